@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Assertions on our own impossible states. They stay on in every build: plain
+ * assert() would vanish from wheels, which are compiled with NDEBUG. Nothing
+ * that the network or the user controls may reach one.
+ */
+#ifndef MMC_CORE_ASSERT_H
+#define MMC_CORE_ASSERT_H
+
+/* Reports a broken invariant and does not return. The host program provides it. */
+_Noreturn void mmc_assert_failed(const char *expression, const char *file,
+				 int line);
+
+#define MMC_ASSERT(expression)                                                 \
+	((expression) ? (void)0                                                \
+		      : mmc_assert_failed(#expression, __FILE__, __LINE__))
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/donor.h"
+
+#include "core/bits.h"
+#include "core/memory.h"
+
+size_t mmc_donor_bytes(uint32_t nchunks)
+{
+	return 4 * mmc_part_bytes(mmc_bitmap_bytes(nchunks));
+}
+
+void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
+		    bool gathers, uint64_t gather_ns, uint64_t rest_ns)
+{
+	size_t bytes = mmc_bitmap_bytes(nchunks);
+
+	donor->nasks = 0;
+	donor->gathers = gathers;
+	donor->resting = false;
+	donor->echo = false;
+	donor->ready_ns = MMC_NEVER_NS;
+	donor->rest_ends_ns = MMC_NEVER_NS;
+	donor->gather_ns = gather_ns;
+	donor->rest_ns = rest_ns;
+	mmc_bitmap_init(&donor->wanted, mmc_part_take(&memory, bytes), nchunks);
+	mmc_bitmap_init(&donor->shared, mmc_part_take(&memory, bytes), nchunks);
+	mmc_bitmap_init(&donor->recent, mmc_part_take(&memory, bytes), nchunks);
+	mmc_bitmap_init(&donor->before, mmc_part_take(&memory, bytes), nchunks);
+}
+
+/* Forgets what was sent longer ago than one to two resting times. */
+static void forget_sent(struct mmc_donor *donor, uint64_t now_ns)
+{
+	if (now_ns < donor->rest_ends_ns)
+		return;
+	donor->resting &= now_ns - donor->rest_ends_ns < donor->rest_ns;
+	if (donor->resting)
+		mmc_bitmap_copy(&donor->before, &donor->recent);
+	else
+		mmc_bitmap_clear_all(&donor->before);
+	mmc_bitmap_clear_all(&donor->recent);
+	donor->rest_ends_ns =
+		donor->resting ? now_ns + donor->rest_ns : MMC_NEVER_NS;
+	donor->resting = false;
+}
+
+/* Whether `peer` itself has asked for `chunk` and still waits. */
+static bool asked_by(const struct mmc_donor *donor, uint32_t peer,
+		     uint32_t chunk)
+{
+	for (uint32_t i = 0; i < donor->nasks; i++) {
+		const struct mmc_ask *ask = &donor->asks[i];
+
+		if (ask->peer == peer && chunk - ask->run.first < ask->run.count)
+			return true;
+	}
+	return false;
+}
+
+/* Marks what others want too; returns how many chunks nobody wanted yet. */
+static uint32_t want(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
+{
+	uint32_t nnew = 0;
+
+	for (uint32_t chunk = run.first; chunk < run.first + run.count;
+	     chunk++) {
+		if (mmc_bitmap_test(&donor->recent, chunk) ||
+		    mmc_bitmap_test(&donor->before, chunk))
+			continue;
+		if (!mmc_bitmap_test(&donor->wanted, chunk))
+			nnew++;
+		else if (donor->gathers &&
+			 !mmc_bitmap_test(&donor->shared, chunk) &&
+			 !asked_by(donor, peer, chunk))
+			donor->echo |= !mmc_bitmap_test_and_set(&donor->shared,
+								chunk);
+	}
+	return nnew;
+}
+
+static void accept_wanted(struct mmc_donor *donor, struct mmc_run run)
+{
+	for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+		if (!mmc_bitmap_test(&donor->recent, chunk) &&
+		    !mmc_bitmap_test(&donor->before, chunk))
+			mmc_bitmap_test_and_set(&donor->wanted, chunk);
+}
+
+void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
+		   uint64_t now_ns)
+{
+	forget_sent(donor, now_ns);
+	if (want(donor, peer, run) == 0 || donor->nasks == MMC_ASKS_MAX)
+		return;
+	accept_wanted(donor, run);
+	if (donor->nasks == 0)
+		donor->ready_ns =
+			now_ns + (donor->gathers ? donor->gather_ns : 0);
+	donor->asks[donor->nasks++] =
+		(struct mmc_ask){ .peer = peer, .run = run };
+}
+
+static void drop_last_ask(struct mmc_donor *donor)
+{
+	if (--donor->nasks == 0)
+		donor->ready_ns = MMC_NEVER_NS;
+}
+
+/* The wanted chunks at the front of `ask` that all go the same way. */
+static struct mmc_run next_wanted(const struct mmc_donor *donor,
+				  const struct mmc_ask *ask,
+				  uint32_t nchunks_max)
+{
+	uint32_t end = ask->run.first + ask->run.count;
+	struct mmc_run run =
+		mmc_bitmap_next_set(&donor->wanted, ask->run.first, end);
+	bool shared;
+	uint32_t n = 1;
+
+	if (run.count == 0)
+		return run;
+	shared = mmc_bitmap_test(&donor->shared, run.first);
+	run.count = mmc_min_u32(run.count, nchunks_max);
+	while (n < run.count &&
+	       mmc_bitmap_test(&donor->shared, run.first + n) == shared)
+		n++;
+	run.count = n;
+	return run;
+}
+
+bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,
+		    uint32_t nchunks_max, uint32_t *peer, struct mmc_run *run)
+{
+	forget_sent(donor, now_ns);
+	if (now_ns < donor->ready_ns)
+		return false;
+	while (donor->nasks > 0) {
+		struct mmc_ask *ask = &donor->asks[donor->nasks - 1];
+		struct mmc_run found = next_wanted(donor, ask, nchunks_max);
+
+		if (found.count == 0) {
+			drop_last_ask(donor);
+			continue;
+		}
+		*run = found;
+		*peer = mmc_bitmap_test(&donor->shared, found.first)
+				? MMC_PEER_ALL
+				: ask->peer;
+		for (uint32_t i = 0; i < found.count; i++) {
+			mmc_bitmap_clear(&donor->wanted, found.first + i);
+			mmc_bitmap_clear(&donor->shared, found.first + i);
+		}
+		mmc_bitmap_set_run(&donor->recent, found);
+		donor->resting = true;
+		if (donor->rest_ends_ns == MMC_NEVER_NS)
+			donor->rest_ends_ns = now_ns + donor->rest_ns;
+		return true;
+	}
+	return false;
+}
+
+bool mmc_donor_echo(struct mmc_donor *donor, struct mmc_run *runs,
+		    uint32_t *nruns)
+{
+	uint32_t from = 0;
+	uint32_t n = 0;
+
+	if (!donor->echo)
+		return false;
+	donor->echo = false;
+	while (n < MMC_RUNS_MAX) {
+		struct mmc_run run = mmc_bitmap_next_set(&donor->shared, from,
+							 donor->shared.nbits);
+
+		if (run.count == 0)
+			break;
+		runs[n++] = run;
+		from = run.first + run.count;
+	}
+	*nruns = n;
+	return n > 0;
+}
+
+uint64_t mmc_donor_deadline(const struct mmc_donor *donor)
+{
+	return donor->ready_ns;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What others have asked this rank for. A request is kept until its gathering
+ * time is over; then a chunk that one rank lacks goes to it by unicast, a chunk
+ * that several lack to all, and neither again for a while: the next request for
+ * it was probably sent before the repair came.
+ */
+#ifndef MMC_CORE_DONOR_H
+#define MMC_CORE_DONOR_H
+
+#include "core/bitmap.h"
+
+/* Requests kept at a time. A further one is dropped: its sender asks again. */
+#define MMC_ASKS_MAX 256
+
+struct mmc_ask {
+	uint32_t peer;
+	struct mmc_run run;
+};
+
+struct mmc_donor {
+	struct mmc_bitmap wanted; /* asked for and not yet sent */
+	struct mmc_bitmap shared; /* wanted by several */
+	struct mmc_bitmap recent; /* sent in this resting time */
+	struct mmc_bitmap before; /* sent in the one before */
+	struct mmc_ask asks[MMC_ASKS_MAX];
+	uint32_t nasks;
+	bool gathers;
+	bool resting;		/* something is in `recent` */
+	bool echo;		/* `shared` has grown since the last echo */
+	uint64_t ready_ns;	/* when gathering ends */
+	uint64_t rest_ends_ns;
+	uint64_t gather_ns;
+	uint64_t rest_ns;
+};
+
+/* The memory for an operation of `nchunks` chunks, in bytes. */
+size_t mmc_donor_bytes(uint32_t nchunks);
+
+/*
+ * Begins in `memory`, mmc_donor_bytes() long. `gathers`: requests are kept for
+ * `gather_ns`, else answered at once and never by multicast. `rest_ns` is the
+ * round trip, in which a chunk is not sent twice.
+ */
+void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
+		    bool gathers, uint64_t gather_ns, uint64_t rest_ns);
+
+/* `peer` asks for `run`, chunks that this rank holds and serves to it. */
+void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
+		   uint64_t now_ns);
+
+/*
+ * Whether a repair is to be sent now. If so writes the chunks, at most
+ * `nchunks_max` of them, and the rank they go to or MMC_PEER_ALL.
+ */
+bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,
+		    uint32_t nchunks_max, uint32_t *peer, struct mmc_run *run);
+
+/*
+ * Whether askers are to be told what will be multicast, so that others need not
+ * ask. If so writes up to MMC_RUNS_MAX runs to `runs` and how many to `nruns`.
+ */
+bool mmc_donor_echo(struct mmc_donor *donor, struct mmc_run *runs,
+		    uint32_t *nruns);
+
+/* When mmc_donor_next() is to be called again. */
+uint64_t mmc_donor_deadline(const struct mmc_donor *donor);
+
+#endif

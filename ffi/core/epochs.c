@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/epochs.h"
+
+#include "core/assert.h"
+#include "core/bits.h"
+
+void mmc_epochs_init(struct mmc_epochs *epochs, uint64_t channel, uint32_t rank,
+		     uint32_t nranks, struct mmc_counters *counters)
+{
+	*epochs = (struct mmc_epochs){
+		.channel = channel & MMC_CHANNEL_MASK,
+		.rank = rank,
+		.nranks = nranks,
+		.counters = counters,
+	};
+	mmc_path_init(&epochs->path);
+}
+
+static uint32_t slot_of(uint32_t epoch)
+{
+	return epoch % MMC_EPOCHS_OPEN_MAX;
+}
+
+struct mmc_op *mmc_epochs_find(const struct mmc_epochs *epochs, uint32_t epoch)
+{
+	struct mmc_op *op = epochs->open[slot_of(epoch)];
+
+	return op != NULL && op->config.epoch == epoch ? op : NULL;
+}
+
+/* ---- starting ----------------------------------------------------------- */
+
+bool mmc_epochs_ready(const struct mmc_epochs *epochs)
+{
+	return epochs->fault.error == MMC_OK &&
+	       epochs->open[slot_of(epochs->last + 1)] == NULL &&
+	       epochs->last - epochs->done < MMC_EPOCHS_ACTIVE_MAX;
+}
+
+/* Hands a new operation what others have said of it before it started. */
+static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
+			    uint64_t now_ns)
+{
+	struct mmc_message message = { .kind = MMC_MESSAGE_RECORD };
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < epochs->nearly; i++) {
+		const struct mmc_early *early = &epochs->early[i];
+
+		if (early->epoch != op->config.epoch) {
+			epochs->early[kept++] = *early;
+			continue;
+		}
+		message.record = early->record;
+		mmc_op_on_message(op, early->source, &message, now_ns);
+	}
+	epochs->nearly = kept;
+}
+
+struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
+				const struct mmc_op_config *config,
+				uint64_t now_ns)
+{
+	uint32_t epoch = epochs->last + 1;
+	struct mmc_op_config full = *config;
+	struct mmc_op *op;
+
+	MMC_ASSERT(mmc_epochs_ready(epochs));
+	full.channel = epochs->channel;
+	full.epoch = epoch;
+	full.rank = epochs->rank;
+	full.nranks = epochs->nranks;
+	full.lag_epochs = epoch - epochs->done;
+	full.path = &epochs->path;
+	full.counters = epochs->counters;
+	op = mmc_op_init(memory, &full, now_ns);
+	epochs->last = epoch;
+	epochs->open[slot_of(epoch)] = op;
+	epochs->settled[slot_of(epoch)] = false;
+	mmc_count(epochs->counters, MMC_COUNT_EPOCHS, 1);
+	hand_over_early(epochs, op, now_ns);
+	return op;
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+/* Keeps the newest record of each partner for an epoch that is to start. */
+static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
+		 const struct mmc_record *record)
+{
+	for (uint32_t i = 0; i < epochs->nearly; i++) {
+		struct mmc_early *early = &epochs->early[i];
+
+		if (early->epoch == epoch && early->source == source) {
+			mmc_record_merge(&early->record, record);
+			return;
+		}
+	}
+	if (epochs->nearly == MMC_EPOCHS_EARLY_MAX) {
+		mmc_count(epochs->counters, MMC_COUNT_RX_UNPARKED_DATAGRAMS, 1);
+		return;
+	}
+	mmc_count(epochs->counters, MMC_COUNT_RX_PARKED_DATAGRAMS, 1);
+	epochs->early[epochs->nearly++] = (struct mmc_early){
+		.epoch = epoch,
+		.source = source,
+		.record = *record,
+	};
+}
+
+/* Who gets no answer for want of room asks again. */
+static void owe_answer(struct mmc_epochs *epochs, uint32_t peer, uint32_t epoch,
+		       uint32_t echo_us)
+{
+	if (epochs->nanswers == MMC_EPOCHS_ANSWERS_MAX)
+		return;
+	epochs->answers[epochs->nanswers++] = (struct mmc_answer){
+		.peer = peer,
+		.epoch = epoch,
+		.echo_us = echo_us,
+	};
+}
+
+void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
+			   uint32_t epoch, const struct mmc_message *message,
+			   uint64_t now_ns)
+{
+	const struct mmc_record *record = &message->record;
+	struct mmc_op *op = mmc_epochs_find(epochs, epoch);
+
+	if (message->echo_us != 0)
+		mmc_path_round_trip(&epochs->path,
+				    ((uint32_t)(now_ns / MMC_US_NS) -
+				     (message->echo_us & ~1U)) *
+					    MMC_US_NS);
+	if (message->stamp_us != 0)
+		owe_answer(epochs, source, epoch, message->stamp_us);
+	if (record->flags & MMC_RECORD_FAILED)
+		mmc_epochs_poison(epochs,
+				  (struct mmc_fault){
+					  .error = (enum mmc_error)
+							   record->failure,
+					  .epoch = epoch,
+					  .culprit = record->culprit,
+				  },
+				  false);
+	if (op != NULL)
+		mmc_op_on_message(op, source, message, now_ns);
+	else if (mmc_epochs_is_next(epochs, epoch) &&
+		 (record->flags & MMC_RECORD_ENTERED))
+		park(epochs, source, epoch, record);
+}
+
+void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
+		       bool tell)
+{
+	if (epochs->fault.error != MMC_OK)
+		return;
+	epochs->fault = fault;
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			mmc_op_fail(epochs->open[i], fault.error,
+				    fault.culprit, tell);
+}
+
+/* ---- polling ------------------------------------------------------------ */
+
+/* The record about an epoch that has no operation here. */
+static struct mmc_record bare_record(const struct mmc_epochs *epochs,
+				     uint32_t epoch)
+{
+	const struct mmc_fault *fault = &epochs->fault;
+	struct mmc_record record = { .culprit = MMC_PEER_ALL };
+
+	if (fault->error != MMC_OK && !mmc_epoch_after(fault->epoch, epoch)) {
+		record.flags = MMC_RECORD_FAILED;
+		record.failure = (uint8_t)fault->error;
+		record.culprit = fault->culprit;
+	} else if (!mmc_epoch_after(epoch, epochs->last)) {
+		record.flags = MMC_RECORD_DONE | MMC_RECORD_CLOSED;
+		record.release_rounds = MMC_ROUNDS_MAX;
+		record.sent_chunks = UINT32_MAX;
+	}
+	return record;
+}
+
+static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
+{
+	struct mmc_message message = { .kind = MMC_MESSAGE_RECORD };
+
+	while (epochs->nanswers > 0 && mmc_actions_room(actions)) {
+		struct mmc_answer *answer =
+			&epochs->answers[--epochs->nanswers];
+		struct mmc_op *op = mmc_epochs_find(epochs, answer->epoch);
+
+		message.echo_us = answer->echo_us;
+		message.record = op != NULL
+					 ? op->record
+					 : bare_record(epochs, answer->epoch);
+		mmc_actions_tell(actions, op, epochs->channel, answer->epoch,
+				 answer->peer, &message);
+	}
+}
+
+/* A gate tells how far back all ranks are done, which closes those epochs. */
+static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
+{
+	uint32_t epoch = op->config.epoch;
+	uint32_t lag = op->record.terms.lag_epochs;
+
+	if (!op->begun || epochs->settled[slot_of(epoch)])
+		return;
+	epochs->settled[slot_of(epoch)] = true;
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
+		struct mmc_op *other = epochs->open[i];
+
+		if (other != NULL && epoch - other->config.epoch >= lag &&
+		    mmc_epoch_after(epoch, other->config.epoch))
+			mmc_op_all_done(other);
+	}
+}
+
+/* A failure of one operation is one of the stream. */
+static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
+{
+	if (!(op->record.flags & MMC_RECORD_FAILED))
+		return;
+	mmc_epochs_poison(epochs,
+			  (struct mmc_fault){
+				  .error = (enum mmc_error)op->record.failure,
+				  .epoch = op->config.epoch,
+				  .culprit = op->record.culprit,
+			  },
+			  false);
+}
+
+/* Takes note of what is over, and forgets what is closed. */
+static void tidy(struct mmc_epochs *epochs)
+{
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL && epochs->open[i]->closed)
+			epochs->open[i] = NULL;
+	while (epochs->done != epochs->last) {
+		struct mmc_op *op = mmc_epochs_find(epochs, epochs->done + 1);
+
+		if (op != NULL && !op->reported)
+			break;
+		epochs->done++;
+	}
+}
+
+void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
+		     struct mmc_actions *actions)
+{
+	uint32_t oldest = epochs->last + 1 - MMC_EPOCHS_OPEN_MAX;
+
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
+		struct mmc_op *op = epochs->open[slot_of(oldest + i)];
+
+		if (op == NULL)
+			continue;
+		mmc_op_poll(op, now_ns, actions);
+		settle(epochs, op);
+		spread_failure(epochs, op);
+	}
+	poll_answers(epochs, actions);
+	tidy(epochs);
+}
+
+uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)
+{
+	uint64_t at_ns = epochs->nanswers > 0 ? 0 : MMC_NEVER_NS;
+
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			at_ns = mmc_min_u64(at_ns,
+					    mmc_op_deadline(epochs->open[i]));
+	return at_ns;
+}

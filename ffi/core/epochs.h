@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The epochs of one stream: which operations are open, what others have said
+ * of one that has not started here, and the answers that a rank owes although
+ * it is elsewhere. An epoch that has started and has no operation any more is
+ * closed: that one number is all that is kept of it.
+ */
+#ifndef MMC_CORE_EPOCHS_H
+#define MMC_CORE_EPOCHS_H
+
+#include "core/op.h"
+
+/* Operations that may be in flight; further starts wait in order. */
+#define MMC_EPOCHS_ACTIVE_MAX 4
+
+/* With those that only serve others: a later gate closes them in time. */
+#define MMC_EPOCHS_OPEN_MAX (2 * MMC_EPOCHS_ACTIVE_MAX)
+
+/* Records kept for epochs to come, and answers owed, before any are dropped. */
+#define MMC_EPOCHS_EARLY_MAX (4 * MMC_ROUNDS_MAX)
+#define MMC_EPOCHS_ANSWERS_MAX 32
+
+struct mmc_early {
+	uint32_t epoch;
+	uint32_t source;
+	struct mmc_record record;
+};
+
+struct mmc_answer {
+	uint32_t peer;
+	uint32_t epoch;
+	uint32_t echo_us;
+};
+
+struct mmc_fault {
+	enum mmc_error error; /* MMC_OK: nothing has failed */
+	uint32_t epoch;
+	uint32_t culprit;
+};
+
+struct mmc_epochs {
+	uint64_t channel;
+	uint32_t rank;
+	uint32_t nranks;
+	uint32_t last;	/* the epoch started last; the first is 1 */
+	uint32_t done;	/* all epochs up to this one are over for the user */
+	struct mmc_op *open[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
+	bool settled[MMC_EPOCHS_OPEN_MAX];	  /* its gate has closed others */
+	struct mmc_fault fault;			  /* the first */
+	struct mmc_early early[MMC_EPOCHS_EARLY_MAX];
+	uint32_t nearly;
+	struct mmc_answer answers[MMC_EPOCHS_ANSWERS_MAX];
+	uint32_t nanswers;
+	struct mmc_path path;
+	struct mmc_counters *counters;
+};
+
+/* Begins a stream. `counters` outlives it. */
+void mmc_epochs_init(struct mmc_epochs *epochs, uint64_t channel, uint32_t rank,
+		     uint32_t nranks, struct mmc_counters *counters);
+
+/* Whether a further operation may start now: the stream is not poisoned either. */
+bool mmc_epochs_ready(const struct mmc_epochs *epochs);
+
+/*
+ * Starts the next operation in `memory`, as mmc_op_init() does; the stream must
+ * be ready. Of `config` the fields channel, epoch, rank, nranks, lag_epochs,
+ * path and counters are filled in here.
+ */
+struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
+				const struct mmc_op_config *config,
+				uint64_t now_ns);
+
+/* The open operation of `epoch`, or NULL. */
+struct mmc_op *mmc_epochs_find(const struct mmc_epochs *epochs, uint32_t epoch);
+
+/* Whether `epoch` is still to start and near enough to keep data for it. */
+static inline bool mmc_epochs_is_next(const struct mmc_epochs *epochs,
+				      uint32_t epoch)
+{
+	return epoch - epochs->last - 1 < MMC_EPOCHS_ACTIVE_MAX;
+}
+
+/* A control message of `source`, below nranks, about `epoch` has come. */
+void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
+			   uint32_t epoch, const struct mmc_message *message,
+			   uint64_t now_ns);
+
+/*
+ * Poisons the stream: open operations that lack data fail with `fault`, with
+ * `tell` on all ranks; nothing starts any more.
+ */
+void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
+		       bool tell);
+
+/* Adds what is to be done now to `actions`, as far as there is room. */
+void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
+		     struct mmc_actions *actions);
+
+/* When to poll again although nothing comes. */
+uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs);
+
+#endif

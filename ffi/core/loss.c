@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/loss.h"
+
+#include "core/assert.h"
+#include "core/memory.h"
+
+/* A shorter silence is a sender waiting for a processor more often than loss. */
+#define QUIET_MIN_NS MMC_MS_NS
+
+/* Spread over this, the requests of many ranks become one (see donor.h). */
+#define JITTER_PER_RANK_NS (5 * MMC_US_NS)
+#define JITTER_MAX_NS MMC_MS_NS
+
+/* Network paths reorder within microseconds, hosts within a queue's turn. */
+#define ALLOWANCE_MIN_NS (50 * MMC_US_NS)
+#define ALLOWANCE_MAX_NS MMC_MS_NS
+
+#define RETRY_MIN_NS (200 * MMC_US_NS)
+
+size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nchains)
+{
+	return 3 * mmc_part_bytes(mmc_bitmap_bytes(nchunks)) +
+	       mmc_part_bytes(nchains * sizeof(struct mmc_chain));
+}
+
+void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
+		   uint32_t nchunks, uint32_t nchains, uint64_t seed,
+		   const struct mmc_repair_strategy *strategy)
+{
+	size_t bytes = mmc_bitmap_bytes(nchunks);
+
+	*loss = (struct mmc_loss){
+		.rank = rank,
+		.strategy = strategy,
+		.prng = { .state = seed },
+		.ask_ns = MMC_NEVER_NS,
+		.silence_ns = MMC_NEVER_NS,
+		.sweep_chunk = nchunks,
+	};
+	mmc_backoff_stop(&loss->retry);
+	mmc_bitmap_init(&loss->asked, mmc_part_take(&memory, bytes), nchunks);
+	mmc_bitmap_init(&loss->before, mmc_part_take(&memory, bytes), nchunks);
+	mmc_bitmap_init(&loss->lost, mmc_part_take(&memory, bytes), nchunks);
+	loss->chains = mmc_part_take(&memory,
+				     nchains * sizeof(struct mmc_chain));
+}
+
+/* What came before the plan was known counts as seen. */
+static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		     uint32_t owner, uint64_t now_ns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	uint32_t chain = mmc_schedule_chain(schedule, owner);
+	uint32_t first = owner * schedule->block_chunks;
+	uint32_t end = first + schedule->block_chunks;
+	struct mmc_run run = mmc_bitmap_next_set(claimed, first, end);
+
+	while (run.count > 0) {
+		uint32_t last = run.first + run.count - 1;
+
+		loss->chains[chain].nleft -= run.count;
+		if (owner != loss->rank)
+			mmc_loss_hear(loss, chain,
+				      mmc_schedule_start(schedule, owner) +
+					      last - first,
+				      now_ns);
+		run = mmc_bitmap_next_set(claimed, last + 1, end);
+	}
+}
+
+void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
+		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
+		    uint64_t now_ns)
+{
+	loss->schedule = *schedule;
+	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns);
+	loss->jitter_ns = mmc_min_u64(
+		JITTER_MAX_NS, schedule->nranks * JITTER_PER_RANK_NS);
+	loss->allowance_ns = mmc_min_u64(
+		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
+	loss->retry_ns = mmc_max_u64(RETRY_MIN_NS, 2 * srtt_ns) +
+			 loss->jitter_ns;
+	loss->silence_ns = now_ns + loss->quiet_ns;
+	loss->silence_chain = schedule->nchains;
+	for (uint32_t c = 0; c < schedule->nchains; c++) {
+		loss->chains[c] = (struct mmc_chain){
+			.nleft = mmc_schedule_length(schedule, c),
+			.heard_ns = now_ns,
+		};
+		mmc_backoff_start(&loss->chains[c].silence, now_ns,
+				  loss->quiet_ns);
+	}
+	for (uint32_t owner = 0; owner < schedule->nranks; owner++)
+		catch_up(loss, claimed, owner, now_ns);
+}
+
+void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
+		   uint64_t now_ns)
+{
+	uint32_t chain = mmc_schedule_chain(&loss->schedule, owner);
+	uint32_t sent = mmc_min_u32(sent_chunks, loss->schedule.block_chunks);
+	uint32_t seen = mmc_schedule_start(&loss->schedule, owner) + sent;
+
+	if (sent > 0 && seen > loss->chains[chain].seen)
+		mmc_loss_hear(loss, chain, seen - 1, now_ns);
+	if (loss->ask_ns == MMC_NEVER_NS && loss->chains[chain].nleft > 0)
+		loss->ask_ns = now_ns + loss->allowance_ns;
+}
+
+uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		       struct mmc_run run, uint64_t now_ns)
+{
+	const struct mmc_bitmap *known[] = { claimed, &loss->lost };
+	uint32_t end = run.first + run.count;
+	uint32_t nlost = 0;
+
+	mmc_bitmap_set_run(&loss->asked, run);
+	if (loss->retry.at_ns == MMC_NEVER_NS)
+		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	for (;;) {
+		run = mmc_bitmap_next_clear(known, 2, run.first, end);
+		if (run.count == 0)
+			return nlost;
+		nlost += run.count;
+		mmc_bitmap_set_run(&loss->lost, run);
+	}
+}
+
+/* A new retry interval: what was asked for long ago may be asked for again. */
+static void turn_interval(struct mmc_loss *loss, uint64_t now_ns)
+{
+	if (!mmc_backoff_due(&loss->retry, now_ns))
+		return;
+	mmc_bitmap_copy(&loss->before, &loss->asked);
+	mmc_bitmap_clear_all(&loss->asked);
+	loss->nasked++;
+	loss->ask_ns = now_ns;
+}
+
+/* The chunks of the block around `chunk` that are missing and may be asked. */
+static uint32_t block_limit(const struct mmc_loss *loss, uint32_t owner)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	uint32_t chain = mmc_schedule_chain(schedule, owner);
+	uint32_t start = mmc_schedule_start(schedule, owner);
+	uint32_t seen = loss->chains[chain].seen;
+
+	if (loss->chains[chain].nleft == 0 || seen <= start)
+		return 0;
+	return mmc_min_u32(seen - start, schedule->block_chunks);
+}
+
+/* Collects runs of one block to ask for; returns false when the list is full. */
+static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+			uint32_t owner, struct mmc_run *runs, uint32_t *nruns)
+{
+	const struct mmc_bitmap *known[] = { claimed, &loss->asked,
+					     &loss->before };
+	uint32_t first = owner * loss->schedule.block_chunks;
+	uint32_t end = first + block_limit(loss, owner);
+	uint32_t from = mmc_max_u32(loss->sweep_chunk, first);
+
+	if (mmc_bitmap_next_clear(known, 1, from, end).count > 0)
+		loss->missing = true;
+	while (from < end) {
+		struct mmc_run run =
+			mmc_bitmap_next_clear(known, 3, from, end);
+
+		if (run.count == 0)
+			break;
+		if (*nruns == MMC_RUNS_MAX)
+			return false;
+		runs[(*nruns)++] = run;
+		from = run.first + run.count;
+		loss->sweep_chunk = from;
+	}
+	loss->sweep_chunk = first + loss->schedule.block_chunks;
+	return true;
+}
+
+/* Goes on with the sweep up to the next donor that is to be asked. */
+static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		  uint32_t *donor, struct mmc_run *runs, uint32_t *nruns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+
+	*nruns = 0;
+	while (loss->sweep_chunk < claimed->nbits) {
+		uint32_t owner = loss->sweep_chunk / schedule->block_chunks;
+		uint32_t whom = loss->strategy->donor(
+			loss->rank, schedule->nranks, owner, loss->nasked);
+
+		if (*nruns > 0 && whom != *donor)
+			break;
+		*donor = whom;
+		if (!sweep_block(loss, claimed, owner, runs, nruns))
+			break;
+	}
+	return *nruns > 0;
+}
+
+bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		  uint64_t now_ns, uint32_t *donor, struct mmc_run *runs,
+		  uint32_t *nruns, uint32_t *nlost)
+{
+	turn_interval(loss, now_ns);
+	if (now_ns >= loss->ask_ns) {
+		loss->ask_ns = MMC_NEVER_NS;
+		loss->sweep_chunk = 0;
+		loss->missing = false;
+	}
+	if (loss->sweep_chunk >= claimed->nbits)
+		return false;
+	if (!sweep(loss, claimed, donor, runs, nruns) && !loss->missing) {
+		mmc_backoff_stop(&loss->retry);
+		loss->nasked = 0;
+		return false;
+	}
+	for (uint32_t i = 0; i < *nruns; i++) {
+		*nlost += runs[i].count -
+			  mmc_bitmap_count_run(&loss->lost, runs[i]);
+		mmc_bitmap_set_run(&loss->lost, runs[i]);
+		mmc_bitmap_set_run(&loss->asked, runs[i]);
+	}
+	/* Also if all that is missing was announced: that may be lost as well. */
+	if (loss->retry.at_ns == MMC_NEVER_NS)
+		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	return *nruns > 0;
+}
+
+/* The rank whose chunk is the next to come, if `chain` has been silent. */
+static bool chain_is_silent(struct mmc_loss *loss, uint32_t chain,
+			    uint64_t now_ns, uint32_t *peer)
+{
+	struct mmc_chain *at = &loss->chains[chain];
+
+	if (at->nleft == 0 ||
+	    at->seen == mmc_schedule_length(&loss->schedule, chain)) {
+		mmc_backoff_stop(&at->silence);
+		return false;
+	}
+	if (!mmc_backoff_due(&at->silence, now_ns))
+		return false;
+	*peer = mmc_schedule_rank(&loss->schedule, chain,
+				  at->seen / loss->schedule.block_chunks);
+	return *peer != loss->rank;
+}
+
+bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
+{
+	if (now_ns >= loss->silence_ns) {
+		loss->silence_ns = MMC_NEVER_NS;
+		loss->silence_chain = 0;
+	}
+	while (loss->silence_chain < loss->schedule.nchains) {
+		uint32_t chain = loss->silence_chain++;
+		bool silent = chain_is_silent(loss, chain, now_ns, peer);
+
+		loss->silence_ns =
+			mmc_min_u64(loss->silence_ns,
+				    loss->chains[chain].silence.at_ns);
+		if (silent)
+			return true;
+	}
+	return false;
+}
+
+uint64_t mmc_loss_deadline(const struct mmc_loss *loss)
+{
+	return mmc_min_u64(mmc_min_u64(loss->ask_ns, loss->silence_ns),
+			   loss->retry.at_ns);
+}

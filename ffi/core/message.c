@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/message.h"
+
+#include "core/assert.h"
+#include "core/memory.h"
+
+enum {
+	STAMP = 0,
+	ECHO = 4,
+	FLAGS = 8,
+	ENTRY_ROUNDS = 9,
+	RELEASE_ROUNDS = 10,
+	FAILURE = 11,
+	CULPRIT = 12,
+	SENT_CHUNKS = 16,
+	SIGNATURE_MIN = 20,
+	SIGNATURE_MAX = 28,
+	WINDOW_BYTES = 36,
+	SRTT_US = 40,
+	LAG_EPOCHS = 44,
+	NITEMS = 48,
+	RESERVED = 52,
+	ITEMS = MMC_MESSAGE_BYTES,
+};
+
+_Static_assert(RESERVED + 8 == ITEMS, "the fixed part ends where items begin");
+
+static bool has_runs(uint32_t kind)
+{
+	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO;
+}
+
+static bool has_positions(uint32_t kind)
+{
+	return kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK;
+}
+
+static size_t item_bytes(uint32_t kind)
+{
+	return has_runs(kind) ? 8 : 4;
+}
+
+static uint32_t items_max(uint32_t kind)
+{
+	if (has_runs(kind))
+		return MMC_RUNS_MAX;
+	return has_positions(kind) ? MMC_CHAINS_MAX : 0;
+}
+
+size_t mmc_message_bytes(const struct mmc_message *message)
+{
+	return ITEMS + message->nitems * item_bytes(message->kind);
+}
+
+static void encode_record(uint8_t *bytes, const struct mmc_record *record)
+{
+	bytes[FLAGS] = record->flags;
+	bytes[ENTRY_ROUNDS] = record->entry_rounds;
+	bytes[RELEASE_ROUNDS] = record->release_rounds;
+	bytes[FAILURE] = record->failure;
+	mmc_put_u32(bytes + CULPRIT, record->culprit);
+	mmc_put_u32(bytes + SENT_CHUNKS, record->sent_chunks);
+	mmc_put_u64(bytes + SIGNATURE_MIN, record->terms.signature_min);
+	mmc_put_u64(bytes + SIGNATURE_MAX, record->terms.signature_max);
+	mmc_put_u32(bytes + WINDOW_BYTES, record->terms.window_bytes);
+	mmc_put_u32(bytes + SRTT_US, record->terms.srtt_us);
+	mmc_put_u32(bytes + LAG_EPOCHS, record->terms.lag_epochs);
+}
+
+static void decode_record(struct mmc_record *record, const uint8_t *bytes)
+{
+	*record = (struct mmc_record){
+		.flags = bytes[FLAGS],
+		.entry_rounds = bytes[ENTRY_ROUNDS],
+		.release_rounds = bytes[RELEASE_ROUNDS],
+		.failure = bytes[FAILURE],
+		.culprit = mmc_get_u32(bytes + CULPRIT),
+		.sent_chunks = mmc_get_u32(bytes + SENT_CHUNKS),
+		.terms = {
+			.signature_min = mmc_get_u64(bytes + SIGNATURE_MIN),
+			.signature_max = mmc_get_u64(bytes + SIGNATURE_MAX),
+			.window_bytes = mmc_get_u32(bytes + WINDOW_BYTES),
+			.srtt_us = mmc_get_u32(bytes + SRTT_US),
+			.lag_epochs = mmc_get_u32(bytes + LAG_EPOCHS),
+		},
+	};
+}
+
+void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
+{
+	MMC_ASSERT(message->nitems <= items_max(message->kind));
+	mmc_put_u32(bytes + STAMP, message->stamp_us);
+	mmc_put_u32(bytes + ECHO, message->echo_us);
+	encode_record(bytes, &message->record);
+	mmc_put_u32(bytes + NITEMS, message->nitems);
+	mmc_put_u64(bytes + RESERVED, 0);
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		uint8_t *item = bytes + ITEMS + i * item_bytes(message->kind);
+
+		if (has_runs(message->kind)) {
+			mmc_put_u32(item, message->runs[i].first);
+			mmc_put_u32(item + 4, message->runs[i].count);
+		} else {
+			mmc_put_u32(item, message->positions[i]);
+		}
+	}
+}
+
+static bool record_is_sane(const uint8_t *bytes)
+{
+	const unsigned known = MMC_RECORD_ENTERED | MMC_RECORD_DONE |
+			       MMC_RECORD_CLOSED | MMC_RECORD_FAILED;
+
+	return (bytes[FLAGS] & ~known) == 0 &&
+	       bytes[ENTRY_ROUNDS] <= MMC_ROUNDS_MAX &&
+	       bytes[RELEASE_ROUNDS] <= MMC_ROUNDS_MAX &&
+	       bytes[FAILURE] <= MMC_EPOISONED &&
+	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0) &&
+	       mmc_get_u64(bytes + RESERVED) == 0;
+}
+
+/* A run stays below MMC_CHUNKS_MAX, so that its end never wraps. */
+static bool run_is_sane(struct mmc_run run)
+{
+	return run.count > 0 && run.first < MMC_CHUNKS_MAX &&
+	       run.count <= MMC_CHUNKS_MAX - run.first;
+}
+
+int mmc_message_decode(struct mmc_message *message, uint32_t kind,
+		       const uint8_t *bytes, size_t nbytes)
+{
+	struct mmc_message read;
+	uint32_t nitems;
+
+	if (kind >= MMC_MESSAGE_COUNT)
+		return -MMC_EINVAL;
+	if (nbytes < ITEMS)
+		return -MMC_ESHORT;
+	nitems = mmc_get_u32(bytes + NITEMS);
+	if (nitems > items_max(kind) || !record_is_sane(bytes))
+		return -MMC_EINVAL;
+	if (nbytes != ITEMS + nitems * item_bytes(kind))
+		return -MMC_ESHORT;
+	read.kind = (enum mmc_message_kind)kind;
+	read.stamp_us = mmc_get_u32(bytes + STAMP);
+	read.echo_us = mmc_get_u32(bytes + ECHO);
+	decode_record(&read.record, bytes);
+	read.nitems = nitems;
+	for (uint32_t i = 0; i < nitems; i++) {
+		const uint8_t *item = bytes + ITEMS + i * item_bytes(kind);
+
+		if (!has_runs(kind)) {
+			read.positions[i] = mmc_get_u32(item);
+			continue;
+		}
+		read.runs[i].first = mmc_get_u32(item);
+		read.runs[i].count = mmc_get_u32(item + 4);
+		if (!run_is_sane(read.runs[i]))
+			return -MMC_EINVAL;
+	}
+	*message = read;
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control messages: what follows a header whose index has MMC_INDEX_CONTROL.
+ *
+ *      16     20      24    ...             76
+ *     | stamp | echo  | the sender's record | what the kind adds ...
+ *
+ * A message with a stamp asks for an answer, which echoes the stamp: that
+ * measures the round trip and proves that the asked process lives.
+ */
+#ifndef MMC_CORE_MESSAGE_H
+#define MMC_CORE_MESSAGE_H
+
+#include "core/codec.h"
+#include "core/record.h"
+
+enum mmc_message_kind {
+	MMC_MESSAGE_RECORD,	/* adds nothing */
+	MMC_MESSAGE_NAK,	/* runs that the sender lacks */
+	MMC_MESSAGE_ECHO,	/* runs that the sender will multicast again */
+	MMC_MESSAGE_REPORT,	/* a position for each chain: a subtree's minima */
+	MMC_MESSAGE_WATERMARK,	/* likewise, of all ranks */
+	MMC_MESSAGE_COUNT,
+};
+
+struct mmc_message {
+	enum mmc_message_kind kind;
+	uint32_t stamp_us; /* 0: no answer wanted */
+	uint32_t echo_us;  /* the stamp answered, 0 if none */
+	struct mmc_record record;
+	uint32_t nitems; /* runs or positions */
+	union {
+		struct mmc_run runs[MMC_RUNS_MAX];
+		uint32_t positions[MMC_CHAINS_MAX];
+	};
+};
+
+/* The bytes of a message's fixed part, the header not counted. */
+#define MMC_MESSAGE_BYTES 60
+
+/* The longest message with its header, a CRC not counted. */
+#define MMC_MESSAGE_BYTES_MAX                                                  \
+	(MMC_HEADER_BYTES + MMC_MESSAGE_BYTES + 4 * MMC_CHAINS_MAX)
+
+/* The bytes that `message` takes behind its header. */
+size_t mmc_message_bytes(const struct mmc_message *message);
+
+/* Writes `message`, mmc_message_bytes() long, to `bytes`. */
+void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message);
+
+/*
+ * Reads the message of kind `kind` (the header's index below the flag) from
+ * the `nbytes` that follow the header. Returns 0, -MMC_ESHORT if it is cut off,
+ * or -MMC_EINVAL if the kind is unknown or a field is out of its range.
+ * `message` is written only on success.
+ */
+int mmc_message_decode(struct mmc_message *message, uint32_t kind,
+		       const uint8_t *bytes, size_t nbytes);
+
+#endif

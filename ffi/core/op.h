@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One Allgather as a state machine. Events go in (a chunk has come, has been
+ * placed, has been sent; a message has come; time has passed), batches of
+ * actions come out. It never sees payload, sockets, a clock or an allocator.
+ *
+ * The states, with what leads from one to the next, stand in MMC_OP_TABLE.
+ */
+#ifndef MMC_CORE_OP_H
+#define MMC_CORE_OP_H
+
+#include "core/action.h"
+#include "core/counters.h"
+#include "core/donor.h"
+#include "core/gate.h"
+#include "core/turn.h"
+
+enum mmc_op_state {
+	MMC_OP_GATE,	 /* waits until all have entered */
+	MMC_OP_FLOW,	 /* chunks are multicast and repaired */
+	MMC_OP_RELEASE,	 /* complete; others may still need this rank's buffers */
+	MMC_OP_RETAINED, /* over for the user; answers the others */
+	MMC_OP_CLOSED,	 /* over for everybody */
+	MMC_OP_FAILED,
+};
+
+/* X(state, event, next state) */
+#define MMC_OP_TABLE(X)                                                        \
+	X(GATE, ALL_ENTERED, FLOW)                                             \
+	X(GATE, FAILURE, FAILED)                                               \
+	X(FLOW, COMPLETE, RELEASE)                                             \
+	X(FLOW, COMPLETE_WITH_COPY, RETAINED)                                  \
+	X(FLOW, FAILURE, FAILED)                                               \
+	X(RELEASE, ALL_DONE, CLOSED)                                           \
+	X(RELEASE, RIGHT_DONE, RETAINED)                                       \
+	X(RELEASE, FAILURE, CLOSED)                                            \
+	X(RETAINED, ALL_DONE, CLOSED)
+
+enum mmc_op_event {
+	MMC_OP_ALL_ENTERED,
+	MMC_OP_COMPLETE,	   /* every chunk present, none in flight */
+	MMC_OP_COMPLETE_WITH_COPY, /* likewise, and the block is small */
+	MMC_OP_RIGHT_DONE,	   /* nobody depends on this rank's buffers */
+	MMC_OP_ALL_DONE,	   /* the release gate or a later one says so */
+	MMC_OP_FAILURE,		   /* of this or another rank */
+};
+
+struct mmc_op_config {
+	uint64_t channel;
+	uint32_t epoch;
+	uint32_t rank;
+	uint32_t nranks;
+	uint64_t signature;	 /* of kind and sizes; equal on all ranks */
+	uint64_t block_bytes;
+	uint32_t chunk_bytes;
+	uint32_t nchains;	 /* or MMC_CHAINS_AUTO */
+	uint32_t window_bytes;	 /* that this rank's buffers hold */
+	uint64_t eager_bytes;	 /* total up to which chunks precede the gate */
+	uint64_t retain_bytes;	 /* block up to which a copy serves repairs */
+	uint32_t lag_epochs;	 /* behind the oldest that is not done here */
+	enum mmc_repair repair;
+	uint64_t timeout_ns;
+	uint64_t entry_timeout_ns; /* 0: none */
+	uint64_t seed;
+	struct mmc_path *path;	   /* outlives the operation */
+	struct mmc_counters *counters; /* likewise */
+};
+
+struct mmc_op {
+	struct mmc_op_config config;
+	struct mmc_layout layout;
+	const struct mmc_repair_strategy *strategy;
+	enum mmc_op_state state;
+	struct mmc_record record;
+	struct mmc_gate entry;
+	struct mmc_gate release;
+	struct mmc_bitmap claimed;
+	struct mmc_bitmap present;
+	struct mmc_schedule schedule;
+	struct mmc_loss loss;
+	struct mmc_donor donor;
+	struct mmc_watermark mark;
+	struct mmc_turn turn;
+	uint8_t *donor_memory;
+	uint8_t *mark_memory;
+	uint32_t npresent;
+	uint32_t nplacing;	/* placements in flight */
+	uint32_t nsending;	/* chunks handed out and not yet sent */
+	bool eager;
+	bool begun;		/* schedule, loss, donor, mark, turn are valid */
+	bool copied;		/* a copy of the own block serves repairs */
+	bool reported;		/* DONE or FAILED has been handed out */
+	bool closed;		/* CLOSED has */
+	bool left_told;		/* the left neighbour, that this rank is done */
+	bool right_done;
+	uint8_t alarms;		/* multicasts of a failure that are still due */
+	struct mmc_backoff asking; /* the awaited rank */
+	struct mmc_patience listening; /* since the awaited rank was heard of */
+	struct mmc_patience progress; /* since anything new came */
+	struct mmc_patience entering; /* since the start, for ENTRY_TIMEOUT */
+	uint64_t stage_ns;	/* when the present stage of the counters began */
+	uint64_t original_ns;	/* when a chunk came by multicast last */
+};
+
+/* The memory that an operation of this shape takes, in bytes; 0 if invalid. */
+size_t mmc_op_footprint(const struct mmc_op_config *config);
+
+/*
+ * Enters an operation in `memory`, mmc_op_footprint() long and aligned to 16.
+ * The own block counts as present.
+ */
+struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
+			   uint64_t now_ns);
+
+enum mmc_verdict {
+	MMC_VERDICT_PLACE,     /* place the payload, then mmc_op_on_placed() */
+	MMC_VERDICT_DUPLICATE, /* it is here already: drop it */
+	MMC_VERDICT_FOREIGN,   /* not what this sender may send: drop it */
+};
+
+/*
+ * A datagram of `source` brings `payload_bytes` of chunk `index & MMC_INDEX_MASK`;
+ * `index` is the header's. The place is claimed if the verdict is to place it.
+ */
+enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
+				 uint32_t index, size_t payload_bytes,
+				 uint64_t now_ns);
+
+/* The payload of `chunk`, which a verdict had placed, is in its place. */
+void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk);
+
+/* `nchunks` of the SEND actions are no longer read. */
+void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks);
+
+/*
+ * A control message of `source` about this epoch has come. Its stamp, if it has
+ * one, is answered by the caller.
+ */
+void mmc_op_on_message(struct mmc_op *op, uint32_t source,
+		       const struct mmc_message *message, uint64_t now_ns);
+
+/*
+ * Gives the operation up; with `tell` on all other ranks too. Who has all its
+ * data already finishes it all the same.
+ */
+void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
+		 bool tell);
+
+/* All ranks are done: a later operation's gate has said so. */
+void mmc_op_all_done(struct mmc_op *op);
+
+/* Adds what is to be done now to `actions`, as far as there is room. */
+void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
+		 struct mmc_actions *actions);
+
+/* When to poll again although nothing comes. */
+uint64_t mmc_op_deadline(const struct mmc_op *op);
+
+/* Whether all ranks are known to have entered. */
+static inline bool mmc_op_entered_by_all(const struct mmc_op *op)
+{
+	return op->begun;
+}
+
+/* The rank that is waited for first, or MMC_PEER_ALL for none in particular. */
+uint32_t mmc_op_awaited(const struct mmc_op *op);
+
+/* Takes `event`, which the table must allow in the present state. */
+void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
+
+/* Asks the rank that a gate waits for soon, then ever more rarely. */
+void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
+
+/* Takes note that something new has come, which renews all patience. */
+static inline void mmc_op_renew(struct mmc_op *op, uint64_t now_ns)
+{
+	mmc_patience_reset(&op->progress, now_ns);
+	mmc_patience_reset(&op->listening, now_ns);
+}
+
+/* The name of a state. */
+const char *mmc_op_state_name(enum mmc_op_state state);
+
+/* Whether `event` leads anywhere from `state`; if so writes where. */
+bool mmc_op_next_state(enum mmc_op_state state, enum mmc_op_event event,
+		       enum mmc_op_state *next);
+
+#endif

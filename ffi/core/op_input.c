@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The events of an operation: what comes from the network and the engine. */
+#include "core/assert.h"
+#include "core/bits.h"
+#include "core/op.h"
+
+/* ---- chunks ------------------------------------------------------------- */
+
+/* Whose block `chunk` is of, if `source` may send it in this way. */
+static bool sender_is_right(const struct mmc_op *op, uint32_t source,
+			    uint32_t chunk, bool repair, uint32_t *owner)
+{
+	uint32_t first = mmc_layout_first(&op->layout, source);
+
+	if (chunk - first < op->layout.block_chunks) {
+		*owner = source;
+		return true;
+	}
+	if (!repair || chunk >= op->layout.nchunks)
+		return false;
+	*owner = mmc_layout_owner(&op->layout, chunk);
+	return op->strategy->serves(source, op->config.nranks, *owner,
+				    op->config.rank);
+}
+
+/* Takes note of a chunk of the bulk, which tells of those before it too. */
+static void note_progress(struct mmc_op *op, uint32_t owner, uint32_t chunk,
+			  bool repair, uint64_t now_ns)
+{
+	uint32_t chain = mmc_schedule_chain(&op->schedule, owner);
+	uint32_t position = mmc_schedule_start(&op->schedule, owner) + chunk -
+			    mmc_layout_first(&op->layout, owner);
+
+	mmc_loss_mend(&op->loss, owner);
+	mmc_op_renew(op, now_ns);
+	if (!repair) {
+		op->original_ns = now_ns;
+		mmc_loss_hear(&op->loss, chain, position, now_ns);
+		mmc_watermark_drain(&op->mark, chain, position + 1);
+		return;
+	}
+	mmc_loss_helped(&op->loss);
+	if (mmc_bitmap_test(&op->loss.lost, chunk))
+		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
+}
+
+enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
+				 uint32_t index, size_t payload_bytes,
+				 uint64_t now_ns)
+{
+	uint32_t chunk = index & MMC_INDEX_MASK;
+	bool repair = (index & MMC_INDEX_REPAIR) != 0;
+	uint32_t owner;
+
+	MMC_ASSERT(source < op->config.nranks);
+	if (!sender_is_right(op, source, chunk, repair, &owner) ||
+	    payload_bytes !=
+		    mmc_layout_payload(
+			    &op->layout,
+			    chunk - mmc_layout_first(&op->layout, owner)))
+		return MMC_VERDICT_FOREIGN;
+	if (op->state > MMC_OP_RELEASE ||
+	    mmc_bitmap_test_and_set(&op->claimed, chunk)) {
+		mmc_count(op->config.counters, MMC_COUNT_RX_DUPLICATE_CHUNKS,
+			  1);
+		return MMC_VERDICT_DUPLICATE;
+	}
+	op->nplacing++;
+	if (op->begun)
+		note_progress(op, owner, chunk, repair, now_ns);
+	return MMC_VERDICT_PLACE;
+}
+
+void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
+{
+	MMC_ASSERT(op->nplacing > 0);
+	op->nplacing--;
+	op->npresent++;
+	mmc_bitmap_publish(&op->present, chunk);
+}
+
+void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
+{
+	MMC_ASSERT(nchunks <= op->nsending);
+	op->nsending -= nchunks;
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+/* Passes on to the donor what this rank holds and has sent of a block's run. */
+static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
+			struct mmc_run run, uint64_t now_ns)
+{
+	uint32_t first = mmc_layout_first(&op->layout, owner);
+	uint32_t sent = owner == op->config.rank ? op->turn.next
+						 : op->layout.block_chunks;
+	uint32_t from = mmc_max_u32(run.first, first);
+	uint32_t end = mmc_min_u32(run.first + run.count, first + sent);
+
+	if (from >= end || !op->strategy->serves(op->config.rank,
+						 op->config.nranks, owner,
+						 asker))
+		return;
+	for (;;) {
+		run = mmc_bitmap_next_set(&op->present, from, end);
+		if (run.count == 0)
+			return;
+		mmc_donor_ask(&op->donor, asker, run, now_ns);
+		from = run.first + run.count;
+	}
+}
+
+static void on_nak(struct mmc_op *op, uint32_t source,
+		   const struct mmc_message *message, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		struct mmc_run run = message->runs[i];
+		uint32_t owner;
+
+		if (run.first >= op->layout.nchunks)
+			continue;
+		run.count = mmc_min_u32(run.count,
+					op->layout.nchunks - run.first);
+		owner = mmc_layout_owner(&op->layout, run.first);
+		while (owner < op->config.nranks &&
+		       mmc_layout_first(&op->layout, owner) <
+			       run.first + run.count) {
+			serve_block(op, source, owner, run, now_ns);
+			owner++;
+		}
+	}
+}
+
+static void on_echo(struct mmc_op *op, const struct mmc_message *message,
+		    uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		struct mmc_run run = message->runs[i];
+		uint32_t nlost;
+
+		if (run.first >= op->layout.nchunks ||
+		    run.count > op->layout.nchunks - run.first)
+			continue;
+		nlost = mmc_loss_hush(&op->loss, &op->claimed, run, now_ns);
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+	}
+}
+
+/* What only makes sense once the bulk may flow. */
+static void on_flow_message(struct mmc_op *op, uint32_t source,
+			    const struct mmc_message *message, uint64_t now_ns)
+{
+	uint32_t chain = mmc_schedule_chain(&op->schedule, source);
+
+	mmc_loss_tell(&op->loss, source, message->record.sent_chunks, now_ns);
+	mmc_watermark_drain(&op->mark, chain, op->loss.chains[chain].seen);
+	switch (message->kind) {
+	case MMC_MESSAGE_NAK:
+		on_nak(op, source, message, now_ns);
+		break;
+	case MMC_MESSAGE_ECHO:
+		on_echo(op, message, now_ns);
+		break;
+	case MMC_MESSAGE_REPORT:
+		mmc_watermark_report(&op->mark, source, message->positions,
+				     message->nitems);
+		break;
+	case MMC_MESSAGE_WATERMARK:
+		mmc_watermark_settle(&op->mark, source, message->positions,
+				     message->nitems);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Takes what a record says of its rank; returns whether a gate has moved. */
+static bool hear_record(struct mmc_op *op, uint32_t source,
+			const struct mmc_record *record)
+{
+	uint32_t right = (op->config.rank + 1) % op->config.nranks;
+	bool moved = false;
+
+	if (record->flags & MMC_RECORD_ENTERED) {
+		if (!op->begun)
+			mmc_terms_merge(&op->record.terms, &record->terms);
+		moved |= mmc_gate_hear(&op->entry, source,
+				       record->entry_rounds);
+		op->record.entry_rounds = op->entry.rounds;
+	}
+	if (record->flags & MMC_RECORD_DONE) {
+		moved |= mmc_gate_hear(&op->release, source,
+				       record->release_rounds);
+		op->record.release_rounds = op->release.rounds;
+		op->right_done |= source == right;
+	}
+	return moved;
+}
+
+void mmc_op_on_message(struct mmc_op *op, uint32_t source,
+		       const struct mmc_message *message, uint64_t now_ns)
+{
+	const struct mmc_record *record = &message->record;
+	bool awaited = source == mmc_op_awaited(op);
+
+	MMC_ASSERT(source < op->config.nranks);
+	if (record->flags & MMC_RECORD_FAILED) {
+		mmc_op_fail(op, (enum mmc_error)record->failure,
+			    record->culprit, false);
+		return;
+	}
+	if (awaited)
+		mmc_patience_reset(&op->listening, now_ns);
+	if (hear_record(op, source, record)) {
+		mmc_op_renew(op, now_ns);
+		mmc_op_ask_soon(op, now_ns);
+	}
+	if (op->begun)
+		on_flow_message(op, source, message, now_ns);
+}

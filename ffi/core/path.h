@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What has been measured of the way to the other ranks; shared by the
+ * operations of a stream, so that each begins with what the last one learnt.
+ */
+#ifndef MMC_CORE_PATH_H
+#define MMC_CORE_PATH_H
+
+#include "core/bits.h"
+#include "core/types.h"
+
+struct mmc_path {
+	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
+	uint64_t rate_bytes_per_s; /* of all that a rank receives */
+};
+
+/*
+ * Before anything is measured: a local network's round trip, and a rate that
+ * even a gigabit link has, since too low a rate only delays a way out.
+ */
+#define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
+#define MMC_PATH_RATE_BYTES_PER_S UINT64_C(100000000)
+
+/* A round trip beyond this was spent waiting for a processor. */
+#define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
+
+static inline void mmc_path_init(struct mmc_path *path)
+{
+	*path = (struct mmc_path){
+		.srtt_ns = MMC_PATH_SRTT_NS,
+		.rate_bytes_per_s = MMC_PATH_RATE_BYTES_PER_S,
+	};
+}
+
+/* Smooths in a measured round trip (gain 1/8, as RFC 6298 has it). */
+static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
+{
+	rtt_ns = mmc_min_u64(rtt_ns, MMC_PATH_SRTT_MAX_NS);
+	path->srtt_ns = (7 * path->srtt_ns + rtt_ns) / 8;
+}
+
+/* Smooths in that `nbytes` were received in `time_ns`, if that tells a rate. */
+static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
+				     uint64_t time_ns)
+{
+	uint64_t time_us = time_ns / MMC_US_NS;
+
+	if (time_us == 0 || nbytes > UINT64_MAX / 1000000)
+		return;
+	path->rate_bytes_per_s = mmc_max_u64(
+		1, (3 * path->rate_bytes_per_s + nbytes * 1000000 / time_us) /
+			   4);
+}
+
+/* How long `nbytes` take at the measured rate. */
+static inline uint64_t mmc_path_time_ns(const struct mmc_path *path,
+					uint64_t nbytes)
+{
+	if (nbytes > UINT64_MAX / MMC_S_NS)
+		return MMC_S_NS * (nbytes / path->rate_bytes_per_s);
+	return nbytes * MMC_S_NS / path->rate_bytes_per_s;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/repair.h"
+
+#include "core/assert.h"
+
+/*
+ * nak-multicast: the owner is asked and mends by multicast what several lack
+ * (after NORM, RFC 5740, and PGM, RFC 3208).
+ */
+static uint32_t nak_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
+			  uint32_t nasked)
+{
+	(void)rank, (void)nranks, (void)nasked;
+	return owner;
+}
+
+static bool nak_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
+		       uint32_t asker)
+{
+	(void)nranks, (void)asker;
+	return rank == owner;
+}
+
+static const struct mmc_repair_strategy nak = {
+	.name = "nak",
+	.donor = nak_donor,
+	.serves = nak_serves,
+	.gathers = true,
+	.release = MMC_RELEASE_ALL,
+};
+
+/*
+ * neighbour: the left neighbour in the ring is asked, which spreads the load of
+ * a loss that many share. It may lack the chunk itself, so each third time the
+ * owner is asked, who helps if it still holds its block.
+ */
+static uint32_t neighbour_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
+				uint32_t nasked)
+{
+	if (nasked % 3 == 2)
+		return owner;
+	return (rank + nranks - 1) % nranks;
+}
+
+static bool neighbour_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
+			     uint32_t asker)
+{
+	return rank == owner || asker == (rank + 1) % nranks;
+}
+
+static const struct mmc_repair_strategy neighbour = {
+	.name = "neighbour",
+	.donor = neighbour_donor,
+	.serves = neighbour_serves,
+	.gathers = false,
+	.release = MMC_RELEASE_RIGHT,
+};
+
+const struct mmc_repair_strategy *mmc_repair_strategy(enum mmc_repair repair)
+{
+	MMC_ASSERT(repair == MMC_REPAIR_NAK || repair == MMC_REPAIR_NEIGHBOUR);
+	return repair == MMC_REPAIR_NAK ? &nak : &neighbour;
+}

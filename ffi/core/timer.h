@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two clocks that are not the wall's: asking again ever more rarely, and
+ * waiting for a time that only counts while we look.
+ */
+#ifndef MMC_CORE_TIMER_H
+#define MMC_CORE_TIMER_H
+
+#include "core/bits.h"
+#include "core/types.h"
+
+/* No question is repeated more rarely: a late answer costs at most this. */
+#define MMC_BACKOFF_MAX_NS (20 * MMC_MS_NS)
+
+/* When to ask next; doubles from one asking to the next. */
+struct mmc_backoff {
+	uint64_t at_ns;
+	uint64_t interval_ns;
+};
+
+static inline void mmc_backoff_stop(struct mmc_backoff *backoff)
+{
+	backoff->at_ns = MMC_NEVER_NS;
+}
+
+static inline void mmc_backoff_start(struct mmc_backoff *backoff,
+				     uint64_t now_ns, uint64_t interval_ns)
+{
+	backoff->at_ns = now_ns + interval_ns;
+	backoff->interval_ns = interval_ns;
+}
+
+/* Whether it is time to ask; if so the next asking is set. */
+static inline bool mmc_backoff_due(struct mmc_backoff *backoff, uint64_t now_ns)
+{
+	if (now_ns < backoff->at_ns)
+		return false;
+	backoff->interval_ns =
+		mmc_min_u64(2 * backoff->interval_ns, MMC_BACKOFF_MAX_NS);
+	backoff->at_ns = now_ns + backoff->interval_ns;
+	return true;
+}
+
+/*
+ * What one look at the clock can cost at most. A process that was stopped, or
+ * whose machine was suspended, has not waited: its peers could not be heard.
+ */
+#define MMC_PATIENCE_STEP_NS (100 * MMC_MS_NS)
+
+/* How long something has been waited for, in observed time. */
+struct mmc_patience {
+	uint64_t spent_ns;
+	uint64_t looked_ns;
+};
+
+static inline void mmc_patience_reset(struct mmc_patience *patience,
+				      uint64_t now_ns)
+{
+	*patience = (struct mmc_patience){ .looked_ns = now_ns };
+}
+
+/* Looks at the clock; returns whether `limit_ns` of waiting are used up. */
+static inline bool mmc_patience_over(struct mmc_patience *patience,
+				     uint64_t now_ns, uint64_t limit_ns)
+{
+	patience->spent_ns += mmc_min_u64(now_ns - patience->looked_ns,
+					  MMC_PATIENCE_STEP_NS);
+	patience->looked_ns = now_ns;
+	return patience->spent_ns >= limit_ns;
+}
+
+/* When to look again, for a wait that may last `limit_ns`; never when it is over. */
+static inline uint64_t
+mmc_patience_deadline(const struct mmc_patience *patience, uint64_t limit_ns)
+{
+	if (patience->spent_ns >= limit_ns)
+		return MMC_NEVER_NS;
+	return patience->looked_ns +
+	       mmc_min_u64(limit_ns - patience->spent_ns, MMC_PATIENCE_STEP_NS);
+}
+
+#endif

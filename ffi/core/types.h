@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The words of the protocol as C types. See ffi/PROTOCOL.md for what they mean.
+ */
+#ifndef MMC_CORE_TYPES_H
+#define MMC_CORE_TYPES_H
+
+#include <mpimcast/errors.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A deadline that never comes. */
+#define MMC_NEVER_NS UINT64_MAX
+
+#define MMC_US_NS UINT64_C(1000)
+#define MMC_MS_NS UINT64_C(1000000)
+#define MMC_S_NS UINT64_C(1000000000)
+
+/* In place of a peer's rank: every rank, by multicast. */
+#define MMC_PEER_ALL UINT32_MAX
+
+/* The index of a chunk has 30 bits on the wire (see codec.h). */
+#define MMC_CHUNKS_MAX (UINT32_C(1) << 30)
+
+/* Chains side by side: their positions must fit into one control datagram. */
+#define MMC_CHAINS_MAX 256
+
+/* Runs that one request names: with its record it fits into 512 bytes. */
+#define MMC_RUNS_MAX 32
+
+/* Dissemination rounds: 2^20 ranks. */
+#define MMC_ROUNDS_MAX 20
+
+/* `count` chunks from chunk `first` on. */
+struct mmc_run {
+	uint32_t first;
+	uint32_t count;
+};
+
+/* How chunks that multicast lost are fetched (REPAIR=nak|neighbour). */
+enum mmc_repair {
+	MMC_REPAIR_NAK,
+	MMC_REPAIR_NEIGHBOUR,
+};
+
+/* What protects a datagram beside the network's own checksums. */
+enum mmc_checksum {
+	MMC_CHECKSUM_OFF,
+	MMC_CHECKSUM_HEADER,
+	MMC_CHECKSUM_FULL,
+};
+
+#endif

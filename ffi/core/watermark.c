@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/watermark.h"
+
+#include "core/bits.h"
+#include "core/memory.h"
+
+static uint32_t count_children(uint32_t rank, uint32_t nranks)
+{
+	uint64_t first = (uint64_t)rank * MMC_WATERMARK_FAN_IN + 1;
+
+	if (first >= nranks)
+		return 0;
+	return mmc_min_u32(MMC_WATERMARK_FAN_IN, nranks - (uint32_t)first);
+}
+
+size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains)
+{
+	uint32_t nrows = 3 + mmc_min_u32(MMC_WATERMARK_FAN_IN, nranks);
+
+	return nrows * mmc_part_bytes(nchains * sizeof(uint32_t));
+}
+
+/* Half a window: one half is on its way while the other is reported. */
+static uint32_t report_step(const struct mmc_schedule *schedule)
+{
+	if (mmc_schedule_length(schedule, 0) <= schedule->window_chunks)
+		return 0;
+	return mmc_max_u32(1, schedule->window_chunks / 2);
+}
+
+void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
+			uint32_t rank, const struct mmc_schedule *schedule)
+{
+	uint32_t nchildren = count_children(rank, schedule->nranks);
+	size_t row_bytes = schedule->nchains * sizeof(uint32_t);
+
+	memset(memory, 0,
+	       mmc_watermark_bytes(schedule->nranks, schedule->nchains));
+	*mark = (struct mmc_watermark){
+		.rank = rank,
+		.nranks = schedule->nranks,
+		.nchains = schedule->nchains,
+		.nchildren = nchildren,
+		.step_chunks = report_step(schedule),
+		.own = mmc_part_take(&memory, row_bytes),
+		.told = mmc_part_take(&memory, row_bytes),
+		.drained = mmc_part_take(&memory, row_bytes),
+		.children = mmc_part_take(&memory, nchildren * row_bytes),
+	};
+}
+
+static void raise_row(uint32_t *row, const uint32_t *positions, uint32_t n)
+{
+	for (uint32_t c = 0; c < n; c++)
+		row[c] = mmc_max_u32(row[c], positions[c]);
+}
+
+bool mmc_watermark_report(struct mmc_watermark *mark, uint32_t source,
+			  const uint32_t *positions, uint32_t npositions)
+{
+	uint32_t first = mark->rank * MMC_WATERMARK_FAN_IN + 1;
+
+	if (npositions != mark->nchains || source < first ||
+	    source - first >= mark->nchildren)
+		return false;
+	raise_row(mark->children + (source - first) * mark->nchains, positions,
+		  npositions);
+	mark->moved = true;
+	return true;
+}
+
+bool mmc_watermark_settle(struct mmc_watermark *mark, uint32_t source,
+			  const uint32_t *positions, uint32_t npositions)
+{
+	if (npositions != mark->nchains || source != 0)
+		return false;
+	raise_row(mark->drained, positions, npositions);
+	return true;
+}
+
+static uint32_t subtree_minimum(const struct mmc_watermark *mark,
+				uint32_t chain)
+{
+	uint32_t minimum = mark->own[chain];
+
+	for (uint32_t i = 0; i < mark->nchildren; i++)
+		minimum = mmc_min_u32(
+			minimum, mark->children[i * mark->nchains + chain]);
+	return minimum;
+}
+
+bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
+		       uint32_t *peer)
+{
+	/* Only leaves hold back; else the levels' delays would add up. */
+	uint32_t least = mark->nchildren == 0 ? mark->step_chunks : 1;
+	bool due = false;
+
+	if (mark->step_chunks == 0 || !mark->moved)
+		return false;
+	mark->moved = false;
+	for (uint32_t c = 0; c < mark->nchains; c++) {
+		positions[c] = subtree_minimum(mark, c);
+		due |= positions[c] - mark->told[c] >= least;
+	}
+	if (!due)
+		return false;
+	raise_row(mark->told, positions, mark->nchains);
+	if (mark->rank == 0)
+		raise_row(mark->drained, positions, mark->nchains);
+	*peer = mark->rank == 0 ? MMC_PEER_ALL
+				: (mark->rank - 1) / MMC_WATERMARK_FAN_IN;
+	return true;
+}

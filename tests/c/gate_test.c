@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gates of all ranks in one process, with a network that loses, repeats and
+ * reorders. Whatever it does, nobody passes before all have joined, and whoever
+ * passes knows the merged terms of all.
+ */
+#include "check.h"
+#include "core/gate.h"
+#include "core/prng.h"
+#include "core/record.h"
+
+#define NRANKS_MAX 33
+#define MESSAGES_MAX 4096
+#define LOSS_NONE 0
+
+struct message {
+	uint32_t source;
+	uint32_t target;
+	bool joined;
+	uint32_t rounds;
+	struct mmc_terms terms;
+	bool asks;
+};
+
+struct rank {
+	struct mmc_gate gate;
+	struct mmc_terms terms;
+};
+
+struct net {
+	struct mmc_prng prng;
+	uint32_t nranks;
+	uint32_t njoined;
+	struct rank ranks[NRANKS_MAX];
+	struct mmc_terms all; /* what everybody must end up with */
+	struct message messages[MESSAGES_MAX];
+	unsigned nmessages;
+	unsigned nsent;
+	uint64_t loss; /* out of 2^32 */
+};
+
+static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
+{
+	return a->signature_min == b->signature_min &&
+	       a->signature_max == b->signature_max &&
+	       a->window_bytes == b->window_bytes && a->srtt_us == b->srtt_us &&
+	       a->lag_epochs == b->lag_epochs;
+}
+
+static void net_open(struct net *net, uint32_t nranks, uint64_t seed,
+		     uint64_t loss)
+{
+	struct mmc_prng *prng = &net->prng;
+
+	*net = (struct net){
+		.prng = { .state = seed },
+		.nranks = nranks,
+		.loss = loss,
+	};
+	for (uint32_t r = 0; r < nranks; r++) {
+		struct rank *rank = &net->ranks[r];
+
+		mmc_gate_init(&rank->gate, r, nranks);
+		rank->terms = (struct mmc_terms){
+			.signature_min = mmc_prng_next(prng),
+			.signature_max = mmc_prng_next(prng),
+			.window_bytes = (uint32_t)mmc_prng_next(prng),
+			.srtt_us = (uint32_t)mmc_prng_next(prng),
+			.lag_epochs = (uint32_t)mmc_prng_next(prng),
+		};
+		if (r == 0)
+			net->all = rank->terms;
+		mmc_terms_merge(&net->all, &rank->terms);
+	}
+}
+
+static void post(struct net *net, uint32_t source, uint32_t target, bool asks)
+{
+	const struct rank *rank = &net->ranks[source];
+	unsigned copies = 1 + mmc_prng_chance(&net->prng, net->loss / 2);
+
+	net->nsent++;
+	if (mmc_prng_chance(&net->prng, net->loss))
+		return;
+	while (copies-- > 0 && net->nmessages < MESSAGES_MAX)
+		net->messages[net->nmessages++] = (struct message){
+			.source = source,
+			.target = target,
+			.joined = rank->gate.open,
+			.rounds = rank->gate.rounds,
+			.terms = rank->terms,
+			.asks = asks,
+		};
+}
+
+/* A rank that has joined tells whom it is to tell. */
+static void tell(struct net *net, uint32_t r)
+{
+	uint32_t peer;
+
+	while (mmc_gate_next(&net->ranks[r].gate, &peer)) {
+		CHECK(peer < net->nranks);
+		CHECK(peer != r);
+		post(net, r, peer, false);
+	}
+	if (mmc_gate_passed(&net->ranks[r].gate)) {
+		CHECK_EQ(net->njoined, net->nranks);
+		CHECK(equal_terms(&net->ranks[r].terms, &net->all));
+	}
+}
+
+static void join(struct net *net, uint32_t r)
+{
+	CHECK(!mmc_gate_passed(&net->ranks[r].gate));
+	net->njoined++;
+	mmc_gate_join(&net->ranks[r].gate);
+	tell(net, r);
+}
+
+static void deliver(struct net *net, const struct message *message)
+{
+	struct rank *rank = &net->ranks[message->target];
+	uint8_t before = rank->gate.rounds;
+
+	if (message->joined) {
+		bool grew;
+
+		mmc_terms_merge(&rank->terms, &message->terms);
+		grew = mmc_gate_hear(&rank->gate, message->source,
+				     message->rounds);
+		CHECK_EQ(grew, rank->gate.rounds > before);
+		CHECK(rank->gate.rounds >= before);
+		tell(net, message->target);
+	}
+	if (message->asks)
+		post(net, message->target, message->source, false);
+}
+
+/* Delivers one waiting message, whichever. */
+static void deliver_any(struct net *net)
+{
+	unsigned pick = (unsigned)mmc_prng_below(&net->prng, net->nmessages);
+	struct message message = net->messages[pick];
+
+	net->messages[pick] = net->messages[--net->nmessages];
+	deliver(net, &message);
+}
+
+/* All who wait ask whom they wait for; returns how many that are. */
+static unsigned ask_again(struct net *net)
+{
+	unsigned nwaiting = 0;
+
+	for (uint32_t r = 0; r < net->nranks; r++) {
+		const struct mmc_gate *gate = &net->ranks[r].gate;
+		uint32_t awaited;
+
+		if (!gate->open || mmc_gate_passed(gate))
+			continue;
+		nwaiting++;
+		awaited = mmc_gate_awaited(gate);
+		if (mmc_gate_awaited_joined(gate))
+			CHECK(net->ranks[awaited].gate.open);
+		post(net, r, awaited, true);
+	}
+	return nwaiting;
+}
+
+/* Joins all in random order while messages run about; then until all passed. */
+static void run(struct net *net)
+{
+	uint32_t order[NRANKS_MAX];
+	unsigned rounds = 0;
+
+	for (uint32_t r = 0; r < net->nranks; r++) {
+		uint32_t at = (uint32_t)mmc_prng_below(&net->prng, r + 1);
+
+		order[r] = order[at];
+		order[at] = r;
+	}
+	for (uint32_t i = 0; i < net->nranks; i++) {
+		uint64_t ndelivered = mmc_prng_below(&net->prng, 4);
+
+		while (ndelivered-- > 0 && net->nmessages > 0)
+			deliver_any(net);
+		if (mmc_prng_chance(&net->prng, UINT64_C(1) << 30))
+			ask_again(net);
+		join(net, order[i]);
+	}
+	do {
+		while (net->nmessages > 0)
+			deliver_any(net);
+	} while (ask_again(net) > 0 && CHECK(++rounds < 1000));
+	for (uint32_t r = 0; r < net->nranks; r++) {
+		CHECK(mmc_gate_passed(&net->ranks[r].gate));
+		CHECK(equal_terms(&net->ranks[r].terms, &net->all));
+	}
+}
+
+/* Without loss nobody need ask, and each rank sends one message a round. */
+static void without_loss(void)
+{
+	static struct net net;
+
+	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++) {
+		uint32_t nrounds = 0;
+
+		while (UINT32_C(1) << nrounds < nranks)
+			nrounds++;
+		net_open(&net, nranks, nranks, LOSS_NONE);
+		for (uint32_t r = 0; r < nranks; r++)
+			join(&net, r);
+		while (net.nmessages > 0)
+			deliver_any(&net);
+		CHECK_EQ(ask_again(&net), 0);
+		CHECK_EQ(net.nsent, nranks * nrounds);
+	}
+}
+
+static void any_order_loss_and_duplication(void)
+{
+	static const uint64_t losses[] = { 0, UINT64_C(1) << 28,
+					   UINT64_C(1) << 30,
+					   UINT64_C(1) << 31 };
+	static struct net net;
+
+	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
+		for (uint64_t seed = 0; seed < 40; seed++) {
+			net_open(&net, nranks, seed, losses[seed % 4]);
+			run(&net);
+		}
+}
+
+/* One who never joins holds up all others, however much they ask. */
+static void one_is_missing(void)
+{
+	static struct net net;
+
+	for (uint32_t nranks = 2; nranks <= 17; nranks++)
+		for (uint32_t late = 0; late < nranks; late++) {
+			net_open(&net, nranks, late, LOSS_NONE);
+			for (uint32_t r = 0; r < nranks; r++)
+				if (r != late)
+					join(&net, r);
+			for (int i = 0; i < 10; i++) {
+				CHECK_EQ(ask_again(&net), nranks - 1);
+				while (net.nmessages > 0)
+					deliver_any(&net);
+			}
+			join(&net, late);
+			while (net.nmessages > 0)
+				deliver_any(&net);
+			CHECK_EQ(ask_again(&net), 0);
+		}
+}
+
+/* Whom to ask leads, from one to the next, to whoever has not joined. */
+static void awaited_leads_to_the_late(void)
+{
+	static struct net net;
+
+	for (uint32_t nranks = 2; nranks <= 17; nranks++)
+		for (uint32_t late = 0; late < nranks; late++) {
+			net_open(&net, nranks, late, LOSS_NONE);
+			for (uint32_t r = 0; r < nranks; r++)
+				if (r != late)
+					join(&net, r);
+			while (net.nmessages > 0)
+				deliver_any(&net);
+			for (uint32_t r = 0; r < nranks; r++) {
+				uint32_t at = r;
+				unsigned nhops = 0;
+
+				while (at != late && CHECK(nhops++ < nranks))
+					at = mmc_gate_awaited(
+						&net.ranks[at].gate);
+			}
+		}
+}
+
+/* Nothing that is said by whoever moves a gate on where it should not. */
+static void hostile_hearsay(void)
+{
+	struct mmc_prng prng = { .state = 16 };
+
+	for (uint32_t nranks = 1; nranks <= 17; nranks++) {
+		struct mmc_gate gate;
+
+		mmc_gate_init(&gate, 0, nranks);
+		mmc_gate_join(&gate);
+		for (int i = 0; i < 1000; i++) {
+			uint32_t source = nranks;
+
+			source += (uint32_t)mmc_prng_below(
+				&prng, UINT32_MAX - nranks);
+			CHECK(!mmc_gate_hear(&gate, source, UINT32_MAX));
+		}
+		CHECK(!mmc_gate_hear(&gate, 0, UINT32_MAX) || nranks == 1);
+		CHECK_EQ(gate.rounds, 0);
+		for (uint32_t source = 1; source < nranks; source++)
+			mmc_gate_hear(&gate, source, UINT32_MAX);
+		CHECK(mmc_gate_passed(&gate));
+		CHECK_EQ(gate.rounds, gate.nrounds);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(without_loss), CHECK_TEST(any_order_loss_and_duplication),
+	   CHECK_TEST(one_is_missing), CHECK_TEST(awaited_leads_to_the_late),
+	   CHECK_TEST(hostile_hearsay))

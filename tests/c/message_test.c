@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/message.h"
+#include "core/prng.h"
+
+#define BYTES_MAX (MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES)
+
+static uint32_t items_max(uint32_t kind)
+{
+	static const uint32_t max[MMC_MESSAGE_COUNT] = {
+		[MMC_MESSAGE_RECORD] = 0,
+		[MMC_MESSAGE_NAK] = MMC_RUNS_MAX,
+		[MMC_MESSAGE_ECHO] = MMC_RUNS_MAX,
+		[MMC_MESSAGE_REPORT] = MMC_CHAINS_MAX,
+		[MMC_MESSAGE_WATERMARK] = MMC_CHAINS_MAX,
+	};
+
+	return max[kind];
+}
+
+static bool has_runs(uint32_t kind)
+{
+	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO;
+}
+
+static struct mmc_run random_run(struct mmc_prng *prng)
+{
+	struct mmc_run run = {
+		.first = (uint32_t)mmc_prng_below(prng, MMC_CHUNKS_MAX),
+	};
+
+	run.count = 1 + (uint32_t)mmc_prng_below(prng,
+						 MMC_CHUNKS_MAX - run.first);
+	return run;
+}
+
+static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
+					 uint32_t nitems)
+{
+	struct mmc_message message = {
+		.kind = (enum mmc_message_kind)kind,
+		.stamp_us = (uint32_t)mmc_prng_next(prng),
+		.echo_us = (uint32_t)mmc_prng_next(prng),
+		.record = {
+			.flags = (uint8_t)mmc_prng_below(prng, 8),
+			.entry_rounds = (uint8_t)mmc_prng_below(prng, 21),
+			.release_rounds = (uint8_t)mmc_prng_below(prng, 21),
+			.culprit = (uint32_t)mmc_prng_next(prng),
+			.sent_chunks = (uint32_t)mmc_prng_next(prng),
+			.terms = {
+				.signature_min = mmc_prng_next(prng),
+				.signature_max = mmc_prng_next(prng),
+				.window_bytes = (uint32_t)mmc_prng_next(prng),
+				.srtt_us = (uint32_t)mmc_prng_next(prng),
+				.lag_epochs = (uint32_t)mmc_prng_next(prng),
+			},
+		},
+		.nitems = nitems,
+	};
+
+	if (mmc_prng_chance(prng, UINT64_C(1) << 31)) {
+		message.record.flags |= MMC_RECORD_FAILED;
+		message.record.failure =
+			(uint8_t)(1 + mmc_prng_below(prng, MMC_EPOISONED));
+	}
+	for (uint32_t i = 0; i < nitems; i++)
+		if (has_runs(kind))
+			message.runs[i] = random_run(prng);
+		else
+			message.positions[i] = (uint32_t)mmc_prng_next(prng);
+	return message;
+}
+
+static void check_equal_records(const struct mmc_record *a,
+				const struct mmc_record *b)
+{
+	CHECK_EQ(a->flags, b->flags);
+	CHECK_EQ(a->entry_rounds, b->entry_rounds);
+	CHECK_EQ(a->release_rounds, b->release_rounds);
+	CHECK_EQ(a->failure, b->failure);
+	CHECK_EQ(a->culprit, b->culprit);
+	CHECK_EQ(a->sent_chunks, b->sent_chunks);
+	CHECK_EQ(a->terms.signature_min, b->terms.signature_min);
+	CHECK_EQ(a->terms.signature_max, b->terms.signature_max);
+	CHECK_EQ(a->terms.window_bytes, b->terms.window_bytes);
+	CHECK_EQ(a->terms.srtt_us, b->terms.srtt_us);
+	CHECK_EQ(a->terms.lag_epochs, b->terms.lag_epochs);
+}
+
+static void check_equal_messages(const struct mmc_message *a,
+				 const struct mmc_message *b)
+{
+	CHECK_EQ(a->kind, b->kind);
+	CHECK_EQ(a->stamp_us, b->stamp_us);
+	CHECK_EQ(a->echo_us, b->echo_us);
+	check_equal_records(&a->record, &b->record);
+	CHECK_EQ(a->nitems, b->nitems);
+	for (uint32_t i = 0; i < a->nitems; i++) {
+		if (!has_runs(a->kind)) {
+			CHECK_EQ(a->positions[i], b->positions[i]);
+			continue;
+		}
+		CHECK_EQ(a->runs[i].first, b->runs[i].first);
+		CHECK_EQ(a->runs[i].count, b->runs[i].count);
+	}
+}
+
+/* Decodes a copy of exactly `nbytes` from the heap, where ASan sees the end. */
+static int decode(struct mmc_message *message, uint32_t kind,
+		  const uint8_t *bytes, size_t nbytes)
+{
+	uint8_t *copy = malloc(nbytes + (nbytes == 0));
+	int rc;
+
+	memcpy(copy, bytes, nbytes);
+	rc = mmc_message_decode(message, kind, copy, nbytes);
+	free(copy);
+	return rc;
+}
+
+static void check_refused(uint32_t kind, const uint8_t *bytes, size_t nbytes,
+			  int error)
+{
+	struct mmc_message message;
+	struct mmc_message untouched;
+
+	memset(&message, 0xa5, sizeof(message));
+	memset(&untouched, 0xa5, sizeof(untouched));
+	CHECK_EQ(decode(&message, kind, bytes, nbytes), error);
+	CHECK_BYTES(&message, &untouched, sizeof(message));
+}
+
+static void round_trips(void)
+{
+	struct mmc_prng prng = { .state = 9 };
+	uint8_t bytes[BYTES_MAX];
+
+	for (uint32_t kind = 0; kind < MMC_MESSAGE_COUNT; kind++)
+		for (uint32_t n = 0; n <= items_max(kind); n++) {
+			struct mmc_message message =
+				random_message(&prng, kind, n);
+			size_t nbytes = mmc_message_bytes(&message);
+			struct mmc_message read;
+
+			CHECK(nbytes <= sizeof(bytes));
+			CHECK_EQ(nbytes, MMC_MESSAGE_BYTES +
+						 n * (has_runs(kind) ? 8 : 4));
+			mmc_message_encode(bytes, &message);
+			CHECK_EQ(decode(&read, kind, bytes, nbytes), 0);
+			check_equal_messages(&read, &message);
+		}
+}
+
+/* Each field's bytes, at the offsets that the documentation gives. */
+static void golden_bytes(void)
+{
+	static const uint8_t fixed[] = {
+		0x01, 0x02, 0x03, 0x04, /* stamp */
+		0x05, 0x06, 0x07, 0x08, /* echo */
+		0x09, 0x0a, 0x0b, 0x06, /* flags, rounds, failure */
+		0x0d, 0x0e, 0x0f, 0x10, /* culprit */
+		0x11, 0x12, 0x13, 0x14, /* sent chunks */
+		0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, /* least */
+		0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, /* greatest */
+		0x25, 0x26, 0x27, 0x28, /* window */
+		0x29, 0x2a, 0x2b, 0x2c, /* round trip */
+		0x2d, 0x2e, 0x2f, 0x30, /* lag */
+		0x00, 0x00, 0x00, 0x02, /* items */
+		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* reserved */
+	};
+	static const uint8_t runs[] = {
+		0x01, 0x02, 0x03, 0x04, 0x00, 0x00, 0x00, 0x05,
+		0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d,
+	};
+	struct mmc_message message = {
+		.kind = MMC_MESSAGE_NAK,
+		.stamp_us = 0x01020304,
+		.echo_us = 0x05060708,
+		.record = {
+			.flags = MMC_RECORD_ENTERED | MMC_RECORD_FAILED,
+			.entry_rounds = 10,
+			.release_rounds = 11,
+			.failure = MMC_ESHORT,
+			.culprit = 0x0d0e0f10,
+			.sent_chunks = 0x11121314,
+			.terms = {
+				.signature_min = UINT64_C(0x15161718191a1b1c),
+				.signature_max = UINT64_C(0x1d1e1f2021222324),
+				.window_bytes = 0x25262728,
+				.srtt_us = 0x292a2b2c,
+				.lag_epochs = 0x2d2e2f30,
+			},
+		},
+		.nitems = 2,
+		.runs = { { 0x01020304, 5 }, { 0x06070809, 0x0a0b0c0d } },
+	};
+	uint8_t bytes[BYTES_MAX];
+
+	CHECK_EQ(sizeof(fixed), MMC_MESSAGE_BYTES);
+	CHECK_EQ(mmc_message_bytes(&message), sizeof(fixed) + sizeof(runs));
+	mmc_message_encode(bytes, &message);
+	CHECK_BYTES(bytes, fixed, sizeof(fixed));
+	CHECK_BYTES(bytes + sizeof(fixed), runs, sizeof(runs));
+
+	message.kind = MMC_MESSAGE_REPORT;
+	message.positions[0] = 0x01020304;
+	message.positions[1] = 5;
+	CHECK_EQ(mmc_message_bytes(&message), sizeof(fixed) + 8);
+	mmc_message_encode(bytes, &message);
+	CHECK_BYTES(bytes, fixed, sizeof(fixed));
+	CHECK_BYTES(bytes + sizeof(fixed), runs, 8);
+}
+
+/* Kinds are numbers on the wire. */
+static void kinds(void)
+{
+	uint8_t bytes[MMC_MESSAGE_BYTES] = { 0 };
+
+	CHECK_EQ(MMC_MESSAGE_RECORD, 0);
+	CHECK_EQ(MMC_MESSAGE_NAK, 1);
+	CHECK_EQ(MMC_MESSAGE_ECHO, 2);
+	CHECK_EQ(MMC_MESSAGE_REPORT, 3);
+	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
+	check_refused(MMC_MESSAGE_COUNT, bytes, sizeof(bytes), -MMC_EINVAL);
+	check_refused(1 << 29, bytes, sizeof(bytes), -MMC_EINVAL);
+	check_refused(UINT32_MAX, bytes, sizeof(bytes), -MMC_EINVAL);
+}
+
+static void truncations(void)
+{
+	struct mmc_prng prng = { .state = 10 };
+	uint8_t bytes[BYTES_MAX + 8] = { 0 };
+
+	for (uint32_t kind = 0; kind < MMC_MESSAGE_COUNT; kind++) {
+		uint32_t max = items_max(kind);
+
+		for (uint32_t n = 0; n <= max; n += n == 0 ? 1 : max - 1) {
+			struct mmc_message message =
+				random_message(&prng, kind, n);
+			size_t whole = mmc_message_bytes(&message);
+
+			mmc_message_encode(bytes, &message);
+			for (size_t nbytes = 0; nbytes < whole + 8; nbytes++)
+				if (nbytes != whole)
+					check_refused(kind, bytes, nbytes,
+						      -MMC_ESHORT);
+			if (max <= 1)
+				break;
+		}
+	}
+}
+
+/* What is written over four bytes of a message that is right otherwise. */
+struct spoiled {
+	const char *what;
+	size_t offset;
+	uint32_t value;
+};
+
+static void fields_out_of_range(void)
+{
+	static const struct spoiled rows[] = {
+		{ "unknown flag", 8, 0x10000000 },
+		{ "unknown flag", 8, 0x80000000 },
+		{ "entry rounds", 8, 0x00150000 },
+		{ "entry rounds", 8, 0x00ff0000 },
+		{ "release rounds", 8, 0x00001500 },
+		{ "release rounds", 8, 0x0000ff00 },
+		{ "a failure without its flag", 8, 0x00000001 },
+		{ "a flag without its failure", 8, 0x08000000 },
+		{ "unknown failure", 8, 0x0800000f },
+		{ "unknown failure", 8, 0x080000ff },
+		{ "too many items", 48, MMC_RUNS_MAX + 1 },
+		{ "too many items", 48, 0x20000001 },
+		{ "too many items", 48, UINT32_MAX },
+		{ "reserved", 52, 1 },
+		{ "reserved", 52, 0x80000000 },
+		{ "reserved", 56, 1 },
+		{ "reserved", 56, 0x80000000 },
+		{ "a run of a chunk that cannot be", 60, MMC_CHUNKS_MAX },
+		{ "a run of a chunk that cannot be", 60, UINT32_MAX },
+		{ "an empty run", 64, 0 },
+		{ "a run that ends too late", 64, MMC_CHUNKS_MAX - 4 },
+		{ "a run that wraps", 64, UINT32_MAX },
+		{ "a run that wraps", 64, UINT32_MAX - 4 },
+	};
+	const struct mmc_message message = {
+		.kind = MMC_MESSAGE_NAK,
+		.nitems = 1,
+		.runs = { { .first = 5, .count = 1 } },
+	};
+	uint8_t bytes[MMC_MESSAGE_BYTES + 8];
+	struct mmc_message read;
+
+	mmc_message_encode(bytes, &message);
+	CHECK_EQ(decode(&read, MMC_MESSAGE_NAK, bytes, sizeof(bytes)), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		mmc_message_encode(bytes, &message);
+		mmc_put_u32(bytes + rows[i].offset, rows[i].value);
+		if (decode(&read, MMC_MESSAGE_NAK, bytes, sizeof(bytes)) == 0)
+			check_failed(rows[i].what, __FILE__, __LINE__);
+		check_refused(MMC_MESSAGE_NAK, bytes, sizeof(bytes),
+			      -MMC_EINVAL);
+	}
+}
+
+/* The greatest values that are still right. */
+static void fields_at_their_limits(void)
+{
+	const struct mmc_message message = {
+		.kind = MMC_MESSAGE_ECHO,
+		.record = {
+			.flags = 15,
+			.entry_rounds = MMC_ROUNDS_MAX,
+			.release_rounds = MMC_ROUNDS_MAX,
+			.failure = MMC_EPOISONED,
+			.culprit = MMC_PEER_ALL,
+		},
+		.nitems = 2,
+		.runs = { { .first = 0, .count = MMC_CHUNKS_MAX },
+			  { .first = MMC_CHUNKS_MAX - 1, .count = 1 } },
+	};
+	uint8_t bytes[MMC_MESSAGE_BYTES + 16];
+	struct mmc_message read;
+
+	mmc_message_encode(bytes, &message);
+	CHECK_EQ(decode(&read, MMC_MESSAGE_ECHO, bytes, sizeof(bytes)), 0);
+	check_equal_messages(&read, &message);
+}
+
+/* Whatever is let through encodes to the very same bytes. */
+static void canonical(void)
+{
+	struct mmc_prng prng = { .state = 11 };
+	uint8_t bytes[BYTES_MAX];
+	uint8_t again[BYTES_MAX];
+
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint32_t kind = (uint32_t)mmc_prng_below(&prng,
+							 MMC_MESSAGE_COUNT);
+		uint32_t n = items_max(kind) < 3 ? 0 : i % 3;
+		struct mmc_message message = random_message(&prng, kind, n);
+		size_t nbytes = mmc_message_bytes(&message);
+		struct mmc_message read;
+
+		mmc_message_encode(bytes, &message);
+		bytes[mmc_prng_below(&prng, nbytes)] ^=
+			(uint8_t)(1 << mmc_prng_below(&prng, 8));
+		if (decode(&read, kind, bytes, nbytes) != 0)
+			continue;
+		mmc_message_encode(again, &read);
+		CHECK_BYTES(again, bytes, nbytes);
+	}
+}
+
+/* What the headers promise of sizes. */
+static void sizes(void)
+{
+	CHECK_EQ(MMC_MESSAGE_BYTES_MAX, 16 + 60 + 4 * MMC_CHAINS_MAX);
+	CHECK(MMC_HEADER_BYTES + MMC_MESSAGE_BYTES + 8 * MMC_RUNS_MAX <= 512);
+	CHECK(MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES <= 1472);
+}
+
+CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(golden_bytes), CHECK_TEST(kinds),
+	   CHECK_TEST(truncations), CHECK_TEST(fields_out_of_range),
+	   CHECK_TEST(fields_at_their_limits), CHECK_TEST(canonical),
+	   CHECK_TEST(sizes))

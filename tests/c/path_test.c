@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/path.h"
+
+static void converges_to_the_round_trip(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	CHECK_EQ(path.srtt_ns, MMC_PATH_SRTT_NS);
+	for (int i = 0; i < 100; i++)
+		mmc_path_round_trip(&path, 40 * MMC_US_NS);
+	CHECK(path.srtt_ns >= 40 * MMC_US_NS);
+	CHECK(path.srtt_ns < 41 * MMC_US_NS);
+}
+
+/* However wild the measurements, the round trip stays sane. */
+static void bounded_round_trip(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	for (int i = 0; i < 100; i++)
+		mmc_path_round_trip(&path, UINT64_MAX);
+	CHECK(path.srtt_ns <= MMC_PATH_SRTT_MAX_NS);
+	for (int i = 0; i < 1000; i++)
+		mmc_path_round_trip(&path, 0);
+	CHECK_EQ(path.srtt_ns, 0);
+}
+
+static void converges_to_the_rate(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	for (int i = 0; i < 50; i++)
+		mmc_path_received(&path, 5 * 1000000, MMC_MS_NS);
+	CHECK(path.rate_bytes_per_s > UINT64_C(4990000000));
+	CHECK(path.rate_bytes_per_s <= UINT64_C(5000000000));
+	mmc_path_received(&path, 1, 999); /* too short to tell */
+	CHECK(path.rate_bytes_per_s > UINT64_C(4990000000));
+}
+
+/* A rate is a divisor: it never falls to 0. */
+static void bounded_rate(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	for (int i = 0; i < 1000; i++)
+		mmc_path_received(&path, 0, MMC_NEVER_NS);
+	CHECK_EQ(path.rate_bytes_per_s, 1);
+	CHECK_EQ(mmc_path_time_ns(&path, 10), 10 * MMC_S_NS);
+	mmc_path_received(&path, UINT64_MAX, MMC_US_NS);
+	CHECK_EQ(path.rate_bytes_per_s, 1);
+}
+
+static void times(void)
+{
+	const struct mmc_path path = { .rate_bytes_per_s = 1000000000 };
+	const struct mmc_path odd = { .rate_bytes_per_s = 999999937 };
+
+	for (uint64_t nbytes = 1; nbytes < UINT64_C(1) << 33; nbytes *= 3)
+		CHECK_EQ(mmc_path_time_ns(&path, nbytes), nbytes);
+	/* Beyond 18 GB it is only exact to a second. */
+	for (uint64_t nbytes = 1; nbytes < UINT64_C(1) << 45; nbytes *= 2) {
+		CHECK(mmc_path_time_ns(&odd, nbytes) + MMC_S_NS >=
+		      mmc_path_time_ns(&odd, nbytes - 1));
+		CHECK(mmc_path_time_ns(&odd, nbytes) + MMC_S_NS >= nbytes);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
+	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
+	   CHECK_TEST(bounded_rate), CHECK_TEST(times))

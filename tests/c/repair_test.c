@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/repair.h"
+
+#define NRANKS_MAX 17
+
+static const struct mmc_repair_strategy *strategy_of(unsigned repair)
+{
+	return mmc_repair_strategy((enum mmc_repair)repair);
+}
+
+/* First choices lead to the owner, so that waiting for them is acyclic. */
+static void first_choices_end_at_the_owner(void)
+{
+	for (unsigned repair = 0; repair < 2; repair++)
+		for (uint32_t n = 2; n <= NRANKS_MAX; n++)
+			for (uint32_t at = 0; at < n * n; at++) {
+				uint32_t owner = at % n;
+				uint32_t rank = at / n;
+				unsigned nhops = 0;
+
+				while (rank != owner && CHECK(nhops++ < n))
+					rank = strategy_of(repair)->donor(
+						rank, n, owner, 0);
+			}
+}
+
+/* Whoever is asked serves the asker, and nobody asks itself. */
+static void donors_serve(void)
+{
+	for (unsigned repair = 0; repair < 2; repair++) {
+		const struct mmc_repair_strategy *s = strategy_of(repair);
+
+		for (uint32_t n = 2; n <= NRANKS_MAX; n++)
+			for (uint32_t at = 0; at < n * n * 12; at++) {
+				uint32_t nasked = at % 12;
+				uint32_t owner = at / 12 % n;
+				uint32_t rank = at / 12 / n;
+				uint32_t donor;
+
+				if (rank == owner)
+					continue;
+				donor = s->donor(rank, n, owner, nasked);
+				CHECK(donor < n);
+				CHECK(donor != rank);
+				CHECK(s->serves(donor, n, owner, rank));
+			}
+	}
+}
+
+/* Who asks again and again asks the owner sooner or later. */
+static void owners_are_asked(void)
+{
+	for (unsigned repair = 0; repair < 2; repair++)
+		for (uint32_t n = 2; n <= NRANKS_MAX; n++)
+			for (uint32_t rank = 0; rank < n; rank++)
+				for (uint32_t first = 0; first < 6; first++) {
+					uint32_t owner = (rank + n / 2) % n;
+					bool asked = false;
+
+					for (uint32_t k = 0; k < 3; k++)
+						asked |= strategy_of(repair)
+								 ->donor(rank,
+									 n,
+									 owner,
+									 first + k) ==
+							 owner;
+					CHECK(asked);
+				}
+}
+
+/*
+ * Buffers stay until nobody needs them: a strategy that releases at its right
+ * neighbour's word serves the right neighbour everything.
+ */
+static void releases(void)
+{
+	const struct mmc_repair_strategy *nak = strategy_of(MMC_REPAIR_NAK);
+	const struct mmc_repair_strategy *neighbour =
+		strategy_of(MMC_REPAIR_NEIGHBOUR);
+
+	CHECK_EQ(nak->release, MMC_RELEASE_ALL);
+	CHECK(nak->gathers);
+	CHECK_EQ(neighbour->release, MMC_RELEASE_RIGHT);
+	for (uint32_t n = 2; n <= NRANKS_MAX; n++)
+		for (uint32_t rank = 0; rank < n; rank++)
+			for (uint32_t owner = 0; owner < n; owner++)
+				CHECK(neighbour->serves(rank, n, owner,
+							(rank + 1) % n));
+}
+
+CHECK_MAIN(CHECK_TEST(first_choices_end_at_the_owner), CHECK_TEST(donors_serve),
+	   CHECK_TEST(owners_are_asked), CHECK_TEST(releases))

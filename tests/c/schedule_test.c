@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/schedule.h"
+
+#define NRANKS_MAX 40
+#define CHUNK_BYTES 1000
+
+static struct mmc_schedule planned(uint32_t nranks, uint32_t block_chunks,
+				   uint32_t nchains, uint32_t window_chunks)
+{
+	struct mmc_layout layout;
+	struct mmc_schedule schedule;
+
+	CHECK_EQ(mmc_layout_init(&layout, nranks,
+				 (uint64_t)block_chunks * CHUNK_BYTES,
+				 CHUNK_BYTES),
+		 0);
+	mmc_schedule_init(&schedule, &layout, nchains,
+			  window_chunks * CHUNK_BYTES);
+	CHECK_EQ(schedule.nranks, nranks);
+	CHECK_EQ(schedule.block_chunks, block_chunks);
+	return schedule;
+}
+
+/* Walks all chains turn by turn: each rank comes by exactly once. */
+static void check_turns(const struct mmc_schedule *schedule)
+{
+	uint8_t seen[NRANKS_MAX] = { 0 };
+	uint32_t nseen = 0;
+
+	for (uint32_t chain = 0; chain < schedule->nchains; chain++) {
+		uint32_t length = mmc_schedule_length(schedule, chain);
+		uint32_t position = 0;
+
+		for (uint32_t turn = 0; position < length; turn++) {
+			uint32_t rank = mmc_schedule_rank(schedule, chain, turn);
+
+			if (!CHECK(rank < schedule->nranks))
+				return;
+			CHECK_EQ(seen[rank]++, 0);
+			nseen++;
+			CHECK_EQ(mmc_schedule_chain(schedule, rank), chain);
+			CHECK_EQ(mmc_schedule_turn(schedule, rank), turn);
+			CHECK_EQ(mmc_schedule_start(schedule, rank), position);
+			position += schedule->block_chunks;
+		}
+		CHECK_EQ(position, length);
+		CHECK(length > 0);
+	}
+	CHECK_EQ(nseen, schedule->nranks);
+}
+
+/* Any M from 1 to P is taken as it is, also if P is no multiple of it. */
+static void every_rank_has_a_turn(void)
+{
+	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
+		for (uint32_t nchains = 1; nchains <= nranks + 2; nchains++)
+			for (uint32_t chunks = 1; chunks <= 3; chunks++) {
+				struct mmc_schedule schedule = planned(
+					nranks, chunks, nchains, 64);
+
+				CHECK_EQ(schedule.nchains,
+					 nchains < nranks ? nchains : nranks);
+				check_turns(&schedule);
+			}
+}
+
+/* Empty blocks take no turn: every chain has length 0. */
+static void empty_blocks(void)
+{
+	for (uint32_t nchains = 0; nchains <= 5; nchains++) {
+		struct mmc_schedule schedule = planned(5, 0, nchains, 64);
+
+		for (uint32_t c = 0; c < schedule.nchains; c++)
+			CHECK_EQ(mmc_schedule_length(&schedule, c), 0);
+	}
+}
+
+/*
+ * All at once while W/(P-1) holds two of the smallest batches, else chains that
+ * have two batches each: never one only, for then a downlink idles.
+ */
+static void auto_chains(void)
+{
+	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
+		for (uint32_t window = 0; window <= 700; window++) {
+			struct mmc_schedule schedule =
+				planned(nranks, 2, MMC_CHAINS_AUTO, window);
+			uint32_t nchains = schedule.nchains;
+
+			check_turns(&schedule);
+			if (nranks <= 2 || window / (nranks - 1) >= 8) {
+				CHECK_EQ(nchains, nranks);
+				continue;
+			}
+			CHECK(nchains >= 2);
+			CHECK(nchains < nranks);
+			if (nchains > 2)
+				CHECK(window / nchains >= 8);
+			else
+				CHECK(window / 3 < 2 * MMC_BATCH_CHUNKS_MAX);
+		}
+}
+
+/*
+ * What all active senders have in flight stays within the receiver's window,
+ * unless that is too small for two chunks of each.
+ */
+static void windows(void)
+{
+	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
+		for (uint32_t nchains = 0; nchains <= nranks; nchains++)
+			for (uint32_t window = 0; window <= 300; window += 7) {
+				struct mmc_schedule schedule =
+					planned(nranks, 9, nchains, window);
+				uint32_t share = schedule.window_chunks;
+				uint32_t batch = schedule.batch_chunks;
+				uint32_t nsenders = schedule.nchains + 1;
+
+				if (schedule.nchains == nranks)
+					nsenders = nranks - 1;
+				CHECK(share == 2 || share * nsenders <= window);
+				CHECK(batch >= 1);
+				CHECK(batch <= MMC_BATCH_CHUNKS_MAX);
+				CHECK(batch * 2 <= share);
+			}
+}
+
+/* The positions of all chains go into one control message. */
+static void many_ranks(void)
+{
+	static const uint32_t all[] = { MMC_CHAINS_AUTO, 257, 1000, UINT32_MAX };
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct mmc_schedule schedule = planned(1000, 7, all[i], 1 << 20);
+		uint64_t nchunks = 0;
+
+		CHECK_EQ(schedule.nchains, MMC_CHAINS_MAX);
+		for (uint32_t c = 0; c < schedule.nchains; c++)
+			nchunks += mmc_schedule_length(&schedule, c);
+		CHECK_EQ(nchunks, 7000);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(every_rank_has_a_turn), CHECK_TEST(empty_blocks),
+	   CHECK_TEST(auto_chains), CHECK_TEST(windows), CHECK_TEST(many_ranks))

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/timer.h"
+
+/* Each interval is twice the one before, up to the greatest. */
+static void asks_ever_more_rarely(void)
+{
+	struct mmc_backoff backoff;
+	uint64_t now_ns = 1000;
+	uint64_t interval_ns = 200 * MMC_US_NS;
+
+	mmc_backoff_start(&backoff, now_ns, interval_ns);
+	for (int i = 0; i < 20; i++) {
+		CHECK_EQ(backoff.at_ns, now_ns + interval_ns);
+		CHECK(!mmc_backoff_due(&backoff, backoff.at_ns - 1));
+		now_ns = backoff.at_ns;
+		CHECK(mmc_backoff_due(&backoff, now_ns));
+		CHECK(!mmc_backoff_due(&backoff, now_ns));
+		interval_ns = mmc_min_u64(2 * interval_ns, MMC_BACKOFF_MAX_NS);
+	}
+	CHECK_EQ(interval_ns, MMC_BACKOFF_MAX_NS);
+}
+
+/* Who looks late asks once, not once for each interval that has passed. */
+static void asks_once_when_late(void)
+{
+	struct mmc_backoff backoff;
+
+	mmc_backoff_start(&backoff, 0, MMC_MS_NS);
+	CHECK(mmc_backoff_due(&backoff, MMC_S_NS));
+	CHECK(!mmc_backoff_due(&backoff, MMC_S_NS));
+	CHECK_EQ(backoff.at_ns, MMC_S_NS + 2 * MMC_MS_NS);
+}
+
+static void stopped(void)
+{
+	struct mmc_backoff backoff;
+
+	mmc_backoff_start(&backoff, 0, MMC_MS_NS);
+	mmc_backoff_stop(&backoff);
+	CHECK(!mmc_backoff_due(&backoff, MMC_NEVER_NS - 1));
+}
+
+/* Patience that is looked at on time ends on time. */
+static void patience_ends(void)
+{
+	struct mmc_patience patience;
+	uint64_t now_ns = 5;
+	unsigned nlooks = 0;
+
+	mmc_patience_reset(&patience, now_ns);
+	while (!mmc_patience_over(&patience, now_ns, MMC_S_NS) &&
+	       CHECK(nlooks++ < 100)) {
+		uint64_t next_ns = mmc_patience_deadline(&patience, MMC_S_NS);
+
+		CHECK(next_ns > now_ns);
+		CHECK(next_ns <= now_ns + MMC_PATIENCE_STEP_NS);
+		now_ns = next_ns;
+	}
+	CHECK_EQ(now_ns, 5 + MMC_S_NS);
+}
+
+/* A stop of an hour costs no more than one look may. */
+static void a_stop_is_no_wait(void)
+{
+	struct mmc_patience patience;
+
+	mmc_patience_reset(&patience, 0);
+	CHECK(!mmc_patience_over(&patience, 3600 * MMC_S_NS, MMC_S_NS));
+	CHECK_EQ(patience.spent_ns, MMC_PATIENCE_STEP_NS);
+	mmc_patience_reset(&patience, 3600 * MMC_S_NS);
+	CHECK_EQ(patience.spent_ns, 0);
+	CHECK(mmc_patience_over(&patience, 3600 * MMC_S_NS, 0));
+}
+
+static void no_limit(void)
+{
+	struct mmc_patience patience;
+
+	mmc_patience_reset(&patience, 7);
+	CHECK(!mmc_patience_over(&patience, MMC_S_NS, MMC_NEVER_NS));
+	CHECK_EQ(mmc_patience_deadline(&patience, MMC_NEVER_NS),
+		 MMC_S_NS + MMC_PATIENCE_STEP_NS);
+}
+
+CHECK_MAIN(CHECK_TEST(asks_ever_more_rarely), CHECK_TEST(asks_once_when_late),
+	   CHECK_TEST(stopped), CHECK_TEST(patience_ends),
+	   CHECK_TEST(a_stop_is_no_wait), CHECK_TEST(no_limit))

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a rank sends, and how far ahead: in virtual time, one rank at a time. */
+#include "check.h"
+#include "core/turn.h"
+#include "core/types.h"
+
+#define CHUNK_BYTES 1000
+
+/* 1 GB/s: a microsecond for each chunk of a lone chain. */
+static const struct mmc_path path = {
+	.srtt_ns = 100 * MMC_US_NS,
+	.rate_bytes_per_s = 1000000000,
+};
+
+struct sender {
+	struct mmc_schedule schedule;
+	struct mmc_chain chain;
+	struct mmc_watermark mark;
+	struct mmc_turn turn;
+	uint8_t *memory;
+	uint64_t now_ns;
+};
+
+static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
+			uint32_t block_chunks, uint32_t nchains,
+			uint32_t window_chunks)
+{
+	struct mmc_layout layout;
+
+	*at = (struct sender){ .now_ns = MMC_S_NS };
+	CHECK_EQ(mmc_layout_init(&layout, nranks,
+				 (uint64_t)block_chunks * CHUNK_BYTES,
+				 CHUNK_BYTES),
+		 0);
+	mmc_schedule_init(&at->schedule, &layout, nchains,
+			  window_chunks * CHUNK_BYTES);
+	at->memory = malloc(mmc_watermark_bytes(nranks, nranks));
+	mmc_watermark_init(&at->mark, at->memory, rank, &at->schedule);
+	mmc_turn_init(&at->turn, rank, &at->schedule, CHUNK_BYTES);
+	at->chain.nleft = nranks * block_chunks;
+	at->chain.heard_ns = at->now_ns;
+	mmc_backoff_start(&at->chain.silence, at->now_ns, MMC_MS_NS);
+}
+
+static void sender_close(struct sender *at)
+{
+	free(at->memory);
+}
+
+static bool next(struct sender *at, struct mmc_run *run)
+{
+	return mmc_turn_next(&at->turn, &at->chain, &at->mark, &path,
+			     at->now_ns, run);
+}
+
+/* Sends what may be sent now; the runs are in order and without a gap. */
+static uint32_t send_all(struct sender *at)
+{
+	uint32_t nsent = 0;
+	struct mmc_run run;
+
+	while (next(at, &run)) {
+		CHECK(run.count >= 1);
+		CHECK(run.count <= at->schedule.batch_chunks);
+		CHECK_EQ(run.first + run.count, at->turn.next);
+		nsent += run.count;
+		if (!CHECK(at->turn.next <= at->schedule.block_chunks))
+			break;
+	}
+	return nsent;
+}
+
+/* Who is first in its chain, and whose chain fits the window, sends all. */
+static void first_turns(void)
+{
+	struct sender at;
+
+	for (uint32_t rank = 0; rank < 5; rank++) {
+		sender_open(&at, rank, 5, 33, 5, 1000);
+		CHECK_EQ(send_all(&at), 33);
+		CHECK(mmc_turn_over(&at.turn));
+		CHECK_EQ(mmc_turn_deadline(&at.turn), MMC_NEVER_NS);
+		sender_close(&at);
+	}
+}
+
+static void empty_blocks(void)
+{
+	struct sender at;
+
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		sender_open(&at, rank, 3, 0, 2, 1000);
+		CHECK(mmc_turn_over(&at.turn));
+		CHECK_EQ(send_all(&at), 0);
+		CHECK_EQ(mmc_turn_deadline(&at.turn), MMC_NEVER_NS);
+		sender_close(&at);
+	}
+}
+
+/* A later turn begins when the end of the one before is in sight. */
+static void sees_its_predecessor(void)
+{
+	struct sender at;
+
+	sender_open(&at, 3, 4, 100, 1, 1000);
+	CHECK_EQ(send_all(&at), 0);
+	at.chain.seen = 200;
+	CHECK_EQ(send_all(&at), 0);
+	at.chain.seen = 300;
+	CHECK_EQ(send_all(&at), 100);
+	CHECK(mmc_turn_over(&at.turn));
+	sender_close(&at);
+}
+
+/* A lost signal costs time only: who has waited too long begins. */
+static void begins_in_silence(void)
+{
+	struct sender at;
+	uint64_t begin_ns;
+
+	sender_open(&at, 3, 4, 100, 1, 1000);
+	CHECK_EQ(send_all(&at), 0);
+	begin_ns = mmc_turn_deadline(&at.turn);
+	CHECK(begin_ns > at.now_ns + 300 * MMC_US_NS);
+	CHECK(begin_ns < at.now_ns + 10 * MMC_MS_NS);
+	at.now_ns = begin_ns - 1;
+	CHECK_EQ(send_all(&at), 0);
+	at.now_ns = begin_ns;
+	CHECK_EQ(send_all(&at), 100);
+	sender_close(&at);
+}
+
+/* Asking about the silence is not hearing: it must not put the turn off. */
+static void begins_although_it_asks(void)
+{
+	struct sender at;
+	uint64_t start_ns;
+
+	/* 60,000 chunks ahead: 60 ms, longer than two questions are apart. */
+	sender_open(&at, 1, 2, 60000, 1, 100000000 / CHUNK_BYTES);
+	start_ns = at.now_ns;
+	while (at.now_ns < start_ns + 2 * MMC_S_NS && !at.turn.began) {
+		at.now_ns += MMC_MS_NS / 2;
+		mmc_backoff_due(&at.chain.silence, at.now_ns);
+		send_all(&at);
+	}
+	CHECK(at.turn.began);
+	CHECK(at.now_ns < start_ns + 200 * MMC_MS_NS);
+	sender_close(&at);
+}
+
+/* No further than the window beyond what all have drained. */
+static void window(void)
+{
+	struct sender at;
+	uint32_t nsent = 0;
+
+	sender_open(&at, 0, 4, 500, 1, 100);
+	while (nsent < 500 && CHECK(check_failures == 0)) {
+		nsent += send_all(&at);
+		CHECK_EQ(nsent, mmc_min_u32(500, at.mark.drained[0] +
+							 at.schedule.window_chunks));
+		at.mark.drained[0] += 7;
+	}
+	sender_close(&at);
+}
+
+/* A straggler stalls nobody: a window full for too long opens bit by bit. */
+static void goes_on_open_loop(void)
+{
+	struct sender at;
+	uint64_t start_ns;
+	uint64_t opened_ns;
+	unsigned nsteps = 0;
+
+	sender_open(&at, 0, 4, 500, 1, 100);
+	send_all(&at);
+	CHECK(!mmc_turn_over(&at.turn));
+	start_ns = at.now_ns;
+	opened_ns = mmc_turn_deadline(&at.turn);
+	CHECK(opened_ns > start_ns);
+	CHECK(opened_ns <= start_ns + 10 * MMC_MS_NS);
+	while (!mmc_turn_over(&at.turn) && CHECK(nsteps++ < 1000)) {
+		CHECK(mmc_turn_deadline(&at.turn) > at.now_ns);
+		at.now_ns = mmc_turn_deadline(&at.turn);
+		CHECK(send_all(&at) <= at.schedule.batch_chunks);
+	}
+	/* After the wait at no more than the measured rate. */
+	CHECK(at.now_ns - opened_ns >= 400 * MMC_US_NS);
+	sender_close(&at);
+}
+
+/* When reports come again, the window holds again. */
+static void closes_the_loop_again(void)
+{
+	struct sender at;
+
+	sender_open(&at, 0, 4, 500, 1, 100);
+	send_all(&at);
+	at.now_ns = mmc_turn_deadline(&at.turn);
+	CHECK(send_all(&at) > 0);
+	at.mark.drained[0] = at.turn.next - 10;
+	CHECK_EQ(send_all(&at), at.schedule.window_chunks - 10);
+	CHECK(mmc_turn_deadline(&at.turn) >= at.now_ns + 5 * MMC_MS_NS);
+	sender_close(&at);
+}
+
+/* Whatever a record or a report claims, nothing but the own block is sent. */
+static void hostile_positions(void)
+{
+	struct sender at;
+
+	for (uint32_t rank = 0; rank < 6; rank++) {
+		sender_open(&at, rank, 6, 70, 2, 30);
+		at.chain.seen = UINT32_MAX - MMC_BATCH_CHUNKS_MAX;
+		at.mark.drained[rank % 2] = UINT32_MAX;
+		CHECK_EQ(send_all(&at), 70);
+		sender_close(&at);
+	}
+}
+
+/* With every number of chains each rank's turn comes, by time alone. */
+static void every_turn_comes(void)
+{
+	for (uint32_t nranks = 1; nranks <= 9; nranks++)
+		for (uint32_t at_once = 0; at_once <= nranks; at_once++)
+			for (uint32_t rank = 0; rank < nranks; rank++) {
+				struct sender at;
+				unsigned nsteps = 0;
+
+				sender_open(&at, rank, nranks, 50, at_once, 20);
+				send_all(&at);
+				while (!mmc_turn_over(&at.turn) &&
+				       CHECK(nsteps++ < 200)) {
+					at.now_ns =
+						mmc_turn_deadline(&at.turn);
+					send_all(&at);
+				}
+				CHECK(at.now_ns < 2 * MMC_S_NS);
+				sender_close(&at);
+			}
+}
+
+CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
+	   CHECK_TEST(sees_its_predecessor), CHECK_TEST(begins_in_silence),
+	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
+	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(closes_the_loop_again),
+	   CHECK_TEST(hostile_positions), CHECK_TEST(every_turn_comes))
