@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/fault/fault.h"
+
+#include <stdlib.h>
+
+#include "core/bits.h"
+#include "core/memory.h"
+#include "drivers/fault/held.h"
+#include "drivers/fault/verdict.h"
+
+/* How long a reordered datagram waits for others to pass it. */
+#define REORDER_NS_MAX MMC_MS_NS
+
+/* One direction: what is held back, and how many datagrams have passed. */
+struct lane {
+	struct mmc_fault_queue queue;
+	uint64_t passed;
+};
+
+struct fault {
+	struct mmc_endpoint endpoint;
+	struct mmc_driver driver; /* without what the inner one lacks */
+	struct mmc_endpoint *inner;
+	struct mmc_fault_judge judge;
+	struct mmc_fault_pool pool;
+	struct mmc_fault_queue lent; /* delivered by the last poll */
+	struct lane rx;
+	struct lane tx;
+};
+
+static struct fault *of(struct mmc_endpoint *endpoint)
+{
+	return (struct fault *)endpoint;
+}
+
+/* ---- holding back -------------------------------------------------------- */
+
+/*
+ * Holds one copy of a datagram back, or loses it. `like` says where it comes
+ * from or goes to; its bytes are `parcel`'s head and body.
+ */
+static void hold(struct fault *fault, struct lane *lane,
+		 const struct mmc_parcel *parcel, uint32_t source,
+		 const struct mmc_fault_verdict *verdict, uint64_t now_ns)
+{
+	uint32_t nbytes = parcel->head_bytes + parcel->body_bytes;
+	struct mmc_fault_held *held = mmc_fault_pool_take(&fault->pool, nbytes);
+
+	if (held == NULL)
+		return;
+	if (parcel->head_bytes > 0)
+		memcpy(held->bytes, parcel->head, parcel->head_bytes);
+	if (parcel->body_bytes > 0)
+		memcpy(held->bytes + parcel->head_bytes, parcel->body,
+		       parcel->body_bytes);
+	if (verdict->corrupt)
+		held->bytes[verdict->bit / 8] ^=
+			(uint8_t)(1u << verdict->bit % 8);
+	held->parcel = *parcel;
+	held->source = source;
+	held->due_ns = now_ns + verdict->delay_ns;
+	held->due_passed = UINT64_MAX;
+	if (verdict->behind > 0) {
+		held->due_passed = lane->passed + verdict->behind;
+		held->due_ns += REORDER_NS_MAX;
+	}
+	mmc_fault_queue_insert(&lane->queue, held);
+}
+
+/*
+ * Does to a datagram what the verdict says. Returns whether it passes as it is;
+ * its copies, or else the datagram itself, are then held back or lost.
+ */
+static bool pass(struct fault *fault, struct lane *lane,
+		 const struct mmc_parcel *parcel, uint32_t source, bool stalled,
+		 uint64_t now_ns)
+{
+	struct mmc_fault_verdict verdict = mmc_fault_judge_datagram(
+		&fault->judge, lane == &fault->tx, parcel->head,
+		parcel->head_bytes, parcel->head_bytes + parcel->body_bytes);
+	bool passes = !verdict.corrupt && verdict.behind == 0 &&
+		      verdict.delay_ns == 0 && !stalled;
+
+	if (verdict.lost)
+		return false;
+	for (uint32_t i = passes ? 1 : 0; i < verdict.ncopies; i++)
+		hold(fault, lane, parcel, source, &verdict, now_ns);
+	if (passes)
+		lane->passed++;
+	return passes;
+}
+
+/* ---- receiving ----------------------------------------------------------- */
+
+/* Delivers what is due, behind the `nevents` that there are. */
+static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
+			    unsigned nevents, unsigned nmax, uint64_t now_ns)
+{
+	struct lane *rx = &fault->rx;
+
+	while (nevents < nmax) {
+		struct mmc_fault_held *held =
+			mmc_fault_queue_due(&rx->queue, now_ns, rx->passed);
+
+		if (held == NULL)
+			break;
+		rx->passed++;
+		held->next = fault->lent.first;
+		fault->lent.first = held;
+		events[nevents++] = (struct mmc_event){
+			.kind = MMC_EVENT_DATAGRAM,
+			.bytes = held->bytes,
+			.nbytes = held->nbytes,
+			.source = held->source,
+		};
+	}
+	return nevents;
+}
+
+/* Keeps those of `count` events from index `nevents` on that pass. */
+static unsigned filter(struct fault *fault, struct mmc_event *events,
+		       unsigned nevents, unsigned count, bool stalled,
+		       uint64_t now_ns)
+{
+	unsigned end = nevents + count;
+
+	for (unsigned i = nevents; i < end; i++) {
+		struct mmc_parcel whole = {
+			.head = events[i].bytes,
+			.head_bytes = events[i].nbytes,
+		};
+
+		if (events[i].kind != MMC_EVENT_DATAGRAM ||
+		    pass(fault, &fault->rx, &whole, events[i].source, stalled,
+			 now_ns))
+			events[nevents++] = events[i];
+	}
+	return nevents;
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+static int send_due(struct fault *fault, uint64_t now_ns)
+{
+	struct mmc_fault_held *held;
+	int rv = 0;
+
+	while (rv == 0 &&
+	       (held = mmc_fault_queue_due(&fault->tx.queue, now_ns,
+					   fault->tx.passed)) != NULL) {
+		held->parcel.head = held->bytes;
+		held->parcel.head_bytes = held->nbytes;
+		held->parcel.body = NULL;
+		held->parcel.body_bytes = 0;
+		rv = fault->inner->driver->send(fault->inner, &held->parcel, 1);
+		fault->tx.passed++;
+		mmc_fault_pool_give(&fault->pool, held);
+	}
+	return rv;
+}
+
+static int fault_send(struct mmc_endpoint *endpoint,
+		      const struct mmc_parcel *parcels, unsigned nparcels)
+{
+	struct fault *fault = of(endpoint);
+	struct mmc_endpoint *inner = fault->inner;
+	uint64_t now_ns = inner->driver->now_ns(inner);
+	unsigned first = 0; /* of a run that passes as it is */
+	int rv = 0;
+
+	for (unsigned i = 0; i < nparcels && rv == 0; i++) {
+		if (pass(fault, &fault->tx, &parcels[i], MMC_PEER_UNKNOWN,
+			 false, now_ns))
+			continue;
+		if (i > first)
+			rv = inner->driver->send(inner, parcels + first,
+						 i - first);
+		first = i + 1;
+	}
+	if (rv == 0 && nparcels > first)
+		rv = inner->driver->send(inner, parcels + first,
+					 nparcels - first);
+	return rv == 0 ? send_due(fault, now_ns) : rv;
+}
+
+/* ---- the driver ---------------------------------------------------------- */
+
+static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		      unsigned nmax)
+{
+	struct fault *fault = of(endpoint);
+	struct mmc_endpoint *inner = fault->inner;
+	uint64_t now_ns = inner->driver->now_ns(inner);
+	bool stalled = mmc_fault_judge_stall_end_ns(&fault->judge, now_ns) >
+		       now_ns;
+	unsigned nevents = 0;
+	int rv;
+
+	mmc_fault_pool_drain(&fault->pool, &fault->lent);
+	rv = send_due(fault, now_ns);
+	if (rv < 0)
+		return rv;
+	if (!stalled)
+		nevents = deliver_due(fault, events, 0, nmax, now_ns);
+	if (nevents == nmax)
+		return (int)nevents;
+	rv = inner->driver->poll(inner, events + nevents, nmax - nevents);
+	if (rv < 0)
+		return rv;
+	nevents = filter(fault, events, nevents, (unsigned)rv, stalled, now_ns);
+	if (!stalled)
+		nevents = deliver_due(fault, events, nevents, nmax, now_ns);
+	return (int)nevents;
+}
+
+static uint64_t fault_deadline_ns(struct mmc_endpoint *endpoint)
+{
+	struct fault *fault = of(endpoint);
+	struct mmc_endpoint *inner = fault->inner;
+	uint64_t now_ns = inner->driver->now_ns(inner);
+	uint64_t stall_end_ns =
+		mmc_fault_judge_stall_end_ns(&fault->judge, now_ns);
+	uint64_t rx_ns = mmc_fault_queue_deadline_ns(&fault->rx.queue);
+	uint64_t at_ns = mmc_fault_queue_deadline_ns(&fault->tx.queue);
+
+	at_ns = mmc_min_u64(at_ns, mmc_max_u64(rx_ns, stall_end_ns));
+	if (inner->driver->deadline_ns != NULL)
+		at_ns = mmc_min_u64(at_ns, inner->driver->deadline_ns(inner));
+	return at_ns;
+}
+
+static uint64_t fault_now_ns(struct mmc_endpoint *endpoint)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->now_ns(inner);
+}
+
+static void fault_address(struct mmc_endpoint *endpoint, uint8_t *address)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	inner->driver->address(inner, address);
+}
+
+static int fault_connect(struct mmc_endpoint *endpoint,
+			 const uint8_t *addresses)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->connect(inner, addresses);
+}
+
+static int fault_place(struct mmc_endpoint *endpoint, void *to,
+		       const void *from, size_t nbytes, uint64_t cookie)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->place(inner, to, from, nbytes, cookie);
+}
+
+static unsigned fault_fds(struct mmc_endpoint *endpoint, int *fds,
+			  unsigned *ncontrol)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->fds(inner, fds, ncontrol);
+}
+
+static void fault_close(struct mmc_endpoint *endpoint)
+{
+	struct fault *fault = of(endpoint);
+
+	fault->inner->driver->close(fault->inner);
+	mmc_fault_pool_drain(&fault->pool, &fault->lent);
+	mmc_fault_pool_drain(&fault->pool, &fault->rx.queue);
+	mmc_fault_pool_drain(&fault->pool, &fault->tx.queue);
+	mmc_fault_pool_destroy(&fault->pool);
+	free(fault);
+}
+
+static const struct mmc_driver driver = {
+	.name = "fault",
+	.now_ns = fault_now_ns,
+	.address = fault_address,
+	.connect = fault_connect,
+	.poll = fault_poll,
+	.send = fault_send,
+	.place = fault_place,
+	.fds = fault_fds,
+	.deadline_ns = fault_deadline_ns,
+	.close = fault_close,
+};
+
+int mmc_fault_wrap(const char *setting, uint32_t rank,
+		   struct mmc_endpoint *inner, enum mmc_checksum checksum,
+		   struct mmc_endpoint **endpoint)
+{
+	struct mmc_fault_setting parsed;
+	struct mmc_fault_judge judge;
+	struct fault *fault;
+	int rv;
+
+	rv = mmc_fault_parse(setting, rank, &parsed);
+	if (rv == 0)
+		rv = mmc_fault_judge_init(&judge, &parsed, rank, checksum);
+	if (rv < 0)
+		goto out_inner;
+	if (parsed.nclauses == 0) {
+		*endpoint = inner;
+		return 0;
+	}
+	fault = calloc(1, sizeof(*fault));
+	if (fault == NULL) {
+		rv = -MMC_ENOMEM;
+		goto out_inner;
+	}
+	fault->driver = driver;
+	if (inner->driver->place == NULL)
+		fault->driver.place = NULL;
+	fault->endpoint.driver = &fault->driver;
+	fault->inner = inner;
+	fault->judge = judge;
+	*endpoint = &fault->endpoint;
+	return 0;
+out_inner:
+	inner->driver->close(inner);
+	return rv;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/fault/setting.h"
+
+#include <mpimcast/mmc.h>
+#include <string.h>
+
+#include "core/codec.h"
+#include "engine/error.h"
+
+#define DELAY_US_MAX 10000000
+#define STALL_MS_MAX 10000
+
+/* Fraction digits of a probability that count. */
+#define FRACTION_DIGITS 9
+
+#define ALL_KINDS ((1u << MMC_TRAFFIC_COUNT) - 1)
+
+/* A part of the text; `at` is NULL behind the last part. */
+struct span {
+	const char *at;
+	size_t length;
+};
+
+/* Cuts off and returns what stands before `separator`, which is skipped. */
+static struct span cut(struct span *rest, char separator)
+{
+	const char *found = memchr(rest->at, separator, rest->length);
+	struct span part = *rest;
+
+	if (found == NULL) {
+		*rest = (struct span){ .at = NULL };
+		return part;
+	}
+	part.length = (size_t)(found - rest->at);
+	rest->at = found + 1;
+	rest->length -= part.length + 1;
+	return part;
+}
+
+static bool is(struct span span, const char *word)
+{
+	return span.length == strlen(word) &&
+	       memcmp(span.at, word, span.length) == 0;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static bool read_number(struct span span, uint64_t max, uint64_t *number)
+{
+	uint64_t read = 0;
+
+	for (size_t i = 0; i < span.length; i++) {
+		uint64_t digit = (uint64_t)(span.at[i] - '0');
+
+		if (digit > 9 || digit > max || read > (max - digit) / 10)
+			return false;
+		read = read * 10 + digit;
+	}
+	*number = read;
+	return span.length > 0;
+}
+
+/* Not strtod(), which reads what the user's locale calls a number. */
+static bool read_probability(struct span span, void *field, uint32_t rank)
+{
+	uint64_t whole, fraction = 0, one = 1;
+
+	(void)rank;
+	if (!read_number(cut(&span, '.'), 1, &whole))
+		return false;
+	if (span.at != NULL && span.length == 0)
+		return false;
+	for (size_t i = 0; i < span.length; i++) {
+		if (span.at[i] < '0' || span.at[i] > '9')
+			return false;
+		if (i >= FRACTION_DIGITS)
+			continue;
+		fraction = fraction * 10 + (uint64_t)(span.at[i] - '0');
+		one *= 10;
+	}
+	if (whole == 1 && fraction > 0)
+		return false;
+	*(uint64_t *)field = ((whole * one + fraction) << 32) / one;
+	return true;
+}
+
+static bool read_delay(struct span span, void *field, uint32_t rank)
+{
+	(void)rank;
+	return read_number(span, DELAY_US_MAX, field);
+}
+
+static bool read_stall(struct span span, void *field, uint32_t rank)
+{
+	(void)rank;
+	return read_number(span, STALL_MS_MAX, field);
+}
+
+static bool read_seed(struct span span, void *field, uint32_t rank)
+{
+	(void)rank;
+	return read_number(span, UINT64_MAX, field);
+}
+
+static bool read_ranks(struct span span, void *field, uint32_t rank)
+{
+	bool *applies = field;
+
+	*applies = false;
+	while (span.at != NULL) {
+		uint64_t number;
+
+		if (!read_number(cut(&span, '+'), UINT32_MAX, &number))
+			return false;
+		if (number == rank)
+			*applies = true;
+	}
+	return true;
+}
+
+static bool read_dir(struct span span, void *field, uint32_t rank)
+{
+	(void)rank;
+	*(bool *)field = is(span, "tx");
+	return is(span, "tx") || is(span, "rx");
+}
+
+static bool read_kinds(struct span span, void *field, uint32_t rank)
+{
+	uint32_t kinds = 0;
+
+	(void)rank;
+	while (span.at != NULL) {
+		struct span word = cut(&span, '+');
+
+		if (is(word, "multicast"))
+			kinds |= 1u << MMC_TRAFFIC_MULTICAST;
+		else if (is(word, "control"))
+			kinds |= 1u << MMC_TRAFFIC_CONTROL;
+		else if (is(word, "repair"))
+			kinds |= 1u << MMC_TRAFFIC_REPAIR;
+		else if (is(word, "all"))
+			kinds = ALL_KINDS;
+		else
+			return false;
+	}
+	*(uint32_t *)field = kinds;
+	return true;
+}
+
+/* ---- clauses ------------------------------------------------------------- */
+
+struct key {
+	const char *name;
+	const char *choices;
+	size_t offset; /* of its field in the clause */
+	bool (*read)(struct span span, void *field, uint32_t rank);
+};
+
+#define FIELD(field) offsetof(struct mmc_fault_clause, field)
+#define PROBABILITY "a number from 0 to 1"
+
+static const struct key keys[] = {
+	{ "loss", PROBABILITY, FIELD(loss), read_probability },
+	{ "dup", PROBABILITY, FIELD(dup), read_probability },
+	{ "reorder", PROBABILITY, FIELD(reorder), read_probability },
+	{ "corrupt", PROBABILITY, FIELD(corrupt), read_probability },
+	{ "delay_us", "microseconds, 0 to 10000000", FIELD(delay_us),
+	  read_delay },
+	{ "stall_ms", "milliseconds, 0 to 10000", FIELD(stall_ms), read_stall },
+	{ "seed", "a number from 0 to 2^64 - 1", FIELD(seed), read_seed },
+	{ "rank", "ranks joined by '+'", FIELD(applies), read_ranks },
+	{ "dir", "rx or tx", FIELD(tx), read_dir },
+	{ "kind", "multicast, control, repair joined by '+', or all",
+	  FIELD(kinds), read_kinds },
+};
+
+#define NKEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* For printf's "%.*s". */
+#define SPAN(span) (int)(span).length, (span).at
+
+/* The index of the key, or NKEYS. */
+static size_t find_key(struct span name)
+{
+	size_t i = 0;
+
+	while (i < NKEYS && !is(name, keys[i].name))
+		i++;
+	return i;
+}
+
+/* Reads one `key=value`; `seen` has a bit for each key that stood before. */
+static int parse_pair(struct span pair, uint32_t rank, uint32_t *seen,
+		      struct mmc_fault_clause *clause)
+{
+	struct span value = pair;
+	struct span name = cut(&value, '=');
+	size_t i = find_key(name);
+
+	if (i == NKEYS) {
+		mmc_error_set("FAULT: unknown key '%.*s'; there are loss, dup, "
+			      "reorder, corrupt, delay_us, stall_ms, seed, "
+			      "rank, dir, kind",
+			      SPAN(name));
+		return -MMC_EINVAL;
+	}
+	if (*seen & 1u << i) {
+		mmc_error_set("FAULT: '%s' stands twice in one clause",
+			      keys[i].name);
+		return -MMC_EINVAL;
+	}
+	*seen |= 1u << i;
+	if (value.at == NULL ||
+	    !keys[i].read(value, (char *)clause + keys[i].offset, rank)) {
+		mmc_error_set("FAULT: '%.*s': '%s' takes %s", SPAN(pair),
+			      keys[i].name, keys[i].choices);
+		return -MMC_EINVAL;
+	}
+	return 0;
+}
+
+static int parse_clause(struct span rest, uint32_t rank,
+			struct mmc_fault_clause *clause)
+{
+	uint32_t seen = 0;
+
+	*clause = (struct mmc_fault_clause){
+		.kinds = 1u << MMC_TRAFFIC_MULTICAST | 1u << MMC_TRAFFIC_REPAIR,
+		.applies = true,
+	};
+	while (rest.at != NULL) {
+		int rv = parse_pair(cut(&rest, ','), rank, &seen, clause);
+
+		if (rv < 0)
+			return rv;
+	}
+	if (clause->stall_ms > 0 && clause->tx) {
+		mmc_error_set("FAULT: 'stall_ms' stops receiving; it cannot "
+			      "stand beside 'dir=tx'");
+		return -MMC_EINVAL;
+	}
+	return 0;
+}
+
+int mmc_fault_parse(const char *text, uint32_t rank,
+		    struct mmc_fault_setting *setting)
+{
+	struct span rest = { .at = text, .length = strlen(text) };
+	struct mmc_fault_setting read = { .nclauses = 0 };
+
+	if (rest.length >= MMC_FAULT_SIZE) {
+		mmc_error_set("FAULT: more than %d characters",
+			      MMC_FAULT_SIZE - 1);
+		return -MMC_EINVAL;
+	}
+	while (*text != '\0' && rest.at != NULL) {
+		int rv;
+
+		if (read.nclauses == MMC_FAULT_CLAUSES_MAX) {
+			mmc_error_set("FAULT: more than %d clauses",
+				      MMC_FAULT_CLAUSES_MAX);
+			return -MMC_EINVAL;
+		}
+		rv = parse_clause(cut(&rest, ';'), rank,
+				  &read.clauses[read.nclauses]);
+		if (rv < 0)
+			return rv;
+		read.nclauses++;
+	}
+	*setting = read;
+	return 0;
+}
+
+int mmc_fault_check(const char *fault)
+{
+	struct mmc_fault_setting setting;
+
+	return mmc_fault_parse(fault, 0, &setting);
+}

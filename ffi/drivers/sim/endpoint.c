@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/sim/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+
+enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS, QUEUE_CAPACITY_MIN = 16 };
+
+static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
+{
+	return (struct mmc_sim_endpoint *)endpoint;
+}
+
+static uint64_t sim_now_ns(struct mmc_endpoint *endpoint)
+{
+	return self_of(endpoint)->options.network->now_ns;
+}
+
+static void sim_address(struct mmc_endpoint *endpoint, uint8_t *address)
+{
+	memset(address, 0, MMC_ADDRESS_BYTES);
+	mmc_put_u32(address, self_of(endpoint)->options.host);
+}
+
+static int sim_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	uint32_t nhosts = self->options.network->options.nhosts;
+
+	for (uint32_t host = 0; host < nhosts; host++)
+		if (mmc_get_u32(addresses + host * MMC_ADDRESS_BYTES) != host)
+			return -MMC_EINVAL;
+	return 0;
+}
+
+static int grow(struct mmc_sim_queue *queue)
+{
+	uint32_t capacity = queue->capacity ? 2 * queue->capacity
+					    : QUEUE_CAPACITY_MIN;
+	struct mmc_frame **frames = malloc(capacity * sizeof(*frames));
+
+	if (!frames)
+		return -MMC_ENOMEM;
+	for (uint32_t i = 0; i < queue->nframes; i++)
+		frames[i] = queue->frames[(queue->first + i) &
+					  (queue->capacity - 1)];
+	free(queue->frames);
+	queue->frames = frames;
+	queue->capacity = capacity;
+	queue->first = 0;
+	return 0;
+}
+
+static int append(struct mmc_sim_queue *queue, struct mmc_frame *frame)
+{
+	uint32_t at;
+
+	if (queue->nframes == queue->capacity && grow(queue) < 0)
+		return -MMC_ENOMEM;
+	at = (queue->first + queue->nframes++) & (queue->capacity - 1);
+	queue->frames[at] = frame;
+	return 0;
+}
+
+static struct mmc_frame *take(struct mmc_sim_queue *queue)
+{
+	struct mmc_frame *frame = queue->frames[queue->first];
+
+	queue->first = (queue->first + 1) & (queue->capacity - 1);
+	queue->nframes--;
+	return frame;
+}
+
+/* A group's datagrams share a queue, control or not, as they do a socket. */
+static uint32_t queue_of(const struct mmc_frame *frame)
+{
+	if (frame->peer == MMC_PEER_ALL)
+		return QUEUE_GROUPS + frame->subgroup;
+	return frame->control ? QUEUE_CONTROL : QUEUE_UNICAST;
+}
+
+void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
+			      struct mmc_frame *frame)
+{
+	uint32_t queue = queue_of(frame);
+	bool control = queue == QUEUE_CONTROL;
+	uint64_t *queued = control ? &endpoint->queued_control_bytes
+				   : &endpoint->queued_bytes;
+	uint64_t bound = control ? endpoint->options.control_bytes
+				 : endpoint->options.buffer_bytes;
+
+	if (*queued + frame->scaled_bytes > bound ||
+	    append(&endpoint->queues[queue], frame) < 0) {
+		endpoint->overrun_datagrams++;
+		mmc_network_release(endpoint->options.network, frame);
+		return;
+	}
+	*queued += frame->scaled_bytes;
+	mmc_traffic_add(&endpoint->received, frame);
+}
+
+bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
+{
+	return endpoint->queued_bytes > 0 ||
+	       endpoint->queued_control_bytes > 0 || endpoint->placed;
+}
+
+static void give_back(struct mmc_sim_endpoint *self)
+{
+	for (uint32_t i = 0; i < self->nlent; i++)
+		mmc_network_release(self->options.network, self->lent[i]);
+	self->nlent = 0;
+}
+
+static unsigned poll_placed(struct mmc_sim_endpoint *self,
+			    struct mmc_event *events, unsigned nmax)
+{
+	unsigned n = 0;
+
+	while (n < nmax && self->placed) {
+		struct mmc_sim_place *place = self->placed;
+
+		events[n++] = (struct mmc_event){
+			.kind = MMC_EVENT_PLACED,
+			.cookie = place->cookie,
+		};
+		self->placed = place->next;
+		if (!self->placed)
+			self->placed_end = &self->placed;
+		free(place);
+	}
+	return n;
+}
+
+static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
+			   struct mmc_event *events, unsigned nmax)
+{
+	uint64_t *queued = queue == QUEUE_CONTROL ? &self->queued_control_bytes
+						  : &self->queued_bytes;
+	unsigned n = 0;
+
+	while (n < nmax && self->queues[queue].nframes > 0) {
+		struct mmc_frame *frame = take(&self->queues[queue]);
+
+		*queued -= frame->scaled_bytes;
+		self->lent[self->nlent++] = frame;
+		events[n++] = (struct mmc_event){
+			.kind = MMC_EVENT_DATAGRAM,
+			.bytes = frame->bytes,
+			.nbytes = frame->nbytes,
+			.source = frame->source,
+		};
+	}
+	return n;
+}
+
+/* Placements and control first; then the data queues, each first in turn. */
+static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		    unsigned nmax)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	uint32_t ndata = 1 + self->options.subgroups;
+	unsigned n;
+
+	if (nmax > MMC_SIM_EVENTS_MAX)
+		nmax = MMC_SIM_EVENTS_MAX;
+	give_back(self);
+	n = poll_placed(self, events, nmax);
+	n += poll_queue(self, QUEUE_CONTROL, events + n, nmax - n);
+	for (uint32_t i = 0; i < ndata; i++) {
+		uint32_t queue = QUEUE_UNICAST + (self->next_queue + i) % ndata;
+
+		n += poll_queue(self, queue, events + n, nmax - n);
+	}
+	self->next_queue = (self->next_queue + 1) % ndata;
+	return (int)n;
+}
+
+static int sim_send(struct mmc_endpoint *endpoint,
+		    const struct mmc_parcel *parcels, unsigned nparcels)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	struct mmc_network *network = self->options.network;
+
+	for (unsigned i = 0; i < nparcels; i++) {
+		const struct mmc_parcel *parcel = &parcels[i];
+
+		MMC_ASSERT(parcel->peer != MMC_PEER_ALL ||
+			   parcel->subgroup < self->options.subgroups);
+		mmc_network_send(network, self->options.host, parcel);
+	}
+	return 0;
+}
+
+static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
+		     size_t nbytes, uint64_t cookie)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	struct mmc_network *network = self->options.network;
+	struct mmc_sim_place *place = malloc(sizeof(*place) + nbytes);
+
+	if (!place)
+		return -MMC_ENOMEM;
+	*place = (struct mmc_sim_place){
+		.to = to,
+		.cookie = cookie,
+		.nbytes = nbytes,
+	};
+	memcpy(place->bytes, from, nbytes);
+	*self->places_end = place;
+	self->places_end = &place->next;
+	mmc_network_at(network, network->now_ns + self->options.place_delay_ns,
+		       self->options.place_kind, self->options.host);
+	return -MMC_EAGAIN;
+}
+
+void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint)
+{
+	struct mmc_sim_place *place = endpoint->places;
+
+	if (!place)
+		return;
+	endpoint->places = place->next;
+	if (!endpoint->places)
+		endpoint->places_end = &endpoint->places;
+	memcpy(place->to, place->bytes, place->nbytes);
+	place->next = NULL;
+	*endpoint->placed_end = place;
+	endpoint->placed_end = &place->next;
+}
+
+static void free_places(struct mmc_sim_place *place)
+{
+	while (place) {
+		struct mmc_sim_place *next = place->next;
+
+		free(place);
+		place = next;
+	}
+}
+
+void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint)
+{
+	free_places(endpoint->places);
+	endpoint->places = NULL;
+	endpoint->places_end = &endpoint->places;
+}
+
+static unsigned sim_fds(struct mmc_endpoint *endpoint, int *fds,
+			unsigned *ncontrol)
+{
+	(void)endpoint;
+	(void)fds;
+	*ncontrol = 0;
+	return 0;
+}
+
+static void sim_close(struct mmc_endpoint *endpoint)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+
+	give_back(self);
+	for (uint32_t i = 0; i < MMC_SIM_QUEUES_MAX; i++) {
+		struct mmc_sim_queue *queue = &self->queues[i];
+
+		while (queue->nframes > 0)
+			mmc_network_release(self->options.network, take(queue));
+		free(queue->frames);
+	}
+	free_places(self->places);
+	free_places(self->placed);
+	free(self);
+}
+
+static const struct mmc_driver sim_driver = {
+	.name = "sim",
+	.now_ns = sim_now_ns,
+	.address = sim_address,
+	.connect = sim_connect,
+	.poll = sim_poll,
+	.send = sim_send,
+	.fds = sim_fds,
+	.close = sim_close,
+};
+
+static const struct mmc_driver sim_placing_driver = {
+	.name = "sim",
+	.now_ns = sim_now_ns,
+	.address = sim_address,
+	.connect = sim_connect,
+	.poll = sim_poll,
+	.send = sim_send,
+	.place = sim_place,
+	.fds = sim_fds,
+	.close = sim_close,
+};
+
+int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
+			    struct mmc_sim_endpoint **endpoint)
+{
+	struct mmc_sim_endpoint *self;
+
+	if (options->subgroups == 0 ||
+	    options->subgroups > MMC_SIM_SUBGROUPS_MAX ||
+	    options->host >= options->network->options.nhosts)
+		return -MMC_EINVAL;
+	self = calloc(1, sizeof(*self));
+	if (!self)
+		return -MMC_ENOMEM;
+	self->base.driver = options->place_delay_ns > 0 ? &sim_placing_driver
+							: &sim_driver;
+	self->options = *options;
+	self->places_end = &self->places;
+	self->placed_end = &self->placed;
+	*endpoint = self;
+	return 0;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/sim/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+
+enum { KIND_FRAME = 0 };
+
+/*
+ * Links lie in one array: hosts up, hosts down, then, with a spine, leaves up
+ * and leaves down.
+ */
+static uint32_t trunk_up(const struct mmc_network *network, uint32_t leaf)
+{
+	return 2 * network->options.nhosts + leaf;
+}
+
+static uint32_t trunk_down(const struct mmc_network *network, uint32_t leaf)
+{
+	return trunk_up(network, network->options.nswitches + leaf);
+}
+
+/* Neighbouring hosts share a leaf. */
+static uint32_t leaf_of(const struct mmc_network *network, uint32_t host)
+{
+	return (uint32_t)((uint64_t)host * network->options.nswitches /
+			  network->options.nhosts);
+}
+
+/* The first host of `leaf`, for which leaf_of() is the inverse. */
+static uint32_t leaf_begin(const struct mmc_network *network, uint32_t leaf)
+{
+	uint64_t product = (uint64_t)leaf * network->options.nhosts;
+	uint32_t nswitches = network->options.nswitches;
+
+	return (uint32_t)((product + nswitches - 1) / nswitches);
+}
+
+static struct mmc_link make_link(const struct mmc_network_options *options,
+				 uint32_t mbits, bool last)
+{
+	return (struct mmc_link){
+		.byte_ps = UINT64_C(8000000) / mbits,
+		.queue_bytes = options->queue_bytes,
+		.loss = last ? options->loss : options->uplink_loss,
+		.duplicate = last ? options->duplicate : 0,
+		.jitter_ns = last ? options->jitter_ns : 0,
+	};
+}
+
+int mmc_network_init(struct mmc_network *network,
+		     const struct mmc_network_options *options)
+{
+	uint32_t nhosts = options->nhosts;
+	uint32_t ntrunks = options->nswitches > 1 ? 2 * options->nswitches : 0;
+
+	if (nhosts == 0 || options->nswitches == 0 ||
+	    options->nswitches > nhosts || options->link_mbits == 0 ||
+	    options->trunk_mbits == 0 || options->payload_scale == 0)
+		return -MMC_EINVAL;
+	*network = (struct mmc_network){
+		.options = *options,
+		.prng = { .state = options->seed },
+		.nlinks = 2 * nhosts + ntrunks,
+	};
+	network->links = malloc(network->nlinks * sizeof(*network->links));
+	if (!network->links)
+		return -MMC_ENOMEM;
+	for (uint32_t i = 0; i < network->nlinks; i++) {
+		uint32_t mbits = i < 2 * nhosts ? options->link_mbits
+						: options->trunk_mbits;
+
+		network->links[i] = make_link(options, mbits,
+					      i >= nhosts && i < 2 * nhosts);
+		if (i < nhosts)
+			network->links[i].queue_bytes = UINT64_MAX;
+	}
+	return 0;
+}
+
+void mmc_network_free(struct mmc_network *network)
+{
+	struct mmc_heap_item item;
+
+	while (mmc_heap_pop(&network->heap, &item))
+		if (item.kind == KIND_FRAME)
+			mmc_network_release(network, item.subject);
+	while (network->unused) {
+		struct mmc_frame *frame = network->unused;
+
+		network->unused = frame->next;
+		free(frame);
+	}
+	mmc_heap_free(&network->heap);
+	free(network->links);
+	network->links = NULL;
+}
+
+struct mmc_link *mmc_network_uplink(struct mmc_network *network, uint32_t host)
+{
+	return &network->links[host];
+}
+
+struct mmc_link *mmc_network_downlink(struct mmc_network *network,
+				      uint32_t host)
+{
+	return &network->links[network->options.nhosts + host];
+}
+
+static void schedule(struct mmc_network *network,
+		     const struct mmc_heap_item *item)
+{
+	if (mmc_heap_push(&network->heap, item) == 0)
+		return;
+	network->out_of_memory = true;
+	if (item->kind == KIND_FRAME)
+		mmc_network_release(network, item->subject);
+}
+
+void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
+		    uint32_t kind, uint32_t target)
+{
+	MMC_ASSERT(kind >= MMC_NETWORK_TIMER);
+	schedule(network,
+		 &(struct mmc_heap_item){
+			 .time_ns = time_ns > network->now_ns ? time_ns
+							      : network->now_ns,
+			 .kind = kind,
+			 .target = target,
+		 });
+}
+
+/* Has a copy of `frame` leave the link at `time_ns`, or a little later. */
+static void fly(struct mmc_network *network, uint32_t link_index,
+		struct mmc_frame *frame, uint64_t time_ns)
+{
+	uint32_t jitter_ns = network->links[link_index].jitter_ns;
+
+	if (jitter_ns > 0)
+		time_ns += mmc_prng_below(&network->prng, jitter_ns);
+	frame->references++;
+	schedule(network, &(struct mmc_heap_item){
+				  .time_ns = time_ns,
+				  .kind = KIND_FRAME,
+				  .target = link_index,
+				  .subject = frame,
+			  });
+}
+
+static void enter_link(struct mmc_network *network, uint32_t link_index,
+		       struct mmc_frame *frame)
+{
+	struct mmc_link *link = &network->links[link_index];
+	uint64_t now_ps = network->now_ns * 1000;
+	uint64_t start_ps = link->free_ps > now_ps ? link->free_ps : now_ps;
+	uint64_t frame_bytes = frame->scaled_bytes + MMC_FRAME_OVERHEAD_BYTES;
+	uint64_t out_ns;
+
+	link->entered++;
+	if ((start_ps - now_ps) / link->byte_ps + frame_bytes >
+	    link->queue_bytes) {
+		link->overflowed++;
+		return;
+	}
+	link->bytes += frame_bytes;
+	link->free_ps = start_ps + frame_bytes * link->byte_ps;
+	out_ns = (link->free_ps + 999) / 1000 + network->options.latency_ns;
+	fly(network, link_index, frame, out_ns);
+	if (link->duplicate > 0 &&
+	    mmc_prng_chance(&network->prng, link->duplicate)) {
+		link->duplicated++;
+		fly(network, link_index, frame, out_ns);
+	}
+}
+
+/* Takes an unused frame, or makes one; NULL when there is no memory. */
+static struct mmc_frame *take_frame(struct mmc_network *network)
+{
+	struct mmc_frame *frame = network->unused;
+
+	if (frame) {
+		network->unused = frame->next;
+		return frame;
+	}
+	frame = malloc(sizeof(*frame) + network->options.datagram_bytes_max);
+	if (!frame)
+		network->out_of_memory = true;
+	return frame;
+}
+
+void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame)
+{
+	MMC_ASSERT(frame->references > 0);
+	if (--frame->references > 0)
+		return;
+	frame->next = network->unused;
+	network->unused = frame;
+}
+
+/* What the datagram stands for: a chunk's bytes count `payload_scale` times. */
+static uint32_t scaled_bytes(const struct mmc_network *network,
+			     enum mmc_traffic traffic, uint32_t nbytes)
+{
+	uint32_t head_bytes = network->options.head_bytes;
+
+	if (traffic == MMC_TRAFFIC_CONTROL || nbytes < head_bytes)
+		return nbytes;
+	return head_bytes +
+	       (nbytes - head_bytes) * network->options.payload_scale;
+}
+
+void mmc_network_send(struct mmc_network *network, uint32_t source,
+		      const struct mmc_parcel *parcel)
+{
+	uint32_t nbytes = parcel->head_bytes + parcel->body_bytes;
+	struct mmc_frame *frame = take_frame(network);
+
+	if (!frame)
+		return;
+	MMC_ASSERT(nbytes <= network->options.datagram_bytes_max);
+	MMC_ASSERT(parcel->head_bytes >= MMC_HEADER_BYTES);
+	MMC_ASSERT(parcel->peer == MMC_PEER_ALL ||
+		   parcel->peer < network->options.nhosts);
+	memcpy(frame->bytes, parcel->head, parcel->head_bytes);
+	if (parcel->body_bytes > 0)
+		memcpy(frame->bytes + parcel->head_bytes, parcel->body,
+		       parcel->body_bytes);
+	frame->references = 1;
+	frame->source = source;
+	frame->peer = parcel->peer;
+	frame->subgroup = parcel->subgroup;
+	frame->control = parcel->control;
+	frame->traffic = mmc_header_traffic(mmc_get_u32(frame->bytes + 12));
+	frame->nbytes = nbytes;
+	frame->scaled_bytes = scaled_bytes(network, frame->traffic, nbytes);
+	if (!network->tap || network->tap(network->tap_context, frame))
+		enter_link(network, source, frame);
+	mmc_network_release(network, frame);
+}
+
+uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
+			       uint64_t queue_bytes)
+{
+	const struct mmc_link *link = mmc_network_uplink(network, host);
+	uint64_t allowed_ps =
+		network->now_ns * 1000 + queue_bytes * link->byte_ps;
+
+	if (link->free_ps <= allowed_ps)
+		return 0;
+	return (link->free_ps - allowed_ps + 999) / 1000;
+}
+
+/* From a leaf to its own hosts that the frame is for. */
+static void forward_down(struct mmc_network *network, uint32_t leaf,
+			 struct mmc_frame *frame)
+{
+	uint32_t nhosts = network->options.nhosts;
+
+	if (frame->peer != MMC_PEER_ALL) {
+		enter_link(network, nhosts + frame->peer, frame);
+		return;
+	}
+	for (uint32_t host = leaf_begin(network, leaf);
+	     host < leaf_begin(network, leaf + 1); host++)
+		if (host != frame->source)
+			enter_link(network, nhosts + host, frame);
+}
+
+/* From the spine to the leaves that the frame is for. */
+static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
+{
+	uint32_t from = leaf_of(network, frame->source);
+
+	if (frame->peer != MMC_PEER_ALL) {
+		uint32_t leaf = leaf_of(network, frame->peer);
+
+		enter_link(network, trunk_down(network, leaf), frame);
+		return;
+	}
+	for (uint32_t leaf = 0; leaf < network->options.nswitches; leaf++)
+		if (leaf != from)
+			enter_link(network, trunk_down(network, leaf), frame);
+}
+
+/* Forwards what has come out of a link to a switch. */
+static void forward(struct mmc_network *network, uint32_t link_index,
+		    struct mmc_frame *frame)
+{
+	uint32_t nhosts = network->options.nhosts;
+	uint32_t leaf = leaf_of(network, frame->source);
+	bool all = frame->peer == MMC_PEER_ALL;
+
+	if (link_index >= trunk_down(network, 0)) {
+		forward_down(network, link_index - trunk_down(network, 0),
+			     frame);
+		return;
+	}
+	if (link_index >= 2 * nhosts) {
+		forward_spine(network, frame);
+		return;
+	}
+	if (all || leaf_of(network, frame->peer) == leaf)
+		forward_down(network, leaf, frame);
+	if (network->options.nswitches > 1 &&
+	    (all || leaf_of(network, frame->peer) != leaf))
+		enter_link(network, trunk_up(network, leaf), frame);
+}
+
+/* Lets a frame out of a link. Returns whether it has come to a host. */
+static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
+{
+	uint32_t nhosts = network->options.nhosts;
+	struct mmc_link *link = &network->links[event->target];
+	struct mmc_frame *frame = event->subject;
+
+	if (link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) {
+		link->lost++;
+	} else {
+		link->delivered++;
+		if (event->target >= nhosts && event->target < 2 * nhosts) {
+			event->kind = MMC_NETWORK_ARRIVAL;
+			event->target -= nhosts;
+			return true;
+		}
+		forward(network, event->target, frame);
+	}
+	mmc_network_release(network, frame);
+	return false;
+}
+
+bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event)
+{
+	while (mmc_heap_pop(&network->heap, event)) {
+		MMC_ASSERT(event->time_ns >= network->now_ns);
+		network->now_ns = event->time_ns;
+		network->nevents++;
+		if (event->kind != KIND_FRAME || leave_link(network, event))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A simulated network in virtual time. Hosts hang on leaf switches by
+ * full-duplex links; two or more leaves hang on a spine by trunks. A link has a
+ * rate, a latency, a queue of bytes that drops what does not fit, and a
+ * probability of loss. Switches store, forward, and replicate multicast to all
+ * hosts but the sender.
+ *
+ * Time passes only in mmc_network_next(), from event to event. A network is
+ * used by one thread.
+ */
+#ifndef MMC_DRIVERS_SIM_NETWORK_H
+#define MMC_DRIVERS_SIM_NETWORK_H
+
+#include "core/codec.h"
+#include "core/prng.h"
+#include "drivers/driver.h"
+#include "drivers/sim/heap.h"
+
+/*
+ * What a datagram takes on a link beside itself: Ethernet 14, IPv4 20 and UDP 8
+ * bytes, as a capture on the host shows them.
+ */
+#define MMC_FRAME_OVERHEAD_BYTES 42
+
+/* Probabilities are given in parts of 2^32, as mmc_prng_chance() takes them. */
+struct mmc_network_options {
+	uint32_t nhosts;
+	uint32_t nswitches;  /* leaves; 1: no spine, no trunks */
+	uint32_t link_mbits; /* per second, as all rates */
+	uint32_t trunk_mbits;
+	uint32_t latency_ns;  /* of each link */
+	uint32_t jitter_ns;   /* added at random on the last link: reorders */
+	uint64_t queue_bytes; /* of each switch port */
+	uint64_t loss;	      /* on the link from a switch to a host */
+	uint64_t uplink_loss; /* on the others: nobody behind it gets it */
+	uint64_t duplicate;   /* on the link from a switch to a host */
+	uint32_t datagram_bytes_max;
+	uint32_t head_bytes;	/* of each datagram; the rest is payload */
+	uint32_t payload_scale; /* bytes that one byte of a chunk stands for */
+	uint64_t seed;
+};
+
+/* A datagram on its way; copies for several receivers share one. */
+struct mmc_frame {
+	uint32_t references;
+	uint32_t source;
+	uint32_t peer; /* a host or MMC_PEER_ALL */
+	uint32_t subgroup;
+	bool control; /* sent to the peer's control address */
+	enum mmc_traffic traffic;
+	uint32_t nbytes;	/* of `bytes` */
+	uint32_t scaled_bytes;	/* what it stands for, our header included */
+	struct mmc_frame *next; /* of the unused ones */
+	uint8_t bytes[];
+};
+
+/* Datagrams and their bytes, scaled, our header included. */
+struct mmc_traffic_count {
+	uint64_t datagrams[MMC_TRAFFIC_COUNT];
+	uint64_t bytes[MMC_TRAFFIC_COUNT];
+};
+
+static inline void mmc_traffic_add(struct mmc_traffic_count *count,
+				   const struct mmc_frame *frame)
+{
+	count->datagrams[frame->traffic]++;
+	count->bytes[frame->traffic] += frame->scaled_bytes;
+}
+
+struct mmc_link {
+	uint64_t byte_ps; /* the time that a byte takes */
+	uint64_t queue_bytes;
+	uint64_t free_ps; /* when all that has entered has left */
+	uint64_t loss;
+	uint64_t duplicate;
+	uint32_t jitter_ns;
+	uint64_t entered; /* datagrams, as all below but `bytes` */
+	uint64_t duplicated;
+	uint64_t delivered;
+	uint64_t overflowed;
+	uint64_t lost;
+	uint64_t bytes; /* entered, not overflowed; with overhead */
+};
+
+/* What mmc_network_next() reports beside the caller's own timers. */
+enum { MMC_NETWORK_ARRIVAL = 1, MMC_NETWORK_TIMER = 2 };
+
+/*
+ * Sees each datagram as it is sent and says whether the network takes it.
+ * Called by mmc_network_send().
+ */
+typedef bool mmc_network_tap(void *context, const struct mmc_frame *frame);
+
+struct mmc_network {
+	struct mmc_network_options options;
+	uint64_t now_ns;
+	uint64_t nevents;
+	struct mmc_heap heap;
+	struct mmc_prng prng;
+	struct mmc_frame *unused;
+	struct mmc_link *links;
+	uint32_t nlinks;
+	mmc_network_tap *tap; /* may be NULL */
+	void *tap_context;
+	bool out_of_memory;
+};
+
+/* Begins a network at time 0. Returns 0, -MMC_EINVAL or -MMC_ENOMEM. */
+int mmc_network_init(struct mmc_network *network,
+		     const struct mmc_network_options *options);
+
+/* Frees what the network holds, frames under way included. */
+void mmc_network_free(struct mmc_network *network);
+
+/* The links from a host to its switch and back. */
+struct mmc_link *mmc_network_uplink(struct mmc_network *network, uint32_t host);
+struct mmc_link *mmc_network_downlink(struct mmc_network *network,
+				      uint32_t host);
+
+/*
+ * Sends one datagram of `source`. A host's own queue has no bound: who fills it
+ * must wait for it, see mmc_network_unsent_ns().
+ */
+void mmc_network_send(struct mmc_network *network, uint32_t source,
+		      const struct mmc_parcel *parcel);
+
+/* How long the queue of `host` is above `queue_bytes` from now on. */
+uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
+			       uint64_t queue_bytes);
+
+/*
+ * Has mmc_network_next() report `kind`, at least MMC_NETWORK_TIMER, with
+ * `target` at `time_ns`, or now if that is past.
+ */
+void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
+		    uint32_t kind, uint32_t target);
+
+/*
+ * Goes on to the next timer, or to the arrival of a frame (`subject`) at host
+ * `target`, which then owns a reference. Returns false when nothing is left.
+ */
+bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event);
+
+/* Gives a reference to `frame` back. */
+void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame);
+
+#endif

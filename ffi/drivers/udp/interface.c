@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <mpimcast/mmc.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "drivers/udp/endpoint.h"
+#include "engine/error.h"
+
+/*
+ * Loopback would carry datagrams of 64 KiB, but a receive buffer of an ordinary
+ * user holds six of those, each lost as a whole: nothing longer than a jumbo
+ * frame, which every layer below is used to.
+ */
+uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface)
+{
+	uint32_t around_bytes = mmc_udp_around_bytes(MMC_CHECKSUM_OFF);
+
+	if (interface->mtu_bytes <= around_bytes)
+		return 0;
+	if (interface->mtu_bytes - around_bytes > MMC_UDP_CHUNK_BYTES_MAX)
+		return MMC_UDP_CHUNK_BYTES_MAX;
+	return interface->mtu_bytes - around_bytes;
+}
+
+static struct in_addr ipv4_of(const struct ifaddrs *entry)
+{
+	struct sockaddr_in in;
+
+	memcpy(&in, entry->ifa_addr, sizeof(in));
+	return in.sin_addr;
+}
+
+/* Loopback multicasts although it does not say so. */
+static bool is_usable(const struct ifaddrs *entry)
+{
+	unsigned up = IFF_UP | IFF_RUNNING;
+
+	return entry->ifa_addr != NULL &&
+	       entry->ifa_addr->sa_family == AF_INET &&
+	       (entry->ifa_flags & up) == up &&
+	       (entry->ifa_flags & (IFF_MULTICAST | IFF_LOOPBACK)) != 0;
+}
+
+/* Whether `device`, a name or an address, is this interface. */
+static bool is_named(const struct ifaddrs *entry, const char *device)
+{
+	struct in_addr address;
+
+	if (strcmp(entry->ifa_name, device) == 0)
+		return true;
+	return inet_pton(AF_INET, device, &address) == 1 &&
+	       ipv4_of(entry).s_addr == address.s_addr;
+}
+
+static const struct ifaddrs *find_named(const struct ifaddrs *list,
+					const char *device)
+{
+	for (; list != NULL; list = list->ifa_next)
+		if (is_usable(list) && is_named(list, device))
+			return list;
+	return NULL;
+}
+
+static const struct ifaddrs *find_first(const struct ifaddrs *list,
+					bool loopback)
+{
+	for (; list != NULL; list = list->ifa_next) {
+		bool is_loopback = (list->ifa_flags & IFF_LOOPBACK) != 0;
+
+		if (is_usable(list) && is_loopback == loopback)
+			return list;
+	}
+	return NULL;
+}
+
+/* The first usable one of a comma-separated list; spaces do not count. */
+static const struct ifaddrs *find_any(const struct ifaddrs *list,
+				      const char *devices)
+{
+	const struct ifaddrs *found = NULL;
+
+	while (*devices != '\0' && found == NULL) {
+		size_t length = strcspn(devices, ", ");
+		char device[MMC_NAME_SIZE];
+
+		if (length > 0 && length < sizeof(device)) {
+			memcpy(device, devices, length);
+			device[length] = '\0';
+			found = find_named(list, device);
+		}
+		devices += length;
+		devices += strspn(devices, ", ");
+	}
+	return found;
+}
+
+/* Writes "lo 127.0.0.1, eth0 10.0.0.1", as far as `size` allows. */
+static void list_usable(const struct ifaddrs *list, char *text, size_t size)
+{
+	size_t used = 0;
+
+	snprintf(text, size, "none");
+	for (; list != NULL; list = list->ifa_next) {
+		char ip[INET_ADDRSTRLEN];
+		struct in_addr address;
+		int written;
+
+		if (!is_usable(list))
+			continue;
+		address = ipv4_of(list);
+		inet_ntop(AF_INET, &address, ip, sizeof(ip));
+		written = snprintf(text + used, size - used, "%s%s %s",
+				   used > 0 ? ", " : "", list->ifa_name, ip);
+		if (written < 0 || (size_t)written >= size - used)
+			return;
+		used += (size_t)written;
+	}
+}
+
+static void explain(const struct ifaddrs *list, const char *devices,
+		    int same_host)
+{
+	char usable[256];
+
+	list_usable(list, usable, sizeof(usable));
+	if (*devices != '\0')
+		mmc_error_set("no interface of '%s' is up, can multicast and "
+			      "has an IPv4 address; usable: %s",
+			      devices, usable);
+	else
+		mmc_error_set("no %s interface is up, can multicast and has an "
+			      "IPv4 address; usable: %s",
+			      same_host ? "loopback" : "network", usable);
+}
+
+/* Returns the MTU or 0. */
+static uint32_t query_mtu(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { .ifr_mtu = 0 };
+	int rv;
+
+	if (fd < 0)
+		return 0;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	rv = ioctl(fd, SIOCGIFMTU, &request);
+	close(fd);
+	return rv == 0 && request.ifr_mtu > 0 ? (uint32_t)request.ifr_mtu : 0;
+}
+
+int mmc_udp_interface(const char *devices, int same_host,
+		      struct mmc_interface *found)
+{
+	const struct ifaddrs *entry;
+	struct mmc_interface read = { .address = 0 };
+	struct ifaddrs *list;
+	int rv = -MMC_ENODEV;
+
+	if (getifaddrs(&list) != 0) {
+		mmc_error_set("cannot list the network interfaces: %s",
+			      strerror(errno));
+		return -MMC_ENODEV;
+	}
+	devices += strspn(devices, ", ");
+	entry = *devices != '\0' ? find_any(list, devices)
+				 : find_first(list, same_host != 0);
+	if (entry == NULL) {
+		explain(list, devices, same_host);
+		goto out_list;
+	}
+	read.mtu_bytes = query_mtu(entry->ifa_name);
+	if (read.mtu_bytes == 0) {
+		mmc_error_set("cannot read the MTU of %s", entry->ifa_name);
+		goto out_list;
+	}
+	snprintf(read.name, sizeof(read.name), "%s", entry->ifa_name);
+	read.address = ntohl(ipv4_of(entry).s_addr);
+	read.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+	*found = read;
+	rv = 0;
+out_list:
+	freeifaddrs(list);
+	return rv;
+}

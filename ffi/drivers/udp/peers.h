@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is who on the network: the address that a rank publishes, and the table
+ * from a datagram's source to the rank that sent it.
+ */
+#ifndef MMC_DRIVERS_UDP_PEERS_H
+#define MMC_DRIVERS_UDP_PEERS_H
+
+#include "drivers/driver.h"
+
+/*
+ * A rank's address. As the bytes that ranks exchange, in network order:
+ *
+ *     0           4         8         12             14          16
+ *     | tag u32   | rank    | IPv4    | control port | data port | zeros ...
+ */
+struct mmc_udp_address {
+	uint32_t rank;
+	uint32_t ip; /* host order */
+	uint16_t control_port;
+	uint16_t data_port;
+};
+
+void mmc_udp_address_encode(uint8_t *bytes,
+			    const struct mmc_udp_address *address);
+
+/*
+ * Reads MMC_ADDRESS_BYTES. Returns 0, or -MMC_EINVAL if they are no address of
+ * this driver: a wrong tag, no unicast address, a port 0, or padding that is
+ * not. `address` is written only on success.
+ */
+int mmc_udp_address_decode(struct mmc_udp_address *address,
+			   const uint8_t *bytes);
+
+struct mmc_udp_peer {
+	uint64_t key; /* of IPv4 and port, 0 if free */
+	uint32_t rank;
+};
+
+/* A hash table with linear probing, at most half full. */
+struct mmc_udp_peers {
+	struct mmc_udp_peer *slots;
+	uint32_t mask; /* slots - 1, a power of two */
+};
+
+/* Makes an empty table for `nranks`. Returns 0 or -MMC_ENOMEM. */
+int mmc_udp_peers_init(struct mmc_udp_peers *peers, uint32_t nranks);
+
+void mmc_udp_peers_destroy(struct mmc_udp_peers *peers);
+
+/*
+ * Adds one of a rank's two sources. Returns 0, or -MMC_EINVAL if the source is
+ * there already.
+ */
+int mmc_udp_peers_add(struct mmc_udp_peers *peers, uint32_t ip, uint16_t port,
+		      uint32_t rank);
+
+/* The rank that sends from `ip` and `port`, or MMC_PEER_UNKNOWN. */
+uint32_t mmc_udp_peers_find(const struct mmc_udp_peers *peers, uint32_t ip,
+			    uint16_t port);
+
+#endif

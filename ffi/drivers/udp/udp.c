@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/udp/udp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/message.h"
+#include "drivers/udp/endpoint.h"
+#include "engine/error.h"
+
+static struct mmc_udp *of(struct mmc_endpoint *endpoint)
+{
+	return (struct mmc_udp *)endpoint;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* The bytes that a datagram may have on this interface, headers included. */
+static uint32_t packet_bytes_max(const struct mmc_udp_options *options)
+{
+	uint32_t mtu_bytes = options->interface.mtu_bytes;
+
+	return mtu_bytes < UINT16_MAX ? mtu_bytes : UINT16_MAX;
+}
+
+static int check_options(const struct mmc_udp_options *options)
+{
+	uint32_t last = options->group + options->nsubgroups - 1;
+	uint32_t most_bytes = packet_bytes_max(options);
+	uint32_t around_bytes = mmc_udp_around_bytes(options->checksum);
+
+	if (options->nranks == 0 || options->nranks >= MMC_PEER_UNKNOWN ||
+	    options->rank >= options->nranks)
+		mmc_error_set("rank %u of %u ranks", options->rank,
+			      options->nranks);
+	else if (options->nsubgroups == 0 ||
+		 options->nsubgroups > MMC_UDP_SUBGROUPS_MAX)
+		mmc_error_set("%u subgroups; 1 to %u are possible",
+			      options->nsubgroups, MMC_UDP_SUBGROUPS_MAX);
+	else if (options->group >> 28 != 0xe || last >> 28 != 0xe)
+		mmc_error_set("groups %#x to %#x are not IPv4 multicast",
+			      options->group, last);
+	else if (options->port == 0 || options->port > UINT16_MAX)
+		mmc_error_set("port %u", options->port);
+	else if (options->ttl > UINT8_MAX)
+		mmc_error_set("a TTL of %u; 0 to 255 are possible",
+			      options->ttl);
+	else if (options->chunk_bytes == 0 ||
+		 options->chunk_bytes > most_bytes ||
+		 options->chunk_bytes + around_bytes > most_bytes)
+		mmc_error_set("chunks of %u bytes and %u bytes of headers do "
+			      "not go into the MTU of %s, %u bytes",
+			      options->chunk_bytes, around_bytes,
+			      options->interface.name,
+			      options->interface.mtu_bytes);
+	else
+		return 0;
+	return -MMC_EINVAL;
+}
+
+static int allocate(struct mmc_udp *udp)
+{
+	size_t nranks = udp->options.nranks;
+	size_t longest_bytes = MMC_HEADER_BYTES + udp->options.chunk_bytes;
+
+	if (longest_bytes < MMC_MESSAGE_BYTES_MAX)
+		longest_bytes = MMC_MESSAGE_BYTES_MAX;
+	if (udp->options.checksum == MMC_CHECKSUM_FULL)
+		longest_bytes += MMC_CRC_BYTES;
+	udp->slot_bytes = longest_bytes;
+	udp->staging = malloc(MMC_UDP_BATCH * longest_bytes);
+	udp->control = calloc(nranks, sizeof(*udp->control));
+	udp->data = calloc(nranks, sizeof(*udp->data));
+	if (udp->staging == NULL || udp->control == NULL || udp->data == NULL)
+		return -MMC_ENOMEM;
+	for (size_t i = 0; i < MMC_UDP_BATCH; i++)
+		udp->slots[i] = udp->staging + i * longest_bytes;
+	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
+}
+
+static void udp_close(struct mmc_endpoint *endpoint)
+{
+	struct mmc_udp *udp = of(endpoint);
+
+	/* The kernel leaves a socket's groups with it. */
+	for (unsigned i = 0; i < udp->nsockets; i++)
+		close(udp->sockets[i].fd);
+	mmc_udp_peers_destroy(&udp->peers);
+	free(udp->data);
+	free(udp->control);
+	free(udp->staging);
+	free(udp);
+}
+
+/* ---- connecting ---------------------------------------------------------- */
+
+static void udp_address(struct mmc_endpoint *endpoint, uint8_t *address)
+{
+	mmc_udp_address_encode(address, &of(endpoint)->own);
+}
+
+static bool is_own(const struct mmc_udp *udp,
+		   const struct mmc_udp_address *address)
+{
+	return address->ip == udp->own.ip &&
+	       address->control_port == udp->own.control_port &&
+	       address->data_port == udp->own.data_port;
+}
+
+static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
+{
+	struct mmc_udp_address address;
+
+	if (mmc_udp_address_decode(&address, bytes) < 0 ||
+	    address.rank != rank) {
+		mmc_error_set("rank %u published no UDP address of its own",
+			      rank);
+		return -MMC_EINVAL;
+	}
+	if (rank == udp->options.rank && !is_own(udp, &address)) {
+		mmc_error_set("the address given for rank %u is not its own",
+			      rank);
+		return -MMC_EINVAL;
+	}
+	if (mmc_udp_peers_add(&udp->peers, address.ip, address.control_port,
+			      rank) < 0 ||
+	    mmc_udp_peers_add(&udp->peers, address.ip, address.data_port,
+			      rank) < 0) {
+		mmc_error_set("rank %u has the address of another", rank);
+		return -MMC_EINVAL;
+	}
+	udp->control[rank] =
+		mmc_udp_socket_address(address.ip, address.control_port);
+	udp->data[rank] = mmc_udp_socket_address(address.ip, address.data_port);
+	return 0;
+}
+
+static int join_groups(struct mmc_udp *udp)
+{
+	for (unsigned i = 0; i < udp->options.nsubgroups; i++) {
+		struct ip_mreqn join = {
+			.imr_multiaddr = udp->groups[i].sin_addr,
+			.imr_address.s_addr =
+				htonl(udp->options.interface.address),
+		};
+		char text[INET_ADDRSTRLEN];
+
+		if (setsockopt(udp->sockets[MMC_UDP_GROUP0 + i].fd, IPPROTO_IP,
+			       IP_ADD_MEMBERSHIP, &join, sizeof(join)) == 0)
+			continue;
+		mmc_error_set("cannot join %s on %s: %s",
+			      inet_ntop(AF_INET, &join.imr_multiaddr, text,
+					sizeof(text)),
+			      udp->options.interface.name, strerror(errno));
+		return -MMC_EIO;
+	}
+	return 0;
+}
+
+static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
+{
+	struct mmc_udp *udp = of(endpoint);
+
+	for (uint32_t rank = 0; rank < udp->options.nranks; rank++) {
+		int rv = add_rank(udp, rank,
+				  addresses + (size_t)rank * MMC_ADDRESS_BYTES);
+
+		if (rv < 0)
+			return rv;
+	}
+	return join_groups(udp);
+}
+
+/* ---- the driver ---------------------------------------------------------- */
+
+static uint64_t udp_now_ns(struct mmc_endpoint *endpoint)
+{
+	struct timespec now;
+
+	(void)endpoint;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+static unsigned udp_fds(struct mmc_endpoint *endpoint, int *fds,
+			unsigned *ncontrol)
+{
+	const struct mmc_udp *udp = of(endpoint);
+
+	for (unsigned i = 0; i < udp->nsockets; i++)
+		fds[i] = udp->sockets[i].fd;
+	*ncontrol = MMC_UDP_CONTROL + 1;
+	return udp->nsockets;
+}
+
+static const struct mmc_driver driver = {
+	.name = "udp",
+	.now_ns = udp_now_ns,
+	.address = udp_address,
+	.connect = udp_connect,
+	.poll = mmc_udp_poll,
+	.send = mmc_udp_send,
+	.fds = udp_fds,
+	.close = udp_close,
+};
+
+int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
+		 struct mmc_endpoint **endpoint)
+{
+	int rv = check_options(options);
+	struct mmc_udp *udp;
+
+	if (rv < 0)
+		return rv;
+	udp = calloc(1, sizeof(*udp));
+	if (udp == NULL)
+		return -MMC_ENOMEM;
+	udp->endpoint.driver = &driver;
+	udp->options = *options;
+	rv = allocate(udp);
+	if (rv == 0)
+		rv = mmc_udp_open_sockets(udp);
+	if (rv < 0) {
+		udp_close(&udp->endpoint);
+		return rv;
+	}
+	*buffer_bytes = mmc_udp_safe_bytes(udp);
+	*endpoint = &udp->endpoint;
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The plain UDP driver: IPv4 multicast on one interface, or on loopback.
+ *
+ * An endpoint has a control socket (unicast), a data socket (sends multicast
+ * and repairs, receives unicast repairs) and one receive socket for each
+ * subgroup, which has joined one group; so the kernel's limit of 20 groups a
+ * socket is never met. Its descriptors come in this order.
+ *
+ * The source of a datagram is the sender's own address, either port, looked up
+ * among the addresses of connect(): MMC_PEER_UNKNOWN if it is not there. Copies
+ * of our own multicasts, which the kernel loops back for other ranks on the
+ * host, are dropped unseen. A datagram longer than any of ours is delivered cut
+ * and as MMC_PEER_UNKNOWN.
+ *
+ * poll() serves the control socket first, with at most half of the room, and
+ * the others in turn: with room for two events or more, none can starve. It
+ * delivers up to MMC_UDP_BATCH datagrams a call.
+ *
+ * send() sleeps while the socket's buffer is full. If that lasts longer than
+ * MMC_UDP_ROOM_MS, the rest of the batch counts as lost by the network, and so
+ * does what the host refuses to send at this moment (no route, an unplugged
+ * interface, a firewall).
+ */
+#ifndef MMC_DRIVERS_UDP_UDP_H
+#define MMC_DRIVERS_UDP_UDP_H
+
+#include <mpimcast/mmc.h>
+
+#include "drivers/driver.h"
+
+/* The largest chunk that mmc_udp_chunk_bytes() advises. */
+#define MMC_UDP_CHUNK_BYTES_MAX 8960
+
+/* Datagrams that one system call moves. */
+#define MMC_UDP_BATCH 64
+
+/* How long send() waits for room, in milliseconds. */
+#define MMC_UDP_ROOM_MS 100
+
+/* Every subgroup has a socket beside those for control and data. */
+#define MMC_UDP_SUBGROUPS_MAX (MMC_ENDPOINT_FDS_MAX - 2)
+
+struct mmc_udp_options {
+	uint32_t rank;
+	uint32_t nranks;
+	struct mmc_interface interface; /* of mmc_udp_interface() */
+	uint32_t group;			/* the first one, IPv4, host order */
+	uint32_t port;			/* that all groups are received on */
+	uint32_t nsubgroups;		/* consecutive groups */
+	uint32_t ttl;
+	uint32_t chunk_bytes; /* payload of the longest datagram */
+	enum mmc_checksum checksum;
+};
+
+/*
+ * Opens the sockets of a rank, which connect() lets join their groups. Writes
+ * to `*buffer_bytes` how many bytes of payload, in full chunks, the receive
+ * buffer of one socket holds for certain.
+ *
+ * Returns 0, -MMC_EINVAL if an option is out of range, -MMC_ENOMEM or -MMC_EIO.
+ * connect() returns -MMC_EINVAL if an address is not of this driver, not of its
+ * place's rank, not unique or, for the own rank, not the own one, and -MMC_EIO
+ * if a group cannot be joined; the endpoint is then only fit to be closed.
+ * send() and poll() return -MMC_EIO if a socket fails for good.
+ */
+int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
+		 struct mmc_endpoint **endpoint);
+
+#endif
