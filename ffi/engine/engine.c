@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/error.h"
+#include "engine/state.h"
+
+/* Of the wire format (core/codec.h, core/message.h) and the state machine. */
+#define WIRE_VERSION 1
+
+uint32_t mmc_wire_version(void)
+{
+	return WIRE_VERSION;
+}
+
+static struct mmc_engine *new_engine(void)
+{
+	struct mmc_engine *engine = calloc(1, sizeof(*engine));
+
+	if (engine == NULL)
+		return NULL;
+	engine->pid = getpid();
+	pthread_mutex_init(&engine->lock, NULL);
+	pthread_cond_init(&engine->handover, NULL);
+	return engine;
+}
+
+static void free_engine(struct mmc_engine *engine)
+{
+	pthread_cond_destroy(&engine->handover);
+	pthread_mutex_destroy(&engine->lock);
+	free(engine);
+}
+
+int mmc_engine_create_stepped(struct mmc_engine **engine)
+{
+	struct mmc_engine *new = new_engine();
+
+	if (new == NULL)
+		return -MMC_ENOMEM;
+	new->stepped = true;
+	*engine = new;
+	return 0;
+}
+
+int mmc_engine_create(struct mmc_engine **engine)
+{
+	struct mmc_engine *new = new_engine();
+	int rv;
+
+	if (new == NULL)
+		return -MMC_ENOMEM;
+	rv = mmc_responder_start(new);
+	if (rv != 0) {
+		free_engine(new);
+		return rv;
+	}
+	*engine = new;
+	return 0;
+}
+
+void mmc_engine_destroy(struct mmc_engine *engine)
+{
+	/* The thread, and whoever holds the lock, stayed with the parent. */
+	if (engine == NULL || engine->pid != getpid())
+		return;
+	if (!engine->stepped)
+		mmc_responder_stop(engine);
+	free_engine(engine);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who moves the engine. A caller that waits owns it and polls; when nobody is
+ * inside, the responder thread sleeps on the control sockets, so that a rank
+ * that computes still answers about its past. Its descriptors are disarmed
+ * while a caller is inside: it would wake for datagrams that the caller takes.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/error.h"
+#include "engine/state.h"
+
+/*
+ * How long the responder leaves an operation to a caller that has just gone
+ * out: Python's loop is back within microseconds unless something holds it up.
+ */
+#define TAKEOVER_NS (2 * MMC_MS_NS)
+
+#define POLLED_FDS_MAX 256
+
+enum mmc_armed {
+	MMC_ARMED_NONE,
+	MMC_ARMED_CONTROL,
+	MMC_ARMED_ALL,
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / MMC_S_NS),
+				  .tv_nsec = (long)(ns % MMC_S_NS) };
+}
+
+/* ---- arming ------------------------------------------------------------- */
+
+static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
+		     int op, int armed)
+{
+	int fds[MMC_ENDPOINT_FDS_MAX];
+	unsigned ncontrol;
+	unsigned nfds = team->endpoint->driver->fds(team->endpoint, fds,
+						    &ncontrol);
+
+	for (unsigned i = 0; i < nfds; i++) {
+		bool wanted = armed == MMC_ARMED_ALL ||
+			      (armed == MMC_ARMED_CONTROL && i < ncontrol);
+		struct epoll_event event = {
+			.events = wanted ? EPOLLIN : 0,
+			.data.fd = fds[i],
+		};
+
+		epoll_ctl(engine->epoll_fd, op, fds[i], &event);
+	}
+}
+
+static void arm(struct mmc_engine *engine, int armed)
+{
+	if (engine->stepped || engine->armed == armed)
+		return;
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (team->connected)
+			arm_team(engine, team, EPOLL_CTL_MOD, armed);
+	engine->armed = armed;
+}
+
+void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
+{
+	if (!engine->stepped)
+		arm_team(engine, team, EPOLL_CTL_ADD, engine->armed);
+}
+
+void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
+{
+	if (!engine->stepped)
+		arm_team(engine, team, EPOLL_CTL_DEL, MMC_ARMED_NONE);
+}
+
+static void close_fds(struct mmc_engine *engine)
+{
+	const int fds[] = { engine->epoll_fd, engine->wake_fd,
+			    engine->timer_fd };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* ---- ownership ---------------------------------------------------------- */
+
+static void wake(int fd)
+{
+	uint64_t one = 1;
+	ssize_t rv = write(fd, &one, sizeof(one));
+
+	/* A full counter is readable already. */
+	(void)rv;
+}
+
+static void drain(int fd)
+{
+	uint64_t count;
+	ssize_t rv = read(fd, &count, sizeof(count));
+
+	(void)rv;
+}
+
+static bool is_owned(const struct mmc_engine *engine)
+{
+	return engine->serving != engine->next_ticket;
+}
+
+/* Becomes the owner after all who came before, waking the one that polls. */
+static void own(struct mmc_engine *engine)
+{
+	uint64_t ticket;
+
+	pthread_mutex_lock(&engine->lock);
+	if (is_owned(engine) && !engine->stepped)
+		wake(engine->wake_fd);
+	ticket = engine->next_ticket++;
+	while (engine->serving != ticket)
+		pthread_cond_wait(&engine->handover, &engine->lock);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Becomes the owner if there is none. */
+static bool try_own(struct mmc_engine *engine)
+{
+	bool free;
+
+	pthread_mutex_lock(&engine->lock);
+	free = !is_owned(engine);
+	if (free)
+		engine->next_ticket++;
+	pthread_mutex_unlock(&engine->lock);
+	return free;
+}
+
+static void disown(struct mmc_engine *engine)
+{
+	pthread_mutex_lock(&engine->lock);
+	engine->serving++;
+	if (is_owned(engine))
+		pthread_cond_broadcast(&engine->handover);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Whether another thread wants in. */
+static bool contended(struct mmc_engine *engine)
+{
+	return __atomic_load_n(&engine->next_ticket, __ATOMIC_RELAXED) -
+		       engine->serving >
+	       1;
+}
+
+int mmc_engine_enter(struct mmc_engine *engine)
+{
+	if (getpid() != engine->pid)
+		return -MMC_EFORKED;
+	own(engine);
+	arm(engine, MMC_ARMED_NONE);
+	return 0;
+}
+
+/* The responder sleeps until the next deadline, but not before `least_ns`. */
+static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
+{
+	uint64_t deadline_ns = mmc_engine_deadline(engine);
+	struct itimerspec alarm = { 0 };
+
+	if (deadline_ns == MMC_NEVER_NS)
+		return;
+	alarm.it_value = timespec_of(mmc_max_u64(deadline_ns, least_ns));
+	timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+}
+
+void mmc_engine_leave(struct mmc_engine *engine)
+{
+	if (!engine->stepped) {
+		set_alarm(engine, clock_ns() + TAKEOVER_NS);
+		arm(engine, MMC_ARMED_CONTROL);
+	}
+	disown(engine);
+}
+
+/* ---- the responder ------------------------------------------------------ */
+
+/* Does what is due, unless a caller is inside, who then does it. */
+static void respond(struct mmc_engine *engine)
+{
+	bool moving;
+
+	if (!try_own(engine))
+		return;
+	while (mmc_engine_pass(engine) && !contended(engine))
+		;
+	moving = mmc_engine_is_moving(engine);
+	set_alarm(engine, 1);
+	arm(engine, moving ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
+	disown(engine);
+}
+
+static void *responder(void *argument)
+{
+	struct mmc_engine *engine = argument;
+	struct epoll_event event;
+
+	while (!__atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE)) {
+		if (epoll_wait(engine->epoll_fd, &event, 1, -1) < 1)
+			continue;
+		if (event.data.fd == engine->timer_fd)
+			drain(engine->timer_fd);
+		respond(engine);
+	}
+	return NULL;
+}
+
+/* A new thread begins with every signal blocked: they are for the callers. */
+static int start_thread(struct mmc_engine *engine)
+{
+	sigset_t all;
+	sigset_t before;
+	int rv;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rv = pthread_create(&engine->thread, NULL, responder, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rv;
+}
+
+int mmc_responder_start(struct mmc_engine *engine)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	engine->timer_fd = timerfd_create(CLOCK_MONOTONIC,
+					  TFD_CLOEXEC | TFD_NONBLOCK);
+	event.data.fd = engine->timer_fd;
+	engine->armed = MMC_ARMED_CONTROL;
+	if (engine->epoll_fd >= 0 && engine->wake_fd >= 0 &&
+	    engine->timer_fd >= 0 &&
+	    epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->timer_fd,
+		      &event) == 0 &&
+	    start_thread(engine) == 0)
+		return 0;
+	mmc_error_set("the responder thread cannot start: %s", strerror(errno));
+	close_fds(engine);
+	return -MMC_EIO;
+}
+
+void mmc_responder_stop(struct mmc_engine *engine)
+{
+	struct itimerspec now = { .it_value = { .tv_nsec = 1 } };
+
+	__atomic_store_n(&engine->stopping, true, __ATOMIC_RELEASE);
+	timerfd_settime(engine->timer_fd, 0, &now, NULL);
+	pthread_join(engine->thread, NULL);
+	close_fds(engine);
+}
+
+/* ---- a caller's loop ---------------------------------------------------- */
+
+/* Sleeps until something has come, `until_ns`, or another thread wants in. */
+static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
+{
+	struct pollfd polled[POLLED_FDS_MAX + 1] = {
+		{ .fd = engine->wake_fd, .events = POLLIN },
+	};
+	unsigned npolled = 1;
+	uint64_t now_ns = clock_ns();
+	struct timespec timeout =
+		timespec_of(until_ns > now_ns ? until_ns - now_ns : 0);
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next) {
+		int fds[MMC_ENDPOINT_FDS_MAX];
+		unsigned ncontrol;
+		unsigned nfds;
+
+		if (!team->connected ||
+		    npolled + MMC_ENDPOINT_FDS_MAX > POLLED_FDS_MAX)
+			continue;
+		nfds = team->endpoint->driver->fds(team->endpoint, fds,
+						   &ncontrol);
+		for (unsigned i = 0; i < nfds; i++)
+			polled[npolled++] = (struct pollfd){
+				.fd = fds[i],
+				.events = POLLIN,
+			};
+	}
+	if (ppoll(polled, npolled, &timeout, NULL) > 0 &&
+	    (polled[0].revents & POLLIN))
+		drain(engine->wake_fd);
+}
+
+void mmc_engine_run(struct mmc_engine *engine, struct mmc_request *request,
+		    uint64_t until_ns)
+{
+	while (!mmc_request_over(request) && clock_ns() < until_ns) {
+		if (contended(engine)) {
+			disown(engine);
+			own(engine);
+		}
+		if (!mmc_engine_pass(engine))
+			sleep_until(engine,
+				    mmc_min_u64(mmc_engine_deadline(engine),
+						until_ns));
+	}
+}

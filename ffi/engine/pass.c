@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/state.h"
+
+/* Takes in what has come for one team; returns how many events. */
+static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
+			    uint64_t now_ns)
+{
+	struct mmc_endpoint *endpoint = team->endpoint;
+	int nevents = endpoint->driver->poll(endpoint, engine->events,
+					     MMC_EVENTS_MAX);
+
+	/* A broken socket brings nothing: the operations' clocks will tell. */
+	for (int i = 0; i < nevents; i++) {
+		const struct mmc_event *event = &engine->events[i];
+
+		if (event->kind == MMC_EVENT_PLACED)
+			mmc_team_placed(team, event->cookie);
+		else
+			mmc_team_receive(team, event, now_ns);
+	}
+	return nevents > 0 ? (unsigned)nevents : 0;
+}
+
+static void perform(struct mmc_stream *stream, const struct mmc_action *action,
+		    const struct mmc_actions *actions)
+{
+	struct mmc_request *request =
+		action->op == NULL ? NULL
+				   : mmc_stream_request(stream, action->op);
+
+	switch (action->kind) {
+	case MMC_ACTION_CONTROL:
+		mmc_stream_send_control(stream, action->peer,
+					actions->arena + action->offset,
+					action->nbytes);
+		break;
+	case MMC_ACTION_SEND:
+		mmc_request_send(request, action);
+		mmc_op_on_sent(action->op, action->run.count);
+		break;
+	case MMC_ACTION_DONE:
+		mmc_request_done(request, action->retain);
+		break;
+	case MMC_ACTION_FAILED:
+		mmc_request_failed(request);
+		break;
+	case MMC_ACTION_CLOSED:
+		mmc_request_closed(request);
+		break;
+	}
+}
+
+/* Polls a stream once if that can change anything; returns whether it did. */
+static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
+			uint64_t now_ns)
+{
+	struct mmc_actions *actions = &engine->actions;
+
+	if (!stream->stirred && now_ns < stream->deadline_ns)
+		return false;
+	mmc_actions_init(actions, stream->team->options.checksum);
+	mmc_epochs_poll(&stream->epochs, now_ns, actions);
+	for (uint32_t i = 0; i < actions->count; i++)
+		perform(stream, &actions->items[i], actions);
+	mmc_stream_start_queued(stream, now_ns);
+	stream->stirred = actions->count > 0;
+	stream->deadline_ns = mmc_epochs_deadline(&stream->epochs);
+	return stream->stirred;
+}
+
+static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
+{
+	uint64_t now_ns = mmc_team_now_ns(team);
+	bool busy = take_events(engine, team, now_ns) > 0;
+
+	for (uint32_t i = 0; i < team->nstreams; i++)
+		if (team->streams[i] != NULL)
+			busy |= poll_stream(engine, team->streams[i], now_ns);
+	return busy;
+}
+
+static uint64_t team_deadline(const struct mmc_team *team)
+{
+	const struct mmc_driver *driver = team->endpoint->driver;
+	uint64_t at_ns = driver->deadline_ns != NULL
+				 ? driver->deadline_ns(team->endpoint)
+				 : MMC_NEVER_NS;
+
+	for (uint32_t i = 0; i < team->nstreams; i++) {
+		const struct mmc_stream *stream = team->streams[i];
+
+		if (stream != NULL)
+			at_ns = mmc_min_u64(
+				at_ns,
+				stream->stirred ? 0 : stream->deadline_ns);
+	}
+	return at_ns;
+}
+
+uint64_t mmc_engine_deadline(const struct mmc_engine *engine)
+{
+	uint64_t at_ns = MMC_NEVER_NS;
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (team->connected)
+			at_ns = mmc_min_u64(at_ns, team_deadline(team));
+	return at_ns;
+}
+
+bool mmc_engine_is_moving(const struct mmc_engine *engine)
+{
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		for (uint32_t i = 0; i < team->nstreams; i++) {
+			const struct mmc_stream *stream = team->streams[i];
+
+			if (stream != NULL &&
+			    stream->epochs.done != stream->epochs.last)
+				return true;
+		}
+	return false;
+}
+
+bool mmc_engine_pass(struct mmc_engine *engine)
+{
+	bool busy = false;
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (team->connected)
+			busy |= pass_team(engine, team);
+	return busy;
+}
+
+uint64_t mmc_engine_step(struct mmc_engine *engine)
+{
+	while (mmc_engine_pass(engine))
+		;
+	return mmc_engine_deadline(engine);
+}

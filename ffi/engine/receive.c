@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From datagrams to events of the core. Nothing that comes in is trusted. */
+#include <string.h>
+
+#include "core/assert.h"
+#include "engine/crc32c.h"
+#include "engine/state.h"
+
+/*
+ * What the driver hands back with a placement that takes its time: which chunk
+ * of which of a stream's open operations it was.
+ */
+static uint64_t cookie_of(const struct mmc_request *request, uint32_t chunk)
+{
+	uint64_t slot = request->op->config.epoch % MMC_EPOCHS_OPEN_MAX;
+
+	return (uint64_t)request->stream->index << 33 | slot << 30 | chunk;
+}
+
+void mmc_team_placed(struct mmc_team *team, uint64_t cookie)
+{
+	struct mmc_stream *stream = team->streams[cookie >> 33];
+	struct mmc_request *request =
+		stream->requests[cookie >> 30 & (MMC_EPOCHS_OPEN_MAX - 1)];
+
+	_Static_assert(MMC_EPOCHS_OPEN_MAX == 8, "a slot takes 3 bits");
+	stream->stirred = true;
+	mmc_op_on_placed(request->op, cookie & MMC_INDEX_MASK);
+}
+
+void mmc_request_chunk(struct mmc_request *request, uint32_t source,
+		       uint32_t index, const uint8_t *payload, uint32_t nbytes,
+		       uint64_t now_ns)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_endpoint *endpoint = stream->team->endpoint;
+	uint32_t chunk = index & MMC_INDEX_MASK;
+	uint8_t *to;
+
+	switch (mmc_op_on_chunk(request->op, source, index, nbytes, now_ns)) {
+	case MMC_VERDICT_FOREIGN:
+		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		return;
+	case MMC_VERDICT_DUPLICATE:
+		return;
+	case MMC_VERDICT_PLACE:
+		break;
+	}
+	to = request->base + mmc_layout_offset(&request->op->layout, chunk);
+	if (endpoint->driver->place == NULL)
+		memcpy(to, payload, nbytes);
+	else if (endpoint->driver->place(endpoint, to, payload, nbytes,
+					 cookie_of(request, chunk)) != 0)
+		return;
+	mmc_op_on_placed(request->op, chunk);
+}
+
+static void receive_chunk(struct mmc_stream *stream, uint32_t source,
+			  const struct mmc_header *header,
+			  const uint8_t *payload, uint32_t nbytes,
+			  uint64_t now_ns)
+{
+	struct mmc_epochs *epochs = &stream->epochs;
+	struct mmc_op *op = mmc_epochs_find(epochs, header->epoch);
+	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
+	struct mmc_parked early = {
+		.epoch = header->epoch,
+		.source = source,
+		.index = header->index,
+		.nbytes = nbytes,
+	};
+
+	if (op != NULL) {
+		mmc_request_chunk(mmc_stream_request(stream, op), source,
+				  header->index, payload, nbytes, now_ns);
+	} else if (!mmc_epoch_after(header->epoch, epochs->last)) {
+		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
+	} else if (!mmc_epochs_is_next(epochs, header->epoch) ||
+		   nbytes > chunk_bytes) {
+		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+	} else {
+		bool kept = mmc_parking_keep(&stream->parking, &early,
+					     chunk_bytes, payload);
+
+		mmc_count(&stream->counters,
+			  kept ? MMC_COUNT_RX_PARKED_DATAGRAMS
+			       : MMC_COUNT_RX_UNPARKED_DATAGRAMS,
+			  1);
+	}
+}
+
+static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
+{
+	if (team->last != NULL && team->last->epochs.channel == channel)
+		return team->last;
+	for (uint32_t i = 0; i < team->nstreams; i++)
+		if (team->streams[i] != NULL &&
+		    team->streams[i]->epochs.channel == channel)
+			return team->last = team->streams[i];
+	return NULL;
+}
+
+static bool crc_is_right(const uint8_t *bytes, uint32_t nbytes)
+{
+	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;
+	uint32_t crc = mmc_crc32c(0, bytes, MMC_HEADER_BYTES);
+
+	crc = mmc_crc32c(crc, bytes + head_bytes, nbytes - head_bytes);
+	return crc == mmc_get_u32(bytes + MMC_HEADER_BYTES);
+}
+
+/* Counts a datagram by its kind; the counters of each kind lie side by side. */
+static void count_traffic(struct mmc_counters *counters, uint32_t index,
+			  uint32_t nbytes)
+{
+	unsigned bytes = MMC_COUNT_RX_MULTICAST_BYTES +
+			 2 * (unsigned)mmc_header_traffic(index);
+
+	counters->value[bytes] += nbytes;
+	counters->value[bytes + 1]++;
+}
+
+void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
+		      uint64_t now_ns)
+{
+	enum mmc_checksum checksum = team->options.checksum;
+	uint32_t head_bytes = MMC_HEADER_BYTES;
+	struct mmc_stream *stream;
+	struct mmc_header header;
+	struct mmc_message message;
+	const uint8_t *body;
+	uint32_t body_bytes;
+
+	if (event->source >= team->options.nranks) {
+		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		return;
+	}
+	if (checksum == MMC_CHECKSUM_FULL)
+		head_bytes += MMC_CRC_BYTES;
+	if (mmc_header_decode(&header, event->bytes, event->nbytes, checksum) !=
+		    0 ||
+	    (checksum == MMC_CHECKSUM_FULL &&
+	     !crc_is_right(event->bytes, event->nbytes))) {
+		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+		return;
+	}
+	stream = find_stream(team, header.channel);
+	if (stream == NULL) {
+		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		return;
+	}
+	stream->stirred = true;
+	count_traffic(&stream->counters, header.index, event->nbytes);
+	body = event->bytes + head_bytes;
+	body_bytes = event->nbytes - head_bytes;
+	if (!(header.index & MMC_INDEX_CONTROL))
+		receive_chunk(stream, event->source, &header, body, body_bytes,
+			      now_ns);
+	else if (mmc_message_decode(&message, header.index & MMC_INDEX_MASK,
+				    body, body_bytes) == 0)
+		mmc_epochs_on_message(&stream->epochs, event->source,
+				      header.epoch, &message, now_ns);
+	else
+		mmc_count(&stream->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+}

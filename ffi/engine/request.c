@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/assert.h"
+#include "engine/error.h"
+#include "engine/state.h"
+
+/* The kinds of operations, in the highest byte of a signature. */
+#define SIGNATURE_ALLGATHER 1
+#define SIGNATURE_BYTES_MASK ((UINT64_C(1) << 56) - 1)
+
+/* ---- memory ------------------------------------------------------------- */
+
+static void free_request(struct mmc_request *request)
+{
+	if (request == NULL)
+		return;
+	free(request->memory);
+	free(request->copy);
+	free(request);
+}
+
+static struct mmc_request *new_request(struct mmc_stream *stream,
+				       size_t memory_bytes, size_t copy_bytes)
+{
+	struct mmc_request *request = calloc(1, sizeof(*request));
+
+	if (request == NULL)
+		return NULL;
+	request->stream = stream;
+	request->memory = aligned_alloc(64, (memory_bytes + 63) / 64 * 64);
+	request->memory_bytes = memory_bytes;
+	request->copy_bytes = copy_bytes;
+	if (copy_bytes > 0)
+		request->copy = malloc(copy_bytes);
+	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, 1);
+	if (request->memory != NULL &&
+	    (copy_bytes == 0 || request->copy != NULL))
+		return request;
+	free_request(request);
+	return NULL;
+}
+
+/* Takes a spare that is large enough out of the list, or returns NULL. */
+static struct mmc_request *take_spare(struct mmc_stream *stream,
+				      size_t memory_bytes, size_t copy_bytes)
+{
+	for (struct mmc_request **at = &stream->spares; *at != NULL;
+	     at = &(*at)->next) {
+		struct mmc_request *spare = *at;
+
+		if (spare->memory_bytes < memory_bytes ||
+		    spare->copy_bytes < copy_bytes)
+			continue;
+		*at = spare->next;
+		return spare;
+	}
+	return NULL;
+}
+
+static void add_spare(struct mmc_stream *stream, struct mmc_request *request)
+{
+	request->next = stream->spares;
+	stream->spares = request;
+}
+
+/* Spares of other shapes go when a new shape comes, or they would pile up. */
+static void free_spares(struct mmc_stream *stream)
+{
+	while (stream->spares != NULL) {
+		struct mmc_request *spare = stream->spares;
+
+		stream->spares = spare->next;
+		free_request(spare);
+	}
+}
+
+/*
+ * Memory for one operation. A further one is made at the same time: the next
+ * operation starts while this one still serves others from its copy.
+ */
+static struct mmc_request *get_request(struct mmc_stream *stream,
+				       size_t memory_bytes, size_t copy_bytes)
+{
+	struct mmc_request *request =
+		take_spare(stream, memory_bytes, copy_bytes);
+	struct mmc_request *further;
+
+	if (request != NULL)
+		return request;
+	free_spares(stream);
+	request = new_request(stream, memory_bytes, copy_bytes);
+	further = new_request(stream, memory_bytes, copy_bytes);
+	if (further != NULL)
+		add_spare(stream, further);
+	return request;
+}
+
+/* Keeps the memory once neither the user nor the protocol needs the request. */
+static void recycle(struct mmc_request *request)
+{
+	if (!request->held && request->op == NULL && mmc_request_over(request))
+		add_spare(request->stream, request);
+}
+
+void mmc_stream_drop_requests(struct mmc_stream *stream)
+{
+	free_spares(stream);
+	while (stream->queue != NULL) {
+		struct mmc_request *queued = stream->queue;
+
+		stream->queue = queued->next;
+		free_request(queued);
+	}
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		free_request(stream->requests[i]);
+}
+
+/* ---- starting ----------------------------------------------------------- */
+
+static struct mmc_op_config op_config(const struct mmc_stream *stream,
+				      uint64_t block_bytes)
+{
+	const struct mmc_stream_options *options = &stream->options;
+	const struct mmc_team *team = stream->team;
+	uint32_t window_bytes = options->window_bytes;
+
+	if (window_bytes == 0)
+		window_bytes = team->buffer_bytes;
+	return (struct mmc_op_config){
+		.rank = team->options.rank,
+		.nranks = team->options.nranks,
+		.signature = (uint64_t)SIGNATURE_ALLGATHER << 56 | block_bytes,
+		.block_bytes = block_bytes,
+		.chunk_bytes = team->options.chunk_bytes,
+		.nchains = options->chains,
+		.window_bytes = window_bytes,
+		.eager_bytes = options->eager_bytes,
+		.retain_bytes = MMC_RETAIN_BYTES,
+		.repair = (enum mmc_repair)options->repair,
+		.timeout_ns = options->timeout_ns,
+		.entry_timeout_ns = options->entry_timeout_ns,
+		.seed = stream->epochs.channel ^
+			((uint64_t)team->options.rank << 32 |
+			 stream->epochs.last),
+	};
+}
+
+static void activate(struct mmc_request *request, uint64_t now_ns)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_op_config config = op_config(stream, request->block_bytes);
+	struct mmc_op *op = mmc_epochs_start(&stream->epochs, request->memory,
+					     &config, now_ns);
+
+	request->op = op;
+	stream->requests[op->config.epoch % MMC_EPOCHS_OPEN_MAX] = request;
+	stream->stirred = true;
+	mmc_parking_hand_over(&stream->parking, request,
+			      stream->team->options.chunk_bytes, now_ns);
+}
+
+static void fail_poisoned(struct mmc_request *request)
+{
+	const struct mmc_fault *fault = &request->stream->epochs.fault;
+
+	request->failure = (struct mmc_failure){
+		.error = -MMC_EPOISONED,
+		.epoch = fault->epoch,
+		.culprit = fault->culprit,
+	};
+	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
+}
+
+void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
+{
+	while (stream->queue != NULL) {
+		struct mmc_request *request = stream->queue;
+
+		if (stream->epochs.fault.error != MMC_OK)
+			fail_poisoned(request);
+		else if (mmc_epochs_ready(&stream->epochs))
+			activate(request, now_ns);
+		else
+			return;
+		stream->queue = request->next;
+		recycle(request);
+	}
+}
+
+static void enqueue(struct mmc_request *request)
+{
+	struct mmc_request **at = &request->stream->queue;
+
+	while (*at != NULL)
+		at = &(*at)->next;
+	request->next = NULL;
+	*at = request;
+}
+
+static int start(struct mmc_stream *stream, const void *send, void *recv,
+		 uint64_t block_bytes, struct mmc_request **request)
+{
+	const struct mmc_team_options *team = &stream->team->options;
+	struct mmc_op_config config = op_config(stream, block_bytes);
+	bool copies = config.repair == MMC_REPAIR_NAK &&
+		      block_bytes <= MMC_RETAIN_BYTES;
+	size_t memory_bytes = mmc_op_footprint(&config);
+	uint8_t *base = recv;
+	struct mmc_request *new;
+
+	if (memory_bytes == 0) {
+		mmc_error_set("%llu bytes a rank are more than %u chunks of %u "
+			      "bytes; raise CHUNK_BYTES",
+			      (unsigned long long)block_bytes, MMC_CHUNKS_MAX,
+			      team->chunk_bytes);
+		return -MMC_EINVAL;
+	}
+	new = get_request(stream, memory_bytes, copies ? block_bytes : 0);
+	if (new == NULL)
+		return -MMC_ENOMEM;
+	if (send != NULL && block_bytes > 0)
+		memcpy(base + team->rank * block_bytes, send, block_bytes);
+	new->op = NULL;
+	new->base = base;
+	new->block_bytes = block_bytes;
+	new->start_ns = mmc_team_now_ns(stream->team);
+	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
+	new->held = true;
+	__atomic_store_n(&new->over, false, __ATOMIC_RELAXED);
+	enqueue(new);
+	mmc_stream_start_queued(stream, new->start_ns);
+	*request = new;
+	return 0;
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+/* What a wait returns in the present state of a request. */
+static int outcome(struct mmc_request *request)
+{
+	if (!mmc_request_over(request))
+		return MMC_EAGAIN;
+	return request->failure.error;
+}
+
+int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
+		  uint64_t block_bytes, uint64_t slice_ns,
+		  struct mmc_request **request)
+{
+	struct mmc_engine *engine = stream->team->engine;
+	int rv;
+
+	*request = NULL;
+	rv = mmc_engine_enter(engine);
+	if (rv != 0)
+		return rv;
+	rv = start(stream, send, recv, block_bytes, request);
+	if (rv == 0 && slice_ns > 0)
+		mmc_engine_run(engine, *request, clock_ns() + slice_ns);
+	mmc_engine_leave(engine);
+	if (rv != 0)
+		return rv;
+	rv = outcome(*request);
+	if (rv == 0) {
+		mmc_request_free(*request);
+		*request = NULL;
+	}
+	return rv;
+}
+
+int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+	int rv;
+
+	if (slice_ns == 0 || mmc_request_over(request))
+		return outcome(request);
+	rv = mmc_engine_enter(engine);
+	if (rv != 0)
+		return rv;
+	mmc_engine_run(engine, request, clock_ns() + slice_ns);
+	mmc_engine_leave(engine);
+	return outcome(request);
+}
+
+/* ---- ending ------------------------------------------------------------- */
+
+static void finish(struct mmc_request *request)
+{
+	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
+	request->base = NULL;
+}
+
+void mmc_request_done(struct mmc_request *request, bool retain)
+{
+	uint64_t offset =
+		request->stream->team->options.rank * request->block_bytes;
+
+	if (retain && request->block_bytes > 0)
+		memcpy(request->copy, request->base + offset,
+		       request->block_bytes);
+	finish(request);
+}
+
+void mmc_request_failed(struct mmc_request *request)
+{
+	const struct mmc_op *op = request->op;
+	const struct mmc_record *record = &op->record;
+	const struct mmc_terms *terms = &record->terms;
+
+	request->failure = (struct mmc_failure){
+		.error = -(int)record->failure,
+		.epoch = op->config.epoch,
+		.culprit = record->culprit,
+		.missing_chunks = op->layout.nchunks - op->npresent,
+		.block_bytes_min = terms->signature_min & SIGNATURE_BYTES_MASK,
+		.block_bytes_max = terms->signature_max & SIGNATURE_BYTES_MASK,
+	};
+	finish(request);
+}
+
+void mmc_request_closed(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	uint32_t slot = request->op->config.epoch % MMC_EPOCHS_OPEN_MAX;
+
+	stream->requests[slot] = NULL;
+	request->op = NULL;
+	recycle(request);
+}
+
+void mmc_request_cancel(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_engine *engine = stream->team->engine;
+	struct mmc_fault fault = {
+		.error = MMC_ECANCELED,
+		.culprit = stream->team->options.rank,
+	};
+
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	if (!mmc_request_over(request)) {
+		fault.epoch = request->op != NULL ? request->op->config.epoch
+						  : stream->epochs.last;
+		mmc_epochs_poison(&stream->epochs, fault, true);
+		stream->stirred = true;
+		mmc_engine_pass(engine);
+	}
+	if (!engine->stepped)
+		MMC_ASSERT(mmc_request_over(request));
+	mmc_engine_leave(engine);
+}
+
+void mmc_request_free(struct mmc_request *request)
+{
+	struct mmc_engine *engine;
+
+	if (request == NULL)
+		return;
+	engine = request->stream->team->engine;
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	request->held = false;
+	recycle(request);
+	mmc_engine_leave(engine);
+}
+
+void mmc_request_failure(struct mmc_request *request,
+			 struct mmc_failure *failure)
+{
+	*failure = request->failure;
+}
+
+void mmc_request_waiting(struct mmc_request *request,
+			 struct mmc_waiting *waiting)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+	const struct mmc_op *op;
+
+	*waiting = (struct mmc_waiting){ .rank = UINT32_MAX };
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	op = request->op;
+	waiting->waited_ns =
+		mmc_team_now_ns(request->stream->team) - request->start_ns;
+	if (op != NULL && !mmc_request_over(request)) {
+		waiting->entered = mmc_op_entered_by_all(op);
+		waiting->rank = mmc_op_awaited(op);
+		waiting->missing_chunks = op->layout.nchunks - op->npresent;
+	}
+	mmc_engine_leave(engine);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "engine/error.h"
+#include "engine/state.h"
+
+/* A free place in the team's table, which grows if there is none. */
+static int find_place(struct mmc_team *team, uint32_t *index)
+{
+	uint32_t nstreams = team->nstreams;
+	struct mmc_stream **grown;
+
+	for (uint32_t i = 0; i < nstreams; i++)
+		if (team->streams[i] == NULL) {
+			*index = i;
+			return 0;
+		}
+	grown = realloc(team->streams, (nstreams + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return -MMC_ENOMEM;
+	grown[nstreams] = NULL;
+	team->streams = grown;
+	team->nstreams = nstreams + 1;
+	*index = nstreams;
+	return 0;
+}
+
+static int check_options(const struct mmc_stream_options *options)
+{
+	if (options->repair > MMC_REPAIR_NEIGHBOUR ||
+	    options->timeout_ns == 0) {
+		mmc_error_set("repair %u, timeout %llu ns", options->repair,
+			      (unsigned long long)options->timeout_ns);
+		return -MMC_EINVAL;
+	}
+	return 0;
+}
+
+static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
+{
+	int rv = mmc_engine_enter(team->engine);
+
+	if (rv != 0)
+		return rv;
+	rv = find_place(team, &stream->index);
+	if (rv == 0)
+		team->streams[stream->index] = stream;
+	mmc_engine_leave(team->engine);
+	return rv;
+}
+
+int mmc_stream_create(struct mmc_team *team,
+		      const struct mmc_stream_options *options,
+		      struct mmc_stream **stream)
+{
+	struct mmc_stream *new;
+	int rv = check_options(options);
+
+	if (rv != 0)
+		return rv;
+	new = calloc(1, sizeof(*new));
+	if (new == NULL)
+		return -MMC_ENOMEM;
+	new->team = team;
+	new->options = *options;
+	new->deadline_ns = MMC_NEVER_NS;
+	mmc_epochs_init(&new->epochs, options->channel, team->options.rank,
+			team->options.nranks, &new->counters);
+	rv = mmc_parking_init(&new->parking, team->options.chunk_bytes);
+	if (rv == 0)
+		rv = add_stream(team, new);
+	if (rv != 0) {
+		mmc_parking_close(&new->parking);
+		free(new);
+		return rv;
+	}
+	*stream = new;
+	return 0;
+}
+
+void mmc_stream_close(struct mmc_stream *stream)
+{
+	struct mmc_team *team = stream->team;
+
+	if (mmc_engine_enter(team->engine) != 0)
+		return;
+	team->streams[stream->index] = NULL;
+	if (team->last == stream)
+		team->last = NULL;
+	mmc_engine_leave(team->engine);
+	mmc_stream_drop_requests(stream);
+	mmc_parking_close(&stream->parking);
+	free(stream);
+}
+
+void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure)
+{
+	const struct mmc_fault *fault = &stream->epochs.fault;
+
+	*failure = (struct mmc_failure){
+		.error = -(int)fault->error,
+		.epoch = fault->epoch,
+		.culprit = fault->culprit,
+	};
+}
+
+uint32_t mmc_counter_count(void)
+{
+	return MMC_COUNTER_COUNT;
+}
+
+const char *mmc_counter_name(uint32_t index)
+{
+	static const char *const names[] = {
+#define MMC_COUNTER_NAME(counter, name) name,
+		MMC_COUNTER_TABLE(MMC_COUNTER_NAME)
+#undef MMC_COUNTER_NAME
+	};
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MMC_COUNTER_COUNT,
+		       "each counter has a name");
+	return index < MMC_COUNTER_COUNT ? names[index] : "";
+}
+
+void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values)
+{
+	for (uint32_t i = 0; i < MMC_COUNTER_COUNT; i++)
+		values[i] = stream->counters.value[i] +
+			    stream->team->counters.value[i];
+}

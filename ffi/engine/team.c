@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "core/assert.h"
+#include "drivers/fault/fault.h"
+#include "drivers/udp/udp.h"
+#include "engine/error.h"
+#include "engine/state.h"
+
+_Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,
+	       "programs and drivers mean the same addresses");
+
+static int check_options(const struct mmc_team_options *options)
+{
+	if (options->nranks == 0 || options->rank >= options->nranks ||
+	    options->nranks > UINT32_C(1) << MMC_ROUNDS_MAX) {
+		mmc_error_set("rank %u of %u is out of range", options->rank,
+			      options->nranks);
+		return -MMC_EINVAL;
+	}
+	if (options->chunk_bytes == 0 || options->subgroups == 0 ||
+	    options->checksum > MMC_CHECKSUM_FULL) {
+		mmc_error_set("chunk of %u bytes, %u subgroups, checksum %u",
+			      options->chunk_bytes, options->subgroups,
+			      options->checksum);
+		return -MMC_EINVAL;
+	}
+	return 0;
+}
+
+int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
+		       const struct mmc_team_options *options,
+		       uint32_t buffer_bytes, struct mmc_team **team)
+{
+	struct mmc_team *new = NULL;
+	int rv = check_options(options);
+
+	if (rv == 0) {
+		new = calloc(1, sizeof(*new));
+		rv = new == NULL ? -MMC_ENOMEM : mmc_engine_enter(engine);
+	}
+	if (rv != 0) {
+		free(new);
+		endpoint->driver->close(endpoint);
+		return rv;
+	}
+	new->engine = engine;
+	new->endpoint = endpoint;
+	new->options = *options;
+	new->buffer_bytes = buffer_bytes;
+	new->next = engine->teams;
+	engine->teams = new;
+	mmc_engine_leave(engine);
+	*team = new;
+	return 0;
+}
+
+/* The UDP endpoint that `options` describe, with the faults they ask for. */
+static int open_endpoint(const struct mmc_team_options *options,
+			 uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
+{
+	const struct mmc_udp_options udp = {
+		.rank = options->rank,
+		.nranks = options->nranks,
+		.interface = options->interface,
+		.group = options->group,
+		.port = options->port,
+		.nsubgroups = options->subgroups,
+		.ttl = options->ttl,
+		.chunk_bytes = options->chunk_bytes,
+		.checksum = options->checksum,
+	};
+	struct mmc_endpoint *inner;
+	int rv = mmc_udp_open(&udp, buffer_bytes, &inner);
+
+	if (rv != 0)
+		return rv;
+	return mmc_fault_wrap(options->fault, options->rank, inner,
+			      options->checksum, endpoint);
+}
+
+int mmc_team_create(struct mmc_engine *engine,
+		    const struct mmc_team_options *options,
+		    struct mmc_team **team)
+{
+	struct mmc_endpoint *endpoint;
+	uint32_t buffer_bytes;
+	int rv = check_options(options);
+
+	if (rv == 0)
+		rv = open_endpoint(options, &buffer_bytes, &endpoint);
+	if (rv != 0)
+		return rv;
+	return mmc_team_create_on(engine, endpoint, options, buffer_bytes,
+				  team);
+}
+
+void mmc_team_address(struct mmc_team *team, uint8_t *address)
+{
+	team->endpoint->driver->address(team->endpoint, address);
+}
+
+int mmc_team_connect(struct mmc_team *team, const uint8_t *addresses)
+{
+	int rv = mmc_engine_enter(team->engine);
+
+	if (rv != 0)
+		return rv;
+	rv = team->endpoint->driver->connect(team->endpoint, addresses);
+	if (rv == 0) {
+		team->connected = true;
+		mmc_responder_watch(team->engine, team);
+	}
+	mmc_engine_leave(team->engine);
+	return rv;
+}
+
+void mmc_team_close(struct mmc_team *team)
+{
+	struct mmc_engine *engine = team->engine;
+	struct mmc_team **at = &engine->teams;
+
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	while (*at != team)
+		at = &(*at)->next;
+	*at = team->next;
+	if (team->connected)
+		mmc_responder_forget(engine, team);
+	mmc_engine_leave(engine);
+	for (uint32_t i = 0; i < team->nstreams; i++)
+		MMC_ASSERT(team->streams[i] == NULL);
+	team->endpoint->driver->close(team->endpoint);
+	free(team->streams);
+	free(team);
+}

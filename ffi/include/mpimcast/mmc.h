@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The C library as Python sees it: engines, teams, streams and requests.
+ *
+ * An engine serves one process. A team is this process's membership in one set
+ * of processes: an endpoint of a transport and the addresses of the others. A
+ * stream is a sequence of operations that all ranks of a team start in the same
+ * order (the collectives of one communicator, say). A request is one operation
+ * in flight.
+ *
+ * Nothing here calls MPI. Whatever must be equal on all ranks (options other
+ * than ranks and addresses, channel ids, group, port) is agreed on beforehand.
+ * Any thread may call; the calls on one request must not overlap. After fork()
+ * a child's calls return -MMC_EFORKED and touch nothing.
+ *
+ * Functions return 0 (MMC_OK), MMC_EAGAIN where their contract says so, or a
+ * negative mmc_error, with mmc_last_error() telling more.
+ */
+#ifndef MPIMCAST_MMC_H
+#define MPIMCAST_MMC_H
+
+#include <mpimcast/errors.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MMC_ADDRESS_SIZE 64	/* bytes of a rank's address */
+#define MMC_NAME_SIZE 64	/* bytes of a device's name with its final 0 */
+#define MMC_FAULT_SIZE 512	/* bytes of a FAULT setting with its final 0 */
+
+struct mmc_engine;
+struct mmc_team;
+struct mmc_stream;
+struct mmc_request;
+
+/* The version of wire format and state machine: differing ranks do not run. */
+uint32_t mmc_wire_version(void);
+
+/* A sentence for an error of either sign; never NULL. */
+const char *mmc_strerror(int error);
+
+/* What the calling thread's last failed call adds to its error; "" if nothing. */
+const char *mmc_last_error(void);
+
+/* ---- devices ------------------------------------------------------------ */
+
+struct mmc_interface {
+	char name[MMC_NAME_SIZE];
+	uint32_t address;	/* IPv4, host order */
+	uint32_t mtu_bytes;
+	int loopback;
+};
+
+/*
+ * Finds the interface for multicast. `devices` is a comma-separated list of
+ * interface names or IPv4 addresses, of which the first that is up wins; if it
+ * is empty, the loopback interface when `same_host`, else the first interface
+ * that is up, can multicast and is not loopback. Returns 0, or -MMC_ENODEV with
+ * the reason in mmc_last_error().
+ */
+int mmc_udp_interface(const char *devices, int same_host,
+		      struct mmc_interface *found);
+
+/* The largest chunk, in bytes, that a datagram on `interface` carries. */
+uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface);
+
+/* Checks a FAULT setting. Returns 0, or -MMC_EINVAL and why. */
+int mmc_fault_check(const char *fault);
+
+/* ---- engine and team ---------------------------------------------------- */
+
+/* Starts this process's engine and its responder thread. */
+int mmc_engine_create(struct mmc_engine **engine);
+
+/* Stops the thread and frees the engine; its teams must be closed. */
+void mmc_engine_destroy(struct mmc_engine *engine);
+
+struct mmc_team_options {
+	uint32_t rank;
+	uint32_t nranks;
+	struct mmc_interface interface;
+	uint32_t group;		/* first multicast group, IPv4, host order */
+	uint32_t port;		/* that all groups are received on */
+	uint32_t subgroups;	/* consecutive groups; chunk i takes i mod this */
+	uint32_t ttl;
+	uint32_t chunk_bytes;	/* payload of a full datagram; not 0 */
+	uint32_t checksum;	/* 0 off, 1 header, 2 full */
+	char fault[MMC_FAULT_SIZE]; /* "" for none */
+};
+
+/* Opens this rank's UDP endpoint of a team: sockets, not yet groups or peers. */
+int mmc_team_create(struct mmc_engine *engine,
+		    const struct mmc_team_options *options,
+		    struct mmc_team **team);
+
+/* Writes this rank's address, MMC_ADDRESS_SIZE bytes, for the other ranks. */
+void mmc_team_address(struct mmc_team *team, uint8_t *address);
+
+/*
+ * Takes the addresses of all ranks in rank order, nranks * MMC_ADDRESS_SIZE
+ * bytes, and joins the groups. Datagrams of others are served from here on.
+ */
+int mmc_team_connect(struct mmc_team *team, const uint8_t *addresses);
+
+/* Leaves the groups and closes the endpoint; its streams must be closed. */
+void mmc_team_close(struct mmc_team *team);
+
+/* ---- streams ------------------------------------------------------------ */
+
+struct mmc_stream_options {
+	uint64_t channel;	/* random; the low 16 bits are ignored */
+	uint32_t chains;	/* 0 chooses */
+	uint32_t window_bytes;	/* 0: what the endpoint's buffers hold */
+	uint32_t eager_bytes;	/* operations up to this in all skip the wait */
+	uint32_t repair;	/* 0 nak, 1 neighbour */
+	uint64_t timeout_ns;
+	uint64_t entry_timeout_ns; /* 0: none */
+};
+
+int mmc_stream_create(struct mmc_team *team,
+		      const struct mmc_stream_options *options,
+		      struct mmc_stream **stream);
+
+/*
+ * Frees a stream. What is in flight is given up, its buffers are no longer
+ * touched on return, and nothing about the stream is answered any more: peers
+ * must have finished its operations or have failed.
+ */
+void mmc_stream_close(struct mmc_stream *stream);
+
+/* ---- operations --------------------------------------------------------- */
+
+/*
+ * Starts an Allgather (MPI-4.1 section 6.7): each rank's `block_bytes` from
+ * `send` end up in `recv`, nranks * block_bytes, in rank order on all ranks.
+ * `send` NULL: this rank's block already lies in its place in `recv`
+ * (MPI_IN_PLACE). Then waits as mmc_request_wait() does; 0 for `slice_ns` only
+ * starts. Both buffers stay the library's until the request is over.
+ *
+ * Returns 0 when it is over already, MMC_EAGAIN with `*request` to be waited
+ * for, or an error. On an error of the operation itself `*request` is set, to
+ * be asked for its failure and freed; else it is NULL and nothing was started.
+ */
+int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
+		  uint64_t block_bytes, uint64_t slice_ns,
+		  struct mmc_request **request);
+
+/*
+ * Waits for at most `slice_ns`. Returns 0 (over), MMC_EAGAIN (not yet) or the
+ * operation's error; unless MMC_EAGAIN, the buffers are the caller's again.
+ */
+int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns);
+
+/*
+ * Gives an operation up: the other ranks fail with -MMC_ECANCELED and the
+ * stream is poisoned. On return nothing touches the buffers.
+ */
+void mmc_request_cancel(struct mmc_request *request);
+
+/* Frees a request that is over. NULL is allowed. */
+void mmc_request_free(struct mmc_request *request);
+
+struct mmc_failure {
+	int error;		/* negative mmc_error; 0 if nothing failed */
+	uint32_t epoch;
+	uint32_t culprit;	/* a rank; UINT32_MAX if none in particular */
+	uint32_t missing_chunks; /* on this rank */
+	uint64_t block_bytes_min; /* over all ranks, for -MMC_EMISMATCH */
+	uint64_t block_bytes_max;
+};
+
+/* Why a request failed. */
+void mmc_request_failure(struct mmc_request *request,
+			 struct mmc_failure *failure);
+
+/* The first failure of a stream: what poisoned it. */
+void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure);
+
+struct mmc_waiting {
+	uint64_t waited_ns;	/* since the start of the operation */
+	uint32_t entered;	/* whether all ranks have entered it */
+	uint32_t rank;		/* whom it waits for first; UINT32_MAX: nobody */
+	uint32_t missing_chunks;
+};
+
+/* What a request waits for, for log lines. */
+void mmc_request_waiting(struct mmc_request *request,
+			 struct mmc_waiting *waiting);
+
+/* ---- counters ----------------------------------------------------------- */
+
+/* The number of counters of a stream. */
+uint32_t mmc_counter_count(void);
+
+/* The name of counter `index`, below mmc_counter_count(), as in stats(). */
+const char *mmc_counter_name(uint32_t index);
+
+/* Copies a stream's counters, mmc_counter_count() of them, to `values`. */
+void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values);
+
+#endif
