@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The simulator: engines of any number of ranks on a simulated network, in one
+ * process and in virtual time. A run depends on nothing but its spec, so the
+ * same spec gives the same result on every machine.
+ *
+ * A run carries out Allgathers, checks every property that it can see (right
+ * bytes, an end, nothing sent outside the protocol, nothing written after
+ * release, every datagram accounted for) and measures.
+ */
+#ifndef MPIMCAST_SIM_H
+#define MPIMCAST_SIM_H
+
+#include <mpimcast/mmc.h>
+
+#define MMC_SIM_TEXT_SIZE 256
+#define MMC_SIM_NOBODY 0xffffffff /* in place of a rank or a kind */
+
+/* From this number of ranks on, datagrams carry stamps instead of payloads. */
+#define MMC_SIM_STAMPED_RANKS 65
+
+/* Probabilities are in parts per million, rates in Mbit/s. */
+struct mmc_sim_spec {
+	uint64_t seed;
+
+	/* The operations. */
+	uint32_t nranks;
+	uint32_t nstreams;
+	uint32_t nops;	      /* of each stream, one after the other */
+	uint64_t block_bytes; /* that a rank contributes to an operation */
+	uint32_t vary_blocks; /* each operation draws its own size up to that */
+	uint32_t pipelined;   /* start all at once instead of one by one */
+	uint32_t shuffled; /* each rank starts the streams in its own order */
+	uint32_t in_place; /* some ranks use MPI_IN_PLACE */
+	uint64_t entry_spread_ns; /* each rank first enters within this time */
+	uint64_t gap_spread_ns; /* likewise pauses before each next operation */
+	uint32_t late_rank;	/* enters after late_ns; or MMC_SIM_NOBODY */
+	uint64_t late_ns;
+
+	/* The protocol, as in struct mmc_stream_options and team options. */
+	uint32_t chains;
+	uint32_t subgroups;
+	uint32_t repair;
+	uint32_t checksum;
+	uint32_t chunk_bytes;
+	uint32_t window_bytes;
+	uint32_t eager_bytes;
+	uint64_t timeout_ns;
+	uint64_t entry_timeout_ns;
+
+	/* The hosts. */
+	uint64_t buffer_bytes; /* of data that a host can receive unread */
+	uint64_t send_bytes;   /* that a host can send ahead of its link */
+	uint64_t wake_ns;      /* from an arrival until the engine runs */
+	uint64_t place_ns; /* from a placement asked for to made; 0: at once */
+
+	/* The network. */
+	uint32_t nswitches; /* leaves under a spine; 1: a single switch */
+	uint32_t link_mbits;
+	uint32_t trunk_mbits;
+	uint32_t latency_ns;	  /* of each link */
+	uint32_t jitter_ns;	  /* at random on top, on the way to a host */
+	uint64_t queue_bytes;	  /* of each switch port */
+	uint32_t loss_ppm;	  /* on the way to each host on its own */
+	uint32_t uplink_loss_ppm; /* on every other link: for all behind it */
+	uint32_t duplicate_ppm;
+	char fault[MMC_FAULT_SIZE]; /* FAULT setting, round each endpoint */
+	/*
+	 * What is sent is not judged. For faults with dir=tx, which make good
+	 * senders look bad.
+	 */
+	uint32_t unwatched;
+
+	/* What goes wrong. */
+	uint32_t stalled_rank; /* stands still for stall_ns of each period */
+	uint64_t stall_ns;
+	uint64_t stall_period_ns;
+	uint32_t dead_rank; /* its host is off from dead_ns on */
+	uint64_t dead_ns;
+	/*
+	 * The network loses one control datagram of this kind (enum
+	 * mmc_message_kind, or 5 for a record of a rank that is done), the nth
+	 * before the last that a run without this loss would send.
+	 */
+	uint32_t drop_kind;
+	uint32_t drop_nth;
+
+	/* Where a run must have ended. */
+	uint64_t limit_ns;
+	uint64_t limit_events;
+};
+
+/* The spec of one operation of 4 ranks on a healthy 100 Gbit/s switch. */
+void mmc_sim_spec_init(struct mmc_sim_spec *spec);
+
+/* The spec of random case `seed` of the test. */
+void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec);
+
+/* Traffic by kind: multicast, control, repair. */
+struct mmc_sim_traffic {
+	uint64_t datagrams[3];
+	uint64_t bytes[3]; /* with our header */
+};
+
+struct mmc_sim_rank {
+	int error; /* of its first failed operation, or 0 */
+	uint32_t failed_ops;
+	uint32_t done_ops;
+	uint64_t end_ns;  /* when its last operation was over */
+	uint64_t busy_ns; /* the longest operation, from its start */
+	struct mmc_sim_traffic tx;
+	struct mmc_sim_traffic rx;
+	uint64_t overrun_datagrams; /* dropped because its buffer was full */
+	uint64_t lost_chunks;
+	uint64_t repaired_chunks;
+	uint64_t duplicate_chunks;
+};
+
+struct mmc_sim_link {
+	char name[32];
+	uint64_t bytes; /* with 42 bytes of Ethernet, IP, UDP each */
+	uint64_t datagrams;
+	uint64_t lost_datagrams;
+	uint64_t overflowed_datagrams;
+};
+
+struct mmc_sim_result {
+	uint32_t nranks;
+	uint32_t nlinks;
+	struct mmc_sim_rank *ranks;
+	struct mmc_sim_link *links;
+	uint32_t stamped; /* datagrams carried stamps, counted as payload */
+	uint64_t time_ns; /* from the first start to the last end */
+	uint64_t idle_ns; /* when the last datagram had arrived */
+	uint64_t events;
+	uint64_t datagrams; /* delivered to hosts */
+	char violation
+		[MMC_SIM_TEXT_SIZE]; /* the first broken property, or "" */
+};
+
+/*
+ * Runs a spec to its end. Returns 0 with `result` filled, to be cleared with
+ * mmc_sim_result_clear(), also if a property was violated; -MMC_EINVAL if the
+ * spec cannot be run, or -MMC_ENOMEM.
+ */
+int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result);
+
+void mmc_sim_result_clear(struct mmc_sim_result *result);
+
+/*
+ * Runs the random cases from seed `first` on, `count` of them. Returns how many
+ * held; if fewer than `count`, case `first` + the number returned is the first
+ * that did not, and `violation`, MMC_SIM_TEXT_SIZE long, says why.
+ */
+uint64_t mmc_sim_run_cases(uint64_t first, uint64_t count, char *violation);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/counters.h"
+#include "drivers/fault/fault.h"
+#include "sim/program.h"
+
+/* Control is small: this holds some thousand messages. */
+#define CONTROL_BYTES UINT64_C(1048576)
+
+/* ---- opening and closing ------------------------------------------------- */
+
+/*
+ * The chunk bytes that the data buffer holds for sure: whole datagrams, less
+ * an eighth for control messages that come by multicast.
+ */
+static uint32_t safe_bytes(const struct mmc_stage *stage, uint32_t chunk_bytes)
+{
+	uint64_t buffer_bytes = stage->spec->buffer_bytes / 8 * 7;
+	uint64_t datagram_bytes = (uint64_t)chunk_bytes * stage->scale +
+				  stage->network.options.head_bytes;
+	uint64_t nchunks = buffer_bytes / datagram_bytes;
+
+	return (uint32_t)(nchunks * chunk_bytes);
+}
+
+static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	const struct mmc_sim_endpoint_options options = {
+		.network = &host->stage->network,
+		.host = host->rank,
+		.subgroups = spec->subgroups,
+		.buffer_bytes = spec->buffer_bytes,
+		.control_bytes = CONTROL_BYTES,
+		.place_delay_ns = spec->place_ns,
+		.place_kind = MMC_TIMER_PLACE,
+	};
+	int rv = mmc_sim_endpoint_create(&options, &host->endpoint);
+
+	if (rv < 0)
+		return rv;
+	return mmc_fault_wrap(spec->fault, host->rank, &host->endpoint->base,
+			      (enum mmc_checksum)spec->checksum, endpoint);
+}
+
+int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	const struct mmc_team_options options = {
+		.rank = rank,
+		.nranks = spec->nranks,
+		.subgroups = spec->subgroups,
+		.chunk_bytes = spec->chunk_bytes / stage->scale,
+		.checksum = spec->checksum,
+	};
+	struct mmc_endpoint *endpoint;
+	int rv;
+
+	*host = (struct mmc_host){
+		.stage = stage,
+		.rank = rank,
+		.prng = { .state = spec->seed ^ (rank + UINT64_C(1)) << 40 },
+		.wake_ns = MMC_NEVER_NS,
+	};
+	host->stall_phase_ns =
+		mmc_prng_below(&host->prng, spec->stall_period_ns);
+	host->streams = calloc(spec->nstreams, sizeof(*host->streams));
+	if (!host->streams)
+		return -MMC_ENOMEM;
+	rv = mmc_engine_create_stepped(&host->engine);
+	if (rv < 0)
+		return rv;
+	rv = open_endpoint(host, &endpoint);
+	if (rv < 0)
+		return rv;
+	return mmc_team_create_on(host->engine, endpoint, &options,
+				  safe_bytes(stage, options.chunk_bytes),
+				  &host->team);
+}
+
+static int open_stream(struct mmc_host *host, uint32_t index)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	struct mmc_host_stream *stream = &host->streams[index];
+	const struct mmc_stream_options options = {
+		.channel = host->stage->monitor.channels[index],
+		.chains = spec->chains,
+		.window_bytes = spec->window_bytes / host->stage->scale,
+		.eager_bytes = spec->eager_bytes / host->stage->scale,
+		.repair = spec->repair,
+		.timeout_ns = spec->timeout_ns,
+		.entry_timeout_ns = spec->entry_timeout_ns,
+	};
+
+	stream->requests = calloc(spec->nops, sizeof(struct mmc_request *));
+	stream->start_ns = calloc(spec->nops, sizeof(uint64_t));
+	if (!stream->requests || !stream->start_ns)
+		return -MMC_ENOMEM;
+	return mmc_stream_create(host->team, &options, &stream->stream);
+}
+
+int mmc_host_connect(struct mmc_host *host, const uint8_t *addresses)
+{
+	int rv = mmc_team_connect(host->team, addresses);
+
+	for (uint32_t i = 0; rv >= 0 && i < host->stage->spec->nstreams; i++)
+		rv = open_stream(host, i);
+	return rv;
+}
+
+static void close_stream(struct mmc_host_stream *stream)
+{
+	for (uint32_t op = 0; op < stream->nstarted; op++)
+		mmc_request_free(stream->requests[op]);
+	if (stream->stream)
+		mmc_stream_close(stream->stream);
+	free(stream->requests);
+	free(stream->start_ns);
+}
+
+void mmc_host_close(struct mmc_host *host)
+{
+	for (uint32_t i = 0; host->streams && i < host->stage->spec->nstreams;
+	     i++)
+		close_stream(&host->streams[i]);
+	free(host->streams);
+	if (host->team)
+		mmc_team_close(host->team);
+	if (host->engine)
+		mmc_engine_destroy(host->engine);
+}
+
+/* ---- when the engine runs ------------------------------------------------ */
+
+uint64_t mmc_host_after_stall(const struct mmc_host *host, uint64_t time_ns)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	uint64_t into_ns;
+
+	if (spec->stall_ns == 0 || (spec->stalled_rank != host->rank &&
+				    spec->stalled_rank != MMC_SIM_NOBODY))
+		return time_ns;
+	into_ns = (time_ns + host->stall_phase_ns) % spec->stall_period_ns;
+	if (into_ns >= spec->stall_ns)
+		return time_ns;
+	return time_ns + spec->stall_ns - into_ns;
+}
+
+void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns)
+{
+	struct mmc_network *network = &host->stage->network;
+
+	if (time_ns < host->sending_ns)
+		time_ns = host->sending_ns;
+	if (time_ns < network->now_ns)
+		time_ns = network->now_ns;
+	time_ns = mmc_host_after_stall(host, time_ns);
+	if (time_ns >= host->wake_ns)
+		return;
+	host->wake_ns = time_ns;
+	mmc_network_at(network, time_ns, MMC_TIMER_WAKE, host->rank);
+}
+
+void mmc_host_wake(struct mmc_host *host)
+{
+	struct mmc_network *network = &host->stage->network;
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	uint64_t now_ns = network->now_ns;
+	uint64_t next_ns;
+
+	if (host->dead || host->wake_ns != now_ns)
+		return;
+	host->wake_ns = MMC_NEVER_NS;
+	next_ns = mmc_engine_step(host->engine);
+	mmc_program_poll(host);
+	host->sending_ns = now_ns + mmc_network_unsent_ns(network, host->rank,
+							  spec->send_bytes);
+	if (mmc_sim_endpoint_pending(host->endpoint) || next_ns <= now_ns)
+		next_ns = now_ns + 1 + spec->wake_ns;
+	if (next_ns != MMC_NEVER_NS)
+		mmc_host_wake_at(host, next_ns);
+}
+
+void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame)
+{
+	struct mmc_network *network = &host->stage->network;
+
+	if (host->dead) {
+		mmc_network_release(network, frame);
+		return;
+	}
+	mmc_sim_endpoint_receive(host->endpoint, frame);
+	mmc_host_wake_at(host, network->now_ns + host->stage->spec->wake_ns);
+}
+
+void mmc_host_place(struct mmc_host *host)
+{
+	if (host->dead)
+		return;
+	mmc_sim_endpoint_place_due(host->endpoint);
+	mmc_host_wake_at(host, host->stage->network.now_ns);
+}
+
+void mmc_host_die(struct mmc_host *host)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+
+	host->dead = true;
+	mmc_sim_endpoint_die(host->endpoint);
+	for (uint32_t i = 0; i < spec->nstreams; i++)
+		host->stage->nrunning -= spec->nops - host->streams[i].nover;
+}
+
+/* ---- counting ------------------------------------------------------------ */
+
+void mmc_host_count(struct mmc_host *host)
+{
+	struct mmc_sim_rank *outcome = &host->outcome;
+	struct mmc_counters counters;
+
+	outcome->overrun_datagrams = host->endpoint->overrun_datagrams;
+	for (uint32_t i = 0; i < host->stage->spec->nstreams; i++) {
+		mmc_stream_counters(host->streams[i].stream, counters.value);
+		outcome->lost_chunks +=
+			counters.value[MMC_COUNT_RX_LOST_CHUNKS];
+		outcome->repaired_chunks +=
+			counters.value[MMC_COUNT_RX_REPAIRED_CHUNKS];
+		outcome->duplicate_chunks +=
+			counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS];
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One simulated rank: its engine on its endpoint, and when that engine runs.
+ */
+#ifndef MMC_SIM_HOST_H
+#define MMC_SIM_HOST_H
+
+#include "drivers/sim/endpoint.h"
+#include "engine/engine.h"
+#include "sim/stage.h"
+
+struct mmc_host_stream {
+	struct mmc_stream *stream;
+	struct mmc_request **requests; /* [nops], NULL unless in flight */
+	uint64_t *start_ns;	       /* [nops] */
+	uint32_t nstarted;
+	uint32_t nover;
+};
+
+struct mmc_host {
+	struct mmc_stage *stage;
+	uint32_t rank;
+	struct mmc_engine *engine;
+	struct mmc_sim_endpoint *endpoint; /* the team's, unless being opened */
+	struct mmc_team *team;
+	struct mmc_host_stream *streams;
+	struct mmc_prng prng; /* of its program */
+	uint64_t wake_ns;     /* when its engine runs next */
+	uint64_t sending_ns;  /* until when it is busy filling its link */
+	uint64_t stall_phase_ns;
+	bool dead;
+	struct mmc_sim_rank outcome;
+};
+
+/* Opens engine and team. Returns 0 or a negative error; close in any case. */
+int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage,
+		  uint32_t rank);
+
+/* Connects to all ranks and opens the streams. */
+int mmc_host_connect(struct mmc_host *host, const uint8_t *addresses);
+
+/* Frees all; operations in flight are given up. */
+void mmc_host_close(struct mmc_host *host);
+
+/* `time_ns`, or the end of the stall that it falls into. */
+uint64_t mmc_host_after_stall(const struct mmc_host *host, uint64_t time_ns);
+
+/* Has the engine run at `time_ns`, or as soon after as it can. */
+void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns);
+
+/* The events that concern a host. */
+void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame);
+void mmc_host_wake(struct mmc_host *host);
+void mmc_host_place(struct mmc_host *host);
+void mmc_host_die(struct mmc_host *host);
+
+/* Sums the counters of its streams up in `outcome`. */
+void mmc_host_count(struct mmc_host *host);
+
+#endif

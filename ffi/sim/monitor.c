@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/monitor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/wire.h"
+
+static bool alloc_op(struct mmc_monitor_op *seen, const struct mmc_sim_op *op)
+{
+	uint32_t nchunks = op->layout.nchunks;
+	uint64_t *sent = malloc(mmc_bitmap_bytes(nchunks) + 1);
+	uint64_t *asked = malloc(mmc_bitmap_bytes(nchunks) + 1);
+
+	seen->op = op;
+	seen->done = calloc(op->layout.nranks, sizeof(*seen->done));
+	seen->over = calloc(op->layout.nranks, sizeof(*seen->over));
+	if (sent)
+		mmc_bitmap_init(&seen->sent, sent, nchunks);
+	if (asked)
+		mmc_bitmap_init(&seen->asked, asked, nchunks);
+	return sent && asked && seen->done && seen->over;
+}
+
+int mmc_monitor_init(struct mmc_monitor *monitor, const struct mmc_sim_op *all)
+{
+	uint32_t nall = monitor->nstreams * monitor->nops;
+
+	monitor->drop_kind = MMC_CONTROL_COUNT;
+	monitor->ops = calloc(nall, sizeof(*monitor->ops));
+	monitor->sent = calloc(monitor->nranks, sizeof(*monitor->sent));
+	if (!monitor->ops || !monitor->sent)
+		goto out_free;
+	for (uint32_t i = 0; i < nall; i++)
+		if (!alloc_op(&monitor->ops[i], &all[i]))
+			goto out_free;
+	return 0;
+out_free:
+	mmc_monitor_free(monitor);
+	return -MMC_ENOMEM;
+}
+
+void mmc_monitor_free(struct mmc_monitor *monitor)
+{
+	uint32_t nall = monitor->nstreams * monitor->nops;
+
+	for (uint32_t i = 0; monitor->ops && i < nall; i++) {
+		free(monitor->ops[i].sent.words);
+		free(monitor->ops[i].asked.words);
+		free(monitor->ops[i].done);
+		free(monitor->ops[i].over);
+	}
+	free(monitor->ops);
+	free(monitor->sent);
+	monitor->ops = NULL;
+	monitor->sent = NULL;
+}
+
+void mmc_monitor_enter(struct mmc_monitor *monitor, uint32_t op)
+{
+	monitor->ops[op].entered++;
+}
+
+void mmc_monitor_leave(struct mmc_monitor *monitor, uint32_t op, uint32_t rank)
+{
+	monitor->ops[op].over[rank] = true;
+}
+
+static void violate(struct mmc_monitor *monitor, const struct mmc_wire *wire,
+		    const char *what)
+{
+	mmc_finding_add(monitor->finding, monitor->network->now_ns,
+			"rank %u, stream %u, operation %u, %s %u: %s",
+			wire->frame->source, wire->stream, wire->index,
+			wire->control ? "message" : "chunk",
+			wire->header.index & MMC_INDEX_MASK, what);
+}
+
+/* The small operations that need not wait for everybody (protocol: eager). */
+static bool is_eager(const struct mmc_monitor *monitor,
+		     const struct mmc_layout *layout)
+{
+	return layout->block_chunks <= 1 &&
+	       layout->nranks * layout->block_bytes <= monitor->eager_bytes;
+}
+
+static bool payload_is_right(const struct mmc_monitor_op *seen,
+			     const struct mmc_wire *wire, uint32_t chunk)
+{
+	const struct mmc_layout *layout = &seen->op->layout;
+	uint32_t nbytes =
+		mmc_layout_payload(layout, chunk % layout->block_chunks);
+
+	return wire->body_bytes == nbytes &&
+	       memcmp(wire->body,
+		      seen->op->truth + mmc_layout_offset(layout, chunk),
+		      nbytes) == 0;
+}
+
+static const char *first_flaw(struct mmc_monitor *monitor,
+			      struct mmc_monitor_op *seen,
+			      const struct mmc_wire *wire, uint32_t chunk)
+{
+	const struct mmc_layout *layout = &seen->op->layout;
+
+	if (wire->frame->peer != MMC_PEER_ALL)
+		return "sent for the first time, but not to all";
+	if (mmc_layout_owner(layout, chunk) != wire->frame->source)
+		return "multicast by another than its owner";
+	if (wire->frame->subgroup != chunk % monitor->subgroups)
+		return "in the wrong subgroup";
+	if (mmc_bitmap_test_and_set(&seen->sent, chunk))
+		return "multicast twice";
+	if (seen->entered < monitor->nranks && !is_eager(monitor, layout))
+		return "multicast before all ranks had entered";
+	return NULL;
+}
+
+static const char *repair_flaw(const struct mmc_monitor *monitor,
+			       const struct mmc_monitor_op *seen,
+			       const struct mmc_wire *wire, uint32_t chunk)
+{
+	const struct mmc_layout *layout = &seen->op->layout;
+
+	if (!mmc_bitmap_test(&seen->asked, chunk))
+		return "repaired, but nobody asked for it";
+	if (monitor->repair == MMC_REPAIR_NAK &&
+	    mmc_layout_owner(layout, chunk) != wire->frame->source)
+		return "repaired by another than its owner";
+	return NULL;
+}
+
+static const char *data_flaw(struct mmc_monitor *monitor,
+			     struct mmc_monitor_op *seen,
+			     const struct mmc_wire *wire)
+{
+	uint32_t chunk = wire->header.index & MMC_INDEX_MASK;
+	const char *flaw;
+
+	if (chunk >= seen->op->layout.nchunks)
+		return "no such chunk";
+	flaw = wire->frame->traffic == MMC_TRAFFIC_MULTICAST
+		       ? first_flaw(monitor, seen, wire, chunk)
+		       : repair_flaw(monitor, seen, wire, chunk);
+	if (!flaw && !payload_is_right(seen, wire, chunk))
+		flaw = "sent with a wrong payload";
+	return flaw;
+}
+
+/* Notes or checks the runs of a request or an announcement. */
+static const char *runs_flaw(struct mmc_monitor_op *seen,
+			     const struct mmc_message *message)
+{
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		struct mmc_run run = message->runs[i];
+
+		if (run.first + run.count > seen->op->layout.nchunks)
+			return "names chunks that do not exist";
+		if (message->kind == MMC_MESSAGE_NAK)
+			mmc_bitmap_set_run(&seen->asked, run);
+		else if (mmc_bitmap_count_run(&seen->asked, run) != run.count)
+			return "announces chunks that nobody asked for";
+	}
+	return NULL;
+}
+
+/* A rank that says it is done must have all its bytes. */
+static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
+{
+	if (seen->done[rank])
+		return NULL;
+	seen->done[rank] = true;
+	return seen->over[rank] ? NULL : mmc_sim_op_flaw(seen->op, rank);
+}
+
+static const char *message_flaw(struct mmc_monitor *monitor,
+				struct mmc_monitor_op *seen,
+				const struct mmc_wire *wire)
+{
+	const struct mmc_message *message = &wire->message;
+	const char *flaw = NULL;
+
+	if (message->kind == MMC_MESSAGE_NAK ||
+	    message->kind == MMC_MESSAGE_ECHO)
+		flaw = runs_flaw(seen, message);
+	if (!flaw && message->nitems > monitor->nranks &&
+	    (message->kind == MMC_MESSAGE_REPORT ||
+	     message->kind == MMC_MESSAGE_WATERMARK))
+		flaw = "has more chains than ranks";
+	if (!flaw && (message->record.flags & MMC_RECORD_DONE))
+		flaw = done_flaw(seen, wire->frame->source);
+	return flaw;
+}
+
+/* Whether this is the control datagram to lose; counts it. */
+static bool is_doomed(struct mmc_monitor *monitor,
+		      const struct mmc_message *message)
+{
+	uint32_t kind = message->kind;
+	uint64_t index;
+
+	if (kind == MMC_MESSAGE_RECORD &&
+	    (message->record.flags & MMC_RECORD_DONE))
+		kind = MMC_CONTROL_DONE;
+	index = monitor->control[kind]++;
+	return kind == monitor->drop_kind && index == monitor->drop_index;
+}
+
+bool mmc_monitor_tap(void *context, const struct mmc_frame *frame)
+{
+	struct mmc_monitor *monitor = context;
+	struct mmc_wire wire = { .frame = frame };
+	struct mmc_monitor_op *seen;
+	const char *flaw;
+
+	mmc_traffic_add(&monitor->sent[frame->source], frame);
+	if (monitor->blind)
+		return true;
+	flaw = mmc_wire_read(&wire, monitor);
+	if (flaw) {
+		violate(monitor, &wire, flaw);
+		return true;
+	}
+	seen = &monitor->ops[wire.stream * monitor->nops + wire.index];
+	flaw = wire.control ? message_flaw(monitor, seen, &wire)
+			    : data_flaw(monitor, seen, &wire);
+	if (flaw)
+		violate(monitor, &wire, flaw);
+	return !(wire.control && is_doomed(monitor, &wire.message));
+}
+
+void mmc_monitor_finish(struct mmc_monitor *monitor)
+{
+	for (uint32_t i = 0;
+	     !monitor->blind && i < monitor->nstreams * monitor->nops; i++) {
+		const struct mmc_bitmap *sent = &monitor->ops[i].sent;
+		struct mmc_run all = { .first = 0, .count = sent->nbits };
+
+		if (monitor->nranks > 1 &&
+		    mmc_bitmap_count_run(sent, all) != sent->nbits)
+			mmc_finding_add(monitor->finding,
+					monitor->network->now_ns,
+					"stream %u, operation %u: not every "
+					"chunk was multicast",
+					i / monitor->nops, i % monitor->nops);
+	}
+}

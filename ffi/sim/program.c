@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/program.h"
+
+static void shuffle(struct mmc_prng *prng, uint32_t *order, uint32_t n)
+{
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t j = (uint32_t)mmc_prng_below(prng, i);
+		uint32_t last = order[i - 1];
+
+		order[i - 1] = order[j];
+		order[j] = last;
+	}
+}
+
+void mmc_program_plan(struct mmc_host *host)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	struct mmc_network *network = &host->stage->network;
+	uint64_t entry_ns = mmc_prng_below(&host->prng, spec->entry_spread_ns);
+	uint32_t order[MMC_SIM_STREAMS_MAX];
+
+	if (host->rank == spec->late_rank)
+		entry_ns += spec->late_ns;
+	for (uint32_t i = 0; i < spec->nstreams; i++)
+		order[i] = i;
+	if (spec->shuffled)
+		shuffle(&host->prng, order, spec->nstreams);
+	for (uint32_t i = 0; i < spec->nstreams; i++)
+		mmc_network_at(network, mmc_host_after_stall(host, entry_ns),
+			       MMC_TIMER_START,
+			       host->rank * spec->nstreams + order[i]);
+	if (host->rank == spec->dead_rank)
+		mmc_network_at(network, spec->dead_ns, MMC_TIMER_DEATH,
+			       host->rank);
+	host->stage->nrunning += spec->nstreams * spec->nops;
+}
+
+/* Checks the outcome of an operation and takes its buffers back. */
+static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
+		   int error, const struct mmc_failure *failure)
+{
+	struct mmc_stage *stage = host->stage;
+	uint32_t number = stream * stage->spec->nops + index;
+	struct mmc_sim_op *op = &stage->ops[number];
+	struct mmc_sim_rank *outcome = &host->outcome;
+	uint64_t now_ns = stage->network.now_ns;
+	uint64_t busy_ns = now_ns - host->streams[stream].start_ns[index];
+	const char *flaw = error < 0 ? mmc_sim_op_failed_flaw(op, host->rank)
+				     : mmc_sim_op_flaw(op, host->rank);
+
+	if (!flaw)
+		flaw = mmc_stage_improper(stage, error, failure);
+	if (flaw)
+		mmc_finding_add(&stage->finding, now_ns,
+				"rank %u, stream %u, operation %u ends with "
+				"\"%s\" (culprit %d): %s",
+				host->rank, stream, index, mmc_strerror(error),
+				(int)failure->culprit, flaw);
+	mmc_sim_op_poison(op, host->rank);
+	mmc_monitor_leave(&stage->monitor, number, host->rank);
+	if (error < 0) {
+		outcome->failed_ops++;
+		if (outcome->error == 0)
+			outcome->error = error;
+	} else {
+		outcome->done_ops++;
+	}
+	outcome->end_ns = now_ns;
+	if (busy_ns > outcome->busy_ns)
+		outcome->busy_ns = busy_ns;
+	host->streams[stream].nover++;
+	stage->nrunning--;
+}
+
+/* Starts the stream's next operation. */
+static void start_one(struct mmc_host *host, uint32_t index)
+{
+	struct mmc_stage *stage = host->stage;
+	struct mmc_host_stream *stream = &host->streams[index];
+	uint32_t op_index = stream->nstarted;
+	uint32_t number = index * stage->spec->nops + op_index;
+	struct mmc_sim_op *op = &stage->ops[number];
+	struct mmc_request **request = &stream->requests[op_index];
+	struct mmc_failure failure = { 0 };
+	int rv;
+
+	stream->nstarted++;
+	stream->start_ns[op_index] = stage->network.now_ns;
+	mmc_monitor_enter(&stage->monitor, number);
+	rv = mmc_allgather(stream->stream, mmc_sim_op_send(op, host->rank),
+			   mmc_sim_op_recv(op, host->rank),
+			   op->layout.block_bytes, 0, request);
+	if (rv == MMC_EAGAIN)
+		return;
+	if (rv < 0)
+		mmc_stream_failure(stream->stream, &failure);
+	finish(host, index, op_index, rv, &failure);
+	mmc_request_free(*request);
+	*request = NULL;
+}
+
+/* When the program is through with one operation it goes on to the next. */
+static void plan_next(struct mmc_host *host, uint32_t index)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	struct mmc_network *network = &host->stage->network;
+	uint64_t gap_ns = mmc_prng_below(&host->prng, spec->gap_spread_ns);
+
+	if (host->streams[index].nstarted < spec->nops)
+		mmc_network_at(
+			network,
+			mmc_host_after_stall(host, network->now_ns + gap_ns),
+			MMC_TIMER_START, host->rank * spec->nstreams + index);
+}
+
+void mmc_program_start(struct mmc_host *host, uint32_t index)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	struct mmc_host_stream *stream = &host->streams[index];
+
+	if (host->dead)
+		return;
+	do {
+		start_one(host, index);
+	} while (spec->pipelined && stream->nstarted < spec->nops);
+	if (stream->nover == stream->nstarted)
+		plan_next(host, index);
+	mmc_host_wake_at(host, host->stage->network.now_ns);
+}
+
+static void poll_stream(struct mmc_host *host, uint32_t index)
+{
+	struct mmc_host_stream *stream = &host->streams[index];
+
+	for (uint32_t op = 0; op < stream->nstarted; op++) {
+		struct mmc_request *request = stream->requests[op];
+		struct mmc_failure failure;
+		int rv;
+
+		if (!request)
+			continue;
+		rv = mmc_request_wait(request, 0);
+		if (rv == MMC_EAGAIN)
+			continue;
+		mmc_request_failure(request, &failure);
+		mmc_request_free(request);
+		stream->requests[op] = NULL;
+		finish(host, index, op, rv, &failure);
+		if (stream->nover == stream->nstarted)
+			plan_next(host, index);
+	}
+}
+
+void mmc_program_poll(struct mmc_host *host)
+{
+	for (uint32_t i = 0; i < host->stage->spec->nstreams; i++)
+		if (host->streams[i].nover < host->streams[i].nstarted)
+			poll_stream(host, i);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/result.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(MMC_TRAFFIC_COUNT == 3, "as struct mmc_sim_traffic has it");
+
+static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
+{
+	struct mmc_sim_traffic traffic;
+
+	memcpy(traffic.datagrams, count->datagrams, sizeof(traffic.datagrams));
+	memcpy(traffic.bytes, count->bytes, sizeof(traffic.bytes));
+	return traffic;
+}
+
+static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
+{
+	const struct mmc_monitor *monitor = &host->stage->monitor;
+
+	mmc_host_count(host);
+	*rank = host->outcome;
+	rank->tx = traffic_of(&monitor->sent[host->rank]);
+	rank->rx = traffic_of(&host->endpoint->received);
+}
+
+static void name_link(char *name, size_t size, uint32_t index,
+		      const struct mmc_network_options *options)
+{
+	uint32_t nhosts = options->nhosts;
+	uint32_t nswitches = options->nswitches;
+
+	if (index < nhosts)
+		snprintf(name, size, "rank %u up", index);
+	else if (index < 2 * nhosts)
+		snprintf(name, size, "rank %u down", index - nhosts);
+	else if (index < 2 * nhosts + nswitches)
+		snprintf(name, size, "leaf %u up", index - 2 * nhosts);
+	else
+		snprintf(name, size, "leaf %u down",
+			 index - 2 * nhosts - nswitches);
+}
+
+static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
+{
+	to->bytes = from->bytes;
+	to->datagrams = from->entered;
+	to->lost_datagrams = from->lost;
+	to->overflowed_datagrams = from->overflowed;
+}
+
+/* The first start of any rank, and the last end. */
+static uint64_t duration_ns(const struct mmc_run_state *run)
+{
+	uint64_t first_ns = MMC_NEVER_NS;
+	uint64_t last_ns = 0;
+
+	for (uint32_t i = 0; i < run->nhosts; i++) {
+		const struct mmc_host *host = &run->hosts[i];
+
+		for (uint32_t s = 0; s < run->stage.spec->nstreams; s++)
+			if (host->streams[s].nstarted > 0 &&
+			    host->streams[s].start_ns[0] < first_ns)
+				first_ns = host->streams[s].start_ns[0];
+		if (host->outcome.end_ns > last_ns)
+			last_ns = host->outcome.end_ns;
+	}
+	return last_ns > first_ns ? last_ns - first_ns : 0;
+}
+
+int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
+{
+	const struct mmc_network *network = &run->stage.network;
+	struct mmc_sim_result filled = {
+		.nranks = run->nhosts,
+		.nlinks = network->nlinks,
+		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
+		.links = calloc(network->nlinks, sizeof(*filled.links)),
+		.stamped = run->stage.scale > 1,
+		.time_ns = duration_ns(run),
+		.idle_ns = run->idle_ns,
+		.events = network->nevents,
+		.datagrams = run->narrivals,
+	};
+
+	if (!filled.ranks || !filled.links) {
+		mmc_sim_result_clear(&filled);
+		return -MMC_ENOMEM;
+	}
+	memcpy(filled.violation, run->stage.finding.text,
+	       sizeof(filled.violation));
+	for (uint32_t i = 0; i < run->nhosts; i++)
+		fill_rank(&filled.ranks[i], &run->hosts[i]);
+	for (uint32_t i = 0; i < network->nlinks; i++) {
+		fill_link(&filled.links[i], &network->links[i]);
+		name_link(filled.links[i].name, sizeof(filled.links[i].name), i,
+			  &network->options);
+	}
+	*result = filled;
+	return 0;
+}
+
+void mmc_sim_result_clear(struct mmc_sim_result *result)
+{
+	free(result->ranks);
+	free(result->links);
+	result->ranks = NULL;
+	result->links = NULL;
+}

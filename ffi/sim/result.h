@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A run, and what it measured for the outside.
+ */
+#ifndef MMC_SIM_RESULT_H
+#define MMC_SIM_RESULT_H
+
+#include "sim/host.h"
+
+struct mmc_run_state {
+	struct mmc_stage stage;
+	struct mmc_host *hosts;
+	uint32_t nhosts;  /* opened */
+	uint64_t idle_ns; /* the last arrival */
+	uint64_t narrivals;
+};
+
+/* Fills `result` from a run that has ended. Returns 0 or -MMC_ENOMEM. */
+int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+#include "sim/program.h"
+#include "sim/result.h"
+
+/*
+ * How long ranks may go on talking when all is over: answers to a control
+ * datagram that was lost again and again come 20 ms apart.
+ */
+#define SILENCE_NS (5 * MMC_S_NS)
+
+static int open_run(struct mmc_run_state *run, const struct mmc_sim_spec *spec)
+{
+	uint32_t nranks = spec->nranks;
+	uint8_t *addresses;
+	int rv = mmc_stage_open(&run->stage, spec);
+
+	if (rv < 0)
+		return rv;
+	addresses = calloc(nranks, MMC_ADDRESS_SIZE);
+	run->hosts = calloc(nranks, sizeof(*run->hosts));
+	if (!addresses || !run->hosts)
+		rv = -MMC_ENOMEM;
+	for (uint32_t i = 0; rv == 0 && i < nranks; i++) {
+		rv = mmc_host_open(&run->hosts[i], &run->stage, i);
+		run->nhosts++;
+		if (rv == 0)
+			mmc_team_address(run->hosts[i].team,
+					 addresses + i * MMC_ADDRESS_SIZE);
+	}
+	for (uint32_t i = 0; rv == 0 && i < nranks; i++)
+		rv = mmc_host_connect(&run->hosts[i], addresses);
+	free(addresses);
+	return rv;
+}
+
+static void close_run(struct mmc_run_state *run)
+{
+	for (uint32_t i = 0; i < run->nhosts; i++)
+		mmc_host_close(&run->hosts[i]);
+	free(run->hosts);
+	mmc_stage_close(&run->stage);
+}
+
+static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
+{
+	uint32_t nstreams = run->stage.spec->nstreams;
+	struct mmc_host *hosts = run->hosts;
+
+	switch (event->kind) {
+	case MMC_NETWORK_ARRIVAL:
+		run->idle_ns = event->time_ns;
+		run->narrivals++;
+		mmc_host_arrive(&hosts[event->target], event->subject);
+		break;
+	case MMC_TIMER_WAKE:
+		mmc_host_wake(&hosts[event->target]);
+		break;
+	case MMC_TIMER_START:
+		mmc_program_start(&hosts[event->target / nstreams],
+				  event->target % nstreams);
+		break;
+	case MMC_TIMER_PLACE:
+		mmc_host_place(&hosts[event->target]);
+		break;
+	case MMC_TIMER_DEATH:
+		mmc_host_die(&hosts[event->target]);
+		break;
+	default:
+		MMC_ASSERT(false);
+	}
+}
+
+/* Who is to blame when a run does not end. */
+static void blame_slowest(struct mmc_run_state *run, const char *limit)
+{
+	const struct mmc_sim_spec *spec = run->stage.spec;
+	uint32_t nops = spec->nops * spec->nstreams;
+
+	for (uint32_t i = 0; i < run->nhosts; i++) {
+		const struct mmc_sim_rank *rank = &run->hosts[i].outcome;
+
+		if (!run->hosts[i].dead &&
+		    rank->done_ops + rank->failed_ops < nops)
+			mmc_finding_add(&run->stage.finding,
+					run->stage.network.now_ns,
+					"rank %u has ended only %u of %u "
+					"operations %s",
+					i, rank->done_ops + rank->failed_ops,
+					nops, limit);
+	}
+}
+
+/* Ends a run that goes on for too long. */
+static void check_limits(struct mmc_run_state *run, uint64_t over_ns)
+{
+	struct mmc_stage *stage = &run->stage;
+	uint64_t now_ns = stage->network.now_ns;
+	bool over = stage->nrunning == 0;
+	bool late = over ? now_ns - over_ns > SILENCE_NS
+			 : now_ns > stage->spec->limit_ns;
+
+	if (!late && stage->network.nevents <= stage->spec->limit_events)
+		return;
+	if (over)
+		mmc_finding_add(&stage->finding, now_ns,
+				"all is over, but not silent");
+	else
+		blame_slowest(run, late ? "in time" : "within its events");
+}
+
+/* Lives through all events; returns early on a violation. */
+static void live(struct mmc_run_state *run)
+{
+	struct mmc_stage *stage = &run->stage;
+	struct mmc_heap_item event;
+	uint64_t over_ns = 0;
+
+	while (!mmc_finding_exists(&stage->finding) &&
+	       mmc_network_next(&stage->network, &event)) {
+		bool running = stage->nrunning > 0;
+
+		dispatch(run, &event);
+		if (running && stage->nrunning == 0)
+			over_ns = stage->network.now_ns;
+		check_limits(run, over_ns);
+	}
+	if (stage->nrunning > 0)
+		blame_slowest(run, "and nothing more will happen");
+}
+
+/* What has to hold once all is silent. */
+static void check_buffers(struct mmc_run_state *run)
+{
+	struct mmc_stage *stage = &run->stage;
+	uint32_t nall = stage->spec->nstreams * stage->spec->nops;
+
+	for (uint32_t i = 0; i < nall; i++)
+		for (uint32_t rank = 0; rank < run->nhosts; rank++)
+			if (stage->monitor.ops[i].over[rank] &&
+			    !mmc_sim_op_poisoned(&stage->ops[i], rank))
+				mmc_finding_add(
+					&stage->finding, stage->network.now_ns,
+					"rank %u, stream %u, operation %u: its "
+					"buffers were written after release",
+					rank, i / stage->spec->nops,
+					i % stage->spec->nops);
+}
+
+/* Nothing may be under way, so that every datagram is accounted for. */
+static void check_links(struct mmc_run_state *run)
+{
+	struct mmc_network *network = &run->stage.network;
+
+	for (uint32_t i = 0; i < network->nlinks; i++) {
+		const struct mmc_link *link = &network->links[i];
+
+		if (link->entered + link->duplicated !=
+		    link->delivered + link->lost + link->overflowed)
+			mmc_finding_add(&run->stage.finding, network->now_ns,
+					"link %u: %" PRIu64 " datagrams went "
+					"in, %" PRIu64 " came out",
+					i, link->entered, link->delivered);
+	}
+}
+
+/* What a rank was sent it has received, or dropped for want of room. */
+static void check_hosts(struct mmc_run_state *run)
+{
+	for (uint32_t i = 0; i < run->nhosts; i++) {
+		struct mmc_host *host = &run->hosts[i];
+		const uint64_t *kinds = host->endpoint->received.datagrams;
+		uint64_t seen = host->endpoint->overrun_datagrams;
+
+		for (unsigned kind = 0; kind < MMC_TRAFFIC_COUNT; kind++)
+			seen += kinds[kind];
+		if (!host->dead &&
+		    seen != mmc_network_downlink(&run->stage.network, i)
+				    ->delivered)
+			mmc_finding_add(&run->stage.finding,
+					run->stage.network.now_ns,
+					"rank %u has not seen every datagram "
+					"that its link delivered",
+					i);
+	}
+}
+
+static void check(struct mmc_run_state *run)
+{
+	bool all_done = true;
+
+	for (uint32_t i = 0; i < run->nhosts; i++)
+		all_done &= !run->hosts[i].dead &&
+			    run->hosts[i].outcome.failed_ops == 0;
+	if (all_done)
+		mmc_monitor_finish(&run->stage.monitor);
+	check_buffers(run);
+	check_links(run);
+	check_hosts(run);
+}
+
+/*
+ * One run, in which the network loses control datagram `drop_index` of the
+ * spec's kind. Writes how many there were of the kind to `*nkind`.
+ */
+static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
+		    uint64_t *nkind, struct mmc_sim_result *result)
+{
+	struct mmc_run_state run = { 0 };
+	int rv = open_run(&run, spec);
+
+	if (rv < 0)
+		goto out_close;
+	run.stage.monitor.drop_kind = spec->drop_kind;
+	run.stage.monitor.drop_index = drop_index;
+	for (uint32_t i = 0; i < spec->nranks; i++)
+		mmc_program_plan(&run.hosts[i]);
+	live(&run);
+	if (!mmc_finding_exists(&run.stage.finding))
+		check(&run);
+	if (run.stage.network.out_of_memory) {
+		rv = -MMC_ENOMEM;
+		goto out_close;
+	}
+	if (spec->drop_kind < MMC_CONTROL_COUNT)
+		*nkind = run.stage.monitor.control[spec->drop_kind];
+	rv = mmc_result_fill(result, &run);
+out_close:
+	close_run(&run);
+	return rv;
+}
+
+int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
+{
+	struct mmc_sim_result recorded;
+	uint64_t nkind = 0;
+	int rv = run_once(spec, UINT64_MAX, &nkind, &recorded);
+
+	/* Up to the loss a second run is the same as the first. */
+	if (rv == 0 && recorded.violation[0] == 0 && nkind > spec->drop_nth) {
+		mmc_sim_result_clear(&recorded);
+		rv = run_once(spec, nkind - 1 - spec->drop_nth, &nkind,
+			      &recorded);
+	}
+	if (rv == 0)
+		*result = recorded;
+	return rv;
+}
+
+uint64_t mmc_sim_run_cases(uint64_t first, uint64_t count, char *violation)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		struct mmc_finding finding = { .text = "" };
+		struct mmc_sim_result result;
+		struct mmc_sim_spec spec;
+		int rv;
+
+		mmc_sim_case(first + i, &spec);
+		rv = mmc_sim_run(&spec, &result);
+		if (rv < 0) {
+			mmc_finding_add(&finding, 0, "the run fails: %s",
+					mmc_strerror(rv));
+			memcpy(violation, finding.text, MMC_SIM_TEXT_SIZE);
+			return i;
+		}
+		memcpy(violation, result.violation, MMC_SIM_TEXT_SIZE);
+		mmc_sim_result_clear(&result);
+		if (violation[0] != 0)
+			return i;
+	}
+	return count;
+}

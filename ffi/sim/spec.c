@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <mpimcast/sim.h>
+
+#include "core/message.h"
+#include "core/prng.h"
+#include "sim/monitor.h"
+
+void mmc_sim_spec_init(struct mmc_sim_spec *spec)
+{
+	*spec = (struct mmc_sim_spec){
+		.seed = 1,
+		.nranks = 4,
+		.nstreams = 1,
+		.nops = 1,
+		.block_bytes = 65536,
+		.late_rank = MMC_SIM_NOBODY,
+		.subgroups = 1,
+		.checksum = MMC_CHECKSUM_HEADER,
+		.chunk_bytes = 4096,
+		.eager_bytes = 65536,
+		.timeout_ns = 10 * MMC_S_NS,
+		.buffer_bytes = 4 << 20,
+		.send_bytes = 1 << 20,
+		.wake_ns = 500,
+		.nswitches = 1,
+		.link_mbits = 100000,
+		.trunk_mbits = 100000,
+		.latency_ns = 500,
+		.queue_bytes = 16 << 20,
+		.stalled_rank = MMC_SIM_NOBODY,
+		.dead_rank = MMC_SIM_NOBODY,
+		.drop_kind = MMC_SIM_NOBODY,
+		.limit_ns = 600 * MMC_S_NS,
+		.limit_events = 1000000000,
+	};
+}
+
+/* True once in `n` times. */
+static bool one_in(struct mmc_prng *prng, uint64_t n)
+{
+	return mmc_prng_below(prng, n) == 0;
+}
+
+static uint64_t between(struct mmc_prng *prng, uint64_t least, uint64_t most)
+{
+	return least + mmc_prng_below(prng, most - least + 1);
+}
+
+static uint32_t between_u32(struct mmc_prng *prng, uint32_t least,
+			    uint32_t most)
+{
+	return (uint32_t)between(prng, least, most);
+}
+
+/* About as often small as large: the scale is drawn before the number. */
+static uint64_t scaled(struct mmc_prng *prng, unsigned bits_max)
+{
+	return mmc_prng_below(
+		prng, UINT64_C(1) << mmc_prng_below(prng, bits_max + 1));
+}
+
+static void draw_operations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	static const uint32_t chunk_bytes[] = { 64, 256, 1000, 1408, 4096 };
+	uint32_t chunk = chunk_bytes[mmc_prng_below(prng, 5)];
+
+	spec->nranks = between_u32(prng, 1, 17);
+	spec->nstreams = one_in(prng, 2) ? 1 : between_u32(prng, 2, 3);
+	spec->nops = between_u32(prng, 1, 3);
+	spec->chunk_bytes = chunk;
+	spec->block_bytes = scaled(prng, 6) * chunk + mmc_prng_below(prng, 3);
+	if (spec->block_bytes > 0)
+		spec->block_bytes--;
+	spec->vary_blocks = one_in(prng, 2);
+	spec->pipelined = one_in(prng, 3);
+	spec->shuffled = 1;
+	spec->in_place = one_in(prng, 2);
+	spec->entry_spread_ns = scaled(prng, 24);
+	spec->gap_spread_ns = one_in(prng, 2) ? 0 : scaled(prng, 24);
+	if (one_in(prng, 8)) {
+		spec->late_rank = between_u32(prng, 0, spec->nranks - 1);
+		spec->late_ns = scaled(prng, 31);
+	}
+}
+
+static void draw_protocol(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	spec->chains = between_u32(prng, 0, spec->nranks);
+	spec->subgroups = one_in(prng, 2) ? 1 : between_u32(prng, 2, 4);
+	spec->repair = between_u32(prng, 0, 1);
+	spec->checksum = between_u32(prng, 0, 2);
+	spec->eager_bytes = one_in(prng, 3) ? 0 : 65536;
+	if (one_in(prng, 2))
+		spec->window_bytes =
+			spec->chunk_bytes * between_u32(prng, 1, 256);
+}
+
+static void draw_hosts(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (one_in(prng, 3))
+		spec->buffer_bytes = spec->chunk_bytes * between(prng, 8, 128);
+	if (one_in(prng, 4))
+		spec->send_bytes = spec->chunk_bytes * between(prng, 1, 32);
+	spec->wake_ns = scaled(prng, 14);
+	if (one_in(prng, 3))
+		spec->place_ns = 1 + scaled(prng, 20);
+}
+
+static void draw_network(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	static const uint32_t rates_mbits[] = { 1000, 10000, 100000 };
+
+	spec->link_mbits = rates_mbits[mmc_prng_below(prng, 3)];
+	spec->trunk_mbits = rates_mbits[mmc_prng_below(prng, 3)];
+	spec->latency_ns = (uint32_t)scaled(prng, 16);
+	if (one_in(prng, 3))
+		spec->nswitches = between_u32(prng, 1, spec->nranks);
+	if (one_in(prng, 4))
+		spec->queue_bytes = 16384 + scaled(prng, 20);
+	if (one_in(prng, 3))
+		spec->jitter_ns = (uint32_t)scaled(prng, 20);
+	if (one_in(prng, 4))
+		spec->duplicate_ppm = (uint32_t)scaled(prng, 18);
+	if (!one_in(prng, 4))
+		spec->loss_ppm = (uint32_t)scaled(prng, 18);
+	if (one_in(prng, 16))
+		spec->loss_ppm = 500000;
+	if (one_in(prng, 8))
+		spec->uplink_loss_ppm = (uint32_t)scaled(prng, 17);
+}
+
+static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (one_in(prng, 4)) {
+		spec->stalled_rank =
+			one_in(prng, 4)
+				? MMC_SIM_NOBODY
+				: between_u32(prng, 0, spec->nranks - 1);
+		spec->stall_ns = 20 * MMC_MS_NS;
+		spec->stall_period_ns = 100 * MMC_MS_NS;
+	}
+	if (one_in(prng, 4)) {
+		spec->drop_kind = between_u32(prng, 0, MMC_CONTROL_COUNT - 1);
+		spec->drop_nth = one_in(prng, 2) ? 0 : between_u32(prng, 1, 3);
+	}
+	if (one_in(prng, 8)) {
+		spec->dead_rank = between_u32(prng, 0, spec->nranks - 1);
+		spec->dead_ns = scaled(prng, 26);
+	}
+}
+
+void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
+{
+	struct mmc_prng prng = { .state = seed };
+
+	mmc_sim_spec_init(spec);
+	spec->seed = seed;
+	spec->limit_events = 20000000;
+	draw_operations(&prng, spec);
+	draw_protocol(&prng, spec);
+	draw_hosts(&prng, spec);
+	draw_network(&prng, spec);
+	draw_mishaps(&prng, spec);
+}

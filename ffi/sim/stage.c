@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/stage.h"
+
+#include <stdlib.h>
+
+#include "core/bits.h"
+
+/* A stamp, the payload of a datagram that has none of its own, in bytes. */
+enum { STAMP_BYTES = 4 };
+
+/* Above this, the buffers of one operation no longer fit a laptop. */
+#define PAYLOADS_BYTES_MAX (UINT64_C(1) << 28)
+
+#define PPM UINT64_C(1000000)
+
+static bool spec_is_sane(const struct mmc_sim_spec *spec)
+{
+	return spec->nranks > 0 && spec->nranks <= 4096 && spec->nops > 0 &&
+	       spec->nops <= 65536 && spec->nstreams > 0 &&
+	       spec->nstreams <= MMC_SIM_STREAMS_MAX && spec->subgroups > 0 &&
+	       spec->chunk_bytes >= STAMP_BYTES && spec->chunk_bytes <= 65000 &&
+	       spec->block_bytes <= UINT64_C(1) << 40 && spec->repair <= 1 &&
+	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
+	       spec->uplink_loss_ppm < PPM && spec->duplicate_ppm < PPM &&
+	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
+}
+
+/* Payloads are carried as long as that is cheap; else stamps stand for them. */
+static uint32_t payload_scale(const struct mmc_sim_spec *spec)
+{
+	uint64_t total_bytes = spec->nranks * spec->block_bytes;
+
+	if (spec->nranks < MMC_SIM_STAMPED_RANKS &&
+	    spec->nranks * total_bytes <= PAYLOADS_BYTES_MAX)
+		return 1;
+	return spec->chunk_bytes / STAMP_BYTES;
+}
+
+static int open_network(struct mmc_stage *stage)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	uint32_t chunk_bytes = spec->chunk_bytes / stage->scale;
+	uint32_t longest_bytes = mmc_max_u32(chunk_bytes + MMC_HEADER_BYTES,
+					     MMC_MESSAGE_BYTES_MAX);
+	uint32_t crc_bytes = spec->checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES
+								 : 0;
+	const struct mmc_network_options options = {
+		.nhosts = spec->nranks,
+		.nswitches = spec->nswitches,
+		.link_mbits = spec->link_mbits,
+		.trunk_mbits = spec->trunk_mbits,
+		.latency_ns = spec->latency_ns,
+		.jitter_ns = spec->jitter_ns,
+		.queue_bytes = spec->queue_bytes,
+		.loss = ((uint64_t)spec->loss_ppm << 32) / PPM,
+		.uplink_loss = ((uint64_t)spec->uplink_loss_ppm << 32) / PPM,
+		.duplicate = ((uint64_t)spec->duplicate_ppm << 32) / PPM,
+		.datagram_bytes_max = longest_bytes + crc_bytes,
+		.head_bytes = MMC_HEADER_BYTES + crc_bytes,
+		.payload_scale = stage->scale,
+		.seed = ~spec->seed,
+	};
+
+	return mmc_network_init(&stage->network, &options);
+}
+
+/* A size up to `most`, often at or beside a multiple of the chunk. */
+static uint64_t draw_block_bytes(struct mmc_prng *prng, uint64_t most,
+				 uint32_t chunk_bytes)
+{
+	uint64_t whole = mmc_prng_below(prng, most / chunk_bytes + 1);
+	uint64_t bytes = whole * chunk_bytes + mmc_prng_below(prng, 3);
+
+	bytes = bytes > 0 ? bytes - 1 : 0;
+	if (mmc_prng_below(prng, 2))
+		bytes = mmc_prng_below(prng, most + 1);
+	return mmc_min_u64(bytes, most);
+}
+
+static int open_ops(struct mmc_stage *stage)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	uint32_t nall = spec->nstreams * spec->nops;
+	struct mmc_prng prng = { .state = spec->seed * 3 };
+	uint32_t chunk_bytes = spec->chunk_bytes / stage->scale;
+
+	for (uint32_t i = 0; i < spec->nstreams; i++)
+		stage->channels[i] = mmc_prng_next(&prng) & MMC_CHANNEL_MASK;
+	stage->ops = calloc(nall, sizeof(*stage->ops));
+	if (!stage->ops)
+		return -MMC_ENOMEM;
+	for (uint32_t i = 0; i < nall; i++) {
+		uint64_t bytes = spec->block_bytes;
+		int rv;
+
+		if (spec->vary_blocks)
+			bytes = draw_block_bytes(&prng, bytes,
+						 spec->chunk_bytes);
+		if (stage->scale > 1)
+			bytes = (bytes + spec->chunk_bytes - 1) /
+				spec->chunk_bytes * STAMP_BYTES;
+		rv = mmc_sim_op_init(&stage->ops[i], spec->nranks, bytes,
+				     chunk_bytes, spec->in_place != 0,
+				     mmc_prng_next(&prng));
+		if (rv < 0)
+			return rv;
+	}
+	return 0;
+}
+
+static int open_monitor(struct mmc_stage *stage)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	int rv;
+
+	stage->monitor = (struct mmc_monitor){
+		.finding = &stage->finding,
+		.network = &stage->network,
+		.nranks = spec->nranks,
+		.nops = spec->nops,
+		.nstreams = spec->nstreams,
+		.subgroups = spec->subgroups,
+		.repair = spec->repair,
+		.eager_bytes = spec->eager_bytes / stage->scale,
+		.blind = spec->unwatched != 0,
+		.checksum = (enum mmc_checksum)spec->checksum,
+		.channels = stage->channels,
+	};
+	rv = mmc_monitor_init(&stage->monitor, stage->ops);
+	if (rv < 0)
+		return rv;
+	stage->network.tap = mmc_monitor_tap;
+	stage->network.tap_context = &stage->monitor;
+	return 0;
+}
+
+int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec)
+{
+	int rv;
+
+	*stage = (struct mmc_stage){ .spec = spec };
+	if (!spec_is_sane(spec))
+		return -MMC_EINVAL;
+	stage->scale = payload_scale(spec);
+	rv = open_network(stage);
+	if (rv == 0)
+		rv = open_ops(stage);
+	if (rv == 0)
+		rv = open_monitor(stage);
+	return rv;
+}
+
+void mmc_stage_close(struct mmc_stage *stage)
+{
+	uint32_t nall = stage->spec->nstreams * stage->spec->nops;
+
+	mmc_monitor_free(&stage->monitor);
+	for (uint32_t i = 0; stage->ops && i < nall; i++)
+		mmc_sim_op_free(&stage->ops[i]);
+	free(stage->ops);
+	mmc_network_free(&stage->network);
+}
+
+const char *mmc_stage_improper(const struct mmc_stage *stage, int error,
+			       const struct mmc_failure *failure)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	bool death = spec->dead_rank != MMC_SIM_NOBODY;
+
+	switch (-error) {
+	case MMC_OK:
+		return NULL;
+	case MMC_ENOANSWER:
+	case MMC_EPOISONED:
+		if (!death)
+			return "all ranks live";
+		return failure->culprit == spec->dead_rank
+			       ? NULL
+			       : "another rank is dead";
+	case MMC_ENOPROGRESS:
+		return death ? NULL : "all ranks live";
+	case MMC_ENOENTRY:
+		return spec->entry_timeout_ns > 0 ? NULL
+						  : "there is no such timeout";
+	default:
+		return "nothing in the spec explains this";
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What all ranks of a run share: the network, the operations, and those who
+ * watch.
+ */
+#ifndef MMC_SIM_STAGE_H
+#define MMC_SIM_STAGE_H
+
+#include "sim/monitor.h"
+
+#define MMC_SIM_STREAMS_MAX 64
+
+/* The timers of a run. */
+enum {
+	MMC_TIMER_WAKE = MMC_NETWORK_TIMER, /* target: rank */
+	MMC_TIMER_START, /* target: rank * nstreams + stream */
+	MMC_TIMER_PLACE, /* target: rank */
+	MMC_TIMER_DEATH, /* target: rank */
+};
+
+struct mmc_stage {
+	const struct mmc_sim_spec *spec;
+	uint32_t scale; /* bytes that a byte of payload stands for */
+	struct mmc_network network;
+	struct mmc_monitor monitor;
+	struct mmc_finding finding;
+	uint64_t channels[MMC_SIM_STREAMS_MAX];
+	struct mmc_sim_op *ops; /* [nstreams][nops] */
+	uint32_t nrunning;	/* operations of living ranks not over yet */
+};
+
+/*
+ * Sets the stage for `spec`, which must outlive it. Returns 0, -MMC_EINVAL if
+ * the spec cannot be run, or -MMC_ENOMEM; close in any case.
+ */
+int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec);
+
+void mmc_stage_close(struct mmc_stage *stage);
+
+/* What is wrong with an operation's error of either sign; NULL: nothing. */
+const char *mmc_stage_improper(const struct mmc_stage *stage, int error,
+			       const struct mmc_failure *failure);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/wire.h"
+
+/* The epoch of a stream's first operation. */
+enum { FIRST_EPOCH = 1 };
+
+static bool find_stream(struct mmc_wire *wire,
+			const struct mmc_monitor *monitor)
+{
+	for (uint32_t i = 0; i < monitor->nstreams; i++) {
+		if (monitor->channels[i] == wire->header.channel) {
+			wire->stream = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *mmc_wire_read(struct mmc_wire *wire,
+			  const struct mmc_monitor *monitor)
+{
+	const struct mmc_frame *frame = wire->frame;
+
+	if (mmc_header_decode(&wire->header, frame->bytes, frame->nbytes,
+			      monitor->checksum) < 0)
+		return "its header does not decode";
+	if (!find_stream(wire, monitor))
+		return "its channel is unknown";
+	wire->index = wire->header.epoch - FIRST_EPOCH;
+	if (wire->index >= monitor->nops)
+		return "its epoch was never started";
+	wire->body = frame->bytes + monitor->network->options.head_bytes;
+	wire->body_bytes = frame->nbytes - monitor->network->options.head_bytes;
+	wire->control = frame->traffic == MMC_TRAFFIC_CONTROL;
+	if (wire->control &&
+	    mmc_message_decode(&wire->message,
+			       wire->header.index & MMC_INDEX_MASK, wire->body,
+			       wire->body_bytes) < 0)
+		return "its message does not decode";
+	return NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A datagram on the wire, taken apart as any observer could who knows the
+ * channels.
+ */
+#ifndef MMC_SIM_WIRE_H
+#define MMC_SIM_WIRE_H
+
+#include "sim/monitor.h"
+
+struct mmc_wire {
+	const struct mmc_frame *frame;
+	struct mmc_header header;
+	uint32_t stream;
+	uint32_t index; /* of the operation in its stream */
+	bool control;
+	const uint8_t *body; /* what follows the header, and the CRC if any */
+	uint32_t body_bytes;
+	struct mmc_message message; /* if control */
+};
+
+/* Takes `wire->frame` apart. Returns what is wrong with it, or NULL. */
+const char *mmc_wire_read(struct mmc_wire *wire,
+			  const struct mmc_monitor *monitor);
+
+#endif
