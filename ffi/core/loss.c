@@ -95,16 +95,21 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 }
 
 void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
-		   uint64_t now_ns)
+		   bool pausing, uint64_t now_ns)
 {
 	uint32_t chain = mmc_schedule_chain(&loss->schedule, owner);
 	uint32_t sent = mmc_min_u32(sent_chunks, loss->schedule.block_chunks);
-	uint32_t seen = mmc_schedule_start(&loss->schedule, owner) + sent;
+	uint32_t told = mmc_schedule_start(&loss->schedule, owner) + sent;
+	struct mmc_chain *at = &loss->chains[chain];
 
-	if (sent > 0 && seen > loss->chains[chain].seen)
-		mmc_loss_hear(loss, chain, seen - 1, now_ns);
-	if (loss->ask_ns == MMC_NEVER_NS && loss->chains[chain].nleft > 0)
-		loss->ask_ns = now_ns + loss->allowance_ns;
+	if (sent == 0 || told <= at->seen)
+		return;
+	at->told = mmc_max_u32(at->told, told);
+	if (pausing) {
+		at->silence.at_ns = now_ns + loss->allowance_ns;
+		loss->silence_ns =
+			mmc_min_u64(loss->silence_ns, at->silence.at_ns);
+	}
 }
 
 uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
@@ -241,6 +246,12 @@ static bool chain_is_silent(struct mmc_loss *loss, uint32_t chain,
 	}
 	if (!mmc_backoff_due(&at->silence, now_ns))
 		return false;
+	if (at->told > at->seen) {
+		mmc_loss_hear(loss, chain, at->told - 1, now_ns);
+		loss->ask_ns = now_ns;
+		loss->passed = true;
+		return false;
+	}
 	*peer = mmc_schedule_rank(&loss->schedule, chain,
 				  at->seen / loss->schedule.block_chunks);
 	return *peer != loss->rank;

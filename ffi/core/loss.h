@@ -3,7 +3,8 @@
  * What multicast has lost, and when to ask for it. Chunks of a chain come in
  * the order of their positions; what is missing below the highest position
  * seen is lost. A chain that falls silent is asked about: its next sender's
- * record tells how much it has sent, which is as good as having seen it.
+ * record tells how much it has sent, which is as good as having seen it. The
+ * record of one that goes on sending is not: it overtakes data in our buffers.
  *
  * A chunk is asked for after an allowance for reordering and a random delay in
  * which others' requests for it may be heard of, and again only after one to
@@ -20,6 +21,7 @@
 
 struct mmc_chain {
 	uint32_t seen;	 /* positions below have been received or passed by */
+	uint32_t told;	 /* positions below have been sent, a record says */
 	uint32_t nleft;	 /* chunks that are not yet claimed */
 	uint64_t heard_ns; /* when it was heard of last */
 	struct mmc_backoff silence;
@@ -45,6 +47,7 @@ struct mmc_loss {
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	bool missing;		/* found in this sweep */
+	bool passed;		/* `seen` has grown by what records told */
 };
 
 /* The memory for `nchunks` chunks in at most `nchains` chains, in bytes. */
@@ -88,9 +91,12 @@ static inline void mmc_loss_sent(struct mmc_loss *loss, uint32_t chain,
 		loss->chains[chain].seen = position + count;
 }
 
-/* `owner` says that it has sent the first `sent_chunks` of its block. */
+/*
+ * `owner` says that it has sent the first `sent_chunks` of its block; `pausing`:
+ * and that no more will come soon, so what is not here yet is not on its way.
+ */
 void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
-		   uint64_t now_ns);
+		   bool pausing, uint64_t now_ns);
 
 /* A chunk of `owner` is claimed, in whatever way it came. */
 static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t owner)
@@ -122,7 +128,8 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 /*
  * Whether a silent chain's next sender is to be asked for its record now; if so
- * writes its rank. Call until it returns false.
+ * writes its rank. Call until it returns false. What has been told of silent
+ * chains is taken as seen, and `passed` set.
  */
 bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer);
 

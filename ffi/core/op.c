@@ -350,6 +350,14 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 	send_original(op, block, actions);
 }
 
+/* What came before the plan, or was lost for certain, fills no buffer either. */
+static void drain_passed(struct mmc_op *op)
+{
+	op->loss.passed = false;
+	for (uint32_t c = 0; c < op->schedule.nchains; c++)
+		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].seen);
+}
+
 /* All have entered: the plan follows from what they agreed on. */
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
@@ -372,6 +380,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		       op->strategy->gathers, op->loss.jitter_ns, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
+	drain_passed(op);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule,
 		      op->config.chunk_bytes);
 	op->turn.next = op->record.sent_chunks;
@@ -414,6 +423,8 @@ static void poll_loss(struct mmc_op *op, uint64_t now_ns,
 	while (mmc_actions_room(actions) &&
 	       mmc_loss_silent(&op->loss, now_ns, &peer))
 		ask_record(op, peer, now_ns, actions);
+	if (op->loss.passed)
+		drain_passed(op);
 }
 
 /* Makes sure that the awaited rank lives, but only when nothing new comes. */
@@ -455,6 +466,8 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	uint32_t start = mmc_schedule_start(&op->schedule, op->config.rank);
 	struct mmc_run run;
 
+	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
+		tell_record(op, MMC_PEER_ALL, actions);
 	if (!mmc_actions_room(actions) ||
 	    !mmc_turn_next(&op->turn, &op->loss.chains[chain], &op->mark,
 			   op->config.path, now_ns, &run))

@@ -150,10 +150,8 @@ static void on_echo(struct mmc_op *op, const struct mmc_message *message,
 static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
-	uint32_t chain = mmc_schedule_chain(&op->schedule, source);
-
-	mmc_loss_tell(&op->loss, source, message->record.sent_chunks, now_ns);
-	mmc_watermark_drain(&op->mark, chain, op->loss.chains[chain].seen);
+	mmc_loss_tell(&op->loss, source, message->record.sent_chunks,
+		      message->kind == MMC_MESSAGE_RECORD, now_ns);
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
 		on_nak(op, source, message, now_ns);

@@ -19,6 +19,7 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 		.chunk_bytes = chunk_bytes,
 		.begin_ns = MMC_NEVER_NS,
 		.lag_ns = MMC_NEVER_NS,
+		.probe = { .at_ns = MMC_NEVER_NS },
 	};
 }
 
@@ -66,21 +67,21 @@ static uint32_t window_left(const struct mmc_turn *turn,
 static uint32_t wait_for_window(struct mmc_turn *turn,
 				const struct mmc_path *path, uint64_t now_ns)
 {
-	const struct mmc_schedule *schedule = &turn->schedule;
+	uint32_t window = turn->schedule.window_chunks;
+	uint32_t batch = turn->schedule.batch_chunks;
 
 	if (turn->lag_ns == MMC_NEVER_NS) {
-		turn->lag_ns =
-			now_ns + mmc_max_u64(LAG_MIN_NS,
-					     2 * chain_time_ns(
-							 turn, path,
-							 schedule->window_chunks));
+		turn->lag_ns = now_ns +
+			       mmc_max_u64(LAG_MIN_NS,
+					   2 * chain_time_ns(turn, path,
+							     window));
+		mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns);
 		return 0;
 	}
 	if (now_ns < turn->lag_ns)
 		return 0;
-	turn->lag_ns = now_ns + chain_time_ns(turn, path,
-					      schedule->batch_chunks);
-	return schedule->batch_chunks;
+	turn->lag_ns = now_ns + chain_time_ns(turn, path, batch);
+	return batch;
 }
 
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
@@ -96,10 +97,12 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
 		return false;
 	turn->began = true;
 	left = window_left(turn, mark);
-	if (left > 0)
+	if (left > 0) {
 		turn->lag_ns = MMC_NEVER_NS;
-	else
+		mmc_backoff_stop(&turn->probe);
+	} else {
 		left = wait_for_window(turn, path, now_ns);
+	}
 	left = mmc_min_u32(left, turn->schedule.batch_chunks);
 	left = mmc_min_u32(left, turn->schedule.block_chunks - turn->next);
 	*run = (struct mmc_run){ .first = turn->next, .count = left };
@@ -107,9 +110,18 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
 	return left > 0;
 }
 
+bool mmc_turn_probe(struct mmc_turn *turn, uint64_t now_ns)
+{
+	if (mmc_turn_over(turn))
+		mmc_backoff_stop(&turn->probe);
+	return mmc_backoff_due(&turn->probe, now_ns);
+}
+
 uint64_t mmc_turn_deadline(const struct mmc_turn *turn)
 {
 	if (mmc_turn_over(turn))
 		return MMC_NEVER_NS;
-	return turn->began ? turn->lag_ns : turn->begin_ns;
+	if (!turn->began)
+		return turn->begin_ns;
+	return mmc_min_u64(turn->lag_ns, turn->probe.at_ns);
 }

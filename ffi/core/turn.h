@@ -21,6 +21,7 @@ struct mmc_turn {
 	bool began;
 	uint64_t begin_ns;	/* when to begin although no sign has come */
 	uint64_t lag_ns;	/* when to go on although the window is full */
+	struct mmc_backoff probe; /* when to say how much was sent till then */
 };
 
 /* Begins when the gate has passed: nothing is sent yet. */
@@ -41,6 +42,12 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
 		   const struct mmc_watermark *mark,
 		   const struct mmc_path *path, uint64_t now_ns,
 		   struct mmc_run *run);
+
+/*
+ * Whether to say now how much has been sent: receivers may wait for the last
+ * chunks of a full window, which are lost, and report nothing.
+ */
+bool mmc_turn_probe(struct mmc_turn *turn, uint64_t now_ns);
 
 /* When to call again although nothing comes. */
 uint64_t mmc_turn_deadline(const struct mmc_turn *turn);
