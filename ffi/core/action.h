@@ -32,9 +32,10 @@ enum mmc_action_kind {
 
 struct mmc_action {
 	enum mmc_action_kind kind;
-	struct mmc_op *op;  /* NULL for the answer about a past or future epoch */
-	uint32_t peer;	    /* a rank, or MMC_PEER_ALL for multicast */
-	bool repair;	    /* the chunks of `run` are sent again */
+	struct mmc_op
+		*op;   /* NULL for the answer about a past or future epoch */
+	uint32_t peer; /* a rank, or MMC_PEER_ALL for multicast */
+	bool repair;   /* the chunks of `run` are sent again */
 	bool retain;
 	struct mmc_run run;
 	uint32_t offset;

@@ -70,7 +70,8 @@ uint32_t mmc_bitmap_count_run(const struct mmc_bitmap *map, struct mmc_run run);
  * `nmaps` maps, which are of one length; its count is 0 when there is none.
  */
 struct mmc_run mmc_bitmap_next_clear(const struct mmc_bitmap *const *maps,
-				     unsigned nmaps, uint32_t from, uint32_t to);
+				     unsigned nmaps, uint32_t from,
+				     uint32_t to);
 
 /* The first run of set bits in [from, to); its count is 0 when there is none. */
 struct mmc_run mmc_bitmap_next_set(const struct mmc_bitmap *map, uint32_t from,

@@ -45,9 +45,8 @@ int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		.index = mmc_get_u32(bytes + 12),
 	};
 	sum = read.channel & ~MMC_CHANNEL_MASK;
-	if (sum != (checksum == MMC_CHECKSUM_OFF
-			    ? 0
-			    : fold16(&read, datagram_bytes)))
+	if (sum !=
+	    (checksum == MMC_CHECKSUM_OFF ? 0 : fold16(&read, datagram_bytes)))
 		return -MMC_ECORRUPT;
 	if ((read.index & MMC_INDEX_CONTROL) && (read.index & MMC_INDEX_REPAIR))
 		return -MMC_ECORRUPT;

@@ -8,46 +8,46 @@
 
 #include <stdint.h>
 
-#define MMC_COUNTER_TABLE(X)                                                   \
-	X(TX_MULTICAST_BYTES, "tx_multicast_bytes")                            \
-	X(TX_MULTICAST_DATAGRAMS, "tx_multicast_datagrams")                    \
-	X(TX_CONTROL_BYTES, "tx_control_bytes")                                \
-	X(TX_CONTROL_DATAGRAMS, "tx_control_datagrams")                        \
-	X(TX_REPAIR_BYTES, "tx_repair_bytes")                                  \
-	X(TX_REPAIR_DATAGRAMS, "tx_repair_datagrams")                          \
-	X(RX_MULTICAST_BYTES, "rx_multicast_bytes")                            \
-	X(RX_MULTICAST_DATAGRAMS, "rx_multicast_datagrams")                    \
-	X(RX_CONTROL_BYTES, "rx_control_bytes")                                \
-	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                        \
-	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                  \
-	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                          \
+#define MMC_COUNTER_TABLE(X)                                                      \
+	X(TX_MULTICAST_BYTES, "tx_multicast_bytes")                               \
+	X(TX_MULTICAST_DATAGRAMS, "tx_multicast_datagrams")                       \
+	X(TX_CONTROL_BYTES, "tx_control_bytes")                                   \
+	X(TX_CONTROL_DATAGRAMS, "tx_control_datagrams")                           \
+	X(TX_REPAIR_BYTES, "tx_repair_bytes")                                     \
+	X(TX_REPAIR_DATAGRAMS, "tx_repair_datagrams")                             \
+	X(RX_MULTICAST_BYTES, "rx_multicast_bytes")                               \
+	X(RX_MULTICAST_DATAGRAMS, "rx_multicast_datagrams")                       \
+	X(RX_CONTROL_BYTES, "rx_control_bytes")                                   \
+	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                           \
+	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                     \
+	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                             \
 	/* Chunks that had to be asked for, those of them that came as repairs, \
-	 * and copies of chunks that were here already. */                     \
-	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                    \
-	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                            \
-	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                          \
+	 * and copies of chunks that were here already. */ \
+	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                       \
+	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                               \
+	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                             \
 	/* Datagrams of no stream, epoch, sender or place that is ours, and    \
-	 * those whose checksum or form is wrong. */                           \
-	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                        \
-	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                        \
-	/* Early datagrams kept for an operation to come, or without room. */  \
-	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                          \
-	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                      \
-	X(EPOCHS, "epochs")                                                    \
-	X(OPEN_NS, "open_ns")                                                  \
-	/* Time in each stage, summed over operations. */                      \
-	X(GATE_NS, "gate_ns")                                                  \
-	X(MULTICAST_NS, "multicast_ns")                                        \
-	X(REPAIR_NS, "repair_ns")                                              \
-	X(RELEASE_NS, "release_ns")                                            \
-	/* Memory taken from the system after the stream was opened. */        \
+	 * those whose checksum or form is wrong. */  \
+	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                           \
+	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                           \
+	/* Early datagrams kept for an operation to come, or without room. */     \
+	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                             \
+	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                         \
+	X(EPOCHS, "epochs")                                                       \
+	X(OPEN_NS, "open_ns")                                                     \
+	/* Time in each stage, summed over operations. */                         \
+	X(GATE_NS, "gate_ns")                                                     \
+	X(MULTICAST_NS, "multicast_ns")                                           \
+	X(REPAIR_NS, "repair_ns")                                                 \
+	X(RELEASE_NS, "release_ns")                                               \
+	/* Memory taken from the system after the stream was opened. */           \
 	X(ALLOCATIONS, "allocations")
 
 enum mmc_counter {
 #define MMC_COUNTER_ENUM(counter, name) MMC_COUNT_##counter,
 	MMC_COUNTER_TABLE(MMC_COUNTER_ENUM)
 #undef MMC_COUNTER_ENUM
-	MMC_COUNTER_COUNT,
+		MMC_COUNTER_COUNT,
 };
 
 struct mmc_counters {

@@ -39,8 +39,8 @@ static void forget_sent(struct mmc_donor *donor, uint64_t now_ns)
 	else
 		mmc_bitmap_clear_all(&donor->before);
 	mmc_bitmap_clear_all(&donor->recent);
-	donor->rest_ends_ns =
-		donor->resting ? now_ns + donor->rest_ns : MMC_NEVER_NS;
+	donor->rest_ends_ns = donor->resting ? now_ns + donor->rest_ns
+					     : MMC_NEVER_NS;
 	donor->resting = false;
 }
 
@@ -51,7 +51,8 @@ static bool asked_by(const struct mmc_donor *donor, uint32_t peer,
 	for (uint32_t i = 0; i < donor->nasks; i++) {
 		const struct mmc_ask *ask = &donor->asks[i];
 
-		if (ask->peer == peer && chunk - ask->run.first < ask->run.count)
+		if (ask->peer == peer &&
+		    chunk - ask->run.first < ask->run.count)
 			return true;
 	}
 	return false;
@@ -72,8 +73,8 @@ static uint32_t want(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
 		else if (donor->gathers &&
 			 !mmc_bitmap_test(&donor->shared, chunk) &&
 			 !asked_by(donor, peer, chunk))
-			donor->echo |= !mmc_bitmap_test_and_set(&donor->shared,
-								chunk);
+			donor->echo |=
+				!mmc_bitmap_test_and_set(&donor->shared, chunk);
 	}
 	return nnew;
 }

@@ -26,9 +26,9 @@ struct mmc_donor {
 	struct mmc_ask asks[MMC_ASKS_MAX];
 	uint32_t nasks;
 	bool gathers;
-	bool resting;		/* something is in `recent` */
-	bool echo;		/* `shared` has grown since the last echo */
-	uint64_t ready_ns;	/* when gathering ends */
+	bool resting;	   /* something is in `recent` */
+	bool echo;	   /* `shared` has grown since the last echo */
+	uint64_t ready_ns; /* when gathering ends */
 	uint64_t rest_ends_ns;
 	uint64_t gather_ns;
 	uint64_t rest_ns;

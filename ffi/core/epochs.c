@@ -136,14 +136,14 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 	if (message->stamp_us != 0)
 		owe_answer(epochs, source, epoch, message->stamp_us);
 	if (record->flags & MMC_RECORD_FAILED)
-		mmc_epochs_poison(epochs,
-				  (struct mmc_fault){
-					  .error = (enum mmc_error)
-							   record->failure,
-					  .epoch = epoch,
-					  .culprit = record->culprit,
-				  },
-				  false);
+		mmc_epochs_poison(
+			epochs,
+			(struct mmc_fault){
+				.error = (enum mmc_error)record->failure,
+				.epoch = epoch,
+				.culprit = record->culprit,
+			},
+			false);
 	if (op != NULL)
 		mmc_op_on_message(op, source, message, now_ns);
 	else if (mmc_epochs_is_next(epochs, epoch) &&
@@ -159,8 +159,8 @@ void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
 	epochs->fault = fault;
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
 		if (epochs->open[i] != NULL)
-			mmc_op_fail(epochs->open[i], fault.error,
-				    fault.culprit, tell);
+			mmc_op_fail(epochs->open[i], fault.error, fault.culprit,
+				    tell);
 }
 
 /* ---- polling ------------------------------------------------------------ */
@@ -252,10 +252,9 @@ static void tidy(struct mmc_epochs *epochs)
 void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		     struct mmc_actions *actions)
 {
-	uint32_t oldest = epochs->last + 1 - MMC_EPOCHS_OPEN_MAX;
-
+	/* The newest first: its gate may close older ones, which then go too. */
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
-		struct mmc_op *op = epochs->open[slot_of(oldest + i)];
+		struct mmc_op *op = epochs->open[slot_of(epochs->last - i)];
 
 		if (op == NULL)
 			continue;

@@ -42,11 +42,11 @@ struct mmc_epochs {
 	uint64_t channel;
 	uint32_t rank;
 	uint32_t nranks;
-	uint32_t last;	/* the epoch started last; the first is 1 */
-	uint32_t done;	/* all epochs up to this one are over for the user */
+	uint32_t last; /* the epoch started last; the first is 1 */
+	uint32_t done; /* all epochs up to this one are over for the user */
 	struct mmc_op *open[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
-	bool settled[MMC_EPOCHS_OPEN_MAX];	  /* its gate has closed others */
-	struct mmc_fault fault;			  /* the first */
+	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its gate has closed others */
+	struct mmc_fault fault;		   /* the first */
 	struct mmc_early early[MMC_EPOCHS_EARLY_MAX];
 	uint32_t nearly;
 	struct mmc_answer answers[MMC_EPOCHS_ANSWERS_MAX];

@@ -17,12 +17,12 @@
 struct mmc_gate {
 	uint32_t rank;
 	uint32_t nranks;
-	uint32_t heard;	  /* bit k: the partner of round k has said enough */
-	uint32_t joined;  /* bit k: the partner of round k has joined at all */
+	uint32_t heard;	 /* bit k: the partner of round k has said enough */
+	uint32_t joined; /* bit k: the partner of round k has joined at all */
 	uint8_t nrounds;
-	uint8_t rounds;	  /* heard without a gap from round 0 on */
-	uint8_t told;	  /* rounds whose partner has been told */
-	bool open;	  /* this rank has joined */
+	uint8_t rounds; /* heard without a gap from round 0 on */
+	uint8_t told;	/* rounds whose partner has been told */
+	bool open;	/* this rank has joined */
 };
 
 void mmc_gate_init(struct mmc_gate *gate, uint32_t rank, uint32_t nranks);

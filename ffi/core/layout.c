@@ -8,8 +8,8 @@ int mmc_layout_init(struct mmc_layout *layout, uint32_t nranks,
 
 	if (nranks == 0 || chunk_bytes == 0)
 		return -MMC_EINVAL;
-	block_chunks = block_bytes / chunk_bytes +
-		       (block_bytes % chunk_bytes != 0);
+	block_chunks =
+		block_bytes / chunk_bytes + (block_bytes % chunk_bytes != 0);
 	if (block_chunks > MMC_CHUNKS_MAX / nranks)
 		return -MMC_EINVAL;
 	*layout = (struct mmc_layout){
@@ -20,7 +20,8 @@ int mmc_layout_init(struct mmc_layout *layout, uint32_t nranks,
 		.nchunks = (uint32_t)block_chunks * nranks,
 	};
 	if (block_chunks != 0)
-		layout->tail_bytes = (uint32_t)(
-			block_bytes - (block_chunks - 1) * chunk_bytes);
+		layout->tail_bytes =
+			(uint32_t)(block_bytes -
+				   (block_chunks - 1) * chunk_bytes);
 	return 0;
 }

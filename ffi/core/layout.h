@@ -9,12 +9,12 @@
 #include "core/types.h"
 
 struct mmc_layout {
-	uint64_t block_bytes;	/* what each rank contributes */
-	uint32_t chunk_bytes;	/* the payload of a full datagram, not 0 */
+	uint64_t block_bytes; /* what each rank contributes */
+	uint32_t chunk_bytes; /* the payload of a full datagram, not 0 */
 	uint32_t block_chunks;
 	uint32_t nranks;
-	uint32_t nchunks;	/* of the whole operation */
-	uint32_t tail_bytes;	/* the payload of a block's last chunk */
+	uint32_t nchunks;    /* of the whole operation */
+	uint32_t tail_bytes; /* the payload of a block's last chunk */
 };
 
 /*

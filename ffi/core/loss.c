@@ -41,8 +41,8 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 	mmc_bitmap_init(&loss->asked, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&loss->before, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&loss->lost, mmc_part_take(&memory, bytes), nchunks);
-	loss->chains = mmc_part_take(&memory,
-				     nchains * sizeof(struct mmc_chain));
+	loss->chains =
+		mmc_part_take(&memory, nchains * sizeof(struct mmc_chain));
 }
 
 /* What came before the plan was known counts as seen. */
@@ -74,12 +74,12 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 {
 	loss->schedule = *schedule;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns);
-	loss->jitter_ns = mmc_min_u64(
-		JITTER_MAX_NS, schedule->nranks * JITTER_PER_RANK_NS);
+	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS,
+				      schedule->nranks * JITTER_PER_RANK_NS);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
-	loss->retry_ns = mmc_max_u64(RETRY_MIN_NS, 2 * srtt_ns) +
-			 loss->jitter_ns;
+	loss->retry_ns =
+		mmc_max_u64(RETRY_MIN_NS, 2 * srtt_ns) + loss->jitter_ns;
 	loss->silence_ns = now_ns + loss->quiet_ns;
 	loss->silence_chain = schedule->nchains;
 	for (uint32_t c = 0; c < schedule->nchains; c++) {
@@ -168,8 +168,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	if (mmc_bitmap_next_clear(known, 1, from, end).count > 0)
 		loss->missing = true;
 	while (from < end) {
-		struct mmc_run run =
-			mmc_bitmap_next_clear(known, 3, from, end);
+		struct mmc_run run = mmc_bitmap_next_clear(known, 3, from, end);
 
 		if (run.count == 0)
 			break;
@@ -267,9 +266,8 @@ bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
 		uint32_t chain = loss->silence_chain++;
 		bool silent = chain_is_silent(loss, chain, now_ns, peer);
 
-		loss->silence_ns =
-			mmc_min_u64(loss->silence_ns,
-				    loss->chains[chain].silence.at_ns);
+		loss->silence_ns = mmc_min_u64(
+			loss->silence_ns, loss->chains[chain].silence.at_ns);
 		if (silent)
 			return true;
 	}

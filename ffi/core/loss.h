@@ -20,9 +20,9 @@
 #include "core/timer.h"
 
 struct mmc_chain {
-	uint32_t seen;	 /* positions below have been received or passed by */
-	uint32_t told;	 /* positions below have been sent, a record says */
-	uint32_t nleft;	 /* chunks that are not yet claimed */
+	uint32_t seen;	   /* positions below have been received or passed by */
+	uint32_t told;	   /* positions below have been sent, a record says */
+	uint32_t nleft;	   /* chunks that are not yet claimed */
 	uint64_t heard_ns; /* when it was heard of last */
 	struct mmc_backoff silence;
 };
@@ -36,12 +36,12 @@ struct mmc_loss {
 	struct mmc_bitmap before; /* in the one before */
 	struct mmc_bitmap lost;	  /* ever */
 	struct mmc_prng prng;
-	uint64_t quiet_ns;	/* a chain silent for so long is asked about */
-	uint64_t retry_ns;	/* the first retry interval */
-	uint64_t allowance_ns;	/* for reordering */
-	uint64_t jitter_ns;	/* random delay, at most */
-	uint64_t ask_ns;	/* when to look for what is missing */
-	uint64_t silence_ns;	/* when to look for silent chains */
+	uint64_t quiet_ns;     /* a chain silent for so long is asked about */
+	uint64_t retry_ns;     /* the first retry interval */
+	uint64_t allowance_ns; /* for reordering */
+	uint64_t jitter_ns;    /* random delay, at most */
+	uint64_t ask_ns;       /* when to look for what is missing */
+	uint64_t silence_ns;   /* when to look for silent chains */
 	struct mmc_backoff retry;
 	uint32_t nasked;	/* retry intervals since nothing was missing */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */

@@ -16,9 +16,9 @@
 #include "core/turn.h"
 
 enum mmc_op_state {
-	MMC_OP_GATE,	 /* waits until all have entered */
-	MMC_OP_FLOW,	 /* chunks are multicast and repaired */
-	MMC_OP_RELEASE,	 /* complete; others may still need this rank's buffers */
+	MMC_OP_GATE,	/* waits until all have entered */
+	MMC_OP_FLOW,	/* chunks are multicast and repaired */
+	MMC_OP_RELEASE, /* complete; others may still need this rank's buffers */
 	MMC_OP_RETAINED, /* over for the user; answers the others */
 	MMC_OP_CLOSED,	 /* over for everybody */
 	MMC_OP_FAILED,
@@ -50,19 +50,19 @@ struct mmc_op_config {
 	uint32_t epoch;
 	uint32_t rank;
 	uint32_t nranks;
-	uint64_t signature;	 /* of kind and sizes; equal on all ranks */
+	uint64_t signature; /* of kind and sizes; equal on all ranks */
 	uint64_t block_bytes;
 	uint32_t chunk_bytes;
-	uint32_t nchains;	 /* or MMC_CHAINS_AUTO */
-	uint32_t window_bytes;	 /* that this rank's buffers hold */
-	uint64_t eager_bytes;	 /* total up to which chunks precede the gate */
-	uint64_t retain_bytes;	 /* block up to which a copy serves repairs */
-	uint32_t lag_epochs;	 /* behind the oldest that is not done here */
+	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
+	uint32_t window_bytes; /* that this rank's buffers hold */
+	uint64_t eager_bytes;  /* total up to which chunks precede the gate */
+	uint64_t retain_bytes; /* block up to which a copy serves repairs */
+	uint32_t lag_epochs;   /* behind the oldest that is not done here */
 	enum mmc_repair repair;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
 	uint64_t seed;
-	struct mmc_path *path;	   /* outlives the operation */
+	struct mmc_path *path;	       /* outlives the operation */
 	struct mmc_counters *counters; /* likewise */
 };
 
@@ -84,22 +84,22 @@ struct mmc_op {
 	uint8_t *donor_memory;
 	uint8_t *mark_memory;
 	uint32_t npresent;
-	uint32_t nplacing;	/* placements in flight */
-	uint32_t nsending;	/* chunks handed out and not yet sent */
+	uint32_t nplacing; /* placements in flight */
+	uint32_t nsending; /* chunks handed out and not yet sent */
 	bool eager;
-	bool begun;		/* schedule, loss, donor, mark, turn are valid */
-	bool copied;		/* a copy of the own block serves repairs */
-	bool reported;		/* DONE or FAILED has been handed out */
-	bool closed;		/* CLOSED has */
-	bool left_told;		/* the left neighbour, that this rank is done */
+	bool begun;	/* schedule, loss, donor, mark, turn are valid */
+	bool copied;	/* a copy of the own block serves repairs */
+	bool reported;	/* DONE or FAILED has been handed out */
+	bool closed;	/* CLOSED has */
+	bool left_told; /* the left neighbour, that this rank is done */
 	bool right_done;
-	uint8_t alarms;		/* multicasts of a failure that are still due */
-	struct mmc_backoff asking; /* the awaited rank */
+	uint8_t alarms; /* multicasts of a failure that are still due */
+	struct mmc_backoff asking;     /* the awaited rank */
 	struct mmc_patience listening; /* since the awaited rank was heard of */
-	struct mmc_patience progress; /* since anything new came */
-	struct mmc_patience entering; /* since the start, for ENTRY_TIMEOUT */
-	uint64_t stage_ns;	/* when the present stage of the counters began */
-	uint64_t original_ns;	/* when a chunk came by multicast last */
+	struct mmc_patience progress;  /* since anything new came */
+	struct mmc_patience entering;  /* since the start, for ENTRY_TIMEOUT */
+	uint64_t stage_ns;    /* when the present stage of the counters began */
+	uint64_t original_ns; /* when a chunk came by multicast last */
 };
 
 /* The memory that an operation of this shape takes, in bytes; 0 if invalid. */

@@ -55,9 +55,9 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	MMC_ASSERT(source < op->config.nranks);
 	if (!sender_is_right(op, source, chunk, repair, &owner) ||
 	    payload_bytes !=
-		    mmc_layout_payload(
-			    &op->layout,
-			    chunk - mmc_layout_first(&op->layout, owner)))
+		    mmc_layout_payload(&op->layout,
+				       chunk - mmc_layout_first(&op->layout,
+								owner)))
 		return MMC_VERDICT_FOREIGN;
 	if (op->state > MMC_OP_RELEASE ||
 	    mmc_bitmap_test_and_set(&op->claimed, chunk)) {
@@ -97,9 +97,9 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 	uint32_t from = mmc_max_u32(run.first, first);
 	uint32_t end = mmc_min_u32(run.first + run.count, first + sent);
 
-	if (from >= end || !op->strategy->serves(op->config.rank,
-						 op->config.nranks, owner,
-						 asker))
+	if (from >= end ||
+	    !op->strategy->serves(op->config.rank, op->config.nranks, owner,
+				  asker))
 		return;
 	for (;;) {
 		run = mmc_bitmap_next_set(&op->present, from, end);
@@ -119,8 +119,8 @@ static void on_nak(struct mmc_op *op, uint32_t source,
 
 		if (run.first >= op->layout.nchunks)
 			continue;
-		run.count = mmc_min_u32(run.count,
-					op->layout.nchunks - run.first);
+		run.count =
+			mmc_min_u32(run.count, op->layout.nchunks - run.first);
 		owner = mmc_layout_owner(&op->layout, run.first);
 		while (owner < op->config.nranks &&
 		       mmc_layout_first(&op->layout, owner) <
@@ -182,8 +182,8 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	if (record->flags & MMC_RECORD_ENTERED) {
 		if (!op->begun)
 			mmc_terms_merge(&op->record.terms, &record->terms);
-		moved |= mmc_gate_hear(&op->entry, source,
-				       record->entry_rounds);
+		moved |=
+			mmc_gate_hear(&op->entry, source, record->entry_rounds);
 		op->record.entry_rounds = op->entry.rounds;
 	}
 	if (record->flags & MMC_RECORD_DONE) {

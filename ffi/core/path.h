@@ -21,6 +21,9 @@ struct mmc_path {
 #define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
 #define MMC_PATH_RATE_BYTES_PER_S UINT64_C(100000000)
 
+/* Clocks are not finer than this: repeating anything within 0 would not end. */
+#define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
+
 /* A round trip beyond this was spent waiting for a processor. */
 #define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
 
@@ -35,6 +38,7 @@ static inline void mmc_path_init(struct mmc_path *path)
 /* Smooths in a measured round trip (gain 1/8, as RFC 6298 has it). */
 static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 {
+	rtt_ns = mmc_max_u64(rtt_ns, MMC_PATH_SRTT_MIN_NS);
 	rtt_ns = mmc_min_u64(rtt_ns, MMC_PATH_SRTT_MAX_NS);
 	path->srtt_ns = (7 * path->srtt_ns + rtt_ns) / 8;
 }
@@ -48,8 +52,8 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 	if (time_us == 0 || nbytes > UINT64_MAX / 1000000)
 		return;
 	path->rate_bytes_per_s = mmc_max_u64(
-		1, (3 * path->rate_bytes_per_s + nbytes * 1000000 / time_us) /
-			   4);
+		1,
+		(3 * path->rate_bytes_per_s + nbytes * 1000000 / time_us) / 4);
 }
 
 /* How long `nbytes` take at the measured rate. */

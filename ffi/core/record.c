@@ -29,8 +29,8 @@ void mmc_record_merge(struct mmc_record *record, const struct mmc_record *other)
 	else if (other->flags & MMC_RECORD_ENTERED)
 		mmc_terms_merge(&record->terms, &other->terms);
 	record->flags |= other->flags;
-	record->entry_rounds = (uint8_t)mmc_max_u32(record->entry_rounds,
-						    other->entry_rounds);
+	record->entry_rounds =
+		(uint8_t)mmc_max_u32(record->entry_rounds, other->entry_rounds);
 	record->release_rounds = (uint8_t)mmc_max_u32(record->release_rounds,
 						      other->release_rounds);
 	record->sent_chunks =

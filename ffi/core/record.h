@@ -13,25 +13,25 @@
 struct mmc_terms {
 	uint64_t signature_min; /* of kind and bytes: equal if all agree */
 	uint64_t signature_max;
-	uint32_t window_bytes;	/* MIN: what every receiver can buffer */
-	uint32_t srtt_us;	/* MAX */
-	uint32_t lag_epochs;	/* MAX: how far behind the oldest unfinished is */
+	uint32_t window_bytes; /* MIN: what every receiver can buffer */
+	uint32_t srtt_us;      /* MAX */
+	uint32_t lag_epochs; /* MAX: how far behind the oldest unfinished is */
 };
 
 enum mmc_record_flag {
 	MMC_RECORD_ENTERED = 1,
-	MMC_RECORD_DONE = 2,	/* every chunk present, nothing in flight here */
-	MMC_RECORD_CLOSED = 4,	/* serves nobody any more */
-	MMC_RECORD_FAILED = 8,	/* `failure` and `culprit` say why */
+	MMC_RECORD_DONE = 2,   /* every chunk present, nothing in flight here */
+	MMC_RECORD_CLOSED = 4, /* serves nobody any more */
+	MMC_RECORD_FAILED = 8, /* `failure` and `culprit` say why */
 };
 
 struct mmc_record {
 	uint8_t flags;
-	uint8_t entry_rounds;	/* rounds of the entry gate heard, from round 0 on */
+	uint8_t entry_rounds; /* rounds of the entry gate heard, from round 0 on */
 	uint8_t release_rounds; /* likewise of the release gate */
 	uint8_t failure;	/* enum mmc_error */
-	uint32_t culprit;	/* a rank, or MMC_PEER_ALL for none in particular */
-	uint32_t sent_chunks;	/* of the own block, by multicast */
+	uint32_t culprit; /* a rank, or MMC_PEER_ALL for none in particular */
+	uint32_t sent_chunks; /* of the own block, by multicast */
 	struct mmc_terms terms;
 };
 

@@ -11,8 +11,8 @@
 
 /* When a rank may give its buffers back. */
 enum mmc_release {
-	MMC_RELEASE_ALL,	/* all ranks are done, or it keeps a copy */
-	MMC_RELEASE_RIGHT,	/* its right neighbour is done */
+	MMC_RELEASE_ALL,   /* all ranks are done, or it keeps a copy */
+	MMC_RELEASE_RIGHT, /* its right neighbour is done */
 };
 
 struct mmc_repair_strategy {

@@ -11,10 +11,10 @@
 #include "core/layout.h"
 
 struct mmc_schedule {
-	uint32_t nchains;	/* M: parallel roots */
+	uint32_t nchains; /* M: parallel roots */
 	uint32_t nranks;
 	uint32_t block_chunks;
-	uint32_t window_chunks;	/* what each active sender may have in flight */
+	uint32_t window_chunks; /* what each active sender may have in flight */
 	uint32_t batch_chunks;	/* what it sends in one go */
 };
 

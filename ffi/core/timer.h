@@ -63,8 +63,8 @@ static inline void mmc_patience_reset(struct mmc_patience *patience,
 static inline bool mmc_patience_over(struct mmc_patience *patience,
 				     uint64_t now_ns, uint64_t limit_ns)
 {
-	patience->spent_ns += mmc_min_u64(now_ns - patience->looked_ns,
-					  MMC_PATIENCE_STEP_NS);
+	patience->spent_ns +=
+		mmc_min_u64(now_ns - patience->looked_ns, MMC_PATIENCE_STEP_NS);
 	patience->looked_ns = now_ns;
 	return patience->spent_ns >= limit_ns;
 }

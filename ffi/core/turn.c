@@ -71,10 +71,10 @@ static uint32_t wait_for_window(struct mmc_turn *turn,
 	uint32_t batch = turn->schedule.batch_chunks;
 
 	if (turn->lag_ns == MMC_NEVER_NS) {
-		turn->lag_ns = now_ns +
-			       mmc_max_u64(LAG_MIN_NS,
-					   2 * chain_time_ns(turn, path,
-							     window));
+		turn->lag_ns =
+			now_ns +
+			mmc_max_u64(LAG_MIN_NS,
+				    2 * chain_time_ns(turn, path, window));
 		mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns);
 		return 0;
 	}

@@ -17,10 +17,10 @@ struct mmc_turn {
 	struct mmc_schedule schedule;
 	uint32_t rank;
 	uint32_t chunk_bytes;
-	uint32_t next;		/* index in the own block of the next to send */
+	uint32_t next; /* index in the own block of the next to send */
 	bool began;
-	uint64_t begin_ns;	/* when to begin although no sign has come */
-	uint64_t lag_ns;	/* when to go on although the window is full */
+	uint64_t begin_ns; /* when to begin although no sign has come */
+	uint64_t lag_ns;   /* when to go on although the window is full */
 	struct mmc_backoff probe; /* when to say how much was sent till then */
 };
 

@@ -18,12 +18,12 @@ struct mmc_watermark {
 	uint32_t nranks;
 	uint32_t nchains;
 	uint32_t nchildren;
-	uint32_t step_chunks;	/* a report is due after this advance; 0: never */
-	bool moved;		/* enough may have changed for a report */
-	uint32_t *own;		/* [nchains] drained here */
-	uint32_t *children;	/* [nchildren][nchains] minima of their subtrees */
-	uint32_t *told;		/* [nchains] what was reported last */
-	uint32_t *drained;	/* [nchains] by all ranks */
+	uint32_t step_chunks; /* a report is due after this advance; 0: never */
+	bool moved;	      /* enough may have changed for a report */
+	uint32_t *own;	      /* [nchains] drained here */
+	uint32_t *children; /* [nchildren][nchains] minima of their subtrees */
+	uint32_t *told;	    /* [nchains] what was reported last */
+	uint32_t *drained;  /* [nchains] by all ranks */
 };
 
 /* The memory for `nranks` ranks and `nchains` chains, in bytes. */

@@ -2,8 +2,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "engine/error.h"
-#include "engine/state.h"
+#include "engine/owner.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */
 #define WIRE_VERSION 1

@@ -5,6 +5,6 @@
 
 /* Sets the text, as printf() would print it; what does not fit is cut off. */
 __attribute__((format(printf, 1, 2))) void mmc_error_set(const char *format,
-							  ...);
+							 ...);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who moves the engine. A caller that waits owns it and polls; when nobody is
- * inside, the responder thread sleeps on the control sockets, so that a rank
- * that computes still answers about its past. Its descriptors are disarmed
- * while a caller is inside: it would wake for datagrams that the caller takes.
+ * The responder sleeps in epoll on the control sockets. They are disarmed while
+ * a caller is inside: it would wake for datagrams that the caller takes.
  */
+#include "engine/owner.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "engine/error.h"
-#include "engine/state.h"
+#include "engine/pass.h"
 
 /*
  * How long the responder leaves an operation to a caller that has just gone
@@ -48,13 +48,13 @@ static struct timespec timespec_of(uint64_t ns)
 
 /* ---- arming ------------------------------------------------------------- */
 
-static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
-		     int op, int armed)
+static void arm_team(struct mmc_engine *engine, struct mmc_team *team, int op,
+		     int armed)
 {
 	int fds[MMC_ENDPOINT_FDS_MAX];
 	unsigned ncontrol;
-	unsigned nfds = team->endpoint->driver->fds(team->endpoint, fds,
-						    &ncontrol);
+	unsigned nfds =
+		team->endpoint->driver->fds(team->endpoint, fds, &ncontrol);
 
 	for (unsigned i = 0; i < nfds; i++) {
 		bool wanted = armed == MMC_ARMED_ALL ||
@@ -251,8 +251,8 @@ int mmc_responder_start(struct mmc_engine *engine)
 
 	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	engine->timer_fd = timerfd_create(CLOCK_MONOTONIC,
-					  TFD_CLOEXEC | TFD_NONBLOCK);
+	engine->timer_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	event.data.fd = engine->timer_fd;
 	engine->armed = MMC_ARMED_CONTROL;
 	if (engine->epoll_fd >= 0 && engine->wake_fd >= 0 &&
@@ -312,8 +312,10 @@ static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 }
 
 void mmc_engine_run(struct mmc_engine *engine, struct mmc_request *request,
-		    uint64_t until_ns)
+		    uint64_t slice_ns)
 {
+	uint64_t until_ns = clock_ns() + slice_ns;
+
 	while (!mmc_request_over(request) && clock_ns() < until_ns) {
 		if (contended(engine)) {
 			disown(engine);

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/parking.h"
+
+#include <mpimcast/errors.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/state.h"
+#include "core/bits.h"
 
-int mmc_parking_init(struct mmc_parking *parking, uint32_t chunk_bytes)
+/* Two eager operations of 64 KiB each may run ahead. */
+#define PARKED_BYTES_MAX (128 * 1024)
+#define PARKED_SLOTS_MAX 256
+
+int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes)
 {
-	uint32_t nslots = mmc_max_u32(MMC_PARKED_BYTES_MAX / chunk_bytes, 1);
+	uint32_t nslots =
+		mmc_min_u32(mmc_max_u32(PARKED_BYTES_MAX / slot_bytes, 1),
+			    PARKED_SLOTS_MAX);
 
-	nslots = mmc_min_u32(nslots, 256);
 	*parking = (struct mmc_parking){
 		.slots = calloc(nslots, sizeof(*parking->slots)),
-		.payloads = malloc((size_t)nslots * chunk_bytes),
+		.payloads = malloc((size_t)nslots * slot_bytes),
+		.slot_bytes = slot_bytes,
 		.nslots = nslots,
 	};
 	if (parking->slots != NULL && parking->payloads != NULL)
@@ -27,55 +36,65 @@ void mmc_parking_close(struct mmc_parking *parking)
 	*parking = (struct mmc_parking){ 0 };
 }
 
+static uint8_t *payload_of(const struct mmc_parking *parking, uint32_t slot)
+{
+	return parking->payloads + (size_t)slot * parking->slot_bytes;
+}
+
 bool mmc_parking_keep(struct mmc_parking *parking,
-		      const struct mmc_parked *parked, uint32_t chunk_bytes,
-		      const uint8_t *payload)
+		      const struct mmc_parked *parked, const uint8_t *payload)
 {
 	uint32_t slot = parking->nused;
 
-	if (slot == parking->nslots)
+	if (slot == parking->nslots || parked->nbytes > parking->slot_bytes)
 		return false;
 	parking->slots[slot] = *parked;
-	memcpy(parking->payloads + (size_t)slot * chunk_bytes, payload,
-	       parked->nbytes);
+	memcpy(payload_of(parking, slot), payload, parked->nbytes);
 	parking->nused++;
 	return true;
 }
 
-/* Moves the last slot into the place of `slot`, which is free again. */
-static void vacate(struct mmc_parking *parking, uint32_t slot,
-		   uint32_t chunk_bytes)
+static void swap_bytes(uint8_t *a, uint8_t *b, uint32_t nbytes)
+{
+	for (uint32_t i = 0; i < nbytes; i++) {
+		uint8_t byte = a[i];
+
+		a[i] = b[i];
+		b[i] = byte;
+	}
+}
+
+/* Exchanges `slot` with the last used one, which is then free. */
+static void vacate(struct mmc_parking *parking, uint32_t slot)
 {
 	uint32_t last = --parking->nused;
+	struct mmc_parked parked = parking->slots[slot];
 
 	if (slot == last)
 		return;
 	parking->slots[slot] = parking->slots[last];
-	memcpy(parking->payloads + (size_t)slot * chunk_bytes,
-	       parking->payloads + (size_t)last * chunk_bytes,
-	       parking->slots[slot].nbytes);
+	parking->slots[last] = parked;
+	swap_bytes(payload_of(parking, slot), payload_of(parking, last),
+		   parking->slot_bytes);
 }
 
-void mmc_parking_hand_over(struct mmc_parking *parking,
-			   struct mmc_request *request, uint32_t chunk_bytes,
-			   uint64_t now_ns)
+const uint8_t *mmc_parking_take(struct mmc_parking *parking, uint32_t epoch,
+				struct mmc_parked *parked)
 {
-	uint32_t epoch = request->op->config.epoch;
 	uint32_t slot = 0;
 
 	while (slot < parking->nused) {
-		const struct mmc_parked *parked = &parking->slots[slot];
+		struct mmc_parked found = parking->slots[slot];
 
-		if (mmc_epoch_after(parked->epoch, epoch)) {
+		if (mmc_epoch_after(found.epoch, epoch)) {
 			slot++;
 			continue;
 		}
-		if (parked->epoch == epoch)
-			mmc_request_chunk(request, parked->source,
-					  parked->index,
-					  parking->payloads +
-						  (size_t)slot * chunk_bytes,
-					  parked->nbytes, now_ns);
-		vacate(parking, slot, chunk_bytes);
+		vacate(parking, slot);
+		if (found.epoch != epoch)
+			continue;
+		*parked = found;
+		return payload_of(parking, parking->nused);
 	}
+	return NULL;
 }

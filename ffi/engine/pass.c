@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/state.h"
+#include "engine/pass.h"
+
+#include "engine/engine.h"
+#include "engine/receive.h"
+#include "engine/request.h"
+#include "engine/send.h"
 
 /* Takes in what has come for one team; returns how many events. */
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,

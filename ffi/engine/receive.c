@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From datagrams to events of the core. Nothing that comes in is trusted. */
+#include "engine/receive.h"
+
 #include <string.h>
 
-#include "core/assert.h"
 #include "engine/crc32c.h"
-#include "engine/state.h"
 
 /*
  * What the driver hands back with a placement that takes its time: which chunk
@@ -62,7 +61,6 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 {
 	struct mmc_epochs *epochs = &stream->epochs;
 	struct mmc_op *op = mmc_epochs_find(epochs, header->epoch);
-	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
 	struct mmc_parked early = {
 		.epoch = header->epoch,
 		.source = source,
@@ -75,12 +73,10 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 				  header->index, payload, nbytes, now_ns);
 	} else if (!mmc_epoch_after(header->epoch, epochs->last)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
-	} else if (!mmc_epochs_is_next(epochs, header->epoch) ||
-		   nbytes > chunk_bytes) {
+	} else if (!mmc_epochs_is_next(epochs, header->epoch)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 	} else {
-		bool kept = mmc_parking_keep(&stream->parking, &early,
-					     chunk_bytes, payload);
+		bool kept = mmc_parking_keep(&stream->parking, &early, payload);
 
 		mmc_count(&stream->counters,
 			  kept ? MMC_COUNT_RX_PARKED_DATAGRAMS

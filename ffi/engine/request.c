@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/request.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "core/assert.h"
 #include "engine/error.h"
-#include "engine/state.h"
+#include "engine/receive.h"
+
+/* A block up to this is copied, so that its sender need not wait for others. */
+#define RETAIN_BYTES (UINT64_C(1) << 20)
 
 /* The kinds of operations, in the highest byte of a signature. */
 #define SIGNATURE_ALLGATHER 1
@@ -98,8 +101,7 @@ static struct mmc_request *get_request(struct mmc_stream *stream,
 	return request;
 }
 
-/* Keeps the memory once neither the user nor the protocol needs the request. */
-static void recycle(struct mmc_request *request)
+void mmc_request_recycle(struct mmc_request *request)
 {
 	if (!request->held && request->op == NULL && mmc_request_over(request))
 		add_spare(request->stream, request);
@@ -138,7 +140,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.nchains = options->chains,
 		.window_bytes = window_bytes,
 		.eager_bytes = options->eager_bytes,
-		.retain_bytes = MMC_RETAIN_BYTES,
+		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
 		.timeout_ns = options->timeout_ns,
 		.entry_timeout_ns = options->entry_timeout_ns,
@@ -146,6 +148,19 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 			((uint64_t)team->options.rank << 32 |
 			 stream->epochs.last),
 	};
+}
+
+/* Brings what came before it started to a new operation. */
+static void hand_over_parked(struct mmc_request *request, uint64_t now_ns)
+{
+	struct mmc_parking *parking = &request->stream->parking;
+	uint32_t epoch = request->op->config.epoch;
+	const uint8_t *payload;
+	struct mmc_parked parked;
+
+	while ((payload = mmc_parking_take(parking, epoch, &parked)) != NULL)
+		mmc_request_chunk(request, parked.source, parked.index, payload,
+				  parked.nbytes, now_ns);
 }
 
 static void activate(struct mmc_request *request, uint64_t now_ns)
@@ -158,8 +173,7 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 	request->op = op;
 	stream->requests[op->config.epoch % MMC_EPOCHS_OPEN_MAX] = request;
 	stream->stirred = true;
-	mmc_parking_hand_over(&stream->parking, request,
-			      stream->team->options.chunk_bytes, now_ns);
+	hand_over_parked(request, now_ns);
 }
 
 static void fail_poisoned(struct mmc_request *request)
@@ -186,7 +200,7 @@ void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
 		else
 			return;
 		stream->queue = request->next;
-		recycle(request);
+		mmc_request_recycle(request);
 	}
 }
 
@@ -200,13 +214,13 @@ static void enqueue(struct mmc_request *request)
 	*at = request;
 }
 
-static int start(struct mmc_stream *stream, const void *send, void *recv,
-		 uint64_t block_bytes, struct mmc_request **request)
+int mmc_request_start(struct mmc_stream *stream, const void *send, void *recv,
+		      uint64_t block_bytes, struct mmc_request **request)
 {
 	const struct mmc_team_options *team = &stream->team->options;
 	struct mmc_op_config config = op_config(stream, block_bytes);
 	bool copies = config.repair == MMC_REPAIR_NAK &&
-		      block_bytes <= MMC_RETAIN_BYTES;
+		      block_bytes <= RETAIN_BYTES;
 	size_t memory_bytes = mmc_op_footprint(&config);
 	uint8_t *base = recv;
 	struct mmc_request *new;
@@ -234,62 +248,6 @@ static int start(struct mmc_stream *stream, const void *send, void *recv,
 	mmc_stream_start_queued(stream, new->start_ns);
 	*request = new;
 	return 0;
-}
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
-}
-
-/* What a wait returns in the present state of a request. */
-static int outcome(struct mmc_request *request)
-{
-	if (!mmc_request_over(request))
-		return MMC_EAGAIN;
-	return request->failure.error;
-}
-
-int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
-		  uint64_t block_bytes, uint64_t slice_ns,
-		  struct mmc_request **request)
-{
-	struct mmc_engine *engine = stream->team->engine;
-	int rv;
-
-	*request = NULL;
-	rv = mmc_engine_enter(engine);
-	if (rv != 0)
-		return rv;
-	rv = start(stream, send, recv, block_bytes, request);
-	if (rv == 0 && slice_ns > 0)
-		mmc_engine_run(engine, *request, clock_ns() + slice_ns);
-	mmc_engine_leave(engine);
-	if (rv != 0)
-		return rv;
-	rv = outcome(*request);
-	if (rv == 0) {
-		mmc_request_free(*request);
-		*request = NULL;
-	}
-	return rv;
-}
-
-int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
-{
-	struct mmc_engine *engine = request->stream->team->engine;
-	int rv;
-
-	if (slice_ns == 0 || mmc_request_over(request))
-		return outcome(request);
-	rv = mmc_engine_enter(engine);
-	if (rv != 0)
-		return rv;
-	mmc_engine_run(engine, request, clock_ns() + slice_ns);
-	mmc_engine_leave(engine);
-	return outcome(request);
 }
 
 /* ---- ending ------------------------------------------------------------- */
@@ -335,68 +293,5 @@ void mmc_request_closed(struct mmc_request *request)
 
 	stream->requests[slot] = NULL;
 	request->op = NULL;
-	recycle(request);
-}
-
-void mmc_request_cancel(struct mmc_request *request)
-{
-	struct mmc_stream *stream = request->stream;
-	struct mmc_engine *engine = stream->team->engine;
-	struct mmc_fault fault = {
-		.error = MMC_ECANCELED,
-		.culprit = stream->team->options.rank,
-	};
-
-	if (mmc_engine_enter(engine) != 0)
-		return;
-	if (!mmc_request_over(request)) {
-		fault.epoch = request->op != NULL ? request->op->config.epoch
-						  : stream->epochs.last;
-		mmc_epochs_poison(&stream->epochs, fault, true);
-		stream->stirred = true;
-		mmc_engine_pass(engine);
-	}
-	if (!engine->stepped)
-		MMC_ASSERT(mmc_request_over(request));
-	mmc_engine_leave(engine);
-}
-
-void mmc_request_free(struct mmc_request *request)
-{
-	struct mmc_engine *engine;
-
-	if (request == NULL)
-		return;
-	engine = request->stream->team->engine;
-	if (mmc_engine_enter(engine) != 0)
-		return;
-	request->held = false;
-	recycle(request);
-	mmc_engine_leave(engine);
-}
-
-void mmc_request_failure(struct mmc_request *request,
-			 struct mmc_failure *failure)
-{
-	*failure = request->failure;
-}
-
-void mmc_request_waiting(struct mmc_request *request,
-			 struct mmc_waiting *waiting)
-{
-	struct mmc_engine *engine = request->stream->team->engine;
-	const struct mmc_op *op;
-
-	*waiting = (struct mmc_waiting){ .rank = UINT32_MAX };
-	if (mmc_engine_enter(engine) != 0)
-		return;
-	op = request->op;
-	waiting->waited_ns =
-		mmc_team_now_ns(request->stream->team) - request->start_ns;
-	if (op != NULL && !mmc_request_over(request)) {
-		waiting->entered = mmc_op_entered_by_all(op);
-		waiting->rank = mmc_op_awaited(op);
-		waiting->missing_chunks = op->layout.nchunks - op->npresent;
-	}
-	mmc_engine_leave(engine);
+	mmc_request_recycle(request);
 }

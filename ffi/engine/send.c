@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the core's actions to datagrams. */
+#include "engine/send.h"
+
 #include <string.h>
 
 #include "core/assert.h"
 #include "engine/crc32c.h"
-#include "engine/state.h"
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
 
@@ -47,8 +47,8 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 	};
 
 	memcpy(head, bytes, MMC_HEADER_BYTES);
-	parcel.head_bytes = finish_head(stream->team, head, parcel.body,
-					parcel.body_bytes);
+	parcel.head_bytes =
+		finish_head(stream->team, head, parcel.body, parcel.body_bytes);
 	count_traffic(&stream->counters, MMC_TRAFFIC_CONTROL,
 		      parcel.head_bytes + parcel.body_bytes, 1);
 	return endpoint->driver->send(endpoint, &parcel, 1);
@@ -63,8 +63,8 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 
 	if (!op->reported)
 		return request->base + offset;
-	return request->copy + (offset - op->config.rank *
-						 op->config.block_bytes);
+	return request->copy +
+	       (offset - op->config.rank * op->config.block_bytes);
 }
 
 /* Wraps one chunk; `head` must last until the parcel is sent. */

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 #include "engine/error.h"
-#include "engine/state.h"
+#include "engine/owner.h"
+#include "engine/request.h"
 
 /* A free place in the team's table, which grows if there is none. */
 static int find_place(struct mmc_team *team, uint32_t *index)

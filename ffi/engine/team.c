@@ -4,8 +4,9 @@
 #include "core/assert.h"
 #include "drivers/fault/fault.h"
 #include "drivers/udp/udp.h"
+#include "engine/engine.h"
 #include "engine/error.h"
-#include "engine/state.h"
+#include "engine/owner.h"
 
 _Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,
 	       "programs and drivers mean the same addresses");

@@ -146,6 +146,7 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	if (one_in(prng, 8)) {
 		spec->dead_rank = between_u32(prng, 0, spec->nranks - 1);
 		spec->dead_ns = scaled(prng, 26);
+		spec->timeout_ns = 2 * MMC_S_NS;
 	}
 }
 

@@ -102,7 +102,7 @@ static void check_question(struct receiver *at, uint32_t donor,
 /* A chunk of the own block has been sent. */
 static void send_own(struct receiver *at, uint32_t index)
 {
-	mmc_loss_hear(&at->loss, 0, index, at->now_ns);
+	mmc_loss_sent(&at->loss, 0, index, 1, at->now_ns);
 }
 
 /* Asks all that is to be asked now; returns the number of chunks. */
@@ -245,7 +245,7 @@ static void silence(void)
 	CHECK(mmc_loss_silent(&at.loss, at.now_ns, &peer));
 	CHECK_EQ(peer, 1);
 	CHECK(!mmc_loss_silent(&at.loss, at.now_ns, &peer));
-	mmc_loss_tell(&at.loss, 1, 4, at.now_ns);
+	mmc_loss_tell(&at.loss, 1, 4, true, at.now_ns);
 	CHECK(waits_for_question(&at, 10));
 	CHECK_EQ(at.nasked[13], 1);
 	CHECK_EQ(at.nasked[14], 0);
@@ -262,8 +262,9 @@ static void hostile_records(void)
 		receiver_open(&at, 4, 10, nchains, MMC_REPAIR_NAK);
 		begin(&at);
 		for (uint32_t owner = 0; owner < 4; owner++) {
-			mmc_loss_tell(&at.loss, owner, 0, at.now_ns);
-			mmc_loss_tell(&at.loss, owner, UINT32_MAX, at.now_ns);
+			mmc_loss_tell(&at.loss, owner, 0, true, at.now_ns);
+			mmc_loss_tell(&at.loss, owner, UINT32_MAX, owner % 2,
+				      at.now_ns);
 		}
 		CHECK(waits_for_question(&at, 39));
 		receiver_close(&at);
@@ -379,6 +380,7 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 			if (mmc_prng_below(prng, 2) == 0)
 				mmc_loss_tell(&at->loss, peer,
 					      at->schedule.block_chunks,
+					      mmc_prng_below(prng, 2) == 0,
 					      at->now_ns);
 		ask(at);
 		for (uint32_t c = 0; c < nchunks; c++)

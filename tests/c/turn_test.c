@@ -70,6 +70,16 @@ static uint32_t send_all(struct sender *at)
 	return nsent;
 }
 
+/* Goes on to the next deadline; returns whether that was to say what is sent. */
+static bool wait_for_deadline(struct sender *at)
+{
+	uint64_t next_ns = mmc_turn_deadline(&at->turn);
+
+	CHECK(next_ns > at->now_ns);
+	at->now_ns = next_ns;
+	return mmc_turn_probe(&at->turn, at->now_ns);
+}
+
 /* Who is first in its chain, and whose chain fits the window, sends all. */
 static void first_turns(void)
 {
@@ -170,38 +180,72 @@ static void goes_on_open_loop(void)
 {
 	struct sender at;
 	uint64_t start_ns;
-	uint64_t opened_ns;
+	uint64_t opened_ns = 0;
 	unsigned nsteps = 0;
 
 	sender_open(&at, 0, 4, 500, 1, 100);
 	send_all(&at);
 	CHECK(!mmc_turn_over(&at.turn));
 	start_ns = at.now_ns;
-	opened_ns = mmc_turn_deadline(&at.turn);
-	CHECK(opened_ns > start_ns);
-	CHECK(opened_ns <= start_ns + 10 * MMC_MS_NS);
 	while (!mmc_turn_over(&at.turn) && CHECK(nsteps++ < 1000)) {
-		CHECK(mmc_turn_deadline(&at.turn) > at.now_ns);
-		at.now_ns = mmc_turn_deadline(&at.turn);
-		CHECK(send_all(&at) <= at.schedule.batch_chunks);
+		uint32_t nsent;
+
+		wait_for_deadline(&at);
+		nsent = send_all(&at);
+		CHECK(nsent <= at.schedule.batch_chunks);
+		if (nsent > 0 && opened_ns == 0)
+			opened_ns = at.now_ns;
 	}
+	CHECK(opened_ns >= start_ns + 5 * MMC_MS_NS);
+	CHECK(opened_ns <= start_ns + 10 * MMC_MS_NS);
 	/* After the wait at no more than the measured rate. */
 	CHECK(at.now_ns - opened_ns >= 400 * MMC_US_NS);
 	sender_close(&at);
+}
+
+/* Meanwhile receivers are told what they may have missed, ever more rarely. */
+static void tells_what_it_has_sent(void)
+{
+	struct mmc_path paths[] = { path, path };
+
+	paths[1].srtt_ns = MMC_PATH_SRTT_MIN_NS;
+	for (unsigned p = 0; p < 2; p++) {
+		struct sender at;
+		unsigned nprobes = 0;
+		struct mmc_run run;
+
+		sender_open(&at, 0, 4, 500, 1, 100);
+		for (int i = 0; i < 6; i++) {
+			while (mmc_turn_next(&at.turn, &at.chain, &at.mark,
+					     &paths[p], at.now_ns, &run))
+				;
+			nprobes += wait_for_deadline(&at);
+		}
+		CHECK(nprobes >= 1);
+		CHECK(nprobes <= 6);
+		sender_close(&at);
+	}
 }
 
 /* When reports come again, the window holds again. */
 static void closes_the_loop_again(void)
 {
 	struct sender at;
+	uint64_t start_ns;
+	unsigned nsteps = 0;
 
 	sender_open(&at, 0, 4, 500, 1, 100);
-	send_all(&at);
-	at.now_ns = mmc_turn_deadline(&at.turn);
-	CHECK(send_all(&at) > 0);
+	do {
+		send_all(&at);
+		wait_for_deadline(&at);
+	} while (send_all(&at) == 0 && CHECK(nsteps++ < 100));
 	at.mark.drained[0] = at.turn.next - 10;
 	CHECK_EQ(send_all(&at), at.schedule.window_chunks - 10);
-	CHECK(mmc_turn_deadline(&at.turn) >= at.now_ns + 5 * MMC_MS_NS);
+	start_ns = at.now_ns;
+	nsteps = 0;
+	while (send_all(&at) == 0 && CHECK(nsteps++ < 100))
+		wait_for_deadline(&at);
+	CHECK(at.now_ns >= start_ns + 5 * MMC_MS_NS);
 	sender_close(&at);
 }
 
@@ -232,8 +276,7 @@ static void every_turn_comes(void)
 				send_all(&at);
 				while (!mmc_turn_over(&at.turn) &&
 				       CHECK(nsteps++ < 200)) {
-					at.now_ns =
-						mmc_turn_deadline(&at.turn);
+					wait_for_deadline(&at);
 					send_all(&at);
 				}
 				CHECK(at.now_ns < 2 * MMC_S_NS);
@@ -244,5 +287,5 @@ static void every_turn_comes(void)
 CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
 	   CHECK_TEST(sees_its_predecessor), CHECK_TEST(begins_in_silence),
 	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
-	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(closes_the_loop_again),
+	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(tells_what_it_has_sent), CHECK_TEST(closes_the_loop_again),
 	   CHECK_TEST(hostile_positions), CHECK_TEST(every_turn_comes))

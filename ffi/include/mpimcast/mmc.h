@@ -23,9 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MMC_ADDRESS_SIZE 64	/* bytes of a rank's address */
-#define MMC_NAME_SIZE 64	/* bytes of a device's name with its final 0 */
-#define MMC_FAULT_SIZE 512	/* bytes of a FAULT setting with its final 0 */
+#define MMC_ADDRESS_SIZE 64 /* bytes of a rank's address */
+#define MMC_NAME_SIZE 64    /* bytes of a device's name with its final 0 */
+#define MMC_FAULT_SIZE 512  /* bytes of a FAULT setting with its final 0 */
 
 struct mmc_engine;
 struct mmc_team;
@@ -45,7 +45,7 @@ const char *mmc_last_error(void);
 
 struct mmc_interface {
 	char name[MMC_NAME_SIZE];
-	uint32_t address;	/* IPv4, host order */
+	uint32_t address; /* IPv4, host order */
 	uint32_t mtu_bytes;
 	int loopback;
 };
@@ -78,12 +78,12 @@ struct mmc_team_options {
 	uint32_t rank;
 	uint32_t nranks;
 	struct mmc_interface interface;
-	uint32_t group;		/* first multicast group, IPv4, host order */
-	uint32_t port;		/* that all groups are received on */
-	uint32_t subgroups;	/* consecutive groups; chunk i takes i mod this */
+	uint32_t group;	    /* first multicast group, IPv4, host order */
+	uint32_t port;	    /* that all groups are received on */
+	uint32_t subgroups; /* consecutive groups; chunk i takes i mod this */
 	uint32_t ttl;
-	uint32_t chunk_bytes;	/* payload of a full datagram; not 0 */
-	uint32_t checksum;	/* 0 off, 1 header, 2 full */
+	uint32_t chunk_bytes;	    /* payload of a full datagram; not 0 */
+	uint32_t checksum;	    /* 0 off, 1 header, 2 full */
 	char fault[MMC_FAULT_SIZE]; /* "" for none */
 };
 
@@ -107,11 +107,11 @@ void mmc_team_close(struct mmc_team *team);
 /* ---- streams ------------------------------------------------------------ */
 
 struct mmc_stream_options {
-	uint64_t channel;	/* random; the low 16 bits are ignored */
-	uint32_t chains;	/* 0 chooses */
-	uint32_t window_bytes;	/* 0: what the endpoint's buffers hold */
-	uint32_t eager_bytes;	/* operations up to this in all skip the wait */
-	uint32_t repair;	/* 0 nak, 1 neighbour */
+	uint64_t channel;      /* random; the low 16 bits are ignored */
+	uint32_t chains;       /* 0 chooses */
+	uint32_t window_bytes; /* 0: what the endpoint's buffers hold */
+	uint32_t eager_bytes;  /* operations up to this in all skip the wait */
+	uint32_t repair;       /* 0 nak, 1 neighbour */
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
 };
@@ -160,10 +160,10 @@ void mmc_request_cancel(struct mmc_request *request);
 void mmc_request_free(struct mmc_request *request);
 
 struct mmc_failure {
-	int error;		/* negative mmc_error; 0 if nothing failed */
+	int error; /* negative mmc_error; 0 if nothing failed */
 	uint32_t epoch;
-	uint32_t culprit;	/* a rank; UINT32_MAX if none in particular */
-	uint32_t missing_chunks; /* on this rank */
+	uint32_t culprit;	  /* a rank; UINT32_MAX if none in particular */
+	uint32_t missing_chunks;  /* on this rank */
 	uint64_t block_bytes_min; /* over all ranks, for -MMC_EMISMATCH */
 	uint64_t block_bytes_max;
 };
@@ -176,9 +176,9 @@ void mmc_request_failure(struct mmc_request *request,
 void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure);
 
 struct mmc_waiting {
-	uint64_t waited_ns;	/* since the start of the operation */
-	uint32_t entered;	/* whether all ranks have entered it */
-	uint32_t rank;		/* whom it waits for first; UINT32_MAX: nobody */
+	uint64_t waited_ns; /* since the start of the operation */
+	uint32_t entered;   /* whether all ranks have entered it */
+	uint32_t rank;	    /* whom it waits for first; UINT32_MAX: nobody */
 	uint32_t missing_chunks;
 };
 

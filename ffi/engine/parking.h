@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A bounded pool for chunks of eager operations that came before their operation
+ * started: in a receive buffer they would be in the way of others.
+ */
+#ifndef MMC_ENGINE_PARKING_H
+#define MMC_ENGINE_PARKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mmc_parked {
+	uint32_t epoch;
+	uint32_t source;
+	uint32_t index;
+	uint32_t nbytes;
+};
+
+struct mmc_parking {
+	struct mmc_parked *slots;
+	uint8_t *payloads;
+	uint32_t slot_bytes;
+	uint32_t nslots;
+	uint32_t nused;
+};
+
+/* Makes room for payloads of up to `slot_bytes`. Returns 0 or -MMC_ENOMEM. */
+int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes);
+void mmc_parking_close(struct mmc_parking *parking);
+
+/* Keeps a chunk; false if it is too long or there is no room. */
+bool mmc_parking_keep(struct mmc_parking *parking,
+		      const struct mmc_parked *parked, const uint8_t *payload);
+
+/*
+ * Takes a chunk of `epoch` out, and whatever is older, which nobody wants any
+ * more. Returns its payload, valid until the next call, or NULL for none.
+ */
+const uint8_t *mmc_parking_take(struct mmc_parking *parking, uint32_t epoch,
+				struct mmc_parked *parked);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One round of an engine: receive, let the core think, carry out its actions. */
+#ifndef MMC_ENGINE_PASS_H
+#define MMC_ENGINE_PASS_H
+
+#include "engine/state.h"
+
+/*
+ * Takes in what is there, polls what is due, does what is wanted. Returns
+ * whether anything happened: then more may be due at once.
+ */
+bool mmc_engine_pass(struct mmc_engine *engine);
+
+/* When something is due if nothing comes: at once if a stream is stirred. */
+uint64_t mmc_engine_deadline(const struct mmc_engine *engine);
+
+/* Whether an operation is on its way, not only there to serve others. */
+bool mmc_engine_is_moving(const struct mmc_engine *engine);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program does with an operation: start, wait, give up, ask, free. */
+#include "core/assert.h"
+#include "engine/owner.h"
+#include "engine/pass.h"
+#include "engine/request.h"
+
+/* What a wait returns in the present state of a request. */
+static int outcome(struct mmc_request *request)
+{
+	if (!mmc_request_over(request))
+		return MMC_EAGAIN;
+	return request->failure.error;
+}
+
+int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
+		  uint64_t block_bytes, uint64_t slice_ns,
+		  struct mmc_request **request)
+{
+	struct mmc_engine *engine = stream->team->engine;
+	int rv;
+
+	*request = NULL;
+	rv = mmc_engine_enter(engine);
+	if (rv != 0)
+		return rv;
+	rv = mmc_request_start(stream, send, recv, block_bytes, request);
+	if (rv == 0 && slice_ns > 0)
+		mmc_engine_run(engine, *request, slice_ns);
+	mmc_engine_leave(engine);
+	if (rv != 0)
+		return rv;
+	rv = outcome(*request);
+	if (rv == 0) {
+		mmc_request_free(*request);
+		*request = NULL;
+	}
+	return rv;
+}
+
+int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+	int rv;
+
+	if (slice_ns == 0 || mmc_request_over(request))
+		return outcome(request);
+	rv = mmc_engine_enter(engine);
+	if (rv != 0)
+		return rv;
+	mmc_engine_run(engine, request, slice_ns);
+	mmc_engine_leave(engine);
+	return outcome(request);
+}
+
+void mmc_request_cancel(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_engine *engine = stream->team->engine;
+	struct mmc_fault fault = {
+		.error = MMC_ECANCELED,
+		.culprit = stream->team->options.rank,
+	};
+
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	if (!mmc_request_over(request)) {
+		fault.epoch = request->op != NULL ? request->op->config.epoch
+						  : stream->epochs.last;
+		mmc_epochs_poison(&stream->epochs, fault, true);
+		stream->stirred = true;
+		mmc_engine_pass(engine);
+	}
+	if (!engine->stepped)
+		MMC_ASSERT(mmc_request_over(request));
+	mmc_engine_leave(engine);
+}
+
+void mmc_request_free(struct mmc_request *request)
+{
+	struct mmc_engine *engine;
+
+	if (request == NULL)
+		return;
+	engine = request->stream->team->engine;
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	request->held = false;
+	mmc_request_recycle(request);
+	mmc_engine_leave(engine);
+}
+
+void mmc_request_failure(struct mmc_request *request,
+			 struct mmc_failure *failure)
+{
+	*failure = request->failure;
+}
+
+void mmc_request_waiting(struct mmc_request *request,
+			 struct mmc_waiting *waiting)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+	const struct mmc_op *op;
+
+	*waiting = (struct mmc_waiting){ .rank = UINT32_MAX };
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	op = request->op;
+	waiting->waited_ns =
+		mmc_team_now_ns(request->stream->team) - request->start_ns;
+	if (op != NULL && !mmc_request_over(request)) {
+		waiting->entered = mmc_op_entered_by_all(op);
+		waiting->rank = mmc_op_awaited(op);
+		waiting->missing_chunks = op->layout.nchunks - op->npresent;
+	}
+	mmc_engine_leave(engine);
+}
