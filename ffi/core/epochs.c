@@ -41,9 +41,11 @@ bool mmc_epochs_ready(const struct mmc_epochs *epochs)
 static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 			    uint64_t now_ns)
 {
-	struct mmc_message message = { .kind = MMC_MESSAGE_RECORD };
+	struct mmc_message message;
 	uint32_t kept = 0;
 
+	message.kind = MMC_MESSAGE_RECORD;
+	message.nitems = 0;
 	for (uint32_t i = 0; i < epochs->nearly; i++) {
 		const struct mmc_early *early = &epochs->early[i];
 
@@ -186,8 +188,11 @@ static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 
 static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 {
-	struct mmc_message message = { .kind = MMC_MESSAGE_RECORD };
+	struct mmc_message message;
 
+	message.kind = MMC_MESSAGE_RECORD;
+	message.stamp_us = 0;
+	message.nitems = 0;
 	while (epochs->nanswers > 0 && mmc_actions_room(actions)) {
 		struct mmc_answer *answer =
 			&epochs->answers[--epochs->nanswers];

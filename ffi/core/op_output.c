@@ -147,7 +147,8 @@ static void drain_passed(struct mmc_op *op)
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_terms *terms = &op->record.terms;
-	uint64_t srtt_ns = terms->srtt_us * MMC_US_NS;
+	uint64_t srtt_ns = mmc_min_u64(terms->srtt_us * MMC_US_NS,
+				       MMC_PATH_SRTT_MAX_NS);
 	uint32_t nchains = op->eager ? op->config.nranks : op->config.nchains;
 
 	mmc_count(op->config.counters, MMC_COUNT_GATE_NS,

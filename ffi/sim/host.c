@@ -66,8 +66,10 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 		.prng = { .state = spec->seed ^ (rank + UINT64_C(1)) << 40 },
 		.wake_ns = MMC_NEVER_NS,
 	};
-	host->stall_phase_ns =
-		mmc_prng_below(&host->prng, spec->stall_period_ns);
+	host->stall_begin_ns = spec->stall_begin_ns;
+	if (spec->stalled_rank == MMC_SIM_NOBODY)
+		host->stall_begin_ns +=
+			mmc_prng_below(&host->prng, spec->stall_period_ns);
 	host->streams = calloc(spec->nstreams, sizeof(*host->streams));
 	if (!host->streams)
 		return -MMC_ENOMEM;
@@ -141,10 +143,11 @@ uint64_t mmc_host_after_stall(const struct mmc_host *host, uint64_t time_ns)
 	const struct mmc_sim_spec *spec = host->stage->spec;
 	uint64_t into_ns;
 
-	if (spec->stall_ns == 0 || (spec->stalled_rank != host->rank &&
-				    spec->stalled_rank != MMC_SIM_NOBODY))
+	if (spec->stall_ns == 0 || time_ns < host->stall_begin_ns ||
+	    (spec->stalled_rank != host->rank &&
+	     spec->stalled_rank != MMC_SIM_NOBODY))
 		return time_ns;
-	into_ns = (time_ns + host->stall_phase_ns) % spec->stall_period_ns;
+	into_ns = (time_ns - host->stall_begin_ns) % spec->stall_period_ns;
 	if (into_ns >= spec->stall_ns)
 		return time_ns;
 	return time_ns + spec->stall_ns - into_ns;

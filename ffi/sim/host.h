@@ -27,7 +27,7 @@ struct mmc_host {
 	struct mmc_prng prng; /* of its program */
 	uint64_t wake_ns;     /* when its engine runs next */
 	uint64_t sending_ns;  /* until when it is busy filling its link */
-	uint64_t stall_phase_ns;
+	uint64_t stall_begin_ns;
 	bool dead;
 	struct mmc_sim_rank outcome;
 };

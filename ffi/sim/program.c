@@ -32,30 +32,51 @@ void mmc_program_plan(struct mmc_host *host)
 	if (host->rank == spec->dead_rank)
 		mmc_network_at(network, spec->dead_ns, MMC_TIMER_DEATH,
 			       host->rank);
+	if (host->rank == spec->cancelling_rank)
+		mmc_network_at(network, spec->cancel_ns, MMC_TIMER_CANCEL,
+			       host->rank);
 	host->stage->nrunning += spec->nstreams * spec->nops;
+}
+
+/* What the library tells about an operation that is over. */
+static struct mmc_failure reason(struct mmc_host_stream *stream,
+				 struct mmc_request *request, int error)
+{
+	struct mmc_failure failure = { 0 };
+
+	if (error == -MMC_EPOISONED)
+		mmc_stream_failure(stream->stream, &failure);
+	else if (request)
+		mmc_request_failure(request, &failure);
+	return failure;
 }
 
 /* Checks the outcome of an operation and takes its buffers back. */
 static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
-		   int error, const struct mmc_failure *failure)
+		   int error)
 {
+	struct mmc_host_stream *at = &host->streams[stream];
+	const struct mmc_failure failure =
+		reason(at, at->requests[index], error);
 	struct mmc_stage *stage = host->stage;
 	uint32_t number = stream * stage->spec->nops + index;
 	struct mmc_sim_op *op = &stage->ops[number];
 	struct mmc_sim_rank *outcome = &host->outcome;
 	uint64_t now_ns = stage->network.now_ns;
-	uint64_t busy_ns = now_ns - host->streams[stream].start_ns[index];
+	uint64_t busy_ns = now_ns - at->start_ns[index];
 	const char *flaw = error < 0 ? mmc_sim_op_failed_flaw(op, host->rank)
 				     : mmc_sim_op_flaw(op, host->rank);
 
 	if (!flaw)
-		flaw = mmc_stage_improper(stage, error, failure);
+		flaw = mmc_stage_improper(stage, error, &failure);
 	if (flaw)
 		mmc_finding_add(&stage->finding, now_ns,
 				"rank %u, stream %u, operation %u ends with "
 				"\"%s\" (culprit %d): %s",
 				host->rank, stream, index, mmc_strerror(error),
-				(int)failure->culprit, flaw);
+				(int)failure.culprit, flaw);
+	mmc_request_free(at->requests[index]);
+	at->requests[index] = NULL;
 	mmc_sim_op_poison(op, host->rank);
 	mmc_monitor_leave(&stage->monitor, number, host->rank);
 	if (error < 0) {
@@ -68,7 +89,7 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 	outcome->end_ns = now_ns;
 	if (busy_ns > outcome->busy_ns)
 		outcome->busy_ns = busy_ns;
-	host->streams[stream].nover++;
+	at->nover++;
 	stage->nrunning--;
 }
 
@@ -80,8 +101,6 @@ static void start_one(struct mmc_host *host, uint32_t index)
 	uint32_t op_index = stream->nstarted;
 	uint32_t number = index * stage->spec->nops + op_index;
 	struct mmc_sim_op *op = &stage->ops[number];
-	struct mmc_request **request = &stream->requests[op_index];
-	struct mmc_failure failure = { 0 };
 	int rv;
 
 	stream->nstarted++;
@@ -89,14 +108,10 @@ static void start_one(struct mmc_host *host, uint32_t index)
 	mmc_monitor_enter(&stage->monitor, number);
 	rv = mmc_allgather(stream->stream, mmc_sim_op_send(op, host->rank),
 			   mmc_sim_op_recv(op, host->rank),
-			   op->layout.block_bytes, 0, request);
-	if (rv == MMC_EAGAIN)
-		return;
-	if (rv < 0)
-		mmc_stream_failure(stream->stream, &failure);
-	finish(host, index, op_index, rv, &failure);
-	mmc_request_free(*request);
-	*request = NULL;
+			   op->layout.block_bytes, 0,
+			   &stream->requests[op_index]);
+	if (rv != MMC_EAGAIN)
+		finish(host, index, op_index, rv);
 }
 
 /* When the program is through with one operation it goes on to the next. */
@@ -134,18 +149,11 @@ static void poll_stream(struct mmc_host *host, uint32_t index)
 
 	for (uint32_t op = 0; op < stream->nstarted; op++) {
 		struct mmc_request *request = stream->requests[op];
-		struct mmc_failure failure;
-		int rv;
+		int rv = request ? mmc_request_wait(request, 0) : MMC_EAGAIN;
 
-		if (!request)
-			continue;
-		rv = mmc_request_wait(request, 0);
 		if (rv == MMC_EAGAIN)
 			continue;
-		mmc_request_failure(request, &failure);
-		mmc_request_free(request);
-		stream->requests[op] = NULL;
-		finish(host, index, op, rv, &failure);
+		finish(host, index, op, rv);
 		if (stream->nover == stream->nstarted)
 			plan_next(host, index);
 	}
@@ -156,4 +164,19 @@ void mmc_program_poll(struct mmc_host *host)
 	for (uint32_t i = 0; i < host->stage->spec->nstreams; i++)
 		if (host->streams[i].nover < host->streams[i].nstarted)
 			poll_stream(host, i);
+}
+
+void mmc_program_cancel(struct mmc_host *host)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+
+	if (host->dead)
+		return;
+	for (uint32_t i = 0; i < spec->nstreams; i++)
+		for (uint32_t op = 0; op < host->streams[i].nstarted; op++)
+			if (host->streams[i].requests[op])
+				mmc_request_cancel(
+					host->streams[i].requests[op]);
+	mmc_program_poll(host);
+	mmc_host_wake_at(host, host->stage->network.now_ns);
 }

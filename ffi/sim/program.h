@@ -14,6 +14,9 @@ void mmc_program_plan(struct mmc_host *host);
 /* Goes on with a stream: its timer has come. */
 void mmc_program_start(struct mmc_host *host, uint32_t stream);
 
+/* Gives up all operations in flight, as Ctrl-C does. */
+void mmc_program_cancel(struct mmc_host *host);
+
 /* Looks after all operations in flight: the engine has run. */
 void mmc_program_poll(struct mmc_host *host);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpimcast/sim.h>
+#include <stdio.h>
 
-#include "core/message.h"
 #include "core/prng.h"
 #include "sim/monitor.h"
 
@@ -29,6 +29,7 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 		.queue_bytes = 16 << 20,
 		.stalled_rank = MMC_SIM_NOBODY,
 		.dead_rank = MMC_SIM_NOBODY,
+		.cancelling_rank = MMC_SIM_NOBODY,
 		.drop_kind = MMC_SIM_NOBODY,
 		.limit_ns = 600 * MMC_S_NS,
 		.limit_events = 1000000000,
@@ -59,6 +60,22 @@ static uint64_t scaled(struct mmc_prng *prng, unsigned bits_max)
 		prng, UINT64_C(1) << mmc_prng_below(prng, bits_max + 1));
 }
 
+/* A little around a multiple of the chunk; all buffers fit a cache. */
+static uint64_t draw_block_bytes(struct mmc_prng *prng,
+				 const struct mmc_sim_spec *spec)
+{
+	const uint64_t total_bytes_max = 4 << 20;
+	uint64_t nblocks = (uint64_t)spec->nranks * spec->nranks *
+			   spec->nstreams * spec->nops;
+	uint64_t nchunks = scaled(prng, 6);
+	uint64_t bytes;
+
+	while (nchunks * spec->chunk_bytes * nblocks > total_bytes_max)
+		nchunks /= 2;
+	bytes = nchunks * spec->chunk_bytes + mmc_prng_below(prng, 3);
+	return bytes > 0 ? bytes - 1 : 0;
+}
+
 static void draw_operations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	static const uint32_t chunk_bytes[] = { 64, 256, 1000, 1408, 4096 };
@@ -68,9 +85,7 @@ static void draw_operations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->nstreams = one_in(prng, 2) ? 1 : between_u32(prng, 2, 3);
 	spec->nops = between_u32(prng, 1, 3);
 	spec->chunk_bytes = chunk;
-	spec->block_bytes = scaled(prng, 6) * chunk + mmc_prng_below(prng, 3);
-	if (spec->block_bytes > 0)
-		spec->block_bytes--;
+	spec->block_bytes = draw_block_bytes(prng, spec);
 	spec->vary_blocks = one_in(prng, 2);
 	spec->pipelined = one_in(prng, 3);
 	spec->shuffled = 1;
@@ -138,6 +153,7 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 				: between_u32(prng, 0, spec->nranks - 1);
 		spec->stall_ns = 20 * MMC_MS_NS;
 		spec->stall_period_ns = 100 * MMC_MS_NS;
+		spec->stall_begin_ns = scaled(prng, 27);
 	}
 	if (one_in(prng, 4)) {
 		spec->drop_kind = between_u32(prng, 0, MMC_CONTROL_COUNT - 1);
@@ -148,6 +164,27 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		spec->dead_ns = scaled(prng, 26);
 		spec->timeout_ns = 2 * MMC_S_NS;
 	}
+	if (one_in(prng, 12)) {
+		spec->cancelling_rank = between_u32(prng, 0, spec->nranks - 1);
+		spec->cancel_ns = scaled(prng, 26);
+	}
+}
+
+static void draw_faults(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	const char *kinds[] = { "multicast", "control", "repair", "all" };
+
+	if (!one_in(prng, 6))
+		return;
+	snprintf(spec->fault, sizeof(spec->fault),
+		 "loss=0.%02u,dup=0.%02u,reorder=0.%02u,delay_us=%u,kind=%s,"
+		 "corrupt=0.%02u,seed=%u",
+		 between_u32(prng, 0, 20), between_u32(prng, 0, 20),
+		 between_u32(prng, 0, 20), (uint32_t)scaled(prng, 10),
+		 kinds[mmc_prng_below(prng, 4)],
+		 spec->checksum == MMC_CHECKSUM_OFF ? 0
+						    : between_u32(prng, 0, 9),
+		 between_u32(prng, 0, 999));
 }
 
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
@@ -162,4 +199,5 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_hosts(&prng, spec);
 	draw_network(&prng, spec);
 	draw_mishaps(&prng, spec);
+	draw_faults(&prng, spec);
 }

@@ -161,28 +161,30 @@ void mmc_stage_close(struct mmc_stage *stage)
 	mmc_network_free(&stage->network);
 }
 
+/* Whether what a stream has failed for has happened, to whom it names. */
+static bool is_true(const struct mmc_sim_spec *spec,
+		    const struct mmc_failure *failure)
+{
+	switch (-failure->error) {
+	case MMC_ENOANSWER:
+		return failure->culprit == spec->dead_rank;
+	case MMC_ECANCELED:
+		return failure->culprit == spec->cancelling_rank;
+	case MMC_ENOPROGRESS:
+		return spec->dead_rank != MMC_SIM_NOBODY;
+	case MMC_ENOENTRY:
+		return spec->entry_timeout_ns > 0;
+	default:
+		return false;
+	}
+}
+
 const char *mmc_stage_improper(const struct mmc_stage *stage, int error,
 			       const struct mmc_failure *failure)
 {
-	const struct mmc_sim_spec *spec = stage->spec;
-	bool death = spec->dead_rank != MMC_SIM_NOBODY;
-
-	switch (-error) {
-	case MMC_OK:
+	if (error == 0)
 		return NULL;
-	case MMC_ENOANSWER:
-	case MMC_EPOISONED:
-		if (!death)
-			return "all ranks live";
-		return failure->culprit == spec->dead_rank
-			       ? NULL
-			       : "another rank is dead";
-	case MMC_ENOPROGRESS:
-		return death ? NULL : "all ranks live";
-	case MMC_ENOENTRY:
-		return spec->entry_timeout_ns > 0 ? NULL
-						  : "there is no such timeout";
-	default:
-		return "nothing in the spec explains this";
-	}
+	if (error != failure->error && error != -MMC_EPOISONED)
+		return "another error is told as the reason";
+	return is_true(stage->spec, failure) ? NULL : "that is not so";
 }

@@ -13,9 +13,10 @@
 /* The timers of a run. */
 enum {
 	MMC_TIMER_WAKE = MMC_NETWORK_TIMER, /* target: rank */
-	MMC_TIMER_START, /* target: rank * nstreams + stream */
-	MMC_TIMER_PLACE, /* target: rank */
-	MMC_TIMER_DEATH, /* target: rank */
+	MMC_TIMER_START,  /* target: rank * nstreams + stream */
+	MMC_TIMER_PLACE,  /* target: rank */
+	MMC_TIMER_DEATH,  /* target: rank */
+	MMC_TIMER_CANCEL, /* target: rank */
 };
 
 struct mmc_stage {

@@ -72,11 +72,18 @@ struct mmc_sim_spec {
 	uint32_t unwatched;
 
 	/* What goes wrong. */
-	uint32_t stalled_rank; /* stands still for stall_ns of each period */
+	/*
+	 * A rank, or each at other times (MMC_SIM_NOBODY), stands still for
+	 * stall_ns of every stall_period_ns, first from stall_begin_ns on.
+	 */
+	uint32_t stalled_rank;
+	uint64_t stall_begin_ns;
 	uint64_t stall_ns;
 	uint64_t stall_period_ns;
 	uint32_t dead_rank; /* its host is off from dead_ns on */
 	uint64_t dead_ns;
+	uint32_t cancelling_rank; /* gives up what it has in flight then */
+	uint64_t cancel_ns;
 	/*
 	 * The network loses one control datagram of this kind (enum
 	 * mmc_message_kind, or 5 for a record of a rank that is done), the nth
