@@ -167,14 +167,17 @@ void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
 
 /* ---- polling ------------------------------------------------------------ */
 
-/* The record about an epoch that has no operation here. */
+/*
+ * The record about an epoch that has no operation here. After a failure it may
+ * have been left before all were done: who asks must not wait for more.
+ */
 static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 				     uint32_t epoch)
 {
 	const struct mmc_fault *fault = &epochs->fault;
 	struct mmc_record record = { .culprit = MMC_PEER_ALL };
 
-	if (fault->error != MMC_OK && !mmc_epoch_after(fault->epoch, epoch)) {
+	if (fault->error != MMC_OK) {
 		record.flags = MMC_RECORD_FAILED;
 		record.failure = (uint8_t)fault->error;
 		record.culprit = fault->culprit;
