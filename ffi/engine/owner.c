@@ -48,23 +48,35 @@ static struct timespec timespec_of(uint64_t ns)
 
 /* ---- arming ------------------------------------------------------------- */
 
-static void arm_team(struct mmc_engine *engine, struct mmc_team *team, int op,
-		     int armed)
+/* The number of an endpoint's descriptors that are watched, from the first. */
+static unsigned watched(int armed, unsigned nfds, unsigned ncontrol)
+{
+	if (armed == MMC_ARMED_NONE)
+		return 0;
+	return armed == MMC_ARMED_ALL ? nfds : ncontrol;
+}
+
+/* Changes what is watched of a team from `before` to `after`. */
+static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
+		     int before, int after)
 {
 	int fds[MMC_ENDPOINT_FDS_MAX];
 	unsigned ncontrol;
 	unsigned nfds =
 		team->endpoint->driver->fds(team->endpoint, fds, &ncontrol);
+	unsigned old = watched(before, nfds, ncontrol);
+	unsigned new = watched(after, nfds, ncontrol);
 
-	for (unsigned i = 0; i < nfds; i++) {
-		bool wanted = armed == MMC_ARMED_ALL ||
-			      (armed == MMC_ARMED_CONTROL && i < ncontrol);
+	for (unsigned i = mmc_min_u32(old, new); i < mmc_max_u32(old, new);
+	     i++) {
 		struct epoll_event event = {
-			.events = wanted ? EPOLLIN : 0,
+			.events = EPOLLIN,
 			.data.fd = fds[i],
 		};
 
-		epoll_ctl(engine->epoll_fd, op, fds[i], &event);
+		epoll_ctl(engine->epoll_fd,
+			  new > old ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fds[i],
+			  &event);
 	}
 }
 
@@ -75,20 +87,20 @@ static void arm(struct mmc_engine *engine, int armed)
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
 		if (team->connected)
-			arm_team(engine, team, EPOLL_CTL_MOD, armed);
+			arm_team(engine, team, engine->armed, armed);
 	engine->armed = armed;
 }
 
 void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
 {
 	if (!engine->stepped)
-		arm_team(engine, team, EPOLL_CTL_ADD, engine->armed);
+		arm_team(engine, team, MMC_ARMED_NONE, engine->armed);
 }
 
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
 {
 	if (!engine->stepped)
-		arm_team(engine, team, EPOLL_CTL_DEL, MMC_ARMED_NONE);
+		arm_team(engine, team, engine->armed, MMC_ARMED_NONE);
 }
 
 static void close_fds(struct mmc_engine *engine)
