@@ -70,10 +70,11 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t now_ns)
+		    uint64_t batch_ns, uint64_t now_ns)
 {
 	loss->schedule = *schedule;
-	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns);
+	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
+			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS);
 	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS,
 				      schedule->nranks * JITTER_PER_RANK_NS);
 	loss->allowance_ns = mmc_min_u64(

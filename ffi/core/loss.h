@@ -60,11 +60,12 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 
 /*
  * The bulk may flow: chunks are expected from now on, as planned by `schedule`.
- * Those in `claimed` have come already. `srtt_ns` is the largest round trip.
+ * Those in `claimed` have come already. `srtt_ns` is the largest round trip,
+ * `batch_ns` the time from one batch of a chain to the next.
  */
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t now_ns);
+		    uint64_t batch_ns, uint64_t now_ns);
 
 /* A chunk at `position` of `chain` came for the first time, by multicast. */
 static inline void mmc_loss_hear(struct mmc_loss *loss, uint32_t chain,

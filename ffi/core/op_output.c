@@ -143,6 +143,18 @@ static void drain_passed(struct mmc_op *op)
 		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].seen);
 }
 
+/* From one batch of a chain to its next; 0 while that is not known. */
+static uint64_t batch_time_ns(const struct mmc_op *op)
+{
+	uint64_t nchunks = (uint64_t)op->schedule.batch_chunks *
+			   op->schedule.nchains;
+
+	if (!op->config.path->measured)
+		return 0;
+	return mmc_path_time_ns(op->config.path,
+				nchunks * op->config.chunk_bytes);
+}
+
 /* All have entered: the plan follows from what they agreed on. */
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
@@ -161,7 +173,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	}
 	mmc_schedule_init(&op->schedule, &op->layout, nchains,
 			  terms->window_bytes);
-	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns, now_ns);
+	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
+		       batch_time_ns(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
 		       op->strategy->gathers, op->loss.jitter_ns, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,

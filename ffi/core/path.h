@@ -12,6 +12,7 @@
 struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
 	uint64_t rate_bytes_per_s; /* of all that a rank receives */
+	bool measured;		   /* the rate is no longer a guess */
 };
 
 /*
@@ -48,12 +49,16 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 				     uint64_t time_ns)
 {
 	uint64_t time_us = time_ns / MMC_US_NS;
+	uint64_t rate_bytes_per_s;
 
 	if (time_us == 0 || nbytes > UINT64_MAX / 1000000)
 		return;
-	path->rate_bytes_per_s = mmc_max_u64(
-		1,
-		(3 * path->rate_bytes_per_s + nbytes * 1000000 / time_us) / 4);
+	rate_bytes_per_s = mmc_max_u64(1, nbytes * 1000000 / time_us);
+	if (path->measured)
+		rate_bytes_per_s =
+			(3 * path->rate_bytes_per_s + rate_bytes_per_s) / 4;
+	path->rate_bytes_per_s = rate_bytes_per_s;
+	path->measured = true;
 }
 
 /* How long `nbytes` take at the measured rate. */

@@ -127,10 +127,11 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 {
 	const struct mmc_stream_options *options = &stream->options;
 	const struct mmc_team *team = stream->team;
-	uint32_t window_bytes = options->window_bytes;
+	uint32_t window_bytes = team->buffer_bytes;
 
-	if (window_bytes == 0)
-		window_bytes = team->buffer_bytes;
+	/* What no buffer holds would be lost, whoever wishes for it. */
+	if (options->window_bytes != 0)
+		window_bytes = mmc_min_u32(options->window_bytes, window_bytes);
 	return (struct mmc_op_config){
 		.rank = team->options.rank,
 		.nranks = team->options.nranks,

@@ -55,7 +55,7 @@ static void receiver_close(struct receiver *at)
 
 static void begin(struct receiver *at)
 {
-	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, SRTT_NS,
+	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, SRTT_NS, 0,
 		       at->now_ns);
 }
 
@@ -183,8 +183,7 @@ static void a_gap(void)
 	CHECK_EQ(ask(&at), 0);
 	CHECK(waits_for_question(&at, 24));
 	CHECK(at.now_ns >= heard_ns + at.loss.allowance_ns);
-	CHECK(at.now_ns <=
-	      heard_ns + at.loss.allowance_ns + at.loss.jitter_ns);
+	CHECK(at.now_ns <= heard_ns + at.loss.allowance_ns + at.loss.jitter_ns);
 	CHECK_EQ(at.nasked[25], 1);
 	CHECK_EQ(at.nasked[23] + at.nasked[26] + at.nasked[30], 0);
 	CHECK_EQ(at.nlost, 2);
@@ -347,9 +346,10 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 	     turn++)
 		for (uint32_t i = 0; i < at->schedule.block_chunks; i++)
 			for (uint32_t m = 0; m < at->schedule.nchains; m++) {
-				uint32_t owner = turn * at->schedule.nchains + m;
-				uint32_t c = owner * at->schedule.block_chunks +
-					     i;
+				uint32_t owner =
+					turn * at->schedule.nchains + m;
+				uint32_t c =
+					owner * at->schedule.block_chunks + i;
 
 				at->now_ns += 20 * MMC_US_NS;
 				if (owner >= at->layout.nranks)
@@ -357,13 +357,12 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 				if (owner == 0)
 					send_own(at, i);
 				if (mmc_prng_below(prng, 8) == 0)
-					mmc_loss_hush(
-						&at->loss, &at->claimed,
-						(struct mmc_run){
-							.first = c,
-							.count = 1,
-						},
-						at->now_ns);
+					mmc_loss_hush(&at->loss, &at->claimed,
+						      (struct mmc_run){
+							      .first = c,
+							      .count = 1,
+						      },
+						      at->now_ns);
 				if (mmc_prng_below(prng, 3) != 0)
 					hear(at, c);
 				ask(at);
