@@ -214,6 +214,8 @@ static void poll_loss(struct mmc_op *op, uint64_t now_ns,
 	uint32_t peer;
 	uint32_t nlost = 0;
 
+	if (op->config.path->backlog)
+		return;
 	while (mmc_actions_room(actions) &&
 	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
 			    message.runs, &message.nitems, &nlost))

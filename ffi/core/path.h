@@ -13,6 +13,7 @@ struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
 	uint64_t rate_bytes_per_s; /* of all that a rank receives */
 	bool measured;		   /* the rate is no longer a guess */
+	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
 /*

@@ -43,7 +43,7 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_chain *chain,
 		return true;
 	turn->begin_ns = chain->heard_ns + ALPHA_NS +
 			 chain_time_ns(turn, path, start - chain->seen);
-	return now_ns >= turn->begin_ns;
+	return now_ns >= turn->begin_ns && !path->backlog;
 }
 
 /* The chunks that the window leaves, seen from the next one to send. */

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 #include "engine/owner.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */

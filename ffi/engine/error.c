@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/error.h"
+#include "drivers/error.h"
 
 #include "core/assert.h"
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "drivers/error.h"
 #include "engine/pass.h"
 
 /*

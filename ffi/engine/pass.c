@@ -57,12 +57,13 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 
 /* Polls a stream once if that can change anything; returns whether it did. */
 static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
-			uint64_t now_ns)
+			bool backlog, uint64_t now_ns)
 {
 	struct mmc_actions *actions = &engine->actions;
 
 	if (!stream->stirred && now_ns < stream->deadline_ns)
 		return false;
+	stream->epochs.path.backlog = backlog;
 	mmc_actions_init(actions, stream->team->options.checksum);
 	mmc_epochs_poll(&stream->epochs, now_ns, actions);
 	for (uint32_t i = 0; i < actions->count; i++)
@@ -76,11 +77,14 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 {
 	uint64_t now_ns = mmc_team_now_ns(team);
-	bool busy = take_events(engine, team, now_ns) > 0;
+	unsigned nevents = take_events(engine, team, now_ns);
+	bool backlog = nevents == MMC_EVENTS_MAX;
+	bool busy = nevents > 0;
 
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		if (team->streams[i] != NULL)
-			busy |= poll_stream(engine, team->streams[i], now_ns);
+			busy |= poll_stream(engine, team->streams[i], backlog,
+					    now_ns);
 	return busy;
 }
 

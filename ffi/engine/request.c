@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/error.h"
+#include "drivers/error.h"
 #include "engine/receive.h"
 
 /* A block up to this is copied, so that its sender need not wait for others. */

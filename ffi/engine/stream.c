@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "engine/error.h"
+#include "drivers/error.h"
 #include "engine/owner.h"
 #include "engine/request.h"
 

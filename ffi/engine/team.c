@@ -5,7 +5,7 @@
 #include "drivers/fault/fault.h"
 #include "drivers/udp/udp.h"
 #include "engine/engine.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 #include "engine/owner.h"
 
 _Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/codec.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 #define DELAY_US_MAX 10000000
 #define STALL_MS_MAX 10000

@@ -2,7 +2,7 @@
 #include "drivers/fault/verdict.h"
 
 #include "core/bits.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 /* A reordered datagram waits for 1 to this many others. */
 #define BEHIND_MAX 4

@@ -8,6 +8,9 @@
 
 enum { KIND_FRAME = 0 };
 
+/* The picoseconds that a byte takes at 1 Mbit/s. */
+#define PS_MBITS_PER_BYTE UINT32_C(8000000)
+
 /*
  * Links lie in one array: hosts up, hosts down, then, with a spine, leaves up
  * and leaves down.
@@ -38,11 +41,17 @@ static uint32_t leaf_begin(const struct mmc_network *network, uint32_t leaf)
 	return (uint32_t)((product + nswitches - 1) / nswitches);
 }
 
+/* A byte takes a whole number of picoseconds. */
+static bool rate_is_sane(uint32_t mbits)
+{
+	return mbits > 0 && mbits <= PS_MBITS_PER_BYTE;
+}
+
 static struct mmc_link make_link(const struct mmc_network_options *options,
 				 uint32_t mbits, bool last)
 {
 	return (struct mmc_link){
-		.byte_ps = UINT64_C(8000000) / mbits,
+		.byte_ps = PS_MBITS_PER_BYTE / mbits,
 		.queue_bytes = options->queue_bytes,
 		.loss = last ? options->loss : options->uplink_loss,
 		.duplicate = last ? options->duplicate : 0,
@@ -57,8 +66,8 @@ int mmc_network_init(struct mmc_network *network,
 	uint32_t ntrunks = options->nswitches > 1 ? 2 * options->nswitches : 0;
 
 	if (nhosts == 0 || options->nswitches == 0 ||
-	    options->nswitches > nhosts || options->link_mbits == 0 ||
-	    options->trunk_mbits == 0 || options->payload_scale == 0)
+	    options->nswitches > nhosts || !rate_is_sane(options->link_mbits) ||
+	    !rate_is_sane(options->trunk_mbits) || options->payload_scale == 0)
 		return -MMC_EINVAL;
 	*network = (struct mmc_network){
 		.options = *options,

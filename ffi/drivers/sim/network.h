@@ -27,7 +27,7 @@
 struct mmc_network_options {
 	uint32_t nhosts;
 	uint32_t nswitches;  /* leaves; 1: no spine, no trunks */
-	uint32_t link_mbits; /* per second, as all rates */
+	uint32_t link_mbits; /* per second, as all rates; up to 8000000 */
 	uint32_t trunk_mbits;
 	uint32_t latency_ns;  /* of each link */
 	uint32_t jitter_ns;   /* added at random on the last link: reorders */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "drivers/udp/endpoint.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 /*
  * Loopback would carry datagrams of 64 KiB, but a receive buffer of an ordinary

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "drivers/udp/endpoint.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 /*
  * Calls on one socket in one poll(). Only datagrams that we sent ourselves, or

@@ -4,7 +4,7 @@
 
 #include "core/assert.h"
 #include "drivers/udp/endpoint.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 /* A pause for a device's queue, which no descriptor tells of. */
 #define QUEUE_MS 1

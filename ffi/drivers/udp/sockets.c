@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "drivers/udp/endpoint.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 /* Asked for; unprivileged users get what net.core.rmem_max allows. */
 #define RCVBUF_BYTES (4 << 20)

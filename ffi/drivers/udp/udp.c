@@ -10,7 +10,7 @@
 
 #include "core/message.h"
 #include "drivers/udp/endpoint.h"
-#include "engine/error.h"
+#include "drivers/error.h"
 
 static struct mmc_udp *of(struct mmc_endpoint *endpoint)
 {
