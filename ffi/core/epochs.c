@@ -78,6 +78,7 @@ struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 	op = mmc_op_init(memory, &full, now_ns);
 	epochs->last = epoch;
 	epochs->open[slot_of(epoch)] = op;
+	epochs->nopen++;
 	epochs->settled[slot_of(epoch)] = false;
 	mmc_count(epochs->counters, MMC_COUNT_EPOCHS, 1);
 	hand_over_early(epochs, op, now_ns);
@@ -242,12 +243,9 @@ static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 			  false);
 }
 
-/* Takes note of what is over, and forgets what is closed. */
-static void tidy(struct mmc_epochs *epochs)
+/* Takes note of how far everything is over for the user. */
+static void advance_done(struct mmc_epochs *epochs)
 {
-	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
-		if (epochs->open[i] != NULL && epochs->open[i]->closed)
-			epochs->open[i] = NULL;
 	while (epochs->done != epochs->last) {
 		struct mmc_op *op = mmc_epochs_find(epochs, epochs->done + 1);
 
@@ -260,18 +258,26 @@ static void tidy(struct mmc_epochs *epochs)
 void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		     struct mmc_actions *actions)
 {
+	uint32_t nopen = epochs->nopen;
+
 	/* The newest first: its gate may close older ones, which then go too. */
-	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
-		struct mmc_op *op = epochs->open[slot_of(epochs->last - i)];
+	for (uint32_t epoch = epochs->last; nopen > 0; epoch--) {
+		struct mmc_op *op = epochs->open[slot_of(epoch)];
 
 		if (op == NULL)
 			continue;
+		nopen--;
 		mmc_op_poll(op, now_ns, actions);
 		settle(epochs, op);
 		spread_failure(epochs, op);
+		if (op->closed) {
+			epochs->open[slot_of(epoch)] = NULL;
+			epochs->nopen--;
+		}
 	}
-	poll_answers(epochs, actions);
-	tidy(epochs);
+	if (epochs->nanswers > 0)
+		poll_answers(epochs, actions);
+	advance_done(epochs);
 }
 
 uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)

@@ -45,6 +45,7 @@ struct mmc_epochs {
 	uint32_t last; /* the epoch started last; the first is 1 */
 	uint32_t done; /* all epochs up to this one are over for the user */
 	struct mmc_op *open[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
+	uint32_t nopen;
 	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its gate has closed others */
 	struct mmc_fault fault;		   /* the first */
 	struct mmc_early early[MMC_EPOCHS_EARLY_MAX];

@@ -87,12 +87,20 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		loss->chains[c] = (struct mmc_chain){
 			.nleft = mmc_schedule_length(schedule, c),
 			.heard_ns = now_ns,
+			.trust_ns = MMC_NEVER_NS,
 		};
 		mmc_backoff_start(&loss->chains[c].silence, now_ns,
 				  loss->quiet_ns);
 	}
 	for (uint32_t owner = 0; owner < schedule->nranks; owner++)
 		catch_up(loss, claimed, owner, now_ns);
+}
+
+void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
+{
+	if (loss->ask_ns == MMC_NEVER_NS)
+		loss->ask_ns = now_ns + loss->allowance_ns +
+			       mmc_prng_below(&loss->prng, loss->jitter_ns);
 }
 
 void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
@@ -107,9 +115,8 @@ void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		return;
 	at->told = mmc_max_u32(at->told, told);
 	if (pausing) {
-		at->silence.at_ns = now_ns + loss->allowance_ns;
-		loss->silence_ns =
-			mmc_min_u64(loss->silence_ns, at->silence.at_ns);
+		at->trust_ns = now_ns + loss->allowance_ns;
+		loss->silence_ns = mmc_min_u64(loss->silence_ns, at->trust_ns);
 	}
 }
 
@@ -233,6 +240,25 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	return *nruns > 0;
 }
 
+/* Takes what a chain's sender has told as seen, if that may be trusted now. */
+static bool trust(struct mmc_loss *loss, uint32_t chain, uint64_t now_ns)
+{
+	struct mmc_chain *at = &loss->chains[chain];
+	bool silent = now_ns - at->heard_ns >= loss->quiet_ns;
+
+	if (at->told <= at->seen) {
+		at->trust_ns = MMC_NEVER_NS;
+		return false;
+	}
+	if (!silent && now_ns < at->trust_ns)
+		return false;
+	mmc_loss_hear(loss, chain, at->told - 1, now_ns);
+	at->trust_ns = MMC_NEVER_NS;
+	loss->ask_ns = now_ns;
+	loss->passed = true;
+	return true;
+}
+
 /* The rank whose chunk is the next to come, if `chain` has been silent. */
 static bool chain_is_silent(struct mmc_loss *loss, uint32_t chain,
 			    uint64_t now_ns, uint32_t *peer)
@@ -242,16 +268,16 @@ static bool chain_is_silent(struct mmc_loss *loss, uint32_t chain,
 	if (at->nleft == 0 ||
 	    at->seen == mmc_schedule_length(&loss->schedule, chain)) {
 		mmc_backoff_stop(&at->silence);
+		at->trust_ns = MMC_NEVER_NS;
+		return false;
+	}
+	if (trust(loss, chain, now_ns) ||
+	    now_ns - at->heard_ns < loss->quiet_ns) {
+		mmc_backoff_start(&at->silence, at->heard_ns, loss->quiet_ns);
 		return false;
 	}
 	if (!mmc_backoff_due(&at->silence, now_ns))
 		return false;
-	if (at->told > at->seen) {
-		mmc_loss_hear(loss, chain, at->told - 1, now_ns);
-		loss->ask_ns = now_ns;
-		loss->passed = true;
-		return false;
-	}
 	*peer = mmc_schedule_rank(&loss->schedule, chain,
 				  at->seen / loss->schedule.block_chunks);
 	return *peer != loss->rank;
@@ -268,7 +294,9 @@ bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
 		bool silent = chain_is_silent(loss, chain, now_ns, peer);
 
 		loss->silence_ns = mmc_min_u64(
-			loss->silence_ns, loss->chains[chain].silence.at_ns);
+			loss->silence_ns,
+			mmc_min_u64(loss->chains[chain].silence.at_ns,
+				    loss->chains[chain].trust_ns));
 		if (silent)
 			return true;
 	}

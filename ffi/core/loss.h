@@ -24,7 +24,9 @@ struct mmc_chain {
 	uint32_t told;	   /* positions below have been sent, a record says */
 	uint32_t nleft;	   /* chunks that are not yet claimed */
 	uint64_t heard_ns; /* when it was heard of last */
-	struct mmc_backoff silence;
+	uint64_t trust_ns; /* when `told` is as good as seen */
+	struct mmc_backoff
+		silence; /* since `heard_ns`, when that was long ago */
 };
 
 struct mmc_loss {
@@ -67,19 +69,22 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
 		    uint64_t batch_ns, uint64_t now_ns);
 
+/* Something below a position just seen is missing: it will be asked for. */
+void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
+
 /* A chunk at `position` of `chain` came for the first time, by multicast. */
 static inline void mmc_loss_hear(struct mmc_loss *loss, uint32_t chain,
 				 uint32_t position, uint64_t now_ns)
 {
 	struct mmc_chain *at = &loss->chains[chain];
+	uint32_t seen = at->seen;
 
 	at->heard_ns = now_ns;
-	mmc_backoff_start(&at->silence, now_ns, loss->quiet_ns);
-	if (position > at->seen && loss->ask_ns == MMC_NEVER_NS)
-		loss->ask_ns = now_ns + loss->allowance_ns +
-			       mmc_prng_below(&loss->prng, loss->jitter_ns);
-	if (position >= at->seen)
-		at->seen = position + 1;
+	if (position < seen)
+		return;
+	at->seen = position + 1;
+	if (position > seen)
+		mmc_loss_gap(loss, now_ns);
 }
 
 /* This rank has sent `count` chunks from `position` of its chain on. */
@@ -99,10 +104,10 @@ static inline void mmc_loss_sent(struct mmc_loss *loss, uint32_t chain,
 void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		   bool pausing, uint64_t now_ns);
 
-/* A chunk of `owner` is claimed, in whatever way it came. */
-static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t owner)
+/* A chunk of `chain` is claimed, in whatever way it came. */
+static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain)
 {
-	loss->chains[mmc_schedule_chain(&loss->schedule, owner)].nleft--;
+	loss->chains[chain].nleft--;
 }
 
 /* A repair has come: asking helps, so the next retry need not wait longer. */

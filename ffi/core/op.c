@@ -158,7 +158,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	mmc_gate_init(&op->entry, config->rank, config->nranks);
 	mmc_gate_init(&op->release, config->rank, config->nranks);
 	mmc_gate_join(&op->entry);
-	mmc_op_renew(op, now_ns);
+	mmc_op_renew(op);
 	mmc_patience_reset(&op->entering, now_ns);
 	mmc_op_ask_soon(op, now_ns);
 	return op;

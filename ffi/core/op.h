@@ -94,7 +94,8 @@ struct mmc_op {
 	bool left_told; /* the left neighbour, that this rank is done */
 	bool right_done;
 	uint8_t alarms; /* multicasts of a failure that are still due */
-	struct mmc_backoff asking;     /* the awaited rank */
+	struct mmc_backoff asking; /* the awaited rank */
+	bool renewed; /* the next two begin anew at the next poll */
 	struct mmc_patience listening; /* since the awaited rank was heard of */
 	struct mmc_patience progress;  /* since anything new came */
 	struct mmc_patience entering;  /* since the start, for ENTRY_TIMEOUT */
@@ -172,10 +173,9 @@ void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
 
 /* Takes note that something new has come, which renews all patience. */
-static inline void mmc_op_renew(struct mmc_op *op, uint64_t now_ns)
+static inline void mmc_op_renew(struct mmc_op *op)
 {
-	mmc_patience_reset(&op->progress, now_ns);
-	mmc_patience_reset(&op->listening, now_ns);
+	op->renewed = true;
 }
 
 /* The name of a state. */

@@ -6,58 +6,13 @@
 
 /* ---- chunks ------------------------------------------------------------- */
 
-/* Whose block `chunk` is of, if `source` may send it in this way. */
-static bool sender_is_right(const struct mmc_op *op, uint32_t source,
-			    uint32_t chunk, bool repair, uint32_t *owner)
+/* Claims the `place`th chunk of `owner`'s block if it fits there. */
+static inline enum mmc_verdict claim(struct mmc_op *op, uint32_t owner,
+				     uint32_t place, size_t payload_bytes)
 {
-	uint32_t first = mmc_layout_first(&op->layout, source);
+	uint32_t chunk = mmc_layout_first(&op->layout, owner) + place;
 
-	if (chunk - first < op->layout.block_chunks) {
-		*owner = source;
-		return true;
-	}
-	if (!repair || chunk >= op->layout.nchunks)
-		return false;
-	*owner = mmc_layout_owner(&op->layout, chunk);
-	return op->strategy->serves(source, op->config.nranks, *owner,
-				    op->config.rank);
-}
-
-/* Takes note of a chunk of the bulk, which tells of those before it too. */
-static void note_progress(struct mmc_op *op, uint32_t owner, uint32_t chunk,
-			  bool repair, uint64_t now_ns)
-{
-	uint32_t chain = mmc_schedule_chain(&op->schedule, owner);
-	uint32_t position = mmc_schedule_start(&op->schedule, owner) + chunk -
-			    mmc_layout_first(&op->layout, owner);
-
-	mmc_loss_mend(&op->loss, owner);
-	mmc_op_renew(op, now_ns);
-	if (!repair) {
-		op->original_ns = now_ns;
-		mmc_loss_hear(&op->loss, chain, position, now_ns);
-		mmc_watermark_drain(&op->mark, chain, position + 1);
-		return;
-	}
-	mmc_loss_helped(&op->loss);
-	if (mmc_bitmap_test(&op->loss.lost, chunk))
-		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
-}
-
-enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
-				 uint32_t index, size_t payload_bytes,
-				 uint64_t now_ns)
-{
-	uint32_t chunk = index & MMC_INDEX_MASK;
-	bool repair = (index & MMC_INDEX_REPAIR) != 0;
-	uint32_t owner;
-
-	MMC_ASSERT(source < op->config.nranks);
-	if (!sender_is_right(op, source, chunk, repair, &owner) ||
-	    payload_bytes !=
-		    mmc_layout_payload(&op->layout,
-				       chunk - mmc_layout_first(&op->layout,
-								owner)))
+	if (payload_bytes != mmc_layout_payload(&op->layout, place))
 		return MMC_VERDICT_FOREIGN;
 	if (op->state > MMC_OP_RELEASE ||
 	    mmc_bitmap_test_and_set(&op->claimed, chunk)) {
@@ -66,9 +21,63 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 		return MMC_VERDICT_DUPLICATE;
 	}
 	op->nplacing++;
-	if (op->begun)
-		note_progress(op, owner, chunk, repair, now_ns);
+	mmc_op_renew(op);
 	return MMC_VERDICT_PLACE;
+}
+
+/*
+ * A chunk sent again: by its owner, or by whom this rank may ask for it. Apart,
+ * for what it needs would weigh on the path of every other chunk.
+ */
+__attribute__((noinline, cold)) static enum mmc_verdict
+on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
+	  size_t payload_bytes)
+{
+	enum mmc_verdict verdict;
+	uint32_t owner;
+
+	if (chunk >= op->layout.nchunks)
+		return MMC_VERDICT_FOREIGN;
+	owner = mmc_layout_owner(&op->layout, chunk);
+	if (source != owner && !op->strategy->serves(source, op->config.nranks,
+						     owner, op->config.rank))
+		return MMC_VERDICT_FOREIGN;
+	verdict = claim(op, owner, chunk - mmc_layout_first(&op->layout, owner),
+			payload_bytes);
+	if (verdict != MMC_VERDICT_PLACE || !op->begun)
+		return verdict;
+	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, owner));
+	mmc_loss_helped(&op->loss);
+	if (mmc_bitmap_test(&op->loss.lost, chunk))
+		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
+	return verdict;
+}
+
+enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
+				 uint32_t index, size_t payload_bytes,
+				 uint64_t now_ns)
+{
+	uint32_t place = index - mmc_layout_first(&op->layout, source);
+	enum mmc_verdict verdict;
+	uint32_t position;
+	uint32_t chain;
+
+	MMC_ASSERT(source < op->config.nranks);
+	if (index & MMC_INDEX_REPAIR)
+		return on_repair(op, source, index & MMC_INDEX_MASK,
+				 payload_bytes);
+	if (place >= op->layout.block_chunks)
+		return MMC_VERDICT_FOREIGN;
+	verdict = claim(op, source, place, payload_bytes);
+	if (verdict != MMC_VERDICT_PLACE || !op->begun)
+		return verdict;
+	chain = mmc_schedule_chain(&op->schedule, source);
+	position = mmc_schedule_start(&op->schedule, source) + place;
+	op->original_ns = now_ns;
+	mmc_loss_mend(&op->loss, chain);
+	mmc_loss_hear(&op->loss, chain, position, now_ns);
+	mmc_watermark_drain(&op->mark, chain, position + 1);
+	return verdict;
 }
 
 void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
@@ -210,7 +219,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	if (awaited)
 		mmc_patience_reset(&op->listening, now_ns);
 	if (hear_record(op, source, record)) {
-		mmc_op_renew(op, now_ns);
+		mmc_op_renew(op);
 		mmc_op_ask_soon(op, now_ns);
 	}
 	if (op->begun)

@@ -31,6 +31,11 @@ static void check_patience(struct mmc_op *op, uint64_t now_ns)
 
 	if (op->state > MMC_OP_RELEASE)
 		return;
+	if (op->renewed) {
+		op->renewed = false;
+		mmc_patience_reset(&op->progress, now_ns);
+		mmc_patience_reset(&op->listening, now_ns);
+	}
 	if (entry_is_overdue(op, now_ns))
 		mmc_op_fail(op, MMC_ENOENTRY, mmc_op_awaited(op), true);
 	else if (mmc_patience_over(&op->listening, now_ns, limit_ns))
@@ -146,8 +151,8 @@ static void drain_passed(struct mmc_op *op)
 /* From one batch of a chain to its next; 0 while that is not known. */
 static uint64_t batch_time_ns(const struct mmc_op *op)
 {
-	uint64_t nchunks = (uint64_t)op->schedule.batch_chunks *
-			   op->schedule.nchains;
+	uint64_t nchunks =
+		(uint64_t)op->schedule.batch_chunks * op->schedule.nchains;
 
 	if (!op->config.path->measured)
 		return 0;
@@ -159,8 +164,8 @@ static uint64_t batch_time_ns(const struct mmc_op *op)
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_terms *terms = &op->record.terms;
-	uint64_t srtt_ns = mmc_min_u64(terms->srtt_us * MMC_US_NS,
-				       MMC_PATH_SRTT_MAX_NS);
+	uint64_t srtt_ns =
+		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
 	uint32_t nchains = op->eager ? op->config.nranks : op->config.nchains;
 
 	mmc_count(op->config.counters, MMC_COUNT_GATE_NS,
@@ -184,7 +189,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		      op->config.chunk_bytes);
 	op->turn.next = op->record.sent_chunks;
 	op->begun = true;
-	mmc_op_renew(op, now_ns);
+	mmc_op_renew(op);
 	mmc_op_ask_soon(op, now_ns);
 	mmc_op_step(op, MMC_OP_ALL_ENTERED);
 }
@@ -194,7 +199,7 @@ static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
 	struct mmc_message message;
 	uint32_t peer;
 
-	if (!mmc_actions_room(actions) ||
+	if (!op->mark.moved || !mmc_actions_room(actions) ||
 	    !mmc_watermark_due(&op->mark, message.positions, &peer))
 		return;
 	message.kind = peer == MMC_PEER_ALL ? MMC_MESSAGE_WATERMARK
@@ -206,21 +211,29 @@ static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
 	tell(op, peer, &message, actions);
 }
 
-/* Asks for what is missing, and silent senders for how far they are. */
-static void poll_loss(struct mmc_op *op, uint64_t now_ns,
-		      struct mmc_actions *actions)
+static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
+			 struct mmc_actions *actions)
 {
 	struct mmc_message message = message_of(op, MMC_MESSAGE_NAK);
 	uint32_t peer;
 	uint32_t nlost = 0;
 
-	if (op->config.path->backlog)
-		return;
 	while (mmc_actions_room(actions) &&
 	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
 			    message.runs, &message.nitems, &nlost))
 		tell(op, peer, &message, actions);
 	mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+}
+
+/* Asks for what is missing, and silent senders for how far they are. */
+static void poll_loss(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions)
+{
+	uint32_t peer;
+
+	if (op->config.path->backlog || now_ns < mmc_loss_deadline(&op->loss))
+		return;
+	ask_for_lost(op, now_ns, actions);
 	while (mmc_actions_room(actions) &&
 	       mmc_loss_silent(&op->loss, now_ns, &peer))
 		ask_record(op, peer, now_ns, actions);
@@ -243,16 +256,23 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 		ask_record(op, peer, now_ns, actions);
 }
 
+/* Says what is going to be multicast again, so that others need not ask. */
+static void tell_echo(struct mmc_op *op, struct mmc_actions *actions)
+{
+	struct mmc_message message = message_of(op, MMC_MESSAGE_ECHO);
+
+	if (mmc_donor_echo(&op->donor, message.runs, &message.nitems))
+		tell(op, MMC_PEER_ALL, &message, actions);
+}
+
 static void poll_donor(struct mmc_op *op, uint64_t now_ns,
 		       struct mmc_actions *actions)
 {
-	struct mmc_message message = message_of(op, MMC_MESSAGE_ECHO);
 	struct mmc_run run;
 	uint32_t peer;
 
-	if (mmc_actions_room(actions) &&
-	    mmc_donor_echo(&op->donor, message.runs, &message.nitems))
-		tell(op, MMC_PEER_ALL, &message, actions);
+	if (op->donor.echo && mmc_actions_room(actions))
+		tell_echo(op, actions);
 	if (mmc_actions_room(actions) &&
 	    mmc_donor_next(&op->donor, now_ns, MMC_BATCH_CHUNKS_MAX, &peer,
 			   &run))
@@ -276,7 +296,7 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	mmc_loss_sent(&op->loss, chain, start + run.first, run.count, now_ns);
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->mark, chain, start + op->turn.next);
-	mmc_op_renew(op, now_ns);
+	mmc_op_renew(op);
 }
 
 static bool quiescent(const struct mmc_op *op)
@@ -313,7 +333,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 	mmc_op_step(op,
 		    op->copied ? MMC_OP_COMPLETE_WITH_COPY : MMC_OP_COMPLETE);
 	mmc_gate_join(&op->release);
-	mmc_op_renew(op, now_ns);
+	mmc_op_renew(op);
 	mmc_op_ask_soon(op, now_ns);
 }
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
 #include "drivers/error.h"
+#include "engine/engine.h"
 #include "engine/owner.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "core/assert.h"
+#include "drivers/error.h"
 #include "drivers/fault/fault.h"
 #include "drivers/udp/udp.h"
 #include "engine/engine.h"
-#include "drivers/error.h"
 #include "engine/owner.h"
 
 _Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,

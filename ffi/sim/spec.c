@@ -83,7 +83,8 @@ static void draw_operations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 
 	spec->nranks = between_u32(prng, 1, 17);
 	spec->nstreams = one_in(prng, 2) ? 1 : between_u32(prng, 2, 3);
-	spec->nops = between_u32(prng, 1, 3);
+	spec->nops = one_in(prng, 16) ? between_u32(prng, 9, 20)
+				      : between_u32(prng, 1, 3);
 	spec->chunk_bytes = chunk;
 	spec->block_bytes = draw_block_bytes(prng, spec);
 	spec->vary_blocks = one_in(prng, 2);
@@ -164,6 +165,8 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		spec->dead_ns = scaled(prng, 26);
 		spec->timeout_ns = 2 * MMC_S_NS;
 	}
+	if (one_in(prng, 24))
+		spec->entry_timeout_ns = 1 + scaled(prng, 31);
 	if (one_in(prng, 12)) {
 		spec->cancelling_rank = between_u32(prng, 0, spec->nranks - 1);
 		spec->cancel_ns = scaled(prng, 26);

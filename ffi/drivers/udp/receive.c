@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/udp/endpoint.h"
 #include "drivers/error.h"
+#include "drivers/udp/endpoint.h"
 
 /*
  * Calls on one socket in one poll(). Only datagrams that we sent ourselves, or

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/assert.h"
-#include "drivers/udp/endpoint.h"
 #include "drivers/error.h"
+#include "drivers/udp/endpoint.h"
 
 /* A pause for a device's queue, which no descriptor tells of. */
 #define QUEUE_MS 1

@@ -4,8 +4,8 @@
 #include <linux/filter.h>
 #include <string.h>
 
-#include "drivers/udp/endpoint.h"
 #include "drivers/error.h"
+#include "drivers/udp/endpoint.h"
 
 /* Asked for; unprivileged users get what net.core.rmem_max allows. */
 #define RCVBUF_BYTES (4 << 20)

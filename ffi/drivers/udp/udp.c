@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "core/message.h"
-#include "drivers/udp/endpoint.h"
 #include "drivers/error.h"
+#include "drivers/udp/endpoint.h"
 
 static struct mmc_udp *of(struct mmc_endpoint *endpoint)
 {
