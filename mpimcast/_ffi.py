@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C library in Python's terms: lifetimes, and errors instead of codes.
+
+With sim.py the only importer of ``mpimcast._core``. Nothing here knows MPI.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpimcast._core import ffi, lib
+from mpimcast.errors import Error, TimedOut, TransportError
+
+if TYPE_CHECKING:
+    from mpimcast._core import _CData as CData
+    from mpimcast.config import Config
+
+ADDRESS_SIZE = lib.MMC_ADDRESS_SIZE
+
+# One stay in C: so long do signals and the MPI library's progress wait.
+_SLICE_NS = 1_000_000
+_NOBODY = 2**32 - 1
+_CHECKSUMS = {"off": 0, "header": 1, "full": 2}
+_REPAIRS = {"nak": 0, "neighbour": 1}
+
+
+def wire_version() -> int:
+    """Return the version of wire format and state machine."""
+    return lib.mmc_wire_version()
+
+
+def check_fault(fault: str) -> None:
+    """Raise ValueError, saying why, unless `fault` is a good FAULT setting."""
+    if lib.mmc_fault_check(fault.encode()) != 0:
+        raise ValueError(_last_error())
+
+
+def counter_names() -> list[str]:
+    """List the counters of a stream."""
+    count = lib.mmc_counter_count()
+    return [_string(lib.mmc_counter_name(index)) for index in range(count)]
+
+
+def _string(text: CData) -> str:
+    return bytes(ffi.string(text)).decode(errors="replace")
+
+
+def _last_error() -> str:
+    return _string(lib.mmc_last_error())
+
+
+def _check(status: int, what: str) -> None:
+    """Raise what a negative `status` of a call other than an operation means."""
+    if status >= 0:
+        return
+    text = f"{what}: {_string(lib.mmc_strerror(status))}"
+    more = _last_error()
+    raise TransportError(f"{text} ({more})" if more else text)
+
+
+# ---- interfaces --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A network interface that can be opened."""
+
+    name: str
+    address: str
+    loopback: bool
+    chunk_bytes_max: int
+    c: CData
+
+
+def find_interface(devices: str, *, same_host: bool) -> Interface:
+    """Find the interface for multicast, as ``mmc_udp_interface`` does."""
+    found = ffi.new("struct mmc_interface *")
+    _check(
+        lib.mmc_udp_interface(devices.encode(), int(same_host), found),
+        "no interface for multicast",
+    )
+    return Interface(
+        name=_string(found.name),
+        address=str(ipaddress.IPv4Address(found.address)),
+        loopback=bool(found.loopback),
+        chunk_bytes_max=lib.mmc_udp_chunk_bytes(found),
+        c=found,
+    )
+
+
+# ---- engine, endpoints, streams -----------------------------------------------
+
+
+class _Engine:
+    """This process's engine: made by the first team, ended with the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._c: CData | None = None
+        self._pid = 0
+        self._nteams = 0
+
+    def acquire(self) -> CData:
+        with self._lock:
+            if self._c is None or self._pid != os.getpid():
+                made = ffi.new("struct mmc_engine **")
+                _check(lib.mmc_engine_create(made), "no engine")
+                self._c, self._pid, self._nteams = made[0], os.getpid(), 0
+            self._nteams += 1
+            return self._c
+
+    def release(self) -> None:
+        with self._lock:
+            self._nteams -= 1
+            if self._nteams == 0:
+                lib.mmc_engine_destroy(self._c)
+                self._c = None
+
+
+_engine = _Engine()
+
+
+class Endpoint:
+    """This process's endpoint of a team, a set of processes.
+
+    After fork a child must not close it, nor anything on it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        interface: Interface,
+        *,
+        rank: int,
+        nranks: int,
+        group: int,
+        port: int,
+        chunk_bytes: int,
+    ) -> None:
+        options = ffi.new(
+            "struct mmc_team_options *",
+            {
+                "rank": rank,
+                "nranks": nranks,
+                "interface": interface.c[0],
+                "group": group,
+                "port": port,
+                "subgroups": config.subgroups,
+                "ttl": config.ttl,
+                "chunk_bytes": chunk_bytes,
+                "checksum": _CHECKSUMS[config.checksum],
+                "fault": config.fault.encode(),
+            },
+        )
+        made = ffi.new("struct mmc_team **")
+        engine = _engine.acquire()
+        try:
+            _check(lib.mmc_team_create(engine, options, made), "no endpoint")
+        except TransportError:
+            _engine.release()
+            raise
+        self.c = made[0]
+        self.rank = rank
+        self.nranks = nranks
+        self.chunk_bytes = chunk_bytes
+
+    def address(self) -> bytes:
+        """Return what the other ranks need to connect."""
+        address = ffi.new("uint8_t[]", ADDRESS_SIZE)
+        lib.mmc_team_address(self.c, address)
+        return bytes(ffi.buffer(address))
+
+    def connect(self, addresses: bytes) -> None:
+        """Take the addresses of all ranks, in rank order."""
+        _check(lib.mmc_team_connect(self.c, addresses), "cannot join the group")
+
+    def close(self) -> None:
+        """Close the endpoint. Its streams must be closed."""
+        lib.mmc_team_close(self.c)
+        _engine.release()
+
+
+class Waiting(NamedTuple):
+    """What a request waits for."""
+
+    waited_s: float
+    entered: bool
+    rank: int | None
+    missing_chunks: int
+
+
+class Stream:
+    """A sequence of operations that all ranks start in the same order."""
+
+    def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
+        options = ffi.new(
+            "struct mmc_stream_options *",
+            {
+                "channel": channel,
+                "chains": min(config.chains, endpoint.nranks),
+                "window_bytes": config.window_bytes,
+                "eager_bytes": config.eager_bytes,
+                "repair": _REPAIRS[config.repair],
+                "timeout_ns": _ns(config.timeout),
+                "entry_timeout_ns": _ns(config.entry_timeout),
+            },
+        )
+        made = ffi.new("struct mmc_stream **")
+        _check(lib.mmc_stream_create(endpoint.c, options, made), "no stream")
+        self.c = made[0]
+        self.endpoint = endpoint
+        self.config = config
+        self.first_reason = ""  # why an operation failed here, if one did
+
+    def counters(self) -> dict[str, int]:
+        """Return all counters by name."""
+        names = counter_names()
+        values = ffi.new("uint64_t[]", len(names))
+        lib.mmc_stream_counters(self.c, values)
+        return {name: int(values[index]) for index, name in enumerate(names)}
+
+    def poisoned(self) -> bool:
+        """Return whether an operation of the stream has failed."""
+        failure = ffi.new("struct mmc_failure *")
+        lib.mmc_stream_failure(self.c, failure)
+        return bool(failure.error)
+
+    def close(self) -> None:
+        """Free the stream; peers must have finished or failed."""
+        lib.mmc_stream_close(self.c)
+
+
+def _ns(seconds: float) -> int:
+    return 0 if seconds == float("inf") else int(seconds * 1e9)
+
+
+# ---- operations --------------------------------------------------------------
+
+
+class Request:
+    """One operation of a stream, from before its start until it is over.
+
+    Made before anything is started, so that no exception, as Ctrl-C may raise
+    anywhere, can separate a started operation from the object that can end it:
+    ``cancel`` in an ``except`` clause, ``free`` in a ``finally``.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._slot = ffi.new("struct mmc_request **")
+        self._block_bytes = 0
+
+    def allgather(self, send: int | None, recv: int, block_bytes: int) -> bool:
+        """Start an Allgather and wait a little.
+
+        Parameters
+        ----------
+        send
+            Address of this rank's block; None if it lies in its place in `recv`.
+        recv
+            Address of the place for all blocks.
+        block_bytes
+            Bytes of one block.
+
+        Returns
+        -------
+        bool
+            Whether it is over. If not, the buffers stay the library's.
+        """
+        self._block_bytes = block_bytes
+        status = lib.mmc_allgather(
+            self._stream.c,
+            ffi.NULL if send is None else ffi.cast("void *", send),
+            ffi.cast("void *", recv),
+            block_bytes,
+            _SLICE_NS,
+            self._slot,
+        )
+        return self._is_over(status)
+
+    def wait(self) -> bool:
+        """Wait a little; return whether the operation is over."""
+        return self._is_over(lib.mmc_request_wait(self._slot[0], _SLICE_NS))
+
+    def waiting(self) -> Waiting:
+        """Return what an operation that is not over waits for."""
+        waiting = ffi.new("struct mmc_waiting *")
+        lib.mmc_request_waiting(self._slot[0], waiting)
+        return Waiting(
+            waited_s=waiting.waited_ns / 1e9,
+            entered=bool(waiting.entered),
+            rank=None if waiting.rank == _NOBODY else waiting.rank,
+            missing_chunks=waiting.missing_chunks,
+        )
+
+    def cancel(self) -> None:
+        """Give up what was started and is not over."""
+        if self._slot[0] != ffi.NULL:
+            lib.mmc_request_cancel(self._slot[0])
+
+    def free(self) -> None:
+        """Free what there is."""
+        lib.mmc_request_free(self._slot[0])
+        self._slot[0] = ffi.NULL
+
+    def _is_over(self, status: int) -> bool:
+        if status == lib.MMC_EAGAIN:
+            return False
+        if status < 0:
+            # Read before free() forgets it; over, so there is nothing to cancel.
+            error = self._error(status)
+            self.free()
+            raise error
+        return True
+
+    def _error(self, status: int) -> Error:
+        more = _last_error()
+        failure = ffi.new("struct mmc_failure *")
+        if status == -lib.MMC_EPOISONED:
+            return _poisoned(self._stream, failure)
+        if self._slot[0] == ffi.NULL:
+            text = f"Allgather was not started: {_string(lib.mmc_strerror(status))}"
+            return Error(f"{text} ({more})" if more else text)
+        lib.mmc_request_failure(self._slot[0], failure)
+        return _failed(self._stream, self._block_bytes, failure)
+
+
+_KINDS = {
+    -lib.MMC_ENOANSWER: TimedOut,
+    -lib.MMC_ENOPROGRESS: TimedOut,
+    -lib.MMC_ENOENTRY: TimedOut,
+    -lib.MMC_EIO: TransportError,
+    -lib.MMC_ENODEV: TransportError,
+}
+
+
+def _failed(stream: Stream, block_bytes: int, failure: CData) -> Error:
+    """Say of an operation what happened, to whom, and what to do."""
+    reason = _reason(stream, failure)
+    stream.first_reason = stream.first_reason or reason
+    missing = ""
+    if failure.missing_chunks:
+        missing = f". {failure.missing_chunks} chunks were missing here"
+    return _KINDS.get(failure.error, Error)(
+        f"Allgather of {block_bytes} bytes a rank failed on {_here(stream)}, "
+        f"operation {failure.epoch}: {reason}{missing}",
+        epoch=int(failure.epoch),
+        ranks=_culprits(failure),
+        missing_chunks=int(failure.missing_chunks),
+    )
+
+
+def _poisoned(stream: Stream, failure: CData) -> Error:
+    """Say which earlier operation made all later ones fail."""
+    lib.mmc_stream_failure(stream.c, failure)
+    reason = stream.first_reason or _reason(stream, failure)
+    return Error(
+        f"this communicator is unusable on {_here(stream)} since its operation "
+        f"{failure.epoch} failed: {reason}. Free it and make another",
+        epoch=int(failure.epoch),
+        ranks=_culprits(failure),
+    )
+
+
+def _here(stream: Stream) -> str:
+    return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
+
+
+def _culprits(failure: CData) -> tuple[int, ...]:
+    return () if failure.culprit == _NOBODY else (int(failure.culprit),)
+
+
+def _reason(stream: Stream, failure: CData) -> str:
+    who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
+    timeout_s, entry_timeout_s = stream.config.timeout, stream.config.entry_timeout
+    if failure.error == -lib.MMC_ENOANSWER:
+        return (
+            f"no answer from {who} within TIMEOUT ({timeout_s:g} s); see whether its "
+            "process still runs and its network works"
+        )
+    if failure.error == -lib.MMC_ENOPROGRESS:
+        return (
+            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
+            f"({timeout_s:g} s); see whether the network passes multicast, or set a "
+            "longer MPIMCAST_TIMEOUT"
+        )
+    if failure.error == -lib.MMC_ENOENTRY:
+        return (
+            f"{who} did not enter the operation within ENTRY_TIMEOUT "
+            f"({entry_timeout_s:g} s)"
+        )
+    if failure.error == -lib.MMC_EMISMATCH:
+        sizes = ""
+        if failure.block_bytes_max:
+            low, high = failure.block_bytes_min, failure.block_bytes_max
+            sizes = f": blocks are of {low} to {high} bytes"
+        return f"the ranks disagree{sizes}; all must pass equally many bytes"
+    if failure.error == -lib.MMC_ECANCELED:
+        return f"{who} was interrupted and gave the operation up"
+    return f"{_string(lib.mmc_strerror(failure.error))}, at {who}"

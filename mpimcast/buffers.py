@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users pass as a buffer, as an address and a number of bytes.
+
+The only reader of user buffers. mpi4py itself judges every message: it is asked
+for a persistent request on ``COMM_SELF``, which is local, starts nothing, and
+raises mpi4py's own errors. What it accepted is then taken apart here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Sizes of the predefined types that a DLPack tensor may have.
+_DLPACK_EXTENTS = (1, 2, 4, 8, 16, 32)
+
+
+class Message:
+    """A user's buffer during one operation.
+
+    Holds references to the user's objects, so the memory lives as long as this.
+
+    Attributes
+    ----------
+    address : int
+        Where the data begins; 0 if there is none.
+    nbytes : int
+        Bytes of data in it, gaps not counted.
+    packed : bool
+        Whether the data lies in one piece and in the order of its bytes.
+    """
+
+    def __init__(
+        self, owner: object, address: int, count: int, datatype: MPI.Datatype | None
+    ) -> None:
+        self._owner = owner
+        self._count = count
+        self._datatype = datatype
+        self.address = address
+        self.nbytes = count
+        self.packed = True
+        if datatype is not None:
+            size = datatype.Get_size()
+            self.nbytes = count * size
+            self.packed = datatype.is_predefined and datatype.Get_extent() == (0, size)
+
+    def pack(self, address: int) -> None:
+        """Copy the data, without gaps, to `address`."""
+        self._copy(0, self._count, address, out=False)
+
+    def pack_block(self, index: int, nblocks: int, address: int) -> None:
+        """Copy one of `nblocks` equal blocks to `address`."""
+        count = self._count // nblocks
+        self._copy(index * count, count, address, out=False)
+
+    def unpack(self, address: int) -> None:
+        """Copy the data, without gaps there, from `address`; gaps here stay."""
+        self._copy(0, self._count, address, out=True)
+
+    def _copy(self, first: int, count: int, address: int, *, out: bool) -> None:
+        """Copy `count` items, from the `first` on, from or to `address`.
+
+        MPI's Pack and Unpack want a buffer and infer a count from its length,
+        which fails where items overlap or the last ends before its extent does.
+        So one item of a new type stands for all of it: it begins at the data's
+        distance from a byte of our own.
+        """
+        if self._datatype is None or count == 0 or self.nbytes == 0:
+            return
+        nbytes = count * self._datatype.Get_size()
+        packed = MPI.buffer.fromaddress(address, nbytes)
+        anchor = bytearray(1)
+        begin = self.address + first * self._datatype.Get_extent()[1]
+        items = self._datatype.Create_hindexed(
+            [count], [begin - MPI.Get_address(anchor)]
+        )
+        item = items.Create_resized(0, 1)
+        item.Commit()
+        try:
+            if out:
+                end = item.Unpack(packed, 0, anchor, MPI.COMM_SELF)
+            else:
+                end = item.Pack(anchor, packed, 0, MPI.COMM_SELF)
+        finally:
+            item.Free()
+            items.Free()
+        if end != nbytes:
+            raise Error(f"the MPI library packs {nbytes} bytes into {end}")
+
+
+def is_in_place(sendbuf: object) -> bool:
+    """Return whether a send buffer says MPI_IN_PLACE."""
+    return sendbuf is None or sendbuf is MPI.IN_PLACE
+
+
+def sending(sendbuf: Any) -> Message:
+    """Take apart what is to be sent. Raises as mpi4py does."""
+    MPI.COMM_SELF.Send_init(sendbuf, 0).Free()
+    return _take(sendbuf, 1, "sendbuf")
+
+
+def receiving(recvbuf: Any, nblocks: int) -> Message:
+    """Take apart the place for `nblocks` equal blocks. Raises as mpi4py does.
+
+    A count, where one is given, is that of a block.
+    """
+    MPI.COMM_SELF.Recv_init(recvbuf, 0).Free()
+    return _take(recvbuf, nblocks, "recvbuf")
+
+
+def _take(spec: Any, nblocks: int, name: str) -> Message:
+    buffer, count, displacement, datatype = _items(spec)
+    address, length, extent = 0, 0, 0
+    if buffer is not None and buffer is not MPI.BOTTOM:
+        address, length = _memory(buffer, name)
+    if datatype is not None:
+        extent = datatype.Get_extent()[1]
+    elif count is not None or displacement or length:
+        extent = _item_bytes(buffer, length)
+    if displacement:
+        address += displacement * extent
+        length -= displacement * extent
+    if count is not None:
+        nitems = int(count) * nblocks
+    else:
+        nitems = length // extent if length else 0
+        if nitems % nblocks:
+            # mpi4py's words; Recv_init above knows of no blocks.
+            raise ValueError(
+                f"message: cannot infer count, number of entries {nitems} is not a "
+                f"multiple of required number of blocks {nblocks}"
+            )
+    if datatype is None:
+        return Message(buffer, address, nitems * extent, None)
+    return Message(buffer, address, nitems, datatype)
+
+
+def _items(spec: Any) -> tuple[Any, Any, int, MPI.Datatype | None]:
+    """Split a valid message into buffer, count, displacement and datatype."""
+    if not isinstance(spec, list | tuple):
+        return spec, None, 0, None
+    buffer, *rest = spec
+    count, displacement, datatype = None, None, None
+    if len(rest) == 3:  # noqa: PLR2004 -- [buffer, count, displacement, datatype]
+        count, displacement, datatype = rest
+    else:
+        if isinstance(rest[-1], MPI.Datatype | str):
+            datatype = rest.pop()
+        elif len(rest) == 2:  # noqa: PLR2004 -- [buffer, count, None]
+            rest.pop()
+        if rest:
+            count = rest[0]
+            if isinstance(count, list | tuple):
+                count, displacement = count
+    if isinstance(datatype, str):
+        datatype = MPI.Datatype.fromcode(datatype)
+    return buffer, count, 0 if displacement is None else int(displacement), datatype
+
+
+def _memory(buffer: Any, name: str) -> tuple[int, int]:
+    """Return the address and the number of bytes of a contiguous buffer."""
+    address = MPI.Get_address(buffer)
+    try:
+        return address, memoryview(buffer).nbytes
+    except TypeError:
+        pass  # no buffer protocol, so DLPack or the CUDA array interface
+    memory = MPI.buffer.frombuffer(buffer, readonly=True)
+    try:
+        memory[0:0]
+    except BufferError as error:
+        raise BufferError(
+            f"{error}: {name} lies in a device's memory; mpimcast takes buffers in "
+            "host memory only"
+        ) from None
+    return address, memory.nbytes
+
+
+def _item_bytes(buffer: Any, length: int) -> int:
+    """Return the size of a buffer's items, as mpi4py understands them."""
+    try:
+        return memoryview(buffer).itemsize
+    except TypeError:
+        pass
+    # mpi4py tells the type of a tensor only so: it refuses a displacement beyond
+    # the end, counted in items, so the first that it accepts names their size.
+    for extent in _DLPACK_EXTENTS:
+        probe: Sequence[Any] = [buffer, (0, length // extent)]
+        try:
+            MPI.COMM_SELF.Send_init(probe, 0).Free()
+        except ValueError:
+            continue
+        return extent
+    raise Error("mpi4py accepted a tensor and then refused it")

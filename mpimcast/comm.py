@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A communicator whose collectives go through multicast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+from mpimcast import buffers, lifetime
+from mpimcast.binding import Binding, Heritage
+from mpimcast.config import Config
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, InPlace
+    from typing_extensions import Self
+
+    from mpimcast.binding import Explanation
+
+
+class Intracomm(MPI.Intracomm):
+    """Another handle of an intracommunicator, whose ``Allgather`` is multicast.
+
+    Everything else is the MPI library's. Handles of one communicator share one
+    state; communicators derived from it are of this class and inherit its settings,
+    except those with a topology.
+
+    Parameters
+    ----------
+    comm
+        The communicator. Constructing is local; the first ``Allgather`` that all
+        ranks call opens what is needed.
+    **settings
+        The variables ``MPIMCAST_...`` in lower case, over which they win:
+        ``transport="udp"``, ``min_bytes=0``... ``python -m mpimcast info`` lists all.
+
+    Raises
+    ------
+    ConfigError
+        For a bad value, or one that conflicts with an earlier handle's.
+    """
+
+    _binding: Binding | None = None
+    _heritage: Heritage | None = None
+
+    def __new__(
+        cls,
+        comm: MPI.Comm | None = None,
+        **settings: object,  # noqa: ARG004 -- for __init__
+    ) -> Self:
+        """Make a handle, as mpi4py also does without ``__init__``, in Dup say."""
+        return super().__new__(cls, comm)
+
+    def __init__(self, comm: MPI.Comm | None = None, **settings: object) -> None:
+        config = Config.read(settings)
+        if comm is None or not self:
+            return
+        if isinstance(comm, Intracomm):
+            self._heritage = comm._heritage  # noqa: SLF001 -- our own class
+        binding = lifetime.attached(self)
+        if binding is None and self._heritage is None:
+            self._heritage = Heritage(config, agreed=False)
+        binding = self._bind()
+        binding.update(settings)
+
+    def _bind(self) -> Binding:
+        """Find the communicator's state, or begin one."""
+        binding = lifetime.attached(self)
+        if binding is None:
+            heritage = self._heritage or Heritage(Config.read({}), agreed=False)
+            binding = Binding(self, heritage)
+            lifetime.attach(self, binding)
+        self._binding = binding
+        return binding
+
+    def _hand_on(self, comm: MPI.Intracomm) -> Self:
+        """Return a handle of our class of a communicator derived from this one."""
+        cls = type(self)
+        derived = comm if isinstance(comm, cls) else cls.__new__(cls, comm)
+        derived._heritage = (  # noqa: SLF001 -- our own class
+            self._binding or self._bind()
+        ).heritage()
+        return derived
+
+    # ---- collectives ---------------------------------------------------------
+
+    def Allgather(  # noqa: N802 -- mpi4py's name
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
+    ) -> None:
+        """Gather every rank's block to all ranks, in rank order.
+
+        Parameters
+        ----------
+        sendbuf
+            This rank's block, in any form that mpi4py takes; None or MPI.IN_PLACE if
+            it already lies in its place in `recvbuf`.
+        recvbuf
+            The place for all ranks' blocks. Must not overlap `sendbuf`.
+
+        Raises
+        ------
+        Error
+            If it failed; `recvbuf` is then undefined. On return, in any case, both
+            buffers are the caller's again.
+        """
+        binding = self._binding or self._bind()
+        if binding.bypass:
+            MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
+            return
+        try:
+            small = recvbuf.nbytes < binding.small_bytes  # type: ignore[union-attr]
+        except (AttributeError, TypeError):
+            small = False
+        if small or not self._allgather(binding, sendbuf, recvbuf):
+            MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
+
+    def _allgather(
+        self, binding: Binding, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
+    ) -> bool:
+        """Do an Allgather unless it is the MPI library's; return whether it was ours.
+
+        The user's mistakes are found before any communication, as mpi4py does: the
+        other ranks wait, as for a rank that is late.
+        """
+        size = self.Get_size()
+        recv = buffers.receiving(recvbuf, size)
+        block_bytes = recv.nbytes // size
+        send = None
+        if not buffers.is_in_place(sendbuf):
+            send = buffers.sending(sendbuf)
+            if send.nbytes != block_bytes:
+                raise Error(
+                    f"rank {self.Get_rank()} of {size} sends {send.nbytes} bytes, but "
+                    f"recvbuf has {block_bytes} bytes for each rank"
+                )
+        if not binding.takes(block_bytes):
+            return False
+        binding.allgather(send, recv)
+        return True
+
+    # ---- what it does and did ------------------------------------------------
+
+    def explain(self, nbytes: int) -> Explanation:
+        """Say which way an operation takes, and why. Local.
+
+        Parameters
+        ----------
+        nbytes
+            Bytes that one rank contributes.
+        """
+        return (self._binding or self._bind()).explain(nbytes)
+
+    def stats(self) -> dict[str, int]:
+        """Return counters of this communicator on this rank. Local."""
+        return (self._binding or self._bind()).stats()
+
+    # ---- derived communicators -----------------------------------------------
+
+    def Dup(self, info: MPI.Info | None = None) -> Self:  # noqa: N802, D102
+        return self._hand_on(super().Dup(info))
+
+    def Dup_with_info(self, info: MPI.Info) -> Self:  # noqa: N802, D102
+        return self._hand_on(super().Dup_with_info(info))
+
+    def Clone(self) -> Self:  # noqa: N802, D102
+        return self._hand_on(super().Clone())
+
+    def Idup(  # noqa: N802, D102
+        self, info: MPI.Info | None = None
+    ) -> tuple[Self, MPI.Request]:
+        comm, request = super().Idup(info)
+        return self._hand_on(comm), request
+
+    def Idup_with_info(  # noqa: N802, D102
+        self, info: MPI.Info
+    ) -> tuple[Self, MPI.Request]:
+        comm, request = super().Idup_with_info(info)
+        return self._hand_on(comm), request
+
+    def Split(self, color: int = 0, key: int = 0) -> Self:  # noqa: N802, D102
+        return self._hand_on(super().Split(color, key))  # type: ignore[arg-type]
+
+    def Split_type(  # noqa: N802, D102
+        self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL
+    ) -> Self:
+        return self._hand_on(super().Split_type(split_type, key, info))  # type: ignore[arg-type]
+
+    def Create(self, group: MPI.Group) -> Self:  # noqa: N802, D102
+        return self._hand_on(super().Create(group))  # type: ignore[arg-type]
+
+    def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:  # noqa: N802, D102
+        return self._hand_on(super().Create_group(group, tag))
+
+    @classmethod
+    def Create_from_group(  # noqa: N802, D102
+        cls, group: MPI.Group, *args: Any, **kwargs: Any
+    ) -> Self:
+        return cls.__new__(cls, super().Create_from_group(group, *args, **kwargs))
+
+    def Create_intercomm(  # noqa: N802, D102
+        self,
+        local_leader: int,
+        peer_comm: MPI.Intracomm,
+        remote_leader: int,
+        tag: int = 0,
+    ) -> Intercomm:
+        return Intercomm(
+            super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
+        )
+
+
+class Intercomm(MPI.Intercomm):
+    """An intercommunicator made from ours, so that ``Merge`` gives ours again.
+
+    Settings are then read anew: the other side may have had others.
+    """
+
+    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802, D102
+        return Intracomm(super().Merge(high))

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast demo``: unshard a model, layer by layer, as FSDP does.
+
+Each rank holds its shard of every layer. The layers are gathered through multicast
+under injected loss, and once more by the MPI library; every byte is compared.
+Started without a launcher, it launches itself on four ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import progress
+from rich.console import Console
+from rich.table import Table
+
+from mpimcast import __version__, model
+from mpimcast.config import PREFIX
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mpi4py import MPI
+    from numpy.typing import NDArray
+
+    from mpimcast.comm import Intracomm
+
+    Report = dict[str, Any]
+
+_SEED = 20241117
+_SETTINGS: dict[str, object] = {
+    "transport": "udp",
+    "min_bytes": 0,
+    "fault": f"loss=0.01,seed={_SEED}",
+}
+_RANKS = 4
+_HEADER_BYTES = 16
+_DATA = ("multicast", "repair")  # the kinds of datagrams that carry payload
+
+# One of these is set in a process that a launcher has started.
+_LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK")
+
+
+def main(argv: list[str]) -> int:
+    """Run the demo; return 1 if a byte differs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mpimcast demo", description=__doc__
+    )
+    parser.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="weights (.safetensors or .npz) in place of GPT-2 small's shapes",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="also write the numbers there"
+    )
+    options = parser.parse_args(argv)
+    if not any(name in os.environ for name in _LAUNCHED):
+        _launch(argv)
+    try:
+        layers = model.read_file(options.file) if options.file else None
+    except (OSError, ValueError) as error:
+        print(f"mpimcast demo: {error}", file=sys.stderr)
+        return 2
+    if layers is None:
+        return _unshard("GPT-2 small", model.gpt2_small(_SEED), options.json)
+    return _unshard(options.file.name, layers, options.json)
+
+
+def _launch(argv: Sequence[str]) -> None:
+    """Become a launcher of this very command, if there is one."""
+    beside = Path(sys.executable).parent
+    launcher = shutil.which("mpirun", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
+    if launcher is None:
+        return
+    # Of two kinds of launcher, each of which ignores the other's variables.
+    os.environ.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
+    os.environ.setdefault("PRTE_MCA_hwloc_default_binding_policy", "none")
+    sys.stdout.flush()
+    python = [sys.executable, "-m", "mpimcast", "demo"]
+    os.execv(  # noqa: S606 -- no shell is wanted
+        launcher, [launcher, "-n", str(_RANKS), *python, *argv]
+    )
+
+
+def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> int:
+    """Gather all layers and report, on every rank."""
+    from mpi4py import MPI
+
+    from mpimcast.comm import Intracomm
+
+    settings = {
+        name: value
+        for name, value in _SETTINGS.items()
+        if PREFIX + name.upper() not in os.environ
+    }
+    comm = Intracomm(MPI.COMM_WORLD, **settings)
+    library = MPI.Intracomm(MPI.COMM_WORLD)
+    try:
+        ours_s, library_s, different_bytes = _gather_all(comm, library, layers)
+    except Error as error:
+        print(f"mpimcast demo, rank {comm.rank}: {error}", file=sys.stderr)
+        return 1
+    stats = comm.stats()
+    total = {name: library.allreduce(stats[name]) for name in sorted(stats)}
+    nranks = comm.size
+    headers_bytes = _HEADER_BYTES * sum(total[f"tx_{kind}_datagrams"] for kind in _DATA)
+    data_bytes = sum(total[f"tx_{kind}_bytes"] for kind in _DATA)
+    sent_bytes = total["tx_control_bytes"] + data_bytes
+    block_bytes = sum(-(-layer.nbytes // nranks) for layer in layers)
+    report: Report = {
+        "version": __version__,
+        "model": source,
+        "layers": len(layers),
+        "model_bytes": sum(layer.nbytes for layer in layers),
+        "ranks": nranks,
+        "path": str(comm.explain(block_bytes)),
+        "settings": settings,
+        "mpimcast": {
+            "seconds": library.allreduce(ours_s, MPI.MAX),
+            "payload_bytes_sent_per_rank": (data_bytes - headers_bytes) // nranks,
+            "datagram_bytes_sent_per_rank": sent_bytes // nranks,
+            "chunks_lost": total["rx_lost_chunks"],
+            "chunks_repaired": total["rx_repaired_chunks"],
+        },
+        "mpi": {
+            "seconds": library.allreduce(library_s, MPI.MAX),
+            "payload_bytes_sent_per_rank": block_bytes * (nranks - 1),
+            "computed": ["payload_bytes_sent_per_rank"],
+        },
+        "different_bytes": library.allreduce(different_bytes),
+    }
+    if comm.rank == 0:
+        _show(report)
+        if path is not None:
+            path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 1 if report["different_bytes"] else 0
+
+
+def _gather_all(
+    comm: Intracomm, library: MPI.Intracomm, layers: Sequence[model.Layer]
+) -> tuple[float, float, int]:
+    """Gather all layers both ways.
+
+    Returns
+    -------
+    ours_s, library_s : float
+        Time that this rank spent in the calls.
+    different_bytes : int
+        How many bytes are not what the MPI library's Allgather gives.
+    """
+    nranks = comm.size
+    largest_bytes = max(-(-layer.nbytes // nranks) for layer in layers) * nranks
+    ours, theirs = np.empty((2, largest_bytes), np.uint8)
+    ours_s, library_s, different_bytes = 0.0, 0.0, 0
+    with _progress(layers, shown=comm.rank == 0) as advance:
+        for layer in layers:
+            shard = model.shard_of(layer, comm.rank, nranks)
+            places = ours[: shard.size * nranks], theirs[: shard.size * nranks]
+            # So that what is not written cannot be taken for what is right.
+            places[0].fill(0x55)
+            places[1].fill(0xAA)
+            ours_s += _timed(library, comm, shard, places[0])
+            library_s += _timed(library, library, shard, places[1])
+            different_bytes += int(np.count_nonzero(places[0] != places[1]))
+            advance(layer)
+    return ours_s, library_s, different_bytes
+
+
+def _timed(
+    library: MPI.Intracomm,
+    comm: MPI.Intracomm,
+    shard: NDArray[np.uint8],
+    place: NDArray[np.uint8],
+) -> float:
+    """Return the seconds of an Allgather that all ranks begin together."""
+    library.Barrier()
+    begin_s = time.perf_counter()
+    comm.Allgather(shard, place)
+    return time.perf_counter() - begin_s
+
+
+@contextlib.contextmanager
+def _progress(
+    layers: Sequence[model.Layer], *, shown: bool
+) -> Iterator[Callable[[model.Layer], None]]:
+    """Show a bar on a terminal; yields what to call after each layer."""
+    if not (shown and _on_terminal()):
+        yield lambda _: None
+        return
+    columns = (
+        progress.TextColumn("{task.description:>6}"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TimeElapsedColumn(),
+    )
+    with progress.Progress(*columns, console=_console(), transient=True) as bar:
+        task = bar.add_task("", total=sum(layer.nbytes for layer in layers))
+        yield lambda layer: bar.update(
+            task, advance=layer.nbytes, description=layer.name
+        )
+
+
+def _on_terminal() -> bool:
+    """Return whether a person watches.
+
+    Open MPI's launcher gives its ranks a terminal even if its own output goes to a
+    file, so it counts where the launcher, our parent, writes.
+    """
+    try:
+        there = str(Path(f"/proc/{os.getppid()}/fd/1").readlink())
+    except OSError:
+        return False
+    return sys.stdout.isatty() and there.startswith(("/dev/pts/", "/dev/tty"))
+
+
+def _console() -> Console:
+    watched = _on_terminal()
+    return Console(force_terminal=watched, width=None if watched else 100)
+
+
+def _show(report: Report) -> None:
+    """Print the table."""
+    ours, theirs = report["mpimcast"], report["mpi"]
+    table = Table(
+        title=f"{report['model']}: {report['layers']} layers, "
+        f"{report['model_bytes']:,} bytes, on {report['ranks']} ranks",
+        caption=report["path"],
+    )
+    table.add_column("Allgather by")
+    table.add_column("mpimcast", justify="right")
+    table.add_column("MPI library", justify="right")
+    rows = (
+        ("time [s]", f"{ours['seconds']:.2f}", f"{theirs['seconds']:.2f}"),
+        (
+            "payload bytes sent per rank",
+            f"{ours['payload_bytes_sent_per_rank']:,}",
+            f"{theirs['payload_bytes_sent_per_rank']:,} (computed)",
+        ),
+        (
+            "datagram bytes sent per rank",
+            f"{ours['datagram_bytes_sent_per_rank']:,}",
+            "",
+        ),
+        ("chunks lost, all ranks", f"{ours['chunks_lost']:,}", ""),
+        ("chunks repaired, all ranks", f"{ours['chunks_repaired']:,}", ""),
+        ("bytes that differ, all ranks", f"{report['different_bytes']:,}", ""),
+    )
+    for row in rows:
+        table.add_row(*row)
+    _console().print(table)
+    equal = "every byte is equal" if not report["different_bytes"] else "BYTES DIFFER"
+    print(f"{equal}; on a single machine the bytes sent are the point, not the time")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast info``: what there is, what would be chosen, and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import textwrap
+from importlib import metadata
+from typing import Any
+
+from mpimcast import __version__
+from mpimcast.config import Config
+from mpimcast.errors import ConfigError, TransportError
+
+_PLACES = ("one host", "network")
+
+
+def main(argv: list[str]) -> int:
+    """Print the report; return 1 if the settings are bad."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mpimcast info", description=__doc__
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    options = parser.parse_args(argv)
+    try:
+        report = gather(Config.read({}))
+    except ConfigError as error:
+        print(f"mpimcast: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(report, indent=2))
+    else:
+        _print(report)
+    return 0
+
+
+def gather(config: Config) -> dict[str, Any]:
+    """Collect the report, in terms of JSON. Does not initialise MPI."""
+    mpi = _mpi()
+    try:
+        from mpimcast import _ffi
+    except ImportError as error:
+        why = f"mpimcast's C library cannot be loaded: {error}"
+        wire_version = None
+        interfaces = {place: {"reason": why} for place in _PLACES}
+    else:
+        wire_version = _ffi.wire_version()
+        interfaces = {place: _interface(config, place) for place in _PLACES}
+    udp = _udp(interfaces)
+    chosen = [
+        each["name"]
+        for each in (udp, mpi)
+        if each["usable"] and config.transport in ("auto", each["name"])
+    ]
+    return {
+        "version": __version__,
+        "built": {"wire_version": wire_version, "udp": wire_version is not None},
+        "found": {
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "mpi4py": metadata.version("mpi4py"),
+            "mpi": mpi["reason"] if mpi["usable"] else None,
+            "interfaces": interfaces,
+        },
+        "transports": [udp, mpi],
+        "chosen": chosen[0] if chosen else None,
+        "settings": [setting._asdict() for setting in config.settings()],
+    }
+
+
+def _interface(config: Config, place: str) -> dict[str, Any]:
+    """Return the interface that would be used, or the reason why there is none."""
+    from mpimcast import _ffi
+
+    same_host = place == "one host"
+    try:
+        found = _ffi.find_interface(config.net_devices, same_host=same_host)
+    except TransportError as error:
+        return {"reason": str(error)}
+    return {
+        "name": found.name,
+        "address": found.address,
+        "chunk_bytes": found.chunk_bytes_max,
+    }
+
+
+def _udp(interfaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    reasons = [
+        f"{place}: {each['reason']}"
+        if "reason" in each
+        else f"{place}: {each['name']} ({each['address']}), "
+        f"chunks of {each['chunk_bytes']} bytes"
+        for place, each in interfaces.items()
+    ]
+    usable = any("name" in each for each in interfaces.values())
+    return {"name": "udp", "usable": usable, "reason": "; ".join(reasons)}
+
+
+def _mpi() -> dict[str, Any]:
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        return {"name": "mpi", "usable": False, "reason": reason}
+    library = " ".join(MPI.Get_library_version().strip("\0").splitlines()[0].split())
+    return {"name": "mpi", "usable": True, "reason": library.split(", package")[0]}
+
+
+def _print(report: dict[str, Any]) -> None:
+    found = report["found"]
+    wire_version = report["built"]["wire_version"]
+    print(f"mpimcast {report['version']}, wire version {wire_version}")
+    print(f"  Python {found['python']}, mpi4py {found['mpi4py']}, {found['system']}")
+    print("\ntransports")
+    for each in report["transports"]:
+        mark = "*" if each["name"] == report["chosen"] else " "
+        usable = "usable" if each["usable"] else "not usable"
+        print(f"{mark} {each['name']}: {usable}; {each['reason']}")
+    print("  (* would be chosen)\n\nsettings (variables MPIMCAST_...)")
+    for setting in report["settings"]:
+        value = setting["value"] if setting["value"] != "" else "(empty)"
+        print(f"  {setting['name']} = {value} ({setting['source']})")
+        print(textwrap.indent(textwrap.fill(setting["doc"], 80), " " * 6))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When the state of communicators ends, whatever ends it.
+
+It is an attribute of its communicator, whose delete callback MPI calls on ``Free``.
+At the program's end no callback comes: ``atexit`` closes what is open. A script
+that calls ``MPI.Finalize()`` itself does so by COMM_SELF's callback.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from mpimcast.binding import Binding
+
+
+class _Closable(Protocol):
+    """What is open and must not end before all ranks are through with it."""
+
+    def leave(self) -> MPI.Request | None: ...
+
+    def end(self, request: MPI.Request | None) -> None: ...
+
+
+class _Register:
+    """All that is open in this process."""
+
+    def __init__(self) -> None:
+        self.open: list[_Closable] = []
+        self.aborting = False
+
+    def close_all(self) -> None:
+        """Close everything, in an order that need not be the other ranks'.
+
+        A program that ends by an error waits for nobody: an uncaught exception is
+        on its way to the user, or mpi4py's runner is about to abort the job.
+        """
+        if MPI.Is_finalized():
+            return
+        closing, self.open = self.open, []
+        failing = self.aborting or hasattr(sys, "last_value")
+        requests = [None if failing else each.leave() for each in closing]
+        for each, request in zip(closing, requests, strict=True):
+            each.end(request)
+
+
+_register = _Register()
+
+
+def add(closable: _Closable) -> None:
+    """Have something closed when the program or MPI ends."""
+    if not _register.open:
+        _watch()
+    _register.open.append(closable)
+
+
+def remove(closable: _Closable) -> None:
+    """Forget something that was closed."""
+    if closable in _register.open:
+        _register.open.remove(closable)
+
+
+def attach(comm: MPI.Intracomm, binding: Binding) -> None:
+    """Make `binding` an attribute of its communicator."""
+    comm.Set_attr(_keyval(), binding)
+
+
+def attached(comm: MPI.Intracomm) -> Binding | None:
+    """Return the binding of a communicator, if it has one."""
+    return comm.Get_attr(_keyval())  # type: ignore[return-value]
+
+
+@functools.cache
+def _keyval() -> int:
+    def delete(_comm: MPI.Comm, _keyval: int, binding: Binding) -> None:
+        remove(binding)
+        binding.close()
+
+    return MPI.Comm.Create_keyval(delete_fn=delete)
+
+
+@functools.cache
+def _watch() -> None:
+    """Ask to be told of every end that there is."""
+    atexit.register(_register.close_all)
+    keyval = MPI.Comm.Create_keyval(delete_fn=lambda *_: _register.close_all())
+    MPI.COMM_SELF.Set_attr(keyval, _register)
+    # mpi4py aborts after all of Python's own handlers have run: too late to learn
+    # from it that waiting for the other ranks is vain.
+    announce = getattr(MPI, "_set_abort_status", None)
+    if announce is not None:
+
+        def set_abort_status(status: int) -> None:
+            _register.aborting = True
+            announce(status)
+
+        MPI._set_abort_status = set_abort_status  # noqa: SLF001

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast sim``: operations on a simulated network.
+
+Any number of ranks run the same engine as over a real network, in one process and
+in virtual time. A run depends on its options and its seed alone. Every run is
+checked as it goes: right bytes, an end, nothing sent outside the protocol.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpimcast._core import ffi, lib
+from mpimcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mpimcast._core import _CData as CData
+
+_NOBODY = lib.MMC_SIM_NOBODY
+_PPM = 1_000_000
+_ROWS_MAX = 32
+_KINDS = ("multicast", "control", "repair")
+_REPAIRS = {"nak": 0, "neighbour": 1}
+_CHECKSUMS = {"off": 0, "header": 1, "full": 2}
+
+Plain = dict[str, Any]
+
+
+# ---- runs --------------------------------------------------------------------
+
+
+def default_spec() -> Plain:
+    """Return the spec of one operation of 4 ranks on a healthy network."""
+    spec = ffi.new("struct mmc_sim_spec *")
+    lib.mmc_sim_spec_init(spec)
+    return _plain(spec[0])
+
+
+def case_spec(seed: int) -> Plain:
+    """Return the spec of random case `seed`."""
+    spec = ffi.new("struct mmc_sim_spec *")
+    lib.mmc_sim_case(seed, spec)
+    return _plain(spec[0])
+
+
+def run(spec: Plain) -> Plain:
+    """Run a spec and return its result.
+
+    Both are the C structs of ``mpimcast/sim.h`` as dictionaries; `spec` may leave
+    out what is as in `default_spec`.
+    """
+    fields = {**default_spec(), **spec}
+    fields["fault"] = fields["fault"].encode()
+    try:
+        c_spec = ffi.new("struct mmc_sim_spec *", fields)
+    except (IndexError, OverflowError) as error:  # a long text, a large number
+        raise ConfigError(f"this cannot be simulated: {error}") from None
+    result = ffi.new("struct mmc_sim_result *")
+    status = lib.mmc_sim_run(c_spec, result)
+    if status != 0:
+        raise ConfigError(f"this cannot be simulated: {_error_text(status)}")
+    try:
+        found = _plain(result[0], pointers=False)
+        found["ranks"] = [_plain(result.ranks[i]) for i in range(result.nranks)]
+        found["links"] = [_plain(result.links[i]) for i in range(result.nlinks)]
+    finally:
+        lib.mmc_sim_result_clear(result)
+    return found
+
+
+class CasesHeld(NamedTuple):
+    """How many of a range of random cases held, and what the next one broke."""
+
+    ncases: int
+    violation: str
+
+
+def run_cases(first: int, count: int) -> CasesHeld:
+    """Run the random cases from seed `first` on until one does not hold."""
+    violation = ffi.new("char[]", lib.MMC_SIM_TEXT_SIZE)
+    held = lib.mmc_sim_run_cases(first, count, violation)
+    return CasesHeld(held, bytes(ffi.string(violation)).decode(errors="replace"))
+
+
+def _error_text(error: int) -> str:
+    return bytes(ffi.string(lib.mmc_strerror(error))).decode()
+
+
+def _plain(struct: CData, *, pointers: bool = True) -> Plain:
+    """Return a C struct as a dictionary, without its pointers unless wanted."""
+    plain: Plain = {}
+    for name, field in ffi.typeof(struct).fields:
+        value = getattr(struct, name)
+        if field.type.kind == "primitive":
+            plain[name] = int(value)
+        elif field.type.kind == "struct":
+            plain[name] = _plain(value)
+        elif field.type.kind == "array" and field.type.item.cname == "char":
+            plain[name] = bytes(ffi.string(value)).decode(errors="replace")
+        elif field.type.kind == "array":
+            plain[name] = list(value)
+        elif pointers:
+            raise TypeError(name)
+    return plain
+
+
+# ---- the command line --------------------------------------------------------
+
+
+def _size(text: str) -> int:
+    scale = {"k": 10, "m": 20, "g": 30}.get(text[-1:].lower(), 0)
+    return int(text[:-1] if scale else text) << scale
+
+
+def _ppm(text: str) -> int:
+    probability = float(text)
+    if not 0 <= probability < 1:
+        raise ValueError
+    return round(probability * _PPM)
+
+
+def _ns(unit_ns: int) -> Callable[[str], int]:
+    def nanoseconds(text: str) -> int:
+        return round(float(text) * unit_ns)
+
+    return nanoseconds
+
+
+def _mbits(text: str) -> int:
+    return round(float(text) * 1000)
+
+
+def _chains(text: str) -> int:
+    words = {"auto": 0, "all": 2**32 - 1}
+    return words[text] if text in words else int(text)
+
+
+# Option, field of the spec, type, and what it says in --help.
+_OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
+    ("--ranks", "nranks", int, "processes, one per host"),
+    ("--bytes", "block_bytes", _size, "bytes that each rank contributes; also 64K, 1M"),
+    ("--chains", "chains", _chains, "ranks that multicast at a time; also auto, all"),
+    ("--subgroups", "subgroups", int, "multicast groups that chunks are spread over"),
+    ("--loss", "loss_ppm", _ppm, "probability of loss on the way to each host"),
+    ("--seed", "seed", int, "of everything that is random"),
+    ("--streams", "nstreams", int, "streams side by side"),
+    ("--ops", "nops", int, "operations of each stream, one after the other"),
+    ("--chunk", "chunk_bytes", _size, "payload of a datagram"),
+    ("--window", "window_bytes", _size, "bytes in flight; 0: what a host buffers"),
+    ("--eager", "eager_bytes", _size, "operations up to this need not wait"),
+    ("--buffer", "buffer_bytes", _size, "data that a host can receive unread"),
+    ("--rate", "link_mbits", _mbits, "of a host's link, Gbit/s"),
+    ("--trunk-rate", "trunk_mbits", _mbits, "of a link between switches, Gbit/s"),
+    ("--switches", "nswitches", int, "leaf switches under a spine; 1: a single one"),
+    ("--latency", "latency_ns", _ns(1000), "of each link, microseconds"),
+    ("--jitter", "jitter_ns", _ns(1000), "at random on top, microseconds"),
+    ("--queue", "queue_bytes", _size, "bytes that a switch's port holds"),
+    ("--uplink-loss", "uplink_loss_ppm", _ppm, "probability of loss for all at once"),
+    ("--duplicate", "duplicate_ppm", _ppm, "probability of a second copy"),
+    ("--place", "place_ns", _ns(1000), "microseconds that placing a payload takes"),
+    ("--late-rank", "late_rank", int, "this rank enters later"),
+    ("--late", "late_ns", _ns(1_000_000), "by this, milliseconds"),
+    ("--stalled-rank", "stalled_rank", int, "this rank stands still again and again"),
+    ("--stall", "stall_ns", _ns(1_000_000), "for this long, milliseconds"),
+    ("--stall-period", "stall_period_ns", _ns(1_000_000), "out of this"),
+    ("--stall-begin", "stall_begin_ns", _ns(1_000_000), "from here on"),
+    ("--dead-rank", "dead_rank", int, "this rank's host dies"),
+    ("--dead", "dead_ns", _ns(1_000_000), "after this, milliseconds"),
+    ("--cancelling-rank", "cancelling_rank", int, "this rank is interrupted"),
+    ("--cancel", "cancel_ns", _ns(1_000_000), "after this, milliseconds"),
+    ("--timeout", "timeout_ns", _ns(1_000_000_000), "seconds until a rank gives up"),
+    ("--fault", "fault", str, "a FAULT setting, round every endpoint"),
+)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m mpimcast sim", description="Simulate Allgathers."
+    )
+    for option, field, kind, doc in _OPTIONS:
+        parser.add_argument(
+            option, dest=field, type=kind, help=doc, default=argparse.SUPPRESS
+        )
+    parser.add_argument("--repair", choices=_REPAIRS, default="nak")
+    parser.add_argument("--checksum", choices=_CHECKSUMS, default="header")
+    parser.add_argument(
+        "--unwatched",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="do not judge what is sent: a FAULT with dir=tx would look bad",
+    )
+    parser.add_argument("--json", action="store_true", help="print spec and result")
+    parser.add_argument("--case", type=int, help="run this random case of the test")
+    parser.add_argument("--cases", type=int, help="run so many, from --case (or 0) on")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line says; return the exit status."""
+    options = vars(_parser().parse_args(arguments))
+    as_json = options.pop("json")
+    case, cases = options.pop("case"), options.pop("cases")
+    repair = _REPAIRS[options.pop("repair")]
+    checksum = _CHECKSUMS[options.pop("checksum")]
+    if cases is not None:
+        return _main_cases(case or 0, cases)
+    if case is not None:
+        spec = {**case_spec(case), **options}
+    else:
+        spec = {**default_spec(), "repair": repair, "checksum": checksum, **options}
+    begin = time.perf_counter()
+    try:
+        result = run(spec)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    wall_s = time.perf_counter() - begin
+    if as_json:
+        print(json.dumps({"spec": spec, "result": result, "wall_s": wall_s}, indent=1))
+    else:
+        print("\n".join(_report(spec, result, wall_s)))
+    return 1 if result["violation"] else 0
+
+
+def _main_cases(first: int, count: int) -> int:
+    begin = time.perf_counter()
+    held = run_cases(first, count)
+    wall_s = time.perf_counter() - begin
+    print(
+        f"{held.ncases} cases in {wall_s:.1f} s, {held.ncases / wall_s:.0f} per second"
+    )
+    if held.ncases == count:
+        return 0
+    print(failure_text(first + held.ncases, held.violation))
+    return 1
+
+
+def failure_text(seed: int, violation: str) -> str:
+    """Return what a failed case breaks, and the command that replays it."""
+    return f"case {seed}: {violation}\nreplay: python -m mpimcast sim --case {seed}"
+
+
+# ---- the report --------------------------------------------------------------
+
+
+def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
+    lost = sum(rank["lost_chunks"] for rank in result["ranks"])
+    repaired = sum(rank["repaired_chunks"] for rank in result["ranks"])
+    received = spec["block_bytes"] * (spec["nranks"] - 1)
+    link_us = received * 8 / spec["link_mbits"]
+    lines = [
+        f"ranks     {spec['nranks']} x {spec['block_bytes']} bytes",
+        f"started   {spec['nops']} operations on each of {spec['nstreams']} streams",
+        f"time      {result['time_ns'] / 1000:.1f} us",
+        f"link time {link_us:.1f} us for the payload that a rank receives in each",
+        f"chunks    {lost} lost, {repaired} repaired",
+        f"simulated {result['datagrams']} deliveries in {wall_s:.2f} s",
+        "",
+        *_table(_rank_rows(result)),
+        "",
+        *_table(_link_rows(result)),
+        "",
+    ]
+    if result["violation"]:
+        lines.append(f"VIOLATED {result['violation']}")
+    else:
+        lines.append("every property held")
+    return lines
+
+
+def _rank_rows(result: Plain) -> list[list[str]]:
+    head = ["rank", "end us", "outcome"]
+    head += [f"{way} {kind}" for way in ("tx", "rx") for kind in _KINDS]
+    head += ["lost", "repaired", "duplicate", "overrun"]
+    rows = [head]
+    for index, rank in enumerate(result["ranks"]):
+        traffic = [*rank["tx"]["bytes"], *rank["rx"]["bytes"]]
+        chunks = [rank[f"{what}_chunks"] for what in ("lost", "repaired", "duplicate")]
+        outcome = _error_text(rank["error"]) if rank["error"] else "ok"
+        cells = [f"{rank['end_ns'] / 1000:.1f}", outcome, *traffic, *chunks]
+        rows.append([str(index), *map(str, cells), str(rank["overrun_datagrams"])])
+    return rows
+
+
+def _link_rows(result: Plain) -> list[list[str]]:
+    fields = ("bytes", "datagrams", "lost_datagrams", "overflowed_datagrams")
+    rows = [["link", "bytes", "datagrams", "lost", "overflowed"]]
+    rows += [
+        [link["name"], *(str(link[field]) for field in fields)]
+        for link in result["links"]
+    ]
+    return rows
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    left_out = len(rows) - 1 - _ROWS_MAX
+    if left_out > 0:
+        rows = rows[: 1 + _ROWS_MAX]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+    if left_out > 0:
+        lines.append(f"... and {left_out} more; --json has them all")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

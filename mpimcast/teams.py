@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The open endpoints of this process: one for each set of processes.
+
+Communicators of the same processes, in the same order and with the same settings
+for the endpoint, share a team: every further one would multiply what their hosts
+receive.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from mpimcast import _ffi
+    from mpimcast.config import Config
+
+_lock = threading.Lock()
+_open: list[Team] = []
+
+
+class Team:
+    """An endpoint, and who uses it.
+
+    Attributes
+    ----------
+    name : str
+        The same on all ranks, and no other team's.
+    """
+
+    def __init__(
+        self, comm: MPI.Intracomm, config: Config, endpoint: _ffi.Endpoint, name: str
+    ) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self._group = comm.Get_group()
+        self._settings = _settings(config)
+        self._nusers = 1
+
+    def serves(self, group: MPI.Group, config: Config) -> bool:
+        """Return whether it is what these processes would open."""
+        return self._settings == _settings(config) and (
+            MPI.Group.Compare(self._group, group) == MPI.IDENT
+        )
+
+    def acquire(self) -> None:
+        """Count one more user."""
+        self._nusers += 1
+
+    def release(self) -> bool:
+        """Count one user less, and close with the last; return whether it did."""
+        self._nusers -= 1
+        if self._nusers:
+            return False
+        self.endpoint.close()
+        if not MPI.Is_finalized():
+            self._group.Free()
+        return True
+
+
+def add(
+    comm: MPI.Intracomm, config: Config, endpoint: _ffi.Endpoint, name: str
+) -> Team:
+    """Make a team of an endpoint, which from here on is the team's to close."""
+    team = Team(comm, config, endpoint, name)
+    with _lock:
+        _open.append(team)
+    return team
+
+
+def find(comm: MPI.Intracomm, config: Config) -> Team | None:
+    """Return the team of a communicator's processes, acquired, if there is one."""
+    group = comm.Get_group()
+    try:
+        with _lock:
+            for team in _open:
+                if team.serves(group, config):
+                    team.acquire()
+                    return team
+    finally:
+        group.Free()
+    return None
+
+
+def release(team: Team) -> None:
+    """Give a team back. Its user's streams must be closed."""
+    with _lock:
+        if team.release():
+            _open.remove(team)
+
+
+def _settings(config: Config) -> tuple[object, ...]:
+    """Return the settings that are the endpoint's."""
+    return (
+        config.net_devices,
+        config.subgroups,
+        config.chunk_bytes,
+        config.checksum,
+        config.ttl,
+        config.fault,
+    )
