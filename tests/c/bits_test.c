@@ -68,8 +68,7 @@ static void min_max(void)
 	CHECK_EQ(mmc_min_u32(UINT32_MAX, 1), 1);
 	CHECK_EQ(mmc_max_u32(1, UINT32_MAX), UINT32_MAX);
 	CHECK_EQ(mmc_max_u32(UINT32_MAX, 1), UINT32_MAX);
-	CHECK_EQ(mmc_min_u64(UINT64_MAX, UINT64_C(1) << 32),
-		 UINT64_C(1) << 32);
+	CHECK_EQ(mmc_min_u64(UINT64_MAX, UINT64_C(1) << 32), UINT64_C(1) << 32);
 	CHECK_EQ(mmc_max_u64(UINT64_C(1) << 32, 3), UINT64_C(1) << 32);
 }
 

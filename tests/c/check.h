@@ -47,6 +47,14 @@ static unsigned check_failures; /* of the running test */
 		   #nbytes " bytes of " #a " and " #b " are equal", __FILE__,  \
 		   __LINE__)
 
+/* The seed of this run: MPIMCAST_TEST_SEED repeats one that failed. */
+static inline uint64_t check_seed(void)
+{
+	const char *seed = getenv("MPIMCAST_TEST_SEED");
+
+	return seed != NULL ? strtoull(seed, NULL, 0) : 1;
+}
+
 static inline bool check_failed(const char *what, const char *file, int line)
 {
 	if (check_failures++ < CHECK_PRINTED_MAX)
@@ -129,7 +137,10 @@ static inline int check_run(const struct check_test *tests, size_t ntests,
 	return nfailed != 0 || npassed == 0;
 }
 
-#define CHECK_TEST(function) { .name = #function, .run = (function) }
+#define CHECK_TEST(function)                                                   \
+	{                                                                      \
+		.name = #function, .run = (function)                           \
+	}
 
 /* The program's main(), given a CHECK_TEST for each of its tests. */
 #define CHECK_MAIN(...)                                                        \

@@ -261,8 +261,8 @@ static void random_requests(void)
 
 		model_open(&model, round % 2 == 0);
 		for (unsigned step = 0; step < 300; step++) {
-			uint32_t first = (uint32_t)mmc_prng_below(&prng,
-								  NCHUNKS);
+			uint32_t first =
+				(uint32_t)mmc_prng_below(&prng, NCHUNKS);
 			uint32_t most = mmc_prng_chance(&prng, 1u << 31) ? 4
 									 : 40;
 

@@ -291,8 +291,8 @@ static void hostile_hearsay(void)
 		for (int i = 0; i < 1000; i++) {
 			uint32_t source = nranks;
 
-			source += (uint32_t)mmc_prng_below(
-				&prng, UINT32_MAX - nranks);
+			source += (uint32_t)mmc_prng_below(&prng,
+							   UINT32_MAX - nranks);
 			CHECK(!mmc_gate_hear(&gate, source, UINT32_MAX));
 		}
 		CHECK(!mmc_gate_hear(&gate, 0, UINT32_MAX) || nranks == 1);

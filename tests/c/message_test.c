@@ -29,8 +29,8 @@ static struct mmc_run random_run(struct mmc_prng *prng)
 		.first = (uint32_t)mmc_prng_below(prng, MMC_CHUNKS_MAX),
 	};
 
-	run.count = 1 + (uint32_t)mmc_prng_below(prng,
-						 MMC_CHUNKS_MAX - run.first);
+	run.count =
+		1 + (uint32_t)mmc_prng_below(prng, MMC_CHUNKS_MAX - run.first);
 	return run;
 }
 
@@ -162,10 +162,10 @@ static void golden_bytes(void)
 		0x11, 0x12, 0x13, 0x14, /* sent chunks */
 		0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, /* least */
 		0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, /* greatest */
-		0x25, 0x26, 0x27, 0x28, /* window */
-		0x29, 0x2a, 0x2b, 0x2c, /* round trip */
-		0x2d, 0x2e, 0x2f, 0x30, /* lag */
-		0x00, 0x00, 0x00, 0x02, /* items */
+		0x25, 0x26, 0x27, 0x28,				/* window */
+		0x29, 0x2a, 0x2b, 0x2c,				/* round trip */
+		0x2d, 0x2e, 0x2f, 0x30,				/* lag */
+		0x00, 0x00, 0x00, 0x02,				/* items */
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* reserved */
 	};
 	static const uint8_t runs[] = {
@@ -336,8 +336,8 @@ static void canonical(void)
 	uint8_t again[BYTES_MAX];
 
 	for (uint32_t i = 0; i < 100000; i++) {
-		uint32_t kind = (uint32_t)mmc_prng_below(&prng,
-							 MMC_MESSAGE_COUNT);
+		uint32_t kind =
+			(uint32_t)mmc_prng_below(&prng, MMC_MESSAGE_COUNT);
 		uint32_t n = items_max(kind) < 3 ? 0 : i % 3;
 		struct mmc_message message = random_message(&prng, kind, n);
 		size_t nbytes = mmc_message_bytes(&message);

@@ -205,9 +205,8 @@ static void never_shrinks(void)
 			struct mmc_record before = record;
 			unsigned h = (unsigned)mmc_prng_below(&prng, 2);
 
-			mmc_record_merge(&record,
-					 &histories[h][mmc_prng_below(
-						 &prng, lengths[h])]);
+			mmc_record_merge(&record, &histories[h][mmc_prng_below(
+							  &prng, lengths[h])]);
 			CHECK(none_shrank(&before, &record));
 		}
 	}

@@ -59,12 +59,11 @@ static void owners_are_asked(void)
 					bool asked = false;
 
 					for (uint32_t k = 0; k < 3; k++)
-						asked |= strategy_of(repair)
-								 ->donor(rank,
-									 n,
-									 owner,
-									 first + k) ==
-							 owner;
+						asked |=
+							strategy_of(repair)->donor(
+								rank, n, owner,
+								first + k) ==
+							owner;
 					CHECK(asked);
 				}
 }

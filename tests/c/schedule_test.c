@@ -33,7 +33,8 @@ static void check_turns(const struct mmc_schedule *schedule)
 		uint32_t position = 0;
 
 		for (uint32_t turn = 0; position < length; turn++) {
-			uint32_t rank = mmc_schedule_rank(schedule, chain, turn);
+			uint32_t rank =
+				mmc_schedule_rank(schedule, chain, turn);
 
 			if (!CHECK(rank < schedule->nranks))
 				return;
@@ -56,8 +57,8 @@ static void every_rank_has_a_turn(void)
 	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
 		for (uint32_t nchains = 1; nchains <= nranks + 2; nchains++)
 			for (uint32_t chunks = 1; chunks <= 3; chunks++) {
-				struct mmc_schedule schedule = planned(
-					nranks, chunks, nchains, 64);
+				struct mmc_schedule schedule =
+					planned(nranks, chunks, nchains, 64);
 
 				CHECK_EQ(schedule.nchains,
 					 nchains < nranks ? nchains : nranks);
@@ -129,10 +130,12 @@ static void windows(void)
 /* The positions of all chains go into one control message. */
 static void many_ranks(void)
 {
-	static const uint32_t all[] = { MMC_CHAINS_AUTO, 257, 1000, UINT32_MAX };
+	static const uint32_t all[] = { MMC_CHAINS_AUTO, 257, 1000,
+					UINT32_MAX };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		struct mmc_schedule schedule = planned(1000, 7, all[i], 1 << 20);
+		struct mmc_schedule schedule =
+			planned(1000, 7, all[i], 1 << 20);
 		uint64_t nchunks = 0;
 
 		CHECK_EQ(schedule.nchains, MMC_CHAINS_MAX);

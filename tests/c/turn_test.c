@@ -168,8 +168,9 @@ static void window(void)
 	sender_open(&at, 0, 4, 500, 1, 100);
 	while (nsent < 500 && CHECK(check_failures == 0)) {
 		nsent += send_all(&at);
-		CHECK_EQ(nsent, mmc_min_u32(500, at.mark.drained[0] +
-							 at.schedule.window_chunks));
+		CHECK_EQ(nsent,
+			 mmc_min_u32(500, at.mark.drained[0] +
+						  at.schedule.window_chunks));
 		at.mark.drained[0] += 7;
 	}
 	sender_close(&at);
@@ -287,5 +288,6 @@ static void every_turn_comes(void)
 CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
 	   CHECK_TEST(sees_its_predecessor), CHECK_TEST(begins_in_silence),
 	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
-	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(tells_what_it_has_sent), CHECK_TEST(closes_the_loop_again),
-	   CHECK_TEST(hostile_positions), CHECK_TEST(every_turn_comes))
+	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(tells_what_it_has_sent),
+	   CHECK_TEST(closes_the_loop_again), CHECK_TEST(hostile_positions),
+	   CHECK_TEST(every_turn_comes))

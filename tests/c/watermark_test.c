@@ -62,8 +62,7 @@ static uint32_t minimum(const struct net *net, uint32_t chain)
 	uint32_t least = UINT32_MAX;
 
 	for (uint32_t r = 0; r < net->schedule.nranks; r++)
-		least = least < net->own[r][chain] ? least
-						   : net->own[r][chain];
+		least = least < net->own[r][chain] ? least : net->own[r][chain];
 	return least;
 }
 
@@ -258,17 +257,17 @@ static void refuses(void)
 				CHECK_EQ(mmc_watermark_report(
 						 mark, s, positions, nchains),
 					 child);
-				CHECK(!mmc_watermark_report(
-					mark, s, positions, nchains + 1));
-				CHECK(!mmc_watermark_report(
-					mark, s, positions, nchains - 1));
+				CHECK(!mmc_watermark_report(mark, s, positions,
+							    nchains + 1));
+				CHECK(!mmc_watermark_report(mark, s, positions,
+							    nchains - 1));
 			}
-			CHECK(!mmc_watermark_report(mark, UINT32_MAX,
-						    positions, nchains));
+			CHECK(!mmc_watermark_report(mark, UINT32_MAX, positions,
+						    nchains));
 			CHECK(!mmc_watermark_settle(mark, 1, positions,
 						    nchains));
-			CHECK(!mmc_watermark_settle(mark, UINT32_MAX,
-						    positions, nchains));
+			CHECK(!mmc_watermark_settle(mark, UINT32_MAX, positions,
+						    nchains));
 			CHECK(!mmc_watermark_settle(mark, 0, positions,
 						    nchains + 1));
 			CHECK_EQ(mark->drained[0], 0);

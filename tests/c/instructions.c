@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the core costs per chunk, to be run under callgrind (see
+ * structure/test_instructions.py), which counts what happens in measured(). The
+ * first argument says what to measure: receive or send.
+ *
+ * A received chunk costs its header's decoding, the look-up of its operation,
+ * the verdict and the note that it is placed; a sent one the action that names
+ * it, its header's encoding and the note that it is sent; both their part of a
+ * poll every batch.
+ */
+#include "check.h"
+#include "core/epochs.h"
+#include "core/memory.h"
+
+#define CHUNK_BYTES 1456
+#define NCHUNKS 16384
+#define BATCH_CHUNKS 16
+#define CHANNEL (UINT64_C(5) << 16)
+#define DATAGRAM_BYTES (MMC_HEADER_BYTES + CHUNK_BYTES)
+
+static struct mmc_epochs epochs;
+static struct mmc_counters counters;
+static struct mmc_actions actions;
+static uint8_t headers[NCHUNKS][MMC_HEADER_BYTES];
+static uint64_t now_ns = MMC_S_NS;
+
+/* Polls until nothing is left to do; returns how many chunks were sent. */
+static uint32_t poll(struct mmc_op *op)
+{
+	uint32_t nsent = 0;
+
+	do {
+		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_epochs_poll(&epochs, now_ns, &actions);
+		for (uint32_t i = 0; i < actions.count; i++) {
+			const struct mmc_action *action = &actions.items[i];
+			struct mmc_header header = { .channel = CHANNEL,
+						     .epoch = 1 };
+
+			if (action->kind != MMC_ACTION_SEND)
+				continue;
+			for (uint32_t c = 0; c < action->run.count; c++) {
+				header.index = action->run.first + c;
+				mmc_header_encode(headers[nsent % NCHUNKS],
+						  &header, DATAGRAM_BYTES,
+						  MMC_CHECKSUM_HEADER);
+				nsent++;
+			}
+			mmc_op_on_sent(op, action->run.count);
+		}
+	} while (actions.count > 0);
+	return nsent;
+}
+
+static uint32_t receive(struct mmc_op *op)
+{
+	uint32_t nreceived = 0;
+
+	for (uint32_t i = 0; i < NCHUNKS; i++) {
+		struct mmc_header header;
+
+		if (mmc_header_decode(&header, headers[i], DATAGRAM_BYTES,
+				      MMC_CHECKSUM_HEADER) != 0 ||
+		    mmc_epochs_find(&epochs, header.epoch) != op ||
+		    mmc_op_on_chunk(op, 1, header.index, CHUNK_BYTES, now_ns) !=
+			    MMC_VERDICT_PLACE)
+			return 0;
+		mmc_op_on_placed(op, header.index);
+		nreceived++;
+		if (i % BATCH_CHUNKS == BATCH_CHUNKS - 1) {
+			now_ns += 20 * MMC_US_NS;
+			poll(op);
+		}
+	}
+	return nreceived;
+}
+
+__attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
+						   bool receives)
+{
+	return receives ? receive(op) : poll(op);
+}
+
+/* Rank 1 has entered too, and has sent all that rank 0 is going to receive. */
+static void pass_gate(void)
+{
+	struct mmc_message message = {
+		.kind = MMC_MESSAGE_RECORD,
+		.record = {
+			.flags = MMC_RECORD_ENTERED,
+			.entry_rounds = 1,
+			.terms = { 7, 7, UINT32_MAX, 100, 1 },
+		},
+	};
+
+	mmc_epochs_on_message(&epochs, 1, 1, &message, now_ns);
+	for (uint32_t i = 0; i < NCHUNKS; i++) {
+		struct mmc_header header = { .channel = CHANNEL,
+					     .epoch = 1,
+					     .index = NCHUNKS + i };
+
+		mmc_header_encode(headers[i], &header, DATAGRAM_BYTES,
+				  MMC_CHECKSUM_HEADER);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool receives = argc == 2 && strcmp(argv[1], "receive") == 0;
+	const struct mmc_op_config config = {
+		.nranks = 2,
+		.signature = 7,
+		.block_bytes = (uint64_t)NCHUNKS * CHUNK_BYTES,
+		.chunk_bytes = CHUNK_BYTES,
+		.window_bytes = UINT32_MAX,
+		.timeout_ns = 10 * MMC_S_NS,
+	};
+	size_t nbytes = mmc_op_footprint(&config);
+	void *memory = aligned_alloc(MMC_ALIGN_BYTES, nbytes);
+	uint32_t nchunks;
+	struct mmc_op *op;
+
+	mmc_epochs_init(&epochs, CHANNEL, 0, 2, &counters);
+	op = mmc_epochs_start(&epochs, memory, &config, now_ns);
+	if (receives) {
+		poll(op);
+		pass_gate();
+		poll(op);
+	}
+	pass_gate();
+	nchunks = measured(op, receives);
+	printf("%" PRIu32 " chunks\n", nchunks);
+	free(memory);
+	return nchunks != NCHUNKS;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks.h works on: the ranks' state, and the network between them, which
+ * delays, reorders, repeats and loses datagrams.
+ */
+#ifndef MMC_TESTS_NETWORK_H
+#define MMC_TESTS_NETWORK_H
+
+#include "check.h"
+#include "core/epochs.h"
+#include "core/prng.h"
+#include "future.h"
+
+#define RANKS_MAX 20
+#define RANKS_EPOCHS_MAX 16
+#define RANKS_GIVEN_BACK UINT32_MAX /* in all places after DONE or FAILED */
+#define RANKS_STEPS_MAX 1000000
+
+struct ranks_shape {
+	uint32_t nranks;
+	uint32_t nepochs;
+	uint32_t nactive; /* epochs that a rank starts ahead of those over */
+	uint64_t block_bytes;
+	uint32_t chunk_bytes;
+	uint32_t nchains;
+	uint32_t window_bytes;
+	uint64_t eager_bytes;
+	uint64_t retain_bytes;
+	enum mmc_repair repair;
+	uint64_t entry_timeout_ns;
+	uint64_t late_ns;  /* a rank starts each epoch up to this late */
+	uint32_t late;	   /* only this rank, and just so; MMC_PEER_ALL: each */
+	uint64_t delay_ns; /* of a datagram, and up to twice that */
+	uint64_t loss;	   /* out of 2^32, likewise */
+	uint64_t twice;
+	uint64_t seed;
+	uint32_t odd;  /* has another idea of the operation; likewise */
+	uint32_t dead; /* does not answer; likewise */
+};
+
+struct ranks_epoch {
+	void *memory;
+	uint32_t *places;
+	enum mmc_op_state state; /* as seen last */
+	bool started;
+	bool over;
+	bool retained;
+	bool failed;
+	uint32_t nplacing;
+	uint32_t nsending;
+};
+
+struct ranks_rank {
+	struct mmc_epochs epochs;
+	struct mmc_counters counters;
+	struct ranks_epoch epoch[RANKS_EPOCHS_MAX + 1];
+	uint64_t deadline_ns;
+	bool ready; /* to start its next epoch */
+};
+
+struct ranks {
+	struct ranks_shape shape;
+	struct mmc_layout layout;
+	struct mmc_prng prng;
+	struct ranks_rank rank[RANKS_MAX];
+	struct future future;
+	uint64_t now_ns;
+	uint32_t nsteps;
+};
+
+static inline uint64_t ranks_some(struct ranks *net, uint64_t time_ns)
+{
+	return net->now_ns + time_ns + mmc_prng_below(&net->prng, time_ns + 1);
+}
+
+/* The network takes a datagram to `target`, late, twice or never. */
+static inline void ranks_carry(struct ranks *net, struct event event,
+			       uint32_t target)
+{
+	unsigned copies = mmc_prng_chance(&net->prng, net->shape.twice) ? 2 : 1;
+
+	if (mmc_prng_chance(&net->prng, net->shape.loss))
+		return;
+	event.rank = target;
+	while (copies-- > 0) {
+		struct event copy = event;
+
+		copy.at_ns = ranks_some(net, net->shape.delay_ns);
+		if (event.control != NULL) {
+			copy.control = malloc(event.control_bytes);
+			memcpy(copy.control, event.control,
+			       event.control_bytes);
+		}
+		future_push(&net->future, &copy);
+	}
+}
+
+static inline void ranks_send(struct ranks *net, const struct event *event,
+			      uint32_t peer)
+{
+	for (uint32_t r = 0; r < net->shape.nranks; r++)
+		if (r != event->source && (peer == MMC_PEER_ALL || peer == r))
+			ranks_carry(net, *event, r);
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes wrong beyond loss: every rank gets its data or the same error. */
+#include "ranks.h"
+
+#define TIMEOUT_NS (10 * MMC_S_NS)
+
+static const struct ranks_shape plain = {
+	.nranks = 4,
+	.nepochs = 1,
+	.nactive = 1,
+	.block_bytes = 2500,
+	.chunk_bytes = 100,
+	.window_bytes = 6000,
+	.delay_ns = 10 * MMC_US_NS,
+	.late = MMC_PEER_ALL,
+	.odd = MMC_PEER_ALL,
+	.dead = MMC_PEER_ALL,
+};
+
+/* All who have not got their data name the same error and culprit. */
+static void check_failed_alike(const struct ranks *net, enum mmc_error error,
+			       uint32_t culprit)
+{
+	for (uint32_t r = 0; r < net->shape.nranks; r++) {
+		const struct mmc_fault *fault = &net->rank[r].epochs.fault;
+
+		if (r == net->shape.dead)
+			continue;
+		CHECK_EQ(fault->error, error);
+		CHECK_EQ(fault->culprit, culprit);
+	}
+}
+
+/* Steps on until `nsteps` are over; false when all is over before that. */
+static bool step_to(struct ranks *net, uint32_t nsteps)
+{
+	while (nsteps-- > 0) {
+		if (ranks_is_over(net))
+			return false;
+		CHECK(ranks_step(net));
+	}
+	return !ranks_is_over(net);
+}
+
+static void dead_from_the_beginning(void)
+{
+	static struct ranks net;
+
+	for (uint32_t nranks = 2; nranks <= 9; nranks++)
+		for (uint32_t dead = 0; dead < nranks; dead++) {
+			struct ranks_shape shape = plain;
+
+			shape.nranks = nranks;
+			shape.dead = dead;
+			ranks_open(&net, &shape);
+			CHECK(ranks_run(&net));
+			check_failed_alike(&net, MMC_ENOANSWER, dead);
+			CHECK(net.now_ns < 2 * TIMEOUT_NS);
+			ranks_close(&net);
+		}
+}
+
+/* A rank that dies at any moment: who needs it fails in time, and all end. */
+static bool die_after(const struct ranks_shape *shape, uint32_t dead,
+		      uint32_t nsteps)
+{
+	static struct ranks net;
+	bool died;
+
+	ranks_open(&net, shape);
+	died = step_to(&net, nsteps);
+	net.shape.dead = dead;
+	CHECK(ranks_run(&net));
+	CHECK(net.now_ns < 3 * TIMEOUT_NS);
+	for (uint32_t r = 0; r < shape->nranks; r++) {
+		const struct mmc_fault *fault = &net.rank[r].epochs.fault;
+
+		if (r != dead && fault->error != MMC_OK) {
+			CHECK(fault->error == MMC_ENOANSWER ||
+			      fault->error == MMC_ENOPROGRESS);
+			if (fault->error == MMC_ENOANSWER)
+				CHECK_EQ(fault->culprit, dead);
+		}
+	}
+	ranks_close(&net);
+	return died;
+}
+
+static void dies_at_any_moment(void)
+{
+	for (uint32_t repair = 0; repair < 2; repair++)
+		for (uint32_t copies = 0; copies < 2; copies++)
+			for (uint32_t dead = 0; dead < 3; dead++) {
+				struct ranks_shape shape = plain;
+				uint32_t nsteps = 0;
+
+				shape.nranks = 3;
+				shape.repair = (enum mmc_repair)repair;
+				shape.retain_bytes = copies * 10000;
+				shape.nepochs = 2;
+				shape.block_bytes = 800;
+				while (die_after(&shape, dead, nsteps))
+					nsteps += 1 + nsteps / 30;
+			}
+}
+
+static void gives_up_at_any_moment(void)
+{
+	static struct ranks net;
+	bool ended = false;
+
+	for (uint32_t nsteps = 0; !ended; nsteps += 7) {
+		struct ranks_shape shape = plain;
+		const struct mmc_fault fault = {
+			.error = MMC_ECANCELED,
+			.epoch = 1,
+			.culprit = 2,
+		};
+
+		shape.repair = (enum mmc_repair)(nsteps % 2);
+		shape.seed = nsteps;
+		shape.loss = 1 << 28;
+		ranks_open(&net, &shape);
+		ended = !step_to(&net, nsteps);
+		mmc_epochs_poison(&net.rank[2].epochs, fault, true);
+		ranks_poll(&net, 2);
+		CHECK(ranks_run(&net));
+		for (uint32_t r = 0; r < 4; r++)
+			if (net.rank[r].epoch[1].failed)
+				CHECK_EQ(net.rank[r].epochs.fault.error,
+					 MMC_ECANCELED);
+		CHECK(ended || net.rank[2].epochs.fault.error != MMC_OK);
+		ranks_close(&net);
+	}
+}
+
+static void different_operations(void)
+{
+	static struct ranks net;
+
+	for (uint32_t nranks = 2; nranks <= 9; nranks++)
+		for (uint32_t odd = 0; odd < nranks; odd++) {
+			struct ranks_shape shape = plain;
+
+			shape.nranks = nranks;
+			shape.odd = odd;
+			shape.loss = 1 << 28;
+			ranks_open(&net, &shape);
+			CHECK(ranks_run(&net));
+			check_failed_alike(&net, MMC_EMISMATCH, MMC_PEER_ALL);
+			ranks_close(&net);
+		}
+}
+
+/* Ten minutes of something else before a collective is legal MPI. */
+static void lateness_is_legal(void)
+{
+	static struct ranks net;
+
+	for (uint32_t late = 0; late < 5; late++) {
+		struct ranks_shape shape = plain;
+
+		shape.nranks = 5;
+		shape.nepochs = 2;
+		shape.late = late;
+		shape.late_ns = 600 * MMC_S_NS;
+		shape.loss = 1 << 28;
+		ranks_open(&net, &shape);
+		CHECK(ranks_run(&net));
+		check_failed_alike(&net, MMC_OK, 0);
+		CHECK(net.now_ns > 1200 * MMC_S_NS);
+		ranks_close(&net);
+	}
+}
+
+static void lateness_may_be_limited(void)
+{
+	static struct ranks net;
+
+	for (uint32_t nranks = 2; nranks <= 9; nranks++)
+		for (uint32_t late = 0; late < nranks; late++) {
+			struct ranks_shape shape = plain;
+
+			shape.nranks = nranks;
+			shape.late = late;
+			shape.late_ns = 600 * MMC_S_NS;
+			shape.entry_timeout_ns = 30 * MMC_S_NS;
+			ranks_open(&net, &shape);
+			CHECK(ranks_run(&net));
+			check_failed_alike(&net, MMC_ENOENTRY, late);
+			CHECK(net.rank[late].epochs.last == 0);
+			CHECK(net.now_ns > 30 * MMC_S_NS);
+			CHECK(net.now_ns < 40 * MMC_S_NS);
+			ranks_close(&net);
+		}
+}
+
+/* A machine that is suspended with all its ranks fails none of them. */
+static void suspended(void)
+{
+	static struct ranks net;
+
+	for (uint32_t nsteps = 0; nsteps < 400; nsteps += 5) {
+		struct ranks_shape shape = plain;
+
+		shape.seed = nsteps;
+		shape.loss = 1 << 28;
+		shape.entry_timeout_ns = TIMEOUT_NS;
+		shape.repair = (enum mmc_repair)(nsteps % 2);
+		ranks_open(&net, &shape);
+		step_to(&net, nsteps);
+		net.now_ns += 3600 * MMC_S_NS;
+		for (uint32_t i = 0; i < net.future.nevents; i++)
+			net.future.events[i].at_ns += 3600 * MMC_S_NS;
+		CHECK(ranks_run(&net));
+		check_failed_alike(&net, MMC_OK, 0);
+		ranks_close(&net);
+	}
+}
+
+static const char *const event_names[] = {
+	"ALL_ENTERED", "COMPLETE", "COMPLETE_WITH_COPY",
+	"RIGHT_DONE",  "ALL_DONE", "FAILURE",
+};
+
+static void check_seen(enum mmc_op_state state, enum mmc_op_event event,
+		       enum mmc_op_state next)
+{
+	char text[128];
+
+	if (ranks_seen[state][next][event == MMC_OP_FAILURE])
+		return;
+	snprintf(text, sizeof(text), "never seen: %s %s %s",
+		 mmc_op_state_name(state), event_names[event],
+		 mmc_op_state_name(next));
+	check_failed(text, __FILE__, __LINE__);
+}
+
+/* Every row of the table has a life of its own, and nothing else happens. */
+static void every_transition(void)
+{
+	enum mmc_op_state next;
+
+	if (!ranks_seen[MMC_OP_RELEASE][MMC_OP_CLOSED][true]) {
+		dies_at_any_moment();
+		gives_up_at_any_moment();
+	}
+#define CHECK_ROW(state, event, next)                                          \
+	check_seen(MMC_OP_##state, MMC_OP_##event, MMC_OP_##next);
+	MMC_OP_TABLE(CHECK_ROW)
+#undef CHECK_ROW
+	CHECK(!mmc_op_next_state(MMC_OP_CLOSED, MMC_OP_FAILURE, &next));
+	CHECK(!mmc_op_next_state(MMC_OP_FAILED, MMC_OP_ALL_DONE, &next));
+	CHECK(!mmc_op_next_state(MMC_OP_GATE, MMC_OP_COMPLETE, &next));
+	CHECK(mmc_op_next_state(MMC_OP_GATE, MMC_OP_ALL_ENTERED, &next));
+	CHECK_EQ(next, MMC_OP_FLOW);
+}
+
+CHECK_MAIN(CHECK_TEST(dead_from_the_beginning), CHECK_TEST(dies_at_any_moment),
+	   CHECK_TEST(gives_up_at_any_moment), CHECK_TEST(different_operations),
+	   CHECK_TEST(lateness_is_legal), CHECK_TEST(lateness_may_be_limited),
+	   CHECK_TEST(suspended), CHECK_TEST(every_transition))

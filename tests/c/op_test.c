@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations of all ranks in one process: see ranks.h. */
+#include "ranks.h"
+
+#define NRANDOM 250
+
+static const struct ranks_shape plain = {
+	.nranks = 4,
+	.nepochs = 1,
+	.nactive = 1,
+	.block_bytes = 2500,
+	.chunk_bytes = 100,
+	.window_bytes = 60000,
+	.delay_ns = 10 * MMC_US_NS,
+	.late = MMC_PEER_ALL,
+	.odd = MMC_PEER_ALL,
+	.dead = MMC_PEER_ALL,
+};
+
+/* Runs it to its end, which is DONE of all epochs on all ranks. */
+static bool run_to_done(const struct ranks_shape *shape)
+{
+	static struct ranks net;
+
+	ranks_open(&net, shape);
+	if (ranks_run(&net))
+		for (uint32_t r = 0; r < shape->nranks; r++)
+			for (uint32_t e = 1; e <= shape->nepochs; e++)
+				CHECK(!net.rank[r].epoch[e].failed);
+	ranks_close(&net);
+	return check_failures == 0;
+}
+
+static void every_size(void)
+{
+	for (uint32_t nranks = 1; nranks <= 9; nranks++)
+		for (uint64_t nbytes = 0; nbytes <= 301; nbytes++) {
+			struct ranks_shape shape = plain;
+
+			if (nbytes % 100 > 1 && nbytes % 100 < 99)
+				continue;
+			shape.nranks = nranks;
+			shape.block_bytes = nbytes;
+			shape.nchains = (uint32_t)nbytes % (nranks + 1);
+			shape.repair = (enum mmc_repair)(nbytes % 2);
+			if (!run_to_done(&shape))
+				return;
+		}
+}
+
+/* Nothing is sent twice where nothing is lost. */
+static void no_more_than_needed(void)
+{
+	static struct ranks net;
+
+	for (uint32_t nranks = 2; nranks <= 16; nranks++) {
+		struct ranks_shape shape = plain;
+
+		shape.nranks = nranks;
+		shape.chunk_bytes = 2500;
+		ranks_open(&net, &shape);
+		CHECK(ranks_run(&net));
+		for (uint32_t r = 0; r < nranks; r++) {
+			const uint64_t *value = net.rank[r].counters.value;
+
+			CHECK_EQ(value[MMC_COUNT_RX_LOST_CHUNKS], 0);
+			CHECK_EQ(value[MMC_COUNT_RX_DUPLICATE_CHUNKS], 0);
+		}
+		ranks_close(&net);
+	}
+}
+
+static struct ranks_shape random_shape(uint64_t seed)
+{
+	static const uint64_t losses[] = {
+		0, 1 << 22, 1 << 26, 1 << 28, 1 << 30, UINT64_C(1) << 31
+	};
+	struct mmc_prng prng = { .state = seed };
+	struct ranks_shape shape = plain;
+	uint32_t nranks = 1 + (uint32_t)mmc_prng_below(&prng, 9);
+	uint64_t nchunks = mmc_prng_below(&prng, 60);
+
+	shape.nranks = nranks;
+	shape.nepochs = 1 + (uint32_t)mmc_prng_below(&prng, 12);
+	shape.nactive = 1 + (uint32_t)mmc_prng_below(&prng, 4);
+	shape.block_bytes = nchunks * 100 + mmc_prng_below(&prng, 3);
+	if (mmc_prng_below(&prng, 3) == 0)
+		shape.block_bytes = mmc_prng_below(&prng, 101);
+	shape.nchains = (uint32_t)mmc_prng_below(&prng, nranks + 1);
+	shape.window_bytes = UINT32_C(100) << mmc_prng_below(&prng, 10);
+	shape.eager_bytes = mmc_prng_below(&prng, 2) * 1000;
+	shape.retain_bytes = mmc_prng_below(&prng, 2) * 1000;
+	shape.repair = (enum mmc_repair)mmc_prng_below(&prng, 2);
+	shape.late_ns = mmc_prng_below(&prng, 2) * 100 * MMC_MS_NS;
+	shape.delay_ns = mmc_prng_below(&prng, 300) * MMC_US_NS;
+	shape.loss = losses[mmc_prng_below(&prng, 6)];
+	shape.twice = losses[mmc_prng_below(&prng, 6)];
+	shape.seed = seed;
+	return shape;
+}
+
+static void any_order_loss_and_duplication(void)
+{
+	uint64_t seed = check_seed() << 32;
+
+	for (int i = 0; i < NRANDOM; i++) {
+		struct ranks_shape shape = random_shape(seed + (unsigned)i);
+
+		if (!run_to_done(&shape)) {
+			fprintf(stderr, "MPIMCAST_TEST_SEED=%" PRIu64 "\n",
+				check_seed());
+			break;
+		}
+	}
+}
+
+/* Loss that is rare on a large operation, through chains and windows. */
+static void large(void)
+{
+	struct ranks_shape shape = plain;
+
+	shape.nranks = 6;
+	shape.block_bytes = 200000;
+	shape.loss = 1 << 25;
+	for (uint32_t nchains = 0; nchains <= 6; nchains += 2)
+		for (uint32_t repair = 0; repair < 2; repair++) {
+			shape.nchains = nchains;
+			shape.repair = (enum mmc_repair)repair;
+			shape.seed = nchains + repair;
+			CHECK(run_to_done(&shape));
+		}
+}
+
+/* A lone operation of rank 0 among three: blocks of two chunks, the last of 1. */
+static struct mmc_op *open_lone(enum mmc_repair repair,
+				struct mmc_counters *counters)
+{
+	static struct mmc_path path;
+	const struct mmc_op_config config = {
+		.nranks = 3,
+		.block_bytes = 101,
+		.chunk_bytes = 100,
+		.window_bytes = 60000,
+		.repair = repair,
+		.timeout_ns = MMC_S_NS,
+		.path = &path,
+		.counters = counters,
+	};
+
+	mmc_path_init(&path);
+	return mmc_op_init(aligned_alloc(MMC_ALIGN_BYTES,
+					 mmc_op_footprint(&config)),
+			   &config, MMC_S_NS);
+}
+
+/* Who may send what, and in which length: the rest is dropped. */
+static void verdicts(void)
+{
+	static const struct {
+		enum mmc_repair repair;
+		uint32_t source;
+		uint32_t index;
+		size_t payload_bytes;
+		enum mmc_verdict verdict;
+	} rows[] = {
+		{ 0, 1, 2, 100, MMC_VERDICT_PLACE },
+		{ 0, 1, 3, 1, MMC_VERDICT_PLACE },
+		{ 0, 1, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_PLACE },
+		{ 0, 1, 2, 99, MMC_VERDICT_FOREIGN },
+		{ 0, 1, 2, 101, MMC_VERDICT_FOREIGN },
+		{ 0, 1, 2, 0, MMC_VERDICT_FOREIGN },
+		{ 0, 1, 3, 100, MMC_VERDICT_FOREIGN },
+		{ 0, 1, 4, 100, MMC_VERDICT_FOREIGN },
+		{ 0, 2, 2, 100, MMC_VERDICT_FOREIGN },
+		{ 0, 0, 2, 100, MMC_VERDICT_FOREIGN },
+		{ 0, 2, 6, 100, MMC_VERDICT_FOREIGN },
+		{ 0, 2, MMC_INDEX_MASK, 1, MMC_VERDICT_FOREIGN },
+		{ 0, 1, 0, 100, MMC_VERDICT_FOREIGN },
+		{ 0, 0, 0, 100, MMC_VERDICT_DUPLICATE },
+		/* Only an owner repairs, or the left neighbour: here rank 2. */
+		{ 0, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
+		{ 1, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_PLACE },
+		{ 1, 2, 3 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
+		{ 1, 1, 4 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
+		{ 1, 2, 2, 100, MMC_VERDICT_FOREIGN },
+		{ 1, 2, 6 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mmc_counters counters = { 0 };
+		struct mmc_op *op = open_lone(rows[i].repair, &counters);
+
+		if (!CHECK_EQ(mmc_op_on_chunk(op, rows[i].source, rows[i].index,
+					      rows[i].payload_bytes, MMC_S_NS),
+			      rows[i].verdict))
+			fprintf(stderr, "row %u\n", i);
+		free(op);
+	}
+}
+
+/* A place is claimed once, whoever sends it and however often. */
+static void claimed_once(void)
+{
+	struct mmc_counters counters = { 0 };
+	struct mmc_op *op = open_lone(MMC_REPAIR_NEIGHBOUR, &counters);
+
+	CHECK_EQ(mmc_op_on_chunk(op, 1, 2, 100, MMC_S_NS), MMC_VERDICT_PLACE);
+	CHECK(!mmc_bitmap_test(&op->present, 2));
+	CHECK_EQ(mmc_op_on_chunk(op, 1, 2, 100, MMC_S_NS),
+		 MMC_VERDICT_DUPLICATE);
+	mmc_op_on_placed(op, 2);
+	CHECK(mmc_bitmap_test(&op->present, 2));
+	CHECK_EQ(mmc_op_on_chunk(op, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_S_NS),
+		 MMC_VERDICT_DUPLICATE);
+	CHECK_EQ(op->npresent, 3);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS], 2);
+	free(op);
+}
+
+CHECK_MAIN(CHECK_TEST(every_size), CHECK_TEST(no_more_than_needed),
+	   CHECK_TEST(any_order_loss_and_duplication), CHECK_TEST(large),
+	   CHECK_TEST(verdicts), CHECK_TEST(claimed_once))

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All ranks of one stream in one process, in virtual time, with a network that
+ * delays, reorders, repeats and loses datagrams. In place of payload a datagram
+ * carries a number that only the right chunk of the right epoch can have. The
+ * ranks are held to the contracts of the core: whatever is sent was there, a
+ * place is written once, and nothing touches a buffer that has been given back.
+ */
+#ifndef MMC_TESTS_RANKS_H
+#define MMC_TESTS_RANKS_H
+
+#include "core/memory.h"
+#include "network.h"
+
+/* Transitions that were seen: from, to, and whether by failure. */
+static bool ranks_seen[MMC_OP_FAILED + 1][MMC_OP_FAILED + 1][2];
+
+static inline uint32_t ranks_value(uint32_t epoch, uint32_t chunk)
+{
+	return epoch << 20 | (chunk + 1);
+}
+
+/* ---- carrying out actions ------------------------------------------------ */
+
+static inline void ranks_note_state(struct ranks *net, uint32_t r,
+				    const struct mmc_op *op)
+{
+	struct ranks_epoch *at = &net->rank[r].epoch[op->config.epoch];
+	bool failed = (op->record.flags & MMC_RECORD_FAILED) != 0;
+
+	ranks_seen[at->state][op->state][failed] = true;
+	at->state = op->state;
+}
+
+/* What is sent must be there, in the user's buffer or the copy of it. */
+static inline void ranks_send_run(struct ranks *net, uint32_t r,
+				  const struct mmc_action *action)
+{
+	uint32_t epoch = action->op->config.epoch;
+	struct ranks_epoch *at = &net->rank[r].epoch[epoch];
+	uint64_t sent_ns = ranks_some(net, net->shape.delay_ns / 4);
+	struct event sent = { .at_ns = sent_ns,
+			      .kind = EVENT_SENT,
+			      .rank = r,
+			      .epoch = epoch,
+			      .index = action->run.count };
+
+	CHECK(!at->over || at->retained);
+	CHECK(action->run.count > 0);
+	for (uint32_t i = 0; i < action->run.count; i++) {
+		uint32_t chunk = action->run.first + i;
+		uint32_t owner = mmc_layout_owner(&net->layout, chunk);
+		uint32_t own = mmc_layout_first(&net->layout, owner);
+		struct event event = {
+			.kind = EVENT_DATAGRAM,
+			.source = r,
+			.epoch = epoch,
+			.index = chunk |
+				 (action->repair ? MMC_INDEX_REPAIR : 0),
+			.payload_bytes =
+				mmc_layout_payload(&net->layout, chunk - own),
+			.value = at->places[chunk],
+		};
+
+		if (at->over && at->retained && CHECK_EQ(owner, r))
+			event.value = ranks_value(epoch, chunk);
+		CHECK_EQ(event.value, ranks_value(epoch, chunk));
+		CHECK(owner == r || action->repair);
+		ranks_send(net, &event, action->peer);
+	}
+	at->nsending += action->run.count;
+	future_push(&net->future, &sent);
+}
+
+/* The buffers are the user's again, and all is there unless it failed. */
+static inline void ranks_give_back(struct ranks *net, uint32_t r,
+				   const struct mmc_action *action)
+{
+	uint32_t epoch = action->op->config.epoch;
+	struct ranks_epoch *at = &net->rank[r].epoch[epoch];
+
+	CHECK(!at->over);
+	CHECK_EQ(at->nplacing, 0);
+	CHECK_EQ(at->nsending, 0);
+	at->over = true;
+	at->failed = action->kind == MMC_ACTION_FAILED;
+	at->retained = action->retain;
+	for (uint32_t c = 0; c < net->layout.nchunks; c++) {
+		if (!at->failed)
+			CHECK_EQ(at->places[c], ranks_value(epoch, c));
+		at->places[c] = RANKS_GIVEN_BACK;
+	}
+}
+
+/* Nothing refers to the memory of a closed operation any more. */
+static inline void ranks_forget(struct ranks *net, uint32_t r,
+				const struct mmc_op *op)
+{
+	struct ranks_epoch *at = &net->rank[r].epoch[op->config.epoch];
+
+	CHECK(at->over);
+	ranks_note_state(net, r, op);
+	memset(at->memory, 0xdd, mmc_op_footprint(&op->config));
+}
+
+static inline void ranks_carry_out(struct ranks *net, uint32_t r,
+				   const struct mmc_actions *actions,
+				   const struct mmc_action *action)
+{
+	struct event event = {
+		.kind = EVENT_DATAGRAM,
+		.source = r,
+		.control_bytes = action->nbytes,
+	};
+
+	switch (action->kind) {
+	case MMC_ACTION_CONTROL:
+		CHECK(action->peer != r);
+		event.control = malloc(action->nbytes);
+		memcpy(event.control, actions->arena + action->offset,
+		       action->nbytes);
+		ranks_send(net, &event, action->peer);
+		free(event.control);
+		break;
+	case MMC_ACTION_SEND:
+		ranks_send_run(net, r, action);
+		break;
+	case MMC_ACTION_DONE:
+	case MMC_ACTION_FAILED:
+		ranks_give_back(net, r, action);
+		break;
+	case MMC_ACTION_CLOSED:
+		ranks_forget(net, r, action->op);
+		break;
+	}
+}
+
+static inline void ranks_note_states(struct ranks *net, uint32_t r)
+{
+	for (uint32_t e = 1; e <= net->shape.nepochs; e++) {
+		struct ranks_epoch *at = &net->rank[r].epoch[e];
+
+		if (at->started && at->state != MMC_OP_CLOSED &&
+		    at->state != MMC_OP_FAILED)
+			ranks_note_state(net, r, at->memory);
+	}
+}
+
+/* Lets a rank do all that it wants done now, which takes a few polls. */
+static inline void ranks_poll(struct ranks *net, uint32_t r)
+{
+	static struct mmc_actions actions;
+	struct ranks_rank *rank = &net->rank[r];
+	unsigned nbatches = 0;
+
+	do {
+		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_epochs_poll(&rank->epochs, net->now_ns, &actions);
+		for (uint32_t i = 0; i < actions.count; i++)
+			ranks_carry_out(net, r, &actions, &actions.items[i]);
+		ranks_note_states(net, r);
+		rank->deadline_ns = mmc_epochs_deadline(&rank->epochs);
+	} while ((actions.count > 0 || rank->deadline_ns <= net->now_ns) &&
+		 CHECK(nbatches++ < 10000));
+}
+
+/* ---- what happens to a rank ---------------------------------------------- */
+
+static inline void ranks_on_control(struct ranks *net,
+				    const struct event *event)
+{
+	static struct mmc_message message;
+	struct mmc_header header;
+
+	CHECK_EQ(mmc_header_decode(&header, event->control,
+				   event->control_bytes, MMC_CHECKSUM_HEADER),
+		 0);
+	CHECK_EQ(mmc_message_decode(&message, header.index & MMC_INDEX_MASK,
+				    event->control + MMC_HEADER_BYTES,
+				    event->control_bytes - MMC_HEADER_BYTES),
+		 0);
+	mmc_epochs_on_message(&net->rank[event->rank].epochs, event->source,
+			      header.epoch, &message, net->now_ns);
+}
+
+static inline void ranks_on_chunk(struct ranks *net, const struct event *event)
+{
+	struct ranks_rank *rank = &net->rank[event->rank];
+	struct ranks_epoch *at = &rank->epoch[event->epoch];
+	struct mmc_op *op = mmc_epochs_find(&rank->epochs, event->epoch);
+	struct event placed = *event;
+	enum mmc_verdict verdict;
+
+	if (op == NULL)
+		return;
+	verdict = mmc_op_on_chunk(op, event->source, event->index,
+				  event->payload_bytes, net->now_ns);
+	CHECK(verdict != MMC_VERDICT_FOREIGN);
+	if (verdict != MMC_VERDICT_PLACE)
+		return;
+	CHECK(!at->over);
+	CHECK_EQ(at->places[event->index & MMC_INDEX_MASK], 0);
+	at->nplacing++;
+	placed.kind = EVENT_PLACED;
+	placed.at_ns = ranks_some(net, net->shape.delay_ns / 8);
+	future_push(&net->future, &placed);
+}
+
+static inline void ranks_on_placed(struct ranks *net, const struct event *event)
+{
+	struct ranks_rank *rank = &net->rank[event->rank];
+	struct ranks_epoch *at = &rank->epoch[event->epoch];
+	uint32_t chunk = event->index & MMC_INDEX_MASK;
+
+	CHECK(!at->over);
+	at->nplacing--;
+	at->places[chunk] = event->value;
+	mmc_op_on_placed(at->memory, chunk);
+}
+
+/* Starts the next epoch of a rank as soon as it may. */
+static inline void ranks_start(struct ranks *net, uint32_t r)
+{
+	const struct ranks_shape *shape = &net->shape;
+	struct ranks_rank *rank = &net->rank[r];
+	uint32_t epoch = rank->epochs.last + 1;
+	struct ranks_epoch *at = &rank->epoch[epoch];
+	uint32_t first = mmc_layout_first(&net->layout, r);
+	const struct mmc_op_config config = {
+		.nranks = shape->nranks,
+		.signature = shape->block_bytes + (r == shape->odd),
+		.block_bytes = shape->block_bytes,
+		.chunk_bytes = shape->chunk_bytes,
+		.nchains = shape->nchains,
+		.window_bytes = shape->window_bytes,
+		.eager_bytes = shape->eager_bytes,
+		.retain_bytes = shape->retain_bytes,
+		.repair = shape->repair,
+		.timeout_ns = 10 * MMC_S_NS,
+		.entry_timeout_ns = shape->entry_timeout_ns,
+		.seed = shape->seed + r,
+	};
+
+	at->memory = aligned_alloc(MMC_ALIGN_BYTES, mmc_op_footprint(&config));
+	at->places = calloc(net->layout.nchunks + 1, sizeof(uint32_t));
+	for (uint32_t c = first; c < first + net->layout.block_chunks; c++)
+		at->places[c] = ranks_value(epoch, c);
+	at->started = true;
+	mmc_epochs_start(&rank->epochs, at->memory, &config, net->now_ns);
+}
+
+static inline void ranks_happen(struct ranks *net, const struct event *event)
+{
+	struct ranks_rank *rank = &net->rank[event->rank];
+
+	switch (event->kind) {
+	case EVENT_DATAGRAM:
+		if (event->control != NULL)
+			ranks_on_control(net, event);
+		else
+			ranks_on_chunk(net, event);
+		break;
+	case EVENT_PLACED:
+		ranks_on_placed(net, event);
+		break;
+	case EVENT_SENT:
+		rank->epoch[event->epoch].nsending -= event->index;
+		mmc_op_on_sent(rank->epoch[event->epoch].memory, event->index);
+		break;
+	case EVENT_START:
+		rank->ready = true;
+		break;
+	}
+}
+
+/* A rank computes for a while before it starts its next epoch. */
+static inline void ranks_start_later(struct ranks *net, uint32_t r)
+{
+	struct event start = {
+		.at_ns = net->now_ns,
+		.kind = EVENT_START,
+		.rank = r,
+	};
+
+	net->rank[r].ready = false;
+	if (net->shape.late == r)
+		start.at_ns += net->shape.late_ns;
+	else if (net->shape.late == MMC_PEER_ALL)
+		start.at_ns += mmc_prng_below(&net->prng, net->shape.late_ns);
+	future_push(&net->future, &start);
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static inline void ranks_open(struct ranks *net,
+			      const struct ranks_shape *shape)
+{
+	*net = (struct ranks){
+		.shape = *shape,
+		.prng = { .state = shape->seed },
+		.now_ns = MMC_S_NS,
+	};
+	CHECK_EQ(mmc_layout_init(&net->layout, shape->nranks,
+				 shape->block_bytes, shape->chunk_bytes),
+		 0);
+	for (uint32_t r = 0; r < shape->nranks; r++) {
+		net->rank[r].deadline_ns = MMC_NEVER_NS;
+		mmc_epochs_init(&net->rank[r].epochs, UINT64_C(5) << 16, r,
+				shape->nranks, &net->rank[r].counters);
+		ranks_start_later(net, r);
+	}
+}
+
+static inline void ranks_close(struct ranks *net)
+{
+	future_close(&net->future);
+	for (uint32_t r = 0; r < net->shape.nranks; r++)
+		for (uint32_t e = 1; e <= net->shape.nepochs; e++) {
+			struct ranks_epoch *at = &net->rank[r].epoch[e];
+
+			for (uint32_t c = 0;
+			     at->over && c < net->layout.nchunks; c++)
+				CHECK_EQ(at->places[c], RANKS_GIVEN_BACK);
+			free(at->memory);
+			free(at->places);
+		}
+}
+
+/* Starts what may start: a rank is up to `nactive` epochs ahead. */
+static inline void ranks_go_on(struct ranks *net, uint32_t r)
+{
+	struct mmc_epochs *epochs = &net->rank[r].epochs;
+
+	while (net->rank[r].ready && epochs->last < net->shape.nepochs &&
+	       epochs->last - epochs->done < net->shape.nactive &&
+	       mmc_epochs_ready(epochs)) {
+		ranks_start(net, r);
+		ranks_poll(net, r);
+		ranks_start_later(net, r);
+	}
+}
+
+static inline bool ranks_is_over(const struct ranks *net)
+{
+	for (uint32_t r = 0; r < net->shape.nranks; r++) {
+		const struct mmc_epochs *epochs = &net->rank[r].epochs;
+
+		if (r != net->shape.dead && epochs->fault.error == MMC_OK &&
+		    epochs->done != net->shape.nepochs)
+			return false;
+		if (epochs->done != epochs->last && r != net->shape.dead)
+			return false;
+	}
+	return true;
+}
+
+static inline uint64_t ranks_deadline(const struct ranks *net, uint32_t r)
+{
+	return r == net->shape.dead ? MMC_NEVER_NS : net->rank[r].deadline_ns;
+}
+
+/* The rank whose deadline comes first. */
+static inline uint32_t ranks_first(const struct ranks *net)
+{
+	uint32_t first = 0;
+
+	for (uint32_t r = 1; r < net->shape.nranks; r++)
+		if (ranks_deadline(net, r) < ranks_deadline(net, first))
+			first = r;
+	return first;
+}
+
+/* Lets the next thing happen; false when nothing ever will. */
+static inline bool ranks_step(struct ranks *net)
+{
+	uint32_t r = ranks_first(net);
+	uint64_t due_ns = ranks_deadline(net, r);
+
+	if (net->future.nevents > 0 && net->future.events[0].at_ns <= due_ns) {
+		struct event event = future_pop(&net->future);
+
+		net->now_ns = event.at_ns;
+		r = event.rank;
+		if (r != net->shape.dead)
+			ranks_happen(net, &event);
+		free(event.control);
+	} else if (due_ns == MMC_NEVER_NS) {
+		return false;
+	} else if (due_ns > net->now_ns) {
+		net->now_ns = due_ns;
+	}
+	if (r != net->shape.dead) {
+		ranks_poll(net, r);
+		ranks_go_on(net, r);
+	}
+	return true;
+}
+
+/* Runs until every live rank is through or has failed; false if that hangs. */
+static inline bool ranks_run(struct ranks *net)
+{
+	while (!ranks_is_over(net))
+		if (!CHECK(ranks_step(net)) ||
+		    !CHECK(net->nsteps++ < RANKS_STEPS_MAX))
+			return false;
+	return true;
+}
+
+#endif

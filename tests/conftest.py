@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options and fixtures of all tests."""
+
+from __future__ import annotations
+
+import pytest
+import support
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--long``."""
+    parser.addoption("--long", action="store_true", help="run the long versions too")
+
+
+def pytest_configure() -> None:
+    """Choose the seed before anything can ask for it."""
+    support.choose_seed()
+
+
+def pytest_report_header() -> str:
+    """Say which seed repeats this run."""
+    return f"MPIMCAST_TEST_SEED={support.choose_seed()}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it again at the end, also when the header was left out."""
+    terminalreporter.write_line(pytest_report_header())
+
+
+def pytest_ignore_collect(
+    collection_path: support.Path, config: pytest.Config
+) -> bool | None:
+    """Leave tests/mpi to the launcher (see test_mpi.py)."""
+    alone = not config.getoption("--with-mpi")
+    return True if alone and collection_path == support.ROOT / "tests/mpi" else None
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Skip what is marked ``long`` unless it was asked for."""
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="long: needs --long"))
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Return the seed of this run, equal on all ranks."""
+    return support.choose_seed()
+
+
+@pytest.fixture(scope="session")
+def long(request: pytest.FixtureRequest) -> bool:
+    """Return whether the long versions were asked for."""
+    return bool(request.config.getoption("--long"))

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as a control message. The first byte is its kind; what is let
+ * through keeps to its ranges and encodes to the very same bytes.
+ */
+#include "core/message.h"
+#include "fuzz.h"
+
+static void check_message(const struct mmc_message *message)
+{
+	bool runs = message->kind == MMC_MESSAGE_NAK ||
+		    message->kind == MMC_MESSAGE_ECHO;
+
+	MMC_ASSERT(message->kind < MMC_MESSAGE_COUNT);
+	MMC_ASSERT(message->record.entry_rounds <= MMC_ROUNDS_MAX);
+	MMC_ASSERT(message->record.release_rounds <= MMC_ROUNDS_MAX);
+	MMC_ASSERT(message->record.failure <= MMC_EPOISONED);
+	MMC_ASSERT(message->nitems <= (runs ? MMC_RUNS_MAX : MMC_CHAINS_MAX));
+	for (uint32_t i = 0; runs && i < message->nitems; i++) {
+		MMC_ASSERT(message->runs[i].count > 0);
+		MMC_ASSERT((uint64_t)message->runs[i].first +
+				   message->runs[i].count <=
+			   MMC_CHUNKS_MAX);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t again[MMC_MESSAGE_BYTES_MAX];
+	struct mmc_message message;
+	uint8_t *bytes;
+	int rv;
+
+	if (size == 0)
+		return 0;
+	size--;
+	bytes = malloc(size + (size == 0));
+	memcpy(bytes, data + 1, size);
+	rv = mmc_message_decode(&message, data[0], bytes, size);
+	if (rv == 0) {
+		check_message(&message);
+		MMC_ASSERT(mmc_message_bytes(&message) == size);
+		mmc_message_encode(again, &message);
+		MMC_ASSERT(memcmp(again, bytes, size) == 0);
+	} else {
+		MMC_ASSERT(rv == -MMC_ESHORT || rv == -MMC_EINVAL);
+	}
+	free(bytes);
+	return 0;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as what happens to one rank of a stream: starts, chunks and control
+ * messages of anybody with any fields, placements, sends, time and polls. What
+ * the others say may be nonsense; the rank must keep to its contracts all the
+ * same: no assertion, nothing written twice or sent that is not there, DONE only
+ * when all is present, and never a deadline that has passed already.
+ */
+#include "core/epochs.h"
+#include "core/memory.h"
+#include "fuzz.h"
+
+#define EPOCHS_MAX 12
+#define PLACING_MAX 64
+#define CHUNK_BYTES 8
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+struct epoch {
+	struct mmc_op *op; /* NULL before its start and after its end */
+	void *memory;
+	uint32_t nsending;
+	bool over;
+	bool retained;
+};
+
+struct placing {
+	uint32_t epoch;
+	uint32_t chunk;
+};
+
+struct world {
+	struct input input;
+	struct mmc_op_config config;
+	struct mmc_epochs epochs;
+	struct mmc_counters counters;
+	struct epoch epoch[EPOCHS_MAX + 1];
+	struct placing placing[PLACING_MAX];
+	uint32_t nplacing;
+	uint64_t now_ns;
+};
+
+static uint32_t take(struct input *input, unsigned nbytes)
+{
+	uint32_t value = 0;
+
+	while (nbytes-- > 0 && input->size > 0) {
+		value = value << 8 | *input->data++;
+		input->size--;
+	}
+	return value;
+}
+
+/* ---- what must hold ------------------------------------------------------ */
+
+static void check_op(const struct mmc_op *op)
+{
+	uint32_t npresent = 0;
+
+	for (uint32_t c = 0; c < op->layout.nchunks; c++) {
+		bool present = mmc_bitmap_test(&op->present, c);
+
+		npresent += present;
+		MMC_ASSERT(!present || mmc_bitmap_test(&op->claimed, c));
+	}
+	MMC_ASSERT(npresent == op->npresent);
+}
+
+static void check_control(const struct world *world,
+			  const struct mmc_actions *actions,
+			  const struct mmc_action *action)
+{
+	const uint8_t *bytes = actions->arena + action->offset;
+	struct mmc_header header;
+	struct mmc_message message;
+
+	MMC_ASSERT(action->peer == MMC_PEER_ALL ||
+		   action->peer < world->config.nranks);
+	MMC_ASSERT(mmc_header_decode(&header, bytes, action->nbytes,
+				     MMC_CHECKSUM_HEADER) == 0);
+	MMC_ASSERT(mmc_message_decode(&message, header.index & MMC_INDEX_MASK,
+				      bytes + MMC_HEADER_BYTES,
+				      action->nbytes - MMC_HEADER_BYTES) == 0);
+}
+
+static void check_send(struct world *world, const struct mmc_action *action)
+{
+	const struct mmc_op *op = action->op;
+	struct epoch *epoch = &world->epoch[op->config.epoch];
+	uint32_t own = mmc_layout_first(&op->layout, world->epochs.rank);
+	uint32_t end = action->run.first + action->run.count;
+
+	MMC_ASSERT(action->run.count > 0);
+	MMC_ASSERT(end <= op->layout.nchunks);
+	MMC_ASSERT(action->peer == MMC_PEER_ALL ||
+		   action->peer < world->config.nranks);
+	for (uint32_t c = action->run.first; c < end; c++) {
+		MMC_ASSERT(mmc_bitmap_test(&op->present, c));
+		if (!action->repair || epoch->over)
+			MMC_ASSERT(c - own < op->layout.block_chunks);
+	}
+	MMC_ASSERT(!epoch->over || epoch->retained);
+	epoch->nsending += action->run.count;
+}
+
+static void check_end(struct world *world, const struct mmc_action *action)
+{
+	const struct mmc_op *op = action->op;
+	struct epoch *epoch = &world->epoch[op->config.epoch];
+
+	MMC_ASSERT(!epoch->over);
+	MMC_ASSERT(epoch->nsending == 0);
+	for (uint32_t i = 0; i < world->nplacing; i++)
+		MMC_ASSERT(world->placing[i].epoch != op->config.epoch);
+	if (action->kind == MMC_ACTION_DONE)
+		MMC_ASSERT(op->npresent == op->layout.nchunks);
+	epoch->over = true;
+	epoch->retained = action->retain;
+}
+
+/* The memory of a closed operation is given back: ASan watches it. */
+static void forget(struct world *world, const struct mmc_op *op)
+{
+	struct epoch *epoch = &world->epoch[op->config.epoch];
+
+	MMC_ASSERT(epoch->over);
+	MMC_ASSERT(epoch->nsending == 0);
+	epoch->op = NULL;
+	free(epoch->memory);
+}
+
+static void carry_out(struct world *world, const struct mmc_actions *actions,
+		      const struct mmc_action *action)
+{
+	switch (action->kind) {
+	case MMC_ACTION_CONTROL:
+		check_control(world, actions, action);
+		break;
+	case MMC_ACTION_SEND:
+		check_send(world, action);
+		break;
+	case MMC_ACTION_DONE:
+	case MMC_ACTION_FAILED:
+		check_end(world, action);
+		break;
+	case MMC_ACTION_CLOSED:
+		forget(world, action->op);
+		break;
+	}
+}
+
+/* ---- what happens -------------------------------------------------------- */
+
+/* Polls until nothing is left to do now, which takes a few times, not forever. */
+static void poll(struct world *world)
+{
+	struct mmc_actions actions;
+	unsigned nbatches = 0;
+
+	do {
+		MMC_ASSERT(nbatches++ < 10000);
+		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_epochs_poll(&world->epochs, world->now_ns, &actions);
+		for (uint32_t i = 0; i < actions.count; i++)
+			carry_out(world, &actions, &actions.items[i]);
+	} while (actions.count > 0 ||
+		 mmc_epochs_deadline(&world->epochs) <= world->now_ns);
+	for (uint32_t e = 1; e <= EPOCHS_MAX; e++)
+		if (world->epoch[e].op != NULL)
+			check_op(world->epoch[e].op);
+}
+
+static void start(struct world *world)
+{
+	uint32_t epoch = world->epochs.last + 1;
+
+	if (epoch > EPOCHS_MAX || !mmc_epochs_ready(&world->epochs))
+		return;
+	world->epoch[epoch].memory = aligned_alloc(
+		MMC_ALIGN_BYTES, mmc_op_footprint(&world->config));
+	world->epoch[epoch].op =
+		mmc_epochs_start(&world->epochs, world->epoch[epoch].memory,
+				 &world->config, world->now_ns);
+}
+
+static void bring_chunk(struct world *world)
+{
+	uint32_t source = take(&world->input, 1) % world->config.nranks;
+	uint32_t epoch = take(&world->input, 1) % EPOCHS_MAX + 1;
+	uint32_t form = take(&world->input, 1);
+	uint32_t index = form & 1 ? take(&world->input, 4)
+				  : take(&world->input, 1);
+	uint32_t nbytes = form & 2 ? take(&world->input, 1) : CHUNK_BYTES;
+	struct mmc_op *op = world->epoch[epoch].op;
+	uint32_t owner;
+	uint32_t chunk;
+
+	index = (index & MMC_INDEX_MASK) | (form & 4 ? MMC_INDEX_REPAIR : 0);
+	chunk = index & MMC_INDEX_MASK;
+	if (op == NULL || world->nplacing == PLACING_MAX)
+		return;
+	if (chunk < op->layout.nchunks &&
+	    mmc_bitmap_test(&op->claimed, chunk)) {
+		MMC_ASSERT(mmc_op_on_chunk(op, source, index, nbytes,
+					   world->now_ns) != MMC_VERDICT_PLACE);
+		return;
+	}
+	if (mmc_op_on_chunk(op, source, index, nbytes, world->now_ns) !=
+	    MMC_VERDICT_PLACE)
+		return;
+	MMC_ASSERT(chunk < op->layout.nchunks);
+	owner = mmc_layout_owner(&op->layout, chunk);
+	MMC_ASSERT(nbytes ==
+		   mmc_layout_payload(&op->layout,
+				      chunk - mmc_layout_first(&op->layout,
+							       owner)));
+	MMC_ASSERT(owner == source || (index & MMC_INDEX_REPAIR));
+	MMC_ASSERT(!world->epoch[epoch].over);
+	world->placing[world->nplacing++] =
+		(struct placing){ .epoch = epoch, .chunk = chunk };
+}
+
+static void finish_placing(struct world *world)
+{
+	uint32_t pick = take(&world->input, 1);
+	struct placing placing;
+
+	if (world->nplacing == 0)
+		return;
+	pick %= world->nplacing;
+	placing = world->placing[pick];
+	world->placing[pick] = world->placing[--world->nplacing];
+	mmc_op_on_placed(world->epoch[placing.epoch].op, placing.chunk);
+}
+
+static void finish_sending(struct world *world)
+{
+	struct epoch *epoch =
+		&world->epoch[take(&world->input, 1) % EPOCHS_MAX + 1];
+	uint32_t most = take(&world->input, 1);
+
+	if (epoch->op == NULL || epoch->nsending == 0)
+		return;
+	most = most < epoch->nsending ? most : epoch->nsending;
+	mmc_op_on_sent(epoch->op, most);
+	epoch->nsending -= most;
+}
+
+/* A message is put together from the input, then decoded as if it had come. */
+static void bring_message(struct world *world)
+{
+	struct input *input = &world->input;
+	uint32_t source = take(input, 1) % world->config.nranks;
+	uint32_t epoch = take(input, 1) % (EPOCHS_MAX + 2);
+	uint32_t kind = take(input, 1) % MMC_MESSAGE_COUNT;
+	bool runs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO;
+	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
+	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 8] = { 0 };
+	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * (runs ? 8 : 4);
+	struct mmc_message message;
+
+	mmc_put_u32(bytes, take(input, 1));	 /* stamp */
+	mmc_put_u32(bytes + 4, take(input, 1));	 /* echo */
+	mmc_put_u32(bytes + 8, take(input, 4));	 /* flags, rounds, failure */
+	mmc_put_u32(bytes + 12, take(input, 1)); /* culprit */
+	mmc_put_u32(bytes + 16, take(input, 1)); /* sent chunks */
+	mmc_put_u64(bytes + 20, world->config.signature);
+	mmc_put_u64(bytes + 28, world->config.signature);
+	if (take(input, 1) % 2)
+		mmc_put_u32(bytes + 24, take(input, 4));
+	mmc_put_u32(bytes + 36, take(input, 2)); /* window */
+	mmc_put_u32(bytes + 40, take(input, 2)); /* round trip */
+	mmc_put_u32(bytes + 44, take(input, 1)); /* lag */
+	mmc_put_u32(bytes + 48, nitems);
+	for (uint32_t at = MMC_MESSAGE_BYTES; at < nbytes; at += 4)
+		mmc_put_u32(bytes + at, take(input, 1));
+	if (mmc_message_decode(&message, kind, bytes, nbytes) == 0)
+		mmc_epochs_on_message(&world->epochs, source, epoch, &message,
+				      world->now_ns);
+}
+
+/* What an honest rank would say: without it few inputs pass a gate. */
+static void bring_record(struct world *world)
+{
+	uint32_t source = take(&world->input, 1) % world->config.nranks;
+	uint32_t form = take(&world->input, 1);
+	const struct mmc_message message = {
+		.kind = MMC_MESSAGE_RECORD,
+		.stamp_us = form & 8,
+		.record = {
+			.flags = MMC_RECORD_ENTERED |
+				 (form & 1 ? MMC_RECORD_DONE : 0),
+			.entry_rounds = form & 2 ? MMC_ROUNDS_MAX : 0,
+			.release_rounds = form & 4 ? MMC_ROUNDS_MAX : 0,
+			.culprit = MMC_PEER_ALL,
+			.sent_chunks = form >> 4,
+			.terms = {
+				.signature_min = world->config.signature,
+				.signature_max = world->config.signature,
+				.window_bytes = world->config.window_bytes,
+				.srtt_us = 50,
+				.lag_epochs = 1,
+			},
+		},
+	};
+
+	mmc_epochs_on_message(&world->epochs, source,
+			      take(&world->input, 1) % EPOCHS_MAX + 1, &message,
+			      world->now_ns);
+}
+
+static void give_up(struct world *world)
+{
+	const struct mmc_fault fault = {
+		.error = MMC_ECANCELED,
+		.epoch = world->epochs.last,
+		.culprit = world->epochs.rank,
+	};
+
+	mmc_epochs_poison(&world->epochs, fault, true);
+}
+
+static void step(struct world *world)
+{
+	switch (take(&world->input, 1) % 16) {
+	case 0:
+		start(world);
+		break;
+	case 1:
+	case 2:
+	case 3:
+		bring_chunk(world);
+		break;
+	case 4:
+		bring_message(world);
+		break;
+	case 5:
+	case 6:
+		bring_record(world);
+		break;
+	case 7:
+	case 8:
+		finish_placing(world);
+		break;
+	case 9:
+	case 10:
+		finish_sending(world);
+		break;
+	case 11:
+		world->now_ns += take(&world->input, 2) * MMC_US_NS;
+		break;
+	case 12:
+		world->now_ns += take(&world->input, 1) * MMC_MS_NS;
+		break;
+	case 13:
+		if (take(&world->input, 1) == 255)
+			give_up(world);
+		break;
+	default:
+		poll(world);
+	}
+}
+
+/* The first bytes are the shape of the operations and this rank's place. */
+static void shape(struct world *world)
+{
+	struct input *input = &world->input;
+	uint32_t nranks = take(input, 1) % 9 + 1;
+	uint32_t flags = take(input, 1);
+
+	world->config = (struct mmc_op_config){
+		.nranks = nranks,
+		.signature = 7,
+		.block_bytes = take(input, 1) % 100,
+		.chunk_bytes = CHUNK_BYTES,
+		.nchains = take(input, 1) % (nranks + 1),
+		.window_bytes = take(input, 2),
+		.eager_bytes = flags & 1 ? 1000 : 0,
+		.retain_bytes = flags & 2 ? 1000 : 0,
+		.repair = flags & 4 ? MMC_REPAIR_NEIGHBOUR : MMC_REPAIR_NAK,
+		.timeout_ns = MMC_S_NS,
+		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
+	};
+	mmc_epochs_init(&world->epochs, UINT64_C(3) << 16,
+			take(input, 1) % nranks, nranks, &world->counters);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct world world;
+
+	world = (struct world){
+		.input = { .data = data, .size = size },
+		.now_ns = MMC_S_NS,
+	};
+	shape(&world);
+	start(&world);
+	while (world.input.size > 0)
+		step(&world);
+	poll(&world);
+	for (uint32_t e = 1; e <= EPOCHS_MAX; e++)
+		if (world.epoch[e].op != NULL)
+			free(world.epoch[e].memory);
+	return 0;
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communicators for the tests of one rank among several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from mpi4py import MPI
+
+from mpimcast import Intracomm
+
+# Small chunks make many of few bytes; every operation is ours.
+SETTINGS = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests here as those of several ranks."""
+    for item in items:
+        if "tests/mpi" in item.path.as_posix():
+            item.add_marker(pytest.mark.mpi)
+
+
+@pytest.fixture
+def library() -> MPI.Intracomm:
+    """Return all ranks' communicator of the MPI library."""
+    return MPI.Intracomm(MPI.COMM_WORLD)
+
+
+@pytest.fixture
+def make(library: MPI.Intracomm) -> Iterator[Callable[..., Intracomm]]:
+    """Make communicators of all ranks, freed at the test's end."""
+    made = []
+
+    def make(**settings: object) -> Intracomm:
+        comm = Intracomm(library.Dup(), **{**SETTINGS, **settings})
+        made.append(comm)
+        return comm
+
+    yield make
+    for comm in made:
+        if comm != MPI.COMM_NULL:
+            comm.Free()
+
+
+@pytest.fixture
+def comm(make: Callable[..., Intracomm]) -> Intracomm:
+    """Return a communicator of all ranks."""
+    return make()

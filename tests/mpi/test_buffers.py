@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every form of buffer that mpi4py takes, beside the MPI library's own result."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from mpimcast import Intracomm
+
+Forms = Callable[[int, int], tuple[object, object, np.ndarray]]
+
+
+class Tensor:
+    """What has DLPack only."""
+
+    def __init__(self, content: np.ndarray) -> None:
+        self._content = content
+
+    def __dlpack__(self, **options: object) -> object:
+        """Give the capsule."""
+        return self._content.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Give the device."""
+        return self._content.__dlpack_device__()
+
+
+N = 30
+
+
+def sent(rank: int, count: int = N) -> np.ndarray:
+    """Return some numbers of a rank."""
+    return np.arange(count, dtype=float) + 1000 * (rank + 1)
+
+
+def place(size: int, count: int = N) -> np.ndarray:
+    """Return the place for all numbers, and a few more."""
+    return np.full(size * count, -1.0)
+
+
+def same(form: Callable[[np.ndarray], object]) -> Forms:
+    """Make both buffers of a form that infers counts."""
+
+    def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+        where = place(size)
+        return form(sent(rank)), form(where), where
+
+    return make
+
+
+def both(
+    send: Callable[[np.ndarray], object], recv: Callable[[np.ndarray], object]
+) -> Forms:
+    """Make buffers of two forms, with twice the room that is needed."""
+
+    def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+        where = place(size, 2 * N)
+        return send(sent(rank, 2 * N)), recv(where), where
+
+    return make
+
+
+def in_place(nothing: object) -> Forms:
+    """Make buffers of which the own block lies in its place."""
+
+    def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+        where = place(size)
+        where[rank * N : (rank + 1) * N] = sent(rank)
+        return nothing, where, where
+
+    return make
+
+
+def fortran(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+    """Make arrays whose first index runs fastest."""
+    where = np.asfortranarray(place(size).reshape(-1, size))
+    return np.asfortranarray(sent(rank).reshape(5, 6)), where, where
+
+
+PLAIN: dict[str, Forms] = {
+    "array": same(lambda a: a),
+    "two dimensions": same(lambda a: a.reshape(-1, 5)),
+    "Fortran order": fortran,
+    "memoryview": same(memoryview),
+    "bytes view": same(lambda a: memoryview(a).cast("B")),
+    "MPI.buffer": same(MPI.buffer.frombuffer),
+    "DLPack": same(Tensor),
+    "complex": same(lambda a: a.view(complex)),
+    "small items": same(lambda a: a.view(np.int16)),
+    "[data, type]": same(lambda a: [a, MPI.DOUBLE]),
+    "(data, type)": same(lambda a: (a, MPI.DOUBLE)),
+    "[data, code]": same(lambda a: [a, "d"]),
+    "[data, None]": same(lambda a: [a, None]),
+    "[DLPack, type]": same(lambda a: [Tensor(a), MPI.DOUBLE]),
+    "mixed types": both(lambda a: [a, N, "d"], lambda a: [a, 8 * N, MPI.BYTE]),
+    "[data, count]": both(lambda a: [a, N], lambda a: [a, N]),
+    "[data, (count, displ)]": both(lambda a: [a, (N, 4)], lambda a: [a, (N, 3)]),
+    "[data, count, type]": both(lambda a: [a, N, "d"], lambda a: [a, N, "d"]),
+    "[data, count, None]": both(lambda a: [a, N, None], lambda a: [a, N, None]),
+    "[data, (count, displ), type]": both(
+        lambda a: [a, (N, 2), MPI.DOUBLE], lambda a: [a, [N, 5], "f8"]
+    ),
+    "[data, count, displ, type]": both(
+        lambda a: [a, N, 1, "d"], lambda a: (a, N, None, MPI.DOUBLE)
+    ),
+    "numpy counts": both(lambda a: [a, np.int32(N)], lambda a: [a, np.int64(N)]),
+    "nothing": both(lambda _: [None, 0, "d"], lambda a: [a, 0]),
+    "nothing at all": both(lambda _: [None, 0, "d"], lambda _: [None, 0, "d"]),
+    "None": in_place(None),
+    "IN_PLACE": in_place(MPI.IN_PLACE),
+}
+
+
+def compare(comm: Intracomm, forms: Forms, what: str) -> None:
+    """Do it both ways, and compare all memory, also what lies between the data."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    send, recv, expected = forms(rank, size)
+    MPI.Intracomm.Allgather(comm, send, recv)
+    send, recv, got = forms(rank, size)
+    comm.Allgather(send, recv)
+    assert got.tobytes("A") == expected.tobytes("A"), what
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_forms(comm: Intracomm, name: str) -> None:
+    """The same result as the MPI library, whatever the form."""
+    compare(comm, PLAIN[name], name)
+
+
+def test_other_owners(comm: Intracomm) -> None:
+    """Buffers need not be numpy's: bytes to send, array.array to receive."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    got = array.array("i", [0] * (4 * size))
+    comm.Allgather(bytes([rank]) * 16, got)
+    assert got.tobytes() == b"".join(bytes([each]) * 16 for each in range(size))
+    place = bytearray(3 * size)
+    comm.Allgather([bytes([rank + 1]) * 3, MPI.CHAR], [place, "B"])
+    assert place == b"".join(bytes([each + 1]) * 3 for each in range(size))
+
+
+# Types of which one item holds four doubles, but where, differs.
+DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
+    "contiguous": lambda: MPI.DOUBLE.Create_contiguous(4),
+    "vector": lambda: MPI.DOUBLE.Create_vector(2, 2, 3),
+    "every other": lambda: MPI.DOUBLE.Create_vector(4, 1, 2),
+    "indexed": lambda: MPI.DOUBLE.Create_indexed([1, 2, 1], [0, 2, 5]),
+    "out of order": lambda: MPI.DOUBLE.Create_indexed_block(1, [3, 1, 0, 2]),
+    "late begin": lambda: MPI.DOUBLE.Create_indexed_block(2, [1, 4]),
+    "struct": lambda: MPI.Datatype.Create_struct(
+        [8, 2, 8], [0, 16, 40], [MPI.BYTE, MPI.DOUBLE, MPI.CHAR]
+    ),
+    "subarray": lambda: MPI.DOUBLE.Create_subarray([3, 4], [2, 2], [1, 1]),
+    "resized up": lambda: MPI.DOUBLE.Create_contiguous(4).Create_resized(0, 56),
+    "interleaved": lambda: MPI.DOUBLE.Create_vector(4, 1, 20).Create_resized(0, 8),
+}
+
+
+def extent_of(datatype: MPI.Datatype, count: int) -> int:
+    """Return how many doubles `count` items reach over."""
+    _, extent = datatype.Get_extent()
+    true_begin, true_extent = datatype.Get_true_extent()
+    return -(-((count - 1) * extent + true_begin + true_extent) // 8)
+
+
+@pytest.mark.parametrize("send_name", DERIVED)
+@pytest.mark.parametrize("recv_name", ["vector", "struct", "out of order", "double"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_derived(comm: Intracomm, send_name: str, recv_name: str, count: int) -> None:
+    """Derived types, up to their last byte and no further; gaps stay."""
+    outgoing = DERIVED[send_name]().Commit()
+    if recv_name == "double":
+        incoming, per_item = MPI.DOUBLE.Dup(), 4
+    else:
+        incoming, per_item = DERIVED[recv_name]().Commit(), 1
+
+    def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+        where = place(1, extent_of(incoming, count * per_item * size))
+        what = sent(rank, extent_of(outgoing, count))
+        return [what, count, outgoing], [where, count * per_item, incoming], where
+
+    compare(comm, forms, f"{count} {send_name} to {recv_name}")
+    outgoing.Free()
+    incoming.Free()
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derived_in_place(comm: Intracomm, name: str) -> None:
+    """The own block may lie in its place, with gaps and all."""
+    datatype = DERIVED[name]().Commit()
+
+    def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+        where = place(1, extent_of(datatype, 2 * size)) - rank
+        return None, [where, 2, datatype], where
+
+    if name != "interleaved":
+        compare(comm, forms, name)
+    datatype.Free()
+
+
+def test_absolute_addresses(comm: Intracomm) -> None:
+    """A type of absolute addresses needs no buffer."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    first, second = sent(rank, 3), sent(rank + 100, 2)
+    datatype = MPI.Datatype.Create_struct(
+        [3, 2], [MPI.Get_address(first), MPI.Get_address(second)], [MPI.DOUBLE] * 2
+    ).Commit()
+    where = place(size, 5)
+    comm.Allgather([MPI.BOTTOM, 1, datatype], where)
+    expected = [np.concatenate([sent(r, 3), sent(r + 100, 2)]) for r in range(size)]
+    assert np.array_equal(where, np.concatenate(expected))
+    datatype.Free()
+
+
+def test_pair_type(comm: Intracomm) -> None:
+    """A predefined type with a gap is not one piece of memory."""
+
+    def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
+        where = np.full(16 * 3 * size, 0xEE, np.uint8)
+        what = np.arange(16 * 3, dtype=np.uint8) + rank
+        return [what, 3, MPI.DOUBLE_INT], [where, 3, MPI.DOUBLE_INT], where
+
+    compare(comm, forms, "DOUBLE_INT")
+
+
+STRIDED = np.zeros(60)[::2]
+FROZEN = np.zeros(60)
+FROZEN.flags.writeable = False
+
+BAD: dict[str, Callable[[int], tuple[object, object]]] = {
+    "no buffer": lambda _: (np.zeros(1), 3),
+    "no send buffer": lambda size: (3.0, np.zeros(size)),
+    "nowhere": lambda _: (np.zeros(1), None),
+    "too many items": lambda size: ([np.zeros(1), 1, 0, "d", 5], np.zeros(size)),
+    "one item": lambda size: (np.zeros(1), [np.zeros(size)]),
+    "bad code": lambda size: ([np.zeros(1), "zz"], np.zeros(size)),
+    "strided to send": lambda size: (STRIDED, np.zeros(30 * size)),
+    "strided place": lambda size: (np.zeros(30), np.zeros(60 * size)[::2]),
+    "strided tensor": lambda size: (np.zeros(30), Tensor(np.zeros(60 * size)[::2])),
+    "read-only place": lambda size: (np.zeros(1), bytes(8 * size)),
+    "read-only array": lambda _: (np.zeros(60), FROZEN),
+    "read-only Fortran array": lambda _: (np.zeros(60), FROZEN.reshape(6, 10).T),
+    "negative count": lambda size: (np.zeros(1), [np.zeros(size), -1]),
+    "negative displacement": lambda size: ([np.zeros(1), (1, -1)], np.zeros(size)),
+    "displacement too far": lambda size: ([np.zeros(1), (1, 2), "d"], np.zeros(size)),
+    "count of nothing": lambda size: ([None, 1, "d"], np.zeros(size)),
+    "count is no number": lambda size: ([np.zeros(1), 1.5, "d"], np.zeros(size)),
+    "no multiple of the type": lambda size: ([bytes(7), "d"], np.zeros(size)),
+    "dates": lambda size: (np.zeros(1, "M8[s]"), np.zeros(size)),
+    "records": lambda size: (np.zeros(1, "i4,f8"), np.zeros(size)),
+    "other byte order": lambda size: (np.zeros(1, ">f8"), np.zeros(size)),
+    "null type": lambda size: ([np.zeros(1), MPI.DATATYPE_NULL], np.zeros(size)),
+    "no multiple of the ranks": lambda size: (np.zeros(1), np.zeros(size + 1)),
+    "tensor, likewise": lambda size: (np.zeros(1), Tensor(np.zeros(size + 1))),
+    "typed, likewise": lambda size: (np.zeros(1), [np.zeros(size + 1), "d"]),
+}
+
+INDIVISIBLE = ("no multiple of the ranks", "tensor, likewise", "typed, likewise")
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes(comm: Intracomm, name: str) -> None:
+    """A mistake raises what mpi4py raises, before any communication."""
+    size = comm.Get_size()
+    if size == 1 and name in INDIVISIBLE:
+        pytest.skip("everything is a multiple of one rank")
+    messages = BAD[name](size)
+    with pytest.raises(Exception) as theirs:  # noqa: PT011 -- compared below
+        MPI.Intracomm.Allgather(comm, *messages)
+    with pytest.raises(theirs.type) as ours:
+        comm.Allgather(*messages)
+    assert type(ours.value) is type(theirs.value)
+    assert str(ours.value) == str(theirs.value)
+    comm.Allgather(np.zeros(9), np.zeros(9 * size))
+
+
+def test_a_mistake_can_be_mended(comm: Intracomm) -> None:
+    """The others wait for a rank that was wrong and calls again."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    if rank == size - 1:
+        with pytest.raises(TypeError):
+            comm.Allgather("nonsense", 7)
+    where = place(size)
+    comm.Allgather(sent(rank), where)
+    assert np.array_equal(where, np.concatenate([sent(r) for r in range(size)]))

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communicators: handles, settings, derivation, the end of each."""
+
+# ruff: noqa: SLF001 -- counts the endpoints that are open
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from mpimcast import ConfigError, Error, Intracomm, TransportError, teams
+
+Make = Callable[..., Intracomm]
+
+COUNTERS = {
+    *(
+        f"{way}_{kind}_{unit}"
+        for way in ("tx", "rx")
+        for kind in ("multicast", "control", "repair")
+        for unit in ("bytes", "datagrams")
+    ),
+    *(f"rx_{fate}_chunks" for fate in ("lost", "repaired", "duplicate")),
+    *(f"rx_{fate}_datagrams" for fate in ("foreign", "corrupt")),
+    *(f"{stage}_ns" for stage in ("open", "gate", "multicast", "repair", "release")),
+    "epochs",
+}
+
+
+def check(comm: MPI.Intracomm, count: int = 300) -> None:
+    """Gather something and check it."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    place = np.zeros((size, count))
+    comm.Allgather(np.arange(count) + 1000.0 * rank, place)
+    expected = np.arange(count) + 1000.0 * np.arange(size)[:, None]
+    assert np.array_equal(place, expected)
+
+
+def is_ours(comm: MPI.Intracomm) -> bool:
+    """Return whether operations of a communicator go through multicast."""
+    return comm.explain(10**6).path == ("udp" if comm.Get_size() > 1 else "mpi")
+
+
+def test_it_is_an_intracomm(comm: Intracomm, library: MPI.Intracomm) -> None:
+    """Everything that mpi4py offers works, also on handles of ours."""
+    assert isinstance(comm, MPI.Intracomm)
+    assert MPI.Comm.Compare(comm, library) == MPI.CONGRUENT
+    assert comm.allgather(comm.rank) == list(range(comm.size))
+    assert comm.bcast({"a": 1}) == {"a": 1}
+    assert MPI.Intracomm(comm) == comm
+    assert not hasattr(MPI.Intracomm(comm), "stats")
+
+
+def test_handles_share(comm: Intracomm) -> None:
+    """Two handles of one communicator have one state."""
+    other = Intracomm(comm)
+    plain = Intracomm(MPI.Intracomm(comm))
+    check(comm)
+    check(other)
+    check(plain)
+    assert other == comm
+    assert comm.stats() == other.stats() == plain.stats()
+    if comm.size > 1:
+        assert comm.stats()["epochs"] == 3
+
+
+def test_conflicting_settings(comm: Intracomm) -> None:
+    """A further handle may repeat settings or add some, not change them."""
+    assert Intracomm(comm, chunk_bytes="512", chains=2) == comm
+    with pytest.raises(ConfigError, match="chunk_bytes=1024 conflicts with 512"):
+        Intracomm(comm, chunk_bytes=1024)
+    check(comm)
+    Intracomm(comm, chains=2)
+    if comm.size > 1:
+        with pytest.raises(ConfigError, match="all ranks have agreed"):
+            Intracomm(comm, ttl=2)
+    check(comm)
+
+
+def test_bad_settings(library: MPI.Intracomm) -> None:
+    """A bad value is an error that names the choices, at once and locally."""
+    with pytest.raises(ConfigError, match=r"transport=tcp.*auto or udp or mpi"):
+        Intracomm(library, transport="tcp")
+    with pytest.raises(ConfigError, match="no such setting: speed"):
+        Intracomm(library, speed=9)
+    with pytest.raises(ConfigError, match="fault=loss=2"):
+        Intracomm(library, fault="loss=2")
+
+
+@pytest.mark.parametrize("count", [1, 100_000])
+@pytest.mark.parametrize(
+    ("setting", "odd", "usual"),
+    [("min_bytes", "8", "65536"), ("chains", "3", "auto"), ("fault", "seed=1", "")],
+)
+def test_ranks_that_disagree(
+    library: MPI.Intracomm, setting: str, odd: str, usual: str, count: int
+) -> None:
+    """All ranks get the same error, which names setting, values and ranks.
+
+    Also where some would not even have used multicast.
+    """
+    rank, size = library.rank, library.size
+    value = odd if rank == size - 1 else usual
+    comm = Intracomm(library.Dup(), **{setting: value})
+    block, place = np.zeros(count), np.zeros(count * size)
+    if size == 1:
+        comm.Allgather(block, place)
+        comm.Free()
+        return
+    texts = []
+    for _ in range(2):
+        with pytest.raises(ConfigError) as caught:
+            comm.Allgather(block, place)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    assert len(set(library.allgather(texts[0]))) == 1
+    assert f"{setting.upper()} is" in texts[0]
+    for part in (
+        odd,
+        usual,
+        f"on rank {size - 1}",
+        "rank 0" if size == 2 else "ranks 0",
+    ):
+        assert part in texts[0]
+    comm.Free()
+
+
+def test_one_rank_cannot_open(library: MPI.Intracomm) -> None:
+    """Where one rank fails, all do, or all fall back, for the same reason."""
+    if library.size == 1:
+        return
+    bad = library.size - 1
+    devices = "nosuch0" if library.rank == bad else ""
+    comm = Intracomm(library.Dup(), transport="udp", net_devices=devices)
+    block, place = np.zeros(9000), np.zeros(9000 * library.size)
+    texts = []
+    for _ in range(2):
+        with pytest.raises(TransportError, match=f"rank {bad}: .*nosuch0") as caught:
+            comm.Allgather(block, place)
+        assert caught.value.ranks == (bad,)
+        texts.append(str(caught.value))
+    assert len({*library.allgather(texts[0]), *texts}) == 1
+    assert comm.explain(10**6).path == "none"
+    comm.Free()
+
+    comm = Intracomm(library.Dup(), transport="auto", net_devices=devices, log="error")
+    check(comm, 9000)
+    why = comm.explain(72_000)
+    assert why.path == "mpi"
+    assert f"rank {bad}: " in why.reason
+    assert len(set(library.allgather(str(why)))) == 1
+    assert comm.stats()["epochs"] == 0
+    comm.Free()
+
+
+def test_explain(library: MPI.Intracomm) -> None:
+    """It names the path and the reason, in one line."""
+    comm = Intracomm(library.Dup(), transport="udp")
+    if comm.size == 1:
+        assert str(comm.explain(10**6)) == "mpi: there is one rank only"
+        comm.Free()
+        return
+    assert comm.explain(10**6).path == "udp"
+    assert "first operation" in comm.explain(10**6).reason
+    check(comm, 9000)
+    assert comm.explain(65536).path == "udp"
+    assert "multicast" in comm.explain(65536).reason
+    assert comm.explain(65535).path == "mpi"
+    assert "MIN_BYTES=65536" in comm.explain(65535).reason
+    assert "\n" not in str(comm.explain(1))
+    forced = Intracomm(library.Dup(), transport="mpi")
+    check(forced, 9000)
+    assert str(forced.explain(10**6)) == "mpi: TRANSPORT=mpi"
+    assert forced.stats()["epochs"] == 0
+    forced.Free()
+    comm.Free()
+
+
+def test_stats(comm: Intracomm) -> None:
+    """A flat dict of int, with all the names that others rely on."""
+    assert set(comm.stats()) >= COUNTERS
+    assert not any(comm.stats().values())
+    check(comm, 3000)
+    stats = comm.stats()
+    assert all(type(value) is int for value in stats.values())
+    if comm.size == 1:
+        assert not any(stats.values())
+        return
+    assert stats["epochs"] == 1
+    assert stats["open_ns"] > 0
+    chunks = -(-24_000 // 512)
+    assert stats["tx_multicast_datagrams"] == chunks
+    assert stats["tx_multicast_bytes"] == 24_000 + 16 * chunks
+    received = stats["rx_multicast_datagrams"] + stats["rx_repair_datagrams"]
+    assert received >= (comm.size - 1) * chunks
+
+
+DERIVATIONS: dict[str, Callable[[Intracomm], MPI.Intracomm]] = {
+    "Dup": lambda comm: comm.Dup(),
+    "Dup(info)": lambda comm: comm.Dup(MPI.INFO_NULL),
+    "Clone": lambda comm: comm.Clone(),
+    "Split": lambda comm: comm.Split(comm.rank % 2, -comm.rank),
+    "Split all": lambda comm: comm.Split(),
+    "Split_type": lambda comm: comm.Split_type(MPI.COMM_TYPE_SHARED),
+    "Create": lambda comm: comm.Create(comm.Get_group()),
+    "Create_group": lambda comm: comm.Create_group(comm.Get_group()),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIONS)
+@pytest.mark.parametrize("used", [False, True])
+def test_derived(comm: Intracomm, name: str, used: bool) -> None:
+    """What is derived from ours is ours, with the same settings."""
+    if used:
+        check(comm)
+    derived = DERIVATIONS[name](comm)
+    assert type(derived) is Intracomm
+    check(derived)
+    check(comm)
+    assert is_ours(derived)
+    if derived.size > 1:
+        assert derived.stats()["epochs"] == 1
+        assert derived.stats()["tx_multicast_datagrams"] == -(-2400 // 512)
+    derived.Free()
+    check(comm)
+
+
+def test_idup(comm: Intracomm) -> None:
+    """A duplicate that comes later is ours too."""
+    check(comm)
+    derived, request = comm.Idup()
+    check(comm)
+    request.Wait()
+    assert type(derived) is Intracomm
+    check(derived)
+    assert is_ours(derived)
+    derived.Free()
+
+
+def test_create_from_group(library: MPI.Intracomm) -> None:
+    """A communicator made without a parent is of the class it was asked of."""
+    group = library.Get_group()
+    try:
+        comm = Intracomm.Create_from_group(group, "mpimcast.test")
+    except (NotImplementedError, MPI.Exception):
+        pytest.skip("this MPI library has no Create_from_group")
+    finally:
+        group.Free()
+    assert type(comm) is Intracomm
+    check(comm)
+    comm.Free()
+
+
+def test_merge(comm: Intracomm) -> None:
+    """Two halves, merged, are ours again."""
+    if comm.size == 1:
+        return
+    half = comm.Split(comm.rank % 2)
+    between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    whole = between.Merge(comm.rank % 2 == 1)
+    assert type(whole) is Intracomm
+    assert whole.size == comm.size
+    check(whole)
+    check(whole, 20_000)
+    assert is_ours(whole)
+    for each in (whole, between, half):
+        each.Free()
+
+
+def test_not_in_the_group(comm: Intracomm) -> None:
+    """Who is left out gets the null communicator, as in MPI."""
+    color = MPI.UNDEFINED if comm.rank == 0 else 1
+    part = comm.Split(color)
+    assert (part == MPI.COMM_NULL) == (comm.rank == 0)
+    if part != MPI.COMM_NULL:
+        check(part)
+        part.Free()
+    with pytest.raises(MPI.Exception):
+        Intracomm(MPI.COMM_NULL).Allgather(np.zeros(1), np.zeros(1))
+
+
+def test_topologies_are_the_librarys(comm: Intracomm) -> None:
+    """A Cartesian communicator is mpi4py's."""
+    cart = comm.Create_cart([comm.size])
+    assert type(cart) is MPI.Cartcomm
+    check(cart)
+    cart.Free()
+
+
+def test_same_processes_share_sockets(comm: Intracomm) -> None:
+    """A duplicate costs a channel, not a group; another set of ranks its own."""
+    if comm.size == 1:
+        return
+    before = len(teams._open)
+    check(comm)
+    assert len(teams._open) == before + 1
+    derived = [comm.Dup() for _ in range(5)]
+    for each in reversed(derived):
+        check(each)
+    assert len(teams._open) == before + 1
+    backwards = comm.Split(0, -comm.rank)
+    check(backwards)
+    assert len(teams._open) == before + 2
+    backwards.Free()
+    for each in derived:
+        check(each)
+        each.Free()
+    assert len(teams._open) == before + 1
+    check(comm)
+    comm.Free()
+    assert len(teams._open) == before
+
+
+def test_many(make: Make, long: bool) -> None:
+    """Communicators come and go, many times."""
+    comm = make()
+    for turn in range(200 if long else 20):
+        derived = comm.Dup() if turn % 2 else comm.Split(0, -comm.rank)
+        check(derived, 10 * turn)
+        derived.Free()
+    check(comm)
+
+
+def test_free_by_another_handle(library: MPI.Intracomm) -> None:
+    """Whatever handle frees the communicator ends what hangs on it."""
+    if library.size == 1:
+        return
+    before = len(teams._open)
+    comm = Intracomm(library.Dup(), transport="udp", min_bytes=0)
+    check(comm)
+    plain = MPI.Intracomm(comm)
+    plain.Free()
+    assert len(teams._open) == before
+
+
+def test_free_unused(library: MPI.Intracomm) -> None:
+    """A communicator that was never used costs nothing to free."""
+    comm = Intracomm(library.Dup())
+    comm.Free()
+    assert comm == MPI.COMM_NULL
+
+
+def test_several_at_once(make: Make, seed: int) -> None:
+    """Threads use communicators side by side, in different orders."""
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        pytest.skip("needs MPI_THREAD_MULTIPLE")
+    comms = [make(fault=f"loss=0.05,seed={seed}") for _ in range(3)]
+    failures: list[BaseException] = []
+
+    def work(comm: Intracomm) -> None:
+        try:
+            for count in (10, 1000, 3000):
+                check(comm, count)
+        except BaseException as error:  # noqa: BLE001 -- told below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(comm,)) for comm in comms]
+    if comms[0].rank % 2:
+        threads.reverse()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_pickle() -> None:
+    """Handles of the predefined communicators can be pickled, as in mpi4py."""
+    plain = pickle.loads(pickle.dumps(MPI.COMM_WORLD))  # noqa: S301 -- our own
+    assert plain == MPI.COMM_WORLD
+    ours = pickle.loads(pickle.dumps(Intracomm(MPI.COMM_SELF)))  # noqa: S301
+    assert ours == MPI.COMM_SELF
+    check(ours)
+
+
+def test_errors_are_local_to_their_communicator(make: Make) -> None:
+    """A communicator whose ranks disagree does not disturb another."""
+    good = make()
+    if good.size == 1:
+        return
+    bad = make()
+    check(bad)
+    count = 1 if bad.rank == 0 else 2
+    with pytest.raises(Error, match="disagree"):
+        bad.Allgather(np.zeros(count), np.zeros(count * bad.size))
+    check(good)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What fails, fails on all ranks, with words that help, and hangs nobody."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from mpimcast import Error, Intracomm, TimedOut, binding, log
+
+Make = Callable[..., Intracomm]
+
+
+def gather(comm: Intracomm, nbytes: int = 3000) -> None:
+    """Gather something."""
+    comm.Allgather(np.zeros(nbytes, np.uint8), np.zeros(comm.size * nbytes, np.uint8))
+
+
+def alone(comm: Intracomm) -> None:
+    """Skip a test of what others do if there are none."""
+    if comm.size == 1:
+        pytest.skip("needs a second rank")
+
+
+@pytest.mark.parametrize("nbytes", [10, 3000])
+def test_different_sizes(make: Make, nbytes: int) -> None:
+    """Blocks of different sizes are an error that says which sizes."""
+    comm = make()
+    alone(comm)
+    gather(comm)
+    mine = nbytes + (comm.rank == comm.size - 1)
+    with pytest.raises(Error, match=f"{nbytes} to {nbytes + 1} bytes") as caught:
+        gather(comm, mine)
+    assert caught.value.epoch is not None
+    assert f"of {mine} bytes a rank" in str(caught.value)
+    assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
+    with pytest.raises(Error, match=r"unusable .* since its operation") as later:
+        gather(comm)
+    assert f"{nbytes} to {nbytes + 1} bytes" in str(later.value)
+
+
+def test_own_sizes_differ(comm: Intracomm) -> None:
+    """Sending other than one receives is a mistake of this rank alone."""
+    alone(comm)
+    with pytest.raises(Error, match="sends 2 bytes, but recvbuf has 3 bytes"):
+        comm.Allgather(bytes(2), bytearray(3 * comm.size))
+    gather(comm)
+
+
+def test_a_rank_that_does_not_come(make: Make, library: MPI.Intracomm) -> None:
+    """ENTRY_TIMEOUT ends the wait for a live rank, and names it."""
+    comm = make(entry_timeout=0.3)
+    alone(comm)
+    gather(comm)
+    late = comm.size - 1
+    if comm.rank == late:
+        library.Barrier()
+        with pytest.raises(Error):
+            gather(comm)
+    else:
+        with pytest.raises(TimedOut, match=r"rank \d .*ENTRY_TIMEOUT") as caught:
+            gather(comm)
+        # Among many, a rank may only know of another that waits likewise.
+        assert caught.value.ranks == (late,) or comm.size > 3
+        library.Barrier()
+
+
+def test_a_rank_that_does_not_open(make: Make, library: MPI.Intracomm) -> None:
+    """It holds for the opening too."""
+    comm = make(entry_timeout=0.3, timeout=0.5)
+    alone(comm)
+    if comm.rank == 0:
+        library.Barrier()
+    with pytest.raises(TimedOut):
+        gather(comm)
+    if comm.rank != 0:
+        library.Barrier()
+
+
+def test_lateness_is_no_error(make: Make, library: MPI.Intracomm) -> None:
+    """Without ENTRY_TIMEOUT a live rank may come later than TIMEOUT."""
+    comm = make(timeout=0.2)
+    alone(comm)
+    gather(comm)
+    if comm.rank == 0:
+        threading.Event().wait(1)
+    gather(comm)
+    library.Barrier()
+
+
+@pytest.mark.parametrize("entered", [False, True])
+def test_interrupt(make: Make, library: MPI.Intracomm, entered: bool) -> None:
+    """Ctrl-C raises KeyboardInterrupt there, an error elsewhere, and frees buffers."""
+    # With all datagrams lost, an operation that all have entered stays for ever.
+    lost = "loss=1,kind=multicast+repair" if entered else ""
+    comm = make(fault=lost, eager_bytes=0, timeout=30)
+    alone(comm)
+    if not entered:
+        gather(comm)
+    block = np.zeros(3000, np.uint8)
+    place = np.zeros(comm.size * 3000, np.uint8)
+    victim = 0
+    if comm.rank == victim:
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            comm.Allgather(block, place)
+        place.fill(7)
+        library.Barrier()
+        assert (place == 7).all()
+    else:
+        if not entered:
+            library.Barrier()
+        with pytest.raises(Error, match=f"rank {victim} was interrupted"):
+            comm.Allgather(block, place)
+        if entered:
+            library.Barrier()
+    with pytest.raises(Error):
+        gather(comm)
+
+
+def test_no_progress(make: Make) -> None:
+    """A network that passes nothing is an error after TIMEOUT, not a hang."""
+    comm = make(fault="loss=1,kind=multicast+repair", timeout=0.5)
+    alone(comm)
+    with pytest.raises(TimedOut, match="TIMEOUT") as caught:
+        gather(comm)
+    assert caught.value.missing_chunks > 0
+    assert caught.value.epoch is not None
+
+
+def test_freeing_after_failure(library: MPI.Intracomm) -> None:
+    """Free needs no other rank then."""
+    comm = Intracomm(
+        library.Dup(),
+        transport="udp",
+        min_bytes=0,
+        timeout=0.5,
+        fault="loss=1,kind=multicast+repair",
+    )
+    alone(comm)
+    with pytest.raises(Error):
+        gather(comm)
+    if comm.rank == 0:
+        comm.Free()
+        library.Barrier()
+    else:
+        library.Barrier()
+        comm.Free()
+
+
+def test_a_long_wait_is_logged(
+    make: Make, library: MPI.Intracomm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line names who is awaited, in the format that logs have."""
+    monkeypatch.setattr(binding, "_PATIENCE_S", 0.1)
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    comm = make()
+    alone(comm)
+    handler.setFormatter(log.logger.handlers[0].formatter)
+    log.logger.addHandler(handler)
+    gather(comm)
+    if comm.rank == 0:
+        threading.Event().wait(0.5)
+    gather(comm)
+    library.Barrier()
+    log.logger.removeHandler(handler)
+    lines = written.getvalue().splitlines()
+    if comm.rank == 0:
+        assert not lines
+    else:
+        where = rf"\S+:{os.getpid()}:\d+ \[{comm.rank}\] MPIMCAST WARN "
+        # From whom a rank hears is not always who is late.
+        what = r"Allgather waits to hear from rank \d since \d+ s: not all ranks .*"
+        assert len(lines) == 1
+        assert re.fullmatch(where + what, lines[0])

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run tests/mpi under mpirun, for several numbers of ranks in turn.
+
+``python tests/run_mpi.py [-n 1,2,3] [pytest's arguments]``. This process never
+imports MPI. What each rank prints goes to a file of its own below build/mpi/ and
+is shown when the run fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+
+from support import BUILD, choose_seed, mpirun, run_unchecked
+
+SIZES = (1, 2, 3, 4, 7)
+TEST_LIMIT_S = 60
+RUN_LIMIT_S = 300
+
+
+def run_size(nranks: int, arguments: list[str]) -> tuple[int, str]:
+    """Run the tests on `nranks` ranks.
+
+    Returns
+    -------
+    status : int
+        0 if all passed on every rank.
+    report : str
+        The closing line of rank 0, or all that every rank said.
+    """
+    folder = BUILD / "mpi" / f"n{nranks}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    pytest_command = (
+        *("-m", "pytest", "--with-mpi", "-p", "no:cacheprovider", "-q", "--color=no"),
+        *(f"--timeout={TEST_LIMIT_S}", "--timeout-method=thread"),
+        *("tests/mpi", *arguments),
+    )
+    launcher = mpirun(nranks, "--output", f"file={folder}/rank:nocopy")
+    status, said = run_unchecked([*launcher, *pytest_command], limit_s=RUN_LIMIT_S)
+    outputs = {
+        path.name: path.read_text(errors="replace").strip()
+        for path in sorted(folder.iterdir())
+    }
+    if status == 0:
+        first = next(text for name, text in outputs.items() if name.endswith(".0.out"))
+        return 0, first.splitlines()[-1]
+    parts = (f"---- {name}\n{text}" for name, text in outputs.items() if text)
+    return status, "\n".join((said.strip(), *parts))
+
+
+def main() -> int:
+    """Run all sizes, print a line about each, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "-n", dest="sizes", default=",".join(map(str, SIZES)), help="numbers of ranks"
+    )
+    options, arguments = parser.parse_known_args()
+    print(f"MPIMCAST_TEST_SEED={choose_seed()}")
+    failed = []
+    for nranks in map(int, options.sizes.split(",")):
+        begin_s = time.monotonic()
+        status, report = run_size(nranks, arguments)
+        took_s = time.monotonic() - begin_s
+        print(f"n = {nranks}, {took_s:.1f} s: {report}", flush=True)
+        if status != 0:
+            failed.append(nranks)
+    print(f"failed for n = {failed}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

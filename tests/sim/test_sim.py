@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The simulator: the protocol under everything that a network and a rank can do."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mpimcast import sim
+from mpimcast.errors import ConfigError
+
+MS = 1_000_000
+HEADER_BYTES = 16
+MULTICAST, CONTROL, REPAIR = range(3)
+
+
+def command(arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with `arguments`."""
+    return subprocess.run(
+        [sys.executable, "-m", "mpimcast", "sim", *arguments.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+def run(**spec: object) -> sim.Plain:
+    """Run a spec that differs so from the default; every property must hold."""
+    result = sim.run(spec)
+    assert result["violation"] == ""
+    return result
+
+
+# ---- random cases ------------------------------------------------------------
+
+
+def broken_case(first: int, count: int) -> str:
+    """Run random cases in a process of their own; return what broke, or nothing."""
+    done = command(f"--case {first} --cases {count}")
+    if done.returncode == 0:
+        return ""
+    if done.returncode == 1:
+        return done.stdout
+    if count > 1:  # it crashed: find out in which case
+        return broken_case(first, count // 2) or broken_case(
+            first + count // 2, count - count // 2
+        )
+    crash = signal.strsignal(-done.returncode)
+    return sim.failure_text(first, f"{crash}\n{done.stderr}")
+
+
+def check_cases(first: int, count: int, batch: int) -> None:
+    """Run random cases in two processes at a time."""
+    starts = range(first, first + count, batch)
+    with ThreadPoolExecutor(2) as pool:
+        for broken in pool.map(lambda start: broken_case(start, batch), starts):
+            assert not broken, broken
+
+
+def children_s() -> float:
+    """Return the processor time of all processes that have been waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+@pytest.mark.timeout(600)
+def test_random_cases() -> None:
+    """Whatever goes wrong: right bytes or a proper error, and an end."""
+    begin_s = children_s()
+    check_cases(0, 10_000, 500)
+    used_s = children_s() - begin_s
+    print(f"{10_000 / used_s:.0f} cases per second and processor")
+    # Under 90 s with two processors, whatever else they do meanwhile.
+    assert used_s < 2 * 90
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_many_random_cases() -> None:
+    """Likewise, other and more cases."""
+    check_cases(1_000_000, 100_000, 2_000)
+
+
+# ---- what a run promises -----------------------------------------------------
+
+
+def test_same_seed_same_run() -> None:
+    """A run depends on its spec and nothing else."""
+    spec = sim.case_spec(12)
+    assert sim.run(spec) == sim.run(spec)
+
+
+def test_188_ranks() -> None:
+    """The size of the paper's testbed, in seconds."""
+    begin = time.perf_counter()
+    result = run(nranks=188, block_bytes=65536, loss_ppm=1000)
+    assert time.perf_counter() - begin < 5
+    assert result["stamped"]
+    assert sum(rank["lost_chunks"] for rank in result["ranks"]) > 0
+
+
+@pytest.mark.parametrize("nranks", [2, 3, 16, 64, 65])
+@pytest.mark.parametrize("repair", [0, 1])
+def test_every_block_is_sent_once(nranks: int, repair: int) -> None:
+    """Without loss a rank multicasts its N bytes once and repairs nothing."""
+    result = run(nranks=nranks, block_bytes=65536, repair=repair)
+    for rank in result["ranks"]:
+        assert rank["tx"]["datagrams"][MULTICAST] == 16
+        assert rank["tx"]["bytes"][MULTICAST] == 65536 + 16 * HEADER_BYTES
+        assert rank["rx"]["datagrams"][MULTICAST] >= 16 * (nranks - 1)
+        assert rank["lost_chunks"] == 0
+        assert rank["tx"]["datagrams"][REPAIR] == 0
+
+
+def test_a_trunk_carries_each_block_once() -> None:
+    """A leaf's uplink carries the blocks of its own ranks only."""
+    result = run(nranks=16, nswitches=4, block_bytes=65536)
+    links = {link["name"]: link for link in result["links"]}
+    frame = HEADER_BYTES + 42
+    for leaf in range(4):
+        payload = links[f"leaf {leaf} up"]["bytes"]
+        assert 4 * (65536 + 16 * frame) <= payload < 4 * 65536 * 1.2
+
+
+def test_loss_is_repaired_and_only_loss() -> None:
+    """What is sent again stays in proportion to what was lost."""
+    for repair in (0, 1):
+        result = run(nranks=8, block_bytes=1 << 20, loss_ppm=10_000, repair=repair)
+        lost = sum(rank["lost_chunks"] for rank in result["ranks"])
+        dropped = sum(link["lost_datagrams"] for link in result["links"])
+        resent = sum(rank["tx"]["datagrams"][REPAIR] for rank in result["ranks"])
+        assert lost > 0
+        assert resent < 3 * dropped
+
+
+@pytest.mark.parametrize("chains", [0, 1, 2, 2**32 - 1])
+def test_windows_prevent_overrun(chains: int) -> None:
+    """Nobody is sent more than its buffer holds."""
+    for buffer_bytes in (64 << 10, 256 << 10, 1 << 20):
+        result = run(
+            nranks=8,
+            block_bytes=1 << 20,
+            chains=chains,
+            buffer_bytes=buffer_bytes,
+            wake_ns=20_000,
+        )
+        assert all(rank["overrun_datagrams"] == 0 for rank in result["ranks"])
+
+
+@pytest.mark.parametrize(
+    ("before_end_ns", "delay_ns"),
+    [
+        # All that it had to send is sent: only full windows wait for it, 5 ms.
+        (100_000, 6 * MS),
+        # The others need its block, and get it when it runs again.
+        (400_000, 21 * MS),
+    ],
+)
+def test_a_straggler_delays_nobody_for_long(before_end_ns: int, delay_ns: int) -> None:
+    """A rank that stands still is waited for no longer than it must be."""
+    spec = {"nranks": 8, "block_bytes": 1 << 20, "buffer_bytes": 256 << 10, "nops": 8}
+    healthy_ns = run(**spec)["time_ns"]
+    result = run(
+        **spec,
+        stalled_rank=3,
+        stall_begin_ns=healthy_ns - before_end_ns,
+        stall_ns=20 * MS,
+        stall_period_ns=100 * MS,
+    )
+    ends = [rank["end_ns"] for rank in result["ranks"]]
+    assert ends.pop(3) > healthy_ns + 19 * MS
+    assert max(ends) < healthy_ns + delay_ns
+
+
+@pytest.mark.parametrize("repair", [0, 1])
+def test_a_late_rank_is_waited_for(repair: int) -> None:
+    """Lateness is no error, and costs nothing beyond itself."""
+    result = run(nranks=5, late_rank=2, late_ns=3_000 * MS, repair=repair)
+    assert result["time_ns"] >= 3_000 * MS
+    assert result["time_ns"] < 3_100 * MS
+
+
+def test_a_dead_rank_is_an_error_on_all_others() -> None:
+    """Survivors fail soon after the timeout."""
+    result = run(
+        nranks=6, block_bytes=8 << 20, dead_rank=4, dead_ns=1 * MS, timeout_ns=500 * MS
+    )
+    for index, rank in enumerate(result["ranks"]):
+        if index != 4:
+            assert rank["error"] < 0
+            assert rank["end_ns"] < 2_000 * MS
+
+
+def test_a_cancelled_rank_is_an_error_on_all_others() -> None:
+    """Ctrl-C on one rank ends the operation of all, at once."""
+    result = run(
+        nranks=6, block_bytes=8 << 20, cancelling_rank=4, cancel_ns=MS, loss_ppm=1000
+    )
+    for rank in result["ranks"]:
+        assert rank["error"] < 0
+        assert rank["end_ns"] < 100 * MS
+
+
+@pytest.mark.parametrize("kind", range(6))
+@pytest.mark.parametrize("nth", range(3))
+@pytest.mark.parametrize("repair", [0, 1])
+def test_last_control_datagram_lost(kind: int, nth: int, repair: int) -> None:
+    """Any of the last control datagrams can be lost."""
+    run(
+        nranks=7,
+        block_bytes=200_000,
+        window_bytes=100_000,
+        loss_ppm=20_000,
+        repair=repair,
+        drop_kind=kind,
+        drop_nth=nth,
+    )
+
+
+def test_faults_wrap_the_endpoints() -> None:
+    """The fault driver works over this one."""
+    fault = "loss=0.1,dup=0.02,reorder=0.05,seed=99;corrupt=0.05,kind=all"
+    result = run(nranks=4, block_bytes=300_000, fault=fault)
+    assert sum(rank["lost_chunks"] for rank in result["ranks"]) > 0
+
+
+# ---- that the checks do check ------------------------------------------------
+
+
+def test_the_monitor_sees_a_chunk_sent_twice() -> None:
+    """A sender that repeats itself is caught."""
+    spec = {"fault": "dup=0.5,dir=tx,kind=multicast", "block_bytes": 1 << 20}
+    assert "multicast twice" in sim.run(spec)["violation"]
+    assert sim.run({**spec, "unwatched": 1})["violation"] == ""
+
+
+def test_the_monitor_sees_a_broken_header() -> None:
+    """A sender whose datagrams do not decode is caught."""
+    fault = "corrupt=0.5,dir=tx,kind=multicast"
+    assert "decode" in sim.run({"fault": fault})["violation"]
+
+
+def test_a_run_without_an_end_is_seen() -> None:
+    """A run that lasts too long is caught."""
+    result = sim.run({"late_rank": 1, "late_ns": 900 * MS, "limit_ns": 100 * MS})
+    assert "in time" in result["violation"]
+
+
+def test_impossible_specs_are_refused() -> None:
+    """Bad specs are errors, not crashes."""
+    with pytest.raises(ConfigError):
+        sim.run({"nranks": 0})
+    with pytest.raises(ConfigError):
+        sim.run({"nswitches": 5})
+    with pytest.raises(ConfigError):
+        sim.run({"fault": "nonsense"})
+    with pytest.raises(ConfigError):
+        sim.run({"fault": "x" * 1000})
+    with pytest.raises(ConfigError):
+        sim.run({"link_mbits": -1})
+
+
+# ---- the command -------------------------------------------------------------
+
+
+def test_command_reports() -> None:
+    """The command prints ranks and links."""
+    done = command(
+        "--ranks 5 --bytes 64K --chains 2 --subgroups 2 --repair neighbour "
+        "--loss 0.01 --seed 3"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "every property held" in done.stdout
+    assert "rank 4 down" in done.stdout
+
+
+def test_command_json_is_complete() -> None:
+    """With --json the command prints spec and result."""
+    done = command("--ranks 3 --bytes 10000 --loss 0.5 --seed 9 --json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert printed["spec"]["loss_ppm"] == 500_000
+    assert len(printed["result"]["ranks"]) == 3
+    assert len(printed["result"]["links"]) == 6
+    assert printed["result"]["violation"] == ""

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C API that Python sees is the one the headers declare."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+from support import ROOT
+
+HEADERS = sorted((ROOT / "ffi/include/mpimcast").glob("*.h"))
+
+
+def declared(pattern: str) -> set[str]:
+    """Return the names that a pattern's group finds in the headers' code."""
+    found: set[str] = set()
+    for header in HEADERS:
+        code = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.DOTALL)
+        found.update(re.findall(pattern, code, flags=re.MULTILINE))
+    return found
+
+
+def test_functions_and_constants() -> None:
+    """Every function and constant of a header is in the module, and no other."""
+    functions = declared(r"\b(mmc_\w+)\s*\(")
+    constants = declared(r"\b(MMC_\w+)\s*=\s*\d") | declared(r"^#define (MMC_\w+)\s+\d")
+    core = importlib.import_module("mpimcast._core")
+    assert functions | constants == set(dir(core.lib))
+
+
+def test_structs() -> None:
+    """Every struct of a header is known to the module.
+
+    That their layouts agree is checked by the compiler, when the module is
+    built, and by cffi, when a struct is first used.
+    """
+    core = importlib.import_module("mpimcast._core")
+    for struct in declared(r"\bstruct (mmc_\w+)"):
+        assert core.ffi.typeof(f"struct {struct}")
+    complete = declared(r"^struct (mmc_\w+) \{")
+    assert complete
+    for struct in complete:
+        assert core.ffi.sizeof(f"struct {struct}") > 0

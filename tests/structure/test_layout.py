@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""House rules: who may include whom, and how long a function or a file may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from support import ROOT
+
+FOLDERS = ("mpimcast", "ffi", "tests", "bench", "slurm")
+
+# What each part of ffi/ may include; HERE stands for the file's own folder.
+FREESTANDING = r"stdint\.h|stddef\.h|stdbool\.h"
+SYSTEM = r"[a-z0-9_]+\.h|(sys|netinet|net|arpa|linux)/[a-z0-9_]+\.h"
+MAY_INCLUDE = {
+    "include": rf"{FREESTANDING}|mpimcast/.*",
+    "core": rf"{FREESTANDING}|core/.*|mpimcast/errors\.h",
+    "drivers": rf"{SYSTEM}|drivers/(driver|error)\.h|HERE/.*|core/.*|mpimcast/.*",
+    "engine": rf"{SYSTEM}|engine/.*|drivers/.*|core/.*|mpimcast/.*",
+    "sim": rf"{SYSTEM}|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 500
+
+
+def files(*suffixes: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of every file of ours with such an ending."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes:
+                yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def imports(module: str) -> Iterator[str]:
+    """Yield what a Python file imports, with the names taken from it."""
+    for node in ast.walk(ast.parse(module)):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def functions(source: str) -> Iterator[tuple[int, int]]:
+    """Yield the lines on which a C file's function bodies begin and end."""
+    begin = 0
+    for number, line in enumerate(source.splitlines(), start=1):
+        if line == "{":
+            begin = number
+        elif line == "}":
+            yield begin, number
+
+
+def test_includes() -> None:
+    """Dependencies point one way: sim, engine, drivers, core."""
+    wrong = []
+    for name, text in files(".c", ".h"):
+        if not name.startswith("ffi/"):
+            continue
+        _, part, *_ = Path(name).parts
+        here = Path(name).parent.relative_to("ffi").as_posix()
+        allowed = MAY_INCLUDE[part].replace("HERE", here)
+        wrong += [
+            f"{name} includes {included}"
+            for included in INCLUDE.findall(text)
+            if not re.fullmatch(allowed, included)
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports() -> None:
+    """Only the bindings of mmc.h and of sim.h import the C module."""
+    users = {
+        name
+        for name, text in files(".py")
+        if any("_core" in imported.split(".") for imported in imports(text))
+    }
+    assert users == {"mpimcast/_ffi.py", "mpimcast/sim.py"}
+
+
+def test_files() -> None:
+    """A file fits its noun, and names its licence in the first lines."""
+    wrong = []
+    for name, text in files(".c", ".h", ".py", ".pyi"):
+        lines = text.splitlines()
+        if len(lines) > FILE_LINES_MAX:
+            wrong.append(f"{name} has {len(lines)} lines")
+        if "SPDX-License-Identifier: BSD-3-Clause" not in "".join(lines[:2]):
+            wrong.append(f"{name} names no licence")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_functions() -> None:
+    """Every C function fits on a screen."""
+    lengths = {
+        f"{name}:{begin}": end - begin + 1
+        for name, text in files(".c", ".h")
+        for begin, end in functions(text)
+    }
+    assert len(lengths) > 100, "bodies begin and end in column 0"
+    wrong = [
+        f"{where}: {n} lines" for where, n in lengths.items() if n > FUNCTION_LINES_MAX
+    ]
+    assert not wrong, "\n".join(wrong)

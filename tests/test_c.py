@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of tests/c, under the sanitizers."""
+
+from __future__ import annotations
+
+import cmake
+import pytest
+from support import ROOT, require_tool, run
+
+PROGRAMS = sorted(path.stem for path in (ROOT / "tests/c").glob("*_test.c"))
+SANITIZERS = {
+    "asan": "address,undefined",
+    "tsan": "thread",
+}
+
+
+@pytest.mark.timeout(700)
+@pytest.mark.parametrize("name", ["asan", pytest.param("tsan", marks=pytest.mark.long)])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_c(program: str, name: str) -> None:
+    """The program exits with 0."""
+    sanitize = f"MPIMCAST_SANITIZE={SANITIZERS[name]}"
+    folder = cmake.configure(name, "MPIMCAST_TESTS=ON", sanitize)
+    cmake.program(folder, program)
+    ctest = [require_tool("ctest"), "--test-dir", folder, "--output-on-failure"]
+    run([*ctest, "-R", f"^{program}$", "--no-tests=error"], limit_s=310)

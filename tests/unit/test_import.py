@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Importing mpimcast has no side effects."""
+
+from __future__ import annotations
+
+import sys
+
+from support import run
+
+
+def _python(code: str, **env: str) -> str:
+    return run([sys.executable, "-c", code], limit_s=60, **env)
+
+
+def test_import_leaves_mpi_alone() -> None:
+    """Neither MPI nor the C library nor numpy is loaded."""
+    code = (
+        "import sys, threading, mpimcast; "
+        "loaded = {'mpi4py.MPI', 'mpimcast._core', 'numpy'} & set(sys.modules); "
+        "assert not loaded, loaded; "
+        "assert threading.active_count() == 1"
+    )
+    assert not _python(code)
+
+
+def test_settings_need_no_mpi() -> None:
+    """The errors and settings can be had without MPI, bad variables or not."""
+    code = (
+        "import sys, mpimcast; from mpimcast import config; mpimcast.ConfigError; "
+        "config.Config.read({}, {}); assert 'mpi4py.MPI' not in sys.modules"
+    )
+    assert not _python(code, MPIMCAST_TRANSPORT="nonsense")
+
+
+def test_public_names() -> None:
+    """All that is public is there, and nothing else is listed."""
+    code = (
+        "import mpimcast; names = dir(mpimcast); "
+        "assert names == sorted(mpimcast.__all__); "
+        "[getattr(mpimcast, name) for name in names]; print(*names)"
+    )
+    names = "ConfigError Error Intracomm TimedOut TransportError __version__"
+    assert _python(code).split() == names.split()

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whole programs under the launcher: how they begin, mix with MPI, and end."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import mpirun, run, run_unchecked
+
+SETTINGS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
+LIMIT_S = 60
+
+GATHER = """
+import numpy as np
+def gather(comm, count=3000):
+    place = np.zeros((comm.size, count))
+    comm.Allgather(np.full(count, comm.rank + 1.0), place)
+    assert (place == np.arange(1, comm.size + 1)[:, None]).all()
+"""
+
+
+def script(tmp_path: Path, code: str) -> Path:
+    """Write a program that can gather."""
+    path = tmp_path / "a script.py"
+    path.write_text(GATHER + textwrap.dedent(code))
+    return path
+
+
+def test_run_a_script(tmp_path: Path) -> None:
+    """COMM_WORLD is ours, wherever it comes from, and all derived from it."""
+    path = script(
+        tmp_path,
+        """
+        import sys
+        from mpi4py import MPI
+        from mpi4py.MPI import COMM_WORLD
+        assert __name__ == "__main__"
+        assert sys.argv[1:] == ["one", "--two"], sys.argv
+        import neighbour
+        assert COMM_WORLD is MPI.COMM_WORLD
+        gather(COMM_WORLD)
+        for comm in (COMM_WORLD.Dup(), COMM_WORLD.Split(COMM_WORLD.rank > 0)):
+            gather(comm)
+            assert comm.size == 1 or comm.stats()["epochs"] == 1
+        assert MPI.COMM_WORLD.stats()["epochs"] == 1
+        MPI.COMM_WORLD.Barrier()
+        print("done", flush=True)
+        """,
+    )
+    (tmp_path / "neighbour.py").write_text("")
+    command = [*mpirun(3), "-m", "mpimcast", "run", path, "one", "--two"]
+    assert run(command, limit_s=LIMIT_S, **SETTINGS).count("done") == 3
+
+
+def test_run_a_module(tmp_path: Path) -> None:
+    """``run -m`` runs a module of the search path, ``run -c`` a string."""
+    (tmp_path / "program.py").write_text(
+        GATHER + "from mpi4py import MPI; gather(MPI.COMM_WORLD); print('done')"
+    )
+    command = [*mpirun(2), "-m", "mpimcast", "run", "-m", "program"]
+    said = run(command, limit_s=LIMIT_S, PYTHONPATH=str(tmp_path), **SETTINGS)
+    assert said.count("done") == 2
+    code = "import program, sys; assert sys.argv[1:] == ['x']"
+    command = [*mpirun(2), "-m", "mpimcast", "run", "-c", code, "x"]
+    said = run(command, limit_s=LIMIT_S, PYTHONPATH=str(tmp_path), **SETTINGS)
+    assert said.count("done") == 2
+
+
+@pytest.mark.parametrize(
+    "ending", ["raise ValueError('on purpose')", "sys.exit(3)", "sys.exit('bad')"]
+)
+@pytest.mark.parametrize("runner", [("mpimcast", "run"), ("mpi4py",)])
+def test_an_exception_aborts(
+    tmp_path: Path, ending: str, runner: tuple[str, ...]
+) -> None:
+    """The job ends with an error, though the other ranks wait for this one."""
+    path = script(
+        tmp_path,
+        f"""
+        import sys
+        from mpi4py import MPI
+        import mpimcast
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+        gather(comm)
+        if comm.rank == 1:
+            {ending}
+        gather(comm)
+        """,
+    )
+    status, said = run_unchecked(
+        [*mpirun(3), "-m", *runner, path], limit_s=20, **SETTINGS
+    )
+    assert status == (3 if "3" in ending else 1), said
+    assert "3" in ending or "on purpose" in said or "bad" in said
+
+
+def test_an_exception_without_a_runner(tmp_path: Path) -> None:
+    """Nobody aborts the job, so the other ranks learn it from the missing answers."""
+    path = script(
+        tmp_path,
+        """
+        from mpi4py import MPI
+        import mpimcast
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD, timeout=0.5)
+        gather(comm)
+        if comm.rank == 1:
+            raise ValueError("on purpose")
+        try:
+            gather(comm)
+        except mpimcast.TimedOut as error:
+            assert error.ranks == (1,), error
+            print("told", flush=True)
+        """,
+    )
+    status, said = run_unchecked([*mpirun(3), path], limit_s=30, **SETTINGS)
+    assert status != 0
+    assert "on purpose" in said
+    assert said.count("told") == 2
+
+
+ENDINGS = {
+    "by itself": "",
+    "by Finalize": "MPI.Finalize()",
+    "by Free": "comm.Free()",
+    "by exit": "import sys; sys.exit(0)",
+    "by Finalize and exit": "MPI.Finalize(); import sys; sys.exit()",
+    "late": "import threading; threading.Event().wait(comm.rank / 2)",
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_end(tmp_path: Path, name: str) -> None:
+    """However a program ends, it ends well, whatever is still open then.
+
+    Control datagrams get lost until the end, so that ranks need each other.
+    """
+    path = script(
+        tmp_path,
+        f"""
+        from mpi4py import MPI
+        import mpimcast
+        lossy = "loss=0.2,kind=all,seed=1"
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup(), fault=lossy)
+        others = [comm.Dup(), comm.Split(0, -comm.rank), comm.Dup()]
+        for each in others:
+            gather(each)
+        gather(comm)
+        others[0].Free()
+        print("done", flush=True)
+        {ENDINGS[name]}
+        """,
+    )
+    said = run([*mpirun(3), path], limit_s=LIMIT_S, **SETTINGS)
+    assert said.count("done") == 3
+    assert "rror" not in said
+
+
+@pytest.mark.parametrize("btl", ["self,tcp", ""])
+def test_the_librarys_progress(tmp_path: Path, btl: str) -> None:
+    """A legal program: what one rank sends, another receives before it gathers."""
+    path = script(
+        tmp_path,
+        """
+        from mpi4py import MPI
+        import mpimcast
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+        big = np.full(8 << 20, comm.rank, np.uint8)
+        for _ in range(3):
+            if comm.rank == 0:
+                request = comm.Isend(big, 1)
+                gather(comm)
+                request.Wait()
+            else:
+                if comm.rank == 1:
+                    comm.Recv(np.empty_like(big), 0)
+                gather(comm)
+        print("done", flush=True)
+        """,
+    )
+    env = {"OMPI_MCA_btl": btl} if btl else {}
+    said = run([*mpirun(3), path], limit_s=LIMIT_S, **SETTINGS, **env)
+    assert said.count("done") == 3
+
+
+def test_a_forked_child(tmp_path: Path) -> None:
+    """A child uses nothing of its parent's, and disturbs nothing by its end."""
+    path = script(
+        tmp_path,
+        """
+        import os, sys
+        from mpi4py import MPI
+        import mpimcast
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+        gather(comm)
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                gather(comm)
+            except mpimcast.Error as error:
+                print("child:", error, flush=True)
+            # Ends as programs do, but for mpi4py's own handler, which may not.
+            import atexit
+            atexit._run_exitfuncs()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        gather(comm)
+        print("done", flush=True)
+        """,
+    )
+    said = run([*mpirun(2), path], limit_s=LIMIT_S, **SETTINGS)
+    assert said.count("done") == 2
+    assert said.count("child: ") == 2
+    assert "fork" in said
+
+
+def test_without_core_ranks_fall_back(tmp_path: Path) -> None:
+    """A rank that lacks the C library sends all to the MPI library, and says so."""
+    path = script(
+        tmp_path,
+        """
+        import sys
+        from mpi4py import MPI
+        if MPI.COMM_WORLD.rank == 1:
+            sys.modules["mpimcast._core"] = None
+        import mpimcast
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD, transport="auto")
+        gather(comm)
+        print(comm.explain(1), flush=True)
+        """,
+    )
+    said = run([*mpirun(3), path], limit_s=LIMIT_S, **SETTINGS)
+    assert said.count("mpi: multicast cannot be opened: rank 1: mpimcast's C") == 3
+
+
+def test_demo_of_a_file(tmp_path: Path) -> None:
+    """The demo takes a file of weights, and writes its numbers."""
+    weights = tmp_path / "weights.npz"
+    np.savez(weights, **{"h.0.a": np.arange(1001), "h.1.a": np.ones((7, 3))})
+    result = tmp_path / "result.json"
+    demo = ["-m", "mpimcast", "demo", weights, "--json", result]
+    said = run([*mpirun(3), *demo], limit_s=LIMIT_S)
+    assert "every byte is equal" in said
+    assert '"different_bytes": 0' in result.read_text()
+    assert "\x1b" not in said
