@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The UDP driver before the first datagram: interfaces, options, addresses. */
+#include "check.h"
+
+#include <mpimcast/mmc.h>
+#include <netinet/in.h>
+
+#include "drivers/udp/peers.h"
+#include "udp_team.h"
+
+/* ---- devices ------------------------------------------------------------- */
+
+static void interfaces_are_found_by_name_and_address(void)
+{
+	struct mmc_interface interface = { .address = 0 };
+
+	CHECK_EQ(mmc_udp_interface("", 1, &interface), 0);
+	CHECK(interface.loopback);
+	CHECK_EQ(interface.address, INADDR_LOOPBACK);
+	CHECK_EQ(mmc_udp_interface("nosuch0, 127.0.0.1", 0, &interface), 0);
+	CHECK(strcmp(interface.name, "lo") == 0);
+	CHECK_EQ(mmc_udp_interface(" lo", 0, &interface), 0);
+	CHECK(interface.mtu_bytes > 1500);
+	interface.mtu_bytes = 7;
+	CHECK_EQ(mmc_udp_interface("nosuch0,192.0.2.1", 0, &interface),
+		 -MMC_ENODEV);
+	CHECK_EQ(interface.mtu_bytes, 7);
+	CHECK(strstr(mmc_last_error(), "nosuch0") != NULL);
+	CHECK(strstr(mmc_last_error(), "lo 127.0.0.1") != NULL);
+}
+
+static void chunks_fit_the_interface(void)
+{
+	static const struct {
+		uint32_t mtu_bytes, chunk_bytes;
+	} cases[] = {
+		{ 65536, 8960 }, { 9216, 8960 }, { 9000, 8956 },
+		{ 1500, 1456 },	 { 68, 24 },	 { 44, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mmc_interface interface = {
+			.mtu_bytes = cases[i].mtu_bytes,
+		};
+
+		CHECK_EQ(mmc_udp_chunk_bytes(&interface), cases[i].chunk_bytes);
+	}
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static void bad_options_are_refused(void)
+{
+	struct mmc_udp_options good = team_options(0, 1);
+	struct mmc_udp_options bad[9];
+	struct mmc_endpoint *endpoint = NULL;
+	uint32_t buffer_bytes = 7;
+
+	for (size_t i = 0; i < 9; i++)
+		bad[i] = good;
+	bad[0].nranks = 0;
+	bad[1].rank = NRANKS;
+	bad[2].nsubgroups = 0;
+	bad[3].nsubgroups = MMC_UDP_SUBGROUPS_MAX + 1;
+	bad[4].group = 0x7f000001;
+	bad[5].port = 65536;
+	bad[6].ttl = 256;
+	bad[7].chunk_bytes = 0;
+	bad[8].chunk_bytes = 65500;
+	for (size_t i = 0; i < 9; i++)
+		CHECK_EQ(mmc_udp_open(&bad[i], &buffer_bytes, &endpoint),
+			 -MMC_EINVAL);
+	bad[0] = good;
+	bad[0].interface.address = 0xc0000201;
+	CHECK_EQ(mmc_udp_open(&bad[0], &buffer_bytes, &endpoint), -MMC_EIO);
+	CHECK(strstr(mmc_last_error(), "192.0.2.1") != NULL);
+	CHECK(endpoint == NULL);
+	CHECK_EQ(buffer_bytes, 7);
+}
+
+static void addresses_survive_encoding(void)
+{
+	struct mmc_udp_address address = {
+		.rank = 5,
+		.ip = 0x0a0b0c0d,
+		.control_port = 0x1234,
+		.data_port = 0xfedc,
+	};
+	struct mmc_udp_address read = { .rank = 0 };
+	uint8_t good[MMC_ADDRESS_BYTES], bad[MMC_ADDRESS_BYTES];
+
+	mmc_udp_address_encode(good, &address);
+	CHECK_EQ(mmc_udp_address_decode(&read, good), 0);
+	CHECK_EQ(read.rank, 5);
+	CHECK_EQ(read.ip, 0x0a0b0c0d);
+	CHECK_EQ(read.control_port, 0x1234);
+	CHECK_EQ(read.data_port, 0xfedc);
+	memcpy(bad, good, sizeof(bad));
+	bad[0] ^= 1;
+	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
+	memcpy(bad, good, sizeof(bad));
+	bad[MMC_ADDRESS_BYTES - 1] = 1;
+	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
+	memcpy(bad, good, sizeof(bad));
+	bad[8] = 0xef;
+	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
+	memcpy(bad, good, sizeof(bad));
+	bad[14] = bad[15] = 0;
+	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
+}
+
+static int connect_with(const struct team *team, const uint8_t *addresses)
+{
+	struct mmc_endpoint *endpoint = team->endpoints[0];
+
+	return endpoint->driver->connect(endpoint, addresses);
+}
+
+static void foreign_addresses_are_refused(void)
+{
+	uint8_t bad[NRANKS * MMC_ADDRESS_BYTES];
+	struct mmc_udp_address address;
+	struct team team;
+
+	/* Two ranks in each other's place. */
+	team_open(&team, 1);
+	memcpy(bad, team.addresses, MMC_ADDRESS_BYTES);
+	memcpy(bad + MMC_ADDRESS_BYTES, team.addresses + 2 * MMC_ADDRESS_BYTES,
+	       MMC_ADDRESS_BYTES);
+	memcpy(bad + 2 * MMC_ADDRESS_BYTES, team.addresses + MMC_ADDRESS_BYTES,
+	       MMC_ADDRESS_BYTES);
+	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);
+	CHECK(strstr(mmc_last_error(), "rank 1") != NULL);
+	team_close(&team);
+
+	/* A rank with the ports of another. */
+	team_open(&team, 1);
+	memcpy(bad, team.addresses, sizeof(bad));
+	mmc_udp_address_decode(&address, bad);
+	address.rank = 2;
+	mmc_udp_address_encode(bad + 2 * MMC_ADDRESS_BYTES, &address);
+	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);
+	CHECK(strstr(mmc_last_error(), "rank 2") != NULL);
+	team_close(&team);
+
+	/* Another one's in our own place. */
+	team_open(&team, 1);
+	memcpy(bad, team.addresses, sizeof(bad));
+	mmc_udp_address_decode(&address, bad + MMC_ADDRESS_BYTES);
+	address.rank = 0;
+	mmc_udp_address_encode(bad, &address);
+	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);
+	CHECK(strstr(mmc_last_error(), "rank 0") != NULL);
+	team_close(&team);
+}
+
+CHECK_MAIN(CHECK_TEST(interfaces_are_found_by_name_and_address),
+	   CHECK_TEST(chunks_fit_the_interface),
+	   CHECK_TEST(bad_options_are_refused),
+	   CHECK_TEST(addresses_survive_encoding),
+	   CHECK_TEST(foreign_addresses_are_refused))
