@@ -39,8 +39,8 @@ size_t mmc_donor_bytes(uint32_t nchunks);
 
 /*
  * Begins in `memory`, mmc_donor_bytes() long. `gathers`: requests are kept for
- * `gather_ns`, else answered at once and never by multicast. `rest_ns` is the
- * round trip, in which a chunk is not sent twice.
+ * `gather_ns`, else answered at once and never by multicast. No chunk is sent
+ * twice within `rest_ns`.
  */
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 		    bool gathers, uint64_t gather_ns, uint64_t rest_ns);

@@ -305,6 +305,9 @@ bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
 
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss)
 {
+	if (loss->sweep_chunk < loss->asked.nbits ||
+	    loss->silence_chain < loss->schedule.nchains)
+		return 0;
 	return mmc_min_u64(mmc_min_u64(loss->ask_ns, loss->silence_ns),
 			   loss->retry.at_ns);
 }

@@ -119,17 +119,21 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 	}
 }
 
+/* Runs of one request do not overlap: more than all there is, is nonsense. */
 static void on_nak(struct mmc_op *op, uint32_t source,
 		   const struct mmc_message *message, uint64_t now_ns)
 {
+	uint32_t left = op->layout.nchunks;
+
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		struct mmc_run run = message->runs[i];
 		uint32_t owner;
 
-		if (run.first >= op->layout.nchunks)
-			continue;
-		run.count =
-			mmc_min_u32(run.count, op->layout.nchunks - run.first);
+		if (run.first >= op->layout.nchunks ||
+		    run.count > op->layout.nchunks - run.first ||
+		    run.count > left)
+			return;
+		left -= run.count;
 		owner = mmc_layout_owner(&op->layout, run.first);
 		while (owner < op->config.nranks &&
 		       mmc_layout_first(&op->layout, owner) <

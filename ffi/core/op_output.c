@@ -181,7 +181,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
 		       batch_time_ns(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
-		       op->strategy->gathers, op->loss.jitter_ns, srtt_ns);
+		       op->strategy->gathers, op->loss.jitter_ns, 2 * srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
 	drain_passed(op);
@@ -316,7 +316,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	if (!op->eager && config->nranks > 1)
 		mmc_path_received(config->path,
 				  config->block_bytes * (config->nranks - 1),
-				  now_ns - op->stage_ns);
+				  op->original_ns - op->stage_ns);
 	op->stage_ns = now_ns;
 }
 

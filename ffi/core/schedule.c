@@ -11,7 +11,7 @@ static uint32_t auto_chains(uint32_t nranks, uint32_t window_chunks)
 
 	if (nranks <= 2 || window_chunks / (nranks - 1) >= two_batches)
 		return nranks;
-	return mmc_max_u32(2, window_chunks / (2 * two_batches));
+	return mmc_max_u32(2, window_chunks / two_batches);
 }
 
 void mmc_schedule_init(struct mmc_schedule *schedule,

@@ -10,6 +10,12 @@
  */
 #define LAG_MIN_NS (5 * MMC_MS_NS)
 
+/*
+ * The longest. A rate that was measured while waiting is too low, and trusting
+ * it would make the next wait longer still.
+ */
+#define WAIT_MAX_NS (100 * MMC_MS_NS)
+
 void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 		   const struct mmc_schedule *schedule, uint32_t chunk_bytes)
 {
@@ -29,7 +35,8 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 {
 	uint64_t nbytes = (uint64_t)nchunks * turn->chunk_bytes;
 
-	return mmc_path_time_ns(path, nbytes * turn->schedule.nchains);
+	nbytes *= turn->schedule.nchains;
+	return mmc_min_u64(mmc_path_time_ns(path, nbytes), WAIT_MAX_NS);
 }
 
 /* The turn has come when the predecessors' last chunks are in sight. */
