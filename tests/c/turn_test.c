@@ -159,6 +159,28 @@ static void begins_although_it_asks(void)
 	sender_close(&at);
 }
 
+/* A rate measured while all waited is far too low: no wait may follow it. */
+static void low_rate_delays_little(void)
+{
+	const struct mmc_path slow = { .srtt_ns = 100 * MMC_US_NS,
+				       .rate_bytes_per_s = 1 };
+	struct mmc_run run;
+	struct sender at;
+	uint64_t start_ns;
+
+	sender_open(&at, 1, 2, 100, 1, 100);
+	start_ns = at.now_ns;
+	while (!mmc_turn_over(&at.turn) &&
+	       CHECK(at.now_ns < start_ns + 100 * MMC_S_NS)) {
+		mmc_turn_next(&at.turn, &at.chain, &at.mark, &slow, at.now_ns,
+			      &run);
+		at.now_ns += MMC_MS_NS;
+	}
+	/* The wait for the turn, for the window, and one for each batch. */
+	CHECK(at.now_ns < start_ns + (2 + 100 / 8 + 1) * 100 * MMC_MS_NS);
+	sender_close(&at);
+}
+
 /* No further than the window beyond what all have drained. */
 static void window(void)
 {
@@ -287,6 +309,7 @@ static void every_turn_comes(void)
 
 CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
 	   CHECK_TEST(sees_its_predecessor), CHECK_TEST(begins_in_silence),
+	   CHECK_TEST(low_rate_delays_little),
 	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
 	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(tells_what_it_has_sent),
 	   CHECK_TEST(closes_the_loop_again), CHECK_TEST(hostile_positions),
