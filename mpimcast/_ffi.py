@@ -76,18 +76,18 @@ class Interface:
     c: CData
 
 
-def find_interface(devices: str, *, same_host: bool) -> Interface:
+def find_interface(config: Config, *, same_host: bool) -> Interface:
     """Find the interface for multicast, as ``mmc_udp_interface`` does."""
     found = ffi.new("struct mmc_interface *")
     _check(
-        lib.mmc_udp_interface(devices.encode(), int(same_host), found),
+        lib.mmc_udp_interface(config.net_devices.encode(), int(same_host), found),
         "no interface for multicast",
     )
     return Interface(
         name=_string(found.name),
         address=str(ipaddress.IPv4Address(found.address)),
         loopback=bool(found.loopback),
-        chunk_bytes_max=lib.mmc_udp_chunk_bytes(found),
+        chunk_bytes_max=lib.mmc_udp_chunk_bytes(found, _CHECKSUMS[config.checksum]),
         c=found,
     )
 

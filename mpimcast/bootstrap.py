@@ -275,7 +275,7 @@ def _able(config: Config, *, same_host: bool) -> tuple[int, str]:
     from mpimcast import _ffi
 
     try:
-        found = _ffi.find_interface(config.net_devices, same_host=same_host)
+        found = _ffi.find_interface(config, same_host=same_host)
     except TransportError as error:
         return 0, str(error)
     return found.chunk_bytes_max, ""
@@ -321,7 +321,7 @@ def _create_team(
 
     endpoint = _ffi.Endpoint(
         config,
-        _ffi.find_interface(config.net_devices, same_host=path.same_host),
+        _ffi.find_interface(config, same_host=path.same_host),
         rank=private.Get_rank(),
         nranks=private.Get_size(),
         group=path.group,

@@ -77,7 +77,7 @@ def _interface(config: Config, place: str) -> dict[str, Any]:
 
     same_host = place == "one host"
     try:
-        found = _ffi.find_interface(config.net_devices, same_host=same_host)
+        found = _ffi.find_interface(config, same_host=same_host)
     except TransportError as error:
         return {"reason": str(error)}
     return {

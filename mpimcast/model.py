@@ -130,7 +130,11 @@ class _Concatenation:
 
 
 def _read_safetensors(path: Path) -> dict[str, _Tensor]:
-    """Read a header: its length in 8 bytes, then JSON, then the data it describes."""
+    """Read a header: its length in 8 bytes, then JSON, then the data it describes.
+
+    By hand, since a rank wants its shard's bytes only, of any type: the safetensors
+    library copies the whole file, or has no bfloat16 for NumPy.
+    """
     try:
         content = np.memmap(path, np.uint8, "r")
         (header_bytes,) = struct.unpack("<Q", content[:8].tobytes())

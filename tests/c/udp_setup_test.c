@@ -32,10 +32,11 @@ static void interfaces_are_found_by_name_and_address(void)
 static void chunks_fit_the_interface(void)
 {
 	static const struct {
-		uint32_t mtu_bytes, chunk_bytes;
+		uint32_t mtu_bytes, checksum, chunk_bytes;
 	} cases[] = {
-		{ 65536, 8960 }, { 9216, 8960 }, { 9000, 8956 },
-		{ 1500, 1456 },	 { 68, 24 },	 { 44, 0 },
+		{ 65536, 1, 8960 }, { 9216, 1, 8960 }, { 9000, 0, 8956 },
+		{ 9000, 2, 8952 },  { 1500, 1, 1456 }, { 1500, 2, 1452 },
+		{ 68, 1, 24 },	    { 44, 1, 0 },      { 48, 2, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -43,7 +44,8 @@ static void chunks_fit_the_interface(void)
 			.mtu_bytes = cases[i].mtu_bytes,
 		};
 
-		CHECK_EQ(mmc_udp_chunk_bytes(&interface), cases[i].chunk_bytes);
+		CHECK_EQ(mmc_udp_chunk_bytes(&interface, cases[i].checksum),
+			 cases[i].chunk_bytes);
 	}
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from mpimcast import model
 
@@ -47,8 +48,7 @@ def test_file(kind: str, tmp_path: Path) -> None:
     if kind == "npz":
         np.savez(path, **TENSORS)
     else:
-        numpy = pytest.importorskip("safetensors.numpy")
-        numpy.save_file(TENSORS, path)
+        save_file(TENSORS, path)
     layers = {layer.name: layer for layer in model.read_file(path)}
     assert set(layers) == {"h.0", "h.1", "h.10", "wte.weight", "empty"}
     content = layers["h.0"].read(0, 27).tobytes()

@@ -17,9 +17,11 @@
  * user holds six of those, each lost as a whole: nothing longer than a jumbo
  * frame, which every layer below is used to.
  */
-uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface)
+uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
+			     uint32_t checksum)
 {
-	uint32_t around_bytes = mmc_udp_around_bytes(MMC_CHECKSUM_OFF);
+	uint32_t around_bytes =
+		mmc_udp_around_bytes((enum mmc_checksum)checksum);
 
 	if (interface->mtu_bytes <= around_bytes)
 		return 0;

@@ -60,8 +60,12 @@ struct mmc_interface {
 int mmc_udp_interface(const char *devices, int same_host,
 		      struct mmc_interface *found);
 
-/* The largest chunk, in bytes, that a datagram on `interface` carries. */
-uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface);
+/*
+ * The largest chunk, in bytes, that a datagram on `interface` carries beside
+ * what `checksum` (0 off, 1 header, 2 full) takes; 0 if none finds room.
+ */
+uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
+			     uint32_t checksum);
 
 /* Checks a FAULT setting. Returns 0, or -MMC_EINVAL and why. */
 int mmc_fault_check(const char *fault);
