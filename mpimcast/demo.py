@@ -243,7 +243,7 @@ def _show(report: Report) -> None:
     table.add_column("mpimcast", justify="right")
     table.add_column("MPI library", justify="right")
     rows = (
-        ("time [s]", f"{ours['seconds']:.2f}", f"{theirs['seconds']:.2f}"),
+        ("seconds", f"{ours['seconds']:.2f}", f"{theirs['seconds']:.2f}"),
         (
             "payload bytes sent per rank",
             f"{ours['payload_bytes_sent_per_rank']:,}",
