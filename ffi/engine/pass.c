@@ -77,9 +77,9 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 {
 	uint64_t now_ns = mmc_team_now_ns(team);
-	unsigned nevents = take_events(engine, team, now_ns);
-	bool backlog = nevents == MMC_EVENTS_MAX;
-	bool busy = nevents > 0;
+	/* What has come may not be all: only an empty pass proves silence. */
+	bool backlog = take_events(engine, team, now_ns) > 0;
+	bool busy = backlog;
 
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		if (team->streams[i] != NULL)
