@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._core import ffi, lib
+from mpimcast.config import parse_size
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -113,11 +114,6 @@ def _plain(struct: CData, *, pointers: bool = True) -> Plain:
 # ---- the command line --------------------------------------------------------
 
 
-def _size(text: str) -> int:
-    scale = {"k": 10, "m": 20, "g": 30}.get(text[-1:].lower(), 0)
-    return int(text[:-1] if scale else text) << scale
-
-
 def _ppm(text: str) -> int:
     probability = float(text)
     if not 0 <= probability < 1:
@@ -144,23 +140,23 @@ def _chains(text: str) -> int:
 # Option, field of the spec, type, and what it says in --help.
 _OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
     ("--ranks", "nranks", int, "processes, one per host"),
-    ("--bytes", "block_bytes", _size, "bytes that each rank contributes; also 64K, 1M"),
+    ("--bytes", "block_bytes", parse_size, "bytes of each rank's block; also 64K, 1M"),
     ("--chains", "chains", _chains, "ranks that multicast at a time; also auto, all"),
     ("--subgroups", "subgroups", int, "multicast groups that chunks are spread over"),
     ("--loss", "loss_ppm", _ppm, "probability of loss on the way to each host"),
     ("--seed", "seed", int, "of everything that is random"),
     ("--streams", "nstreams", int, "streams side by side"),
     ("--ops", "nops", int, "operations of each stream, one after the other"),
-    ("--chunk", "chunk_bytes", _size, "payload of a datagram"),
-    ("--window", "window_bytes", _size, "bytes in flight; 0: what a host buffers"),
-    ("--eager", "eager_bytes", _size, "operations up to this need not wait"),
-    ("--buffer", "buffer_bytes", _size, "data that a host can receive unread"),
+    ("--chunk", "chunk_bytes", parse_size, "payload of a datagram"),
+    ("--window", "window_bytes", parse_size, "bytes in flight; 0: what a host buffers"),
+    ("--eager", "eager_bytes", parse_size, "operations up to this need not wait"),
+    ("--buffer", "buffer_bytes", parse_size, "data that a host can receive unread"),
     ("--rate", "link_mbits", _mbits, "of a host's link, Gbit/s"),
     ("--trunk-rate", "trunk_mbits", _mbits, "of a link between switches, Gbit/s"),
     ("--switches", "nswitches", int, "leaf switches under a spine; 1: a single one"),
     ("--latency", "latency_ns", _ns(1000), "of each link, microseconds"),
     ("--jitter", "jitter_ns", _ns(1000), "at random on top, microseconds"),
-    ("--queue", "queue_bytes", _size, "bytes that a switch's port holds"),
+    ("--queue", "queue_bytes", parse_size, "bytes that a switch's port holds"),
     ("--uplink-loss", "uplink_loss_ppm", _ppm, "probability of loss for all at once"),
     ("--duplicate", "duplicate_ppm", _ppm, "probability of a second copy"),
     ("--place", "place_ns", _ns(1000), "microseconds that placing a payload takes"),
@@ -174,6 +170,8 @@ _OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
     ("--dead", "dead_ns", _ns(1_000_000), "after this, milliseconds"),
     ("--cancelling-rank", "cancelling_rank", int, "this rank is interrupted"),
     ("--cancel", "cancel_ns", _ns(1_000_000), "after this, milliseconds"),
+    ("--deaf-ranks", "deaf_ranks", int, "bit r: rank r gets no multicast"),
+    ("--deaf", "deaf_ns", _ns(1_000_000), "from here on, milliseconds"),
     ("--timeout", "timeout_ns", _ns(1_000_000_000), "seconds until a rank gives up"),
     ("--fault", "fault", str, "a FAULT setting, round every endpoint"),
 )

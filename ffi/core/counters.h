@@ -34,6 +34,7 @@
 	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                             \
 	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                         \
 	X(EPOCHS, "epochs")                                                       \
+	X(UNICAST_EPOCHS, "unicast_epochs")                                       \
 	X(OPEN_NS, "open_ns")                                                     \
 	/* Time in each stage, summed over operations. */                         \
 	X(GATE_NS, "gate_ns")                                                     \

@@ -10,12 +10,16 @@ size_t mmc_donor_bytes(uint32_t nchunks)
 }
 
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
-		    bool gathers, uint64_t gather_ns, uint64_t rest_ns)
+		    const struct mmc_bitmap *present, bool gathers,
+		    uint64_t gather_ns, uint64_t rest_ns)
 {
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
 	donor->nasks = 0;
+	donor->npleas = 0;
+	donor->present = present;
 	donor->gathers = gathers;
+	donor->idle = false;
 	donor->resting = false;
 	donor->echo = false;
 	donor->ready_ns = MMC_NEVER_NS;
@@ -94,6 +98,7 @@ void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 	if (want(donor, peer, run) == 0 || donor->nasks == MMC_ASKS_MAX)
 		return;
 	accept_wanted(donor, run);
+	donor->idle = false;
 	if (donor->nasks == 0)
 		donor->ready_ns =
 			now_ns + (donor->gathers ? donor->gather_ns : 0);
@@ -101,22 +106,30 @@ void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		(struct mmc_ask){ .peer = peer, .run = run };
 }
 
-static void drop_last_ask(struct mmc_donor *donor)
+/* The first chunks in [from, end) that are wanted and present. */
+static struct mmc_run next_wanted(const struct mmc_donor *donor, uint32_t from,
+				  uint32_t end)
 {
-	if (--donor->nasks == 0)
-		donor->ready_ns = MMC_NEVER_NS;
+	struct mmc_run run = { .first = end };
+
+	while (run.count == 0 && from < end) {
+		struct mmc_run held =
+			mmc_bitmap_next_set(donor->present, from, end);
+
+		from = held.first + held.count;
+		run = mmc_bitmap_next_set(&donor->wanted, held.first, from);
+	}
+	return run;
 }
 
-/* The wanted chunks at the front of `ask` that all go the same way. */
-static struct mmc_run next_wanted(const struct mmc_donor *donor,
-				  const struct mmc_ask *ask,
-				  uint32_t nchunks_max)
+/* As many of them as go the same way in one batch. */
+static struct mmc_run next_batch(const struct mmc_donor *donor,
+				 struct mmc_run asked, uint32_t nchunks_max)
 {
-	uint32_t end = ask->run.first + ask->run.count;
 	struct mmc_run run =
-		mmc_bitmap_next_set(&donor->wanted, ask->run.first, end);
-	bool shared;
+		next_wanted(donor, asked.first, asked.first + asked.count);
 	uint32_t n = 1;
+	bool shared;
 
 	if (run.count == 0)
 		return run;
@@ -129,34 +142,85 @@ static struct mmc_run next_wanted(const struct mmc_donor *donor,
 	return run;
 }
 
+/* Forgets a request of which nothing is wanted any more. */
+static void forget_if_served(struct mmc_donor *donor, uint32_t index)
+{
+	struct mmc_run run = donor->asks[index].run;
+
+	run = mmc_bitmap_next_set(&donor->wanted, run.first,
+				  run.first + run.count);
+	if (run.count == 0)
+		donor->asks[index] = donor->asks[--donor->nasks];
+}
+
+static void hand_out(struct mmc_donor *donor, struct mmc_run run,
+		     uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < run.count; i++) {
+		mmc_bitmap_clear(&donor->wanted, run.first + i);
+		mmc_bitmap_clear(&donor->shared, run.first + i);
+	}
+	mmc_bitmap_set_run(&donor->recent, run);
+	donor->resting = true;
+	if (donor->rest_ends_ns == MMC_NEVER_NS)
+		donor->rest_ends_ns = now_ns + donor->rest_ns;
+}
+
+void mmc_donor_plead(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
+{
+	for (uint32_t i = 0; i < donor->npleas; i++)
+		if (donor->pleas[i].peer == peer &&
+		    run.first - donor->pleas[i].run.first <
+			    donor->pleas[i].run.count)
+			return;
+	if (donor->npleas < MMC_PLEAS_MAX)
+		donor->pleas[donor->npleas++] =
+			(struct mmc_ask){ .peer = peer, .run = run };
+}
+
+/* The next piece of the last plea. */
+static void next_plea(struct mmc_donor *donor, uint32_t nchunks_max,
+		      uint32_t *peer, struct mmc_run *run)
+{
+	struct mmc_ask *plea = &donor->pleas[donor->npleas - 1];
+
+	*peer = plea->peer;
+	*run = plea->run;
+	run->count = mmc_min_u32(run->count, nchunks_max);
+	plea->run.first += run->count;
+	plea->run.count -= run->count;
+	if (plea->run.count == 0)
+		donor->npleas--;
+}
+
 bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,
 		    uint32_t nchunks_max, uint32_t *peer, struct mmc_run *run)
 {
 	forget_sent(donor, now_ns);
-	if (now_ns < donor->ready_ns)
+	if (donor->npleas > 0) {
+		next_plea(donor, nchunks_max, peer, run);
+		return true;
+	}
+	if (now_ns < donor->ready_ns || donor->idle)
 		return false;
-	while (donor->nasks > 0) {
-		struct mmc_ask *ask = &donor->asks[donor->nasks - 1];
-		struct mmc_run found = next_wanted(donor, ask, nchunks_max);
+	for (uint32_t i = donor->nasks; i > 0; i--) {
+		struct mmc_ask ask = donor->asks[i - 1];
+		struct mmc_run found = next_batch(donor, ask.run, nchunks_max);
 
 		if (found.count == 0) {
-			drop_last_ask(donor);
+			forget_if_served(donor, i - 1);
 			continue;
 		}
 		*run = found;
 		*peer = mmc_bitmap_test(&donor->shared, found.first)
 				? MMC_PEER_ALL
-				: ask->peer;
-		for (uint32_t i = 0; i < found.count; i++) {
-			mmc_bitmap_clear(&donor->wanted, found.first + i);
-			mmc_bitmap_clear(&donor->shared, found.first + i);
-		}
-		mmc_bitmap_set_run(&donor->recent, found);
-		donor->resting = true;
-		if (donor->rest_ends_ns == MMC_NEVER_NS)
-			donor->rest_ends_ns = now_ns + donor->rest_ns;
+				: ask.peer;
+		hand_out(donor, found, now_ns);
 		return true;
 	}
+	donor->idle = true;
+	if (donor->nasks == 0)
+		donor->ready_ns = MMC_NEVER_NS;
 	return false;
 }
 
@@ -184,5 +248,7 @@ bool mmc_donor_echo(struct mmc_donor *donor, struct mmc_run *runs,
 
 uint64_t mmc_donor_deadline(const struct mmc_donor *donor)
 {
-	return donor->ready_ns;
+	if (donor->npleas > 0)
+		return 0;
+	return donor->idle ? MMC_NEVER_NS : donor->ready_ns;
 }

@@ -18,6 +18,9 @@ struct mmc_ask {
 	struct mmc_run run;
 };
 
+/* Pleas kept at a time; likewise. */
+#define MMC_PLEAS_MAX 64
+
 struct mmc_donor {
 	struct mmc_bitmap wanted; /* asked for and not yet sent */
 	struct mmc_bitmap shared; /* wanted by several */
@@ -25,7 +28,11 @@ struct mmc_donor {
 	struct mmc_bitmap before; /* sent in the one before */
 	struct mmc_ask asks[MMC_ASKS_MAX];
 	uint32_t nasks;
+	struct mmc_ask pleas[MMC_PLEAS_MAX]; /* answered by unicast only */
+	uint32_t npleas;
+	const struct mmc_bitmap *present; /* what can be sent */
 	bool gathers;
+	bool idle;	   /* nothing that is wanted is present */
 	bool resting;	   /* something is in `recent` */
 	bool echo;	   /* `shared` has grown since the last echo */
 	uint64_t ready_ns; /* when gathering ends */
@@ -38,16 +45,33 @@ struct mmc_donor {
 size_t mmc_donor_bytes(uint32_t nchunks);
 
 /*
- * Begins in `memory`, mmc_donor_bytes() long. `gathers`: requests are kept for
+ * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`. `gathers`: requests are kept for
  * `gather_ns`, else answered at once and never by multicast. No chunk is sent
  * twice within `rest_ns`.
  */
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
-		    bool gathers, uint64_t gather_ns, uint64_t rest_ns);
+		    const struct mmc_bitmap *present, bool gathers,
+		    uint64_t gather_ns, uint64_t rest_ns);
 
-/* `peer` asks for `run`, chunks that this rank holds and serves to it. */
+/*
+ * `peer` asks for `run`, chunks that this rank serves to it. Those that are not
+ * present yet are sent when they are.
+ */
 void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		   uint64_t now_ns);
+
+/* A chunk has become present, which may be wanted. */
+static inline void mmc_donor_fresh(struct mmc_donor *donor)
+{
+	donor->idle = false;
+}
+
+/*
+ * `peer` asks for `run`, which is present, to be sent to it alone, whoever else wants it: what was
+ * multicast did not reach it.
+ */
+void mmc_donor_plead(struct mmc_donor *donor, uint32_t peer,
+		     struct mmc_run run);
 
 /*
  * Whether a repair is to be sent now. If so writes the chunks, at most

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/loss.h"
 
-#include "core/assert.h"
+#include "core/bits.h"
 #include "core/memory.h"
 
 /* A shorter silence is a sender waiting for a processor more often than loss. */
@@ -70,9 +70,10 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t batch_ns, uint64_t now_ns)
+		    uint64_t batch_ns, uint32_t budget_chunks, uint64_t now_ns)
 {
 	loss->schedule = *schedule;
+	loss->budget_chunks = budget_chunks;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
 			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS);
 	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS,
@@ -94,6 +95,30 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	}
 	for (uint32_t owner = 0; owner < schedule->nranks; owner++)
 		catch_up(loss, claimed, owner, now_ns);
+}
+
+void mmc_loss_expect_nothing(struct mmc_loss *loss,
+			     const struct mmc_repair_strategy *strategy,
+			     uint64_t now_ns)
+{
+	loss->strategy = strategy;
+	loss->silence_ns = MMC_NEVER_NS;
+	loss->ask_ns = now_ns;
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++)
+		loss->chains[c].seen = mmc_schedule_length(&loss->schedule, c);
+}
+
+void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
+{
+	if (!mmc_bitmap_test(&loss->asked, chunk) &&
+	    !mmc_bitmap_test(&loss->before, chunk))
+		return;
+	if (loss->waited_chunks > 0)
+		loss->waited_chunks--;
+	if (loss->held && loss->waited_chunks <= loss->budget_chunks / 2) {
+		loss->held = false;
+		loss->ask_ns = now_ns;
+	}
 }
 
 void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
@@ -120,6 +145,20 @@ void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 	}
 }
 
+/* The chunks that have been asked for, or announced, and are not here. */
+static uint32_t count_waited(const struct mmc_loss *loss,
+			     const struct mmc_bitmap *claimed)
+{
+	size_t nwords = mmc_bitmap_bytes(claimed->nbits) / sizeof(uint64_t);
+	uint32_t nwaited = 0;
+
+	for (size_t w = 0; w < nwords; w++)
+		nwaited += mmc_set_bits(
+			(loss->asked.words[w] | loss->before.words[w]) &
+			~claimed->words[w]);
+	return nwaited;
+}
+
 uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		       struct mmc_run run, uint64_t now_ns)
 {
@@ -128,6 +167,7 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	uint32_t nlost = 0;
 
 	mmc_bitmap_set_run(&loss->asked, run);
+	loss->waited_chunks = count_waited(loss, claimed);
 	if (loss->retry.at_ns == MMC_NEVER_NS)
 		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
 	for (;;) {
@@ -140,12 +180,14 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 }
 
 /* A new retry interval: what was asked for long ago may be asked for again. */
-static void turn_interval(struct mmc_loss *loss, uint64_t now_ns)
+static void turn_interval(struct mmc_loss *loss,
+			  const struct mmc_bitmap *claimed, uint64_t now_ns)
 {
 	if (!mmc_backoff_due(&loss->retry, now_ns))
 		return;
 	mmc_bitmap_copy(&loss->before, &loss->asked);
 	mmc_bitmap_clear_all(&loss->asked);
+	loss->waited_chunks = count_waited(loss, claimed);
 	loss->nasked++;
 	loss->ask_ns = now_ns;
 }
@@ -161,6 +203,13 @@ static uint32_t block_limit(const struct mmc_loss *loss, uint32_t owner)
 	if (loss->chains[chain].nleft == 0 || seen <= start)
 		return 0;
 	return mmc_min_u32(seen - start, schedule->block_chunks);
+}
+
+static uint32_t budget_left(const struct mmc_loss *loss)
+{
+	return loss->budget_chunks > loss->waited_chunks
+		       ? loss->budget_chunks - loss->waited_chunks
+		       : 0;
 }
 
 /* Collects runs of one block to ask for; returns false when the list is full. */
@@ -182,6 +231,13 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			break;
 		if (*nruns == MMC_RUNS_MAX)
 			return false;
+		run.count = mmc_min_u32(run.count, budget_left(loss));
+		if (run.count == 0) {
+			loss->held = true;
+			loss->sweep_chunk = claimed->nbits;
+			return false;
+		}
+		loss->waited_chunks += run.count;
 		runs[(*nruns)++] = run;
 		from = run.first + run.count;
 		loss->sweep_chunk = from;
@@ -215,7 +271,7 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint64_t now_ns, uint32_t *donor, struct mmc_run *runs,
 		  uint32_t *nruns, uint32_t *nlost)
 {
-	turn_interval(loss, now_ns);
+	turn_interval(loss, claimed, now_ns);
 	if (now_ns >= loss->ask_ns) {
 		loss->ask_ns = MMC_NEVER_NS;
 		loss->sweep_chunk = 0;

@@ -46,9 +46,12 @@ struct mmc_loss {
 	uint64_t silence_ns;   /* when to look for silent chains */
 	struct mmc_backoff retry;
 	uint32_t nasked;	/* retry intervals since nothing was missing */
+	uint32_t budget_chunks; /* that may be asked for and not yet here */
+	uint32_t waited_chunks; /* that are */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	bool missing;		/* found in this sweep */
+	bool held;		/* the budget has ended it */
 	bool passed;		/* `seen` has grown by what records told */
 };
 
@@ -63,11 +66,12 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 /*
  * The bulk may flow: chunks are expected from now on, as planned by `schedule`.
  * Those in `claimed` have come already. `srtt_ns` is the largest round trip,
- * `batch_ns` the time from one batch of a chain to the next.
+ * `batch_ns` the time from one batch of a chain to the next. No more than
+ * `budget_chunks` are asked for and waited for at a time.
  */
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t batch_ns, uint64_t now_ns);
+		    uint64_t batch_ns, uint32_t budget_chunks, uint64_t now_ns);
 
 /* Something below a position just seen is missing: it will be asked for. */
 void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
@@ -104,11 +108,22 @@ static inline void mmc_loss_sent(struct mmc_loss *loss, uint32_t chain,
 void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		   bool pausing, uint64_t now_ns);
 
-/* A chunk of `chain` is claimed, in whatever way it came. */
-static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain)
+/* Takes note that a chunk that may have been asked for is here. */
+void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns);
+
+/* `chunk`, of `chain`, is claimed, in whatever way it came. */
+static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
+				 uint32_t chunk, uint64_t now_ns)
 {
 	loss->chains[chain].nleft--;
+	if (loss->waited_chunks > 0)
+		mmc_loss_came(loss, chunk, now_ns);
 }
+
+/* Nothing will be multicast: all that is missing is to be asked for. */
+void mmc_loss_expect_nothing(struct mmc_loss *loss,
+			     const struct mmc_repair_strategy *strategy,
+			     uint64_t now_ns);
 
 /* A repair has come: asking helps, so the next retry need not wait longer. */
 static inline void mmc_loss_helped(struct mmc_loss *loss)

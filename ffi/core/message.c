@@ -19,15 +19,17 @@ enum {
 	SRTT_US = 40,
 	LAG_EPOCHS = 44,
 	NITEMS = 48,
-	RESERVED = 52,
+	TERMS_FLAGS = 52,
+	RESERVED = 56,
 	ITEMS = MMC_MESSAGE_BYTES,
 };
 
-_Static_assert(RESERVED + 8 == ITEMS, "the fixed part ends where items begin");
+_Static_assert(RESERVED + 4 == ITEMS, "the fixed part ends where items begin");
 
 static bool has_runs(uint32_t kind)
 {
-	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO;
+	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
+	       kind == MMC_MESSAGE_PLEA;
 }
 
 static bool has_positions(uint32_t kind)
@@ -65,6 +67,7 @@ static void encode_record(uint8_t *bytes, const struct mmc_record *record)
 	mmc_put_u32(bytes + WINDOW_BYTES, record->terms.window_bytes);
 	mmc_put_u32(bytes + SRTT_US, record->terms.srtt_us);
 	mmc_put_u32(bytes + LAG_EPOCHS, record->terms.lag_epochs);
+	mmc_put_u32(bytes + TERMS_FLAGS, record->terms.flags);
 }
 
 static void decode_record(struct mmc_record *record, const uint8_t *bytes)
@@ -82,6 +85,7 @@ static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 			.window_bytes = mmc_get_u32(bytes + WINDOW_BYTES),
 			.srtt_us = mmc_get_u32(bytes + SRTT_US),
 			.lag_epochs = mmc_get_u32(bytes + LAG_EPOCHS),
+			.flags = mmc_get_u32(bytes + TERMS_FLAGS),
 		},
 	};
 }
@@ -93,7 +97,7 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	mmc_put_u32(bytes + ECHO, message->echo_us);
 	encode_record(bytes, &message->record);
 	mmc_put_u32(bytes + NITEMS, message->nitems);
-	mmc_put_u64(bytes + RESERVED, 0);
+	mmc_put_u32(bytes + RESERVED, 0);
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		uint8_t *item = bytes + ITEMS + i * item_bytes(message->kind);
 
@@ -116,7 +120,8 @@ static bool record_is_sane(const uint8_t *bytes)
 	       bytes[RELEASE_ROUNDS] <= MMC_ROUNDS_MAX &&
 	       bytes[FAILURE] <= MMC_EPOISONED &&
 	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0) &&
-	       mmc_get_u64(bytes + RESERVED) == 0;
+	       mmc_get_u32(bytes + TERMS_FLAGS) <= MMC_TERMS_UNICAST &&
+	       mmc_get_u32(bytes + RESERVED) == 0;
 }
 
 /* A run stays below MMC_CHUNKS_MAX, so that its end never wraps. */

@@ -20,6 +20,7 @@ enum mmc_message_kind {
 	MMC_MESSAGE_ECHO,   /* runs that the sender will multicast again */
 	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
 	MMC_MESSAGE_WATERMARK, /* likewise, of all ranks */
+	MMC_MESSAGE_PLEA,      /* a NAK whose sender hears no multicast */
 	MMC_MESSAGE_COUNT,
 };
 

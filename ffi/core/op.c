@@ -98,6 +98,7 @@ static struct mmc_record first_record(const struct mmc_op_config *config)
 			.srtt_us = (uint32_t)(config->path->srtt_ns /
 					      MMC_US_NS),
 			.lag_epochs = config->lag_epochs,
+			.flags = config->path->unicast ? MMC_TERMS_UNICAST : 0,
 		},
 	};
 }

@@ -31,7 +31,7 @@ static inline enum mmc_verdict claim(struct mmc_op *op, uint32_t owner,
  */
 __attribute__((noinline, cold)) static enum mmc_verdict
 on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
-	  size_t payload_bytes)
+	  size_t payload_bytes, uint64_t now_ns)
 {
 	enum mmc_verdict verdict;
 	uint32_t owner;
@@ -46,9 +46,10 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 			payload_bytes);
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
-	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, owner));
+	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, owner),
+		      chunk, now_ns);
 	mmc_loss_helped(&op->loss);
-	if (mmc_bitmap_test(&op->loss.lost, chunk))
+	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 	return verdict;
 }
@@ -65,16 +66,17 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	MMC_ASSERT(source < op->config.nranks);
 	if (index & MMC_INDEX_REPAIR)
 		return on_repair(op, source, index & MMC_INDEX_MASK,
-				 payload_bytes);
+				 payload_bytes, now_ns);
 	if (place >= op->layout.block_chunks)
 		return MMC_VERDICT_FOREIGN;
 	verdict = claim(op, source, place, payload_bytes);
+	op->noriginals += verdict == MMC_VERDICT_PLACE;
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
 	chain = mmc_schedule_chain(&op->schedule, source);
 	position = mmc_schedule_start(&op->schedule, source) + place;
 	op->original_ns = now_ns;
-	mmc_loss_mend(&op->loss, chain);
+	mmc_loss_mend(&op->loss, chain, index, now_ns);
 	mmc_loss_hear(&op->loss, chain, position, now_ns);
 	mmc_watermark_drain(&op->mark, chain, position + 1);
 	return verdict;
@@ -86,6 +88,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	op->nplacing--;
 	op->npresent++;
 	mmc_bitmap_publish(&op->present, chunk);
+	mmc_donor_fresh(&op->donor);
 }
 
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
@@ -96,9 +99,9 @@ void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* Passes on to the donor what this rank holds and has sent of a block's run. */
+/* Passes on to the donor what this rank serves of a block's run. */
 static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
-			struct mmc_run run, uint64_t now_ns)
+			struct mmc_run run, bool plea, uint64_t now_ns)
 {
 	uint32_t first = mmc_layout_first(&op->layout, owner);
 	uint32_t sent = owner == op->config.rank ? op->turn.next
@@ -110,13 +113,11 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 	    !op->strategy->serves(op->config.rank, op->config.nranks, owner,
 				  asker))
 		return;
-	for (;;) {
-		run = mmc_bitmap_next_set(&op->present, from, end);
-		if (run.count == 0)
-			return;
+	run = (struct mmc_run){ .first = from, .count = end - from };
+	if (plea && op->strategy->gathers)
+		mmc_donor_plead(&op->donor, asker, run);
+	else
 		mmc_donor_ask(&op->donor, asker, run, now_ns);
-		from = run.first + run.count;
-	}
 }
 
 /* Runs of one request do not overlap: more than all there is, is nonsense. */
@@ -138,7 +139,8 @@ static void on_nak(struct mmc_op *op, uint32_t source,
 		while (owner < op->config.nranks &&
 		       mmc_layout_first(&op->layout, owner) <
 			       run.first + run.count) {
-			serve_block(op, source, owner, run, now_ns);
+			serve_block(op, source, owner, run,
+				    message->kind == MMC_MESSAGE_PLEA, now_ns);
 			owner++;
 		}
 	}
@@ -167,6 +169,7 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 		      message->kind == MMC_MESSAGE_RECORD, now_ns);
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
+	case MMC_MESSAGE_PLEA:
 		on_nak(op, source, message, now_ns);
 		break;
 	case MMC_MESSAGE_ECHO:

@@ -7,6 +7,12 @@
 /* Eager epochs that may run ahead of the last one that all have done. */
 #define EAGER_EPOCHS_MAX 2
 
+/* Requests after which it is clear that answers by multicast do not arrive. */
+#define NAKS_BEFORE_PLEA 2
+
+/* A request of less would be answered in less than a batch or two. */
+#define BUDGET_CHUNKS_MIN 32
+
 /* ---- patience ----------------------------------------------------------- */
 
 /* Who never entered is named by those who wait for it directly. */
@@ -160,6 +166,24 @@ static uint64_t batch_time_ns(const struct mmc_op *op)
 				nchunks * op->config.chunk_bytes);
 }
 
+/* What may be asked for at a time: receivers buffer the answers too. */
+static uint32_t budget_chunks(const struct mmc_op *op)
+{
+	uint32_t window_bytes = op->record.terms.window_bytes;
+
+	return mmc_max_u32(BUDGET_CHUNKS_MIN,
+			   window_bytes / op->config.chunk_bytes);
+}
+
+/* Multicast reaches somebody no more: blocks go from neighbour to neighbour. */
+static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
+{
+	op->turn.next = op->layout.block_chunks;
+	op->record.sent_chunks = op->layout.block_chunks;
+	mmc_loss_expect_nothing(&op->loss, op->strategy, now_ns);
+	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
+}
+
 /* All have entered: the plan follows from what they agreed on. */
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
@@ -176,18 +200,24 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, false);
 		return;
 	}
+	op->unicast = (terms->flags & MMC_TERMS_UNICAST) != 0;
+	if (op->unicast)
+		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
 	mmc_schedule_init(&op->schedule, &op->layout, nchains,
 			  terms->window_bytes);
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
-		       batch_time_ns(op), now_ns);
+		       batch_time_ns(op), budget_chunks(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
-		       op->strategy->gathers, op->loss.jitter_ns, 2 * srtt_ns);
+		       &op->present, op->strategy->gathers, op->loss.jitter_ns,
+		       2 * srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
 	drain_passed(op);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule,
 		      op->config.chunk_bytes);
 	op->turn.next = op->record.sent_chunks;
+	if (op->unicast)
+		begin_unicast(op, now_ns);
 	op->begun = true;
 	mmc_op_renew(op);
 	mmc_op_ask_soon(op, now_ns);
@@ -214,7 +244,9 @@ static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
 static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
-	struct mmc_message message = message_of(op, MMC_MESSAGE_NAK);
+	struct mmc_message message = message_of(
+		op, op->loss.nasked < NAKS_BEFORE_PLEA ? MMC_MESSAGE_NAK
+						       : MMC_MESSAGE_PLEA);
 	uint32_t peer;
 	uint32_t nlost = 0;
 
@@ -222,7 +254,8 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
 			    message.runs, &message.nitems, &nlost))
 		tell(op, peer, &message, actions);
-	mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+	if (!op->unicast)
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
 }
 
 /* Asks for what is missing, and silent senders for how far they are. */
@@ -313,7 +346,11 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		  op->original_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
 		  now_ns - op->original_ns);
-	if (!op->eager && config->nranks > 1)
+	if (!op->unicast)
+		mmc_path_heard(config->path,
+			       op->layout.nchunks - op->layout.block_chunks,
+			       op->noriginals);
+	if (!op->unicast && !op->eager && config->nranks > 1)
 		mmc_path_received(config->path,
 				  config->block_bytes * (config->nranks - 1),
 				  op->original_ns - op->stage_ns);

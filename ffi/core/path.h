@@ -13,6 +13,10 @@ struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
 	uint64_t rate_bytes_per_s; /* of all that a rank receives */
 	bool measured;		   /* the rate is no longer a guess */
+	uint32_t expected_chunks;  /* by multicast, not yet judged */
+	uint32_t heard_chunks;	   /* of them */
+	uint32_t silent_chunks;	   /* expected since anything was heard */
+	bool unicast;		   /* multicast has been given up */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
@@ -60,6 +64,31 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 			(3 * path->rate_bytes_per_s + rate_bytes_per_s) / 4;
 	path->rate_bytes_per_s = rate_bytes_per_s;
 	path->measured = true;
+}
+
+/* Chunks of which none came, or less than half: then it is no accident. */
+#define MMC_PATH_SILENT_CHUNKS 3
+#define MMC_PATH_DEAF_CHUNKS 16
+
+/*
+ * Of `expected_chunks` by multicast `heard_chunks` came. A network may deliver
+ * multicast for a while and then no more (when an IGMP querier goes away, say):
+ * then multicast is given up for good.
+ */
+static inline void mmc_path_heard(struct mmc_path *path,
+				  uint32_t expected_chunks,
+				  uint32_t heard_chunks)
+{
+	path->silent_chunks =
+		heard_chunks == 0 ? path->silent_chunks + expected_chunks : 0;
+	path->expected_chunks += expected_chunks;
+	path->heard_chunks += heard_chunks;
+	path->unicast |= path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
+	if (path->expected_chunks < MMC_PATH_DEAF_CHUNKS)
+		return;
+	path->unicast |= path->heard_chunks < path->expected_chunks / 2;
+	path->expected_chunks = 0;
+	path->heard_chunks = 0;
 }
 
 /* How long `nbytes` take at the measured rate. */

@@ -13,6 +13,7 @@ void mmc_terms_merge(struct mmc_terms *terms, const struct mmc_terms *other)
 		mmc_min_u32(terms->window_bytes, other->window_bytes);
 	terms->srtt_us = mmc_max_u32(terms->srtt_us, other->srtt_us);
 	terms->lag_epochs = mmc_max_u32(terms->lag_epochs, other->lag_epochs);
+	terms->flags |= other->flags;
 }
 
 void mmc_record_merge(struct mmc_record *record, const struct mmc_record *other)

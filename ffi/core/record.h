@@ -16,6 +16,12 @@ struct mmc_terms {
 	uint32_t window_bytes; /* MIN: what every receiver can buffer */
 	uint32_t srtt_us;      /* MAX */
 	uint32_t lag_epochs; /* MAX: how far behind the oldest unfinished is */
+	uint32_t flags;	     /* OR, of enum mmc_terms_flag */
+};
+
+enum mmc_terms_flag {
+	/* Somebody does not get what is multicast: nothing is, in this epoch. */
+	MMC_TERMS_UNICAST = 1,
 };
 
 enum mmc_record_flag {

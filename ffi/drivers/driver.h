@@ -15,8 +15,11 @@
 /* What a rank tells the others of itself: an opaque, fixed-size address. */
 #define MMC_ADDRESS_BYTES 64
 
-/* Descriptors that an endpoint may want watched. */
-#define MMC_ENDPOINT_FDS_MAX 64
+/*
+ * Descriptors that an endpoint may want watched. A driver with many has one
+ * that stands for them, such as epoll's.
+ */
+#define MMC_ENDPOINT_FDS_MAX 4
 
 /* In place of a rank: the datagram came from nobody in the set. */
 #define MMC_PEER_UNKNOWN (UINT32_MAX - 1)

@@ -124,7 +124,7 @@ static const char *repair_flaw(const struct mmc_monitor *monitor,
 
 	if (!mmc_bitmap_test(&seen->asked, chunk))
 		return "repaired, but nobody asked for it";
-	if (monitor->repair == MMC_REPAIR_NAK &&
+	if (monitor->repair == MMC_REPAIR_NAK && !seen->unicast &&
 	    mmc_layout_owner(layout, chunk) != wire->frame->source)
 		return "repaired by another than its owner";
 	return NULL;
@@ -156,7 +156,7 @@ static const char *runs_flaw(struct mmc_monitor_op *seen,
 
 		if (run.first + run.count > seen->op->layout.nchunks)
 			return "names chunks that do not exist";
-		if (message->kind == MMC_MESSAGE_NAK)
+		if (message->kind != MMC_MESSAGE_ECHO)
 			mmc_bitmap_set_run(&seen->asked, run);
 		else if (mmc_bitmap_count_run(&seen->asked, run) != run.count)
 			return "announces chunks that nobody asked for";
@@ -180,7 +180,9 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	const struct mmc_message *message = &wire->message;
 	const char *flaw = NULL;
 
+	seen->unicast |= message->record.terms.flags & MMC_TERMS_UNICAST;
 	if (message->kind == MMC_MESSAGE_NAK ||
+	    message->kind == MMC_MESSAGE_PLEA ||
 	    message->kind == MMC_MESSAGE_ECHO)
 		flaw = runs_flaw(seen, message);
 	if (!flaw && message->nitems > monitor->nranks &&
@@ -236,7 +238,7 @@ void mmc_monitor_finish(struct mmc_monitor *monitor)
 		const struct mmc_bitmap *sent = &monitor->ops[i].sent;
 		struct mmc_run all = { .first = 0, .count = sent->nbits };
 
-		if (monitor->nranks > 1 &&
+		if (monitor->nranks > 1 && !monitor->ops[i].unicast &&
 		    mmc_bitmap_count_run(sent, all) != sent->nbits)
 			mmc_finding_add(monitor->finding,
 					monitor->network->now_ns,

@@ -26,6 +26,7 @@ struct mmc_monitor_op {
 	struct mmc_bitmap sent;	 /* chunks multicast for the first time */
 	struct mmc_bitmap asked; /* chunks that somebody lacked */
 	uint32_t entered;	 /* ranks that have started it */
+	bool unicast;		 /* a rank asked for that */
 	bool *done;		 /* per rank: seen, and verified, as done */
 	bool *over;		 /* per rank: its buffers are its own again */
 };

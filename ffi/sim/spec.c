@@ -171,6 +171,11 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		spec->cancelling_rank = between_u32(prng, 0, spec->nranks - 1);
 		spec->cancel_ns = scaled(prng, 26);
 	}
+	if (one_in(prng, 12)) {
+		spec->deaf_ranks = mmc_prng_next(prng) &
+				   ((UINT64_C(1) << spec->nranks) - 1);
+		spec->deaf_ns = one_in(prng, 2) ? 0 : scaled(prng, 22);
+	}
 }
 
 static void draw_faults(struct mmc_prng *prng, struct mmc_sim_spec *spec)

@@ -55,6 +55,8 @@ static int open_network(struct mmc_stage *stage)
 		.loss = ((uint64_t)spec->loss_ppm << 32) / PPM,
 		.uplink_loss = ((uint64_t)spec->uplink_loss_ppm << 32) / PPM,
 		.duplicate = ((uint64_t)spec->duplicate_ppm << 32) / PPM,
+		.deaf_hosts = spec->deaf_ranks,
+		.deaf_ns = spec->deaf_ns,
 		.datagram_bytes_max = longest_bytes + crc_bytes,
 		.head_bytes = MMC_HEADER_BYTES + crc_bytes,
 		.payload_scale = stage->scale,

@@ -16,6 +16,8 @@
 struct model {
 	struct mmc_donor donor;
 	uint8_t *memory;
+	uint64_t words[(NCHUNKS + 63) / 64];
+	struct mmc_bitmap present;
 	uint64_t now_ns;
 	uint64_t asked_ns[NPEERS][NCHUNKS]; /* 0: not, or served since */
 	uint64_t sent_ns[NCHUNKS];	    /* 0: never */
@@ -29,8 +31,11 @@ static void model_open(struct model *model, bool gathers)
 		.memory = malloc(mmc_donor_bytes(NCHUNKS)),
 		.now_ns = MMC_S_NS,
 	};
-	mmc_donor_init(&model->donor, model->memory, NCHUNKS, gathers,
-		       GATHER_NS, REST_NS);
+	mmc_bitmap_init(&model->present, model->words, NCHUNKS);
+	mmc_bitmap_set_run(&model->present,
+			   (struct mmc_run){ .count = NCHUNKS });
+	mmc_donor_init(&model->donor, model->memory, NCHUNKS, &model->present,
+		       gathers, GATHER_NS, REST_NS);
 }
 
 static void model_close(struct model *model)
@@ -282,7 +287,66 @@ static void random_requests(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
+/* What is asked for before it is here is sent as soon as it is. */
+static void standing_requests(void)
+{
+	struct model model;
+	struct mmc_run run;
+	uint32_t peer;
+
+	model_open(&model, false);
+	mmc_bitmap_clear_all(&model.present);
+	mmc_donor_ask(&model.donor, 2, (struct mmc_run){ 10, 100 },
+		      model.now_ns);
+	for (uint32_t chunk = 109; chunk >= 10; chunk--) {
+		CHECK(!mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
+				      &run));
+		CHECK_EQ(mmc_donor_deadline(&model.donor), MMC_NEVER_NS);
+		mmc_bitmap_publish(&model.present, chunk);
+		mmc_donor_fresh(&model.donor);
+		CHECK(mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
+				     &run));
+		CHECK_EQ(peer, 2);
+		CHECK_EQ(run.first, chunk);
+		CHECK_EQ(run.count, 1);
+	}
+	CHECK(!mmc_donor_next(&model.donor, model.now_ns, 16, &peer, &run));
+	model_close(&model);
+}
+
+/* Who hears no multicast is answered alone, each time it pleads, and bounded. */
+static void pleas(void)
+{
+	struct model model;
+	struct mmc_run run;
+	uint32_t peer;
+	uint32_t nsent[3] = { 0 };
+
+	model_open(&model, true);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t asker = 1; asker < 3; asker++)
+			for (int copy = 0; copy < 2; copy++)
+				mmc_donor_plead(&model.donor, asker,
+						(struct mmc_run){ 5, 40 });
+		while (mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
+				      &run)) {
+			if (!CHECK(peer == 1 || peer == 2))
+				break;
+			CHECK(run.count <= 16);
+			nsent[peer] += run.count;
+		}
+	}
+	CHECK_EQ(nsent[1], 80);
+	CHECK_EQ(nsent[2], 80);
+	for (uint32_t i = 0; i < 1000; i++)
+		mmc_donor_plead(&model.donor, i % NPEERS,
+				(struct mmc_run){ i % NCHUNKS, 1 });
+	CHECK(model.donor.npleas <= MMC_PLEAS_MAX);
+	model_close(&model);
+}
+
+CHECK_MAIN(CHECK_TEST(standing_requests), CHECK_TEST(pleas),
+	   CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
 	   CHECK_TEST(twice_by_one), CHECK_TEST(rests),
 	   CHECK_TEST(at_once_without_gathering),
 	   CHECK_TEST(each_asker_without_gathering),

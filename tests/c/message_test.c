@@ -13,6 +13,7 @@ static uint32_t items_max(uint32_t kind)
 		[MMC_MESSAGE_ECHO] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_REPORT] = MMC_CHAINS_MAX,
 		[MMC_MESSAGE_WATERMARK] = MMC_CHAINS_MAX,
+		[MMC_MESSAGE_PLEA] = MMC_RUNS_MAX,
 	};
 
 	return max[kind];
@@ -20,7 +21,8 @@ static uint32_t items_max(uint32_t kind)
 
 static bool has_runs(uint32_t kind)
 {
-	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO;
+	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
+	       kind == MMC_MESSAGE_PLEA;
 }
 
 static struct mmc_run random_run(struct mmc_prng *prng)
@@ -166,7 +168,8 @@ static void golden_bytes(void)
 		0x29, 0x2a, 0x2b, 0x2c,				/* round trip */
 		0x2d, 0x2e, 0x2f, 0x30,				/* lag */
 		0x00, 0x00, 0x00, 0x02,				/* items */
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* reserved */
+		0x00, 0x00, 0x00, 0x01,				/* terms */
+		0x00, 0x00, 0x00, 0x00,				/* reserved */
 	};
 	static const uint8_t runs[] = {
 		0x01, 0x02, 0x03, 0x04, 0x00, 0x00, 0x00, 0x05,
@@ -186,6 +189,7 @@ static void golden_bytes(void)
 			.terms = {
 				.signature_min = UINT64_C(0x15161718191a1b1c),
 				.signature_max = UINT64_C(0x1d1e1f2021222324),
+				.flags = MMC_TERMS_UNICAST,
 				.window_bytes = 0x25262728,
 				.srtt_us = 0x292a2b2c,
 				.lag_epochs = 0x2d2e2f30,
@@ -221,6 +225,7 @@ static void kinds(void)
 	CHECK_EQ(MMC_MESSAGE_ECHO, 2);
 	CHECK_EQ(MMC_MESSAGE_REPORT, 3);
 	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
+	CHECK_EQ(MMC_MESSAGE_PLEA, 5);
 	check_refused(MMC_MESSAGE_COUNT, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(1 << 29, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(UINT32_MAX, bytes, sizeof(bytes), -MMC_EINVAL);
@@ -273,8 +278,8 @@ static void fields_out_of_range(void)
 		{ "too many items", 48, MMC_RUNS_MAX + 1 },
 		{ "too many items", 48, 0x20000001 },
 		{ "too many items", 48, UINT32_MAX },
-		{ "reserved", 52, 1 },
-		{ "reserved", 52, 0x80000000 },
+		{ "unknown terms", 52, 2 },
+		{ "unknown terms", 52, 0x80000001 },
 		{ "reserved", 56, 1 },
 		{ "reserved", 56, 0x80000000 },
 		{ "a run of a chunk that cannot be", 60, MMC_CHUNKS_MAX },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "core/path.h"
+#include "core/prng.h"
 
 static void converges_to_the_round_trip(void)
 {
@@ -55,6 +56,31 @@ static void bounded_rate(void)
 	CHECK_EQ(path.rate_bytes_per_s, 1);
 }
 
+/* Multicast is given up when it falls silent, not when it loses much. */
+static void silence_is_no_accident(void)
+{
+	struct mmc_prng prng = { .state = 5 };
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	mmc_path_heard(&path, 2, 0);
+	CHECK(!path.unicast);
+	mmc_path_heard(&path, 1, 0);
+	CHECK(path.unicast);
+	mmc_path_init(&path);
+	for (int i = 0; i < 10000; i++) {
+		uint32_t nheard = 0;
+
+		for (int chunk = 0; chunk < 100; chunk++)
+			nheard += !mmc_prng_chance(&prng, UINT32_MAX / 4);
+		mmc_path_heard(&path, 100, nheard);
+	}
+	CHECK(!path.unicast);
+	/* At once, after however long a time of hearing well. */
+	mmc_path_heard(&path, 100, 49);
+	CHECK(path.unicast);
+}
+
 static void times(void)
 {
 	const struct mmc_path path = { .rate_bytes_per_s = 1000000000 };
@@ -72,4 +98,5 @@ static void times(void)
 
 CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
-	   CHECK_TEST(bounded_rate), CHECK_TEST(times))
+	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
+	   CHECK_TEST(silence_is_no_accident))

@@ -29,6 +29,29 @@ static void interfaces_are_found_by_name_and_address(void)
 	CHECK(strstr(mmc_last_error(), "lo 127.0.0.1") != NULL);
 }
 
+static void routes_lead_to_interfaces(void)
+{
+	struct mmc_interface interface = { .address = 0 };
+	struct mmc_interface same = { .address = 0 };
+
+	CHECK_EQ(mmc_udp_route(INADDR_LOOPBACK, &interface), 0);
+	CHECK(interface.loopback);
+	CHECK(strcmp(interface.name, "lo") == 0);
+	CHECK_EQ(interface.address, INADDR_LOOPBACK);
+	CHECK(interface.mtu_bytes > 1500);
+	interface.mtu_bytes = 7;
+	CHECK_EQ(mmc_udp_route(INADDR_BROADCAST, &interface), -MMC_ENODEV);
+	CHECK_EQ(interface.mtu_bytes, 7);
+	CHECK(strstr(mmc_last_error(), "255.255.255.255") != NULL);
+	/* An address of this host leads to the interface that has it. */
+	if (mmc_udp_interface("", 0, &interface) != 0)
+		return;
+	CHECK_EQ(mmc_udp_route(interface.address, &same), 0);
+	CHECK(strcmp(same.name, interface.name) == 0);
+	CHECK_EQ(same.address, interface.address);
+	CHECK(!same.loopback);
+}
+
 static void chunks_fit_the_interface(void)
 {
 	static const struct {
@@ -157,6 +180,7 @@ static void foreign_addresses_are_refused(void)
 }
 
 CHECK_MAIN(CHECK_TEST(interfaces_are_found_by_name_and_address),
+	   CHECK_TEST(routes_lead_to_interfaces),
 	   CHECK_TEST(chunks_fit_the_interface),
 	   CHECK_TEST(bad_options_are_refused),
 	   CHECK_TEST(addresses_survive_encoding),

@@ -3,15 +3,26 @@
 #ifndef MMC_TESTS_UDP_TEAM_H
 #define MMC_TESTS_UDP_TEAM_H
 
+#include <poll.h>
+
 #include "check.h"
 #include "drivers/udp/udp.h"
 
-#define NRANKS 3
+#define NRANKS 3 /* of most teams */
+#define NRANKS_MAX 33
 #define CHUNK_BYTES 8960
 
+#define EVENTS_MAX 64
+
+/* How long a datagram on loopback may take on a busy machine. */
+#define PATIENCE_MS 5000
+/* How long one waits for what must not come. */
+#define QUIET_MS 20
+
 struct team {
-	struct mmc_endpoint *endpoints[NRANKS];
-	uint8_t addresses[NRANKS * MMC_ADDRESS_BYTES];
+	uint32_t nranks;
+	struct mmc_endpoint *endpoints[NRANKS_MAX];
+	uint8_t addresses[NRANKS_MAX * MMC_ADDRESS_BYTES];
 	uint32_t buffer_bytes;
 };
 
@@ -23,7 +34,7 @@ static inline struct mmc_udp_options team_options(uint32_t rank,
 	struct mmc_udp_options options = {
 		.rank = rank,
 		.nranks = NRANKS,
-		.group = 0xefc00100 + ((uint32_t)getpid() & 0x3fff) * 4,
+		.group = 0xef000100 + ((uint32_t)getpid() & 0xffff) * 128,
 		.port = 20000 + ((uint32_t)getpid() + nteams) % 20000,
 		.nsubgroups = nsubgroups,
 		.chunk_bytes = CHUNK_BYTES,
@@ -34,13 +45,16 @@ static inline struct mmc_udp_options team_options(uint32_t rank,
 	return options;
 }
 
-static inline void team_open(struct team *team, uint32_t nsubgroups)
+static inline void team_open_ranks(struct team *team, uint32_t nranks,
+				   uint32_t nsubgroups)
 {
 	memset(team, 0, sizeof(*team));
+	team->nranks = nranks;
 	nteams++;
-	for (uint32_t rank = 0; rank < NRANKS; rank++) {
+	for (uint32_t rank = 0; rank < nranks; rank++) {
 		struct mmc_udp_options options = team_options(rank, nsubgroups);
 
+		options.nranks = nranks;
 		if (!CHECK_EQ(mmc_udp_open(&options, &team->buffer_bytes,
 					   &team->endpoints[rank]),
 			      0)) {
@@ -53,9 +67,14 @@ static inline void team_open(struct team *team, uint32_t nsubgroups)
 	}
 }
 
+static inline void team_open(struct team *team, uint32_t nsubgroups)
+{
+	team_open_ranks(team, NRANKS, nsubgroups);
+}
+
 static inline void team_connect(struct team *team)
 {
-	for (uint32_t rank = 0; rank < NRANKS; rank++) {
+	for (uint32_t rank = 0; rank < team->nranks; rank++) {
 		struct mmc_endpoint *endpoint = team->endpoints[rank];
 
 		if (!CHECK_EQ(endpoint->driver->connect(endpoint,
@@ -69,8 +88,67 @@ static inline void team_connect(struct team *team)
 
 static inline void team_close(struct team *team)
 {
-	for (uint32_t rank = 0; rank < NRANKS; rank++)
+	for (uint32_t rank = 0; rank < team->nranks; rank++)
 		team->endpoints[rank]->driver->close(team->endpoints[rank]);
+}
+
+/* ---- receiving --------------------------------------------------------- */
+
+/*
+ * Sleeps until there is something to poll, by a descriptor or by the endpoint's
+ * own deadline; false if there is nothing in time.
+ */
+static inline bool wait_readable(struct mmc_endpoint *endpoint, int timeout_ms)
+{
+	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
+	int fds[MMC_ENDPOINT_FDS_MAX];
+	unsigned ncontrol = 0;
+	unsigned count = endpoint->driver->fds(endpoint, fds, &ncontrol);
+
+	CHECK_EQ(ncontrol, 1);
+	for (unsigned i = 0; i < count; i++)
+		watched[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	if (endpoint->driver->deadline_ns(endpoint) <=
+	    endpoint->driver->now_ns(endpoint))
+		return true;
+	return poll(watched, count, timeout_ms) > 0;
+}
+
+/*
+ * Receives datagrams until `count` are there, but no more in one call than
+ * `count`. Returns how many came.
+ */
+static inline unsigned receive(struct mmc_endpoint *endpoint,
+			       struct mmc_event *events, unsigned count)
+{
+	int rv = 0;
+
+	do {
+		if (!wait_readable(endpoint, PATIENCE_MS))
+			return 0;
+		rv = endpoint->driver->poll(endpoint, events, count);
+	} while (rv == 0);
+	CHECK(rv > 0);
+	return rv > 0 ? (unsigned)rv : 0;
+}
+
+/* Receives one datagram; its bytes are good until the next call. */
+static inline struct mmc_event receive_one(struct mmc_endpoint *endpoint)
+{
+	struct mmc_event event = { .source = MMC_PEER_ALL };
+
+	CHECK_EQ(receive(endpoint, &event, 1), 1);
+	return event;
+}
+
+static inline bool is_quiet(struct mmc_endpoint *endpoint)
+{
+	struct mmc_event events[EVENTS_MAX];
+
+	while (wait_readable(endpoint, QUIET_MS))
+		if (endpoint->driver->poll(endpoint, events, EVENTS_MAX) != 0)
+			return false;
+	return true;
 }
 
 #endif

@@ -4,72 +4,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include "core/codec.h"
 #include "drivers/udp/peers.h"
 #include "udp_team.h"
 
-#define EVENTS_MAX 64
-
-/* How long a datagram on loopback may take on a busy machine. */
-#define PATIENCE_MS 5000
-/* How long one waits for what must not come. */
-#define QUIET_MS 20
-
 static uint8_t payload[CHUNK_BYTES];
-
-/* Sleeps until a descriptor is readable; false if none is in time. */
-static bool wait_readable(struct mmc_endpoint *endpoint, int timeout_ms)
-{
-	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
-	int fds[MMC_ENDPOINT_FDS_MAX];
-	unsigned ncontrol = 0;
-	unsigned count = endpoint->driver->fds(endpoint, fds, &ncontrol);
-
-	CHECK_EQ(ncontrol, 1);
-	for (unsigned i = 0; i < count; i++)
-		watched[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-	return poll(watched, count, timeout_ms) > 0;
-}
-
-/*
- * Receives datagrams until `count` are there, but no more in one call than
- * `count`. Returns how many came.
- */
-static unsigned receive(struct mmc_endpoint *endpoint, struct mmc_event *events,
-			unsigned count)
-{
-	int rv = 0;
-
-	do {
-		if (!wait_readable(endpoint, PATIENCE_MS))
-			return 0;
-		rv = endpoint->driver->poll(endpoint, events, count);
-	} while (rv == 0);
-	CHECK(rv > 0);
-	return rv > 0 ? (unsigned)rv : 0;
-}
-
-/* Receives one datagram; its bytes are good until the next call. */
-static struct mmc_event receive_one(struct mmc_endpoint *endpoint)
-{
-	struct mmc_event event = { .source = MMC_PEER_ALL };
-
-	CHECK_EQ(receive(endpoint, &event, 1), 1);
-	return event;
-}
-
-static bool is_quiet(struct mmc_endpoint *endpoint)
-{
-	struct mmc_event events[EVENTS_MAX];
-
-	while (wait_readable(endpoint, QUIET_MS))
-		if (endpoint->driver->poll(endpoint, events, EVENTS_MAX) != 0)
-			return false;
-	return true;
-}
 
 static void send_to(struct mmc_endpoint *endpoint, uint32_t peer,
 		    uint32_t subgroup, bool control, uint32_t body_bytes)
@@ -361,30 +302,6 @@ static void no_socket_starves_another(void)
 	team_close(&team);
 }
 
-/* A window of the promised size is all there, though nobody reads meanwhile. */
-static void a_promised_buffer_loses_nothing(void)
-{
-	struct mmc_event events[EVENTS_MAX];
-	unsigned count, received = 0;
-	struct team team;
-
-	team_open(&team, 1);
-	team_connect(&team);
-	count = team.buffer_bytes / CHUNK_BYTES;
-	CHECK(count > 0);
-	for (unsigned i = 0; i < count; i++)
-		send_to(team.endpoints[0], MMC_PEER_ALL, 0, false, CHUNK_BYTES);
-	while (received < count) {
-		unsigned more = receive(team.endpoints[2], events, EVENTS_MAX);
-
-		if (!CHECK(more > 0))
-			break;
-		received += more;
-	}
-	CHECK_EQ(received, count);
-	team_close(&team);
-}
-
 static void a_missing_peer_is_no_error(void)
 {
 	struct team team;
@@ -417,5 +334,4 @@ CHECK_MAIN(CHECK_TEST(multicast_reaches_all_others_but_oneself),
 	   CHECK_TEST(a_thousand_arrive_when_drained),
 	   CHECK_TEST(own_datagrams_leave_no_gap),
 	   CHECK_TEST(no_socket_starves_another),
-	   CHECK_TEST(a_promised_buffer_loses_nothing),
 	   CHECK_TEST(a_missing_peer_is_no_error))

@@ -256,7 +256,8 @@ static void bring_message(struct world *world)
 	uint32_t source = take(input, 1) % world->config.nranks;
 	uint32_t epoch = take(input, 1) % (EPOCHS_MAX + 2);
 	uint32_t kind = take(input, 1) % MMC_MESSAGE_COUNT;
-	bool runs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO;
+	bool runs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
+		    kind == MMC_MESSAGE_PLEA;
 	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
 	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 8] = { 0 };
 	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * (runs ? 8 : 4);

@@ -121,6 +121,29 @@ def test_every_block_is_sent_once(nranks: int, repair: int) -> None:
         assert rank["tx"]["datagrams"][REPAIR] == 0
 
 
+@pytest.mark.parametrize("repair", [0, 1])
+@pytest.mark.parametrize(("nranks", "deaf"), [(2, 1), (4, 0b1000), (8, 255), (16, 6)])
+def test_multicast_that_dies(nranks: int, deaf: int, repair: int) -> None:
+    """After one slow operation blocks go round the ring, each byte once a link."""
+    nops, dead_after = 10, 3
+    healthy = run(nranks=nranks, block_bytes=65536, nops=dead_after, repair=repair)
+    result = run(
+        nranks=nranks,
+        block_bytes=65536,
+        nops=nops,
+        repair=repair,
+        deaf_ranks=deaf,
+        deaf_ns=healthy["time_ns"],
+    )
+    multicast = {rank["tx"]["datagrams"][MULTICAST] // 16 for rank in result["ranks"]}
+    assert len(multicast) == 1
+    assert dead_after <= multicast.pop() <= dead_after + 2
+    for rank in result["ranks"]:
+        assert rank["done_ops"] == nops
+        ring = (nops - dead_after) * (nranks - 1) * 16
+        assert rank["rx"]["datagrams"][REPAIR] < 1.5 * ring
+
+
 def test_a_trunk_carries_each_block_once() -> None:
     """A leaf's uplink carries the blocks of its own ranks only."""
     result = run(nranks=16, nswitches=4, block_bytes=65536)

@@ -317,6 +317,18 @@ static void forward(struct mmc_network *network, uint32_t link_index,
 		enter_link(network, trunk_up(network, leaf), frame);
 }
 
+/* Whether this is multicast on the way to a host that gets none any more. */
+static bool is_unheard(const struct mmc_network *network,
+		       const struct mmc_heap_item *event,
+		       const struct mmc_frame *frame)
+{
+	uint32_t host = event->target - network->options.nhosts;
+
+	return frame->peer == MMC_PEER_ALL && host < network->options.nhosts &&
+	       event->time_ns >= network->options.deaf_ns && host < 64 &&
+	       (network->options.deaf_hosts >> host & 1) != 0;
+}
+
 /* Lets a frame out of a link. Returns whether it has come to a host. */
 static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 {
@@ -324,7 +336,8 @@ static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 	struct mmc_link *link = &network->links[event->target];
 	struct mmc_frame *frame = event->subject;
 
-	if (link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) {
+	if ((link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) ||
+	    is_unheard(network, event, frame)) {
 		link->lost++;
 	} else {
 		link->delivered++;

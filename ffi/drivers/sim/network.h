@@ -35,6 +35,8 @@ struct mmc_network_options {
 	uint64_t loss;	      /* on the link from a switch to a host */
 	uint64_t uplink_loss; /* on the others: nobody behind it gets it */
 	uint64_t duplicate;   /* on the link from a switch to a host */
+	uint64_t deaf_hosts;  /* bit h: host h gets no multicast ... */
+	uint64_t deaf_ns;     /* ... from here on */
 	uint32_t datagram_bytes_max;
 	uint32_t head_bytes;	/* of each datagram; the rest is payload */
 	uint32_t payload_scale; /* bytes that one byte of a chunk stands for */

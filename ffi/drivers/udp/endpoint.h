@@ -3,28 +3,35 @@
 #ifndef MMC_DRIVERS_UDP_ENDPOINT_H
 #define MMC_DRIVERS_UDP_ENDPOINT_H
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include "core/codec.h"
+#include "drivers/udp/batch.h"
 #include "drivers/udp/peers.h"
+#include "drivers/udp/staging.h"
 #include "drivers/udp/udp.h"
 
-/* The order of an endpoint's sockets; subgroup i has MMC_UDP_GROUP0 + i. */
+/*
+ * The order of an endpoint's sockets: subgroup i has MMC_UDP_GROUP0 + i, and
+ * those that are connected to one source each come behind them.
+ */
 enum {
 	MMC_UDP_CONTROL,
 	MMC_UDP_DATA,
 	MMC_UDP_GROUP0,
 };
 
+struct mmc_udp_socket {
+	int fd;
+	bool readable; /* when last looked at, and not emptied since */
+};
+
 struct mmc_udp {
 	struct mmc_endpoint endpoint;
 	struct mmc_udp_options options;
-	struct pollfd sockets[MMC_ENDPOINT_FDS_MAX];
+	struct mmc_udp_socket sockets[MMC_UDP_SOCKETS_MAX];
 	unsigned nsockets;
-	unsigned turn; /* which socket after control poll() serves first */
+	unsigned turn; /* which socket behind control poll() serves first */
+	int epoll_fd;  /* readable while a socket is */
+	bool joined;
 	struct mmc_udp_address own;
 
 	struct mmc_udp_peers peers;
@@ -32,16 +39,12 @@ struct mmc_udp {
 	struct sockaddr_in *data;    /* and where it takes repairs */
 	struct sockaddr_in groups[MMC_UDP_SUBGROUPS_MAX];
 
-	/* Received datagrams lie in slots of `staging`; see accept_batch(). */
-	uint8_t *staging;
-	size_t slot_bytes;
-	uint8_t *slots[MMC_UDP_BATCH];
-	struct mmsghdr rx[MMC_UDP_BATCH];
-	struct iovec rx_pieces[MMC_UDP_BATCH];
-	struct sockaddr_in rx_from[MMC_UDP_BATCH];
+	/* Apart: data that waits to be taken holds no control up. */
+	struct mmc_udp_staging control_staging;
+	struct mmc_udp_staging data_staging;
+	uint32_t longest_bytes; /* of the datagrams that ranks send */
 
-	struct mmsghdr tx[MMC_UDP_BATCH];
-	struct iovec tx_pieces[MMC_UDP_BATCH][2]; /* head and body */
+	struct mmc_udp_batch batch;
 };
 
 static inline struct sockaddr_in mmc_udp_socket_address(uint32_t ip,
@@ -61,11 +64,26 @@ static inline uint32_t mmc_udp_around_bytes(enum mmc_checksum checksum)
 	       (checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES : 0);
 }
 
+/* Whether every other rank has a receive socket of its own. */
+static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
+{
+	return options->nranks > 1 &&
+	       options->nranks <= MMC_UDP_RANKS_APART_MAX &&
+	       MMC_UDP_GROUP0 + options->nsubgroups * options->nranks <=
+		       MMC_UDP_SOCKETS_MAX;
+}
+
 /*
  * Opens and binds the sockets and fills in `own`. Returns 0 or -MMC_EIO; what
  * is open then is in `sockets` all the same.
  */
 int mmc_udp_open_sockets(struct mmc_udp *udp);
+
+/*
+ * Joins the groups, and opens the sockets that take one source each if there
+ * are to be some; the ranks' addresses are known. Returns 0 or -MMC_EIO.
+ */
+int mmc_udp_join_groups(struct mmc_udp *udp);
 
 /*
  * How many bytes, in full chunks, the smallest receive buffer holds for

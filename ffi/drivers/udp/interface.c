@@ -156,37 +156,95 @@ static uint32_t query_mtu(const char *name)
 	return rv == 0 && request.ifr_mtu > 0 ? (uint32_t)request.ifr_mtu : 0;
 }
 
+/* Writes what `entry`, one of `list`, is. Returns 0 or -MMC_ENODEV. */
+static int describe(const struct ifaddrs *entry, struct mmc_interface *found)
+{
+	struct mmc_interface read = {
+		.address = ntohl(ipv4_of(entry).s_addr),
+		.mtu_bytes = query_mtu(entry->ifa_name),
+		.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0,
+	};
+
+	if (read.mtu_bytes == 0) {
+		mmc_error_set("cannot read the MTU of %s", entry->ifa_name);
+		return -MMC_ENODEV;
+	}
+	snprintf(read.name, sizeof(read.name), "%s", entry->ifa_name);
+	*found = read;
+	return 0;
+}
+
+/* Returns 0 or -MMC_ENODEV. */
+static int list_interfaces(struct ifaddrs **list)
+{
+	if (getifaddrs(list) == 0)
+		return 0;
+	mmc_error_set("cannot list the network interfaces: %s",
+		      strerror(errno));
+	return -MMC_ENODEV;
+}
+
 int mmc_udp_interface(const char *devices, int same_host,
 		      struct mmc_interface *found)
 {
 	const struct ifaddrs *entry;
-	struct mmc_interface read = { .address = 0 };
 	struct ifaddrs *list;
-	int rv = -MMC_ENODEV;
+	int rv = list_interfaces(&list);
 
-	if (getifaddrs(&list) != 0) {
-		mmc_error_set("cannot list the network interfaces: %s",
-			      strerror(errno));
-		return -MMC_ENODEV;
-	}
+	if (rv < 0)
+		return rv;
 	devices += strspn(devices, ", ");
 	entry = *devices != '\0' ? find_any(list, devices)
 				 : find_first(list, same_host != 0);
 	if (entry == NULL) {
 		explain(list, devices, same_host);
-		goto out_list;
+		rv = -MMC_ENODEV;
+	} else {
+		rv = describe(entry, found);
 	}
-	read.mtu_bytes = query_mtu(entry->ifa_name);
-	if (read.mtu_bytes == 0) {
-		mmc_error_set("cannot read the MTU of %s", entry->ifa_name);
-		goto out_list;
+	freeifaddrs(list);
+	return rv;
+}
+
+/* The address that datagrams to `peer` leave from, as text; "" if none. */
+static void query_route(const struct sockaddr_in *peer, char *text,
+			socklen_t size)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET };
+	socklen_t own_size = sizeof(own);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	*text = '\0';
+	if (fd < 0)
+		return;
+	/* Connecting sends nothing: it looks the route up, to any port. */
+	if (connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&own, &own_size) == 0)
+		inet_ntop(AF_INET, &own.sin_addr, text, size);
+	close(fd);
+}
+
+int mmc_udp_route(uint32_t peer_address, struct mmc_interface *found)
+{
+	struct sockaddr_in peer = mmc_udp_socket_address(peer_address, 1);
+	char own[INET_ADDRSTRLEN], text[INET_ADDRSTRLEN];
+	const struct ifaddrs *entry;
+	struct ifaddrs *list;
+	int rv = list_interfaces(&list);
+
+	if (rv < 0)
+		return rv;
+	query_route(&peer, own, sizeof(own));
+	entry = *own != '\0' ? find_named(list, own) : NULL;
+	if (entry != NULL) {
+		rv = describe(entry, found);
+	} else {
+		mmc_error_set("no interface that is up and can multicast leads "
+			      "to %s",
+			      inet_ntop(AF_INET, &peer.sin_addr, text,
+					sizeof(text)));
+		rv = -MMC_ENODEV;
 	}
-	snprintf(read.name, sizeof(read.name), "%s", entry->ifa_name);
-	read.address = ntohl(ipv4_of(entry).s_addr);
-	read.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-	*found = read;
-	rv = 0;
-out_list:
 	freeifaddrs(list);
 	return rv;
 }

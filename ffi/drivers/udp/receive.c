@@ -2,64 +2,40 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 
+#include "core/bits.h"
 #include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
 
-/*
- * Calls on one socket in one poll(). Only datagrams that we sent ourselves, or
- * that pose as such, make a second one necessary: the bound is against these.
- */
-#define CALLS_MAX 4
-
-/* Points messages at their slots again: the kernel has changed them. */
-static void prepare_batch(struct mmc_udp *udp, unsigned first, unsigned count)
+static uint32_t source_of(const struct mmc_udp *udp,
+			  const struct mmc_udp_datagram *datagram)
 {
-	for (unsigned i = first; i < first + count; i++) {
-		udp->rx_pieces[i] = (struct iovec){
-			.iov_base = udp->slots[i],
-			.iov_len = udp->slot_bytes,
-		};
-		udp->rx[i].msg_hdr = (struct msghdr){
-			.msg_name = &udp->rx_from[i],
-			.msg_namelen = sizeof(udp->rx_from[i]),
-			.msg_iov = &udp->rx_pieces[i],
-			.msg_iovlen = 1,
-		};
-	}
-}
-
-static uint32_t source_of(const struct mmc_udp *udp, unsigned message)
-{
-	const struct sockaddr_in *from = &udp->rx_from[message];
-
-	if (udp->rx[message].msg_hdr.msg_flags & MSG_TRUNC)
+	if (datagram->cut || datagram->nbytes > udp->longest_bytes)
 		return MMC_PEER_UNKNOWN;
-	return mmc_udp_peers_find(&udp->peers, ntohl(from->sin_addr.s_addr),
-				  ntohs(from->sin_port));
+	return mmc_udp_peers_find(&udp->peers,
+				  ntohl(datagram->from->sin_addr.s_addr),
+				  ntohs(datagram->from->sin_port));
 }
 
-/*
- * Makes events of the datagrams in slots `first` and on. Event i owns slot i:
- * slots of dropped datagrams change places with those behind them.
- */
-static unsigned accept_batch(struct mmc_udp *udp, struct mmc_event *events,
-			     unsigned first, unsigned count)
+/* Makes events of what is staged; returns how many there are then. */
+static unsigned deliver(const struct mmc_udp *udp,
+			struct mmc_udp_staging *staging,
+			struct mmc_event *events, unsigned nevents,
+			unsigned nmax)
 {
-	unsigned nevents = first;
+	struct mmc_udp_datagram datagram;
 
-	for (unsigned i = first; i < first + count; i++) {
-		uint32_t source = source_of(udp, i);
-		uint8_t *slot = udp->slots[i];
+	while (nevents < nmax && mmc_udp_staging_take(staging, &datagram)) {
+		uint32_t source = source_of(udp, &datagram);
 
 		if (source == udp->options.rank)
 			continue;
-		udp->slots[i] = udp->slots[nevents];
-		udp->slots[nevents] = slot;
 		events[nevents++] = (struct mmc_event){
 			.kind = MMC_EVENT_DATAGRAM,
-			.bytes = slot,
-			.nbytes = udp->rx[i].msg_len,
+			.bytes = datagram.bytes,
+			.nbytes = mmc_min_u32(datagram.nbytes,
+					      udp->longest_bytes),
 			.source = source,
 		};
 	}
@@ -88,53 +64,75 @@ static bool is_passing(int error)
  * Fills `events` from index `nevents` up to `nmax` from one socket. Returns the
  * number of events that there are now, or a negative error.
  */
-static int drain(struct mmc_udp *udp, unsigned which, struct mmc_event *events,
+static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
+		 struct mmc_udp_staging *staging, struct mmc_event *events,
 		 unsigned nevents, unsigned nmax)
 {
-	for (unsigned call = 0; call < CALLS_MAX && nevents < nmax; call++) {
-		unsigned room = nmax - nevents;
-		int received;
+	while (socket->readable && nevents < nmax) {
+		bool more;
+		int received = mmc_udp_staging_receive(staging, socket->fd,
+						       nmax - nevents, &more);
 
-		prepare_batch(udp, nevents, room);
-		received = recvmmsg(udp->sockets[which].fd, udp->rx + nevents,
-				    room, MSG_DONTWAIT, NULL);
 		if (received < 0 && !is_passing(errno)) {
 			mmc_error_set("receiving on %s: %s",
 				      udp->options.interface.name,
 				      strerror(errno));
 			return -MMC_EIO;
 		}
-		if (received <= 0)
-			break;
-		nevents =
-			accept_batch(udp, events, nevents, (unsigned)received);
-		if ((unsigned)received < room)
-			break;
+		socket->readable = more;
+		nevents = deliver(udp, staging, events, nevents, nmax);
 	}
 	return (int)nevents;
+}
+
+/* Serves the sockets behind control, beginning with those that waited. */
+static int drain_in_turn(struct mmc_udp *udp, struct mmc_event *events,
+			 unsigned nevents, unsigned nmax)
+{
+	unsigned nothers = udp->nsockets - MMC_UDP_DATA;
+	unsigned first = udp->turn;
+
+	for (unsigned i = 0; i < nothers && nevents < nmax; i++) {
+		unsigned at = (first + i) % nothers;
+		struct mmc_udp_socket *socket =
+			&udp->sockets[MMC_UDP_DATA + at];
+		int rv;
+
+		if (!socket->readable)
+			continue;
+		rv = drain(udp, socket, &udp->data_staging, events, nevents,
+			   nmax);
+		if (rv < 0)
+			return rv;
+		nevents = (unsigned)rv;
+		udp->turn = at + 1;
+	}
+	return (int)nevents;
+}
+
+static void look(struct mmc_udp *udp)
+{
+	struct epoll_event found[MMC_UDP_SOCKETS_MAX];
+	int nfound = epoll_wait(udp->epoll_fd, found, MMC_UDP_SOCKETS_MAX, 0);
+
+	for (int i = 0; i < nfound; i++)
+		udp->sockets[found[i].data.u32].readable = true;
 }
 
 int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		 unsigned nmax)
 {
 	struct mmc_udp *udp = (struct mmc_udp *)endpoint;
-	unsigned nothers = udp->nsockets - MMC_UDP_DATA;
-	int nevents = 0;
+	int rv;
 
-	if (nmax > MMC_UDP_BATCH)
-		nmax = MMC_UDP_BATCH;
-	if (poll(udp->sockets, udp->nsockets, 0) <= 0)
-		return 0;
-	if (udp->sockets[MMC_UDP_CONTROL].revents != 0)
-		nevents =
-			drain(udp, MMC_UDP_CONTROL, events, 0, (nmax + 1) / 2);
-	for (unsigned i = 0; i < nothers && nevents >= 0; i++) {
-		unsigned which = MMC_UDP_DATA + (udp->turn + i) % nothers;
-
-		if (udp->sockets[which].revents != 0)
-			nevents = drain(udp, which, events, (unsigned)nevents,
-					nmax);
-	}
-	udp->turn = (udp->turn + 1) % nothers;
-	return nevents;
+	nmax = mmc_min_u32(nmax, MMC_UDP_BATCH);
+	look(udp);
+	mmc_udp_staging_reuse(&udp->control_staging);
+	mmc_udp_staging_reuse(&udp->data_staging);
+	rv = drain(udp, &udp->sockets[MMC_UDP_CONTROL], &udp->control_staging,
+		   events, 0, (nmax + 1) / 2);
+	if (rv < 0)
+		return rv;
+	rv = (int)deliver(udp, &udp->data_staging, events, (unsigned)rv, nmax);
+	return drain_in_turn(udp, events, (unsigned)rv, nmax);
 }

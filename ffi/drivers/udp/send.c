@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "core/assert.h"
@@ -28,45 +29,23 @@ static struct sockaddr_in *target_of(struct mmc_udp *udp,
 			       : &udp->data[parcel->peer];
 }
 
-/* sendmmsg() reads what it is given, though its types do not say so. */
-static struct iovec piece(const uint8_t *bytes, uint32_t nbytes)
+/* Describes the first parcels, as long as they leave from one socket. */
+static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
+		       unsigned nparcels)
 {
-	return (struct iovec){
-		.iov_base = (void *)(uintptr_t)bytes,
-		.iov_len = nbytes,
-	};
-}
-
-/*
- * Describes the first parcels to the kernel, up to a batch and as long as they
- * leave from one socket. Returns how many they are.
- */
-static unsigned fill_batch(struct mmc_udp *udp,
-			   const struct mmc_parcel *parcels, unsigned nparcels)
-{
-	unsigned count = 0;
-
-	while (count < nparcels && count < MMC_UDP_BATCH &&
-	       socket_of(&parcels[count]) == socket_of(&parcels[0])) {
-		const struct mmc_parcel *parcel = &parcels[count];
-		struct iovec *pieces = udp->tx_pieces[count];
-
-		pieces[0] = piece(parcel->head, parcel->head_bytes);
-		pieces[1] = piece(parcel->body, parcel->body_bytes);
-		udp->tx[count].msg_hdr = (struct msghdr){
-			.msg_name = target_of(udp, parcel),
-			.msg_namelen = sizeof(struct sockaddr_in),
-			.msg_iov = pieces,
-			.msg_iovlen = parcel->body_bytes > 0 ? 2 : 1,
-		};
-		count++;
+	mmc_udp_batch_clear(&udp->batch);
+	for (unsigned i = 0; i < nparcels && i < MMC_UDP_BATCH; i++) {
+		if (socket_of(&parcels[i]) != socket_of(&parcels[0]))
+			break;
+		mmc_udp_batch_add(&udp->batch, &parcels[i],
+				  target_of(udp, &parcels[i]));
 	}
-	return count;
 }
 
 enum outcome {
-	OUTCOME_RETRY,	/* the datagram may go now */
-	OUTCOME_LOST,	/* this datagram is lost */
+	OUTCOME_RETRY,	/* the message may go now */
+	OUTCOME_UNCUT,	/* its datagrams may go one by one */
+	OUTCOME_LOST,	/* this message is lost */
 	OUTCOME_STUCK,	/* and so are all those behind it */
 	OUTCOME_BROKEN, /* the socket is of no use */
 };
@@ -79,13 +58,17 @@ static enum outcome wait_for_room(int fd)
 	return rv == 0 ? OUTCOME_STUCK : OUTCOME_RETRY;
 }
 
-static enum outcome outcome_of(int error, int fd)
+static enum outcome outcome_of(int error, int fd, bool is_run)
 {
 	switch (error) {
 	case EINTR:
 		return OUTCOME_RETRY;
 	case EAGAIN:
 		return wait_for_room(fd);
+	case EIO:	  /* the device computes no checksums */
+	case EINVAL:	  /* an old kernel, or datagrams above the MTU */
+	case ENOPROTOOPT: /* another system's */
+		return is_run ? OUTCOME_UNCUT : OUTCOME_BROKEN;
 	case ENOBUFS:
 	case ENOMEM:
 		poll(NULL, 0, QUEUE_MS);
@@ -115,25 +98,36 @@ static int explain(const struct mmc_udp *udp, int error)
 	return -MMC_EIO;
 }
 
-static int send_batch(struct mmc_udp *udp, int fd, unsigned count)
+/*
+ * Sends the batch and writes how many of its parcels have left or are lost:
+ * all, unless the kernel refuses a run. Then no run is formed any more.
+ */
+static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 {
+	struct mmc_udp_batch *batch = &udp->batch;
 	unsigned nsent = 0;
 
-	while (nsent < count) {
-		int rv = sendmmsg(fd, udp->tx + nsent, count - nsent, 0);
+	*ngone = 0;
+	while (nsent < batch->nmessages) {
+		int rv = sendmmsg(fd, batch->messages + nsent,
+				  batch->nmessages - nsent, 0);
 		int error = errno;
 
-		if (rv >= 0) {
-			nsent += (unsigned)rv;
+		for (int i = 0; i < rv; i++)
+			*ngone += batch->ndatagrams[nsent++];
+		if (rv >= 0)
 			continue;
-		}
-		switch (outcome_of(error, fd)) {
+		switch (outcome_of(error, fd, batch->ndatagrams[nsent] > 1)) {
 		case OUTCOME_RETRY:
 			break;
+		case OUTCOME_UNCUT:
+			batch->cutting = false;
+			return 0;
 		case OUTCOME_LOST:
-			nsent++;
+			*ngone += batch->ndatagrams[nsent++];
 			break;
 		case OUTCOME_STUCK:
+			*ngone = batch->nparcels;
 			return 0;
 		case OUTCOME_BROKEN:
 			return explain(udp, error);
@@ -148,14 +142,16 @@ int mmc_udp_send(struct mmc_endpoint *endpoint,
 	struct mmc_udp *udp = (struct mmc_udp *)endpoint;
 
 	while (nparcels > 0) {
-		unsigned count = fill_batch(udp, parcels, nparcels);
-		int fd = udp->sockets[socket_of(parcels)].fd;
-		int rv = send_batch(udp, fd, count);
+		unsigned ngone;
+		int rv;
 
+		fill_batch(udp, parcels, nparcels);
+		rv = send_batch(udp, udp->sockets[socket_of(parcels)].fd,
+				&ngone);
 		if (rv < 0)
 			return rv;
-		parcels += count;
-		nparcels -= count;
+		parcels += ngone;
+		nparcels -= ngone;
 	}
 	return 0;
 }

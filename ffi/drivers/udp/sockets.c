@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
+#include <netinet/udp.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
+#include "drivers/udp/filter.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104 /* the headers may be older than the kernel */
+#endif
 
 /* Asked for; unprivileged users get what net.core.rmem_max allows. */
 #define RCVBUF_BYTES (4 << 20)
@@ -52,57 +59,46 @@ static int set_receiving(int fd)
 	return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 }
 
-/*
- * Lets the kernel drop copies of our own multicasts before they take room in
- * the receive buffer, which no window accounts for: the others' progress says
- * nothing of how far we have drained our own. Without it poll() drops them.
- */
-static void refuse_own(int fd, const struct mmc_udp_address *own)
+static int configure(const struct mmc_udp *udp, int fd, bool is_group)
 {
-	struct sock_filter steps[] = {
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0), /* UDP source port */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own->data_port, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 (uint32_t)SKF_NET_OFF + 12), /* IPv4 source */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own->ip, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-	};
-	struct sock_fprog program = {
-		.len = sizeof(steps) / sizeof(steps[0]),
-		.filter = steps,
-	};
-
-	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+	enlarge_buffer(fd);
+	/* A kernel that hands no runs over hands datagrams over. */
+	if (udp->nsockets != MMC_UDP_CONTROL)
+		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+	return is_group ? set_receiving(fd) : set_sending(fd, &udp->options);
 }
 
-/* Opens the next socket of the endpoint and binds it. */
-static int open_socket(struct mmc_udp *udp, uint32_t ip, uint32_t port)
+/*
+ * Opens the next socket of the endpoint and binds it, to a port of the kernel's
+ * choice if `address` has none.
+ */
+static int open_socket(struct mmc_udp *udp, const struct sockaddr_in *address)
 {
-	struct sockaddr_in address = mmc_udp_socket_address(ip, port);
+	struct epoll_event watch = {
+		.events = EPOLLIN,
+		.data.u32 = udp->nsockets,
+	};
 	char text[INET_ADDRSTRLEN];
-	int fd, rv;
+	int fd;
 
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		mmc_error_set("cannot open a socket: %s", strerror(errno));
 		return -MMC_EIO;
 	}
-	udp->sockets[udp->nsockets++] =
-		(struct pollfd){ .fd = fd, .events = POLLIN };
-	enlarge_buffer(fd);
-	rv = port == 0 ? set_sending(fd, &udp->options) : set_receiving(fd);
-	if (rv == 0)
-		rv = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	if (rv != 0) {
-		mmc_error_set("cannot bind a socket to %s:%u on %s: %s",
-			      inet_ntop(AF_INET, &address.sin_addr, text,
-					sizeof(text)),
-			      port, udp->options.interface.name,
-			      strerror(errno));
-		return -MMC_EIO;
+	if (configure(udp, fd, address->sin_port != 0) == 0 &&
+	    bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
+	    epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, fd, &watch) == 0) {
+		udp->sockets[udp->nsockets++].fd = fd;
+		return 0;
 	}
-	return 0;
+	mmc_error_set("cannot set up a socket for %s:%u on %s: %s",
+		      inet_ntop(AF_INET, &address->sin_addr, text,
+				sizeof(text)),
+		      ntohs(address->sin_port), udp->options.interface.name,
+		      strerror(errno));
+	close(fd);
+	return -MMC_EIO;
 }
 
 /* The port that the kernel chose, or 0. */
@@ -119,29 +115,122 @@ static uint16_t bound_port(int fd)
 int mmc_udp_open_sockets(struct mmc_udp *udp)
 {
 	const struct mmc_udp_options *options = &udp->options;
+	uint32_t ip = options->interface.address;
+	struct sockaddr_in address = mmc_udp_socket_address(ip, 0);
 	int rv = 0;
 
+	udp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	for (unsigned i = 0; i < MMC_UDP_GROUP0 && rv == 0; i++)
-		rv = open_socket(udp, options->interface.address, 0);
+		rv = open_socket(udp, &address);
 	if (rv < 0)
 		return rv;
 	udp->own = (struct mmc_udp_address){
 		.rank = options->rank,
-		.ip = options->interface.address,
+		.ip = ip,
 		.control_port = bound_port(udp->sockets[MMC_UDP_CONTROL].fd),
 		.data_port = bound_port(udp->sockets[MMC_UDP_DATA].fd),
 	};
 	for (unsigned i = 0; i < options->nsubgroups && rv == 0; i++) {
-		uint32_t group = options->group + i;
-
-		udp->groups[i] = mmc_udp_socket_address(group, options->port);
-		rv = open_socket(udp, group, options->port);
-		if (rv == 0)
-			refuse_own(udp->sockets[MMC_UDP_GROUP0 + i].fd,
-				   &udp->own);
+		udp->groups[i] = mmc_udp_socket_address(options->group + i,
+							options->port);
+		rv = open_socket(udp, &udp->groups[i]);
 	}
 	return rv;
 }
+
+/* ---- joining ------------------------------------------------------------- */
+
+static int explain_group(const struct mmc_udp *udp, unsigned subgroup,
+			 const char *what)
+{
+	char text[INET_ADDRSTRLEN];
+
+	mmc_error_set("cannot %s %s on %s: %s", what,
+		      inet_ntop(AF_INET, &udp->groups[subgroup].sin_addr, text,
+				sizeof(text)),
+		      udp->options.interface.name, strerror(errno));
+	return -MMC_EIO;
+}
+
+static int join(const struct mmc_udp *udp, unsigned socket, unsigned subgroup)
+{
+	struct ip_mreqn request = {
+		.imr_multiaddr = udp->groups[subgroup].sin_addr,
+		.imr_address.s_addr = htonl(udp->options.interface.address),
+	};
+
+	if (setsockopt(udp->sockets[socket].fd, IPPROTO_IP, IP_ADD_MEMBERSHIP,
+		       &request, sizeof(request)) == 0)
+		return 0;
+	return explain_group(udp, subgroup, "join");
+}
+
+/*
+ * Gives every other rank's multicasts of a subgroup a socket, and so a receive
+ * buffer, that no one else fills. They are connected before they join: nothing
+ * of others is ever in them.
+ */
+static int join_sources(struct mmc_udp *udp, unsigned subgroup)
+{
+	for (uint32_t rank = 0; rank < udp->options.nranks; rank++) {
+		const struct sockaddr *source =
+			(const struct sockaddr *)&udp->data[rank];
+		unsigned socket = udp->nsockets;
+		int rv;
+
+		if (rank == udp->options.rank)
+			continue;
+		rv = open_socket(udp, &udp->groups[subgroup]);
+		if (rv < 0)
+			return rv;
+		if (connect(udp->sockets[socket].fd, source,
+			    sizeof(udp->data[rank])) != 0)
+			return explain_group(udp, subgroup,
+					     "hear a single source of");
+		rv = join(udp, socket, subgroup);
+		if (rv < 0)
+			return rv;
+	}
+	return 0;
+}
+
+/*
+ * The socket of a subgroup hears all but the rank itself, whose copies would
+ * take room that no window accounts for: the others' progress says nothing of
+ * how far it has drained its own. Beside sockets for each source it hears
+ * strangers only, who are to be counted.
+ */
+static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
+{
+	int fd = udp->sockets[MMC_UDP_GROUP0 + subgroup].fd;
+
+	if (!mmc_udp_has_sources(&udp->options)) {
+		/* Where there are no filters poll() drops them. */
+		mmc_udp_refuse(fd, &udp->data[udp->options.rank], 1);
+		return 0;
+	}
+	if (mmc_udp_refuse(fd, udp->data, udp->options.nranks) == 0)
+		return 0;
+	return explain_group(udp, subgroup, "filter the strangers of");
+}
+
+int mmc_udp_join_groups(struct mmc_udp *udp)
+{
+	for (unsigned i = 0; i < udp->options.nsubgroups; i++) {
+		int rv = refuse_known(udp, i);
+
+		if (rv == 0 && mmc_udp_has_sources(&udp->options))
+			rv = join_sources(udp, i);
+		if (rv == 0)
+			rv = join(udp, MMC_UDP_GROUP0 + i, i);
+		if (rv < 0)
+			return rv;
+	}
+	udp->joined = true;
+	return 0;
+}
+
+/* ---- buffers ------------------------------------------------------------- */
 
 /*
  * What the kernel charges a receive buffer for a datagram: at most the memory

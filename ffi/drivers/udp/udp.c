@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/udp/udp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/message.h"
 #include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
+#include "drivers/udp/linger.h"
 
 static struct mmc_udp *of(struct mmc_endpoint *endpoint)
 {
 	return (struct mmc_udp *)endpoint;
+}
+
+static uint64_t udp_now_ns(struct mmc_endpoint *endpoint)
+{
+	struct timespec now;
+
+	(void)endpoint;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -65,34 +73,49 @@ static int check_options(const struct mmc_udp_options *options)
 static int allocate(struct mmc_udp *udp)
 {
 	size_t nranks = udp->options.nranks;
-	size_t longest_bytes = MMC_HEADER_BYTES + udp->options.chunk_bytes;
+	uint32_t longest_bytes = MMC_HEADER_BYTES + udp->options.chunk_bytes;
 
 	if (longest_bytes < MMC_MESSAGE_BYTES_MAX)
 		longest_bytes = MMC_MESSAGE_BYTES_MAX;
 	if (udp->options.checksum == MMC_CHECKSUM_FULL)
 		longest_bytes += MMC_CRC_BYTES;
-	udp->slot_bytes = longest_bytes;
-	udp->staging = malloc(MMC_UDP_BATCH * longest_bytes);
+	udp->longest_bytes = longest_bytes;
 	udp->control = calloc(nranks, sizeof(*udp->control));
 	udp->data = calloc(nranks, sizeof(*udp->data));
-	if (udp->staging == NULL || udp->control == NULL || udp->data == NULL)
+	if (udp->control == NULL || udp->data == NULL ||
+	    mmc_udp_staging_init(&udp->control_staging, udp->longest_bytes) <
+		    0 ||
+	    mmc_udp_staging_init(&udp->data_staging, MMC_UDP_RUN_BYTES) < 0)
 		return -MMC_ENOMEM;
-	for (size_t i = 0; i < MMC_UDP_BATCH; i++)
-		udp->slots[i] = udp->staging + i * longest_bytes;
 	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
+}
+
+/* Keeps the groups joined for those who may use them again at once. */
+static void linger(const struct mmc_udp *udp)
+{
+	uint64_t now_ns = udp_now_ns(NULL);
+
+	mmc_udp_linger_sweep(now_ns);
+	for (unsigned i = 0; i < udp->options.nsubgroups && udp->joined; i++)
+		mmc_udp_linger(udp->options.interface.address,
+			       udp->options.group + i, now_ns);
 }
 
 static void udp_close(struct mmc_endpoint *endpoint)
 {
 	struct mmc_udp *udp = of(endpoint);
 
+	linger(udp);
 	/* The kernel leaves a socket's groups with it. */
 	for (unsigned i = 0; i < udp->nsockets; i++)
 		close(udp->sockets[i].fd);
+	if (udp->epoll_fd >= 0)
+		close(udp->epoll_fd);
 	mmc_udp_peers_destroy(&udp->peers);
+	mmc_udp_staging_destroy(&udp->data_staging);
+	mmc_udp_staging_destroy(&udp->control_staging);
 	free(udp->data);
 	free(udp->control);
-	free(udp->staging);
 	free(udp);
 }
 
@@ -139,28 +162,6 @@ static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
 	return 0;
 }
 
-static int join_groups(struct mmc_udp *udp)
-{
-	for (unsigned i = 0; i < udp->options.nsubgroups; i++) {
-		struct ip_mreqn join = {
-			.imr_multiaddr = udp->groups[i].sin_addr,
-			.imr_address.s_addr =
-				htonl(udp->options.interface.address),
-		};
-		char text[INET_ADDRSTRLEN];
-
-		if (setsockopt(udp->sockets[MMC_UDP_GROUP0 + i].fd, IPPROTO_IP,
-			       IP_ADD_MEMBERSHIP, &join, sizeof(join)) == 0)
-			continue;
-		mmc_error_set("cannot join %s on %s: %s",
-			      inet_ntop(AF_INET, &join.imr_multiaddr, text,
-					sizeof(text)),
-			      udp->options.interface.name, strerror(errno));
-		return -MMC_EIO;
-	}
-	return 0;
-}
-
 static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 {
 	struct mmc_udp *udp = of(endpoint);
@@ -172,29 +173,28 @@ static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 		if (rv < 0)
 			return rv;
 	}
-	return join_groups(udp);
+	return mmc_udp_join_groups(udp);
 }
 
 /* ---- the driver ---------------------------------------------------------- */
-
-static uint64_t udp_now_ns(struct mmc_endpoint *endpoint)
-{
-	struct timespec now;
-
-	(void)endpoint;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
-}
 
 static unsigned udp_fds(struct mmc_endpoint *endpoint, int *fds,
 			unsigned *ncontrol)
 {
 	const struct mmc_udp *udp = of(endpoint);
 
-	for (unsigned i = 0; i < udp->nsockets; i++)
-		fds[i] = udp->sockets[i].fd;
-	*ncontrol = MMC_UDP_CONTROL + 1;
-	return udp->nsockets;
+	fds[0] = udp->sockets[MMC_UDP_CONTROL].fd;
+	fds[1] = udp->epoll_fd;
+	*ncontrol = 1;
+	return 2;
+}
+
+/* What a socket has handed over and poll() had no room for is there now. */
+static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
+{
+	return mmc_udp_staging_holds(&of(endpoint)->data_staging)
+		       ? 0
+		       : MMC_NEVER_NS;
 }
 
 static const struct mmc_driver driver = {
@@ -205,6 +205,7 @@ static const struct mmc_driver driver = {
 	.poll = mmc_udp_poll,
 	.send = mmc_udp_send,
 	.fds = udp_fds,
+	.deadline_ns = udp_deadline_ns,
 	.close = udp_close,
 };
 
@@ -221,6 +222,9 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 		return -MMC_ENOMEM;
 	udp->endpoint.driver = &driver;
 	udp->options = *options;
+	udp->batch.cutting = true;
+	udp->epoll_fd = -1;
+	mmc_udp_linger_sweep(udp_now_ns(NULL));
 	rv = allocate(udp);
 	if (rv == 0)
 		rv = mmc_udp_open_sockets(udp);
@@ -229,6 +233,8 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 		return rv;
 	}
 	*buffer_bytes = mmc_udp_safe_bytes(udp);
+	if (mmc_udp_has_sources(options))
+		*buffer_bytes *= options->nranks - 1;
 	*endpoint = &udp->endpoint;
 	return 0;
 }

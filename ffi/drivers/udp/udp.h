@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plain UDP driver: IPv4 multicast on one interface, or on loopback.
+ * The UDP driver: IPv4 multicast on one interface, or on loopback.
  *
  * An endpoint has a control socket (unicast), a data socket (sends multicast
  * and repairs, receives unicast repairs) and one receive socket for each
  * subgroup, which has joined one group; so the kernel's limit of 20 groups a
- * socket is never met. Its descriptors come in this order.
+ * socket is never met. Up to MMC_UDP_RANKS_APART_MAX ranks every subgroup has,
+ * besides, a receive socket for each other rank, connected to the address that
+ * it multicasts from: one rank's flood drops nothing of another's. The
+ * subgroup's own socket then hears strangers only, who are counted. Watched are
+ * the control socket and one descriptor that stands for all.
  *
  * The source of a datagram is the sender's own address, either port, looked up
  * among the addresses of connect(): MMC_PEER_UNKNOWN if it is not there. Copies
  * of our own multicasts, which the kernel loops back for other ranks on the
  * host, are dropped unseen. A datagram longer than any of ours is delivered cut
  * and as MMC_PEER_UNKNOWN.
+ *
+ * send() hands runs of equally long datagrams to one destination to the kernel
+ * as a whole (GSO), until that refuses; poll() takes in runs as a whole (GRO)
+ * and delivers their datagrams one by one, in order and in place. What it has
+ * no room for it delivers in the next call, before anything new from that side;
+ * the endpoint's deadline tells of it. Staging takes 4 MiB of address space,
+ * and as much memory as the longest queue between two calls has ever filled.
  *
  * poll() serves the control socket first, with at most half of the room, and
  * the others in turn: with room for two events or more, none can starve. It
@@ -21,6 +32,8 @@
  * MMC_UDP_ROOM_MS, the rest of the batch counts as lost by the network, and so
  * does what the host refuses to send at this moment (no route, an unplugged
  * interface, a firewall).
+ *
+ * close() keeps the groups joined for a while (linger.h).
  */
 #ifndef MMC_DRIVERS_UDP_UDP_H
 #define MMC_DRIVERS_UDP_UDP_H
@@ -39,7 +52,16 @@
 #define MMC_UDP_ROOM_MS 100
 
 /* Every subgroup has a socket beside those for control and data. */
-#define MMC_UDP_SUBGROUPS_MAX (MMC_ENDPOINT_FDS_MAX - 2)
+#define MMC_UDP_SUBGROUPS_MAX 62
+
+/* The most ranks that have receive sockets of their own. */
+#define MMC_UDP_RANKS_APART_MAX 32
+
+/*
+ * The most sockets of an endpoint; processes may have 1024 descriptors or so.
+ * If sockets for each source would be more, there are none.
+ */
+#define MMC_UDP_SOCKETS_MAX 256
 
 struct mmc_udp_options {
 	uint32_t rank;
@@ -56,7 +78,9 @@ struct mmc_udp_options {
 /*
  * Opens the sockets of a rank, which connect() lets join their groups. Writes
  * to `*buffer_bytes` how many bytes of payload, in full chunks, the receive
- * buffer of one socket holds for certain.
+ * buffers hold for certain, in all. Where every source has its own socket that
+ * is true if each of the nranks - 1 others sends an equal part of it, and no
+ * more; else whoever sends them.
  *
  * Returns 0, -MMC_EINVAL if an option is out of range, -MMC_ENOMEM or -MMC_EIO.
  * connect() returns -MMC_EINVAL if an address is not of this driver, not of its

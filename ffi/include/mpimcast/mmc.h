@@ -61,6 +61,15 @@ int mmc_udp_interface(const char *devices, int same_host,
 		      struct mmc_interface *found);
 
 /*
+ * Finds the interface, with its address, that datagrams to `peer_address`
+ * (IPv4, host order) leave from; nothing is sent. For an address of this host
+ * that is the interface which has it. Returns 0, or -MMC_ENODEV with the reason
+ * in mmc_last_error() if nothing leads there, or only an interface that is down
+ * or cannot multicast.
+ */
+int mmc_udp_route(uint32_t peer_address, struct mmc_interface *found);
+
+/*
  * The largest chunk, in bytes, that a datagram on `interface` carries beside
  * what `checksum` (0 off, 1 header, 2 full) takes; 0 if none finds room.
  */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/udp/filter.h"
+
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <sys/socket.h>
+
+#include "core/assert.h"
+#include "drivers/udp/udp.h"
+
+/* Where a socket's filter finds them: it sees the datagram from the UDP header. */
+#define SOURCE_PORT 0
+#define SOURCE_IP ((uint32_t)SKF_NET_OFF + 12)
+
+#define STEPS_EACH 5
+
+int mmc_udp_refuse(int fd, const struct sockaddr_in *sources, unsigned count)
+{
+	struct sock_filter steps[1 + MMC_UDP_RANKS_APART_MAX * STEPS_EACH + 1];
+	struct sock_fprog program = { .filter = steps };
+
+	MMC_ASSERT(count <= MMC_UDP_RANKS_APART_MAX);
+	steps[program.len++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_H | BPF_ABS, SOURCE_PORT);
+	for (unsigned i = 0; i < count; i++) {
+		const struct sock_filter refuse_one[STEPS_EACH] = {
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+				 ntohs(sources[i].sin_port), 0, 4),
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SOURCE_IP),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+				 ntohl(sources[i].sin_addr.s_addr), 0, 1),
+			BPF_STMT(BPF_RET | BPF_K, 0),
+			BPF_STMT(BPF_LD | BPF_H | BPF_ABS, SOURCE_PORT),
+		};
+
+		for (unsigned step = 0; step < STEPS_EACH; step++)
+			steps[program.len++] = refuse_one[step];
+	}
+	steps[program.len++] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+			  sizeof(program));
+}

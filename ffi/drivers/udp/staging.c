@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/udp/staging.h"
+
+#include <netinet/udp.h>
+#include <stdlib.h>
+
+#include "core/bits.h"
+#include "core/memory.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104 /* the headers may be older than the kernel */
+#endif
+
+int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes)
+{
+	/* Pages that nothing comes to stay untouched. */
+	staging->memory = malloc((size_t)MMC_UDP_BATCH * slot_bytes);
+	staging->slot_bytes = slot_bytes;
+	staging->ndatagrams = 1;
+	return staging->memory == NULL ? -MMC_ENOMEM : 0;
+}
+
+void mmc_udp_staging_destroy(struct mmc_udp_staging *staging)
+{
+	free(staging->memory);
+}
+
+void mmc_udp_staging_reuse(struct mmc_udp_staging *staging)
+{
+	if (mmc_udp_staging_holds(staging))
+		return;
+	staging->nreceived = 0;
+	staging->ntaken = 0;
+}
+
+/* Points messages at their slots again: the kernel has changed them. */
+static void prepare(struct mmc_udp_staging *staging, unsigned count)
+{
+	for (unsigned i = staging->nreceived; i < staging->nreceived + count;
+	     i++) {
+		staging->pieces[i] = (struct iovec){
+			.iov_base = staging->memory +
+				    (size_t)i * staging->slot_bytes,
+			.iov_len = staging->slot_bytes,
+		};
+		staging->messages[i].msg_hdr = (struct msghdr){
+			.msg_name = &staging->from[i],
+			.msg_namelen = sizeof(staging->from[i]),
+			.msg_iov = &staging->pieces[i],
+			.msg_iovlen = 1,
+			.msg_control = &staging->lengths[i],
+			.msg_controllen = sizeof(staging->lengths[i]),
+		};
+	}
+}
+
+uint32_t mmc_udp_run_length(struct msghdr *message, uint32_t nbytes)
+{
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL;
+	     at = CMSG_NXTHDR(message, at)) {
+		int length;
+
+		if (at->cmsg_level != IPPROTO_UDP || at->cmsg_type != UDP_GRO ||
+		    at->cmsg_len < CMSG_LEN(sizeof(length)))
+			continue;
+		memcpy(&length, CMSG_DATA(at), sizeof(length));
+		if (length > 0 && (uint32_t)length < nbytes)
+			return (uint32_t)length;
+	}
+	return nbytes;
+}
+
+int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
+			    unsigned nwanted, bool *more)
+{
+	unsigned room = MMC_UDP_BATCH - staging->nreceived;
+	unsigned asked =
+		(nwanted + staging->ndatagrams - 1) / staging->ndatagrams;
+	struct mmsghdr *messages = staging->messages + staging->nreceived;
+	int received;
+
+	asked = mmc_min_u32(asked, room);
+	*more = false;
+	if (asked == 0)
+		return 0;
+	prepare(staging, asked);
+	received = recvmmsg(fd, messages, asked, MSG_DONTWAIT, NULL);
+	if (received <= 0)
+		return received;
+	staging->nreceived += (unsigned)received;
+	*more = (unsigned)received == asked;
+	return received;
+}
+
+bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
+			  struct mmc_udp_datagram *datagram)
+{
+	unsigned slot = staging->ntaken;
+	struct mmsghdr *message = &staging->messages[slot];
+	uint32_t length_bytes;
+	uint32_t left_bytes;
+
+	if (!mmc_udp_staging_holds(staging))
+		return false;
+	length_bytes = mmc_udp_run_length(&message->msg_hdr, message->msg_len);
+	left_bytes = message->msg_len - staging->taken_bytes;
+	*datagram = (struct mmc_udp_datagram){
+		.bytes = (uint8_t *)staging->pieces[slot].iov_base +
+			 staging->taken_bytes,
+		.nbytes = mmc_min_u32(length_bytes, left_bytes),
+		.cut = (message->msg_hdr.msg_flags & MSG_TRUNC) != 0,
+		.from = &staging->from[slot],
+	};
+	staging->taken_bytes += datagram->nbytes;
+	if (staging->taken_bytes < message->msg_len)
+		return true;
+	staging->ndatagrams =
+		length_bytes == 0
+			? 1
+			: (message->msg_len + length_bytes - 1) / length_bytes;
+	staging->ntaken++;
+	staging->taken_bytes = 0;
+	return true;
+}
