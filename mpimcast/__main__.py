@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast {run,info,demo,sim}``."""
+"""``python -m mpimcast {run,info,demo,bench,sim}``."""
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -10,12 +11,28 @@ _COMMANDS = {
     "run": "run a script with MPI.COMM_WORLD replaced",
     "info": "say what was built and found, and which settings are in effect",
     "demo": "unshard a model through multicast, beside the MPI library",
+    "bench": "time collectives, ours and the MPI library's side by side",
     "sim": "simulate one operation",
 }
 
 
 def main(argv: list[str]) -> int:
     """Run a command and return its exit status."""
+    if argv[:1] == ["run"]:  # a user's program: what it raises is its own
+        return _main(argv)
+    try:
+        try:
+            return _main(argv)
+        finally:
+            print(end="", flush=True)
+    except BrokenPipeError:
+        # Of a reader like `head`, which has enough. What is still in the buffer
+        # goes nowhere, so that Python's own end does not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _main(argv: list[str]) -> int:
     if argv and argv[0] in _COMMANDS:
         status: int = import_module(f"mpimcast.{argv[0]}").main(argv[1:])
         return status

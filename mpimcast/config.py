@@ -55,12 +55,17 @@ def _number(low: int, high: int, **words: int) -> tuple[Callable[[str], object],
     return parse, " or ".join([f"a number from {low} to {high}", *words])
 
 
+def parse_size(text: str) -> int:
+    """Return a number of bytes that may be written as 64K, 1M or 1G."""
+    match = re.fullmatch(r"(\d+)([kmg]?)", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r} is no number of bytes, such as 8, 64K, 1M or 1G")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+
 def _size(high: int) -> tuple[Callable[[str], object], str]:
     def parse(text: str) -> int:
-        match = re.fullmatch(r"(\d+)([kmg]?)", text.strip().lower())
-        if match is None:
-            raise ValueError
-        value = int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+        value = parse_size(text)
         if value > high:
             raise ValueError
         return value

@@ -9,26 +9,23 @@ Started without a launcher, it launches itself on four ranks.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import progress
-from rich.console import Console
 from rich.table import Table
 
-from mpimcast import __version__, model
+from mpimcast import __version__, model, terminal
 from mpimcast.config import PREFIX
 from mpimcast.errors import Error
+from mpimcast.launch import launch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from mpi4py import MPI
     from numpy.typing import NDArray
@@ -43,12 +40,8 @@ _SETTINGS: dict[str, object] = {
     "min_bytes": 0,
     "fault": f"loss=0.01,seed={_SEED}",
 }
-_RANKS = 4
 _HEADER_BYTES = 16
 _DATA = ("multicast", "repair")  # the kinds of datagrams that carry payload
-
-# One of these is set in a process that a launcher has started.
-_LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK")
 
 
 def main(argv: list[str]) -> int:
@@ -67,8 +60,7 @@ def main(argv: list[str]) -> int:
         "--json", type=Path, metavar="PATH", help="also write the numbers there"
     )
     options = parser.parse_args(argv)
-    if not any(name in os.environ for name in _LAUNCHED):
-        _launch(argv)
+    launch("demo", argv)
     try:
         layers = model.read_file(options.file) if options.file else None
     except (OSError, ValueError) as error:
@@ -77,22 +69,6 @@ def main(argv: list[str]) -> int:
     if layers is None:
         return _unshard("GPT-2 small", model.gpt2_small(_SEED), options.json)
     return _unshard(options.file.name, layers, options.json)
-
-
-def _launch(argv: Sequence[str]) -> None:
-    """Become a launcher of this very command, if there is one."""
-    beside = Path(sys.executable).parent
-    launcher = shutil.which("mpirun", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
-    if launcher is None:
-        return
-    # Of two kinds of launcher, each of which ignores the other's variables.
-    os.environ.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
-    os.environ.setdefault("PRTE_MCA_hwloc_default_binding_policy", "none")
-    sys.stdout.flush()
-    python = [sys.executable, "-m", "mpimcast", "demo"]
-    os.execv(  # noqa: S606 -- no shell is wanted
-        launcher, [launcher, "-n", str(_RANKS), *python, *argv]
-    )
 
 
 def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> int:
@@ -165,7 +141,8 @@ def _gather_all(
     largest_bytes = max(-(-layer.nbytes // nranks) for layer in layers) * nranks
     ours, theirs = np.empty((2, largest_bytes), np.uint8)
     ours_s, library_s, different_bytes = 0.0, 0.0, 0
-    with _progress(layers, shown=comm.rank == 0) as advance:
+    total_bytes = sum(layer.nbytes for layer in layers)
+    with terminal.bar(total_bytes, shown=comm.rank == 0) as bar:
         for layer in layers:
             shard = model.shard_of(layer, comm.rank, nranks)
             places = ours[: shard.size * nranks], theirs[: shard.size * nranks]
@@ -175,7 +152,7 @@ def _gather_all(
             ours_s += _timed(library, comm, shard, places[0])
             library_s += _timed(library, library, shard, places[1])
             different_bytes += int(np.count_nonzero(places[0] != places[1]))
-            advance(layer)
+            bar.advance(layer.nbytes, layer.name)
     return ours_s, library_s, different_bytes
 
 
@@ -190,45 +167,6 @@ def _timed(
     begin_s = time.perf_counter()
     comm.Allgather(shard, place)
     return time.perf_counter() - begin_s
-
-
-@contextlib.contextmanager
-def _progress(
-    layers: Sequence[model.Layer], *, shown: bool
-) -> Iterator[Callable[[model.Layer], None]]:
-    """Show a bar on a terminal; yields what to call after each layer."""
-    if not (shown and _on_terminal()):
-        yield lambda _: None
-        return
-    columns = (
-        progress.TextColumn("{task.description:>6}"),
-        progress.BarColumn(),
-        progress.DownloadColumn(),
-        progress.TimeElapsedColumn(),
-    )
-    with progress.Progress(*columns, console=_console(), transient=True) as bar:
-        task = bar.add_task("", total=sum(layer.nbytes for layer in layers))
-        yield lambda layer: bar.update(
-            task, advance=layer.nbytes, description=layer.name
-        )
-
-
-def _on_terminal() -> bool:
-    """Return whether a person watches.
-
-    Open MPI's launcher gives its ranks a terminal even if its own output goes to a
-    file, so it counts where the launcher, our parent, writes.
-    """
-    try:
-        there = str(Path(f"/proc/{os.getppid()}/fd/1").readlink())
-    except OSError:
-        return False
-    return sys.stdout.isatty() and there.startswith(("/dev/pts/", "/dev/tty"))
-
-
-def _console() -> Console:
-    watched = _on_terminal()
-    return Console(force_terminal=watched, width=None if watched else 100)
 
 
 def _show(report: Report) -> None:
@@ -260,6 +198,6 @@ def _show(report: Report) -> None:
     )
     for row in rows:
         table.add_row(*row)
-    _console().print(table)
+    terminal.console().print(table)
     equal = "every byte is equal" if not report["different_bytes"] else "BYTES DIFFER"
     print(f"{equal}; on a single machine the bytes sent are the point, not the time")

@@ -10,12 +10,13 @@ import re
 import signal
 import threading
 from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Error, Intracomm, TimedOut, binding, log
+from mpimcast import Error, Intracomm, TimedOut, _ffi, binding, bootstrap, log
 
 Make = Callable[..., Intracomm]
 
@@ -184,3 +185,34 @@ def test_a_long_wait_is_logged(
         what = r"Allgather waits to hear from rank \d since \d+ s: not all ranks .*"
         assert len(lines) == 1
         assert re.fullmatch(where + what, lines[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ((bootstrap, "__version__", "9.9.9"), "version of mpimcast is .* '9.9.9' on"),
+        (
+            (bootstrap, "sys", SimpleNamespace(byteorder="middle")),
+            "byte order is .* 'middle' on",
+        ),
+        ((_ffi, "wire_version", lambda: 999), "speaks wire version 999, rank 0 "),
+    ],
+    ids=["version", "byte order", "wire version"],
+)
+def test_ranks_of_different_kinds(
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    change: tuple[ModuleType, str, object],
+    text: str,
+) -> None:
+    """All ranks learn at open which rank has another version or byte order."""
+    comm = make()
+    alone(comm)
+    odd = comm.size - 1
+    if comm.rank == odd:
+        monkeypatch.setattr(*change)
+    with pytest.raises(Error, match=text) as caught:
+        gather(comm)
+    assert f"rank {odd}" in str(caught.value)
+    with pytest.raises(Error, match=text):
+        gather(comm)

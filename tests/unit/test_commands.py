@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,7 +22,7 @@ def _mpimcast(*arguments: str | Path, **env: str) -> str:
 def test_help() -> None:
     """It lists the commands."""
     said = _mpimcast("--help")
-    assert all(f"  {name} " in said for name in ("run", "info", "demo", "sim"))
+    assert all(f"  {name} " in said for name in ("run", "info", "demo", "bench", "sim"))
 
 
 def test_usage() -> None:
@@ -28,6 +30,30 @@ def test_usage() -> None:
     status, said = run_unchecked([*COMMAND, "nonsense"], limit_s=60)
     assert status == 2
     assert "usage" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["info"],
+        ["info", "--json"],
+        ["demo", "--help"],
+        ["bench", "--help"],
+        ["sim", "--ranks", "2", "--bytes", "1K"],
+    ],
+)
+def test_a_reader_that_has_enough(arguments: list[str]) -> None:
+    """``| head -1`` is no error worth a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*COMMAND, *arguments]
+    ended = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writer)
+    assert ended.returncode in {0, 1}
+    assert ended.stderr == b""
 
 
 def test_info() -> None:

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast bench``: its parts, and whole runs on three ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import sys
+from argparse import ArgumentTypeError
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import mpirun, run, run_unchecked
+
+from mpimcast.bench import sizes
+from mpimcast.measure import WAYS, Pattern, Plan, percentile
+
+NRANKS = 3
+ITERATIONS = 4
+CHUNK_BYTES = 1000
+BLOCKS = (8, 999, 1000, 2501)
+SETTINGS = {
+    "MPIMCAST_TRANSPORT": "udp",
+    "MPIMCAST_MIN_BYTES": "900",
+    "MPIMCAST_CHUNK_BYTES": str(CHUNK_BYTES),
+    "MPIMCAST_TIMEOUT": "1",
+}
+ARGUMENTS = (
+    *("--sizes", ",".join(map(str, BLOCKS))),
+    *("--iterations", str(ITERATIONS), "--warmup", "2"),
+)
+HEADER_BYTES = 16
+LIMIT_S = 60
+
+# One rank's call number 5 of ours does something of its own.
+WRAPPER = """
+import sys
+from mpi4py import MPI
+from mpimcast import Error, Intracomm, bench
+gather = Intracomm.Allgather
+ncalls = 0
+def gather_and_spoil(comm, sendbuf, recvbuf):
+    global ncalls
+    ncalls += 1
+    if ncalls == 5 and sys.argv[1] == "all fail":
+        raise Error("on purpose")
+    if ncalls == 5 and sys.argv[1] == "one fails" and comm.rank == 1:
+        raise Error("on purpose")
+    gather(comm, sendbuf, recvbuf)
+    if ncalls == 5 and sys.argv[1] == "wrong byte" and comm.rank == 1:
+        recvbuf[2, 7] ^= 1
+Intracomm.Allgather = gather_and_spoil
+sys.exit(bench.main(sys.argv[2:]))
+"""
+
+
+# ---- the parts ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", [1]),
+        ("64k", [65536]),
+        ("3,1K,2M,1G", [3, 1024, 2 << 20, 1 << 30]),
+        ("8:4M", [8 << bits for bits in range(20)]),
+        ("7:9,100", [8, 100]),
+        ("8:8", [8]),
+    ],
+)
+def test_sizes(text: str, expected: list[int]) -> None:
+    """They are lists of numbers and ranges."""
+    assert sizes(text) == expected
+
+
+def test_ranges() -> None:
+    """A range has the powers of two from its first to its last number."""
+    powers = {1, 2, 4, 8, 16, 32}
+    for low, high in product(range(1, 40), range(40)):
+        expected = [n for n in range(low, high + 1) if n in powers]
+        if expected:
+            assert sizes(f"{low}:{high}") == expected
+        else:
+            with pytest.raises(ArgumentTypeError, match="no power of two"):
+                sizes(f"{low}:{high}")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "0:8", "-1", "x", "1,", "8:", ":8", "1:2:3", "1.5K", "1T"]
+)
+def test_bad_sizes(text: str) -> None:
+    """What is no size is an error that says what would be one."""
+    with pytest.raises(ArgumentTypeError, match=r"such as 8, 64K|begins below 1"):
+        sizes(text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--iterations", "0"), ("--warmup", "-1"), ("--iterations", "many"), ("extra",)],
+)
+def test_bad_arguments(arguments: tuple[str, ...]) -> None:
+    """They are errors before anything is launched."""
+    command = [sys.executable, "-m", "mpimcast", "bench", *arguments]
+    status, said = run_unchecked(command, limit_s=LIMIT_S)
+    assert status == 2
+    assert "usage" in said
+    assert arguments[-1] in said
+
+
+@given(
+    values=st.lists(st.floats(0, 10) | st.sampled_from([1.0, 2.0]), min_size=1),
+    percent=st.integers(0, 100),
+)
+def test_percentile(values: list[float], percent: int) -> None:
+    """It is the least value that is enough."""
+    enough = [
+        value
+        for value in values
+        if 100 * sum(other <= value for other in values) >= percent * len(values)
+    ]
+    assert percentile(values, percent) == min(enough)
+
+
+def test_pattern() -> None:
+    """Ranks differ; from step to step all bytes do; wrong ones are counted."""
+    nbytes = 5000
+    pattern = Pattern(nbytes)
+    block, other = np.empty((2, nbytes), np.uint8)
+    for rank, step in product((0, 1, 2, 7, 1000), (-1, 0, 255, 256)):
+        pattern.write(rank, step, block)
+        assert pattern.wrong_bytes(rank, step, block) == 0
+        assert pattern.wrong_bytes(rank, step + 1, block) == nbytes
+        assert pattern.wrong_bytes(rank + 1, step, block) > nbytes / 2
+        for offset in (1, 8, 1000):
+            assert np.count_nonzero(block[offset:] == block[:-offset]) < nbytes / 2
+        other[:] = block
+        other[[0, 17, nbytes - 1]] ^= 4
+        assert pattern.wrong_bytes(rank, step, other) == 3
+
+
+@pytest.mark.parametrize("warmup", [0, 3])
+def test_turns(warmup: int) -> None:
+    """Both ways have equally many turns, in each round, and begin equally often."""
+    plan = Plan(8, warmup, in_place=False, verify=True, pre_barrier=True)
+    ways = [plan.way(step) for step in range(plan.nsteps)]
+    rounds = list(zip(ways[::2], ways[1::2], strict=True))
+    assert len(rounds) == 8 + warmup
+    assert all(sorted(each) == [0, 1] for each in rounds)
+    assert {rounds[index] != rounds[index + 1] for index in range(7)} == {True}
+    assert ways[plan.first_counted :].count(0) == 8
+
+
+# ---- whole runs --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--in-place",), ("--no-pre-barrier",), ("--no-verify",)]
+)
+def test_report(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The report is complete, and its numbers agree with each other."""
+    path = tmp_path / "result.json"
+    command = [*mpirun(NRANKS), "-m", "mpimcast", "bench", *ARGUMENTS, *options]
+    said = run([*command, "--json", path], limit_s=LIMIT_S, **SETTINGS)
+    report = json.loads(path.read_text())
+    _check_surroundings(report, options)
+    for nbytes, measured in zip(BLOCKS, report["sizes"], strict=True):
+        _check_measured(nbytes, measured)
+        line = re.search(rf"^ +{nbytes} +{measured['path']} .*$", said, re.MULTILINE)
+        assert line is not None, said
+        medians = [f"{1e6 * measured[way]['median_s']:.1f}" for way in WAYS]
+        words = line[0].split()
+        assert [words[3], words[6]] == medians
+        assert words[-1] == ("-" if "--no-verify" in options else "0")
+    assert "\x1b" not in said
+
+
+def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> None:
+    assert report["arguments"] == {
+        "sizes": list(BLOCKS),
+        "iterations": ITERATIONS,
+        "warmup": 2,
+        "in_place": "--in-place" in options,
+        "verify": "--no-verify" not in options,
+        "pre_barrier": "--no-pre-barrier" not in options,
+    }
+    assert report["ranks"] == len(report["hosts"]) == NRANKS
+    known = {"mpimcast", "wire", "python", "mpi4py", "mpi", "kernel", "machine"}
+    assert set(report["versions"]) == known
+    assert all(report["versions"].values())
+    assert report["environment"].items() >= SETTINGS.items()
+    assert report["environment"]["OMPI_COMM_WORLD_SIZE"] == str(NRANKS)
+    assert report["settings"]["CHUNK_BYTES"] == CHUNK_BYTES
+    for when in ("before", "after"):
+        assert [len(each) for each in report["load"][when]] == [3] * NRANKS
+    assert report["begin"] <= report["end"]
+
+
+def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
+    assert measured["block_bytes"] == nbytes
+    assert measured["total_bytes"] == NRANKS * nbytes
+    for way in WAYS:
+        each = measured[way]
+        assert len(each["seconds"]) == ITERATIONS
+        assert 0 < each["min_s"] == min(each["seconds"])
+        assert each["median_s"] == statistics.median(each["seconds"])
+        assert each["p99_s"] == max(each["seconds"])
+        assert each["wrong_bytes"] == 0
+    ours, theirs = (measured[way] for way in WAYS)
+    assert measured["ratio"] == theirs["median_s"] / ours["median_s"]
+    assert theirs["sent_bytes_per_rank"] == nbytes * (NRANKS - 1)
+    assert theirs["computed"] == ["sent_bytes_per_rank"]
+    counters = measured["counters"]
+    assert len(counters) == NRANKS
+    if nbytes < int(SETTINGS["MPIMCAST_MIN_BYTES"]):
+        assert measured["path"] == "mpi"
+        assert "MIN_BYTES=900" in measured["reason"]
+        assert not any(each["tx_multicast_bytes"] for each in counters)
+        assert ours["sent_bytes_per_rank"] == theirs["sent_bytes_per_rank"]
+        assert ours["computed"] == ["sent_bytes_per_rank"]
+        return
+    assert measured["path"] == "udp"
+    nchunks = -(-nbytes // CHUNK_BYTES)
+    for each in counters:
+        assert each["epochs"] == ITERATIONS
+        assert each["tx_multicast_datagrams"] == ITERATIONS * nchunks
+        sent_bytes = ITERATIONS * (nbytes + nchunks * HEADER_BYTES)
+        assert each["tx_multicast_bytes"] == sent_bytes
+    kinds = ("multicast", "repair", "control")
+    sent_bytes = sum(each[f"tx_{kind}_bytes"] for each in counters for kind in kinds)
+    assert ours["sent_bytes_per_rank"] == sent_bytes / NRANKS / ITERATIONS
+    assert ours["computed"] == []
+
+
+def test_report_on_standard_output() -> None:
+    """With ``--json -`` nothing else is printed, and a launcher is not needed."""
+    command = [sys.executable, "-m", "mpimcast", "bench", *ARGUMENTS, "--json", "-"]
+    mpirun(NRANKS)  # lets root launch
+    report = json.loads(run(command, limit_s=LIMIT_S, **SETTINGS))
+    assert report["ranks"] == 4
+    assert [each["block_bytes"] for each in report["sizes"]] == list(BLOCKS)
+
+
+def _spoiled(
+    tmp_path: Path, how: str, *options: str | Path, **settings: str
+) -> tuple[int, str]:
+    wrapper = tmp_path / "wrapper.py"
+    wrapper.write_text(WRAPPER)
+    command = [*mpirun(NRANKS), wrapper, how, *ARGUMENTS, *options]
+    return run_unchecked(command, limit_s=LIMIT_S, **{**SETTINGS, **settings})
+
+
+@pytest.mark.parametrize("options", [(), ("--in-place", "--no-pre-barrier")])
+def test_a_wrong_byte(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """One of one rank is found, counted, and makes the run fail."""
+    path = tmp_path / "result.json"
+    status, said = _spoiled(tmp_path, "wrong byte", *options, "--json", path)
+    assert status == 1
+    assert said.count("mpimcast bench: wrong bytes: 1") == 1
+    found = [each["mpimcast"]["wrong_bytes"] for each in _sizes_of(path)]
+    assert found == [1, 0, 0, 0]
+    assert not any(each["mpi"]["wrong_bytes"] for each in _sizes_of(path))
+    status, said = _spoiled(tmp_path, "wrong byte", *options, "--no-verify")
+    assert status == 0
+
+
+def _sizes_of(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text())["sizes"]
+
+
+@pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
+@pytest.mark.parametrize("how", ["all fail", "one fails"])
+def test_a_failure(tmp_path: Path, how: str, option: str) -> None:
+    """All end with one message, also when one rank alone knows of it."""
+    status, said = _spoiled(tmp_path, how, option)
+    assert status == 1
+    rank = 0 if how == "all fail" else 1
+    assert said.count(f"mpimcast bench: rank {rank}: on purpose") == 1
+    assert said.count("on purpose") == 1
+
+
+@pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
+def test_a_dead_network(tmp_path: Path, option: str) -> None:
+    """So does what fails by itself."""
+    status, said = _spoiled(
+        tmp_path, "", option, MPIMCAST_FAULT="loss=1,kind=multicast+repair"
+    )
+    assert status == 1
+    assert said.count("mpimcast bench: rank 0: Allgather of 999 bytes") == 1
+    assert said.count("TIMEOUT (1 s)") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "text"),
+    [
+        (("--json", "no such folder/x.json"), {}, "no such folder"),
+        ((), {"MPIMCAST_TTL": "many"}, "MPIMCAST_TTL=many"),
+        (("--sizes", "1000000G"), {}, "allocate"),
+    ],
+)
+def test_bad_surroundings(
+    arguments: tuple[str, ...], settings: dict[str, str], text: str, tmp_path: Path
+) -> None:
+    """What cannot be begun is said once."""
+    status, said = _spoiled(tmp_path, "", *arguments, **settings)
+    assert status == 1
+    assert said.count("mpimcast bench: rank 0: ") == 1
+    assert said.count(text) == 1
