@@ -124,6 +124,14 @@ class _Engine:
 _engine = _Engine()
 
 
+class Probe(NamedTuple):
+    """Whose multicast has not been heard of here."""
+
+    unheard: int  # ranks
+    unheard_full: int  # ranks, at the length of a full datagram
+    rank: int | None  # the first of these
+
+
 class Endpoint:
     """This process's endpoint of a team, a set of processes.
 
@@ -139,6 +147,7 @@ class Endpoint:
         nranks: int,
         group: int,
         port: int,
+        channel: int,
         chunk_bytes: int,
     ) -> None:
         options = ffi.new(
@@ -153,6 +162,7 @@ class Endpoint:
                 "ttl": config.ttl,
                 "chunk_bytes": chunk_bytes,
                 "checksum": _CHECKSUMS[config.checksum],
+                "channel": channel,
                 "fault": config.fault.encode(),
             },
         )
@@ -177,6 +187,14 @@ class Endpoint:
     def connect(self, addresses: bytes) -> None:
         """Take the addresses of all ranks, in rank order."""
         _check(lib.mmc_team_connect(self.c, addresses), "cannot join the group")
+
+    def probe(self, slice_s: float) -> Probe:
+        """Multicast probes and listen for those of the others, at most so long."""
+        probe = ffi.new("struct mmc_probe *")
+        status = lib.mmc_team_probe(self.c, int(slice_s * 1e9), probe)
+        _check(status, "cannot probe the network")
+        rank = None if probe.rank == _NOBODY else int(probe.rank)
+        return Probe(int(probe.unheard), int(probe.unheard_full), rank)
 
     def close(self) -> None:
         """Close the endpoint. Its streams must be closed."""

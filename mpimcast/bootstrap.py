@@ -48,6 +48,13 @@ _GROUPS = 2**18 - 256
 _PORT_FIRST = 20480
 _PORTS = 12288
 
+# How long each round of probing listens: most networks are through after the
+# first, a switch that has just learnt of a group may take longer.
+_PROBES_S = (0.005, 0.02, 0.08, 0.3)
+
+# Chunks for paths narrower than the interface says: Ethernet, tunnels, IPv4 at all.
+_CHUNKS = (1456, 1356, 1200, 508)
+
 # Between which an interface can connect: processes of one host, or of several.
 _PLACES = ("host", "network")
 
@@ -203,7 +210,6 @@ def open_udp(private: MPI.Intracomm, config: Config) -> Opened:
     """
     with contextlib.ExitStack() as undo:
         known = teams.find(private, config)
-        addresses: list[str] = []
         if known is not None:
             undo.callback(teams.release, known)
         _, facts = together(private, config, lambda: _introduction(config, known))
@@ -212,17 +218,62 @@ def open_udp(private: MPI.Intracomm, config: Config) -> Opened:
             team = known
         else:
             undo.close()
-            team, addresses = together(
-                private, config, lambda: _create_team(private, config, path, undo)
-            )
+            team = _open_team(private, config, path, undo)
         stream, _ = together(
-            private, config, lambda: _create_stream(team, addresses, config, path, undo)
+            private, config, lambda: _create_stream(team, config, path, undo)
         )
         undo.pop_all()
     where = "on one host" if path.same_host else "over the network"
-    return Opened(
-        stream, team, f"UDP multicast {where}, chunks of {path.chunk_bytes} bytes"
+    chunk_bytes = team.endpoint.chunk_bytes
+    return Opened(stream, team, f"UDP multicast {where}, chunks of {chunk_bytes} bytes")
+
+
+def _open_team(
+    private: MPI.Intracomm, config: Config, path: _Path, undo: contextlib.ExitStack
+) -> teams.Team:
+    """Open a team whose multicast reaches all ranks, with smaller chunks if need be."""
+    smaller = [] if config.chunk_bytes else [n for n in _CHUNKS if n < path.chunk_bytes]
+    for chunk_bytes in [path.chunk_bytes, *smaller]:
+        team, addresses = together(
+            private,
+            config,
+            lambda: _create_team(private, config, path, chunk_bytes, undo),  # noqa: B023 -- called at once
+        )
+        together(private, config, lambda: _connect(team, addresses))  # noqa: B023 -- likewise
+        failure, narrow = _probe(private, config, team)
+        if not failure:
+            return team
+        undo.close()
+        if not narrow:
+            break
+    raise TransportError(failure)
+
+
+def _probe(
+    private: MPI.Intracomm, config: Config, team: teams.Team
+) -> tuple[str, bool]:
+    """Find out, on all ranks alike, whether every rank hears every other.
+
+    Returns
+    -------
+    failure : str
+        What does not come through; empty if all does.
+    narrow : bool
+        Whether shorter datagrams do.
+    """
+    for slice_s in _PROBES_S:
+        probe = team.endpoint.probe(slice_s)
+        probes = exchange(private, probe, config.timeout)
+        deaf = [rank for rank, (_, full, _) in enumerate(probes) if full]
+        if not deaf:
+            return "", False
+    narrow = not any(unheard for unheard, _, _ in probes)
+    length = f"in chunks of {team.endpoint.chunk_bytes} bytes " if narrow else ""
+    failure = (
+        f"what rank {probes[deaf[0]][2]} multicasts {length}does not reach rank "
+        f"{deaf[0]}; see whether the network passes multicast and the MTU is right"
     )
+    return failure, narrow
 
 
 def together(
@@ -314,7 +365,11 @@ def _choose(facts: Sequence[dict[str, Any]], config: Config) -> _Path:
 
 
 def _create_team(
-    private: MPI.Intracomm, config: Config, path: _Path, undo: contextlib.ExitStack
+    private: MPI.Intracomm,
+    config: Config,
+    path: _Path,
+    chunk_bytes: int,
+    undo: contextlib.ExitStack,
 ) -> tuple[teams.Team, str]:
     """Open this rank's sockets; tell their address."""
     from mpimcast import _ffi
@@ -326,25 +381,26 @@ def _create_team(
         nranks=private.Get_size(),
         group=path.group,
         port=path.port,
-        chunk_bytes=path.chunk_bytes,
+        channel=int(path.name, 16),
+        chunk_bytes=chunk_bytes,
     )
     team = teams.add(private, config, endpoint, path.name)
     undo.callback(teams.release, team)
     return team, endpoint.address().hex()
 
 
+def _connect(team: teams.Team, addresses: Sequence[str]) -> tuple[None, None]:
+    """Connect a new team; all have joined the groups when all know that."""
+    team.endpoint.connect(bytes.fromhex("".join(addresses)))
+    return None, None
+
+
 def _create_stream(
-    team: teams.Team,
-    addresses: Sequence[str],
-    config: Config,
-    path: _Path,
-    undo: contextlib.ExitStack,
+    team: teams.Team, config: Config, path: _Path, undo: contextlib.ExitStack
 ) -> tuple[_ffi.Stream, None]:
-    """Connect a new team, to `addresses`, and make a stream on it."""
+    """Make a stream on a connected team."""
     from mpimcast import _ffi
 
-    if addresses:
-        team.endpoint.connect(bytes.fromhex("".join(addresses)))
     stream = _ffi.Stream(team.endpoint, config, path.channel)
     undo.callback(stream.close)
     return stream, None

@@ -17,6 +17,7 @@ void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 
 	donor->nasks = 0;
 	donor->npleas = 0;
+	donor->nshared = 0;
 	donor->present = present;
 	donor->gathers = gathers;
 	donor->idle = false;
@@ -76,9 +77,11 @@ static uint32_t want(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
 			nnew++;
 		else if (donor->gathers &&
 			 !mmc_bitmap_test(&donor->shared, chunk) &&
-			 !asked_by(donor, peer, chunk))
-			donor->echo |=
-				!mmc_bitmap_test_and_set(&donor->shared, chunk);
+			 !asked_by(donor, peer, chunk)) {
+			mmc_bitmap_test_and_set(&donor->shared, chunk);
+			donor->nshared++;
+			donor->echo = true;
+		}
 	}
 	return nnew;
 }

@@ -33,6 +33,7 @@ struct mmc_donor {
 	const struct mmc_bitmap *present; /* what can be sent */
 	bool gathers;
 	bool idle;	   /* nothing that is wanted is present */
+	uint32_t nshared;  /* chunks that several have lacked */
 	bool resting;	   /* something is in `recent` */
 	bool echo;	   /* `shared` has grown since the last echo */
 	uint64_t ready_ns; /* when gathering ends */

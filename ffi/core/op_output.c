@@ -346,6 +346,10 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		  op->original_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
 		  now_ns - op->original_ns);
+	if (!op->unicast && !op->eager)
+		mmc_path_adapt(config->path, op->record.terms.window_bytes,
+			       config->chunk_bytes, op->layout.block_chunks,
+			       op->donor.nshared);
 	if (!op->unicast)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->layout.block_chunks,

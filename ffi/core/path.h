@@ -12,11 +12,12 @@
 struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
 	uint64_t rate_bytes_per_s; /* of all that a rank receives */
-	bool measured;		   /* the rate is no longer a guess */
-	uint32_t expected_chunks;  /* by multicast, not yet judged */
-	uint32_t heard_chunks;	   /* of them */
-	uint32_t silent_chunks;	   /* expected since anything was heard */
-	bool unicast;		   /* multicast has been given up */
+	uint32_t window_bytes; /* that no queue on the way overflows; 0: any */
+	bool measured;	       /* the rate is no longer a guess */
+	uint32_t expected_chunks; /* by multicast, not yet judged */
+	uint32_t heard_chunks;	  /* of them */
+	uint32_t silent_chunks;	  /* expected since anything was heard */
+	bool unicast;		  /* multicast has been given up */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
@@ -89,6 +90,34 @@ static inline void mmc_path_heard(struct mmc_path *path,
 	path->unicast |= path->heard_chunks < path->expected_chunks / 2;
 	path->expected_chunks = 0;
 	path->heard_chunks = 0;
+}
+
+/* A window that is a few batches can hardly be the cause of loss. */
+#define MMC_PATH_WINDOW_CHUNKS_MIN 64
+
+/*
+ * Adapts the window after an operation with `window_bytes` of `chunk_bytes`
+ * each, of whose own `block_chunks` `nshared` were lost by several receivers.
+ * Where a queue overflows, bursts are lost by many; single losses that happen
+ * to coincide are not taken for that.
+ */
+static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
+				  uint32_t chunk_bytes, uint32_t block_chunks,
+				  uint32_t nshared)
+{
+	uint64_t least_bytes =
+		(uint64_t)chunk_bytes * MMC_PATH_WINDOW_CHUNKS_MIN;
+	uint64_t more_bytes = (uint64_t)window_bytes + 16 * chunk_bytes;
+
+	if (path->window_bytes == 0)
+		return;
+	if (nshared > block_chunks / 16)
+		path->window_bytes = (uint32_t)mmc_max_u64(
+			window_bytes / 2,
+			mmc_min_u64(window_bytes, least_bytes));
+	else if (nshared == 0)
+		path->window_bytes =
+			(uint32_t)mmc_min_u64(more_bytes, UINT32_MAX);
 }
 
 /* How long `nbytes` take at the measured rate. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/crc32c.h"
+#include "engine/probe.h"
 
 /*
  * What the driver hands back with a placement that takes its time: which chunk
@@ -138,6 +139,11 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 	    (checksum == MMC_CHECKSUM_FULL &&
 	     !crc_is_right(event->bytes, event->nbytes))) {
 		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+		return;
+	}
+	if (header.channel != 0 &&
+	    header.channel == (team->options.channel & MMC_CHANNEL_MASK)) {
+		mmc_team_probed(team, event, &header);
 		return;
 	}
 	stream = find_stream(team, header.channel);

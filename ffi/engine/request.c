@@ -130,6 +130,9 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 	uint32_t window_bytes = team->buffer_bytes;
 
 	/* What no buffer holds would be lost, whoever wishes for it. */
+	if (options->window_bytes == 0 && team->path.window_bytes != 0)
+		window_bytes =
+			mmc_min_u32(team->path.window_bytes, window_bytes);
 	if (options->window_bytes != 0)
 		window_bytes = mmc_min_u32(options->window_bytes, window_bytes);
 	return (struct mmc_op_config){
@@ -168,9 +171,11 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_op_config config = op_config(stream, request->block_bytes);
-	struct mmc_op *op = mmc_epochs_start(&stream->epochs, request->memory,
-					     &config, now_ns);
+	struct mmc_op *op;
 
+	stream->epochs.path = stream->team->path;
+	op = mmc_epochs_start(&stream->epochs, request->memory, &config,
+			      now_ns);
 	request->op = op;
 	stream->requests[op->config.epoch % MMC_EPOCHS_OPEN_MAX] = request;
 	stream->stirred = true;
@@ -261,9 +266,10 @@ static void finish(struct mmc_request *request)
 
 void mmc_request_done(struct mmc_request *request, bool retain)
 {
-	uint64_t offset =
-		request->stream->team->options.rank * request->block_bytes;
+	struct mmc_team *team = request->stream->team;
+	uint64_t offset = team->options.rank * request->block_bytes;
 
+	team->path = request->stream->epochs.path;
 	if (retain && request->block_bytes > 0)
 		memcpy(request->copy, request->base + offset,
 		       request->block_bytes);

@@ -55,6 +55,9 @@ struct mmc_team {
 	struct mmc_team_options options;
 	uint32_t buffer_bytes;
 	bool connected;
+	struct mmc_path path; /* what its streams have measured last */
+	uint64_t *heard;      /* [nranks] subgroups whose probes have come */
+	uint64_t *heard_full; /* [nranks] likewise at full size */
 	struct mmc_stream **streams; /* NULL where one was closed */
 	uint32_t nstreams;
 	struct mmc_stream *last;      /* that a datagram was for */

@@ -11,6 +11,9 @@
 _Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,
 	       "programs and drivers mean the same addresses");
 
+/* A switch's queue is unknown; most hold this much for a port. */
+#define FIRST_WINDOW_BYTES (384 * 1024)
+
 static int check_options(const struct mmc_team_options *options)
 {
 	if (options->nranks == 0 || options->rank >= options->nranks ||
@@ -29,6 +32,30 @@ static int check_options(const struct mmc_team_options *options)
 	return 0;
 }
 
+static void free_team(struct mmc_team *team)
+{
+	if (team == NULL)
+		return;
+	free(team->heard);
+	free(team->heard_full);
+	free(team->streams);
+	free(team);
+}
+
+static struct mmc_team *new_team(uint32_t nranks)
+{
+	struct mmc_team *team = calloc(1, sizeof(*team));
+
+	if (team == NULL)
+		return NULL;
+	team->heard = calloc(nranks, sizeof(*team->heard));
+	team->heard_full = calloc(nranks, sizeof(*team->heard_full));
+	if (team->heard != NULL && team->heard_full != NULL)
+		return team;
+	free_team(team);
+	return NULL;
+}
+
 int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 		       const struct mmc_team_options *options,
 		       uint32_t buffer_bytes, struct mmc_team **team)
@@ -37,11 +64,11 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	int rv = check_options(options);
 
 	if (rv == 0) {
-		new = calloc(1, sizeof(*new));
+		new = new_team(options->nranks);
 		rv = new == NULL ? -MMC_ENOMEM : mmc_engine_enter(engine);
 	}
 	if (rv != 0) {
-		free(new);
+		free_team(new);
 		endpoint->driver->close(endpoint);
 		return rv;
 	}
@@ -49,6 +76,9 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->endpoint = endpoint;
 	new->options = *options;
 	new->buffer_bytes = buffer_bytes;
+	mmc_path_init(&new->path);
+	if (options->interface.address != 0 && !options->interface.loopback)
+		new->path.window_bytes = FIRST_WINDOW_BYTES;
 	new->next = engine->teams;
 	engine->teams = new;
 	mmc_engine_leave(engine);
@@ -132,6 +162,5 @@ void mmc_team_close(struct mmc_team *team)
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		MMC_ASSERT(team->streams[i] == NULL);
 	team->endpoint->driver->close(team->endpoint);
-	free(team->streams);
-	free(team);
+	free_team(team);
 }

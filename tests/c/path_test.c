@@ -96,7 +96,34 @@ static void times(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
+/* The window finds a queue's length, and loss that is none of its doing. */
+static void window_adapts(void)
+{
+	struct mmc_path path = { .window_bytes = 1000000 };
+
+	for (int i = 0; i < 1000; i++) {
+		uint32_t overflow = path.window_bytes > 300000;
+
+		mmc_path_adapt(&path, path.window_bytes, 1000, 500,
+			       overflow ? 100 : 0);
+		CHECK(path.window_bytes >= 150000 || i < 5);
+	}
+	CHECK(path.window_bytes <= 316000);
+	for (int i = 0; i < 100; i++)
+		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 10);
+	CHECK(path.window_bytes >= 150000);
+	for (int i = 0; i < 100; i++)
+		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 500);
+	CHECK_EQ(path.window_bytes, 1000 * MMC_PATH_WINDOW_CHUNKS_MIN);
+	path.window_bytes = UINT32_MAX - 5;
+	mmc_path_adapt(&path, path.window_bytes, 1000, 500, 0);
+	CHECK_EQ(path.window_bytes, UINT32_MAX);
+	path.window_bytes = 0;
+	mmc_path_adapt(&path, 5, 1000, 500, 0);
+	CHECK_EQ(path.window_bytes, 0);
+}
+
+CHECK_MAIN(CHECK_TEST(window_adapts), CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident))

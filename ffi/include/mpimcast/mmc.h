@@ -97,6 +97,7 @@ struct mmc_team_options {
 	uint32_t ttl;
 	uint32_t chunk_bytes;	    /* payload of a full datagram; not 0 */
 	uint32_t checksum;	    /* 0 off, 1 header, 2 full */
+	uint64_t channel;	    /* of its probes: random, and no stream's */
 	char fault[MMC_FAULT_SIZE]; /* "" for none */
 };
 
@@ -113,6 +114,21 @@ void mmc_team_address(struct mmc_team *team, uint8_t *address);
  * bytes, and joins the groups. Datagrams of others are served from here on.
  */
 int mmc_team_connect(struct mmc_team *team, const uint8_t *addresses);
+
+struct mmc_probe {
+	uint32_t unheard;      /* ranks whose multicast has not come here */
+	uint32_t unheard_full; /* likewise as long as a datagram can be */
+	uint32_t rank;	       /* the first of the latter; UINT32_MAX: none */
+};
+
+/*
+ * Multicasts probes, short and full-size, to every subgroup, and listens for at
+ * most `slice_ns`, or until every rank's have come: call it again until all
+ * ranks say so or patience ends. What was heard stays heard. Returns 0, with
+ * `probe` written, or a negative error.
+ */
+int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
+		   struct mmc_probe *probe);
 
 /* Leaves the groups and closes the endpoint; its streams must be closed. */
 void mmc_team_close(struct mmc_team *team);

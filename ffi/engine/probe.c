@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/probe.h"
+
+#include <stdlib.h>
+
+#include "engine/crc32c.h"
+#include "engine/owner.h"
+
+/* Copies of each probe: one may be lost although the network is well. */
+#define COPIES 3
+
+/* The payload of a short probe: no path is too narrow for it. */
+#define SHORT_BYTES 64
+
+/* All subgroups, as bits. */
+static uint64_t all_subgroups(const struct mmc_team *team)
+{
+	uint32_t nsubgroups = team->options.subgroups;
+
+	return nsubgroups >= 64 ? ~UINT64_C(0)
+				: (UINT64_C(1) << nsubgroups) - 1;
+}
+
+void mmc_team_probed(struct mmc_team *team, const struct mmc_event *event,
+		     const struct mmc_header *header)
+{
+	uint32_t subgroup = header->epoch;
+
+	if (header->index != MMC_INDEX_CONTROL ||
+	    subgroup >= team->options.subgroups || subgroup >= 64) {
+		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		return;
+	}
+	team->heard[event->source] |= UINT64_C(1) << subgroup;
+	if (event->nbytes >= MMC_HEADER_BYTES + team->options.chunk_bytes)
+		team->heard_full[event->source] |= UINT64_C(1) << subgroup;
+}
+
+static int send_probe(struct mmc_team *team, uint32_t subgroup,
+		      const uint8_t *padding, uint32_t padding_bytes)
+{
+	struct mmc_endpoint *endpoint = team->endpoint;
+	enum mmc_checksum checksum = team->options.checksum;
+	uint8_t head[MMC_HEADER_BYTES + MMC_CRC_BYTES];
+	const struct mmc_header header = {
+		.channel = team->options.channel,
+		.epoch = subgroup,
+		.index = MMC_INDEX_CONTROL,
+	};
+	struct mmc_parcel parcel = {
+		.head = head,
+		.head_bytes = MMC_HEADER_BYTES,
+		.body = padding,
+		.body_bytes = padding_bytes,
+		.peer = MMC_PEER_ALL,
+		.subgroup = subgroup,
+	};
+	uint32_t crc;
+
+	if (checksum == MMC_CHECKSUM_FULL)
+		parcel.head_bytes += MMC_CRC_BYTES;
+	mmc_header_encode(head, &header, parcel.head_bytes + padding_bytes,
+			  checksum);
+	crc = mmc_crc32c(0, head, MMC_HEADER_BYTES);
+	mmc_put_u32(head + MMC_HEADER_BYTES,
+		    mmc_crc32c(crc, padding, padding_bytes));
+	return endpoint->driver->send(endpoint, &parcel, 1);
+}
+
+static int send_probes(struct mmc_team *team)
+{
+	uint8_t *padding = calloc(1, team->options.chunk_bytes);
+	uint32_t short_bytes =
+		mmc_min_u32(SHORT_BYTES, team->options.chunk_bytes);
+	int rv = padding == NULL ? -MMC_ENOMEM : 0;
+
+	for (uint32_t i = 0; rv == 0 && i < COPIES; i++)
+		for (uint32_t s = 0; rv == 0 && s < team->options.subgroups;
+		     s++) {
+			rv = send_probe(team, s, padding, short_bytes);
+			if (rv == 0)
+				rv = send_probe(team, s, padding,
+						team->options.chunk_bytes);
+		}
+	free(padding);
+	return rv;
+}
+
+static struct mmc_probe findings(const struct mmc_team *team)
+{
+	struct mmc_probe probe = { .rank = UINT32_MAX };
+	uint64_t all = all_subgroups(team);
+
+	for (uint32_t r = 0; r < team->options.nranks; r++) {
+		if (r == team->options.rank)
+			continue;
+		probe.unheard += team->heard[r] != all;
+		if (team->heard_full[r] == all)
+			continue;
+		if (probe.unheard_full++ == 0)
+			probe.rank = r;
+	}
+	return probe;
+}
+
+int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
+		   struct mmc_probe *probe)
+{
+	/* Listening is waiting for an operation that is never over. */
+	struct mmc_request listening = { 0 };
+	uint64_t step_ns = mmc_min_u64(slice_ns, MMC_MS_NS);
+	uint64_t spent_ns = 0;
+	int rv = mmc_engine_enter(team->engine);
+
+	if (rv != 0)
+		return rv;
+	rv = send_probes(team);
+	while (rv == 0 && findings(team).unheard_full > 0 &&
+	       spent_ns < slice_ns) {
+		mmc_engine_run(team->engine, &listening, step_ns);
+		spent_ns += step_ns;
+	}
+	if (rv == 0)
+		*probe = findings(team);
+	mmc_engine_leave(team->engine);
+	return rv;
+}
