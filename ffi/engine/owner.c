@@ -137,6 +137,12 @@ static bool is_owned(const struct mmc_engine *engine)
 	return engine->serving != engine->next_ticket;
 }
 
+/* Under the lock, but the owner looks without it whether others wait. */
+static uint64_t take_ticket(struct mmc_engine *engine)
+{
+	return __atomic_fetch_add(&engine->next_ticket, 1, __ATOMIC_RELAXED);
+}
+
 /* Becomes the owner after all who came before, waking the one that polls. */
 static void own(struct mmc_engine *engine)
 {
@@ -145,7 +151,7 @@ static void own(struct mmc_engine *engine)
 	pthread_mutex_lock(&engine->lock);
 	if (is_owned(engine) && !engine->stepped)
 		wake(engine->wake_fd);
-	ticket = engine->next_ticket++;
+	ticket = take_ticket(engine);
 	while (engine->serving != ticket)
 		pthread_cond_wait(&engine->handover, &engine->lock);
 	pthread_mutex_unlock(&engine->lock);
@@ -159,7 +165,7 @@ static bool try_own(struct mmc_engine *engine)
 	pthread_mutex_lock(&engine->lock);
 	free = !is_owned(engine);
 	if (free)
-		engine->next_ticket++;
+		take_ticket(engine);
 	pthread_mutex_unlock(&engine->lock);
 	return free;
 }

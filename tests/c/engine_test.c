@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Engines with their threads, over UDP on loopback: every rank is a thread of
+ * this process with an engine of its own, as every process has one.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "check.h"
+#include "core/types.h"
+#include "mpimcast/mmc.h"
+
+#define NRANKS 3
+#define CHUNK_BYTES 1000
+#define SLICE_NS MMC_MS_NS
+
+struct rank {
+	uint32_t number;
+	struct mmc_engine *engine;
+	struct mmc_team *team;
+	struct mmc_stream *streams[2];
+	pthread_t thread;
+	unsigned nwrong;
+};
+
+static struct rank ranks[NRANKS];
+static pthread_barrier_t barrier;
+static const char *fault;
+
+static uint8_t byte_of(uint32_t rank, uint64_t index, uint32_t salt)
+{
+	return (uint8_t)(index * 7 + rank * 31 + salt);
+}
+
+static void open_rank(struct rank *rank, uint8_t *addresses)
+{
+	struct mmc_team_options options = {
+		.rank = rank->number,
+		.nranks = NRANKS,
+		.group = 0xefc10100 + ((uint32_t)getpid() & 0xffff),
+		.port = 20000 + (uint32_t)getpid() % 20000,
+		.subgroups = 1,
+		.chunk_bytes = CHUNK_BYTES,
+		.checksum = MMC_CHECKSUM_HEADER,
+		.channel = UINT64_C(99) << 32,
+	};
+
+	snprintf(options.fault, sizeof(options.fault), "%s", fault);
+	CHECK_EQ(mmc_udp_interface("", 1, &options.interface), 0);
+	CHECK_EQ(mmc_engine_create(&rank->engine), 0);
+	if (!CHECK_EQ(mmc_team_create(rank->engine, &options, &rank->team),
+		      0)) {
+		fprintf(stderr, "%s\n", mmc_last_error());
+		exit(1);
+	}
+	mmc_team_address(rank->team,
+			 addresses + rank->number * MMC_ADDRESS_SIZE);
+}
+
+static void open_all(const char *with_fault)
+{
+	uint8_t addresses[NRANKS * MMC_ADDRESS_SIZE];
+
+	fault = with_fault;
+	memset(ranks, 0, sizeof(ranks));
+	for (uint32_t r = 0; r < NRANKS; r++) {
+		ranks[r].number = r;
+		open_rank(&ranks[r], addresses);
+	}
+	for (uint32_t r = 0; r < NRANKS; r++) {
+		CHECK_EQ(mmc_team_connect(ranks[r].team, addresses), 0);
+		for (uint64_t s = 0; s < 2; s++) {
+			const struct mmc_stream_options options = {
+				.channel = (s + 1) << 16,
+				.eager_bytes = 65536,
+				.timeout_ns = 10 * MMC_S_NS,
+			};
+
+			CHECK_EQ(mmc_stream_create(ranks[r].team, &options,
+						   &ranks[r].streams[s]),
+				 0);
+		}
+	}
+	pthread_barrier_init(&barrier, NULL, NRANKS);
+}
+
+static void close_all(void)
+{
+	for (uint32_t r = 0; r < NRANKS; r++) {
+		mmc_stream_close(ranks[r].streams[0]);
+		mmc_stream_close(ranks[r].streams[1]);
+		mmc_team_close(ranks[r].team);
+		mmc_engine_destroy(ranks[r].engine);
+	}
+	pthread_barrier_destroy(&barrier);
+}
+
+static void on_all(void *(*run)(void *))
+{
+	for (uint32_t r = 0; r < NRANKS; r++)
+		pthread_create(&ranks[r].thread, NULL, run, &ranks[r]);
+	for (uint32_t r = 0; r < NRANKS; r++) {
+		pthread_join(ranks[r].thread, NULL);
+		CHECK_EQ(ranks[r].nwrong, 0);
+	}
+}
+
+/* Waits for a request as Python does: slice by slice. */
+static int wait_for(struct mmc_request *request)
+{
+	int rv;
+
+	while ((rv = mmc_request_wait(request, SLICE_NS)) == MMC_EAGAIN)
+		;
+	return rv;
+}
+
+/* One Allgather of `rank`; counts what is wrong. */
+static void gather(struct rank *rank, unsigned stream, uint64_t block_bytes,
+		   uint32_t salt)
+{
+	uint8_t *send = malloc(block_bytes + 1);
+	uint8_t *recv = calloc(NRANKS, block_bytes + 1);
+	struct mmc_request *request;
+	int rv;
+
+	for (uint64_t i = 0; i < block_bytes; i++)
+		send[i] = byte_of(rank->number, i, salt);
+	rv = mmc_allgather(rank->streams[stream], send, recv, block_bytes,
+			   SLICE_NS, &request);
+	if (rv == MMC_EAGAIN)
+		rv = wait_for(request);
+	mmc_request_free(request);
+	rank->nwrong += rv != 0;
+	for (uint64_t i = 0; i < NRANKS * block_bytes; i++)
+		rank->nwrong += recv[i] != byte_of((uint32_t)(i / block_bytes),
+						   i % block_bytes, salt);
+	free(send);
+	free(recv);
+}
+
+static void *gather_sizes(void *argument)
+{
+	static const uint64_t sizes[] = { 0,	1,    999,   1000,
+					  1001, 4096, 50000, 2000000 };
+
+	for (uint32_t salt = 0; salt < 5; salt++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+			gather(argument, salt % 2, sizes[i], salt);
+	return NULL;
+}
+
+static void right_bytes(void)
+{
+	open_all("");
+	on_all(gather_sizes);
+	close_all();
+}
+
+static void right_bytes_under_loss(void)
+{
+	open_all("loss=0.1,dup=0.05,reorder=0.05,seed=7,kind=all");
+	on_all(gather_sizes);
+	close_all();
+}
+
+static void *gather_on_first(void *argument)
+{
+	for (uint32_t i = 0; i < 100; i++)
+		gather(argument, 0, 100 + 977 * (i % 7), i);
+	return NULL;
+}
+
+/* Two threads of each rank, each with a stream of its own. */
+static void *gather_in_two_threads(void *argument)
+{
+	struct rank *rank = argument;
+	struct rank twin = *rank;
+	pthread_t thread;
+
+	twin.streams[0] = rank->streams[1];
+	pthread_create(&thread, NULL, gather_on_first, &twin);
+	gather_on_first(rank);
+	pthread_join(thread, NULL);
+	rank->nwrong += twin.nwrong;
+	return NULL;
+}
+
+static void threads_share_an_engine(void)
+{
+	open_all("");
+	on_all(gather_in_two_threads);
+	close_all();
+}
+
+/* A rank that does not call again still serves what others lost. */
+static void *gather_and_leave(void *argument)
+{
+	struct rank *rank = argument;
+
+	for (uint32_t i = 0; i < 20; i++) {
+		gather(rank, 0, 3000, i);
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+static void the_responder_serves(void)
+{
+	open_all("loss=0.5,seed=3,rank=1,kind=multicast+repair+control");
+	on_all(gather_and_leave);
+	close_all();
+}
+
+/* An operation without a caller goes on by itself. */
+static void *start_and_look(void *argument)
+{
+	struct rank *rank = argument;
+	uint64_t block_bytes = 300000;
+	uint8_t *recv = calloc(NRANKS, block_bytes);
+	struct timespec pause = { .tv_nsec = 1000000 };
+	struct mmc_request *request;
+
+	memset(recv + rank->number * block_bytes, (int)rank->number + 1,
+	       block_bytes);
+	rank->nwrong += mmc_allgather(rank->streams[0], NULL, recv, block_bytes,
+				      0, &request) != MMC_EAGAIN;
+	while (mmc_request_wait(request, 0) == MMC_EAGAIN)
+		nanosleep(&pause, NULL);
+	for (uint64_t i = 0; i < NRANKS * block_bytes; i++)
+		rank->nwrong += recv[i] != i / block_bytes + 1;
+	mmc_request_free(request);
+	free(recv);
+	return NULL;
+}
+
+static void operations_without_a_caller(void)
+{
+	open_all("loss=0.05,seed=4");
+	on_all(start_and_look);
+	close_all();
+}
+
+/* A child has none of its parent's threads: its calls refuse. */
+static void forked_children_refuse(void)
+{
+	struct mmc_request *request;
+	uint8_t recv[NRANKS * 8];
+	int status = 1;
+	pid_t child;
+
+	open_all("");
+	child = fork();
+	if (child == 0) {
+		int rv = mmc_allgather(ranks[0].streams[0], NULL, recv, 8,
+				       SLICE_NS, &request);
+
+		mmc_stream_close(ranks[0].streams[0]);
+		mmc_team_close(ranks[0].team);
+		mmc_engine_destroy(ranks[0].engine);
+		_exit(rv == -MMC_EFORKED && request == NULL ? 0 : 1);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	on_all(gather_and_leave);
+	close_all();
+}
+
+/* Whoever gives up leaves nobody waiting, and later starts refuse at once. */
+static void *give_up_or_hear(void *argument)
+{
+	struct rank *rank = argument;
+	uint8_t recv[NRANKS * 5000];
+	struct mmc_request *request;
+	struct mmc_failure failure;
+	int rv;
+
+	if (rank->number == 2) {
+		pthread_barrier_wait(&barrier);
+		return NULL;
+	}
+	rv = mmc_allgather(rank->streams[0], NULL, recv, 5000, 0, &request);
+	rank->nwrong += rv != MMC_EAGAIN;
+	pthread_barrier_wait(&barrier);
+	if (rank->number == 0)
+		mmc_request_cancel(request);
+	rank->nwrong += wait_for(request) != -MMC_ECANCELED;
+	mmc_request_failure(request, &failure);
+	rank->nwrong += failure.culprit != 0;
+	mmc_request_free(request);
+	rv = mmc_allgather(rank->streams[0], NULL, recv, 5000, SLICE_NS,
+			   &request);
+	rank->nwrong += rv != -MMC_EPOISONED;
+	mmc_request_free(request);
+	return NULL;
+}
+
+/* Another stream of the same team is none the worse. */
+static void *gather_on_second(void *argument)
+{
+	for (uint32_t i = 0; i < 10; i++)
+		gather(argument, 1, 3000, i);
+	return NULL;
+}
+
+static void giving_up(void)
+{
+	open_all("");
+	on_all(give_up_or_hear);
+	on_all(gather_on_second);
+	close_all();
+}
+
+CHECK_MAIN(CHECK_TEST(right_bytes), CHECK_TEST(right_bytes_under_loss),
+	   CHECK_TEST(threads_share_an_engine),
+	   CHECK_TEST(the_responder_serves),
+	   CHECK_TEST(operations_without_a_caller),
+	   CHECK_TEST(forked_children_refuse), CHECK_TEST(giving_up))
