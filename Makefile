@@ -10,7 +10,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 # What a build needs; what the tests use besides, and root may install.
 PACKAGES := git make gcc libc6-dev python3-dev python3-venv
 TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
-	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf
+	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf iproute2 nftables procps
 
 # Open MPI lets root launch only if told so twice, by the environment.
 ifeq ($(shell id -u),0)
@@ -33,10 +33,10 @@ demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 
-test: packages .venv/dev ## all tests; root also gets the Debian packages they use
+test: packages .venv/dev .venv-mpich/installed ## all tests; root also gets the Debian packages they use
 	$(PY) -m pytest tests -q
 
-test-all: packages .venv/dev ## the tests in their long versions
+test-all: packages .venv/dev .venv-mpich/installed ## the tests in their long versions
 	$(PY) -m pytest tests -q --long
 
 lint: .venv/dev ## formatting, lint and types; changes nothing
@@ -48,7 +48,7 @@ format: .venv/dev ## let the formatters change what they would
 	.venv/bin/clang-format -i $$(git ls-files -co --exclude-standard '*.[ch]')
 
 clean: ## remove all that was made here
-	rm -rf .venv build
+	rm -rf .venv .venv-mpich build
 
 # Each stamp is written last: an interrupted set-up is begun again.
 .venv/tools: pyproject.toml
@@ -85,6 +85,16 @@ clean: ## remove all that was made here
 .venv/dev: .venv/tools | .venv/installed
 	@echo 'Adding the tools of tests and lint ...'
 	@$(PIP) 'mpimcast[dev]'
+	@touch $@
+
+# The other MPI library, for tests; all else it finds in .venv/, where it is too.
+.venv-mpich/installed: .venv/tools | .venv/dev
+	@echo 'Adding MPICH for the tests ...'
+	@$(PYTHON) -m venv --clear .venv-mpich
+	@echo 'import glob, site, sys;' \
+		'site.addsitedir(glob.glob(sys.prefix + "/../.venv/lib/*/site-packages")[0])' \
+		>"$$(.venv-mpich/bin/python -c 'import site; print(site.getsitepackages()[0])')/venv.pth"
+	@.venv-mpich/bin/python -m pip --disable-pip-version-check --quiet install 'mpimcast[mpich]'
 	@touch $@
 
 packages:

@@ -95,6 +95,9 @@ static inline void mmc_path_heard(struct mmc_path *path,
 /* A window that is a few batches can hardly be the cause of loss. */
 #define MMC_PATH_WINDOW_CHUNKS_MIN 64
 
+/* What an operation without shared loss adds: a batch. */
+#define MMC_PATH_WINDOW_STEP_CHUNKS 20
+
 /*
  * Adapts the window after an operation with `window_bytes` of `chunk_bytes`
  * each, of whose own `block_chunks` `nshared` were lost by several receivers.
@@ -107,7 +110,8 @@ static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
 {
 	uint64_t least_bytes =
 		(uint64_t)chunk_bytes * MMC_PATH_WINDOW_CHUNKS_MIN;
-	uint64_t more_bytes = (uint64_t)window_bytes + 16 * chunk_bytes;
+	uint64_t more_bytes = (uint64_t)window_bytes +
+			      MMC_PATH_WINDOW_STEP_CHUNKS * chunk_bytes;
 
 	if (path->window_bytes == 0)
 		return;

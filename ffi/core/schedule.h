@@ -23,7 +23,7 @@ struct mmc_schedule {
 
 /* The datagrams of one batch: the fewest that are worth a system call, the most. */
 #define MMC_BATCH_CHUNKS_MIN 4
-#define MMC_BATCH_CHUNKS_MAX 16
+#define MMC_BATCH_CHUNKS_MAX 20
 
 /*
  * Plans the turns for blocks laid out by `layout` when every receiver buffers

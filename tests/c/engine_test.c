@@ -122,7 +122,7 @@ static void gather(struct rank *rank, unsigned stream, uint64_t block_bytes,
 {
 	uint8_t *send = malloc(block_bytes + 1);
 	uint8_t *recv = calloc(NRANKS, block_bytes + 1);
-	struct mmc_request *request;
+	struct mmc_request *request = NULL;
 	int rv;
 
 	for (uint64_t i = 0; i < block_bytes; i++)
@@ -220,7 +220,7 @@ static void *start_and_look(void *argument)
 	uint64_t block_bytes = 300000;
 	uint8_t *recv = calloc(NRANKS, block_bytes);
 	struct timespec pause = { .tv_nsec = 1000000 };
-	struct mmc_request *request;
+	struct mmc_request *request = NULL;
 
 	memset(recv + rank->number * block_bytes, (int)rank->number + 1,
 	       block_bytes);
@@ -245,7 +245,7 @@ static void operations_without_a_caller(void)
 /* A child has none of its parent's threads: its calls refuse. */
 static void forked_children_refuse(void)
 {
-	struct mmc_request *request;
+	struct mmc_request *request = NULL;
 	uint8_t recv[NRANKS * 8];
 	int status = 1;
 	pid_t child;
@@ -272,7 +272,7 @@ static void *give_up_or_hear(void *argument)
 {
 	struct rank *rank = argument;
 	uint8_t recv[NRANKS * 5000];
-	struct mmc_request *request;
+	struct mmc_request *request = NULL;
 	struct mmc_failure failure;
 	int rv;
 
