@@ -7,7 +7,7 @@
 #ifndef MMC_CORE_ASSERT_H
 #define MMC_CORE_ASSERT_H
 
-/* Reports a broken invariant and does not return. The host program provides it. */
+/* Reports a broken invariant and does not return. The host provides it. */
 _Noreturn void mmc_assert_failed(const char *expression, const char *file,
 				 int line);
 

@@ -73,7 +73,7 @@ struct mmc_run mmc_bitmap_next_clear(const struct mmc_bitmap *const *maps,
 				     unsigned nmaps, uint32_t from,
 				     uint32_t to);
 
-/* The first run of set bits in [from, to); its count is 0 when there is none. */
+/* The first run of set bits in [from, to); its count is 0 if there is none. */
 struct mmc_run mmc_bitmap_next_set(const struct mmc_bitmap *map, uint32_t from,
 				   uint32_t to);
 

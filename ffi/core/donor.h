@@ -3,7 +3,8 @@
  * What others have asked this rank for. A request is kept until its gathering
  * time is over; then a chunk that one rank lacks goes to it by unicast, a chunk
  * that several lack to all, and neither again for a while: the next request for
- * it was probably sent before the repair came.
+ * it was probably sent before the repair came. A plea, of a rank that multicast
+ * does not reach, is answered at once and to it alone.
  */
 #ifndef MMC_CORE_DONOR_H
 #define MMC_CORE_DONOR_H
@@ -46,9 +47,9 @@ struct mmc_donor {
 size_t mmc_donor_bytes(uint32_t nchunks);
 
 /*
- * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`. `gathers`: requests are kept for
- * `gather_ns`, else answered at once and never by multicast. No chunk is sent
- * twice within `rest_ns`.
+ * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`.
+ * `gathers`: requests are kept for `gather_ns`, else answered at once and never
+ * by multicast. No chunk is sent twice within `rest_ns`.
  */
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 		    const struct mmc_bitmap *present, bool gathers,
@@ -68,8 +69,8 @@ static inline void mmc_donor_fresh(struct mmc_donor *donor)
 }
 
 /*
- * `peer` asks for `run`, which is present, to be sent to it alone, whoever else wants it: what was
- * multicast did not reach it.
+ * `peer` asks for `run`, which is present, to be sent to it alone, whoever else
+ * wants it: what was multicast did not reach it.
  */
 void mmc_donor_plead(struct mmc_donor *donor, uint32_t peer,
 		     struct mmc_run run);

@@ -60,7 +60,7 @@ struct mmc_epochs {
 void mmc_epochs_init(struct mmc_epochs *epochs, uint64_t channel, uint32_t rank,
 		     uint32_t nranks, struct mmc_counters *counters);
 
-/* Whether a further operation may start now: the stream is not poisoned either. */
+/* Whether a further operation may start now; never on a poisoned stream. */
 bool mmc_epochs_ready(const struct mmc_epochs *epochs);
 
 /*

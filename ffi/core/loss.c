@@ -4,7 +4,7 @@
 #include "core/bits.h"
 #include "core/memory.h"
 
-/* A shorter silence is a sender waiting for a processor more often than loss. */
+/* A shorter silence is more often a sender's waiting for a processor. */
 #define QUIET_MIN_NS MMC_MS_NS
 
 /* Spread over this, the requests of many ranks become one (see donor.h). */
@@ -212,7 +212,7 @@ static uint32_t budget_left(const struct mmc_loss *loss)
 		       : 0;
 }
 
-/* Collects runs of one block to ask for; returns false when the list is full. */
+/* Collects runs of one block to ask for; false when no more may be. */
 static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint32_t owner, struct mmc_run *runs, uint32_t *nruns)
 {

@@ -122,8 +122,8 @@ enum mmc_verdict {
 };
 
 /*
- * A datagram of `source` brings `payload_bytes` of chunk `index & MMC_INDEX_MASK`;
- * `index` is the header's. The place is claimed if the verdict is to place it.
+ * A datagram of `source` brings `payload_bytes` of the chunk that `index`, the
+ * header's, names. The place is claimed if the verdict is to place it.
  */
 enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 				 uint32_t index, size_t payload_bytes,

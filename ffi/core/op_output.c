@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The actions of an operation: what is to be done now, and when to look again. */
+/* The actions of an operation: what to do now, and when to look again. */
 #include "core/assert.h"
 #include "core/bits.h"
 #include "core/op.h"
@@ -146,7 +146,7 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 	send_original(op, block, actions);
 }
 
-/* What came before the plan, or was lost for certain, fills no buffer either. */
+/* What came before the plan, or is surely lost, fills no buffer either. */
 static void drain_passed(struct mmc_op *op)
 {
 	op->loss.passed = false;
@@ -337,7 +337,7 @@ static bool quiescent(const struct mmc_op *op)
 	return op->nplacing == 0 && op->nsending == 0;
 }
 
-/* Counts the stages' times, and what was received in them as the path's rate. */
+/* Counts the stages' times, and learns the path's rate, window and health. */
 static void measure(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;

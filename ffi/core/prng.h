@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A seeded generator (SplitMix64: Steele, Lea, Flood, OOPSLA 2014). The same
- * seed gives the same numbers on every machine, so that any run can be replayed.
+ * seed gives the same numbers on every machine: any run can be replayed.
  */
 #ifndef MMC_CORE_PRNG_H
 #define MMC_CORE_PRNG_H

@@ -21,7 +21,7 @@ struct mmc_schedule {
 /* In place of a number of chains: chosen from the agreed window. */
 #define MMC_CHAINS_AUTO 0
 
-/* The datagrams of one batch: the fewest that are worth a system call, the most. */
+/* The datagrams of one batch: the fewest worth a system call, and the most. */
 #define MMC_BATCH_CHUNKS_MIN 4
 #define MMC_BATCH_CHUNKS_MAX 20
 

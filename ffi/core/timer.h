@@ -69,7 +69,7 @@ static inline bool mmc_patience_over(struct mmc_patience *patience,
 	return patience->spent_ns >= limit_ns;
 }
 
-/* When to look again, for a wait that may last `limit_ns`; never when it is over. */
+/* When to look again in a wait of `limit_ns`; never when it is over. */
 static inline uint64_t
 mmc_patience_deadline(const struct mmc_patience *patience, uint64_t limit_ns)
 {

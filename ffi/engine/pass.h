@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of an engine: receive, let the core think, carry out its actions. */
+/* One round of an engine: receive, let the core think, do what it says. */
 #ifndef MMC_ENGINE_PASS_H
 #define MMC_ENGINE_PASS_H
 

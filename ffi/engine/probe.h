@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the network delivers what a team multicasts, before it is relied on. */
+/* Whether the network delivers what is multicast, before it is relied on. */
 #ifndef MMC_ENGINE_PROBE_H
 #define MMC_ENGINE_PROBE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of an operation in the engine, from its queue to its spare memory. */
+/* The life of an operation in the engine, from queue to spare memory. */
 #ifndef MMC_ENGINE_REQUEST_H
 #define MMC_ENGINE_REQUEST_H
 

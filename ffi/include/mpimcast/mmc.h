@@ -38,7 +38,7 @@ uint32_t mmc_wire_version(void);
 /* A sentence for an error of either sign; never NULL. */
 const char *mmc_strerror(int error);
 
-/* What the calling thread's last failed call adds to its error; "" if nothing. */
+/* What the calling thread's last failed call adds to its error, or "". */
 const char *mmc_last_error(void);
 
 /* ---- devices ------------------------------------------------------------ */
@@ -101,7 +101,7 @@ struct mmc_team_options {
 	char fault[MMC_FAULT_SIZE]; /* "" for none */
 };
 
-/* Opens this rank's UDP endpoint of a team: sockets, not yet groups or peers. */
+/* Opens this rank's UDP endpoint: sockets, not yet groups or peers. */
 int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team);
