@@ -243,9 +243,16 @@ class Stream:
 
     def poisoned(self) -> bool:
         """Return whether an operation of the stream has failed."""
+        return self._error() != 0
+
+    def deserted(self) -> bool:
+        """Return whether one has failed because a rank gives no answer."""
+        return self._error() == -lib.MMC_ENOANSWER
+
+    def _error(self) -> int:
         failure = ffi.new("struct mmc_failure *")
         lib.mmc_stream_failure(self.c, failure)
-        return bool(failure.error)
+        return int(failure.error)
 
     def close(self) -> None:
         """Free the stream; peers must have finished or failed."""

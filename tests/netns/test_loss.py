@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the switch loses is repaired, exactly and at little more than its size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import support
+from job import MPICH, OPENMPI, Job, ours
+
+from bench.cluster import BURST_BYTES, Cluster
+from bench.launch import Launcher
+
+BLOCK = 256 << 10
+pytestmark = pytest.mark.timeout(120)
+
+# Below a batch's length queues cut it up, so that single datagrams are lost.
+SINGLE = 4000
+
+
+@pytest.mark.parametrize(
+    ("burst_bytes", "launcher"),
+    [(SINGLE, OPENMPI), (BURST_BYTES, OPENMPI), (SINGLE, MPICH)],
+    ids=["datagrams", "batches", "mpich"],
+)
+def test_one_port(
+    cluster: Cluster, tmp_path: Path, burst_bytes: int, launcher: Launcher
+) -> None:
+    """5 % at one port, of single datagrams and of whole batches of the kernel."""
+    # Queues so long that nothing is lost but by the filter.
+    cluster.shape(100, burst_bytes=burst_bytes, queue_bytes=8 << 20)
+    with cluster.losing([1], 0.05, "udp") as loss:
+        with Job(
+            cluster, 4, tmp_path, launcher=launcher, sizes=[BLOCK], repeat=20
+        ) as job:
+            stats = ours(job.results(60))
+        buffers, lost_bytes = loss.dropped()
+    assert buffers > 0
+    assert stats["rx_repaired_chunks"] > 0
+    assert stats["tx_repair_bytes"] <= 1.3 * lost_bytes, f"{lost_bytes} {stats}"
+
+
+def test_everywhere(cluster: Cluster, tmp_path: Path) -> None:
+    """5 % at every port, of everything between the ranks."""
+    cluster.shape(100, burst_bytes=SINGLE)
+    with cluster.losing(range(4), 0.05, "udp") as loss:
+        with Job(cluster, 4, tmp_path, sizes=[BLOCK, 5000], repeat=10) as job:
+            stats = ours(job.results(60))
+        assert loss.dropped()[0] > 0
+    assert stats["rx_repaired_chunks"] > 0
+
+
+def test_small_buffers(cluster: Cluster, tmp_path: Path) -> None:
+    """Receive buffers as large as they are where nobody has enlarged them."""
+    cluster.shape(None)
+    shim = tmp_path / "small_buffers.so"
+    source = Path(__file__).with_name("small_buffers.c")
+    gcc = support.require_tool("gcc")
+    support.run([gcc, "-shared", "-fPIC", "-O", "-o", shim, source], limit_s=30)
+    with Job(
+        cluster,
+        4,
+        tmp_path / "job",
+        variables={"LD_PRELOAD": str(shim)},
+        sizes=[1 << 20],
+        repeat=5,
+    ) as job:
+        stats = ours(job.results(60))
+    # A buffer that overflows is our own doing.
+    assert stats["rx_lost_chunks"] == 0, f"{stats}"

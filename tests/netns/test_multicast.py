@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Networks on which multicast does not come, not to all, or not for long."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job import Job
+
+from bench.cluster import Cluster
+
+BLOCK = 64 << 10
+SLOW_S = 0.2
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def careless(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
+    """Return hosts of which a switch forgets some after a second or two."""
+    with Cluster(5, igmp_version=2) as cluster:
+        cluster.shape(200)
+        yield cluster
+
+
+def paced(repeat: int, gap_s: float) -> list[dict[str, object]]:
+    """Let rank 0 wait before each operation."""
+    return [
+        {"what": "late", "rank": 0, "op": op, "for_s": gap_s} for op in range(repeat)
+    ]
+
+
+def check_speed(results: Mapping[int, Mapping[str, Any]]) -> None:
+    """See that few operations were slow, by the rank that others wait for."""
+    slow = [seconds for seconds in results[0]["seconds"] if seconds > SLOW_S]
+    assert len(slow) <= 3, slow
+
+
+def test_reports_suppressed(careless: Cluster, tmp_path: Path) -> None:
+    """IGMP version 2 on a switch that snoops."""
+    with Job(
+        careless, 4, tmp_path, sizes=[BLOCK], repeat=60, mishaps=paced(60, 0.1)
+    ) as job:
+        # Whether one is forgotten is a matter of chance.
+        check_speed(job.results(60))
+
+
+@pytest.mark.parametrize("transport", ["udp", "auto"])
+@pytest.mark.parametrize("numbers", [[2], range(4)], ids=["one", "all"])
+def test_never(
+    cluster: Cluster, tmp_path: Path, numbers: list[int], transport: str
+) -> None:
+    """Where multicast never comes auto takes the MPI library, and udp says why not."""
+    settings = {"transport": transport}
+    with (
+        cluster.losing(numbers),
+        Job(cluster, 4, tmp_path, sizes=[BLOCK], repeat=10, settings=settings) as job,
+    ):
+        results = job.results(60, failing=transport == "udp")
+    said = {
+        result["explained"] if transport == "auto" else result["errors"][0]["text"]
+        for result in results.values()
+    }
+    assert len(said) == 1, said
+    assert re.search(r"rank \d multicasts does not reach rank \d", said.pop())
+    assert transport == "udp" or results[0]["explained"].startswith("mpi: ")
+
+
+@pytest.mark.parametrize(
+    "after_s",
+    [
+        2,
+        pytest.param(5, marks=pytest.mark.long),
+        pytest.param(20, marks=pytest.mark.long),
+    ],
+)
+def test_dies(cluster: Cluster, tmp_path: Path, after_s: int) -> None:
+    """Multicast dies some time after the opening, also in an operation."""
+    repeat = 20 * after_s + 30
+    mishaps = [{"what": "meet", "rank": 0, "op": 10}, *paced(repeat, 0.05)]
+    with contextlib.ExitStack() as stack:
+        job = stack.enter_context(
+            Job(cluster, 4, tmp_path, sizes=[BLOCK], repeat=repeat, mishaps=mishaps)
+        )
+        job.await_meeting(10)
+        job.go(10)
+        time.sleep(after_s - 1)
+        stack.enter_context(cluster.losing(range(4)))
+        results = job.results(60)
+    check_speed(results)
+    assert results[0]["stats"]["unicast_epochs"] > 0

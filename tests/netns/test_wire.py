@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes over the wire, by the counts of hosts' and switches' ports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from job import Job, ours
+
+from bench.cluster import Cluster
+
+BLOCK = 512 << 10
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize("nranks", [4, 8])
+def test_a_block_is_sent_once(cluster: Cluster, tmp_path: Path, nranks: int) -> None:
+    """A rank sends its N bytes once, and nothing is lost by our own doing."""
+    mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (10, 20)]
+    readings = []
+    with Job(
+        cluster, nranks, tmp_path, sizes=[BLOCK], repeat=21, mishaps=mishaps
+    ) as job:
+        for op in (10, 20):
+            job.await_meeting(op)
+            readings.append(cluster.ports())
+            job.go(op)
+        stats = ours(job.results(60))
+    ten, twenty = readings
+    ports = {name: twenty[name] - ten[name] for name in ten}
+    sent = [ports[f"host{i}"].sent_bytes / 10 / BLOCK for i in range(nranks)]
+    dropped = {name: port.dropped_frames for name, port in ports.items()}
+    assert max(sent) <= 1.06, f"{sent} {dropped} {stats}"
+    assert not any(dropped.values()), f"{sent} {dropped} {stats}"
+
+
+def test_who_is_not_in_the_group_gets_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    """A switch that snoops forwards to members alone."""
+    with Job(
+        cluster,
+        2,
+        tmp_path,
+        sizes=[BLOCK],
+        repeat=20,
+        # By then the switch has begun to snoop.
+        mishaps=[
+            {"what": "late", "rank": 0, "op": 5, "for_s": 1.5},
+            {"what": "meet", "rank": 0, "op": 10},
+        ],
+    ) as job:
+        job.await_meeting(10)
+        before = cluster.ports()
+        job.go(10)
+        job.results(30)
+    after = cluster.ports()
+    assert (after["to1"] - before["to1"]).sent_bytes > 10 * BLOCK
+    assert (after["to2"] - before["to2"]).sent_bytes < 0.01 * BLOCK
