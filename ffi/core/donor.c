@@ -17,6 +17,7 @@ void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 
 	donor->nasks = 0;
 	donor->npleas = 0;
+	donor->nlost = 0;
 	donor->nshared = 0;
 	donor->present = present;
 	donor->gathers = gathers;
@@ -97,9 +98,13 @@ static void accept_wanted(struct mmc_donor *donor, struct mmc_run run)
 void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		   uint64_t now_ns)
 {
+	uint32_t nnew;
+
 	forget_sent(donor, now_ns);
-	if (want(donor, peer, run) == 0 || donor->nasks == MMC_ASKS_MAX)
+	nnew = want(donor, peer, run);
+	if (nnew == 0 || donor->nasks == MMC_ASKS_MAX)
 		return;
+	donor->nlost += nnew;
 	accept_wanted(donor, run);
 	donor->idle = false;
 	if (donor->nasks == 0)

@@ -34,6 +34,7 @@ struct mmc_donor {
 	const struct mmc_bitmap *present; /* what can be sent */
 	bool gathers;
 	bool idle;	   /* nothing that is wanted is present */
+	uint32_t nlost;	   /* chunks that anybody has lacked */
 	uint32_t nshared;  /* chunks that several have lacked */
 	bool resting;	   /* something is in `recent` */
 	bool echo;	   /* `shared` has grown since the last echo */

@@ -15,6 +15,9 @@
 #define ALLOWANCE_MIN_NS (50 * MMC_US_NS)
 #define ALLOWANCE_MAX_NS MMC_MS_NS
 
+/* Of fewer chunks all may be lost by chance. */
+#define DEAF_CHUNKS 8
+
 #define RETRY_MIN_NS (200 * MMC_US_NS)
 
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nchains)
@@ -59,11 +62,13 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		uint32_t last = run.first + run.count - 1;
 
 		loss->chains[chain].nleft -= run.count;
-		if (owner != loss->rank)
+		if (owner != loss->rank) {
+			loss->chains[chain].nheard += run.count;
 			mmc_loss_hear(loss, chain,
 				      mmc_schedule_start(schedule, owner) +
 					      last - first,
 				      now_ns);
+		}
 		run = mmc_bitmap_next_set(claimed, last + 1, end);
 	}
 }
@@ -354,6 +359,21 @@ bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
 			mmc_min_u64(loss->chains[chain].silence.at_ns,
 				    loss->chains[chain].trust_ns));
 		if (silent)
+			return true;
+	}
+	return false;
+}
+
+bool mmc_loss_deaf(const struct mmc_loss *loss)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	uint32_t own = mmc_schedule_chain(schedule, loss->rank);
+
+	for (uint32_t c = 0; c < schedule->nchains; c++) {
+		uint32_t expected = mmc_schedule_length(schedule, c) -
+				    (c == own ? schedule->block_chunks : 0);
+
+		if (expected >= DEAF_CHUNKS && loss->chains[c].nheard == 0)
 			return true;
 	}
 	return false;

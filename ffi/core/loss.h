@@ -22,6 +22,7 @@
 struct mmc_chain {
 	uint32_t seen;	   /* positions below have been received or passed by */
 	uint32_t told;	   /* positions below have been sent, a record says */
+	uint32_t nheard;   /* chunks that came by multicast */
 	uint32_t nleft;	   /* chunks that are not yet claimed */
 	uint64_t heard_ns; /* when it was heard of last */
 	uint64_t trust_ns; /* when `told` is as good as seen */
@@ -153,6 +154,12 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
  * chains is taken as seen, and `passed` set.
  */
 bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer);
+
+/*
+ * Whether of some chain, of which others send enough to tell, nothing has come
+ * by multicast.
+ */
+bool mmc_loss_deaf(const struct mmc_loss *loss);
 
 /* When the two above are to be called again. */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);

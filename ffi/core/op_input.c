@@ -76,6 +76,7 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	chain = mmc_schedule_chain(&op->schedule, source);
 	position = mmc_schedule_start(&op->schedule, source) + place;
 	op->original_ns = now_ns;
+	op->loss.chains[chain].nheard++;
 	mmc_loss_mend(&op->loss, chain, index, now_ns);
 	mmc_loss_hear(&op->loss, chain, position, now_ns);
 	mmc_watermark_drain(&op->mark, chain, position + 1);

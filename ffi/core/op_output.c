@@ -349,11 +349,11 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	if (!op->unicast && !op->eager)
 		mmc_path_adapt(config->path, op->record.terms.window_bytes,
 			       config->chunk_bytes, op->layout.block_chunks,
-			       op->donor.nshared);
+			       op->donor.nlost, op->donor.nshared);
 	if (!op->unicast)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->layout.block_chunks,
-			       op->noriginals);
+			       op->noriginals, mmc_loss_deaf(&op->loss));
 	if (!op->unicast && !op->eager && config->nranks > 1)
 		mmc_path_received(config->path,
 				  config->block_bytes * (config->nranks - 1),

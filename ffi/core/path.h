@@ -12,21 +12,21 @@
 struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
 	uint64_t rate_bytes_per_s; /* of all that a rank receives */
-	uint32_t window_bytes; /* that no queue on the way overflows; 0: any */
-	bool measured;	       /* the rate is no longer a guess */
-	uint32_t expected_chunks; /* by multicast, not yet judged */
-	uint32_t heard_chunks;	  /* of them */
-	uint32_t silent_chunks;	  /* expected since anything was heard */
-	bool unicast;		  /* multicast has been given up */
+	uint32_t window_bytes;	/* that no queue on the way overflows; 0: any */
+	uint32_t ceiling_bytes; /* a larger window has lost; 0: none has */
+	bool grew;		/* the window did, after the last operation */
+	bool measured;		/* the rate is no longer a guess */
+	uint32_t silent_chunks; /* expected since anything was heard */
+	bool unicast;		/* multicast has been given up */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
 /*
  * Before anything is measured: a local network's round trip, and a rate that
- * even a gigabit link has, since too low a rate only delays a way out.
+ * any link has, since too low a rate only delays a way out for once.
  */
 #define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
-#define MMC_PATH_RATE_BYTES_PER_S UINT64_C(100000000)
+#define MMC_PATH_RATE_BYTES_PER_S UINT64_C(10000000)
 
 /* Clocks are not finer than this: repeating anything within 0 would not end. */
 #define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
@@ -67,29 +67,22 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 	path->measured = true;
 }
 
-/* Chunks of which none came, or less than half: then it is no accident. */
-#define MMC_PATH_SILENT_CHUNKS 3
-#define MMC_PATH_DEAF_CHUNKS 16
+/* Chunks of which none came: then it is no accident. */
+#define MMC_PATH_SILENT_CHUNKS 6
 
 /*
- * Of `expected_chunks` by multicast `heard_chunks` came. A network may deliver
- * multicast for a while and then no more (when an IGMP querier goes away, say):
- * then multicast is given up for good.
+ * Of `expected_chunks` by multicast `heard_chunks` came; `deaf`: of some sender
+ * none at all. A network may deliver multicast for a while and then no more
+ * (when an IGMP querier goes away, say): then multicast is given up for good.
+ * However much is lost while some arrives, it is not.
  */
 static inline void mmc_path_heard(struct mmc_path *path,
 				  uint32_t expected_chunks,
-				  uint32_t heard_chunks)
+				  uint32_t heard_chunks, bool deaf)
 {
 	path->silent_chunks =
 		heard_chunks == 0 ? path->silent_chunks + expected_chunks : 0;
-	path->expected_chunks += expected_chunks;
-	path->heard_chunks += heard_chunks;
-	path->unicast |= path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
-	if (path->expected_chunks < MMC_PATH_DEAF_CHUNKS)
-		return;
-	path->unicast |= path->heard_chunks < path->expected_chunks / 2;
-	path->expected_chunks = 0;
-	path->heard_chunks = 0;
+	path->unicast |= deaf || path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
 }
 
 /* A window that is a few batches can hardly be the cause of loss. */
@@ -99,29 +92,40 @@ static inline void mmc_path_heard(struct mmc_path *path,
 #define MMC_PATH_WINDOW_STEP_CHUNKS 20
 
 /*
- * Adapts the window after an operation with `window_bytes` of `chunk_bytes`
- * each, of whose own `block_chunks` `nshared` were lost by several receivers.
- * Where a queue overflows, bursts are lost by many; single losses that happen
- * to coincide are not taken for that.
+ * Adapts the window after an operation with `window_bytes`, of whose own
+ * `block_chunks`, of `chunk_bytes` each, `nlost` had to be repaired, `nshared`
+ * of them for several receivers. Where a queue overflows, bursts are lost by
+ * many: the window is halved. When loss follows upon growth the window steps
+ * back and stays there. Loss without growth is none of its doing.
  */
 static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
 				  uint32_t chunk_bytes, uint32_t block_chunks,
-				  uint32_t nshared)
+				  uint32_t nlost, uint32_t nshared)
 {
+	uint64_t step_bytes =
+		(uint64_t)chunk_bytes * MMC_PATH_WINDOW_STEP_CHUNKS;
 	uint64_t least_bytes =
-		(uint64_t)chunk_bytes * MMC_PATH_WINDOW_CHUNKS_MIN;
-	uint64_t more_bytes = (uint64_t)window_bytes +
-			      MMC_PATH_WINDOW_STEP_CHUNKS * chunk_bytes;
+		mmc_min_u64(window_bytes,
+			    (uint64_t)chunk_bytes * MMC_PATH_WINDOW_CHUNKS_MIN);
+	uint64_t most_bytes = path->ceiling_bytes != 0 ? path->ceiling_bytes
+						       : UINT32_MAX;
+	uint64_t next_bytes = window_bytes;
+	bool grew = path->grew;
 
 	if (path->window_bytes == 0)
 		return;
-	if (nshared > block_chunks / 16)
-		path->window_bytes = (uint32_t)mmc_max_u64(
-			window_bytes / 2,
-			mmc_min_u64(window_bytes, least_bytes));
-	else if (nshared == 0)
-		path->window_bytes =
-			(uint32_t)mmc_min_u64(more_bytes, UINT32_MAX);
+	path->grew = false;
+	if (nshared > block_chunks / 16) {
+		next_bytes = window_bytes / 2;
+		path->ceiling_bytes = window_bytes - window_bytes / 4;
+	} else if (nlost > 0 && grew && window_bytes > 2 * step_bytes) {
+		next_bytes = window_bytes - 2 * step_bytes;
+		path->ceiling_bytes = (uint32_t)next_bytes;
+	} else if (nlost == 0 && window_bytes + step_bytes <= most_bytes) {
+		next_bytes = window_bytes + step_bytes;
+		path->grew = true;
+	}
+	path->window_bytes = (uint32_t)mmc_max_u64(next_bytes, least_bytes);
 }
 
 /* How long `nbytes` take at the measured rate. */

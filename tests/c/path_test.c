@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "core/path.h"
-#include "core/prng.h"
 
 static void converges_to_the_round_trip(void)
 {
@@ -59,25 +58,17 @@ static void bounded_rate(void)
 /* Multicast is given up when it falls silent, not when it loses much. */
 static void silence_is_no_accident(void)
 {
-	struct mmc_prng prng = { .state = 5 };
 	struct mmc_path path;
 
 	mmc_path_init(&path);
-	mmc_path_heard(&path, 2, 0);
+	for (int i = 0; i < 10000; i++)
+		mmc_path_heard(&path, 100, 1, false);
+	mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, false);
 	CHECK(!path.unicast);
-	mmc_path_heard(&path, 1, 0);
+	mmc_path_heard(&path, 1, 0, false);
 	CHECK(path.unicast);
 	mmc_path_init(&path);
-	for (int i = 0; i < 10000; i++) {
-		uint32_t nheard = 0;
-
-		for (int chunk = 0; chunk < 100; chunk++)
-			nheard += !mmc_prng_chance(&prng, UINT32_MAX / 4);
-		mmc_path_heard(&path, 100, nheard);
-	}
-	CHECK(!path.unicast);
-	/* At once, after however long a time of hearing well. */
-	mmc_path_heard(&path, 100, 49);
+	mmc_path_heard(&path, 100, 99, true);
 	CHECK(path.unicast);
 }
 
@@ -96,34 +87,46 @@ static void times(void)
 	}
 }
 
-/* The window finds a queue's length, and loss that is none of its doing. */
+/* The window finds a queue's length, and stays below it. */
 static void window_adapts(void)
 {
 	struct mmc_path path = { .window_bytes = 1000000 };
+	unsigned nlossy = 0;
 
 	for (int i = 0; i < 1000; i++) {
-		uint32_t overflow = path.window_bytes > 300000;
+		uint32_t over = path.window_bytes > 600000 ? 200 : 0;
+		uint32_t some = path.window_bytes > 500000 ? 3 : 0;
 
-		mmc_path_adapt(&path, path.window_bytes, 1000, 500,
-			       overflow ? 100 : 0);
-		CHECK(path.window_bytes >= 150000 || i < 5);
+		nlossy += over + some > 0;
+		mmc_path_adapt(&path, path.window_bytes, 1000, 500, over + some,
+			       over);
 	}
-	CHECK(path.window_bytes <= 316000);
+	CHECK(path.window_bytes >= 400000);
+	CHECK(path.window_bytes <= 500000);
+	CHECK(nlossy < 5);
+}
+
+/* Loss that has nothing to do with the window does not shrink it for ever. */
+static void window_bears_loss(void)
+{
+	struct mmc_path path = { .window_bytes = 400000 };
+
 	for (int i = 0; i < 100; i++)
-		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 10);
-	CHECK(path.window_bytes >= 150000);
+		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 10, 1);
+	CHECK(path.window_bytes >= 360000);
 	for (int i = 0; i < 100; i++)
-		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 500);
+		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 500, 500);
 	CHECK_EQ(path.window_bytes, 1000 * MMC_PATH_WINDOW_CHUNKS_MIN);
-	path.window_bytes = UINT32_MAX - 5;
-	mmc_path_adapt(&path, path.window_bytes, 1000, 500, 0);
-	CHECK_EQ(path.window_bytes, UINT32_MAX);
+	path = (struct mmc_path){ .window_bytes = UINT32_MAX - 5 };
+	mmc_path_adapt(&path, path.window_bytes, 1000, 500, 0, 0);
+	CHECK_EQ(path.window_bytes, UINT32_MAX - 5);
 	path.window_bytes = 0;
-	mmc_path_adapt(&path, 5, 1000, 500, 0);
+	mmc_path_adapt(&path, 5, 1000, 500, 0, 0);
 	CHECK_EQ(path.window_bytes, 0);
 }
 
-CHECK_MAIN(CHECK_TEST(window_adapts), CHECK_TEST(converges_to_the_round_trip),
+CHECK_MAIN(CHECK_TEST(window_adapts), CHECK_TEST(window_bears_loss),
+	   CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident))
