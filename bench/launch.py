@@ -70,14 +70,13 @@ def command(
         usual way over TCP ends them, in Open MPI at once and in MPICH's Finalize by
         waiting for ever.
     """
+    environment = _without_blanks(launcher.environment, folder)
     cluster.head.write("/run/agent", _AGENT)
     cluster.head.run("chmod", "755", "/run/agent")
     names = [cluster.hosts[number].name for number in numbers]
     write = {"openmpi": _openmpi, "mpich": _mpich}[launcher.name]
-    start = write(
-        cluster, launcher.environment, names, variables or {}, outlive=outlive
-    )
-    python = launcher.environment / "python"
+    start = write(cluster, environment, names, variables or {}, outlive=outlive)
+    python = environment / "python"
     return [
         *cluster.head.enter(folder),
         *("env", f"WRAP={wrap}", "TMPDIR=/dev/shm"),
@@ -85,6 +84,16 @@ def command(
         str(python),
         *map(str, program),
     ]
+
+
+def _without_blanks(environment: Path, folder: Path) -> Path:
+    """Return the programs' folder by a way that the launchers' shells understand."""
+    if " " not in str(environment):
+        return environment
+    link = folder / environment.parent.name.lstrip(".")
+    if not link.is_symlink():
+        link.symlink_to(environment.parent)
+    return link / environment.name
 
 
 def _openmpi(

@@ -337,6 +337,15 @@ static bool quiescent(const struct mmc_op *op)
 	return op->nplacing == 0 && op->nsending == 0;
 }
 
+/* What this rank has received a second in this operation. */
+static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
+{
+	uint64_t nbytes = op->config.block_bytes * (op->config.nranks - 1);
+	uint64_t time_us = (now_ns - op->stage_ns) / MMC_US_NS + 1;
+
+	return nbytes / time_us * 1000000;
+}
+
 /* Counts the stages' times, and learns the path's rate, window and health. */
 static void measure(struct mmc_op *op, uint64_t now_ns)
 {
@@ -349,7 +358,8 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	if (!op->unicast && !op->eager)
 		mmc_path_adapt(config->path, op->record.terms.window_bytes,
 			       config->chunk_bytes, op->layout.block_chunks,
-			       op->donor.nlost, op->donor.nshared);
+			       op->donor.nlost, op->donor.nshared,
+			       rate_of(op, now_ns));
 	if (!op->unicast)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->layout.block_chunks,

@@ -15,9 +15,10 @@ struct mmc_path {
 	uint32_t window_bytes;	/* that no queue on the way overflows; 0: any */
 	uint32_t ceiling_bytes; /* a larger window has lost; 0: none has */
 	bool grew;		/* the window did, after the last operation */
-	bool measured;		/* the rate is no longer a guess */
-	uint32_t silent_chunks; /* expected since anything was heard */
-	bool unicast;		/* multicast has been given up */
+	uint64_t grown_rate_bytes_per_s; /* of the operation it grew after */
+	bool measured;			 /* the rate is no longer a guess */
+	uint32_t silent_chunks;		 /* expected since anything was heard */
+	bool unicast;			 /* multicast has been given up */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
@@ -88,6 +89,9 @@ static inline void mmc_path_heard(struct mmc_path *path,
 /* A window that is a few batches can hardly be the cause of loss. */
 #define MMC_PATH_WINDOW_CHUNKS_MIN 64
 
+/* Most switches hold this much for a port: where to begin. */
+#define MMC_PATH_WINDOW_BYTES (384 * 1024)
+
 /* What an operation without shared loss adds: a batch. */
 #define MMC_PATH_WINDOW_STEP_CHUNKS 20
 
@@ -96,11 +100,13 @@ static inline void mmc_path_heard(struct mmc_path *path,
  * `block_chunks`, of `chunk_bytes` each, `nlost` had to be repaired, `nshared`
  * of them for several receivers. Where a queue overflows, bursts are lost by
  * many: the window is halved. When loss follows upon growth the window steps
- * back and stays there. Loss without growth is none of its doing.
+ * back and stays there; beyond MMC_PATH_WINDOW_BYTES it grows only while
+ * `rate_bytes_per_s` does. Loss without growth is none of its doing.
  */
 static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
 				  uint32_t chunk_bytes, uint32_t block_chunks,
-				  uint32_t nlost, uint32_t nshared)
+				  uint32_t nlost, uint32_t nshared,
+				  uint64_t rate_bytes_per_s)
 {
 	uint64_t step_bytes =
 		(uint64_t)chunk_bytes * MMC_PATH_WINDOW_STEP_CHUNKS;
@@ -111,6 +117,9 @@ static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
 						       : UINT32_MAX;
 	uint64_t next_bytes = window_bytes;
 	bool grew = path->grew;
+	bool faster = rate_bytes_per_s >
+		      path->grown_rate_bytes_per_s +
+			      path->grown_rate_bytes_per_s / 20;
 
 	if (path->window_bytes == 0)
 		return;
@@ -121,9 +130,12 @@ static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
 	} else if (nlost > 0 && grew && window_bytes > 2 * step_bytes) {
 		next_bytes = window_bytes - 2 * step_bytes;
 		path->ceiling_bytes = (uint32_t)next_bytes;
+	} else if (grew && !faster && window_bytes > MMC_PATH_WINDOW_BYTES) {
+		path->ceiling_bytes = window_bytes;
 	} else if (nlost == 0 && window_bytes + step_bytes <= most_bytes) {
 		next_bytes = window_bytes + step_bytes;
 		path->grew = true;
+		path->grown_rate_bytes_per_s = rate_bytes_per_s;
 	}
 	path->window_bytes = (uint32_t)mmc_max_u64(next_bytes, least_bytes);
 }

@@ -74,15 +74,15 @@ static uint32_t window_left(const struct mmc_turn *turn,
 static uint32_t wait_for_window(struct mmc_turn *turn,
 				const struct mmc_path *path, uint64_t now_ns)
 {
-	uint32_t window = turn->schedule.window_chunks;
+	uint64_t window_ns =
+		chain_time_ns(turn, path, turn->schedule.window_chunks);
 	uint32_t batch = turn->schedule.batch_chunks;
 
 	if (turn->lag_ns == MMC_NEVER_NS) {
-		turn->lag_ns =
-			now_ns +
-			mmc_max_u64(LAG_MIN_NS,
-				    2 * chain_time_ns(turn, path, window));
-		mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns);
+		turn->lag_ns = now_ns + mmc_max_u64(LAG_MIN_NS, 2 * window_ns);
+		mmc_backoff_start(&turn->probe, now_ns,
+				  2 * path->srtt_ns +
+					  (path->measured ? window_ns : 0));
 		return 0;
 	}
 	if (now_ns < turn->lag_ns)

@@ -20,12 +20,24 @@ size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains)
 	return nrows * mmc_part_bytes(nchains * sizeof(uint32_t));
 }
 
-/* Half a window: one half is on its way while the other is reported. */
+/*
+ * A quarter of what all may have in flight, but most of one sender's window if
+ * the others are idle: reports must not cost more than they save.
+ */
 static uint32_t report_step(const struct mmc_schedule *schedule)
 {
 	if (mmc_schedule_length(schedule, 0) <= schedule->window_chunks)
 		return 0;
-	return mmc_max_u32(1, schedule->window_chunks / 2);
+	return mmc_max_u32(1, schedule->window_chunks / 4 * 3);
+}
+
+static uint32_t report_stride(const struct mmc_schedule *schedule)
+{
+	uint64_t in_flight_chunks =
+		(uint64_t)schedule->window_chunks * schedule->nchains;
+
+	return (uint32_t)mmc_max_u64(1, mmc_min_u64(in_flight_chunks / 4,
+						    UINT32_MAX));
 }
 
 void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
@@ -42,6 +54,7 @@ void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
 		.nchains = schedule->nchains,
 		.nchildren = nchildren,
 		.step_chunks = report_step(schedule),
+		.stride_chunks = report_stride(schedule),
 		.own = mmc_part_take(&memory, row_bytes),
 		.told = mmc_part_take(&memory, row_bytes),
 		.drained = mmc_part_take(&memory, row_bytes),
@@ -92,8 +105,6 @@ static uint32_t subtree_minimum(const struct mmc_watermark *mark,
 bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
 		       uint32_t *peer)
 {
-	/* Only leaves hold back; else the levels' delays would add up. */
-	uint32_t least = mark->nchildren == 0 ? mark->step_chunks : 1;
 	bool due = false;
 
 	if (mark->step_chunks == 0 || !mark->moved)
@@ -101,10 +112,11 @@ bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
 	mark->moved = false;
 	for (uint32_t c = 0; c < mark->nchains; c++) {
 		positions[c] = subtree_minimum(mark, c);
-		due |= positions[c] - mark->told[c] >= least;
+		due |= positions[c] > mark->told[c];
 	}
 	if (!due)
 		return false;
+	mark->advanced_chunks = 0;
 	raise_row(mark->told, positions, mark->nchains);
 	if (mark->rank == 0)
 		raise_row(mark->drained, positions, mark->nchains);

@@ -11,9 +11,6 @@
 _Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,
 	       "programs and drivers mean the same addresses");
 
-/* A switch's queue is unknown; most hold this much for a port. */
-#define FIRST_WINDOW_BYTES (384 * 1024)
-
 static int check_options(const struct mmc_team_options *options)
 {
 	if (options->nranks == 0 || options->rank >= options->nranks ||
@@ -78,7 +75,7 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->buffer_bytes = buffer_bytes;
 	mmc_path_init(&new->path);
 	if (options->interface.address != 0 && !options->interface.loopback)
-		new->path.window_bytes = FIRST_WINDOW_BYTES;
+		new->path.window_bytes = MMC_PATH_WINDOW_BYTES;
 	new->next = engine->teams;
 	engine->teams = new;
 	mmc_engine_leave(engine);
