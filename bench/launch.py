@@ -92,7 +92,7 @@ def _without_blanks(environment: Path, folder: Path) -> Path:
         return environment
     link = folder / environment.parent.name.lstrip(".")
     if not link.is_symlink():
-        link.symlink_to(environment.parent)
+        link.symlink_to(environment.parent.resolve())
     return link / environment.name
 
 

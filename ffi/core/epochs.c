@@ -21,13 +21,6 @@ static uint32_t slot_of(uint32_t epoch)
 	return epoch % MMC_EPOCHS_OPEN_MAX;
 }
 
-struct mmc_op *mmc_epochs_find(const struct mmc_epochs *epochs, uint32_t epoch)
-{
-	struct mmc_op *op = epochs->open[slot_of(epoch)];
-
-	return op != NULL && op->config.epoch == epoch ? op : NULL;
-}
-
 /* ---- starting ----------------------------------------------------------- */
 
 bool mmc_epochs_ready(const struct mmc_epochs *epochs)

@@ -73,7 +73,13 @@ struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 				uint64_t now_ns);
 
 /* The open operation of `epoch`, or NULL. */
-struct mmc_op *mmc_epochs_find(const struct mmc_epochs *epochs, uint32_t epoch);
+static inline struct mmc_op *mmc_epochs_find(const struct mmc_epochs *epochs,
+					     uint32_t epoch)
+{
+	struct mmc_op *op = epochs->open[epoch % MMC_EPOCHS_OPEN_MAX];
+
+	return op != NULL && op->config.epoch == epoch ? op : NULL;
+}
 
 /* Whether `epoch` is still to start and near enough to keep data for it. */
 static inline bool mmc_epochs_is_next(const struct mmc_epochs *epochs,

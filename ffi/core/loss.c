@@ -364,6 +364,15 @@ bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
 	return false;
 }
 
+uint32_t mmc_loss_heard(const struct mmc_loss *loss)
+{
+	uint32_t nheard = 0;
+
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++)
+		nheard += loss->chains[c].nheard;
+	return nheard;
+}
+
 bool mmc_loss_deaf(const struct mmc_loss *loss)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;

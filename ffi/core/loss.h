@@ -75,7 +75,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t batch_ns, uint32_t budget_chunks, uint64_t now_ns);
 
 /* Something below a position just seen is missing: it will be asked for. */
-void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
+__attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
 
 /* A chunk at `position` of `chain` came for the first time, by multicast. */
 static inline void mmc_loss_hear(struct mmc_loss *loss, uint32_t chain,
@@ -110,7 +110,8 @@ void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		   bool pausing, uint64_t now_ns);
 
 /* Takes note that a chunk that may have been asked for is here. */
-void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns);
+__attribute__((cold)) void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk,
+					 uint64_t now_ns);
 
 /* `chunk`, of `chain`, is claimed, in whatever way it came. */
 static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
@@ -154,6 +155,9 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
  * chains is taken as seen, and `passed` set.
  */
 bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer);
+
+/* The chunks that have come by multicast. */
+uint32_t mmc_loss_heard(const struct mmc_loss *loss);
 
 /*
  * Whether of some chain, of which others send enough to tell, nothing has come

@@ -84,9 +84,8 @@ struct mmc_op {
 	uint8_t *donor_memory;
 	uint8_t *mark_memory;
 	uint32_t npresent;
-	uint32_t noriginals; /* chunks that came by multicast */
-	uint32_t nplacing;   /* placements in flight */
-	uint32_t nsending;   /* chunks handed out and not yet sent */
+	uint32_t nplacing; /* placements in flight */
+	uint32_t nsending; /* chunks handed out and not yet sent */
 	bool eager;
 	bool unicast;	/* nothing is multicast: neighbours are asked */
 	bool begun;	/* schedule, loss, donor, mark, turn are valid */

@@ -70,7 +70,6 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	if (place >= op->layout.block_chunks)
 		return MMC_VERDICT_FOREIGN;
 	verdict = claim(op, source, place, payload_bytes);
-	op->noriginals += verdict == MMC_VERDICT_PLACE;
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
 	chain = mmc_schedule_chain(&op->schedule, source);
@@ -220,6 +219,8 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 
 	MMC_ASSERT(source < op->config.nranks);
 	if (record->flags & MMC_RECORD_FAILED) {
+		if (!op->begun && (record->flags & MMC_RECORD_ENTERED))
+			mmc_terms_merge(&op->record.terms, &record->terms);
 		mmc_op_fail(op, (enum mmc_error)record->failure,
 			    record->culprit, false);
 		return;

@@ -197,7 +197,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	op->stage_ns = now_ns;
 	op->original_ns = now_ns;
 	if (terms->signature_min != terms->signature_max) {
-		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, false);
+		/* Others may not have heard all when this rank goes away. */
+		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, true);
 		return;
 	}
 	op->unicast = (terms->flags & MMC_TERMS_UNICAST) != 0;
@@ -363,7 +364,8 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	if (!op->unicast)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->layout.block_chunks,
-			       op->noriginals, mmc_loss_deaf(&op->loss));
+			       mmc_loss_heard(&op->loss),
+			       mmc_loss_deaf(&op->loss));
 	if (!op->unicast && !op->eager && config->nranks > 1)
 		mmc_path_received(config->path,
 				  config->block_bytes * (config->nranks - 1),

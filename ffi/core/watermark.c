@@ -116,7 +116,7 @@ bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
 	}
 	if (!due)
 		return false;
-	mark->advanced_chunks = 0;
+	mark->nadvances = 0;
 	raise_row(mark->told, positions, mark->nchains);
 	if (mark->rank == 0)
 		raise_row(mark->drained, positions, mark->nchains);

@@ -19,10 +19,10 @@ struct mmc_watermark {
 	uint32_t nchains;
 	uint32_t nchildren;
 	uint32_t step_chunks; /* a report is due after this advance; 0: never */
-	uint32_t stride_chunks;	  /* or this one of all chains together */
-	uint32_t advanced_chunks; /* by all chains since the last report */
-	bool moved;		  /* enough may have changed for a report */
-	uint32_t *own;		  /* [nchains] drained here */
+	uint32_t stride_chunks; /* or after so many advances of any */
+	uint32_t nadvances;	/* of any chain since the last report */
+	bool moved;		/* enough may have changed for a report */
+	uint32_t *own;		/* [nchains] drained here */
 	uint32_t *children; /* [nchildren][nchains] minima of their subtrees */
 	uint32_t *told;	    /* [nchains] what was reported last */
 	uint32_t *drained;  /* [nchains] by all ranks */
@@ -44,10 +44,10 @@ static inline void mmc_watermark_drain(struct mmc_watermark *mark,
 {
 	if (position <= mark->own[chain])
 		return;
-	mark->advanced_chunks += position - mark->own[chain];
 	mark->own[chain] = position;
+	mark->nadvances++;
 	mark->moved |= position - mark->told[chain] >= mark->step_chunks ||
-		       mark->advanced_chunks >= mark->stride_chunks;
+		       mark->nadvances >= mark->stride_chunks;
 }
 
 /*
