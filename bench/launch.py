@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +71,7 @@ def command(
         usual way over TCP ends them, in Open MPI at once and in MPICH's Finalize by
         waiting for ever.
     """
-    environment = _without_blanks(launcher.environment, folder)
+    environment = _without_blanks(cluster, launcher.environment)
     cluster.head.write("/run/agent", _AGENT)
     cluster.head.run("chmod", "755", "/run/agent")
     names = [cluster.hosts[number].name for number in numbers]
@@ -86,14 +87,17 @@ def command(
     ]
 
 
-def _without_blanks(environment: Path, folder: Path) -> Path:
-    """Return the programs' folder by a way that the launchers' shells understand."""
-    if " " not in str(environment):
+def _without_blanks(cluster: Cluster, environment: Path) -> Path:
+    """Return the programs' folder by a path that the launchers' shells understand."""
+    checkout = environment.resolve().parent.parent
+    if " " not in str(checkout):
         return environment
-    link = folder / environment.parent.name.lstrip(".")
-    if not link.is_symlink():
-        link.symlink_to(environment.parent.resolve())
-    return link / environment.name
+    place = Path("/run/checkout")
+    mount = f"mount --bind {shlex.quote(str(checkout))} {place}"
+    for host in (cluster.head, *cluster.hosts):
+        host.run("mkdir", "-p", str(place))
+        host.run("sh", "-c", f"mountpoint -q {place} || {mount}")
+    return place / environment.resolve().relative_to(checkout)
 
 
 def _openmpi(

@@ -227,17 +227,14 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 
 static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
 {
-	struct mmc_message message;
+	struct mmc_message message = message_of(op, MMC_MESSAGE_REPORT);
 	uint32_t peer;
 
-	if (!op->mark.moved || !mmc_actions_room(actions) ||
+	if (!mmc_actions_room(actions) ||
 	    !mmc_watermark_due(&op->mark, message.positions, &peer))
 		return;
-	message.kind = peer == MMC_PEER_ALL ? MMC_MESSAGE_WATERMARK
-					    : MMC_MESSAGE_REPORT;
-	message.stamp_us = 0;
-	message.echo_us = 0;
-	message.record = op->record;
+	if (peer == MMC_PEER_ALL)
+		message.kind = MMC_MESSAGE_WATERMARK;
 	message.nitems = op->mark.nchains;
 	tell(op, peer, &message, actions);
 }
@@ -466,7 +463,8 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	if (serves(op))
 		poll_donor(op, now_ns, actions);
 	if (op->state == MMC_OP_FLOW) {
-		poll_mark(op, actions);
+		if (op->mark.moved)
+			poll_mark(op, actions);
 		poll_loss(op, now_ns, actions);
 		poll_awaited(op, now_ns, actions);
 		poll_turn(op, now_ns, actions);
