@@ -463,7 +463,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	if (serves(op))
 		poll_donor(op, now_ns, actions);
 	if (op->state == MMC_OP_FLOW) {
-		if (op->mark.moved)
+		if (op->mark.moved && op->mark.step_chunks > 0)
 			poll_mark(op, actions);
 		poll_loss(op, now_ns, actions);
 		poll_awaited(op, now_ns, actions);
