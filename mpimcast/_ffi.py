@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast.config import Config
 
-ADDRESS_SIZE = lib.MMC_ADDRESS_SIZE
-
 # One stay in C: so long do signals and the MPI library's progress wait.
 _SLICE_NS = 1_000_000
 _NOBODY = 2**32 - 1
@@ -180,7 +178,7 @@ class Endpoint:
 
     def address(self) -> bytes:
         """Return what the other ranks need to connect."""
-        address = ffi.new("uint8_t[]", ADDRESS_SIZE)
+        address = ffi.new("uint8_t[]", lib.mmc_team_address_bytes(self.c))
         lib.mmc_team_address(self.c, address)
         return bytes(ffi.buffer(address))
 

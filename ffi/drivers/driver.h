@@ -12,8 +12,11 @@
 
 #include "core/types.h"
 
-/* What a rank tells the others of itself: an opaque, fixed-size address. */
-#define MMC_ADDRESS_BYTES 64
+/*
+ * The longest address, which is what a rank tells the others of itself: opaque
+ * bytes, as many from every rank.
+ */
+#define MMC_ADDRESS_BYTES_MAX 1024
 
 /*
  * Descriptors that an endpoint may want watched. A driver with many has one
@@ -27,19 +30,27 @@
 enum mmc_event_kind {
 	MMC_EVENT_DATAGRAM, /* one has come */
 	MMC_EVENT_PLACED,   /* a `place` has completed */
+	MMC_EVENT_READ,	    /* a `read` has */
+	MMC_EVENT_BROKEN,   /* nothing reaches or leaves a peer any more */
 };
 
 struct mmc_event {
 	enum mmc_event_kind kind;
 	/*
-	 * The datagram, header and trailer included, valid until the next poll
-	 * of the endpoint, and the rank whose address it came from. Nothing
-	 * about its content has been checked.
+	 * The datagram, valid until the next poll of the endpoint: its header
+	 * and trailer at `bytes`, its payload behind them or, if that is not
+	 * NULL, at `body`, `nbytes` in all; and the rank whose address it came
+	 * from. Nothing about its content has been checked.
+	 *
+	 * Of a read: what was read at `body`, `nbytes`, as long valid; 0 bytes
+	 * if it has failed.
 	 */
 	const uint8_t *bytes;
+	const uint8_t *body;
 	uint32_t nbytes;
-	uint32_t source;
-	uint64_t cookie; /* of the completed `place` */
+	uint32_t source; /* also whom a broken connection led to */
+	int error;	 /* of a broken one, mmc_error_set() having told more */
+	uint64_t cookie; /* of the completed `place` or `read` */
 };
 
 /* One datagram to send: the driver gathers `head` and `body`. */
@@ -58,8 +69,24 @@ struct mmc_parcel {
 	bool control;
 };
 
+/* Memory of this rank that others may read, as they have to be told. */
+struct mmc_region {
+	uint64_t address;
+	uint32_t key;
+	void *handle; /* the driver's */
+};
+
+/* A part of another rank's region. */
+struct mmc_piece {
+	uint64_t address;
+	uint32_t key;
+	uint32_t nbytes;
+};
+
 struct mmc_endpoint {
 	const struct mmc_driver *driver;
+	uint32_t address_bytes;
+	uint32_t read_bytes_max; /* of one `read`; 0: memory cannot be read */
 };
 
 struct mmc_driver {
@@ -68,11 +95,11 @@ struct mmc_driver {
 	/* The clock that the endpoint lives by; starts anywhere, never falls. */
 	uint64_t (*now_ns)(struct mmc_endpoint *endpoint);
 
-	/* Writes this rank's address, MMC_ADDRESS_BYTES, for the others. */
+	/* Writes this rank's address, `address_bytes` long, for the others. */
 	void (*address)(struct mmc_endpoint *endpoint, uint8_t *address);
 
 	/*
-	 * Takes the addresses of all ranks, MMC_ADDRESS_BYTES each in rank
+	 * Takes the addresses of all ranks, `address_bytes` each in rank
 	 * order, and joins the groups. Returns 0 or a negative error.
 	 */
 	int (*connect)(struct mmc_endpoint *endpoint, const uint8_t *addresses);
@@ -102,6 +129,31 @@ struct mmc_driver {
 		     size_t nbytes, uint64_t cookie);
 
 	/*
+	 * Lets the other ranks read `nbytes` at `memory`, and nothing more,
+	 * until `withdraw`. Returns 0 with `region` written, or a negative
+	 * error. All three are NULL where read_bytes_max is 0.
+	 */
+	int (*expose)(struct mmc_endpoint *endpoint, const void *memory,
+		      size_t nbytes, struct mmc_region *region);
+
+	/*
+	 * Ends that. A read that is still under way then breaks its reader's
+	 * connection: a region outlives the reads it was exposed for.
+	 */
+	void (*withdraw)(struct mmc_endpoint *endpoint,
+			 struct mmc_region *region);
+
+	/*
+	 * Reads `npieces` of regions of `peer`, each after the one before it has
+	 * been read, read_bytes_max in all at most. Returns 0 when an event
+	 * with `cookie` will tell, -MMC_EAGAIN while as many reads are under
+	 * way as may be, or -MMC_ENODEV if that peer's memory cannot be read.
+	 */
+	int (*read)(struct mmc_endpoint *endpoint, uint32_t peer,
+		    const struct mmc_piece *pieces, unsigned npieces,
+		    uint64_t cookie);
+
+	/*
 	 * Writes the descriptors that become readable when there is something
 	 * to poll, those that carry control traffic first, and how many of them
 	 * do to `*ncontrol`. Returns their number, 0 for an endpoint that is
@@ -109,6 +161,13 @@ struct mmc_driver {
 	 */
 	unsigned (*fds)(struct mmc_endpoint *endpoint, int *fds,
 			unsigned *ncontrol);
+
+	/*
+	 * Has to be called before the descriptors are slept on, where it is not
+	 * NULL: it lets them become readable with the next event. Returns
+	 * whether there may be one already.
+	 */
+	bool (*arm)(struct mmc_endpoint *endpoint);
 
 	/*
 	 * When the endpoint itself will have something to poll although no

@@ -97,13 +97,21 @@ static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 	return NULL;
 }
 
-static bool crc_is_right(const uint8_t *bytes, uint32_t nbytes)
+/* What follows header and trailer, `head_bytes`, of a datagram. */
+static const uint8_t *body_of(const struct mmc_event *event,
+			      uint32_t head_bytes)
+{
+	return event->body != NULL ? event->body : event->bytes + head_bytes;
+}
+
+static bool crc_is_right(const struct mmc_event *event)
 {
 	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;
-	uint32_t crc = mmc_crc32c(0, bytes, MMC_HEADER_BYTES);
+	uint32_t crc = mmc_crc32c(0, event->bytes, MMC_HEADER_BYTES);
 
-	crc = mmc_crc32c(crc, bytes + head_bytes, nbytes - head_bytes);
-	return crc == mmc_get_u32(bytes + MMC_HEADER_BYTES);
+	crc = mmc_crc32c(crc, body_of(event, head_bytes),
+			 event->nbytes - head_bytes);
+	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
 }
 
 /* Counts a datagram by its kind; the counters of each kind lie side by side. */
@@ -137,7 +145,7 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 	if (mmc_header_decode(&header, event->bytes, event->nbytes, checksum) !=
 		    0 ||
 	    (checksum == MMC_CHECKSUM_FULL &&
-	     !crc_is_right(event->bytes, event->nbytes))) {
+	     !crc_is_right(event))) {
 		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
 		return;
 	}
@@ -153,7 +161,7 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 	}
 	stream->stirred = true;
 	count_traffic(&stream->counters, header.index, event->nbytes);
-	body = event->bytes + head_bytes;
+	body = body_of(event, head_bytes);
 	body_bytes = event->nbytes - head_bytes;
 	if (!(header.index & MMC_INDEX_CONTROL))
 		receive_chunk(stream, event->source, &header, body, body_bytes,

@@ -5,11 +5,9 @@
 #include "drivers/error.h"
 #include "drivers/fault/fault.h"
 #include "drivers/udp/udp.h"
+#include "drivers/verbs/verbs.h"
 #include "engine/engine.h"
 #include "engine/owner.h"
-
-_Static_assert(MMC_ADDRESS_SIZE == MMC_ADDRESS_BYTES,
-	       "programs and drivers mean the same addresses");
 
 static int check_options(const struct mmc_team_options *options)
 {
@@ -74,7 +72,8 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->options = *options;
 	new->buffer_bytes = buffer_bytes;
 	mmc_path_init(&new->path);
-	if (options->interface.address != 0 && !options->interface.loopback)
+	if (options->transport == MMC_TRANSPORT_VERBS ||
+	    (options->interface.address != 0 && !options->interface.loopback))
 		new->path.window_bytes = MMC_PATH_WINDOW_BYTES;
 	new->next = engine->teams;
 	engine->teams = new;
@@ -83,9 +82,8 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	return 0;
 }
 
-/* The UDP endpoint that `options` describe, with the faults they ask for. */
-static int open_endpoint(const struct mmc_team_options *options,
-			 uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
+static int open_udp(const struct mmc_team_options *options,
+		    uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
 {
 	const struct mmc_udp_options udp = {
 		.rank = options->rank,
@@ -98,9 +96,21 @@ static int open_endpoint(const struct mmc_team_options *options,
 		.chunk_bytes = options->chunk_bytes,
 		.checksum = options->checksum,
 	};
-	struct mmc_endpoint *inner;
-	int rv = mmc_udp_open(&udp, buffer_bytes, &inner);
 
+	return mmc_udp_open(&udp, buffer_bytes, endpoint);
+}
+
+/* The endpoint that `options` describe, with the faults they ask for. */
+static int open_endpoint(const struct mmc_team_options *options,
+			 uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
+{
+	struct mmc_endpoint *inner;
+	int rv;
+
+	if (options->transport == MMC_TRANSPORT_VERBS)
+		rv = mmc_verbs_open(options, buffer_bytes, &inner);
+	else
+		rv = open_udp(options, buffer_bytes, &inner);
 	if (rv != 0)
 		return rv;
 	return mmc_fault_wrap(options->fault, options->rank, inner,
@@ -121,6 +131,11 @@ int mmc_team_create(struct mmc_engine *engine,
 		return rv;
 	return mmc_team_create_on(engine, endpoint, options, buffer_bytes,
 				  team);
+}
+
+uint32_t mmc_team_address_bytes(const struct mmc_team *team)
+{
+	return team->endpoint->address_bytes;
 }
 
 void mmc_team_address(struct mmc_team *team, uint8_t *address)

@@ -21,7 +21,7 @@ static int open_run(struct mmc_run_state *run, const struct mmc_sim_spec *spec)
 
 	if (rv < 0)
 		return rv;
-	addresses = calloc(nranks, MMC_ADDRESS_SIZE);
+	addresses = calloc(nranks, MMC_SIM_ADDRESS_BYTES);
 	run->hosts = calloc(nranks, sizeof(*run->hosts));
 	if (!addresses || !run->hosts)
 		rv = -MMC_ENOMEM;
@@ -30,7 +30,7 @@ static int open_run(struct mmc_run_state *run, const struct mmc_sim_spec *spec)
 		run->nhosts++;
 		if (rv == 0)
 			mmc_team_address(run->hosts[i].team,
-					 addresses + i * MMC_ADDRESS_SIZE);
+					 addresses + i * MMC_SIM_ADDRESS_BYTES);
 	}
 	for (uint32_t i = 0; rv == 0 && i < nranks; i++)
 		rv = mmc_host_connect(&run->hosts[i], addresses);

@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "core/types.h"
+#include "drivers/udp/peers.h"
 #include "mpimcast/mmc.h"
 
 #define NRANKS 3
@@ -54,13 +55,16 @@ static void open_rank(struct rank *rank, uint8_t *addresses)
 		fprintf(stderr, "%s\n", mmc_last_error());
 		exit(1);
 	}
+	if (!CHECK_EQ(mmc_team_address_bytes(rank->team),
+		      MMC_UDP_ADDRESS_BYTES))
+		exit(1);
 	mmc_team_address(rank->team,
-			 addresses + rank->number * MMC_ADDRESS_SIZE);
+			 addresses + rank->number * MMC_UDP_ADDRESS_BYTES);
 }
 
 static void open_all(const char *with_fault)
 {
-	uint8_t addresses[NRANKS * MMC_ADDRESS_SIZE];
+	uint8_t addresses[NRANKS * MMC_UDP_ADDRESS_BYTES];
 
 	fault = with_fault;
 	memset(ranks, 0, sizeof(ranks));

@@ -112,7 +112,7 @@ static void addresses_survive_encoding(void)
 		.data_port = 0xfedc,
 	};
 	struct mmc_udp_address read = { .rank = 0 };
-	uint8_t good[MMC_ADDRESS_BYTES], bad[MMC_ADDRESS_BYTES];
+	uint8_t good[MMC_UDP_ADDRESS_BYTES], bad[MMC_UDP_ADDRESS_BYTES];
 
 	mmc_udp_address_encode(good, &address);
 	CHECK_EQ(mmc_udp_address_decode(&read, good), 0);
@@ -124,7 +124,7 @@ static void addresses_survive_encoding(void)
 	bad[0] ^= 1;
 	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
 	memcpy(bad, good, sizeof(bad));
-	bad[MMC_ADDRESS_BYTES - 1] = 1;
+	bad[MMC_UDP_ADDRESS_BYTES - 1] = 1;
 	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
 	memcpy(bad, good, sizeof(bad));
 	bad[8] = 0xef;
@@ -143,17 +143,17 @@ static int connect_with(const struct team *team, const uint8_t *addresses)
 
 static void foreign_addresses_are_refused(void)
 {
-	uint8_t bad[NRANKS * MMC_ADDRESS_BYTES];
+	uint8_t bad[NRANKS * MMC_UDP_ADDRESS_BYTES];
 	struct mmc_udp_address address;
 	struct team team;
 
 	/* Two ranks in each other's place. */
 	team_open(&team, 1);
-	memcpy(bad, team.addresses, MMC_ADDRESS_BYTES);
-	memcpy(bad + MMC_ADDRESS_BYTES, team.addresses + 2 * MMC_ADDRESS_BYTES,
-	       MMC_ADDRESS_BYTES);
-	memcpy(bad + 2 * MMC_ADDRESS_BYTES, team.addresses + MMC_ADDRESS_BYTES,
-	       MMC_ADDRESS_BYTES);
+	memcpy(bad, team.addresses, MMC_UDP_ADDRESS_BYTES);
+	memcpy(bad + MMC_UDP_ADDRESS_BYTES, team.addresses + 2 * MMC_UDP_ADDRESS_BYTES,
+	       MMC_UDP_ADDRESS_BYTES);
+	memcpy(bad + 2 * MMC_UDP_ADDRESS_BYTES, team.addresses + MMC_UDP_ADDRESS_BYTES,
+	       MMC_UDP_ADDRESS_BYTES);
 	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);
 	CHECK(strstr(mmc_last_error(), "rank 1") != NULL);
 	team_close(&team);
@@ -163,7 +163,7 @@ static void foreign_addresses_are_refused(void)
 	memcpy(bad, team.addresses, sizeof(bad));
 	mmc_udp_address_decode(&address, bad);
 	address.rank = 2;
-	mmc_udp_address_encode(bad + 2 * MMC_ADDRESS_BYTES, &address);
+	mmc_udp_address_encode(bad + 2 * MMC_UDP_ADDRESS_BYTES, &address);
 	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);
 	CHECK(strstr(mmc_last_error(), "rank 2") != NULL);
 	team_close(&team);
@@ -171,7 +171,7 @@ static void foreign_addresses_are_refused(void)
 	/* Another one's in our own place. */
 	team_open(&team, 1);
 	memcpy(bad, team.addresses, sizeof(bad));
-	mmc_udp_address_decode(&address, bad + MMC_ADDRESS_BYTES);
+	mmc_udp_address_decode(&address, bad + MMC_UDP_ADDRESS_BYTES);
 	address.rank = 0;
 	mmc_udp_address_encode(bad, &address);
 	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);

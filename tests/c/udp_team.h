@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "check.h"
+#include "drivers/udp/peers.h"
 #include "drivers/udp/udp.h"
 
 #define NRANKS 3 /* of most teams */
@@ -22,7 +23,7 @@
 struct team {
 	uint32_t nranks;
 	struct mmc_endpoint *endpoints[NRANKS_MAX];
-	uint8_t addresses[NRANKS_MAX * MMC_ADDRESS_BYTES];
+	uint8_t addresses[NRANKS_MAX * MMC_UDP_ADDRESS_BYTES];
 	uint32_t buffer_bytes;
 };
 
@@ -63,7 +64,7 @@ static inline void team_open_ranks(struct team *team, uint32_t nranks,
 		}
 		team->endpoints[rank]->driver->address(
 			team->endpoints[rank],
-			team->addresses + rank * MMC_ADDRESS_BYTES);
+			team->addresses + rank * MMC_UDP_ADDRESS_BYTES);
 	}
 }
 

@@ -318,6 +318,7 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 	fault->driver = driver;
 	if (inner->driver->place == NULL)
 		fault->driver.place = NULL;
+	fault->endpoint = *inner;
 	fault->endpoint.driver = &fault->driver;
 	fault->inner = inner;
 	fault->judge = judge;

@@ -20,7 +20,7 @@ static uint64_t sim_now_ns(struct mmc_endpoint *endpoint)
 
 static void sim_address(struct mmc_endpoint *endpoint, uint8_t *address)
 {
-	memset(address, 0, MMC_ADDRESS_BYTES);
+	memset(address, 0, MMC_SIM_ADDRESS_BYTES);
 	mmc_put_u32(address, self_of(endpoint)->options.host);
 }
 
@@ -30,7 +30,7 @@ static int sim_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 	uint32_t nhosts = self->options.network->options.nhosts;
 
 	for (uint32_t host = 0; host < nhosts; host++)
-		if (mmc_get_u32(addresses + host * MMC_ADDRESS_BYTES) != host)
+		if (mmc_get_u32(addresses + host * MMC_SIM_ADDRESS_BYTES) != host)
 			return -MMC_EINVAL;
 	return 0;
 }
@@ -311,6 +311,7 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 		return -MMC_ENOMEM;
 	self->base.driver = options->place_delay_ns > 0 ? &sim_placing_driver
 							: &sim_driver;
+	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
 	self->options = *options;
 	self->places_end = &self->places;
 	self->placed_end = &self->placed;

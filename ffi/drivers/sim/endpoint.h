@@ -13,6 +13,8 @@
 #include "drivers/driver.h"
 #include "drivers/sim/network.h"
 
+#define MMC_SIM_ADDRESS_BYTES 64
+
 /* Queues of an endpoint: control, unicast data, and one for each subgroup. */
 #define MMC_SIM_SUBGROUPS_MAX 16
 #define MMC_SIM_QUEUES_MAX (2 + MMC_SIM_SUBGROUPS_MAX)

@@ -19,7 +19,7 @@ enum {
 void mmc_udp_address_encode(uint8_t *bytes,
 			    const struct mmc_udp_address *address)
 {
-	memset(bytes, 0, MMC_ADDRESS_BYTES);
+	memset(bytes, 0, MMC_UDP_ADDRESS_BYTES);
 	mmc_put_u32(bytes, ADDRESS_TAG);
 	mmc_put_u32(bytes + ADDRESS_RANK, address->rank);
 	mmc_put_u32(bytes + ADDRESS_IP, address->ip);
@@ -40,7 +40,7 @@ int mmc_udp_address_decode(struct mmc_udp_address *address,
 
 	if (mmc_get_u32(bytes) != ADDRESS_TAG)
 		return -MMC_EINVAL;
-	for (unsigned i = ADDRESS_END; i < MMC_ADDRESS_BYTES; i++)
+	for (unsigned i = ADDRESS_END; i < MMC_UDP_ADDRESS_BYTES; i++)
 		if (bytes[i] != 0)
 			return -MMC_EINVAL;
 	if (read.ip == 0 || read.ip >> 28 >= 0xe)

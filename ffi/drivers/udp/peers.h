@@ -8,6 +8,8 @@
 
 #include "drivers/driver.h"
 
+#define MMC_UDP_ADDRESS_BYTES 64
+
 /*
  * A rank's address. As the bytes that ranks exchange, in network order:
  *
@@ -25,8 +27,8 @@ void mmc_udp_address_encode(uint8_t *bytes,
 			    const struct mmc_udp_address *address);
 
 /*
- * Reads MMC_ADDRESS_BYTES. Returns 0, or -MMC_EINVAL if they are no address of
- * this driver: a wrong tag, no unicast address, a port 0, or padding that is
+ * Reads MMC_UDP_ADDRESS_BYTES. Returns 0, or -MMC_EINVAL if they are no address
+ * of this driver: a wrong tag, no unicast address, a port 0, or padding that is
  * not. `address` is written only on success.
  */
 int mmc_udp_address_decode(struct mmc_udp_address *address,

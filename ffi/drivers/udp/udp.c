@@ -168,7 +168,7 @@ static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 
 	for (uint32_t rank = 0; rank < udp->options.nranks; rank++) {
 		int rv = add_rank(udp, rank,
-				  addresses + (size_t)rank * MMC_ADDRESS_BYTES);
+				  addresses + (size_t)rank * MMC_UDP_ADDRESS_BYTES);
 
 		if (rv < 0)
 			return rv;
@@ -221,6 +221,7 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 	if (udp == NULL)
 		return -MMC_ENOMEM;
 	udp->endpoint.driver = &driver;
+	udp->endpoint.address_bytes = MMC_UDP_ADDRESS_BYTES;
 	udp->options = *options;
 	udp->batch.cutting = true;
 	udp->epoll_fd = -1;

@@ -23,7 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MMC_ADDRESS_SIZE 64 /* bytes of a rank's address */
 #define MMC_NAME_SIZE 64    /* bytes of a device's name with its final 0 */
 #define MMC_FAULT_SIZE 512  /* bytes of a FAULT setting with its final 0 */
 
@@ -76,6 +75,46 @@ int mmc_udp_route(uint32_t peer_address, struct mmc_interface *found);
 uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
 			     uint32_t checksum);
 
+/* A port of an RDMA device. */
+struct mmc_device {
+	char name[MMC_NAME_SIZE]; /* mlx5_0, say */
+	uint32_t port;
+	uint32_t ethernet;  /* 1: RoCE, 0: InfiniBand */
+	uint32_t state;	    /* enum ibv_port_state; 4: active */
+	uint32_t mtu_bytes; /* of a packet's payload, the active one */
+	/*
+	 * Of RoCE the GID that is the IPv4 address of a network interface, of
+	 * InfiniBand the port's first; found by content, and its index.
+	 */
+	uint8_t gid[16];
+	uint32_t gid_index;
+	uint32_t lid;
+	char interface[MMC_NAME_SIZE]; /* with `address`; "" for none */
+	uint32_t address;	       /* IPv4, host order */
+	uint32_t groups_max;	       /* multicast groups of the device */
+	uint32_t group_members_max;    /* queue pairs in each */
+};
+
+/*
+ * Lists the ports of all RDMA devices, at most `nmax` of them, usable or not,
+ * and writes how many there are to `*nfound`. Returns 0, or -MMC_ENODEV if
+ * libibverbs or librdmacm is missing or finds no device, with the reason.
+ */
+int mmc_verbs_list(struct mmc_device *found, uint32_t nmax, uint32_t *nfound);
+
+/*
+ * Finds the port for this rank, the `place`th on its host. `devices` is a
+ * comma-separated list of "device" or "device:port", or empty for all; the
+ * ranks of a host are spread over the usable ones. Returns 0, or -MMC_ENODEV
+ * with the reason: none is active, has a fit GID, or lets this process open it.
+ */
+int mmc_verbs_device(const char *devices, uint32_t place,
+		     struct mmc_device *found);
+
+/* The largest chunk, in bytes, that a packet on `device` carries. */
+uint32_t mmc_verbs_chunk_bytes(const struct mmc_device *device,
+			       uint32_t checksum);
+
 /* Checks a FAULT setting. Returns 0, or -MMC_EINVAL and why. */
 int mmc_fault_check(const char *fault);
 
@@ -87,31 +126,61 @@ int mmc_engine_create(struct mmc_engine **engine);
 /* Stops the thread and frees the engine; its teams must be closed. */
 void mmc_engine_destroy(struct mmc_engine *engine);
 
+enum mmc_transport {
+	MMC_TRANSPORT_UDP,
+	MMC_TRANSPORT_VERBS,
+};
+
+/* How a rank of the verbs transport becomes a member of a group. */
+enum mmc_join {
+	MMC_JOIN_AUTO,	 /* by the first of the others that works */
+	MMC_JOIN_CM,	 /* rdma_join_multicast(): the SM's, or IGMP's */
+	MMC_JOIN_ATTACH, /* ibv_attach_mcast(), and a socket's membership */
+};
+
 struct mmc_team_options {
+	uint32_t transport; /* enum mmc_transport */
 	uint32_t rank;
 	uint32_t nranks;
-	struct mmc_interface interface;
 	uint32_t group;	    /* first multicast group, IPv4, host order */
-	uint32_t port;	    /* that all groups are received on */
 	uint32_t subgroups; /* consecutive groups; chunk i takes i mod this */
 	uint32_t ttl;
+	uint32_t spins; /* a caller that waits polls and yields, not sleeps */
+
+	/* UDP. */
+	struct mmc_interface interface;
+	uint32_t port; /* that all groups are received on */
+
+	/* Verbs. */
+	struct mmc_device device;
+	uint32_t join; /* enum mmc_join */
+	uint32_t qkey; /* random, bit 31 clear */
+	uint32_t pkey_index;
+	uint32_t service_level;
+	uint32_t traffic_class;
+	uint32_t receives; /* posted for each subgroup; 0 chooses */
+	uint32_t zero_copy;
+
 	uint32_t chunk_bytes;	    /* payload of a full datagram; not 0 */
 	uint32_t checksum;	    /* 0 off, 1 header, 2 full */
 	uint64_t channel;	    /* of its probes: random, and no stream's */
 	char fault[MMC_FAULT_SIZE]; /* "" for none */
 };
 
-/* Opens this rank's UDP endpoint: sockets, not yet groups or peers. */
+/* Opens this rank's endpoint: its own side of it, not yet groups or peers. */
 int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team);
 
-/* Writes this rank's address, MMC_ADDRESS_SIZE bytes, for the other ranks. */
+/* The bytes of an address; as many on every rank. */
+uint32_t mmc_team_address_bytes(const struct mmc_team *team);
+
+/* Writes this rank's address for the other ranks. */
 void mmc_team_address(struct mmc_team *team, uint8_t *address);
 
 /*
- * Takes the addresses of all ranks in rank order, nranks * MMC_ADDRESS_SIZE
- * bytes, and joins the groups. Datagrams of others are served from here on.
+ * Takes the addresses of all ranks in rank order, connects to them and joins
+ * the groups. Datagrams of others are served from here on.
  */
 int mmc_team_connect(struct mmc_team *team, const uint8_t *addresses);
 
@@ -140,7 +209,7 @@ struct mmc_stream_options {
 	uint32_t chains;       /* 0 chooses */
 	uint32_t window_bytes; /* 0: what the endpoint's buffers hold */
 	uint32_t eager_bytes;  /* operations up to this in all skip the wait */
-	uint32_t repair;       /* 0 nak, 1 neighbour */
+	uint32_t repair;       /* 0 nak, 1 neighbour, 2 read */
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
 };

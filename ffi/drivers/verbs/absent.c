@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stands in for the driver where it was not built. */
+#include "drivers/error.h"
+#include "drivers/verbs/verbs.h"
+
+static int absent(void)
+{
+	mmc_error_set("this build has no verbs transport: it found no "
+		      "infiniband/verbs.h and rdma/rdma_cma.h");
+	return -MMC_ENODEV;
+}
+
+int mmc_verbs_list(struct mmc_device *found, uint32_t nmax, uint32_t *nfound)
+{
+	(void)found, (void)nmax, (void)nfound;
+	return absent();
+}
+
+int mmc_verbs_device(const char *devices, uint32_t place,
+		     struct mmc_device *found)
+{
+	(void)devices, (void)place, (void)found;
+	return absent();
+}
+
+uint32_t mmc_verbs_chunk_bytes(const struct mmc_device *device,
+			       uint32_t checksum)
+{
+	(void)device, (void)checksum;
+	return 0;
+}
+
+int mmc_verbs_open(const struct mmc_team_options *options,
+		   uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
+{
+	(void)options, (void)buffer_bytes, (void)endpoint;
+	return absent();
+}

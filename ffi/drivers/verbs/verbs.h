@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The `verbs` driver: one rank's endpoint on an RDMA device, InfiniBand or RoCE
+ * v2. Chunks are multicast over unreliable datagram queue pairs, one for each
+ * subgroup, which also receive. Control and reads of memory go over reliable
+ * connections to the ring neighbours and the partners of the dissemination;
+ * control for others, and chunks for one rank alone, are unicast datagrams.
+ *
+ * libibverbs and librdmacm are opened at run time. Where the library was built
+ * without their headers, everything here says so.
+ */
+#ifndef MMC_DRIVERS_VERBS_VERBS_H
+#define MMC_DRIVERS_VERBS_VERBS_H
+
+#include <mpimcast/mmc.h>
+
+#include "drivers/driver.h"
+
+/*
+ * Opens the queues of a rank, which connect() attaches and connects. Writes to
+ * `*buffer_bytes` how many bytes of payload, in full chunks, the posted receives
+ * hold. Returns 0, -MMC_EINVAL if an option is out of range, -MMC_ENOMEM,
+ * -MMC_ENODEV if the device cannot be used or -MMC_EIO, with the reason.
+ */
+int mmc_verbs_open(const struct mmc_team_options *options,
+		   uint32_t *buffer_bytes, struct mmc_endpoint **endpoint);
+
+#endif
