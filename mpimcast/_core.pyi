@@ -20,6 +20,9 @@ class _Lib(Protocol):
     MMC_NAME_SIZE: int
     MMC_TRANSPORT_UDP: int
     MMC_TRANSPORT_VERBS: int
+    MMC_JOIN_AUTO: int
+    MMC_JOIN_CM: int
+    MMC_JOIN_ATTACH: int
     MMC_FAULT_SIZE: int
 
     MMC_OK: int
@@ -41,6 +44,9 @@ class _Lib(Protocol):
     def mmc_wire_version(self) -> int: ...
     def mmc_strerror(self, error: int, /) -> _CData: ...
     def mmc_last_error(self) -> _CData: ...
+    def mmc_udp_interfaces(
+        self, found: _CData, nmax: int, nfound: _CData, /
+    ) -> int: ...
     def mmc_udp_interface(
         self, devices: bytes, same_host: int, found: _CData, /
     ) -> int: ...

@@ -1,29 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The C library in Python's terms: lifetimes, and errors instead of codes.
 
-With sim.py the only importer of ``mpimcast._core``. Nothing here knows MPI.
+With devices.py and sim.py the only importer of ``mpimcast._core``. Nothing here
+knows MPI.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._core import ffi, lib
 from mpimcast.errors import Error, TimedOut, TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mpimcast._core import _CData as CData
     from mpimcast.config import Config
+    from mpimcast.transport import Draft
 
 # One stay in C: so long do signals and the MPI library's progress wait.
 _SLICE_NS = 1_000_000
 _NOBODY = 2**32 - 1
-_CHECKSUMS = {"off": 0, "header": 1, "full": 2}
-_REPAIRS = {"nak": 0, "neighbour": 1}
+CHECKSUMS = {"off": 0, "header": 1, "full": 2}
+JOINS = {
+    "auto": lib.MMC_JOIN_AUTO,
+    "cm": lib.MMC_JOIN_CM,
+    "attach": lib.MMC_JOIN_ATTACH,
+}
+_REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
+TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
 
 def wire_version() -> int:
@@ -40,54 +48,24 @@ def check_fault(fault: str) -> None:
 def counter_names() -> list[str]:
     """List the counters of a stream."""
     count = lib.mmc_counter_count()
-    return [_string(lib.mmc_counter_name(index)) for index in range(count)]
+    return [string(lib.mmc_counter_name(index)) for index in range(count)]
 
 
-def _string(text: CData) -> str:
+def string(text: CData) -> str:
     return bytes(ffi.string(text)).decode(errors="replace")
 
 
 def _last_error() -> str:
-    return _string(lib.mmc_last_error())
+    return string(lib.mmc_last_error())
 
 
-def _check(status: int, what: str) -> None:
+def check(status: int, what: str) -> None:
     """Raise what a negative `status` of a call other than an operation means."""
     if status >= 0:
         return
-    text = f"{what}: {_string(lib.mmc_strerror(status))}"
+    text = f"{what}: {string(lib.mmc_strerror(status))}"
     more = _last_error()
     raise TransportError(f"{text} ({more})" if more else text)
-
-
-# ---- interfaces --------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Interface:
-    """A network interface that can be opened."""
-
-    name: str
-    address: str
-    loopback: bool
-    chunk_bytes_max: int
-    c: CData
-
-
-def find_interface(config: Config, *, same_host: bool) -> Interface:
-    """Find the interface for multicast, as ``mmc_udp_interface`` does."""
-    found = ffi.new("struct mmc_interface *")
-    _check(
-        lib.mmc_udp_interface(config.net_devices.encode(), int(same_host), found),
-        "no interface for multicast",
-    )
-    return Interface(
-        name=_string(found.name),
-        address=str(ipaddress.IPv4Address(found.address)),
-        loopback=bool(found.loopback),
-        chunk_bytes_max=lib.mmc_udp_chunk_bytes(found, _CHECKSUMS[config.checksum]),
-        c=found,
-    )
 
 
 # ---- engine, endpoints, streams -----------------------------------------------
@@ -106,7 +84,7 @@ class _Engine:
         with self._lock:
             if self._c is None or self._pid != os.getpid():
                 made = ffi.new("struct mmc_engine **")
-                _check(lib.mmc_engine_create(made), "no engine")
+                check(lib.mmc_engine_create(made), "no engine")
                 self._c, self._pid, self._nteams = made[0], os.getpid(), 0
             self._nteams += 1
             return self._c
@@ -139,42 +117,37 @@ class Endpoint:
     def __init__(
         self,
         config: Config,
-        interface: Interface,
-        *,
-        rank: int,
-        nranks: int,
-        group: int,
-        port: int,
-        channel: int,
+        draft: Draft,
         chunk_bytes: int,
+        specific: Mapping[str, object],
     ) -> None:
         options = ffi.new(
             "struct mmc_team_options *",
             {
-                "rank": rank,
-                "nranks": nranks,
-                "interface": interface.c[0],
-                "group": group,
-                "port": port,
+                "rank": draft.rank,
+                "nranks": len(draft.hosts),
+                "group": draft.group,
                 "subgroups": config.subgroups,
                 "ttl": config.ttl,
                 "chunk_bytes": chunk_bytes,
-                "checksum": _CHECKSUMS[config.checksum],
-                "channel": channel,
+                "checksum": CHECKSUMS[config.checksum],
+                "channel": int(draft.name, 16),
                 "fault": config.fault.encode(),
+                **specific,
             },
         )
         made = ffi.new("struct mmc_team **")
         engine = _engine.acquire()
         try:
-            _check(lib.mmc_team_create(engine, options, made), "no endpoint")
+            check(lib.mmc_team_create(engine, options, made), "no endpoint")
         except TransportError:
             _engine.release()
             raise
         self.c = made[0]
-        self.rank = rank
-        self.nranks = nranks
+        self.rank = draft.rank
+        self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
+        self.rdma = specific.get("transport") == TRANSPORT_VERBS
 
     def address(self) -> bytes:
         """Return what the other ranks need to connect."""
@@ -184,13 +157,13 @@ class Endpoint:
 
     def connect(self, addresses: bytes) -> None:
         """Take the addresses of all ranks, in rank order."""
-        _check(lib.mmc_team_connect(self.c, addresses), "cannot join the group")
+        check(lib.mmc_team_connect(self.c, addresses), "cannot join the group")
 
     def probe(self, slice_s: float) -> Probe:
         """Multicast probes and listen for those of the others, at most so long."""
         probe = ffi.new("struct mmc_probe *")
         status = lib.mmc_team_probe(self.c, int(slice_s * 1e9), probe)
-        _check(status, "cannot probe the network")
+        check(status, "cannot probe the network")
         rank = None if probe.rank == _NOBODY else int(probe.rank)
         return Probe(int(probe.unheard), int(probe.unheard_full), rank)
 
@@ -220,13 +193,13 @@ class Stream:
                 "chains": min(config.chains, endpoint.nranks),
                 "window_bytes": config.window_bytes,
                 "eager_bytes": config.eager_bytes,
-                "repair": _REPAIRS[config.repair],
+                "repair": _REPAIRS[_repair(endpoint, config)],
                 "timeout_ns": _ns(config.timeout),
                 "entry_timeout_ns": _ns(config.entry_timeout),
             },
         )
         made = ffi.new("struct mmc_stream **")
-        _check(lib.mmc_stream_create(endpoint.c, options, made), "no stream")
+        check(lib.mmc_stream_create(endpoint.c, options, made), "no stream")
         self.c = made[0]
         self.endpoint = endpoint
         self.config = config
@@ -255,6 +228,12 @@ class Stream:
     def close(self) -> None:
         """Free the stream; peers must have finished or failed."""
         lib.mmc_stream_close(self.c)
+
+
+def _repair(endpoint: Endpoint, config: Config) -> str:
+    if config.repair != "auto":
+        return config.repair
+    return "read" if endpoint.rdma else "nak"
 
 
 def _ns(seconds: float) -> int:
@@ -346,7 +325,7 @@ class Request:
         if status == -lib.MMC_EPOISONED:
             return _poisoned(self._stream, failure)
         if self._slot[0] == ffi.NULL:
-            text = f"Allgather was not started: {_string(lib.mmc_strerror(status))}"
+            text = f"Allgather was not started: {string(lib.mmc_strerror(status))}"
             return Error(f"{text} ({more})" if more else text)
         lib.mmc_request_failure(self._slot[0], failure)
         return _failed(self._stream, self._block_bytes, failure)
@@ -424,4 +403,4 @@ def _reason(stream: Stream, failure: CData) -> str:
         return f"the ranks disagree{sizes}; all must pass equally many bytes"
     if failure.error == -lib.MMC_ECANCELED:
         return f"{who} was interrupted and gave the operation up"
-    return f"{_string(lib.mmc_strerror(failure.error))}, at {who}"
+    return f"{string(lib.mmc_strerror(failure.error))}, at {who}"

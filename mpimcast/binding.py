@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import bootstrap, lifetime, log, teams
+from mpimcast import agreement, bootstrap, lifetime, log, teams
 from mpimcast.config import Config, shown
 from mpimcast.errors import ConfigError, Error, TransportError
 from mpimcast.log import logger
@@ -37,7 +37,8 @@ class Explanation:
     Attributes
     ----------
     path : str
-        "udp" or "mpi".
+        "verbs", "udp" or "mpi"; "auto" until the first operation chooses; "none" if
+        operations fail.
     reason : str
         One line.
     """
@@ -80,7 +81,7 @@ class Binding:
         self._agreed = heritage.agreed
         self._reason = ""
         self._failure: Error | None = None
-        self._entry: bootstrap.Entry | None = None
+        self._entry: agreement.Entry | None = None
         self._private: MPI.Intracomm | None = None
         self._opened: bootstrap.Opened | None = None
         self._open_ns = 0
@@ -140,11 +141,14 @@ class Binding:
             )
         if self._opened is None:
             return Explanation(
-                "udp",
+                self.config.transport,
                 "to be opened by the first operation with blocks of at least "
                 f"MIN_BYTES={limit}",
             )
-        return Explanation("udp", self._opened.path)
+        team, refused = self._opened.team, self._opened.refused
+        return Explanation(
+            team.transport, f"{team.path} ({refused})" if refused else team.path
+        )
 
     def takes(self, nbytes: int) -> bool:
         """Decide whether an operation with blocks of `nbytes` is ours.
@@ -156,7 +160,7 @@ class Binding:
             raise self._failure.again()
         try:
             if not self._agreed:
-                bootstrap.agree(self._need_private(), self.config)
+                agreement.agree(self._need_private(), self.config)
                 self._agreed = True
                 self._on_agreed()
             if self.bypass or nbytes < self.config.min_bytes:
@@ -184,7 +188,7 @@ class Binding:
         private = self._need_private()
         begin_ns = time.monotonic_ns()
         try:
-            self._opened = bootstrap.open_udp(private, self.config)
+            self._opened = bootstrap.open_stream(private, self.config)
         except TransportError as error:
             if self.config.transport != "auto":
                 raise
@@ -195,11 +199,11 @@ class Binding:
         self._open_ns = time.monotonic_ns() - begin_ns
         lifetime.add(self)
         if self._rank == 0:
-            logger.info("opened %s for %d ranks", self._opened.path, self._size)
+            logger.info("opened %s for %d ranks", self._opened.team.path, self._size)
 
     def _need_private(self) -> MPI.Intracomm:
         if self._private is None:
-            self._entry = bootstrap.Entry(self._comm)
+            self._entry = agreement.Entry(self._comm)
             self._private = self._entry.wait(self.config)
         return self._private
 
@@ -240,7 +244,8 @@ class Binding:
             over = request.allgather(source, place, block_bytes)
             while not over:
                 # Lets the MPI library go on with what others wait for.
-                self._need_private().Iprobe()
+                with contextlib.suppress(MPI.Exception):
+                    self._need_private().Iprobe()
                 over = request.wait()
                 if not over and not warned:
                     warned = self._warn(request)
@@ -305,7 +310,7 @@ class Binding:
             return
         try:
             if request is not None:
-                bootstrap.complete(
+                agreement.complete(
                     request, math.inf, "closing a communicator", vain=self._vain
                 )
         finally:

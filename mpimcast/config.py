@@ -22,7 +22,7 @@ _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
 _TIMEOUT_S_MAX = 10**9
 
 # Settings of one process: ranks may differ.
-_LOCAL = frozenset({"net_devices", "log"})
+_LOCAL = frozenset({"net_devices", "progress", "log"})
 
 
 class Setting(NamedTuple):
@@ -83,6 +83,18 @@ def _seconds(*, infinite: bool) -> tuple[Callable[[str], object], str]:
     return parse, "seconds above 0" + (" or inf" if infinite else "")
 
 
+def _switch() -> tuple[Callable[[str], object], str]:
+    words = {"1": True, "on": True, "true": True, "0": False, "off": False}
+
+    def parse(text: str) -> bool:
+        try:
+            return {**words, "false": False}[text.lower()]
+        except KeyError:
+            raise ValueError from None
+
+    return parse, "on or off"
+
+
 def _text() -> tuple[Callable[[str], object], str]:
     return str.strip, "text"
 
@@ -118,15 +130,16 @@ class Config:
 
     transport: str = _option(
         "auto",
-        _choice("auto", "udp", "mpi"),
-        "what carries the data: udp multicast, the mpi library, or auto: udp if it "
-        "can be opened on all ranks",
+        _choice("auto", "verbs", "udp", "mpi"),
+        "what carries the data: multicast over verbs (RDMA devices) or udp, the mpi "
+        "library, or auto: the first of these that can be opened on all ranks",
     )
     net_devices: str = _option(
         "",
         _text(),
-        "interface names or addresses, comma separated, of which the first that is "
-        "up is used; empty chooses",
+        "comma separated: for udp interface names or addresses, of which the first "
+        "that is up is used; for verbs devices, or device:port, over which the ranks "
+        "of a host are spread; empty chooses",
     )
     min_bytes: int = _option(
         64 << 10,
@@ -154,9 +167,10 @@ class Config:
         "operations up to this, in all, do not wait for the ranks to be ready",
     )
     repair: str = _option(
-        "nak",
-        _choice("nak", "neighbour"),
-        "who is asked for what was lost: its sender (nak) or the left neighbour",
+        "auto",
+        _choice("auto", "nak", "neighbour", "read"),
+        "who is asked for what was lost: its sender (nak) or the left neighbour, "
+        "whose memory RDMA can also read; auto: read over verbs, else nak",
     )
     checksum: str = _option(
         "header",
@@ -164,6 +178,33 @@ class Config:
         "what is protected beyond UDP's own checksum",
     )
     ttl: int = _option(1, _number(0, 255), "routers that a multicast datagram passes")
+    join: str = _option(
+        "auto",
+        _choice("auto", "cm", "attach"),
+        "how verbs joins a group: by the connection manager, or by attaching and a "
+        "socket's membership; auto: by the first that works",
+    )
+    pkey_index: int = _option(
+        0, _number(0, 65535), "verbs: which of the port's partition keys is used"
+    )
+    service_level: int = _option(0, _number(0, 15), "verbs: InfiniBand's service level")
+    traffic_class: int = _option(
+        0, _number(0, 255), "verbs: the traffic class (RoCE: DSCP and ECN bits)"
+    )
+    receives: int = _option(
+        0, _number(0, 32000), "verbs: receives posted for each subgroup; 0 chooses"
+    )
+    zero_copy: bool = _option(
+        False,  # noqa: FBT003 -- a default, not a flag
+        _switch(),
+        "verbs: whether chunks are received where they belong, without a copy",
+    )
+    progress: str = _option(
+        "auto",
+        _choice("auto", "poll", "event"),
+        "verbs: whether who waits polls all the time, or sleeps until something "
+        "comes; auto: polls if each rank of the host may have a core",
+    )
     timeout: float = _option(
         10.0,
         _seconds(infinite=False),

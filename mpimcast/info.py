@@ -41,18 +41,22 @@ def gather(config: Config) -> dict[str, Any]:
     """Collect the report, in terms of JSON. Does not initialise MPI."""
     mpi = _mpi()
     try:
-        from mpimcast import _ffi
+        from mpimcast import _ffi, rdma
     except ImportError as error:
         why = f"mpimcast's C library cannot be loaded: {error}"
         wire_version = None
         interfaces = {place: {"reason": why} for place in _PLACES}
+        found = {"reason": why}
+        verbs = {"name": "verbs", "usable": False, "reason": why}
     else:
         wire_version = _ffi.wire_version()
         interfaces = {place: _interface(config, place) for place in _PLACES}
-    udp = _udp(interfaces)
+        found = rdma.gather(config)
+        verbs = _verbs(config)
+    transports = [verbs, _udp(interfaces), mpi]
     chosen = [
         each["name"]
-        for each in (udp, mpi)
+        for each in transports
         if each["usable"] and config.transport in ("auto", each["name"])
     ]
     return {
@@ -64,8 +68,9 @@ def gather(config: Config) -> dict[str, Any]:
             "mpi4py": metadata.version("mpi4py"),
             "mpi": mpi["reason"] if mpi["usable"] else None,
             "interfaces": interfaces,
+            "rdma": found,
         },
-        "transports": [udp, mpi],
+        "transports": transports,
         "chosen": chosen[0] if chosen else None,
         "settings": [setting._asdict() for setting in config.settings()],
     }
@@ -73,18 +78,33 @@ def gather(config: Config) -> dict[str, Any]:
 
 def _interface(config: Config, place: str) -> dict[str, Any]:
     """Return the interface that would be used, or the reason why there is none."""
-    from mpimcast import _ffi
+    from mpimcast import devices
 
     same_host = place == "one host"
     try:
-        found = _ffi.find_interface(config, same_host=same_host)
+        found = devices.find_interface(config, same_host=same_host)
     except TransportError as error:
         return {"reason": str(error)}
     return {
         "name": found.name,
-        "address": found.address,
+        "address": str(found.address.ip),
         "chunk_bytes": found.chunk_bytes_max,
     }
+
+
+def _verbs(config: Config) -> dict[str, Any]:
+    """Say which port the first rank of this host would use, or why there is none."""
+    from mpimcast import devices
+
+    try:
+        found = devices.find_device(config, 0)
+    except TransportError as error:
+        return {"name": "verbs", "usable": False, "reason": str(error)}
+    reason = (
+        f"{found.name}:{found.port}, GID {found.gid_index} ({found.gid}), chunks of "
+        f"{found.chunk_bytes_max} bytes"
+    )
+    return {"name": "verbs", "usable": True, "reason": reason}
 
 
 def _udp(interfaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -122,8 +142,25 @@ def _print(report: dict[str, Any]) -> None:
         mark = "*" if each["name"] == report["chosen"] else " "
         usable = "usable" if each["usable"] else "not usable"
         print(f"{mark} {each['name']}: {usable}; {each['reason']}")
-    print("  (* would be chosen)\n\nsettings (variables MPIMCAST_...)")
+    print("  (* would be chosen)")
+    _print_rdma(found["rdma"])
+    print("\nsettings (variables MPIMCAST_...)")
     for setting in report["settings"]:
         value = setting["value"] if setting["value"] != "" else "(empty)"
         print(f"  {setting['name']} = {value} ({setting['source']})")
         print(textwrap.indent(textwrap.fill(setting["doc"], 80), " " * 6))
+
+
+def _print_rdma(found: dict[str, Any]) -> None:
+    if "reason" in found:
+        print(f"\nRDMA devices: {found['reason']}")
+        return
+    print(f"\nRDMA devices (by {found['source']})")
+    for port in found["ports"]:
+        print(
+            f"  {port['device']}:{port['port']} {port['state']}, {port['link_layer']}, "
+            f"MTU {port['mtu_bytes']}, {port['groups_max']} groups of "
+            f"{port['group_members_max']} queue pairs"
+        )
+        for index, gid in port["gids"].items():
+            print(f"    GID {index}: {gid}")

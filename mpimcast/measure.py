@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from mpimcast.bootstrap import complete
+from mpimcast.agreement import complete
 from mpimcast.errors import Error, TimedOut
 
 if TYPE_CHECKING:

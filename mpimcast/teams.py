@@ -16,6 +16,7 @@ from mpi4py import MPI
 if TYPE_CHECKING:
     from mpimcast import _ffi
     from mpimcast.config import Config
+    from mpimcast.transport import Transport
 
 _lock = threading.Lock()
 _open: list[Team] = []
@@ -28,12 +29,22 @@ class Team:
     ----------
     name : str
         The same on all ranks, and no other team's.
+    transport : str
+        As TRANSPORT names it.
+    path : str
+        What it goes over, for people.
     """
 
     def __init__(
-        self, comm: MPI.Intracomm, config: Config, endpoint: _ffi.Endpoint, name: str
+        self,
+        comm: MPI.Intracomm,
+        config: Config,
+        endpoint: _ffi.Endpoint,
+        transport: Transport,
     ) -> None:
-        self.name = name
+        self.name = transport.draft.name
+        self.transport = transport.name
+        self.path = f"{transport.describe()}, chunks of {endpoint.chunk_bytes} bytes"
         self.endpoint = endpoint
         self._group = comm.Get_group()
         self._settings = _settings(config)
@@ -61,10 +72,13 @@ class Team:
 
 
 def add(
-    comm: MPI.Intracomm, config: Config, endpoint: _ffi.Endpoint, name: str
+    comm: MPI.Intracomm,
+    config: Config,
+    endpoint: _ffi.Endpoint,
+    transport: Transport,
 ) -> Team:
     """Make a team of an endpoint, which from here on is the team's to close."""
-    team = Team(comm, config, endpoint, name)
+    team = Team(comm, config, endpoint, transport)
     with _lock:
         _open.append(team)
     return team
@@ -94,10 +108,18 @@ def release(team: Team) -> None:
 def _settings(config: Config) -> tuple[object, ...]:
     """Return the settings that are the endpoint's."""
     return (
+        config.transport,
         config.net_devices,
         config.subgroups,
         config.chunk_bytes,
         config.checksum,
         config.ttl,
+        config.join,
+        config.pkey_index,
+        config.service_level,
+        config.traffic_class,
+        config.receives,
+        config.zero_copy,
+        config.progress,
         config.fault,
     )

@@ -38,7 +38,7 @@ const char *mmc_strerror(int error)
 	case MMC_EIO:
 		return "a system call failed";
 	case MMC_ENODEV:
-		return "no usable network interface";
+		return "no usable device";
 	case MMC_ESHORT:
 		return "datagram too short";
 	case MMC_ECORRUPT:

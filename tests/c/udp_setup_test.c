@@ -29,6 +29,27 @@ static void interfaces_are_found_by_name_and_address(void)
 	CHECK(strstr(mmc_last_error(), "lo 127.0.0.1") != NULL);
 }
 
+static void interfaces_are_listed(void)
+{
+	struct mmc_interface first = { .address = 0 };
+	struct mmc_interface found[16];
+	uint32_t nfound = 99;
+
+	CHECK_EQ(mmc_udp_interfaces(found, 16, &nfound), 0);
+	CHECK(nfound <= 16);
+	for (uint32_t i = 0; i < nfound; i++) {
+		CHECK(!found[i].loopback);
+		CHECK(found[i].netmask != 0);
+		CHECK(found[i].mtu_bytes > 0);
+	}
+	if (mmc_udp_interface("", 0, &first) == 0)
+		CHECK_EQ(found[0].address, first.address);
+	else
+		CHECK_EQ(nfound, 0);
+	CHECK_EQ(mmc_udp_interfaces(found, 0, &nfound), 0);
+	CHECK_EQ(nfound, 0);
+}
+
 static void routes_lead_to_interfaces(void)
 {
 	struct mmc_interface interface = { .address = 0 };
@@ -150,10 +171,11 @@ static void foreign_addresses_are_refused(void)
 	/* Two ranks in each other's place. */
 	team_open(&team, 1);
 	memcpy(bad, team.addresses, MMC_UDP_ADDRESS_BYTES);
-	memcpy(bad + MMC_UDP_ADDRESS_BYTES, team.addresses + 2 * MMC_UDP_ADDRESS_BYTES,
+	memcpy(bad + MMC_UDP_ADDRESS_BYTES,
+	       team.addresses + 2 * MMC_UDP_ADDRESS_BYTES,
 	       MMC_UDP_ADDRESS_BYTES);
-	memcpy(bad + 2 * MMC_UDP_ADDRESS_BYTES, team.addresses + MMC_UDP_ADDRESS_BYTES,
-	       MMC_UDP_ADDRESS_BYTES);
+	memcpy(bad + 2 * MMC_UDP_ADDRESS_BYTES,
+	       team.addresses + MMC_UDP_ADDRESS_BYTES, MMC_UDP_ADDRESS_BYTES);
 	CHECK_EQ(connect_with(&team, bad), -MMC_EINVAL);
 	CHECK(strstr(mmc_last_error(), "rank 1") != NULL);
 	team_close(&team);
@@ -180,6 +202,7 @@ static void foreign_addresses_are_refused(void)
 }
 
 CHECK_MAIN(CHECK_TEST(interfaces_are_found_by_name_and_address),
+	   CHECK_TEST(interfaces_are_listed),
 	   CHECK_TEST(routes_lead_to_interfaces),
 	   CHECK_TEST(chunks_fit_the_interface),
 	   CHECK_TEST(bad_options_are_refused),

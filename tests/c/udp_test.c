@@ -129,8 +129,9 @@ static void send_foreign(const struct team *team, uint32_t rank,
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	CHECK_EQ(mmc_udp_address_decode(
-			 &address, team->addresses + rank * MMC_UDP_ADDRESS_BYTES),
+	CHECK_EQ(mmc_udp_address_decode(&address,
+					team->addresses +
+						rank * MMC_UDP_ADDRESS_BYTES),
 		 0);
 	to.sin_addr.s_addr = htonl(address.ip);
 	to.sin_port = htons(address.control_port);
@@ -170,8 +171,8 @@ static void overlong_datagrams_are_from_nobody(void)
 	options = team_options(1, 1);
 	options.chunk_bytes = 1200;
 	CHECK_EQ(mmc_udp_open(&options, &buffer_bytes, &team.endpoints[1]), 0);
-	team.endpoints[1]->driver->address(team.endpoints[1],
-					   team.addresses + MMC_UDP_ADDRESS_BYTES);
+	team.endpoints[1]->driver->address(
+		team.endpoints[1], team.addresses + MMC_UDP_ADDRESS_BYTES);
 	team_connect(&team);
 	send_to(team.endpoints[0], 1, 0, false, 1200);
 	event = receive_one(team.endpoints[1]);

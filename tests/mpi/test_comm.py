@@ -83,7 +83,7 @@ def test_conflicting_settings(comm: Intracomm) -> None:
 
 def test_bad_settings(library: MPI.Intracomm) -> None:
     """A bad value is an error that names the choices, at once and locally."""
-    with pytest.raises(ConfigError, match=r"transport=tcp.*auto or udp or mpi"):
+    with pytest.raises(ConfigError, match=r"transport=tcp.*auto or verbs or udp"):
         Intracomm(library, transport="tcp")
     with pytest.raises(ConfigError, match="no such setting: speed"):
         Intracomm(library, speed=9)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -48,6 +50,41 @@ def test_reports_suppressed(careless: Cluster, tmp_path: Path) -> None:
     ) as job:
         # Whether one is forgotten is a matter of chance.
         check_speed(job.results(60))
+
+
+@pytest.fixture
+def two_faced(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
+    """Return hosts whose first and last interfaces do not lead to the others."""
+    with Cluster(3) as cluster:
+        for number, host in enumerate(cluster.hosts):
+            ip = functools.partial(host.run, "ip")
+            (address,) = json.loads(ip("-json", "address", "show", "eth0"))[0][
+                "addr_info"
+            ]
+            ip("address", "flush", "dev", "eth0")
+            # The same everywhere, as that of virtual machines' bridges.
+            ip("address", "add", "192.168.122.1/24", "dev", "eth0")
+            ip("link", "add", "lan0", "link", "eth0", "type", "macvlan")
+            ip("link", "set", "lan0", "up")
+            ip("address", "add", f"{address['local']}/24", "dev", "lan0")
+            ip("link", "add", "nowhere0", "type", "veth", "peer", "nowhere1")
+            ip("link", "set", "nowhere0", "up")
+            ip("link", "set", "nowhere1", "up")
+            ip("address", "add", f"10.66.{number}.1/24", "dev", "nowhere0")
+            ip("route", "add", "default", "dev", "nowhere0")
+        yield cluster
+
+
+def test_interface(two_faced: Cluster, tmp_path: Path) -> None:
+    """Of several interfaces the one is taken that leads to the other hosts."""
+    # Open MPI, for its part, has to be told.
+    variables = {"OMPI_MCA_btl_tcp_if_include": "lan0"}
+    with Job(
+        two_faced, 3, tmp_path, sizes=[BLOCK], repeat=5, variables=variables
+    ) as job:
+        results = job.results(60)
+    for result in results.values():
+        assert "UDP multicast over the network, lan0, " in result["explained"]
 
 
 @pytest.mark.parametrize("transport", ["udp", "auto"])

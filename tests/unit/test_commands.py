@@ -70,10 +70,11 @@ def test_info_json() -> None:
     keys = ["version", "built", "found", "transports", "chosen", "settings"]
     assert list(report) == keys
     assert report["chosen"] == "mpi"
-    assert [each["name"] for each in report["transports"]] == ["udp", "mpi"]
+    names = [each["name"] for each in report["transports"]]
+    assert names == ["verbs", "udp", "mpi"]
     for each in report["transports"]:
         assert list(each) == ["name", "usable", "reason"]
-        assert each["usable"]
+        assert each["usable"] or each["name"] == "verbs"
         assert each["reason"]
     assert all(
         list(each) == ["name", "value", "source", "doc"] for each in report["settings"]
@@ -83,7 +84,7 @@ def test_info_json() -> None:
 def test_info_says_why_not() -> None:
     """A transport that cannot be used has its reason there."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_NET_DEVICES="nosuch0"))
-    udp = report["transports"][0]
+    udp = report["transports"][1]
     assert not udp["usable"]
     assert "nosuch0" in udp["reason"]
     assert report["chosen"] == "mpi"
@@ -96,7 +97,7 @@ def test_info_with_bad_settings() -> None:
     )
     assert status == 1
     assert "MPIMCAST_TRANSPORT=tcp" in said
-    assert "auto or udp or mpi" in said
+    assert "auto or verbs or udp or mpi" in said
 
 
 @pytest.mark.parametrize("arguments", [[], ["-m"], ["-x", "script.py"]])

@@ -14,7 +14,8 @@ from mpimcast.config import Config
 
 NAMES = (
     "TRANSPORT NET_DEVICES MIN_BYTES CHAINS SUBGROUPS CHUNK_BYTES WINDOW_BYTES "
-    "EAGER_BYTES REPAIR CHECKSUM TTL TIMEOUT ENTRY_TIMEOUT FAULT LOG"
+    "EAGER_BYTES REPAIR CHECKSUM TTL JOIN PKEY_INDEX SERVICE_LEVEL TRAFFIC_CLASS "
+    "RECEIVES ZERO_COPY PROGRESS TIMEOUT ENTRY_TIMEOUT FAULT LOG"
 )
 
 
@@ -24,7 +25,7 @@ def test_defaults() -> None:
     assert config == Config()
     assert config.transport == "auto"
     assert config.min_bytes == 65536
-    assert config.repair == "nak"
+    assert config.repair == "auto"
     assert config.checksum == "header"
     assert config.ttl == 1
     assert config.timeout == 10
@@ -71,8 +72,8 @@ def test_good(name: str, text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "choices"),
     [
-        ("transport", "tcp", "auto or udp or mpi"),
-        ("repair", "", "nak or neighbour"),
+        ("transport", "tcp", "auto or verbs or udp or mpi"),
+        ("repair", "", "auto or nak or neighbour or read"),
         ("checksum", "crc", "off or header or full"),
         ("log", "loud", "error or warn or info or debug"),
         ("min_bytes", "-1", "64K"),
@@ -127,7 +128,7 @@ def test_listing() -> None:
 
 def test_what_ranks_agree_on() -> None:
     """All settings but those of one machine or one process."""
-    local = {"NET_DEVICES", "LOG"}
+    local = {"NET_DEVICES", "PROGRESS", "LOG"}
     assert set(Config().agreed()) == set(NAMES.split()) - local
 
 

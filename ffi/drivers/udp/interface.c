@@ -30,12 +30,18 @@ uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
 	return interface->mtu_bytes - around_bytes;
 }
 
+static struct in_addr read_ipv4(const struct sockaddr *address)
+{
+	struct sockaddr_in in = { 0 };
+
+	if (address != NULL)
+		memcpy(&in, address, sizeof(in));
+	return in.sin_addr;
+}
+
 static struct in_addr ipv4_of(const struct ifaddrs *entry)
 {
-	struct sockaddr_in in;
-
-	memcpy(&in, entry->ifa_addr, sizeof(in));
-	return in.sin_addr;
+	return read_ipv4(entry->ifa_addr);
 }
 
 /* Loopback multicasts although it does not say so. */
@@ -161,6 +167,7 @@ static int describe(const struct ifaddrs *entry, struct mmc_interface *found)
 {
 	struct mmc_interface read = {
 		.address = ntohl(ipv4_of(entry).s_addr),
+		.netmask = ntohl(read_ipv4(entry->ifa_netmask).s_addr),
 		.mtu_bytes = query_mtu(entry->ifa_name),
 		.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0,
 	};
@@ -182,6 +189,25 @@ static int list_interfaces(struct ifaddrs **list)
 	mmc_error_set("cannot list the network interfaces: %s",
 		      strerror(errno));
 	return -MMC_ENODEV;
+}
+
+int mmc_udp_interfaces(struct mmc_interface *found, uint32_t nmax,
+		       uint32_t *nfound)
+{
+	uint32_t count = 0;
+	struct ifaddrs *list;
+	int rv = list_interfaces(&list);
+
+	if (rv < 0)
+		return rv;
+	for (const struct ifaddrs *entry = list; entry != NULL && count < nmax;
+	     entry = entry->ifa_next)
+		if (is_usable(entry) && !(entry->ifa_flags & IFF_LOOPBACK) &&
+		    describe(entry, &found[count]) == 0)
+			count++;
+	freeifaddrs(list);
+	*nfound = count;
+	return 0;
 }
 
 int mmc_udp_interface(const char *devices, int same_host,

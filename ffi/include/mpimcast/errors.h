@@ -12,7 +12,7 @@ enum mmc_error {
 	MMC_EINVAL = 2, /* an argument is outside its contract */
 	MMC_ENOMEM = 3,
 	MMC_EIO = 4,	/* a system call failed; mmc_last_error() says which */
-	MMC_ENODEV = 5, /* no usable network interface */
+	MMC_ENODEV = 5, /* no usable device */
 	MMC_ESHORT = 6, /* a datagram ends before its fields do */
 	MMC_ECORRUPT = 7, /* a checksum does not match */
 	MMC_EFORKED = 8,  /* the caller is a child of the process that opened */

@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MMC_NAME_SIZE 64    /* bytes of a device's name with its final 0 */
-#define MMC_FAULT_SIZE 512  /* bytes of a FAULT setting with its final 0 */
+#define MMC_NAME_SIZE 64   /* bytes of a device's name with its final 0 */
+#define MMC_FAULT_SIZE 512 /* bytes of a FAULT setting with its final 0 */
 
 struct mmc_engine;
 struct mmc_team;
@@ -45,9 +45,18 @@ const char *mmc_last_error(void);
 struct mmc_interface {
 	char name[MMC_NAME_SIZE];
 	uint32_t address; /* IPv4, host order */
+	uint32_t netmask; /* likewise */
 	uint32_t mtu_bytes;
 	int loopback;
 };
+
+/*
+ * Lists the interfaces that are up, can multicast, have an IPv4 address and are
+ * not loopback, at most `nmax` of them, and writes how many to `*nfound`.
+ * Returns 0, or -MMC_ENODEV with the reason in mmc_last_error().
+ */
+int mmc_udp_interfaces(struct mmc_interface *found, uint32_t nmax,
+		       uint32_t *nfound);
 
 /*
  * Finds the interface for multicast. `devices` is a comma-separated list of
@@ -127,15 +136,15 @@ int mmc_engine_create(struct mmc_engine **engine);
 void mmc_engine_destroy(struct mmc_engine *engine);
 
 enum mmc_transport {
-	MMC_TRANSPORT_UDP,
-	MMC_TRANSPORT_VERBS,
+	MMC_TRANSPORT_UDP = 0,
+	MMC_TRANSPORT_VERBS = 1,
 };
 
 /* How a rank of the verbs transport becomes a member of a group. */
 enum mmc_join {
-	MMC_JOIN_AUTO,	 /* by the first of the others that works */
-	MMC_JOIN_CM,	 /* rdma_join_multicast(): the SM's, or IGMP's */
-	MMC_JOIN_ATTACH, /* ibv_attach_mcast(), and a socket's membership */
+	MMC_JOIN_AUTO = 0,   /* by the first of the others that works */
+	MMC_JOIN_CM = 1,     /* rdma_join_multicast(): the SM's, or IGMP's */
+	MMC_JOIN_ATTACH = 2, /* ibv_attach_mcast(), a socket's membership */
 };
 
 struct mmc_team_options {

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How ranks agree: on what each of them knows, did, and has for settings.
+
+Every MPI call here is non-blocking, on a communicator of our own, and tested
+against a deadline. Whoever decides something has the same facts as the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import socket
+import struct
+import sys
+import time
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from mpi4py import MPI
+
+from mpimcast import __version__
+from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
+from mpimcast.log import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mpimcast.config import Config
+
+_T = TypeVar("_T")
+
+# A poll that takes longer (a stopped process, a suspended machine) counts as this.
+_POLL_S_MAX = 0.1
+_PAUSE_S_MIN = 20e-6
+_PAUSE_S_MAX = 1e-3
+_PATIENCE_S = 60.0
+
+# What MPI may still write to although nobody waits for it any more.
+_abandoned: list[object] = []
+
+
+# ---- waiting and exchanging --------------------------------------------------
+
+
+def complete(
+    request: MPI.Request,
+    limit_s: float,
+    what: str,
+    *,
+    vain: Callable[[], bool] = lambda: False,
+) -> None:
+    """Wait for a non-blocking call.
+
+    Parameters
+    ----------
+    request
+        What to wait for.
+    limit_s
+        Seconds of observed time after which TimedOut is raised.
+    what
+        What is waited for, for messages.
+    vain
+        Asked now and then whether to give up waiting.
+    """
+    waited_s = 0.0
+    warned = False
+    pause_s = _PAUSE_S_MIN
+    now_s = time.monotonic()
+    try:
+        while not (request.Test() or vain()):
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+            before_s, now_s = now_s, time.monotonic()
+            waited_s += min(now_s - before_s, _POLL_S_MAX)
+            if waited_s > limit_s:
+                raise TimedOut(f"{what}: not all ranks took part within {limit_s:g} s")
+            if waited_s > _PATIENCE_S and not warned:
+                logger.warning("%s waits for other ranks since %g s", what, _PATIENCE_S)
+                warned = True
+    finally:
+        if request:
+            _abandoned.append(request)
+
+
+class Entry:
+    """A private duplicate of a communicator, there once all ranks have entered."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._private, self._request = MPI.Intracomm.Idup(comm)
+
+    def wait(self, config: Config) -> MPI.Intracomm:
+        """Return the duplicate."""
+        complete(self._request, config.entry_timeout, "opening a communicator")
+        return MPI.Intracomm(self._private)
+
+    def give_up(self, config: Config) -> None:
+        """Let ranks that come late finish, or the library fails on freed memory."""
+        _abandoned.append(self)
+        with contextlib.suppress(TimedOut):
+            complete(self._request, config.timeout, "closing a communicator")
+
+
+def exchange(private: MPI.Intracomm, fact: object, limit_s: float) -> list[Any]:
+    """Give every rank's `fact`, anything that JSON can say, to all ranks."""
+    text = json.dumps(fact).encode()
+    size = private.Get_size()
+    lengths = bytearray(8 * size)
+    what = "agreeing on a communicator"
+    request = private.Iallgather(struct.pack("=q", len(text)), lengths)
+    complete(request, limit_s, what)
+    counts = list(struct.unpack(f"={size}q", lengths))
+    texts = bytearray(sum(counts))
+    request = private.Iallgatherv([text, MPI.BYTE], [texts, counts, MPI.BYTE])
+    complete(request, limit_s, what)
+    facts = []
+    begin = 0
+    for count in counts:
+        facts.append(json.loads(texts[begin : begin + count]))
+        begin += count
+    return facts
+
+
+def together(
+    private: MPI.Intracomm, config: Config, act: Callable[[], tuple[_T, object]]
+) -> tuple[_T, list[Any]]:
+    """Let every rank `act`, and tell all what came of it.
+
+    `act` returns something to keep and something, fit for JSON, to tell. Where it
+    raises an Error on one rank, all ranks raise the same TransportError.
+    """
+    kept, fact = None, None
+    failure = ""
+    try:
+        kept, fact = act()
+    except Error as error:
+        failure = f"{error} (on host {socket.gethostname()})"
+    facts = exchange(private, [failure, fact], config.timeout)
+    for rank, (failure, _) in enumerate(facts):
+        if failure:
+            raise TransportError(f"rank {rank}: {failure}", ranks=(rank,))
+    return cast("_T", kept), [fact for _, fact in facts]
+
+
+# ---- settings ----------------------------------------------------------------
+
+
+def agree(private: MPI.Intracomm, config: Config) -> None:
+    """Raise the same ConfigError on all ranks unless their settings are equal."""
+    mine: dict[str, object] = {
+        **config.agreed(),
+        "version of mpimcast": __version__,
+        "byte order": sys.byteorder,
+    }
+    digest = hashlib.sha256(json.dumps(mine).encode()).digest()
+    digests = bytearray(len(digest) * private.Get_size())
+    request = private.Iallgather(digest, digests)
+    complete(request, config.timeout, "agreeing on settings")
+    if digests == digest * private.Get_size():
+        return
+    raise ConfigError(_difference(exchange(private, mine, config.timeout)))
+
+
+def _difference(settings: Sequence[dict[str, object]]) -> str:
+    """Name the settings that differ, with values and ranks."""
+    parts = []
+    for name in sorted({name for each in settings for name in each}):
+        ranks: dict[object, list[int]] = {}
+        for rank, each in enumerate(settings):
+            ranks.setdefault(each.get(name), []).append(rank)
+        if len(ranks) > 1:
+            values = ", ".join(f"{v!r} on {_named(r)}" for v, r in ranks.items())
+            parts.append(f"{name} is {values}")
+    return f"the ranks disagree: {'; '.join(parts)}. Give all ranks the same"
+
+
+def _named(ranks: list[int]) -> str:
+    """Name some ranks, not all of thousands."""
+    many = 8
+    shown = ", ".join(map(str, ranks[:many]))
+    more = f" and {len(ranks) - many} more" if len(ranks) > many else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a process can open: network interfaces, and ports of RDMA devices."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpimcast._core import ffi, lib
+from mpimcast._ffi import CHECKSUMS, check, string
+
+if TYPE_CHECKING:
+    from mpimcast._core import _CData as CData
+    from mpimcast.config import Config
+
+# More than any machine has.
+_FOUND_MAX = 64
+
+# enum ibv_port_state.
+_PORT_STATES = ("no state", "down", "initializing", "armed", "active", "deferring")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A network interface that can be opened."""
+
+    name: str
+    address: ipaddress.IPv4Interface  # with its netmask
+    loopback: bool
+    chunk_bytes_max: int
+    c: CData
+
+
+@dataclass(frozen=True)
+class Device:
+    """A port of an RDMA device."""
+
+    name: str
+    port: int
+    ethernet: bool
+    state: str
+    mtu_bytes: int
+    gid: ipaddress.IPv6Address
+    gid_index: int
+    lid: int
+    interface: str  # that has the GID's address; "" for none
+    groups_max: int
+    group_members_max: int
+    chunk_bytes_max: int
+    c: CData
+
+
+# ---- interfaces --------------------------------------------------------------
+
+
+def list_interfaces(config: Config) -> list[Interface]:
+    """List the interfaces to other hosts, in the system's order."""
+    found = ffi.new("struct mmc_interface[]", _FOUND_MAX)
+    count = ffi.new("uint32_t *")
+    check(lib.mmc_udp_interfaces(found, _FOUND_MAX, count), "no interfaces")
+    return [_interface(found[index], config) for index in range(count[0])]
+
+
+def find_interface(config: Config, *, same_host: bool) -> Interface:
+    """Find the interface for multicast, as ``mmc_udp_interface`` does."""
+    found = ffi.new("struct mmc_interface *")
+    check(
+        lib.mmc_udp_interface(config.net_devices.encode(), int(same_host), found),
+        "no interface for multicast",
+    )
+    return _interface(found[0], config)
+
+
+def find_route(config: Config, peer: ipaddress.IPv4Address) -> Interface:
+    """Find the interface that datagrams to `peer` leave from."""
+    found = ffi.new("struct mmc_interface *")
+    check(lib.mmc_udp_route(int(peer), found), "no interface for multicast")
+    return _interface(found[0], config)
+
+
+def _interface(found: CData, config: Config) -> Interface:
+    mine = ffi.new("struct mmc_interface *", found)
+    netmask = ipaddress.IPv4Address(found.netmask)
+    return Interface(
+        name=string(found.name),
+        address=ipaddress.IPv4Interface(
+            f"{ipaddress.IPv4Address(found.address)}/{netmask}"
+        ),
+        loopback=bool(found.loopback),
+        chunk_bytes_max=lib.mmc_udp_chunk_bytes(mine, CHECKSUMS[config.checksum]),
+        c=mine,
+    )
+
+
+# ---- RDMA devices ------------------------------------------------------------
+
+
+def list_devices(config: Config) -> list[Device]:
+    """List the ports of all RDMA devices, usable or not."""
+    found = ffi.new("struct mmc_device[]", _FOUND_MAX)
+    count = ffi.new("uint32_t *")
+    check(lib.mmc_verbs_list(found, _FOUND_MAX, count), "no RDMA devices")
+    return [_device(found[index], config) for index in range(count[0])]
+
+
+def find_device(config: Config, place: int) -> Device:
+    """Find the port for the `place`-th rank of this host."""
+    found = ffi.new("struct mmc_device *")
+    check(
+        lib.mmc_verbs_device(config.net_devices.encode(), place, found),
+        "no RDMA device",
+    )
+    return _device(found[0], config)
+
+
+def port_state(number: int) -> str:
+    """Return the name of a state that a port may be in."""
+    known = number < len(_PORT_STATES)
+    return _PORT_STATES[number] if known else f"state {number}"
+
+
+def _device(found: CData, config: Config) -> Device:
+    mine = ffi.new("struct mmc_device *", found)
+    return Device(
+        name=string(found.name),
+        port=int(found.port),
+        ethernet=bool(found.ethernet),
+        state=port_state(found.state),
+        mtu_bytes=int(found.mtu_bytes),
+        gid=ipaddress.IPv6Address(bytes(ffi.buffer(found.gid))),
+        gid_index=int(found.gid_index),
+        lid=int(found.lid),
+        interface=string(found.interface),
+        groups_max=int(found.groups_max),
+        group_members_max=int(found.group_members_max),
+        chunk_bytes_max=lib.mmc_verbs_chunk_bytes(mine, CHECKSUMS[config.checksum]),
+        c=mine,
+    )

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can carry the data: how a rank finds its device, and what all must know.
+
+A transport is opened in steps that all ranks take together: each finds what it
+has and tells the others, all choose alike, each creates its endpoint.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from mpimcast.errors import TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpimcast import _ffi
+    from mpimcast.config import Config
+
+
+class Draft(NamedTuple):
+    """What all ranks know of a team that is to be opened, and which one this is."""
+
+    rank: int
+    hosts: tuple[str, ...]  # by rank; equal where ranks reach each other's loopback
+    addresses: tuple[str, ...]  # of rank 0's network interfaces
+    name: str  # no other team's
+    group: int
+    port: int
+    qkey: int
+
+    @property
+    def same_host(self) -> bool:
+        """Whether one host has all ranks."""
+        return len(set(self.hosts)) == 1
+
+    @property
+    def place(self) -> int:
+        """This rank's number among those of its host."""
+        return self.hosts[: self.rank].count(self.hosts[self.rank])
+
+
+class Transport(ABC):
+    """One way to carry data.
+
+    Attributes
+    ----------
+    name : str
+        As TRANSPORT names it.
+    narrower : tuple of int
+        Chunks for paths narrower than the devices at their ends, in bytes.
+    draft : Draft
+        The team to be opened.
+    """
+
+    name: ClassVar[str]
+    narrower: ClassVar[tuple[int, ...]]
+
+    def __init__(self, config: Config, draft: Draft) -> None:
+        self._config = config
+        self.draft = draft
+
+    @abstractmethod
+    def find(self) -> object:
+        """Find what this rank can open; return what the others must know, for JSON."""
+
+    @abstractmethod
+    def choose(self, facts: Sequence[Any]) -> int:
+        """Choose, on all ranks alike, what is opened; return the chunk's bytes."""
+
+    @abstractmethod
+    def create(self, chunk_bytes: int) -> _ffi.Endpoint:
+        """Open this rank's endpoint."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say, for people, what was chosen."""
+
+    def _agree_chunk(self, able_bytes: Sequence[int]) -> int:
+        """Return what every rank's device carries in a datagram."""
+        wanted = self._config.chunk_bytes
+        for rank, able in enumerate(able_bytes):
+            if able < wanted:
+                raise TransportError(
+                    f"rank {rank}: CHUNK_BYTES={wanted} is more than {able}, the most "
+                    "that its device carries in a datagram",
+                    ranks=(rank,),
+                )
+        return wanted or min(able_bytes)
+
+
+class Udp(Transport):
+    """UDP multicast."""
+
+    name = "udp"
+    narrower = (1456, 1356, 1200, 508)  # Ethernet, tunnels, IPv4 at all
+
+    def find(self) -> object:
+        """Find an interface for each place that rank 0 might be reached at."""
+        self._found = [self._candidate(address) for address in self._candidates()]
+        return [
+            [0, False, str(found)]
+            if isinstance(found, TransportError)
+            else [found.chunk_bytes_max, self._is_near(found, address), ""]
+            for found, address in zip(self._found, self._candidates(), strict=True)
+        ]
+
+    def choose(self, facts: Sequence[Any]) -> int:
+        """Choose the first candidate that all can use, best without a router."""
+        self._chosen = -1
+        for near in (True, False):
+            for index in range(len(facts[0])):
+                ours = [fact[index] for fact in facts]
+                if self._chosen < 0 and all(
+                    able and (is_near or not near) for able, is_near, _ in ours
+                ):
+                    self._chosen = index
+        if self._chosen < 0:
+            raise self._refusal(facts)
+        return self._agree_chunk([fact[self._chosen][0] for fact in facts])
+
+    def create(self, chunk_bytes: int) -> _ffi.Endpoint:
+        """Open this rank's sockets."""
+        from mpimcast import _ffi
+
+        return _ffi.Endpoint(
+            self._config,
+            self.draft,
+            chunk_bytes,
+            {"interface": self._found[self._chosen].c[0], "port": self.draft.port},
+        )
+
+    def describe(self) -> str:
+        """Name the interface."""
+        where = "on one host" if self.draft.same_host else "over the network"
+        return f"UDP multicast {where}, {self._found[self._chosen].name}"
+
+    def _candidates(self) -> tuple[str, ...]:
+        """List where rank 0 might be reached: "" stands for what needs no route."""
+        if self.draft.same_host or self._config.net_devices:
+            return ("",)
+        return self.draft.addresses
+
+    def _candidate(self, address: str) -> Any:
+        """Return the interface towards `address`, or the error that there is none."""
+        from mpimcast import devices
+
+        try:
+            if not address:
+                same_host = self.draft.same_host
+                return devices.find_interface(self._config, same_host=same_host)
+            found = devices.find_route(self._config, ipaddress.IPv4Address(address))
+        except TransportError as error:
+            return error
+        host, first = self.draft.hosts[self.draft.rank], self.draft.hosts[0]
+        if str(found.address.ip) == address and host != first:
+            return TransportError(f"{address} is an address of this host, too")
+        return found
+
+    @staticmethod
+    def _is_near(found: Any, address: str) -> bool:
+        """Return whether no router lies between."""
+        return not address or ipaddress.IPv4Address(address) in found.address.network
+
+    @staticmethod
+    def _refusal(facts: Sequence[Any]) -> TransportError:
+        """Say who lacks an interface."""
+        if not facts[0]:
+            return TransportError(
+                "rank 0: no network interface is up, can multicast and has an IPv4 "
+                "address",
+                ranks=(0,),
+            )
+        for rank, fact in enumerate(facts):
+            if not fact[0][0]:
+                return TransportError(f"rank {rank}: {fact[0][2]}", ranks=(rank,))
+        return TransportError("no address of rank 0 can be reached from all ranks")
+
+
+class Verbs(Transport):
+    """Multicast over RDMA devices: InfiniBand, or RoCE v2."""
+
+    name = "verbs"
+    narrower = (2032, 1008, 496, 240)  # the MTUs that InfiniBand has, less a header
+
+    def find(self) -> object:
+        """Find this rank's port; those of a host are spread over its devices."""
+        from mpimcast import devices
+
+        self._device = devices.find_device(self._config, self.draft.place)
+        return [self._device.chunk_bytes_max, self._device.ethernet]
+
+    def choose(self, facts: Sequence[Any]) -> int:
+        """See that all ports are on one kind of network."""
+        kinds = ["RoCE" if ethernet else "InfiniBand" for _, ethernet in facts]
+        for rank, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise TransportError(
+                    f"rank {rank}: its device is on {kind}, rank 0's on {kinds[0]}; "
+                    "name others by NET_DEVICES",
+                    ranks=(rank,),
+                )
+        return self._agree_chunk([able for able, _ in facts])
+
+    def create(self, chunk_bytes: int) -> _ffi.Endpoint:
+        """Open this rank's queues."""
+        from mpimcast import _ffi
+
+        config = self._config
+        return _ffi.Endpoint(
+            config,
+            self.draft,
+            chunk_bytes,
+            {
+                "transport": _ffi.TRANSPORT_VERBS,
+                "device": self._device.c[0],
+                "join": _ffi.JOINS[config.join],
+                "qkey": self.draft.qkey,
+                "pkey_index": config.pkey_index,
+                "service_level": config.service_level,
+                "traffic_class": config.traffic_class,
+                "receives": config.receives,
+                "zero_copy": config.zero_copy,
+                "spins": self._spins(),
+            },
+        )
+
+    def describe(self) -> str:
+        """Name the port."""
+        kind = "RoCE" if self._device.ethernet else "InfiniBand"
+        return f"{kind} multicast, {self._device.name}:{self._device.port}"
+
+    def _spins(self) -> bool:
+        """Return whether a waiting rank polls all the time: it may have a core."""
+        if self._config.progress != "auto":
+            return self._config.progress == "poll"
+        hosts = self.draft.hosts
+        nranks = hosts.count(hosts[self.draft.rank])
+        return len(os.sched_getaffinity(0)) >= nranks
+
+
+# By preference.
+TRANSPORTS: tuple[type[Transport], ...] = (Verbs, Udp)
