@@ -10,7 +10,9 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 # What a build needs; what the tests use besides, and root may install.
 PACKAGES := git make gcc libc6-dev python3-dev python3-venv
 TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
-	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf iproute2 nftables procps
+	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf iproute2 nftables procps \
+	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
+	libibverbs-dev librdmacm-dev python3-pyverbs
 
 # Open MPI lets root launch only if told so twice, by the environment.
 ifeq ($(shell id -u),0)
@@ -23,7 +25,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-all lint format clean packages
+.PHONY: help demo build test test-all guest guest-begin lint format clean packages
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
@@ -33,11 +35,14 @@ demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 
-test: packages .venv/dev .venv-mpich/installed ## all tests; root also gets the Debian packages they use
+test: packages guest-begin .venv/dev .venv-mpich/installed ## all tests; root also gets the Debian packages they use
 	$(PY) -m pytest tests -q
 
-test-all: packages .venv/dev .venv-mpich/installed ## the tests in their long versions
+test-all: packages guest-begin .venv/dev .venv-mpich/installed ## the tests in their long versions
 	$(PY) -m pytest tests -q --long
+
+guest: packages ## build the kernel of the verbs tests, once for all checkouts
+	@$(PYTHON) bench/guest/kernel.py
 
 lint: .venv/dev ## formatting, lint and types; changes nothing
 	$(PY) -m pre_commit run --files $$(git ls-files -co --exclude-standard)
@@ -96,6 +101,12 @@ clean: ## remove all that was made here
 		>"$$(.venv-mpich/bin/python -c 'import site; print(site.getsitepackages()[0])')/venv.pth"
 	@.venv-mpich/bin/python -m pip --disable-pip-version-check --quiet install 'mpimcast[mpich]'
 	@touch $@
+
+# In the background, while other tests run; those that need the kernel wait for it.
+# If the tests are interrupted it goes on, for the next time.
+guest-begin: packages
+	@mkdir -p build
+	@$(PYTHON) bench/guest/kernel.py </dev/null >build/guest.log 2>&1 &
 
 packages:
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; \

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A machine with RDMA devices: a user-mode Linux guest that runs commands.
+
+The guest is one process of the user's, without root, and sees the host's files. Its
+kernel has RDMA devices in software, each on a port of one switch (see fabric.sh).
+
+A socket is the line to its first process (see init.sh), which reads a request, runs
+it and answers; between requests the guest sleeps. When the line ends, because its
+owner closed it or died, the guest switches itself off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from typing_extensions import Self
+
+TOOLS = ("bash", "find", "ip", "mount", "rdma", "stty", "timeout")
+
+_HERE = Path(__file__).parent
+_BOOT_LIMIT_S = 60
+_GRACE_S = 30
+_CONSOLE_LINES = 40
+
+
+class Died(RuntimeError):
+    """The guest has ended, or no longer answers; the text has its last words."""
+
+
+class Failed(RuntimeError):
+    """A command has not ended with status 0; the text has its output."""
+
+
+class Guest:
+    """A guest, from the beginning of a block to its end.
+
+    Should it die, the command that it died of raises Died, and the next one begins
+    with another guest.
+
+    Parameters
+    ----------
+    kernel
+        See kernel.py.
+    devices
+        How many RDMA devices it has: rxe0 on net0, and so on.
+    memory
+        How much it has; taken from the host when used.
+
+    Attributes
+    ----------
+    work : Path
+        The folder that both can write, by the same path, without blanks. Commands
+        run in it. It is empty at first and goes with the guest.
+    process : subprocess.Popen
+        The guest's kernel, which leads a process group of all that is in it.
+    """
+
+    def __init__(self, kernel: Path, *, devices: int, memory: str = "2G") -> None:
+        self.devices = devices
+        self._kernel = kernel
+        self._memory = memory
+        self._nrequests = 0
+
+    def __enter__(self) -> Self:
+        """Boot it."""
+        # The kernel's command line knows no quotes.
+        temporary = tempfile.gettempdir()
+        parent = "/tmp" if " " in temporary else temporary  # noqa: S108
+        self._place = Path(tempfile.mkdtemp(prefix="mpimcast-guest-", dir=parent))
+        try:
+            (self._place / "guest").symlink_to(_HERE)
+            self.work = self._place / "work"
+            self.work.mkdir()
+            self._boot()
+        except BaseException:
+            shutil.rmtree(self._place)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End it, and remove its folder."""
+        self._end()
+        shutil.rmtree(self._place)
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        *,
+        limit_s: float,
+        cwd: Path | None = None,
+        **env: str,
+    ) -> str:
+        """Run a command in the guest and return what it printed.
+
+        Raises
+        ------
+        Failed
+            If its exit status is not 0.
+        Died
+            If the guest dies of it.
+        """
+        status, output = self.run_unchecked(command, limit_s=limit_s, cwd=cwd, **env)
+        if status != 0:
+            shown = " ".join(map(str, command))
+            raise Failed(f"exit status {status} in the guest of: {shown}\n{output}")
+        return output
+
+    def run_unchecked(
+        self,
+        command: Sequence[str | Path],
+        *,
+        limit_s: float,
+        cwd: Path | None = None,
+        **env: str,
+    ) -> tuple[int, str]:
+        """Run a command in the guest; return its exit status and what it printed.
+
+        Parameters
+        ----------
+        command
+            Program and arguments.
+        limit_s
+            After this many seconds it is ended, with status 124, or 137 if it had
+            to be killed.
+        cwd
+            Directory to run in, instead of `work`.
+        **env
+            Variables to set beside those of init.sh; none come from the host.
+
+        Raises
+        ------
+        Died
+            If the guest dies of it.
+        """
+        if self._line.fileno() < 0:
+            self._boot()
+        self._nrequests += 1
+        script = self.work / f"request{self._nrequests}"
+        output = script.with_name(f"{script.name}.out")
+        script.write_text(_script(command, cwd or self.work, env))
+        status = self._ask(f"{script} {limit_s:g}\n", limit_s + _GRACE_S)
+        said = output.read_text(errors="replace")
+        script.unlink()
+        output.unlink()
+        return status, said
+
+    def _boot(self) -> None:
+        self._line, line = socket.socketpair()
+        with line, self._console.open("wb") as console:
+            descriptor = line.fileno()
+            arguments = [
+                f"mem={self._memory}",
+                *("rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1"),
+                *("con=null", "con0=null,fd:1", f"con1=fd:{descriptor}"),
+                f"uml_dir={self._place}/",
+                f"init={self._place}/guest/init.sh",
+                *(f"guest_work={self.work}", f"guest_devices={self.devices}"),
+            ]
+            self.process = subprocess.Popen(
+                [self._kernel, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                pass_fds=[descriptor],
+                start_new_session=True,
+            )
+        status = self._ask("", _BOOT_LIMIT_S)
+        if status != 0:
+            raise self._died(f"fabric.sh ended with status {status}")
+
+    @property
+    def _console(self) -> Path:
+        return self._place / "console"
+
+    def _ask(self, request: str, limit_s: float) -> int:
+        """Return the status that the guest answers with."""
+        self._line.settimeout(limit_s)
+        try:
+            self._line.sendall(request.encode())
+            with self._line.makefile() as answer:
+                said = answer.readline()
+        except TimeoutError:
+            raise self._died(f"the guest says nothing for {limit_s:g} s") from None
+        except OSError:
+            said = ""
+        except BaseException:
+            # What it answers later would be taken for the next one's status.
+            self._end()
+            raise
+        if not said:
+            raise self._died("the guest has ended")
+        return int(said)
+
+    def _died(self, why: str) -> Died:
+        self._end()
+        lines = self._console.read_text(errors="replace").splitlines()
+        tail = "\n".join(lines[-_CONSOLE_LINES:])
+        return Died(f"{why}; the end of its console:\n{tail}")
+
+    def _end(self) -> None:
+        if self._line.fileno() < 0:
+            return
+        # Its processes are a group, and all that they wrote is the host's already.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._line.close()
+
+
+def _script(command: Sequence[str | Path], cwd: Path, env: dict[str, str]) -> str:
+    lines = [
+        f"cd {shlex.quote(str(cwd))} || exit",
+        *(f"export {name}={shlex.quote(value)}" for name, value in env.items()),
+        f"exec {shlex.join(map(str, command))}",
+    ]
+    return "\n".join([*lines, ""])

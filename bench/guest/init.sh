@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The guest's first process. It sets up devices and then runs one command after the
+# other, as guest.py asks for them over a line. The kernel's command line gives
+#   guest_devices  how many RDMA devices there are to be
+#   guest_work     the one folder of the host that is writable
+# Of the other files all are the host's, and none can be changed; /dev/shm and /run are
+# the guest's own.
+
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/dev/shm TMPDIR=/dev/shm LANG=C.UTF-8 TERM=dumb
+
+# Where it sees an RDMA device, Open MPI tries it, for many seconds.
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+exec </dev/null >/dev/console 2>&1
+mkdir /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t tmpfs tmpfs /run
+ln -s /proc/self/fd /dev/fd
+ln -s fd/0 /dev/stdin
+ln -s fd/1 /dev/stdout
+ln -s fd/2 /dev/stderr
+mount -t hostfs -o "$guest_work" none "$guest_work"
+echo guest >/proc/sys/kernel/hostname
+
+exec 3<>/dev/tty1
+stty raw -echo <&3
+
+bash "${0%/*}/fabric.sh" "$guest_devices"
+echo $? >&3
+
+# A request is a script's path and its limit in seconds; the answer is its exit status.
+# What a command leaves, processes and files in memory, goes with it.
+while read -r script limit_s <&3; do
+	timeout --kill-after=5 "$limit_s" bash "$script" >"$script.out" 2>&1 3>&-
+	status=$?
+	kill -KILL -1
+	find /dev/shm -mindepth 1 -delete
+	sync
+	echo "$status" >&3
+done
+
+# The line has ended, and with it whoever held its other end. A kernel whose first
+# process ends does so too.
