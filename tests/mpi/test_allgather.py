@@ -201,10 +201,12 @@ def test_below_min_bytes(make: Make) -> None:
 
 
 def test_nothing_allocated_twice(comm: Intracomm) -> None:
-    """The second operation of a shape takes no memory from the system."""
-    for salt in range(3):
-        check(comm, 5000, salt)
-    before = comm.stats()["allocations"]
-    for salt in range(10):
-        check(comm, 5000, salt)
-    assert comm.stats()["allocations"] == before
+    """The second operation of a shape takes no memory, and sets nothing up."""
+    for nbytes in (100, 5000, 200_000):
+        check(comm, nbytes)
+        before = comm.stats()
+        for salt in range(5):
+            check(comm, nbytes, salt)
+        after = comm.stats()
+        assert after["allocations"] == before["allocations"]
+        assert after["open_ns"] == before["open_ns"]

@@ -39,7 +39,7 @@ class Mishap:
     what : str
         A method's name.
     rank, op : int
-        Whose, and before which operation.
+        Whose, and before which operation; or after the last.
     for_s : float
         How long, or after what time.
     """
@@ -105,6 +105,8 @@ class Spec:
         Whether, after a failure, those without a mishap use another communicator.
     verify : bool
         Whether to compare all bytes.
+    free : bool
+        Whether to free the communicators; else their end is that of MPI.
     """
 
     sizes: list[int]
@@ -113,6 +115,7 @@ class Spec:
     ncomms: int = 1
     spare: bool = False
     verify: bool = True
+    free: bool = True
     mishaps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
@@ -120,7 +123,7 @@ def pattern(rank: int, op: int, nbytes: int) -> np.ndarray[Any, Any]:
     """Return the block that a rank contributes to an operation."""
     begin = (rank * 61 + op * 17) % 509
     times = -(-nbytes // (1 << 20)) or 1
-    return np.tile(_PATTERN[begin : begin + (1 << 20)], times)[:nbytes]
+    return np.tile(_PATTERN[begin : begin + min(nbytes, 1 << 20)], times)[:nbytes]
 
 
 class Rank:
@@ -168,10 +171,15 @@ class Rank:
         """Do all operations on one communicator."""
         sizes = self.spec.sizes * self.spec.repeat
         for op, nbytes in enumerate(sizes):
-            for mishap in self.mishaps:
-                if (mishap.rank, mishap.op) == (self.rank, op):
-                    getattr(mishap, mishap.what)()
+            self.suffer(op)
             self.gather(comm, op, nbytes)
+        self.suffer(len(sizes))
+
+    def suffer(self, op: int) -> None:
+        """Have the mishaps that precede an operation."""
+        for mishap in self.mishaps:
+            if (mishap.rank, mishap.op) == (self.rank, op):
+                getattr(mishap, mishap.what)()
 
     def run(self) -> None:
         """Do what the spec says."""
@@ -189,9 +197,13 @@ class Rank:
         self.said["explained"] = str(comms[0].explain(self.spec.sizes[0]))
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.said["cpu_seconds"] = usage.ru_utime + usage.ru_stime
-        Path(f"{self.rank}.json").write_text(json.dumps(self.said))
-        for comm in [*comms, spare]:
-            comm.Free()
+        written = Path(f"{self.rank}.new")
+        written.write_text(json.dumps(self.said))
+        # Whoever sees it sees it whole.
+        written.rename(f"{self.rank}.json")
+        if self.spec.free:
+            for comm in [*comms, spare]:
+                comm.Free()
 
     def use(self, comms: list[mpimcast.Intracomm]) -> None:
         """Work on all communicators, first on another one on each rank."""

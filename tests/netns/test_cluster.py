@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import support
+from job import Job
 
 from bench.cluster import Cluster
 
@@ -46,6 +47,28 @@ def test_a_killed_owner_leaves_nothing() -> None:
     while any(host.exists() for host in hosts):
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
+
+
+def test_two_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    """Jobs on two clusters, of equal names and addresses, know nothing of each other.
+
+    Both are under way at a time; one of them is killed then.
+    """
+    mishaps = [{"what": "meet", "rank": 0, "op": 3}]
+    with Cluster(2) as other:
+        folders = [tmp_path / "one", tmp_path / "killed"]
+        one, killed = (
+            Job(where, 2, folder, sizes=[100_000], repeat=6, mishaps=mishaps)
+            for where, folder in zip((cluster, other), folders, strict=True)
+        )
+        with one:
+            with killed:
+                for job in (one, killed):
+                    job.await_meeting(3)
+            one.go(3)
+            one.results(30)
+        with Job(other, 2, tmp_path / "next", sizes=[100_000]) as job:
+            job.results(30)
 
 
 def test_hosts(cluster: Cluster) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from job import LAUNCHERS, MPICH, OPENMPI, Job, ours
+from job import LAUNCHERS, OPENMPI, Job, ours
 
 from bench.cluster import Cluster
 from bench.launch import Launcher
@@ -45,10 +45,20 @@ def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
     assert [len(result["seconds"]) for result in results.values()] == [60] * 4
 
 
-@pytest.mark.parametrize("launcher", [OPENMPI, MPICH], ids=["openmpi", "mpich"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """Small ones back to back."""
+    """10,000 back to back, of which some wait for the gate and some need not."""
+    cluster.shape(None)
+    # A block of one datagram precedes the gate, if all blocks together may.
+    sizes = [64, 1, 1000, 1001, CHUNK, 999, 0, CHUNK + 1]
     with Job(
-        cluster, 4, tmp_path, launcher=launcher, sizes=[64, 1000], repeat=500
+        cluster,
+        4,
+        tmp_path,
+        launcher=launcher,
+        sizes=sizes,
+        repeat=1250,
+        settings={"eager_bytes": 4000},
     ) as job:
-        job.results(60)
+        results = job.results(60)
+    assert ours(results)["epochs"] == 4 * 10_000

@@ -21,15 +21,17 @@ TIMEOUT_S = 1.5
 pytestmark = pytest.mark.timeout(60)
 
 
-def check_survivors(results: Mapping[int, Mapping[str, Any]]) -> None:
+def check_survivors(
+    results: Mapping[int, Mapping[str, Any]], victim: int = VICTIM
+) -> None:
     """See that all ended alike: with the same error, in time, and went on without."""
     errors = {rank: result["errors"][0] for rank, result in results.items()}
     assert len({error["kind"] for error in errors.values()}) == 1, errors
     for error in errors.values():
         # Some may have all data of an operation that others could not end.
         assert error["op"] in (OP - 1, OP, OP + 1)
-        assert error["ranks"] == [VICTIM], error
-        assert f"rank {VICTIM}" in error["text"]
+        assert error["ranks"] == [victim], error
+        assert f"rank {victim}" in error["text"]
         assert error["seconds"] < TIMEOUT_S * 1.25 + 1
     for result in results.values():
         assert result["poisoned_seconds"] < 0.1
@@ -40,15 +42,18 @@ def job_with(
     cluster: Cluster,
     folder: Path,
     launcher: Launcher = OPENMPI,
+    *,
+    nranks: int = NRANKS,
+    outlive: bool = True,
     **mishap: Any,
 ) -> Job:
     """Return a job of which one rank has a mishap."""
     return Job(
         cluster,
-        NRANKS,
+        nranks,
         folder,
         launcher=launcher,
-        outlive=True,
+        outlive=outlive,
         sizes=[BLOCK],
         repeat=10,
         spare=True,
@@ -108,15 +113,23 @@ def test_host_unreachable(cluster: Cluster, tmp_path: Path) -> None:
     assert victim["errors"]
 
 
-def test_never_enters(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("nranks", "absent"), [(n, rank) for n in (4, 5) for rank in range(n)]
+)
+def test_never_enters(
+    cluster: Cluster, tmp_path: Path, nranks: int, absent: int
+) -> None:
     """ENTRY_TIMEOUT ends the wait for a rank that lives but does not come."""
     settings = {"entry_timeout": 1}
-    with job_with(cluster, tmp_path, what="meet", settings=settings) as job:
-        for rank in range(NRANKS):
-            if rank != VICTIM:
+    mishap = {"what": "meet", "rank": absent, "settings": settings}
+    # All live: the library's Finalize may wait for all.
+    with job_with(cluster, tmp_path, nranks=nranks, outlive=False, **mishap) as job:
+        for rank in range(nranks):
+            if rank != absent:
                 job.await_file(f"{rank}.json", 20)
         job.go(OP)
         results = job.results(20, failing=True)
-    victim = results.pop(VICTIM)
-    check_survivors(results)
-    assert victim["errors"][0]["op"] == OP
+    late = results.pop(absent)
+    check_survivors(results, absent)
+    assert late["errors"][0]["op"] == OP
+    assert late["errors"][0]["ranks"] == [absent]

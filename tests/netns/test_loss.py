@@ -13,6 +13,7 @@ from bench.cluster import BURST_BYTES, Cluster
 from bench.launch import Launcher
 
 BLOCK = 256 << 10
+FRAME = 1514
 pytestmark = pytest.mark.timeout(120)
 
 # Below a batch's length queues cut it up, so that single datagrams are lost.
@@ -37,6 +38,7 @@ def test_one_port(
             stats = ours(job.results(60))
         buffers, lost_bytes = loss.dropped()
     assert buffers > 0
+    assert (lost_bytes > buffers * FRAME) == (burst_bytes > SINGLE)
     assert stats["rx_repaired_chunks"] > 0
     assert stats["tx_repair_bytes"] <= 1.3 * lost_bytes, f"{lost_bytes} {stats}"
 

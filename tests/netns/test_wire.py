@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,29 @@ def test_a_block_is_sent_once(cluster: Cluster, tmp_path: Path, nranks: int) -> 
     dropped = {name: port.dropped_frames for name, port in ports.items()}
     assert max(sent) <= 1.06, f"{sent} {dropped} {stats}"
     assert not any(dropped.values()), f"{sent} {dropped} {stats}"
+
+
+def test_nothing_is_set_up_again(cluster: Cluster, tmp_path: Path) -> None:
+    """From the second operation on ranks use the MPI library's network no more."""
+    mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (1, 2, 12)]
+    readings = []
+    with Job(cluster, 4, tmp_path, sizes=[BLOCK], repeat=13, mishaps=mishaps) as job:
+        job.await_meeting(1)
+        with cluster.losing(range(4), traffic="tcp") as loss:
+            for op in (1, 2, 12):
+                job.await_meeting(op)
+                readings.append(cluster.ports())
+                if op == 12:
+                    assert loss.dropped() == (0, 0)
+                job.go(op)
+        job.results(60)
+    second, ten = (
+        {name: after[name] - before[name] for name in after}
+        for before, after in itertools.pairwise(readings)
+    )
+    for i in range(4):
+        once = ten[f"host{i}"].sent_bytes / 10
+        assert second[f"host{i}"].sent_bytes < 1.02 * once
 
 
 def test_who_is_not_in_the_group_gets_nothing(cluster: Cluster, tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""More than 4 GiB in one operation, more than 2 GiB of them of one rank."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import support
+
+PROGRAM = Path(__file__).with_name("large.py")
+NEEDED_KIB = 10 << 20  # two ranks that hold all of it, and the system's part
+
+
+@pytest.mark.timeout(200)
+def test_over_4_gib() -> None:
+    """Between two ranks, by loopback."""
+    found = re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
+    available_kib = int(found[1]) if found else 0
+    if available_kib < NEEDED_KIB:
+        support.absent(f"{NEEDED_KIB >> 20} GiB of free memory are not there")
+    print(support.run([*support.mpirun(2), PROGRAM], limit_s=180))
