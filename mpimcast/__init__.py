@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpimcast.comm import Intracomm
     from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
+    from mpimcast.memory import empty
 
 __all__ = [
     "ConfigError",
@@ -22,6 +23,7 @@ __all__ = [
     "TimedOut",
     "TransportError",
     "__version__",
+    "empty",
 ]
 
 __version__ = "0.1.0"
@@ -32,6 +34,7 @@ _HOMES = {
     "Intracomm": "mpimcast.comm",
     "TimedOut": "mpimcast.errors",
     "TransportError": "mpimcast.errors",
+    "empty": "mpimcast.memory",
 }
 
 

@@ -72,32 +72,57 @@ def check(status: int, what: str) -> None:
 
 
 class _Engine:
-    """This process's engine: made by the first team, ended with the last."""
+    """This process's engine: made by its first user, ended with the last."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Garbage may be collected in here, and memory that is ours be among it.
+        self._lock = threading.RLock()
         self._c: CData | None = None
         self._pid = 0
-        self._nteams = 0
+        self._nusers = 0
 
     def acquire(self) -> CData:
         with self._lock:
-            if self._c is None or self._pid != os.getpid():
+            if self._pid != os.getpid():
+                self._c, self._pid, self._nusers = None, os.getpid(), 0
+            self._nusers += 1
+            if self._c is None:
                 made = ffi.new("struct mmc_engine **")
-                check(lib.mmc_engine_create(made), "no engine")
-                self._c, self._pid, self._nteams = made[0], os.getpid(), 0
-            self._nteams += 1
+                status = lib.mmc_engine_create(made)
+                if status < 0:
+                    self._nusers -= 1
+                check(status, "no engine")
+                self._c = made[0]
             return self._c
 
     def release(self) -> None:
         with self._lock:
-            self._nteams -= 1
-            if self._nteams == 0:
+            self._nusers -= 1
+            if self._nusers == 0:
                 lib.mmc_engine_destroy(self._c)
                 self._c = None
 
 
 _engine = _Engine()
+
+
+def allocate(nbytes: int) -> memoryview:
+    """Return memory of the engine's, which is freed when nothing refers to it."""
+    made = ffi.new("void **")
+    engine = _engine.acquire()
+    pid = os.getpid()
+
+    def free(memory: CData) -> None:
+        if os.getpid() == pid:
+            lib.mmc_memory_free(engine, memory)
+            _engine.release()
+
+    try:
+        check(lib.mmc_memory_allocate(engine, nbytes, made), f"no {nbytes} bytes")
+    except TransportError:
+        _engine.release()
+        raise
+    return memoryview(ffi.buffer(ffi.gc(made[0], free, nbytes), nbytes))
 
 
 class Probe(NamedTuple):

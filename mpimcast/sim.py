@@ -27,7 +27,7 @@ _NOBODY = lib.MMC_SIM_NOBODY
 _PPM = 1_000_000
 _ROWS_MAX = 32
 _KINDS = ("multicast", "control", "repair")
-_REPAIRS = {"nak": 0, "neighbour": 1}
+_REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
 _CHECKSUMS = {"off": 0, "header": 1, "full": 2}
 
 Plain = dict[str, Any]
@@ -160,6 +160,8 @@ _OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
     ("--uplink-loss", "uplink_loss_ppm", _ppm, "probability of loss for all at once"),
     ("--duplicate", "duplicate_ppm", _ppm, "probability of a second copy"),
     ("--place", "place_ns", _ns(1000), "microseconds that placing a payload takes"),
+    ("--tight-ranks", "tight_ranks", int, "bit r: rank r can expose no more memory"),
+    ("--exposures", "exposures", int, "than so many regions at a time"),
     ("--late-rank", "late_rank", int, "this rank enters later"),
     ("--late", "late_ns", _ns(1_000_000), "by this, milliseconds"),
     ("--stalled-rank", "stalled_rank", int, "this rank stands still again and again"),
@@ -250,6 +252,7 @@ def failure_text(seed: int, violation: str) -> str:
 def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
     lost = sum(rank["lost_chunks"] for rank in result["ranks"])
     repaired = sum(rank["repaired_chunks"] for rank in result["ranks"])
+    fetched = sum(rank["read_chunks"] for rank in result["ranks"])
     received = spec["block_bytes"] * (spec["nranks"] - 1)
     link_us = received * 8 / spec["link_mbits"]
     lines = [
@@ -257,7 +260,7 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
         f"started   {spec['nops']} operations on each of {spec['nstreams']} streams",
         f"time      {result['time_ns'] / 1000:.1f} us",
         f"link time {link_us:.1f} us for the payload that a rank receives in each",
-        f"chunks    {lost} lost, {repaired} repaired",
+        f"chunks    {lost} lost, {repaired} repaired, {fetched} of them read",
         f"simulated {result['datagrams']} deliveries in {wall_s:.2f} s",
         "",
         *_table(_rank_rows(result)),
@@ -275,11 +278,12 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
 def _rank_rows(result: Plain) -> list[list[str]]:
     head = ["rank", "end us", "outcome"]
     head += [f"{way} {kind}" for way in ("tx", "rx") for kind in _KINDS]
-    head += ["lost", "repaired", "duplicate", "overrun"]
+    head += ["lost", "repaired", "read", "duplicate", "overrun"]
     rows = [head]
     for index, rank in enumerate(result["ranks"]):
         traffic = [*rank["tx"]["bytes"], *rank["rx"]["bytes"]]
-        chunks = [rank[f"{what}_chunks"] for what in ("lost", "repaired", "duplicate")]
+        kinds = ("lost", "repaired", "read", "duplicate")
+        chunks = [rank[f"{kind}_chunks"] for kind in kinds]
         outcome = _error_text(rank["error"]) if rank["error"] else "ok"
         cells = [f"{rank['end_ns'] / 1000:.1f}", outcome, *traffic, *chunks]
         rows.append([str(index), *map(str, cells), str(rank["overrun_datagrams"])])

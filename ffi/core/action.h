@@ -24,10 +24,25 @@ enum mmc_action_kind {
 	 * later repairs.
 	 */
 	MMC_ACTION_DONE,
-	/* The operation has failed; its buffers are the user's again. */
+	/*
+	 * The operation has failed; its buffers are the user's again. Reads
+	 * under way are nobody's any more.
+	 */
 	MMC_ACTION_FAILED,
 	/* Nothing refers to the operation any more: its memory may be reused. */
 	MMC_ACTION_CLOSED,
+	/*
+	 * Read the words of `run` of the bitmap of `peer`, and after them its
+	 * generation, where its card in the reader says, and call mmc_op_on_map().
+	 */
+	MMC_ACTION_READ_MAP,
+	/*
+	 * Read the chunks of `run` of `peer`, and after them its generation,
+	 * and call mmc_op_on_read().
+	 */
+	MMC_ACTION_READ,
+	/* Let others read the result's memory, and call mmc_op_exposed(). */
+	MMC_ACTION_EXPOSE,
 };
 
 struct mmc_action {

@@ -55,6 +55,10 @@ static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
 {
 	uint64_t *word = &map->words[bit / 64];
 
+#if defined(__aarch64__)
+	/* Devices that read for peers stand outside the inner domain. */
+	__asm__ volatile("dmb oshst" ::: "memory");
+#endif
 	__atomic_store_n(word, *word | (UINT64_C(1) << (bit % 64)),
 			 __ATOMIC_RELEASE);
 }

@@ -41,8 +41,18 @@
 	X(MULTICAST_NS, "multicast_ns")                                           \
 	X(REPAIR_NS, "repair_ns")                                                 \
 	X(RELEASE_NS, "release_ns")                                               \
-	/* Memory taken from the system after the stream was opened. */           \
-	X(ALLOCATIONS, "allocations")
+	/* Memory taken from the system after the stream was opened, and made  \
+	 * readable for others. */  \
+	X(ALLOCATIONS, "allocations")                                             \
+	X(REGISTRATIONS, "registrations")                                         \
+	/* Cards sent; reads of the left neighbour's bitmap, of its data, and  \
+	 * what these brought; reads that brought nothing of use. */  \
+	X(CARDS, "cards")                                                         \
+	X(MAP_READS, "map_reads")                                                 \
+	X(READS, "reads")                                                         \
+	X(READ_CHUNKS, "read_chunks")                                             \
+	X(READ_BYTES, "read_bytes")                                               \
+	X(FAILED_READS, "failed_reads")
 
 enum mmc_counter {
 #define MMC_COUNTER_ENUM(counter, name) MMC_COUNT_##counter,

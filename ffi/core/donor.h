@@ -90,6 +90,12 @@ bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,
 bool mmc_donor_echo(struct mmc_donor *donor, struct mmc_run *runs,
 		    uint32_t *nruns);
 
+/* Whether something that was asked for is still to be sent. */
+static inline bool mmc_donor_owes(const struct mmc_donor *donor)
+{
+	return donor->nasks > 0 || donor->npleas > 0;
+}
+
 /* When mmc_donor_next() is to be called again. */
 uint64_t mmc_donor_deadline(const struct mmc_donor *donor);
 

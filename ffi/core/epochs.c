@@ -37,8 +37,6 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 	struct mmc_message message;
 	uint32_t kept = 0;
 
-	message.kind = MMC_MESSAGE_RECORD;
-	message.nitems = 0;
 	for (uint32_t i = 0; i < epochs->nearly; i++) {
 		const struct mmc_early *early = &epochs->early[i];
 
@@ -46,7 +44,14 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 			epochs->early[kept++] = *early;
 			continue;
 		}
+		message.kind = early->carded ? MMC_MESSAGE_CARD
+					     : MMC_MESSAGE_RECORD;
+		message.stamp_us = 0;
+		message.echo_us = 0;
 		message.record = early->record;
+		message.nitems = early->carded;
+		if (early->carded)
+			message.card = early->card;
 		mmc_op_on_message(op, early->source, &message, now_ns);
 	}
 	epochs->nearly = kept;
@@ -80,28 +85,49 @@ struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* Keeps the newest record of each partner for an epoch that is to start. */
-static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
-		 const struct mmc_record *record)
+static void keep_card(struct mmc_early *early,
+		      const struct mmc_message *message)
 {
-	for (uint32_t i = 0; i < epochs->nearly; i++) {
-		struct mmc_early *early = &epochs->early[i];
+	if (message->kind != MMC_MESSAGE_CARD)
+		return;
+	early->card = message->card;
+	early->carded = true;
+}
 
-		if (early->epoch == epoch && early->source == source) {
-			mmc_record_merge(&early->record, record);
-			return;
-		}
+/* What is kept of `source` for an epoch that is to start; NULL: nothing yet. */
+static struct mmc_early *find_early(struct mmc_epochs *epochs, uint32_t source,
+				    uint32_t epoch)
+{
+	for (uint32_t i = 0; i < epochs->nearly; i++)
+		if (epochs->early[i].epoch == epoch &&
+		    epochs->early[i].source == source)
+			return &epochs->early[i];
+	return NULL;
+}
+
+/* Keeps what a partner says of an epoch that is to start. */
+static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
+		 const struct mmc_message *message)
+{
+	struct mmc_early *early = find_early(epochs, source, epoch);
+
+	if (early != NULL) {
+		mmc_record_merge(&early->record, &message->record);
+		keep_card(early, message);
+		return;
 	}
 	if (epochs->nearly == MMC_EPOCHS_EARLY_MAX) {
 		mmc_count(epochs->counters, MMC_COUNT_RX_UNPARKED_DATAGRAMS, 1);
 		return;
 	}
 	mmc_count(epochs->counters, MMC_COUNT_RX_PARKED_DATAGRAMS, 1);
-	epochs->early[epochs->nearly++] = (struct mmc_early){
+	early = &epochs->early[epochs->nearly++];
+	*early = (struct mmc_early){
 		.epoch = epoch,
 		.source = source,
-		.record = *record,
+		.record = message->record,
 	};
+	keep_card(early, message);
 }
 
 /* Who gets no answer for want of room asks again. */
@@ -144,7 +170,7 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 		mmc_op_on_message(op, source, message, now_ns);
 	else if (mmc_epochs_is_next(epochs, epoch) &&
 		 (record->flags & MMC_RECORD_ENTERED))
-		park(epochs, source, epoch, record);
+		park(epochs, source, epoch, message);
 }
 
 void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,

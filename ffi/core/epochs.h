@@ -24,6 +24,8 @@ struct mmc_early {
 	uint32_t epoch;
 	uint32_t source;
 	struct mmc_record record;
+	struct mmc_card card; /* if `carded` */
+	bool carded;
 };
 
 struct mmc_answer {

@@ -311,6 +311,10 @@ static bool trust(struct mmc_loss *loss, uint32_t chain, uint64_t now_ns)
 		at->trust_ns = MMC_NEVER_NS;
 		return false;
 	}
+	/* What comes says that more was on its way than the record told of. */
+	if (at->trust_ns != MMC_NEVER_NS)
+		at->trust_ns = mmc_max_u64(at->trust_ns,
+					   at->heard_ns + loss->allowance_ns);
 	if (!silent && now_ns < at->trust_ns)
 		return false;
 	mmc_loss_hear(loss, chain, at->told - 1, now_ns);

@@ -26,6 +26,15 @@ enum {
 
 _Static_assert(RESERVED + 4 == ITEMS, "the fixed part ends where items begin");
 
+/* A card's fields, from where items begin. */
+#define CARD_GENERATION 0
+#define CARD_MAP_ADDRESS 8
+#define CARD_DATA_ADDRESS 16
+#define CARD_MAP_KEY 24
+#define CARD_DATA_KEY 28
+#define CARD_EXPOSED 32
+#define CARD_BYTES 36
+
 static bool has_runs(uint32_t kind)
 {
 	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
@@ -39,6 +48,8 @@ static bool has_positions(uint32_t kind)
 
 static size_t item_bytes(uint32_t kind)
 {
+	if (kind == MMC_MESSAGE_CARD)
+		return CARD_BYTES;
 	return has_runs(kind) ? 8 : 4;
 }
 
@@ -46,6 +57,8 @@ static uint32_t items_max(uint32_t kind)
 {
 	if (has_runs(kind))
 		return MMC_RUNS_MAX;
+	if (kind == MMC_MESSAGE_CARD)
+		return 1;
 	return has_positions(kind) ? MMC_CHAINS_MAX : 0;
 }
 
@@ -90,6 +103,44 @@ static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 	};
 }
 
+static void encode_card(uint8_t *bytes, const struct mmc_card *card)
+{
+	mmc_put_u64(bytes + CARD_GENERATION, card->generation);
+	mmc_put_u64(bytes + CARD_MAP_ADDRESS, card->map_address);
+	mmc_put_u64(bytes + CARD_DATA_ADDRESS, card->data_address);
+	mmc_put_u32(bytes + CARD_MAP_KEY, card->map_key);
+	mmc_put_u32(bytes + CARD_DATA_KEY, card->data_key);
+	mmc_put_u32(bytes + CARD_EXPOSED, card->exposed);
+}
+
+static void decode_card(struct mmc_card *card, const uint8_t *bytes)
+{
+	*card = (struct mmc_card){
+		.generation = mmc_get_u64(bytes + CARD_GENERATION),
+		.map_address = mmc_get_u64(bytes + CARD_MAP_ADDRESS),
+		.data_address = mmc_get_u64(bytes + CARD_DATA_ADDRESS),
+		.map_key = mmc_get_u32(bytes + CARD_MAP_KEY),
+		.data_key = mmc_get_u32(bytes + CARD_DATA_KEY),
+		.exposed = mmc_get_u32(bytes + CARD_EXPOSED) != 0,
+	};
+}
+
+static void encode_items(uint8_t *bytes, const struct mmc_message *message)
+{
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		uint8_t *item = bytes + i * item_bytes(message->kind);
+
+		if (has_runs(message->kind)) {
+			mmc_put_u32(item, message->runs[i].first);
+			mmc_put_u32(item + 4, message->runs[i].count);
+		} else if (has_positions(message->kind)) {
+			mmc_put_u32(item, message->positions[i]);
+		} else {
+			encode_card(item, &message->card);
+		}
+	}
+}
+
 void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 {
 	MMC_ASSERT(message->nitems <= items_max(message->kind));
@@ -98,16 +149,7 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	encode_record(bytes, &message->record);
 	mmc_put_u32(bytes + NITEMS, message->nitems);
 	mmc_put_u32(bytes + RESERVED, 0);
-	for (uint32_t i = 0; i < message->nitems; i++) {
-		uint8_t *item = bytes + ITEMS + i * item_bytes(message->kind);
-
-		if (has_runs(message->kind)) {
-			mmc_put_u32(item, message->runs[i].first);
-			mmc_put_u32(item + 4, message->runs[i].count);
-		} else {
-			mmc_put_u32(item, message->positions[i]);
-		}
-	}
+	encode_items(bytes + ITEMS, message);
 }
 
 static bool record_is_sane(const uint8_t *bytes)
@@ -131,6 +173,29 @@ static bool run_is_sane(struct mmc_run run)
 	       run.count <= MMC_CHUNKS_MAX - run.first;
 }
 
+/* A card is there, and whether memory is exposed is 0 or 1. */
+static bool card_is_sane(const uint8_t *bytes, uint32_t nitems)
+{
+	return nitems == 1 && mmc_get_u32(bytes + CARD_EXPOSED) <= 1;
+}
+
+static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
+{
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		const uint8_t *item = bytes + i * item_bytes(message->kind);
+
+		if (has_positions(message->kind)) {
+			message->positions[i] = mmc_get_u32(item);
+			continue;
+		}
+		message->runs[i].first = mmc_get_u32(item);
+		message->runs[i].count = mmc_get_u32(item + 4);
+		if (!run_is_sane(message->runs[i]))
+			return false;
+	}
+	return true;
+}
+
 int mmc_message_decode(struct mmc_message *message, uint32_t kind,
 		       const uint8_t *bytes, size_t nbytes)
 {
@@ -151,17 +216,12 @@ int mmc_message_decode(struct mmc_message *message, uint32_t kind,
 	read.echo_us = mmc_get_u32(bytes + ECHO);
 	decode_record(&read.record, bytes);
 	read.nitems = nitems;
-	for (uint32_t i = 0; i < nitems; i++) {
-		const uint8_t *item = bytes + ITEMS + i * item_bytes(kind);
-
-		if (!has_runs(kind)) {
-			read.positions[i] = mmc_get_u32(item);
-			continue;
-		}
-		read.runs[i].first = mmc_get_u32(item);
-		read.runs[i].count = mmc_get_u32(item + 4);
-		if (!run_is_sane(read.runs[i]))
+	if (kind == MMC_MESSAGE_CARD) {
+		if (!card_is_sane(bytes + ITEMS, nitems))
 			return -MMC_EINVAL;
+		decode_card(&read.card, bytes + ITEMS);
+	} else if (!decode_items(&read, bytes + ITEMS)) {
+		return -MMC_EINVAL;
 	}
 	*message = read;
 	return 0;

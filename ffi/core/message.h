@@ -11,6 +11,7 @@
 #ifndef MMC_CORE_MESSAGE_H
 #define MMC_CORE_MESSAGE_H
 
+#include "core/card.h"
 #include "core/codec.h"
 #include "core/record.h"
 
@@ -20,7 +21,8 @@ enum mmc_message_kind {
 	MMC_MESSAGE_ECHO,   /* runs that the sender will multicast again */
 	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
 	MMC_MESSAGE_WATERMARK, /* likewise, of all ranks */
-	MMC_MESSAGE_PLEA,      /* a NAK whose sender hears no multicast */
+	MMC_MESSAGE_PLEA,      /* a NAK to be answered by unicast */
+	MMC_MESSAGE_CARD,      /* what may be read of the sender's memory */
 	MMC_MESSAGE_COUNT,
 };
 
@@ -29,8 +31,9 @@ struct mmc_message {
 	uint32_t stamp_us; /* 0: no answer wanted */
 	uint32_t echo_us;  /* the stamp answered, 0 if none */
 	struct mmc_record record;
-	uint32_t nitems; /* runs or positions */
+	uint32_t nitems; /* runs or positions; of a card 1 */
 	union {
+		struct mmc_card card;
 		struct mmc_run runs[MMC_RUNS_MAX];
 		uint32_t positions[MMC_CHAINS_MAX];
 	};

@@ -68,11 +68,15 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 {
 	struct mmc_layout layout;
 	uint32_t nchains = mmc_min_u32(config->nranks, MMC_CHAINS_MAX);
+	size_t read_bytes = 0;
 
 	if (mmc_layout_init(&layout, config->nranks, config->block_bytes,
 			    config->chunk_bytes) != 0)
 		return 0;
-	return mmc_part_bytes(sizeof(struct mmc_op)) +
+	if (config->repair == MMC_REPAIR_READ)
+		read_bytes = mmc_part_bytes(MMC_GENERATION_BYTES) +
+			     mmc_part_bytes(mmc_reader_bytes(layout.nchunks));
+	return mmc_part_bytes(sizeof(struct mmc_op)) + read_bytes +
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
 	       mmc_part_bytes(mmc_loss_bytes(layout.nchunks, nchains)) +
 	       mmc_part_bytes(mmc_donor_bytes(layout.nchunks)) +
@@ -103,6 +107,17 @@ static struct mmc_record first_record(const struct mmc_op_config *config)
 	};
 }
 
+/* The generation's word ends a part, right before the bitmap in the next. */
+static uint8_t *lay_out_card(struct mmc_op *op, uint8_t *memory)
+{
+	mmc_part_take(&memory, MMC_GENERATION_BYTES);
+	op->generation = (uint64_t *)(void *)(memory - MMC_GENERATION_BYTES);
+	op->card = op->config.card;
+	if (op->card.generation != 0)
+		op->card.map_address += (uint64_t)(memory - (uint8_t *)op);
+	return memory;
+}
+
 /* Gives the parts of the operation their memory, in the footprint's order. */
 static void lay_out(struct mmc_op *op, uint8_t *memory)
 {
@@ -114,6 +129,8 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 
 	mmc_bitmap_init(&op->claimed, mmc_part_take(&memory, map_bytes),
 			nchunks);
+	if (config->repair == MMC_REPAIR_READ)
+		memory = lay_out_card(op, memory);
 	mmc_bitmap_init(&op->present, mmc_part_take(&memory, map_bytes),
 			nchunks);
 	part = mmc_part_take(&memory, mmc_loss_bytes(nchunks, nchains));
@@ -122,6 +139,9 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 	op->donor_memory = mmc_part_take(&memory, mmc_donor_bytes(nchunks));
 	op->mark_memory = mmc_part_take(
 		&memory, mmc_watermark_bytes(config->nranks, nchains));
+	if (config->repair == MMC_REPAIR_READ)
+		mmc_reader_init(&op->reader, memory, config->rank, &op->layout,
+				config->read_bytes);
 }
 
 static void own_block_is_here(struct mmc_op *op)
@@ -134,6 +154,9 @@ static void own_block_is_here(struct mmc_op *op)
 	mmc_bitmap_set_run(&op->claimed, own);
 	mmc_bitmap_set_run(&op->present, own);
 	op->npresent = own.count;
+	if (op->generation != NULL)
+		__atomic_store_n(op->generation, op->card.generation,
+				 __ATOMIC_RELEASE);
 }
 
 struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
@@ -186,6 +209,12 @@ void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 	mmc_op_step(op, MMC_OP_FAILURE);
 }
 
+void mmc_op_close_card(struct mmc_op *op)
+{
+	if (op->generation != NULL)
+		__atomic_store_n(op->generation, 0, __ATOMIC_SEQ_CST);
+}
+
 void mmc_op_all_done(struct mmc_op *op)
 {
 	if (op->state == MMC_OP_RETAINED)
@@ -207,13 +236,14 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 		missing = mmc_bitmap_next_clear(&present, 1, 0,
 						op->layout.nchunks);
 		if (missing.count == 0)
-			return MMC_PEER_ALL;
+			return op->reader.nreading > 0 ? mmc_op_left(op)
+						       : MMC_PEER_ALL;
 		return op->strategy->donor(
 			op->config.rank, nranks,
 			mmc_layout_owner(&op->layout, missing.first), 0);
 	case MMC_OP_RELEASE:
 		if (op->strategy->release == MMC_RELEASE_RIGHT)
-			return (op->config.rank + 1) % nranks;
+			return mmc_op_right(op);
 		return mmc_gate_passed(&op->release)
 			       ? MMC_PEER_ALL
 			       : mmc_gate_awaited(&op->release);

@@ -13,6 +13,7 @@
 #include "core/counters.h"
 #include "core/donor.h"
 #include "core/gate.h"
+#include "core/reader.h"
 #include "core/turn.h"
 
 enum mmc_op_state {
@@ -59,6 +60,13 @@ struct mmc_op_config {
 	uint64_t retain_bytes; /* block up to which a copy serves repairs */
 	uint32_t lag_epochs;   /* behind the oldest that is not done here */
 	enum mmc_repair repair;
+	uint32_t
+		read_bytes; /* that one read of others' memory brings at most */
+	/*
+	 * What others may read here. The map's address is that of the
+	 * operation's memory, where its bitmap is found by itself.
+	 */
+	struct mmc_card card;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
 	uint64_t seed;
@@ -81,11 +89,15 @@ struct mmc_op {
 	struct mmc_donor donor;
 	struct mmc_watermark mark;
 	struct mmc_turn turn;
+	struct mmc_reader reader;
+	struct mmc_card card;
+	uint64_t *generation; /* as others read it; NULL if they do not */
 	uint8_t *donor_memory;
 	uint8_t *mark_memory;
 	uint32_t npresent;
 	uint32_t nplacing; /* placements in flight */
 	uint32_t nsending; /* chunks handed out and not yet sent */
+	uint32_t nlost;	   /* chunks that had to be asked for */
 	bool eager;
 	bool unicast;	/* nothing is multicast: neighbours are asked */
 	bool begun;	/* schedule, loss, donor, mark, turn are valid */
@@ -93,8 +105,12 @@ struct mmc_op {
 	bool reported;	/* DONE or FAILED has been handed out */
 	bool closed;	/* CLOSED has */
 	bool left_told; /* the left neighbour, that this rank is done */
+	bool left_done;
 	bool right_done;
-	uint8_t alarms; /* multicasts of a failure that are still due */
+	bool card_asked; /* the right neighbour wants to know what to read */
+	bool exposing;	 /* EXPOSE has been handed out and is not answered */
+	bool exposed;	 /* it has been answered */
+	uint8_t alarms;	 /* multicasts of a failure that are still due */
 	struct mmc_backoff asking; /* the awaited rank */
 	bool renewed; /* the next two begin anew at the next poll */
 	struct mmc_patience listening; /* since the awaited rank was heard of */
@@ -135,6 +151,32 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk);
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks);
 
 /*
+ * The READ_MAP of `words` is over: `bytes` holds the words, then the generation,
+ * in the neighbour's byte order, which is ours; NULL if it has failed.
+ */
+void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
+		   const uint8_t *bytes, uint64_t now_ns);
+
+/*
+ * The READ of `run` is over, and `generation` was read last; 0 if it has failed.
+ * Returns whether its chunks may be used, which are then fetched one by one.
+ */
+bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation);
+
+/*
+ * A read has brought `chunk`. The place is claimed if the verdict is to place
+ * it, as in mmc_op_on_chunk().
+ */
+enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
+				   uint64_t now_ns);
+
+/*
+ * The EXPOSE is carried out: others read all blocks at `address` with `key`; or,
+ * with `ok` false, it cannot be.
+ */
+void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key);
+
+/*
  * A control message of `source` about this epoch has come. Its stamp, if it has
  * one, is answered by the caller.
  */
@@ -147,6 +189,9 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
  */
 void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 		 bool tell);
+
+/* What was read here up to now, and is not over, will be of no use. */
+void mmc_op_close_card(struct mmc_op *op);
 
 /* All ranks are done: a later operation's gate has said so. */
 void mmc_op_all_done(struct mmc_op *op);
@@ -166,6 +211,16 @@ static inline bool mmc_op_entered_by_all(const struct mmc_op *op)
 
 /* The rank that is waited for first, or MMC_PEER_ALL for none in particular. */
 uint32_t mmc_op_awaited(const struct mmc_op *op);
+
+static inline uint32_t mmc_op_left(const struct mmc_op *op)
+{
+	return (op->config.rank + op->config.nranks - 1) % op->config.nranks;
+}
+
+static inline uint32_t mmc_op_right(const struct mmc_op *op)
+{
+	return (op->config.rank + 1) % op->config.nranks;
+}
 
 /* Takes `event`, which the table must allow in the present state. */
 void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);

@@ -25,6 +25,16 @@ static inline enum mmc_verdict claim(struct mmc_op *op, uint32_t owner,
 	return MMC_VERDICT_PLACE;
 }
 
+/* Takes note that `chunk`, of `owner`, has come, but not by multicast. */
+static void mend(struct mmc_op *op, uint32_t owner, uint32_t chunk,
+		 uint64_t now_ns)
+{
+	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, owner),
+		      chunk, now_ns);
+	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
+		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
+}
+
 /*
  * A chunk sent again: by its owner, or by whom this rank may ask for it. Apart,
  * for what it needs would weigh on the path of every other chunk.
@@ -46,11 +56,8 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 			payload_bytes);
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
-	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, owner),
-		      chunk, now_ns);
+	mend(op, owner, chunk, now_ns);
 	mmc_loss_helped(&op->loss);
-	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
-		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 	return verdict;
 }
 
@@ -82,6 +89,21 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	return verdict;
 }
 
+enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
+				   uint64_t now_ns)
+{
+	uint32_t owner = mmc_layout_owner(&op->layout, chunk);
+	uint32_t place = chunk - mmc_layout_first(&op->layout, owner);
+	uint32_t payload_bytes = mmc_layout_payload(&op->layout, place);
+	enum mmc_verdict verdict = claim(op, owner, place, payload_bytes);
+
+	mmc_count(op->config.counters, MMC_COUNT_READ_CHUNKS, 1);
+	mmc_count(op->config.counters, MMC_COUNT_READ_BYTES, payload_bytes);
+	if (verdict == MMC_VERDICT_PLACE)
+		mend(op, owner, chunk, now_ns);
+	return verdict;
+}
+
 void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 {
 	MMC_ASSERT(op->nplacing > 0);
@@ -95,6 +117,37 @@ void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
 {
 	MMC_ASSERT(nchunks <= op->nsending);
 	op->nsending -= nchunks;
+}
+
+/* ---- reads --------------------------------------------------------------- */
+
+void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
+		   const uint8_t *bytes, uint64_t now_ns)
+{
+	if (!mmc_reader_mapped(&op->reader, words, bytes, now_ns))
+		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
+}
+
+bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
+{
+	if (!mmc_reader_over(&op->reader, run, generation)) {
+		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
+		return false;
+	}
+	return op->state == MMC_OP_FLOW;
+}
+
+void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key)
+{
+	op->exposing = false;
+	op->exposed = true;
+	if (ok) {
+		op->card.exposed = true;
+		op->card.data_address = address;
+		op->card.data_key = key;
+	} else {
+		op->card.generation = 0;
+	}
 }
 
 /* ---- messages ----------------------------------------------------------- */
@@ -114,10 +167,17 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 				  asker))
 		return;
 	run = (struct mmc_run){ .first = from, .count = end - from };
-	if (plea && op->strategy->gathers)
+	if (plea && op->strategy->gathers && owner == op->config.rank)
 		mmc_donor_plead(&op->donor, asker, run);
 	else
 		mmc_donor_ask(&op->donor, asker, run, now_ns);
+}
+
+/* A rank that is about to give its buffers back takes no more requests. */
+static bool is_leaving(const struct mmc_op *op)
+{
+	return op->strategy->release == MMC_RELEASE_RIGHT &&
+	       op->state >= MMC_OP_RELEASE && op->right_done;
 }
 
 /* Runs of one request do not overlap: more than all there is, is nonsense. */
@@ -126,6 +186,13 @@ static void on_nak(struct mmc_op *op, uint32_t source,
 {
 	uint32_t left = op->layout.nchunks;
 
+	if (is_leaving(op))
+		return;
+	if (op->strategy->reads && message->kind == MMC_MESSAGE_NAK &&
+	    source == mmc_op_right(op)) {
+		op->card_asked = true;
+		return;
+	}
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		struct mmc_run run = message->runs[i];
 		uint32_t owner;
@@ -157,6 +224,7 @@ static void on_echo(struct mmc_op *op, const struct mmc_message *message,
 		    run.count > op->layout.nchunks - run.first)
 			continue;
 		nlost = mmc_loss_hush(&op->loss, &op->claimed, run, now_ns);
+		op->nlost += nlost;
 		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
 	}
 }
@@ -192,7 +260,6 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 static bool hear_record(struct mmc_op *op, uint32_t source,
 			const struct mmc_record *record)
 {
-	uint32_t right = (op->config.rank + 1) % op->config.nranks;
 	bool moved = false;
 
 	if (record->flags & MMC_RECORD_ENTERED) {
@@ -206,9 +273,22 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 		moved |= mmc_gate_hear(&op->release, source,
 				       record->release_rounds);
 		op->record.release_rounds = op->release.rounds;
-		op->right_done |= source == right;
+		op->right_done |= source == mmc_op_right(op);
 	}
 	return moved;
+}
+
+/* What the left neighbour says matters to whoever reads its memory. */
+static void hear_left(struct mmc_op *op, const struct mmc_message *message,
+		      uint64_t now_ns)
+{
+	bool done = (message->record.flags & MMC_RECORD_DONE) != 0;
+
+	if (message->kind == MMC_MESSAGE_CARD)
+		mmc_reader_learn(&op->reader, &message->card, now_ns);
+	if (done && !op->left_done)
+		mmc_reader_hurry(&op->reader, now_ns);
+	op->left_done |= done;
 }
 
 void mmc_op_on_message(struct mmc_op *op, uint32_t source,
@@ -227,6 +307,8 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	}
 	if (awaited)
 		mmc_patience_reset(&op->listening, now_ns);
+	if (op->strategy->reads && source == mmc_op_left(op))
+		hear_left(op, message, now_ns);
 	if (hear_record(op, source, record)) {
 		mmc_op_renew(op);
 		mmc_op_ask_soon(op, now_ns);

@@ -2,26 +2,28 @@
 /* The actions of an operation: what to do now, and when to look again. */
 #include "core/assert.h"
 #include "core/bits.h"
-#include "core/op.h"
+#include "core/op_repair.h"
+#include "core/op_tell.h"
 
 /* Eager epochs that may run ahead of the last one that all have done. */
 #define EAGER_EPOCHS_MAX 2
-
-/* Requests after which it is clear that answers by multicast do not arrive. */
-#define NAKS_BEFORE_PLEA 2
 
 /* A request of less would be answered in less than a batch or two. */
 #define BUDGET_CHUNKS_MIN 32
 
 /* ---- patience ----------------------------------------------------------- */
 
+/* Who entered just in time is asked once more before anybody is named. */
+static uint64_t entry_limit_ns(const struct mmc_op *op)
+{
+	return op->config.entry_timeout_ns + 2 * MMC_BACKOFF_MAX_NS;
+}
+
 /* Who never entered is named by those who wait for it directly. */
 static bool entry_is_overdue(struct mmc_op *op, uint64_t now_ns)
 {
-	uint64_t limit_ns = op->config.entry_timeout_ns;
-
-	return op->state == MMC_OP_GATE && limit_ns != 0 &&
-	       mmc_patience_over(&op->entering, now_ns, limit_ns) &&
+	return op->state == MMC_OP_GATE && op->config.entry_timeout_ns != 0 &&
+	       mmc_patience_over(&op->entering, now_ns, entry_limit_ns(op)) &&
 	       !mmc_gate_passed(&op->entry) &&
 	       !mmc_gate_awaited_joined(&op->entry);
 }
@@ -54,48 +56,20 @@ static void check_patience(struct mmc_op *op, uint64_t now_ns)
 
 /* ---- control messages --------------------------------------------------- */
 
-static struct mmc_message message_of(const struct mmc_op *op,
-				     enum mmc_message_kind kind)
-{
-	struct mmc_message message;
-
-	message.kind = kind;
-	message.stamp_us = 0;
-	message.echo_us = 0;
-	message.record = op->record;
-	message.nitems = 0;
-	return message;
-}
-
-static void tell(struct mmc_op *op, uint32_t peer,
-		 const struct mmc_message *message, struct mmc_actions *actions)
-{
-	mmc_actions_tell(actions, op, op->config.channel, op->config.epoch,
-			 peer, message);
-}
-
-static void tell_record(struct mmc_op *op, uint32_t peer,
-			struct mmc_actions *actions)
-{
-	struct mmc_message message = message_of(op, MMC_MESSAGE_RECORD);
-
-	tell(op, peer, &message, actions);
-}
-
-/* Asks for a record: the stamp wants an answer, and 0 is no stamp. */
-static void ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
-		       struct mmc_actions *actions)
-{
-	struct mmc_message message = message_of(op, MMC_MESSAGE_RECORD);
-
-	message.stamp_us = (uint32_t)(now_ns / MMC_US_NS) | 1;
-	tell(op, peer, &message, actions);
-}
-
 static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
 {
 	for (; op->alarms > 0 && mmc_actions_room(actions); op->alarms--)
-		tell_record(op, MMC_PEER_ALL, actions);
+		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
+}
+
+/* The card rides to the right neighbour, whom the first round tells. */
+static void tell_entered(struct mmc_op *op, uint32_t peer,
+			 struct mmc_actions *actions)
+{
+	if (op->strategy->reads && peer == mmc_op_right(op))
+		mmc_op_tell_card(op, actions);
+	else
+		mmc_op_tell_record(op, peer, actions);
 }
 
 /* Tells partners of `gate` and asks the one that is waited for. */
@@ -105,24 +79,15 @@ static void poll_gate(struct mmc_op *op, struct mmc_gate *gate, uint64_t now_ns,
 	uint32_t peer;
 
 	while (mmc_actions_room(actions) && mmc_gate_next(gate, &peer))
-		tell_record(op, peer, actions);
+		if (gate == &op->entry)
+			tell_entered(op, peer, actions);
+		else
+			mmc_op_tell_record(op, peer, actions);
 	if (mmc_gate_passed(gate))
 		mmc_backoff_stop(&op->asking);
 	else if (mmc_actions_room(actions) &&
 		 mmc_backoff_due(&op->asking, now_ns))
-		ask_record(op, mmc_gate_awaited(gate), now_ns, actions);
-}
-
-static void send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
-		     bool repair, struct mmc_actions *actions)
-{
-	struct mmc_action *action =
-		mmc_actions_add(actions, MMC_ACTION_SEND, op);
-
-	action->peer = peer;
-	action->run = run;
-	action->repair = repair;
-	op->nsending += run.count;
+		mmc_op_ask_record(op, mmc_gate_awaited(gate), now_ns, actions);
 }
 
 /* Sends chunks of the own block for the first time, from its `first` on. */
@@ -130,7 +95,7 @@ static void send_original(struct mmc_op *op, struct mmc_run run,
 			  struct mmc_actions *actions)
 {
 	run.first += mmc_layout_first(&op->layout, op->config.rank);
-	send_run(op, MMC_PEER_ALL, run, false, actions);
+	mmc_op_send_run(op, MMC_PEER_ALL, run, false, actions);
 	op->record.sent_chunks += run.count;
 }
 
@@ -144,14 +109,6 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 	    !mmc_actions_room(actions))
 		return;
 	send_original(op, block, actions);
-}
-
-/* What came before the plan, or is surely lost, fills no buffer either. */
-static void drain_passed(struct mmc_op *op)
-{
-	op->loss.passed = false;
-	for (uint32_t c = 0; c < op->schedule.nchains; c++)
-		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].seen);
 }
 
 /* From one batch of a chain to its next; 0 while that is not known. */
@@ -211,9 +168,11 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
 		       &op->present, op->strategy->gathers, op->loss.jitter_ns,
 		       2 * srtt_ns);
+	if (op->strategy->reads)
+		mmc_reader_begin(&op->reader, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
-	drain_passed(op);
+	mmc_op_drain_passed(op);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule,
 		      op->config.chunk_bytes);
 	op->turn.next = op->record.sent_chunks;
@@ -227,49 +186,17 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 
 static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
 {
-	struct mmc_message message = message_of(op, MMC_MESSAGE_REPORT);
+	struct mmc_message message;
 	uint32_t peer;
 
+	mmc_op_message(op, MMC_MESSAGE_REPORT, &message);
 	if (!mmc_actions_room(actions) ||
 	    !mmc_watermark_due(&op->mark, message.positions, &peer))
 		return;
 	if (peer == MMC_PEER_ALL)
 		message.kind = MMC_MESSAGE_WATERMARK;
 	message.nitems = op->mark.nchains;
-	tell(op, peer, &message, actions);
-}
-
-static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
-			 struct mmc_actions *actions)
-{
-	struct mmc_message message = message_of(
-		op, op->loss.nasked < NAKS_BEFORE_PLEA ? MMC_MESSAGE_NAK
-						       : MMC_MESSAGE_PLEA);
-	uint32_t peer;
-	uint32_t nlost = 0;
-
-	while (mmc_actions_room(actions) &&
-	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
-			    message.runs, &message.nitems, &nlost))
-		tell(op, peer, &message, actions);
-	if (!op->unicast)
-		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
-}
-
-/* Asks for what is missing, and silent senders for how far they are. */
-static void poll_loss(struct mmc_op *op, uint64_t now_ns,
-		      struct mmc_actions *actions)
-{
-	uint32_t peer;
-
-	if (op->config.path->backlog || now_ns < mmc_loss_deadline(&op->loss))
-		return;
-	ask_for_lost(op, now_ns, actions);
-	while (mmc_actions_room(actions) &&
-	       mmc_loss_silent(&op->loss, now_ns, &peer))
-		ask_record(op, peer, now_ns, actions);
-	if (op->loss.passed)
-		drain_passed(op);
+	mmc_op_tell(op, peer, &message, actions);
 }
 
 /* Makes sure that the awaited rank lives, but only when nothing new comes. */
@@ -284,30 +211,7 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 		return;
 	peer = mmc_op_awaited(op);
 	if (peer != MMC_PEER_ALL)
-		ask_record(op, peer, now_ns, actions);
-}
-
-/* Says what is going to be multicast again, so that others need not ask. */
-static void tell_echo(struct mmc_op *op, struct mmc_actions *actions)
-{
-	struct mmc_message message = message_of(op, MMC_MESSAGE_ECHO);
-
-	if (mmc_donor_echo(&op->donor, message.runs, &message.nitems))
-		tell(op, MMC_PEER_ALL, &message, actions);
-}
-
-static void poll_donor(struct mmc_op *op, uint64_t now_ns,
-		       struct mmc_actions *actions)
-{
-	struct mmc_run run;
-	uint32_t peer;
-
-	if (op->donor.echo && mmc_actions_room(actions))
-		tell_echo(op, actions);
-	if (mmc_actions_room(actions) &&
-	    mmc_donor_next(&op->donor, now_ns, MMC_BATCH_CHUNKS_MAX, &peer,
-			   &run))
-		send_run(op, peer, run, true, actions);
+		mmc_op_ask_record(op, peer, now_ns, actions);
 }
 
 /* One batch at a time: what has come meanwhile is taken in between. */
@@ -319,7 +223,7 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	struct mmc_run run;
 
 	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
-		tell_record(op, MMC_PEER_ALL, actions);
+		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 	if (!mmc_actions_room(actions) ||
 	    !mmc_turn_next(&op->turn, &op->loss.chains[chain], &op->mark,
 			   op->config.path, now_ns, &run))
@@ -330,6 +234,7 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	mmc_op_renew(op);
 }
 
+/* Nothing refers to the buffers any more: reads end in memory of their own. */
 static bool quiescent(const struct mmc_op *op)
 {
 	return op->nplacing == 0 && op->nsending == 0;
@@ -344,10 +249,25 @@ static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
 	return nbytes / time_us * 1000000;
 }
 
+/*
+ * The chunks of the own block that others lacked; where they read from each
+ * other, owners are not told, and what was lost here has to stand for it.
+ */
+static uint32_t lost_of_own(const struct mmc_op *op)
+{
+	uint32_t others = op->layout.nchunks - op->layout.block_chunks;
+
+	if (!op->strategy->reads || others == 0)
+		return op->donor.nlost;
+	return (uint32_t)((uint64_t)op->nlost * op->layout.block_chunks /
+			  others);
+}
+
 /* Counts the stages' times, and learns the path's rate, window and health. */
 static void measure(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;
+	uint32_t nlost = lost_of_own(op);
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
 		  op->original_ns - op->stage_ns);
@@ -356,7 +276,8 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	if (!op->unicast && !op->eager)
 		mmc_path_adapt(config->path, op->record.terms.window_bytes,
 			       config->chunk_bytes, op->layout.block_chunks,
-			       op->donor.nlost, op->donor.nshared,
+			       nlost,
+			       op->strategy->reads ? nlost : op->donor.nshared,
 			       rate_of(op, now_ns));
 	if (!op->unicast)
 		mmc_path_heard(config->path,
@@ -375,7 +296,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 	bool all = op->strategy->release == MMC_RELEASE_ALL;
 
 	if (op->npresent < op->layout.nchunks || !mmc_turn_over(&op->turn) ||
-	    !quiescent(op))
+	    !quiescent(op) || op->reader.nreading > 0)
 		return;
 	measure(op, now_ns);
 	op->record.flags |= MMC_RECORD_DONE;
@@ -390,30 +311,28 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 static void poll_release(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
-	uint32_t nranks = op->config.nranks;
-	uint32_t left = (op->config.rank + nranks - 1) % nranks;
-
 	if (op->strategy->release == MMC_RELEASE_ALL) {
 		poll_gate(op, &op->release, now_ns, actions);
 		if (mmc_gate_passed(&op->release) && quiescent(op))
 			mmc_op_step(op, MMC_OP_ALL_DONE);
 		return;
 	}
-	if (nranks == 1) {
+	if (op->config.nranks == 1) {
 		op->left_told = true;
 		op->right_done = true;
 	}
 	if (!op->left_told && mmc_actions_room(actions)) {
-		tell_record(op, left, actions);
+		mmc_op_tell_record(op, mmc_op_left(op), actions);
 		op->left_told = true;
 	}
-	if (op->right_done && op->left_told && quiescent(op))
+	if (op->right_done && op->left_told && quiescent(op) &&
+	    !mmc_donor_owes(&op->donor))
 		mmc_op_step(op, MMC_OP_RIGHT_DONE);
 	else if (op->right_done)
 		mmc_backoff_stop(&op->asking);
 	else if (mmc_actions_room(actions) &&
 		 mmc_backoff_due(&op->asking, now_ns))
-		ask_record(op, (op->config.rank + 1) % nranks, now_ns, actions);
+		mmc_op_ask_record(op, mmc_op_right(op), now_ns, actions);
 }
 
 /* Hands the buffers back, and later the operation itself. */
@@ -426,6 +345,7 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 	if (op->state < MMC_OP_RETAINED || !quiescent(op))
 		return;
 	if (!op->reported && mmc_actions_room(actions)) {
+		mmc_op_close_card(op);
 		action = mmc_actions_add(
 			actions, failed ? MMC_ACTION_FAILED : MMC_ACTION_DONE,
 			op);
@@ -461,11 +381,15 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 			begin_flow(op, now_ns);
 	}
 	if (serves(op))
-		poll_donor(op, now_ns, actions);
+		mmc_op_poll_donor(op, now_ns, actions);
+	if (op->card_asked && op->strategy->reads && serves(op))
+		mmc_op_poll_card(op, actions);
 	if (op->state == MMC_OP_FLOW) {
 		if (op->mark.moved && op->mark.step_chunks > 0)
 			poll_mark(op, actions);
-		poll_loss(op, now_ns, actions);
+		mmc_op_poll_loss(op, now_ns, actions);
+		if (op->strategy->reads)
+			mmc_op_poll_reader(op, now_ns, actions);
 		poll_awaited(op, now_ns, actions);
 		poll_turn(op, now_ns, actions);
 		check_complete(op, now_ns);
@@ -487,13 +411,12 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 			    mmc_patience_deadline(&op->listening,
 						  op->config.timeout_ns));
 	if (op->state == MMC_OP_FLOW) {
-		at_ns = mmc_min_u64(at_ns, mmc_loss_deadline(&op->loss));
+		at_ns = mmc_min_u64(at_ns, mmc_op_repair_deadline(op));
 		at_ns = mmc_min_u64(at_ns, mmc_turn_deadline(&op->turn));
 	}
 	if (op->state == MMC_OP_GATE && op->config.entry_timeout_ns != 0)
-		at_ns = mmc_min_u64(
-			at_ns,
-			mmc_patience_deadline(&op->entering,
-					      op->config.entry_timeout_ns));
+		at_ns = mmc_min_u64(at_ns,
+				    mmc_patience_deadline(&op->entering,
+							  entry_limit_ns(op)));
 	return at_ns;
 }

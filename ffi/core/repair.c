@@ -56,8 +56,36 @@ static const struct mmc_repair_strategy neighbour = {
 	.release = MMC_RELEASE_RIGHT,
 };
 
+/*
+ * read: the left neighbour's memory is read, which costs it nothing; the reader
+ * turns to owners when that takes too long, and they gather as with nak.
+ */
+static uint32_t read_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
+			   uint32_t nasked)
+{
+	(void)owner, (void)nasked;
+	return (rank + nranks - 1) % nranks;
+}
+
+static const struct mmc_repair_strategy read = {
+	.name = "read",
+	.donor = read_donor,
+	.serves = neighbour_serves,
+	.gathers = true,
+	.reads = true,
+	.release = MMC_RELEASE_RIGHT,
+};
+
 const struct mmc_repair_strategy *mmc_repair_strategy(enum mmc_repair repair)
 {
-	MMC_ASSERT(repair == MMC_REPAIR_NAK || repair == MMC_REPAIR_NEIGHBOUR);
-	return repair == MMC_REPAIR_NAK ? &nak : &neighbour;
+	switch (repair) {
+	case MMC_REPAIR_NAK:
+		return &nak;
+	case MMC_REPAIR_NEIGHBOUR:
+		return &neighbour;
+	case MMC_REPAIR_READ:
+		return &read;
+	}
+	MMC_ASSERT(false);
+	return NULL;
 }

@@ -33,6 +33,9 @@ struct mmc_repair_strategy {
 	/* A donor waits for further askers and answers several by multicast. */
 	bool gathers;
 
+	/* What the left neighbour has is read from its memory (reader.h). */
+	bool reads;
+
 	enum mmc_release release;
 };
 

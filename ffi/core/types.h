@@ -38,10 +38,11 @@ struct mmc_run {
 	uint32_t count;
 };
 
-/* How chunks that multicast lost are fetched (REPAIR=nak|neighbour). */
+/* How chunks that multicast lost are fetched (REPAIR=nak|neighbour|read). */
 enum mmc_repair {
 	MMC_REPAIR_NAK,
 	MMC_REPAIR_NEIGHBOUR,
+	MMC_REPAIR_READ,
 };
 
 /* What protects a datagram beside the network's own checksums. */

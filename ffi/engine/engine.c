@@ -7,7 +7,7 @@
 #include "engine/owner.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 uint32_t mmc_wire_version(void)
 {
@@ -17,17 +17,23 @@ uint32_t mmc_wire_version(void)
 static struct mmc_engine *new_engine(void)
 {
 	struct mmc_engine *engine = calloc(1, sizeof(*engine));
+	pthread_condattr_t monotonic;
 
 	if (engine == NULL)
 		return NULL;
 	engine->pid = getpid();
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_cond_init(&engine->handover, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&engine->news, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	return engine;
 }
 
 static void free_engine(struct mmc_engine *engine)
 {
+	pthread_cond_destroy(&engine->news);
 	pthread_cond_destroy(&engine->handover);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -32,7 +33,7 @@ enum mmc_armed {
 	MMC_ARMED_ALL,
 };
 
-static uint64_t clock_ns(void)
+uint64_t mmc_engine_clock_ns(void)
 {
 	struct timespec now;
 
@@ -157,13 +158,13 @@ static void own(struct mmc_engine *engine)
 	pthread_mutex_unlock(&engine->lock);
 }
 
-/* Becomes the owner if there is none. */
+/* Becomes the owner if there is none, not even one that will be back at once. */
 static bool try_own(struct mmc_engine *engine)
 {
 	bool free;
 
 	pthread_mutex_lock(&engine->lock);
-	free = !is_owned(engine);
+	free = !is_owned(engine) && !engine->moved;
 	if (free)
 		take_ticket(engine);
 	pthread_mutex_unlock(&engine->lock);
@@ -196,12 +197,35 @@ int mmc_engine_enter(struct mmc_engine *engine)
 	return 0;
 }
 
-/* The responder sleeps until the next deadline, but not before `least_ns`. */
+/*
+ * Has the endpoints tell by their descriptors of what comes from now on. Returns
+ * whether something has come already, of which they would not tell.
+ */
+static bool rouse(struct mmc_engine *engine)
+{
+	bool roused = false;
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next) {
+		const struct mmc_driver *driver = team->endpoint->driver;
+
+		if (team->connected && driver->arm != NULL)
+			roused |= driver->arm(team->endpoint);
+	}
+	return roused;
+}
+
+/*
+ * The responder sleeps until the next deadline, but not before `least_ns` unless
+ * something has come.
+ */
 static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 {
 	uint64_t deadline_ns = mmc_engine_deadline(engine);
 	struct itimerspec alarm = { 0 };
 
+	if (rouse(engine))
+		deadline_ns = least_ns = 1;
 	if (deadline_ns == MMC_NEVER_NS)
 		return;
 	alarm.it_value = timespec_of(mmc_max_u64(deadline_ns, least_ns));
@@ -210,8 +234,8 @@ static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 
 void mmc_engine_leave(struct mmc_engine *engine)
 {
-	if (!engine->stepped) {
-		set_alarm(engine, clock_ns() + TAKEOVER_NS);
+	if (!engine->stepped && !engine->moved) {
+		set_alarm(engine, mmc_engine_clock_ns() + TAKEOVER_NS);
 		arm(engine, MMC_ARMED_CONTROL);
 	}
 	disown(engine);
@@ -226,7 +250,7 @@ static void respond(struct mmc_engine *engine)
 
 	if (!try_own(engine))
 		return;
-	while (mmc_engine_pass(engine) && !contended(engine))
+	while ((mmc_engine_pass(engine) || rouse(engine)) && !contended(engine))
 		;
 	moving = mmc_engine_is_moving(engine);
 	set_alarm(engine, 1);
@@ -296,6 +320,16 @@ void mmc_responder_stop(struct mmc_engine *engine)
 
 /* ---- a caller's loop ---------------------------------------------------- */
 
+/* Whether callers keep polling, giving way to others, instead of sleeping. */
+static bool spins(const struct mmc_engine *engine)
+{
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (team->options.spins != 0)
+			return true;
+	return false;
+}
+
 /* Sleeps until something has come, `until_ns`, or another thread wants in. */
 static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 {
@@ -303,7 +337,7 @@ static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 		{ .fd = engine->wake_fd, .events = POLLIN },
 	};
 	unsigned npolled = 1;
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = mmc_engine_clock_ns();
 	struct timespec timeout =
 		timespec_of(until_ns > now_ns ? until_ns - now_ns : 0);
 
@@ -329,19 +363,75 @@ static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 		drain(engine->wake_fd);
 }
 
-void mmc_engine_run(struct mmc_engine *engine, struct mmc_request *request,
-		    uint64_t slice_ns)
+/* Tells callers that wait for it that there is news. */
+static void announce(struct mmc_engine *engine, bool moved)
 {
-	uint64_t until_ns = clock_ns() + slice_ns;
+	pthread_mutex_lock(&engine->lock);
+	engine->moved = moved;
+	if (engine->nfollowers > 0)
+		pthread_cond_broadcast(&engine->news);
+	pthread_mutex_unlock(&engine->lock);
+}
 
-	while (!mmc_request_over(request) && clock_ns() < until_ns) {
+/*
+ * Moves everything on. Others may come in between, to start operations: those
+ * that then wait for them follow.
+ */
+static void lead(struct mmc_engine *engine, const struct mmc_request *request,
+		 uint64_t until_ns)
+{
+	uint32_t nfinished = engine->nfinished;
+
+	arm(engine, MMC_ARMED_NONE);
+	announce(engine, true);
+	while (!mmc_request_over(request) && mmc_engine_clock_ns() < until_ns) {
 		if (contended(engine)) {
 			disown(engine);
 			own(engine);
 		}
-		if (!mmc_engine_pass(engine))
+		if (mmc_engine_pass(engine)) {
+			if (engine->nfinished != nfinished)
+				announce(engine, true);
+			nfinished = engine->nfinished;
+		} else if (spins(engine)) {
+			sched_yield();
+		} else if (!rouse(engine)) {
 			sleep_until(engine,
 				    mmc_min_u64(mmc_engine_deadline(engine),
 						until_ns));
+		}
+	}
+	announce(engine, false);
+}
+
+bool mmc_engine_follow(struct mmc_engine *engine,
+		       const struct mmc_request *request, uint64_t until_ns)
+{
+	struct timespec until = timespec_of(until_ns);
+	int rv = 0;
+
+	if (getpid() != engine->pid)
+		return false;
+	pthread_mutex_lock(&engine->lock);
+	engine->nfollowers++;
+	while (engine->moved && !mmc_request_over(request) && rv == 0)
+		rv = pthread_cond_timedwait(&engine->news, &engine->lock,
+					    &until);
+	engine->nfollowers--;
+	pthread_mutex_unlock(&engine->lock);
+	return rv != 0 || mmc_request_over(request);
+}
+
+void mmc_engine_run(struct mmc_engine *engine,
+		    const struct mmc_request *request, uint64_t until_ns)
+{
+	while (!mmc_request_over(request) && mmc_engine_clock_ns() < until_ns) {
+		if (!engine->moved) {
+			lead(engine, request, until_ns);
+			return;
+		}
+		disown(engine);
+		mmc_engine_follow(engine, request, until_ns);
+		own(engine);
 	}
 }

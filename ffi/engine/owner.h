@@ -16,9 +16,23 @@
 int mmc_engine_enter(struct mmc_engine *engine);
 void mmc_engine_leave(struct mmc_engine *engine);
 
-/* Moves everything on until `request` is over or `slice_ns` have passed. */
-void mmc_engine_run(struct mmc_engine *engine, struct mmc_request *request,
-		    uint64_t slice_ns);
+/* The clock of what follows. */
+uint64_t mmc_engine_clock_ns(void);
+
+/*
+ * As the owner, moves everything on until `request` is over or `until_ns` is
+ * there; where another caller does so already it need only wait.
+ */
+void mmc_engine_run(struct mmc_engine *engine,
+		    const struct mmc_request *request, uint64_t until_ns);
+
+/*
+ * Not as the owner: while another caller moves everything on, waits until
+ * `request` is over or `until_ns` is there, and returns true then. Returns false
+ * if nobody does so (any more): then mmc_engine_run() is to be called.
+ */
+bool mmc_engine_follow(struct mmc_engine *engine,
+		       const struct mmc_request *request, uint64_t until_ns);
 
 /* Starts and stops the responder thread. */
 int mmc_responder_start(struct mmc_engine *engine);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/pass.h"
 
+#include "engine/break.h"
 #include "engine/engine.h"
 #include "engine/receive.h"
 #include "engine/request.h"
@@ -18,11 +19,23 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 	for (int i = 0; i < nevents; i++) {
 		const struct mmc_event *event = &engine->events[i];
 
-		if (event->kind == MMC_EVENT_PLACED)
-			mmc_team_placed(team, event->cookie);
-		else
+		switch (event->kind) {
+		case MMC_EVENT_DATAGRAM:
 			mmc_team_receive(team, event, now_ns);
+			break;
+		case MMC_EVENT_PLACED:
+			mmc_team_placed(team, event->cookie);
+			break;
+		case MMC_EVENT_READ:
+			mmc_team_fetched(team, event, now_ns);
+			break;
+		case MMC_EVENT_BROKEN:
+			mmc_team_break(team, event);
+			break;
+		}
 	}
+	if (team->fetches.nwaiting > 0)
+		mmc_team_fetch_waiting(team);
 	return nevents > 0 ? (unsigned)nevents : 0;
 }
 
@@ -51,6 +64,13 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 		break;
 	case MMC_ACTION_CLOSED:
 		mmc_request_closed(request);
+		break;
+	case MMC_ACTION_READ_MAP:
+	case MMC_ACTION_READ:
+		mmc_request_fetch(request, action);
+		break;
+	case MMC_ACTION_EXPOSE:
+		mmc_request_expose(request);
 		break;
 	}
 }

@@ -117,7 +117,8 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 	rv = send_probes(team);
 	while (rv == 0 && findings(team).unheard_full > 0 &&
 	       spent_ns < slice_ns) {
-		mmc_engine_run(team->engine, &listening, step_ns);
+		mmc_engine_run(team->engine, &listening,
+			       mmc_engine_clock_ns() + step_ns);
 		spent_ns += step_ns;
 	}
 	if (rv == 0)

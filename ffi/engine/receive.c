@@ -28,14 +28,26 @@ void mmc_team_placed(struct mmc_team *team, uint64_t cookie)
 	mmc_op_on_placed(request->op, cookie & MMC_INDEX_MASK);
 }
 
+void mmc_request_place(struct mmc_request *request, uint32_t chunk,
+		       const uint8_t *payload, uint32_t nbytes)
+{
+	struct mmc_endpoint *endpoint = request->stream->team->endpoint;
+	uint8_t *to =
+		request->base + mmc_layout_offset(&request->op->layout, chunk);
+
+	if (endpoint->driver->place == NULL)
+		memcpy(to, payload, nbytes);
+	else if (endpoint->driver->place(endpoint, to, payload, nbytes,
+					 cookie_of(request, chunk)) != 0)
+		return;
+	mmc_op_on_placed(request->op, chunk);
+}
+
 void mmc_request_chunk(struct mmc_request *request, uint32_t source,
 		       uint32_t index, const uint8_t *payload, uint32_t nbytes,
 		       uint64_t now_ns)
 {
 	struct mmc_stream *stream = request->stream;
-	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	uint32_t chunk = index & MMC_INDEX_MASK;
-	uint8_t *to;
 
 	switch (mmc_op_on_chunk(request->op, source, index, nbytes, now_ns)) {
 	case MMC_VERDICT_FOREIGN:
@@ -44,15 +56,9 @@ void mmc_request_chunk(struct mmc_request *request, uint32_t source,
 	case MMC_VERDICT_DUPLICATE:
 		return;
 	case MMC_VERDICT_PLACE:
-		break;
+		mmc_request_place(request, index & MMC_INDEX_MASK, payload,
+				  nbytes);
 	}
-	to = request->base + mmc_layout_offset(&request->op->layout, chunk);
-	if (endpoint->driver->place == NULL)
-		memcpy(to, payload, nbytes);
-	else if (endpoint->driver->place(endpoint, to, payload, nbytes,
-					 cookie_of(request, chunk)) != 0)
-		return;
-	mmc_op_on_placed(request->op, chunk);
 }
 
 static void receive_chunk(struct mmc_stream *stream, uint32_t source,
@@ -144,8 +150,7 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 		head_bytes += MMC_CRC_BYTES;
 	if (mmc_header_decode(&header, event->bytes, event->nbytes, checksum) !=
 		    0 ||
-	    (checksum == MMC_CHECKSUM_FULL &&
-	     !crc_is_right(event))) {
+	    (checksum == MMC_CHECKSUM_FULL && !crc_is_right(event))) {
 		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
 		return;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "drivers/error.h"
+#include "engine/memory.h"
 #include "engine/receive.h"
 
 /* A block up to this is copied, so that its sender need not wait for others. */
@@ -16,11 +17,47 @@
 
 /* ---- memory ------------------------------------------------------------- */
 
+/* Nobody reads the user's memory any more, unless something has failed. */
+static void conceal(struct mmc_request *request, bool failed)
+{
+	struct mmc_team *team = request->stream->team;
+
+	if (request->exposed && failed)
+		mmc_team_bury(team, &request->data, NULL);
+	else if (request->exposed)
+		mmc_team_withdraw(team, &request->data);
+	request->exposed = false;
+}
+
+/* Likewise the memory of its operations, which is then freed. */
+static void free_memory(struct mmc_request *request, bool failed)
+{
+	struct mmc_team *team = request->stream->team;
+
+	if (request->mapped && failed) {
+		mmc_team_bury(team, &request->map, request->memory);
+		return;
+	}
+	if (request->mapped)
+		mmc_team_withdraw(team, &request->map);
+	free(request->memory);
+}
+
 static void free_request(struct mmc_request *request)
 {
+	bool given_up;
+
 	if (request == NULL)
 		return;
-	free(request->memory);
+	given_up = request->op != NULL && !mmc_request_over(request);
+	if (given_up) {
+		mmc_op_close_card(request->op);
+		mmc_request_forget_fetches(request);
+		request->stream->team->failed = true;
+	}
+	given_up |= request->stream->epochs.fault.error != MMC_OK;
+	conceal(request, given_up);
+	free_memory(request, given_up);
 	free(request->copy);
 	free(request);
 }
@@ -39,6 +76,12 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 	if (copy_bytes > 0)
 		request->copy = malloc(copy_bytes);
 	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, 1);
+	if (request->memory != NULL &&
+	    stream->options.repair == MMC_REPAIR_READ)
+		request->mapped = mmc_team_expose(stream->team, request->memory,
+						  memory_bytes,
+						  &stream->counters,
+						  &request->map) == 0;
 	if (request->memory != NULL &&
 	    (copy_bytes == 0 || request->copy != NULL))
 		return request;
@@ -120,6 +163,13 @@ void mmc_stream_drop_requests(struct mmc_stream *stream)
 		free_request(stream->requests[i]);
 }
 
+static void finish(struct mmc_request *request)
+{
+	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
+	request->base = NULL;
+	request->stream->team->engine->nfinished++;
+}
+
 /* ---- starting ----------------------------------------------------------- */
 
 static struct mmc_op_config op_config(const struct mmc_stream *stream,
@@ -146,6 +196,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.eager_bytes = options->eager_bytes,
 		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
+		.read_bytes = team->endpoint->read_bytes_max,
 		.timeout_ns = options->timeout_ns,
 		.entry_timeout_ns = options->entry_timeout_ns,
 		.seed = stream->epochs.channel ^
@@ -167,12 +218,56 @@ static void hand_over_parked(struct mmc_request *request, uint64_t now_ns)
 				  parked.nbytes, now_ns);
 }
 
+static uint64_t next_generation(struct mmc_team *team)
+{
+	team->generation++;
+	team->generation += team->generation == 0;
+	return team->generation;
+}
+
+/* What others may read from the start. */
+static struct mmc_card first_card(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_team *team = stream->team;
+	struct mmc_card card = { 0 };
+	struct mmc_region data;
+
+	if (!request->mapped)
+		return card;
+	card.generation = next_generation(team);
+	card.map_address = request->map.address;
+	card.map_key = request->map.key;
+	card.exposed = mmc_team_find_region(team, request->base,
+					    team->options.nranks *
+						    request->block_bytes,
+					    &stream->counters, &data);
+	if (card.exposed) {
+		card.data_address = data.address;
+		card.data_key = data.key;
+	}
+	return card;
+}
+
+void mmc_request_expose(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_team *team = stream->team;
+	uint64_t nbytes = team->options.nranks * request->block_bytes;
+	struct mmc_region *data = &request->data;
+
+	request->exposed = mmc_team_expose(team, request->base, nbytes,
+					   &stream->counters, data) == 0;
+	mmc_op_exposed(request->op, request->exposed, data->address, data->key);
+}
+
 static void activate(struct mmc_request *request, uint64_t now_ns)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_op_config config = op_config(stream, request->block_bytes);
 	struct mmc_op *op;
 
+	config.card = first_card(request);
 	stream->epochs.path = stream->team->path;
 	op = mmc_epochs_start(&stream->epochs, request->memory, &config,
 			      now_ns);
@@ -191,7 +286,7 @@ static void fail_poisoned(struct mmc_request *request)
 		.epoch = fault->epoch,
 		.culprit = fault->culprit,
 	};
-	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
+	finish(request);
 }
 
 void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
@@ -258,10 +353,14 @@ int mmc_request_start(struct mmc_stream *stream, const void *send, void *recv,
 
 /* ---- ending ------------------------------------------------------------- */
 
-static void finish(struct mmc_request *request)
+/* Who is through although others have failed may still be read by them. */
+static void end_reading(struct mmc_request *request)
 {
-	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
-	request->base = NULL;
+	bool failed = (request->op->record.flags & MMC_RECORD_FAILED) != 0;
+
+	request->stream->team->failed |= failed;
+	conceal(request, failed);
+	mmc_request_forget_fetches(request);
 }
 
 void mmc_request_done(struct mmc_request *request, bool retain)
@@ -270,6 +369,7 @@ void mmc_request_done(struct mmc_request *request, bool retain)
 	uint64_t offset = team->options.rank * request->block_bytes;
 
 	team->path = request->stream->epochs.path;
+	end_reading(request);
 	if (retain && request->block_bytes > 0)
 		memcpy(request->copy, request->base + offset,
 		       request->block_bytes);
@@ -290,6 +390,7 @@ void mmc_request_failed(struct mmc_request *request)
 		.block_bytes_min = terms->signature_min & SIGNATURE_BYTES_MASK,
 		.block_bytes_max = terms->signature_max & SIGNATURE_BYTES_MASK,
 	};
+	end_reading(request);
 	finish(request);
 }
 

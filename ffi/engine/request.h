@@ -15,6 +15,9 @@ int mmc_request_start(struct mmc_stream *stream, const void *send, void *recv,
 /* Starts queued requests as far as the stream is ready for them. */
 void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns);
 
+/* Lets others read the result as it is, and tells the operation. */
+void mmc_request_expose(struct mmc_request *request);
+
 /* The outcomes of operations: see enum mmc_action_kind. */
 void mmc_request_done(struct mmc_request *request, bool retain);
 void mmc_request_failed(struct mmc_request *request);
@@ -23,7 +26,7 @@ void mmc_request_closed(struct mmc_request *request);
 /* Keeps the memory once neither the user nor the protocol needs the request. */
 void mmc_request_recycle(struct mmc_request *request);
 
-/* Frees all requests of a stream, in flight or not. */
+/* Frees all requests of a stream, in flight or not; for the owner. */
 void mmc_stream_drop_requests(struct mmc_stream *stream);
 
 #endif

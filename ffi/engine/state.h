@@ -12,7 +12,12 @@
 
 #include "core/epochs.h"
 #include "drivers/driver.h"
+#include "engine/exposure.h"
+#include "engine/fetch.h"
 #include "engine/parking.h"
+
+/* Bytes of a sentence about a broken connection, with its final 0. */
+#define MMC_REASON_SIZE 512
 
 /* Datagrams taken in at a time. */
 #define MMC_EVENTS_MAX 64
@@ -30,6 +35,10 @@ struct mmc_request {
 	uint64_t block_bytes;
 	uint64_t start_ns;
 	struct mmc_failure failure;
+	struct mmc_region map;	/* the operation's memory, if `mapped` */
+	struct mmc_region data; /* the user's, if `exposed` for this alone */
+	bool mapped;
+	bool exposed;
 	bool held; /* by the user, until mmc_request_free() */
 	bool over; /* read without ownership: use atomics */
 };
@@ -62,12 +71,19 @@ struct mmc_team {
 	uint32_t nstreams;
 	struct mmc_stream *last;      /* that a datagram was for */
 	struct mmc_counters counters; /* of datagrams that are of no stream */
+	uint64_t generation; /* of memory that was exposed last; never 0 */
+	struct mmc_fetches fetches;
+	struct mmc_grave *graves;
+	bool failed; /* an operation has: others may read what they should not */
+	struct mmc_fault fault; /* the first broken connection */
+	char reason[MMC_REASON_SIZE];
 };
 
 struct mmc_engine {
 	pid_t pid;
 	bool stepped;
 	struct mmc_team *teams;
+	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
 	pthread_mutex_t lock; /* of what follows */
@@ -75,7 +91,11 @@ struct mmc_engine {
 	uint64_t
 		next_ticket; /* ownership is handed on in the order of asking */
 	uint64_t serving;
-	bool stopping; /* read without the lock: use atomics */
+	bool moved;	     /* by a caller, until it has what it waits for */
+	pthread_cond_t news; /* requests are over, or it is moved no more */
+	unsigned nfollowers; /* callers that wait for news */
+	uint32_t nfinished;  /* requests, so far; the owner's */
+	bool stopping;	     /* read without the lock: use atomics */
 	pthread_t thread;
 	int epoll_fd;
 	int wake_fd;

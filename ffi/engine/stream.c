@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "drivers/error.h"
+#include "engine/break.h"
 #include "engine/owner.h"
 #include "engine/request.h"
 
@@ -28,8 +29,7 @@ static int find_place(struct mmc_team *team, uint32_t *index)
 
 static int check_options(const struct mmc_stream_options *options)
 {
-	if (options->repair > MMC_REPAIR_NEIGHBOUR ||
-	    options->timeout_ns == 0) {
+	if (options->repair > MMC_REPAIR_READ || options->timeout_ns == 0) {
 		mmc_error_set("repair %u, timeout %llu ns", options->repair,
 			      (unsigned long long)options->timeout_ns);
 		return -MMC_EINVAL;
@@ -43,7 +43,12 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 
 	if (rv != 0)
 		return rv;
-	rv = find_place(team, &stream->index);
+	if (team->fault.error != MMC_OK) {
+		mmc_team_explain(team);
+		rv = -(int)team->fault.error;
+	}
+	if (rv == 0)
+		rv = find_place(team, &stream->index);
 	if (rv == 0)
 		team->streams[stream->index] = stream;
 	mmc_engine_leave(team->engine);
@@ -88,8 +93,8 @@ void mmc_stream_close(struct mmc_stream *stream)
 	team->streams[stream->index] = NULL;
 	if (team->last == stream)
 		team->last = NULL;
-	mmc_engine_leave(team->engine);
 	mmc_stream_drop_requests(stream);
+	mmc_engine_leave(team->engine);
 	mmc_parking_close(&stream->parking);
 	free(stream);
 }
@@ -98,6 +103,7 @@ void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure)
 {
 	const struct mmc_fault *fault = &stream->epochs.fault;
 
+	mmc_team_explain(stream->team);
 	*failure = (struct mmc_failure){
 		.error = -(int)fault->error,
 		.epoch = fault->epoch,

@@ -7,6 +7,7 @@
 #include "drivers/udp/udp.h"
 #include "drivers/verbs/verbs.h"
 #include "engine/engine.h"
+#include "engine/memory.h"
 #include "engine/owner.h"
 
 static int check_options(const struct mmc_team_options *options)
@@ -71,6 +72,7 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->endpoint = endpoint;
 	new->options = *options;
 	new->buffer_bytes = buffer_bytes;
+	new->generation = options->channel;
 	mmc_path_init(&new->path);
 	if (options->transport == MMC_TRANSPORT_VERBS ||
 	    (options->interface.address != 0 && !options->interface.loopback))
@@ -170,9 +172,12 @@ void mmc_team_close(struct mmc_team *team)
 	*at = team->next;
 	if (team->connected)
 		mmc_responder_forget(engine, team);
+	mmc_team_forget_memories(team);
 	mmc_engine_leave(engine);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		MMC_ASSERT(team->streams[i] == NULL);
+	mmc_team_clear_graves(team);
 	team->endpoint->driver->close(team->endpoint);
+	mmc_fetches_close(&team->fetches);
 	free_team(team);
 }

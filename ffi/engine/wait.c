@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program does with an operation: start, wait, give up, ask, free. */
 #include "core/assert.h"
+#include "engine/break.h"
 #include "engine/owner.h"
 #include "engine/pass.h"
 #include "engine/request.h"
@@ -10,6 +11,8 @@ static int outcome(struct mmc_request *request)
 {
 	if (!mmc_request_over(request))
 		return MMC_EAGAIN;
+	if (request->failure.error != 0)
+		mmc_team_explain(request->stream->team);
 	return request->failure.error;
 }
 
@@ -26,7 +29,8 @@ int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
 		return rv;
 	rv = mmc_request_start(stream, send, recv, block_bytes, request);
 	if (rv == 0 && slice_ns > 0)
-		mmc_engine_run(engine, *request, slice_ns);
+		mmc_engine_run(engine, *request,
+			       mmc_engine_clock_ns() + slice_ns);
 	mmc_engine_leave(engine);
 	if (rv != 0)
 		return rv;
@@ -41,14 +45,16 @@ int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
 int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 {
 	struct mmc_engine *engine = request->stream->team->engine;
+	uint64_t until_ns = mmc_engine_clock_ns() + slice_ns;
 	int rv;
 
-	if (slice_ns == 0 || mmc_request_over(request))
+	if (slice_ns == 0 || mmc_request_over(request) ||
+	    mmc_engine_follow(engine, request, until_ns))
 		return outcome(request);
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
-	mmc_engine_run(engine, request, slice_ns);
+	mmc_engine_run(engine, request, until_ns);
 	mmc_engine_leave(engine);
 	return outcome(request);
 }

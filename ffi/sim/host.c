@@ -27,6 +27,14 @@ static uint32_t safe_bytes(const struct mmc_stage *stage, uint32_t chunk_bytes)
 	return (uint32_t)(nchunks * chunk_bytes);
 }
 
+/* What locked memory allows. */
+static uint32_t exposures_max(const struct mmc_sim_spec *spec, uint32_t rank)
+{
+	bool tight = rank < 64 && (spec->tight_ranks >> rank & 1) != 0;
+
+	return tight ? spec->exposures : UINT32_MAX;
+}
+
 static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 {
 	const struct mmc_sim_spec *spec = host->stage->spec;
@@ -38,6 +46,9 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 		.control_bytes = CONTROL_BYTES,
 		.place_delay_ns = spec->place_ns,
 		.place_kind = MMC_TIMER_PLACE,
+		.regions = &host->stage->regions,
+		.exposures_max = exposures_max(spec, host->rank),
+		.read_kind = MMC_TIMER_READ,
 	};
 	int rv = mmc_sim_endpoint_create(&options, &host->endpoint);
 
@@ -208,6 +219,17 @@ void mmc_host_place(struct mmc_host *host)
 	mmc_host_wake_at(host, host->stage->network.now_ns);
 }
 
+/* A read is the network card's: it wakes nobody before it is over. */
+void mmc_host_read(struct mmc_host *host)
+{
+	if (host->dead)
+		return;
+	mmc_sim_endpoint_read_due(host->endpoint);
+	if (mmc_sim_endpoint_pending(host->endpoint))
+		mmc_host_wake_at(host, host->stage->network.now_ns +
+					       host->stage->spec->wake_ns);
+}
+
 void mmc_host_die(struct mmc_host *host)
 {
 	const struct mmc_sim_spec *spec = host->stage->spec;
@@ -234,5 +256,10 @@ void mmc_host_count(struct mmc_host *host)
 			counters.value[MMC_COUNT_RX_REPAIRED_CHUNKS];
 		outcome->duplicate_chunks +=
 			counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS];
+		outcome->reads += counters.value[MMC_COUNT_READS];
+		outcome->read_chunks += counters.value[MMC_COUNT_READ_CHUNKS];
+		outcome->failed_reads += counters.value[MMC_COUNT_FAILED_READS];
+		outcome->registrations +=
+			counters.value[MMC_COUNT_REGISTRATIONS];
 	}
 }

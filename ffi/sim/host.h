@@ -52,6 +52,7 @@ void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns);
 void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame);
 void mmc_host_wake(struct mmc_host *host);
 void mmc_host_place(struct mmc_host *host);
+void mmc_host_read(struct mmc_host *host);
 void mmc_host_die(struct mmc_host *host);
 
 /* Sums the counters of its streams up in `outcome`. */

@@ -67,6 +67,9 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 	case MMC_TIMER_PLACE:
 		mmc_host_place(&hosts[event->target]);
 		break;
+	case MMC_TIMER_READ:
+		mmc_host_read(&hosts[event->target]);
+		break;
 	case MMC_TIMER_CANCEL:
 		mmc_program_cancel(&hosts[event->target]);
 		break;

@@ -103,7 +103,7 @@ static void draw_protocol(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	spec->chains = between_u32(prng, 0, spec->nranks);
 	spec->subgroups = one_in(prng, 2) ? 1 : between_u32(prng, 2, 4);
-	spec->repair = between_u32(prng, 0, 1);
+	spec->repair = between_u32(prng, 0, 2);
 	spec->checksum = between_u32(prng, 0, 2);
 	spec->eager_bytes = one_in(prng, 3) ? 0 : 65536;
 	if (one_in(prng, 2))
@@ -195,6 +195,14 @@ static void draw_faults(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		 between_u32(prng, 0, 999));
 }
 
+static void draw_exposures(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (!one_in(prng, 6))
+		return;
+	spec->tight_ranks = mmc_prng_next(prng);
+	spec->exposures = between_u32(prng, 0, 3);
+}
+
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 {
 	struct mmc_prng prng = { .state = seed };
@@ -208,4 +216,5 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_network(&prng, spec);
 	draw_mishaps(&prng, spec);
 	draw_faults(&prng, spec);
+	draw_exposures(&prng, spec);
 }

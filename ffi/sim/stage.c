@@ -19,7 +19,8 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       spec->nops <= 65536 && spec->nstreams > 0 &&
 	       spec->nstreams <= MMC_SIM_STREAMS_MAX && spec->subgroups > 0 &&
 	       spec->chunk_bytes >= STAMP_BYTES && spec->chunk_bytes <= 65000 &&
-	       spec->block_bytes <= UINT64_C(1) << 40 && spec->repair <= 1 &&
+	       spec->block_bytes <= UINT64_C(1) << 40 &&
+	       spec->repair <= MMC_REPAIR_READ &&
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
 	       spec->uplink_loss_ppm < PPM && spec->duplicate_ppm < PPM &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
@@ -160,6 +161,7 @@ void mmc_stage_close(struct mmc_stage *stage)
 	for (uint32_t i = 0; stage->ops && i < nall; i++)
 		mmc_sim_op_free(&stage->ops[i]);
 	free(stage->ops);
+	mmc_sim_regions_free(&stage->regions);
 	mmc_network_free(&stage->network);
 }
 

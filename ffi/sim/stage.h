@@ -6,6 +6,7 @@
 #ifndef MMC_SIM_STAGE_H
 #define MMC_SIM_STAGE_H
 
+#include "drivers/sim/regions.h"
 #include "sim/monitor.h"
 
 #define MMC_SIM_STREAMS_MAX 64
@@ -15,6 +16,7 @@ enum {
 	MMC_TIMER_WAKE = MMC_NETWORK_TIMER, /* target: rank */
 	MMC_TIMER_START,  /* target: rank * nstreams + stream */
 	MMC_TIMER_PLACE,  /* target: rank */
+	MMC_TIMER_READ,	  /* target: the reading rank */
 	MMC_TIMER_DEATH,  /* target: rank */
 	MMC_TIMER_CANCEL, /* target: rank */
 };
@@ -23,6 +25,7 @@ struct mmc_stage {
 	const struct mmc_sim_spec *spec;
 	uint32_t scale; /* bytes that a byte of payload stands for */
 	struct mmc_network network;
+	struct mmc_sim_regions regions;
 	struct mmc_monitor monitor;
 	struct mmc_finding finding;
 	uint64_t channels[MMC_SIM_STREAMS_MAX];

@@ -28,6 +28,8 @@ struct rank {
 static struct rank ranks[NRANKS];
 static pthread_barrier_t barrier;
 static const char *fault;
+static uint32_t repair;
+static uint32_t spins;
 
 static uint8_t byte_of(uint32_t rank, uint64_t index, uint32_t salt)
 {
@@ -45,6 +47,7 @@ static void open_rank(struct rank *rank, uint8_t *addresses)
 		.chunk_bytes = CHUNK_BYTES,
 		.checksum = MMC_CHECKSUM_HEADER,
 		.channel = UINT64_C(99) << 32,
+		.spins = spins,
 	};
 
 	snprintf(options.fault, sizeof(options.fault), "%s", fault);
@@ -78,6 +81,7 @@ static void open_all(const char *with_fault)
 			const struct mmc_stream_options options = {
 				.channel = (s + 1) << 16,
 				.eager_bytes = 65536,
+				.repair = repair,
 				.timeout_ns = 10 * MMC_S_NS,
 			};
 
@@ -175,6 +179,22 @@ static void right_bytes_under_loss(void)
 	open_all("loss=0.1,dup=0.05,reorder=0.05,seed=7,kind=all");
 	on_all(gather_sizes);
 	close_all();
+}
+
+/* Where memory cannot be read, what would be is asked for. */
+static void reads_become_requests(void)
+{
+	for (repair = 1; repair <= 2; repair++)
+		right_bytes_under_loss();
+	repair = 0;
+}
+
+/* Waiting callers may poll and yield instead of sleeping. */
+static void spinning(void)
+{
+	spins = 1;
+	right_bytes_under_loss();
+	spins = 0;
 }
 
 static void *gather_on_first(void *argument)
@@ -389,6 +409,7 @@ static void giving_up(void)
 }
 
 CHECK_MAIN(CHECK_TEST(right_bytes), CHECK_TEST(right_bytes_under_loss),
+	   CHECK_TEST(reads_become_requests), CHECK_TEST(spinning),
 	   CHECK_TEST(threads_share_an_engine),
 	   CHECK_TEST(nothing_is_allocated_again),
 	   CHECK_TEST(the_responder_serves),

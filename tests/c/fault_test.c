@@ -367,6 +367,36 @@ static void placed_events_pass_a_stall(void)
 	memory_unwrap(endpoint);
 }
 
+/* A payload that lies apart is held back with its header, in one piece. */
+static void a_payload_may_lie_apart(void)
+{
+	struct mmc_endpoint *endpoint =
+		memory_wrap("delay_us=1,dup=1,kind=all");
+	uint8_t payload[PAYLOAD_BYTES];
+	struct mmc_event events[64];
+
+	for (uint32_t nbytes = 0; nbytes <= DATAGRAM_BYTES; nbytes++) {
+		memory_arrive(1, 0);
+		mmc_put_u32(payload, 55);
+		memory.inbox[0].nbytes = nbytes;
+		memory.inbox[0].body = payload;
+		mmc_put_u32(memory.arrived[0].bytes + MMC_HEADER_BYTES, 99);
+		CHECK_EQ(poll_all(endpoint, events), 0);
+		memset(payload, 0, sizeof(payload));
+		memory.now_ns += MMC_US_NS;
+		CHECK_EQ(poll_all(endpoint, events), 2);
+		for (unsigned k = 0; k < 2; k++) {
+			CHECK_EQ(events[k].nbytes, nbytes);
+			CHECK(events[k].body == NULL);
+		}
+		if (nbytes < DATAGRAM_BYTES)
+			continue;
+		CHECK_EQ(mmc_get_u32(events[0].bytes + MMC_HEADER_BYTES), 99);
+		CHECK_EQ(mmc_get_u32(events[0].bytes + DATAGRAM_BYTES - 4), 55);
+	}
+	memory_unwrap(endpoint);
+}
+
 /* ---- sending ------------------------------------------------------------- */
 
 static void sent_datagrams_meet_the_same_faults(void)
@@ -438,5 +468,6 @@ CHECK_MAIN(CHECK_TEST(loss_and_duplicates_have_their_rates),
 	   CHECK_TEST(delays_keep_the_order), CHECK_TEST(a_full_pool_loses),
 	   CHECK_TEST(a_stall_keeps_everything_for_its_end),
 	   CHECK_TEST(placed_events_pass_a_stall),
+	   CHECK_TEST(a_payload_may_lie_apart),
 	   CHECK_TEST(sent_datagrams_meet_the_same_faults),
 	   CHECK_TEST(runs_that_pass_stay_together))

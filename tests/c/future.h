@@ -3,10 +3,18 @@
 #ifndef MMC_TESTS_FUTURE_H
 #define MMC_TESTS_FUTURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-enum event_kind { EVENT_DATAGRAM, EVENT_PLACED, EVENT_SENT, EVENT_START };
+enum event_kind {
+	EVENT_DATAGRAM,
+	EVENT_PLACED,
+	EVENT_SENT,
+	EVENT_START,
+	EVENT_READ,
+	EVENT_READ_MAP,
+};
 
 struct event {
 	uint64_t at_ns;
@@ -17,8 +25,11 @@ struct event {
 	uint32_t index; /* as in a header; the number of chunks sent */
 	uint32_t payload_bytes;
 	uint32_t value;	  /* in place of the payload */
-	uint8_t *control; /* a control datagram, else NULL */
+	uint8_t *control; /* a control datagram, what is read, or NULL */
 	uint32_t control_bytes;
+	uint32_t count; /* of chunks or words that are read from `index` on */
+	uint32_t step;	/* how far a read is */
+	bool failed;	/* likewise */
 };
 
 struct future {

@@ -14,9 +14,26 @@ static uint32_t items_max(uint32_t kind)
 		[MMC_MESSAGE_REPORT] = MMC_CHAINS_MAX,
 		[MMC_MESSAGE_WATERMARK] = MMC_CHAINS_MAX,
 		[MMC_MESSAGE_PLEA] = MMC_RUNS_MAX,
+		[MMC_MESSAGE_CARD] = 1,
 	};
 
 	return max[kind];
+}
+
+static uint32_t items_min(uint32_t kind)
+{
+	return kind == MMC_MESSAGE_CARD ? 1 : 0;
+}
+
+static size_t item_bytes(uint32_t kind)
+{
+	static const size_t bytes[MMC_MESSAGE_COUNT] = {
+		[MMC_MESSAGE_NAK] = 8,	  [MMC_MESSAGE_ECHO] = 8,
+		[MMC_MESSAGE_REPORT] = 4, [MMC_MESSAGE_WATERMARK] = 4,
+		[MMC_MESSAGE_PLEA] = 8,	  [MMC_MESSAGE_CARD] = 36,
+	};
+
+	return bytes[kind];
 }
 
 static bool has_runs(uint32_t kind)
@@ -34,6 +51,18 @@ static struct mmc_run random_run(struct mmc_prng *prng)
 	run.count =
 		1 + (uint32_t)mmc_prng_below(prng, MMC_CHUNKS_MAX - run.first);
 	return run;
+}
+
+static struct mmc_card random_card(struct mmc_prng *prng)
+{
+	return (struct mmc_card){
+		.generation = mmc_prng_next(prng),
+		.map_address = mmc_prng_next(prng),
+		.data_address = mmc_prng_next(prng),
+		.map_key = (uint32_t)mmc_prng_next(prng),
+		.data_key = (uint32_t)mmc_prng_next(prng),
+		.exposed = mmc_prng_below(prng, 2) != 0,
+	};
 }
 
 static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
@@ -66,7 +95,9 @@ static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
 			(uint8_t)(1 + mmc_prng_below(prng, MMC_EPOISONED));
 	}
 	for (uint32_t i = 0; i < nitems; i++)
-		if (has_runs(kind))
+		if (kind == MMC_MESSAGE_CARD)
+			message.card = random_card(prng);
+		else if (has_runs(kind))
 			message.runs[i] = random_run(prng);
 		else
 			message.positions[i] = (uint32_t)mmc_prng_next(prng);
@@ -89,6 +120,17 @@ static void check_equal_records(const struct mmc_record *a,
 	CHECK_EQ(a->terms.lag_epochs, b->terms.lag_epochs);
 }
 
+static void check_equal_cards(const struct mmc_card *a,
+			      const struct mmc_card *b)
+{
+	CHECK_EQ(a->generation, b->generation);
+	CHECK_EQ(a->map_address, b->map_address);
+	CHECK_EQ(a->data_address, b->data_address);
+	CHECK_EQ(a->map_key, b->map_key);
+	CHECK_EQ(a->data_key, b->data_key);
+	CHECK_EQ(a->exposed, b->exposed);
+}
+
 static void check_equal_messages(const struct mmc_message *a,
 				 const struct mmc_message *b)
 {
@@ -97,6 +139,10 @@ static void check_equal_messages(const struct mmc_message *a,
 	CHECK_EQ(a->echo_us, b->echo_us);
 	check_equal_records(&a->record, &b->record);
 	CHECK_EQ(a->nitems, b->nitems);
+	if (a->kind == MMC_MESSAGE_CARD) {
+		check_equal_cards(&a->card, &b->card);
+		return;
+	}
 	for (uint32_t i = 0; i < a->nitems; i++) {
 		if (!has_runs(a->kind)) {
 			CHECK_EQ(a->positions[i], b->positions[i]);
@@ -138,15 +184,15 @@ static void round_trips(void)
 	uint8_t bytes[BYTES_MAX];
 
 	for (uint32_t kind = 0; kind < MMC_MESSAGE_COUNT; kind++)
-		for (uint32_t n = 0; n <= items_max(kind); n++) {
+		for (uint32_t n = items_min(kind); n <= items_max(kind); n++) {
 			struct mmc_message message =
 				random_message(&prng, kind, n);
 			size_t nbytes = mmc_message_bytes(&message);
 			struct mmc_message read;
 
 			CHECK(nbytes <= sizeof(bytes));
-			CHECK_EQ(nbytes, MMC_MESSAGE_BYTES +
-						 n * (has_runs(kind) ? 8 : 4));
+			CHECK_EQ(nbytes,
+				 MMC_MESSAGE_BYTES + n * item_bytes(kind));
 			mmc_message_encode(bytes, &message);
 			CHECK_EQ(decode(&read, kind, bytes, nbytes), 0);
 			check_equal_messages(&read, &message);
@@ -215,6 +261,46 @@ static void golden_bytes(void)
 	CHECK_BYTES(bytes + sizeof(fixed), runs, 8);
 }
 
+static void golden_card(void)
+{
+	static const uint8_t card[] = {
+		0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, /* generation */
+		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, /* map */
+		0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, /* data */
+		0x31, 0x32, 0x33, 0x34,				/* map's key */
+		0x41, 0x42, 0x43, 0x44,				/* data's key */
+		0x00, 0x00, 0x00, 0x01,				/* exposed */
+	};
+	const struct mmc_message message = {
+		.kind = MMC_MESSAGE_CARD,
+		.nitems = 1,
+		.card = {
+			.generation = UINT64_C(0x0102030405060708),
+			.map_address = UINT64_C(0x1112131415161718),
+			.data_address = UINT64_C(0x2122232425262728),
+			.map_key = 0x31323334,
+			.data_key = 0x41424344,
+			.exposed = true,
+		},
+	};
+	uint8_t bytes[BYTES_MAX];
+	struct mmc_message read;
+
+	CHECK_EQ(mmc_message_bytes(&message), MMC_MESSAGE_BYTES + sizeof(card));
+	mmc_message_encode(bytes, &message);
+	CHECK_BYTES(bytes + MMC_MESSAGE_BYTES, card, sizeof(card));
+	bytes[MMC_MESSAGE_BYTES + 35] = 2;
+	check_refused(MMC_MESSAGE_CARD, bytes, MMC_MESSAGE_BYTES + sizeof(card),
+		      -MMC_EINVAL);
+	bytes[MMC_MESSAGE_BYTES + 35] = 0;
+	CHECK_EQ(decode(&read, MMC_MESSAGE_CARD, bytes,
+			MMC_MESSAGE_BYTES + sizeof(card)),
+		 0);
+	CHECK(!read.card.exposed);
+	mmc_put_u32(bytes + 48, 0);
+	check_refused(MMC_MESSAGE_CARD, bytes, MMC_MESSAGE_BYTES, -MMC_EINVAL);
+}
+
 /* Kinds are numbers on the wire. */
 static void kinds(void)
 {
@@ -226,6 +312,7 @@ static void kinds(void)
 	CHECK_EQ(MMC_MESSAGE_REPORT, 3);
 	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
 	CHECK_EQ(MMC_MESSAGE_PLEA, 5);
+	CHECK_EQ(MMC_MESSAGE_CARD, 6);
 	check_refused(MMC_MESSAGE_COUNT, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(1 << 29, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(UINT32_MAX, bytes, sizeof(bytes), -MMC_EINVAL);
@@ -239,7 +326,8 @@ static void truncations(void)
 	for (uint32_t kind = 0; kind < MMC_MESSAGE_COUNT; kind++) {
 		uint32_t max = items_max(kind);
 
-		for (uint32_t n = 0; n <= max; n += n == 0 ? 1 : max - 1) {
+		for (uint32_t n = items_min(kind); n <= max;
+		     n += n == 0 ? 1 : max - 1) {
 			struct mmc_message message =
 				random_message(&prng, kind, n);
 			size_t whole = mmc_message_bytes(&message);
@@ -343,7 +431,7 @@ static void canonical(void)
 	for (uint32_t i = 0; i < 100000; i++) {
 		uint32_t kind =
 			(uint32_t)mmc_prng_below(&prng, MMC_MESSAGE_COUNT);
-		uint32_t n = items_max(kind) < 3 ? 0 : i % 3;
+		uint32_t n = items_max(kind) < 3 ? items_max(kind) : i % 3;
 		struct mmc_message message = random_message(&prng, kind, n);
 		size_t nbytes = mmc_message_bytes(&message);
 		struct mmc_message read;
@@ -366,7 +454,7 @@ static void sizes(void)
 	CHECK(MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES <= 1472);
 }
 
-CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(golden_bytes), CHECK_TEST(kinds),
-	   CHECK_TEST(truncations), CHECK_TEST(fields_out_of_range),
-	   CHECK_TEST(fields_at_their_limits), CHECK_TEST(canonical),
-	   CHECK_TEST(sizes))
+CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(golden_bytes),
+	   CHECK_TEST(golden_card), CHECK_TEST(kinds), CHECK_TEST(truncations),
+	   CHECK_TEST(fields_out_of_range), CHECK_TEST(fields_at_their_limits),
+	   CHECK_TEST(canonical), CHECK_TEST(sizes))

@@ -27,9 +27,14 @@ struct ranks_shape {
 	uint64_t eager_bytes;
 	uint64_t retain_bytes;
 	enum mmc_repair repair;
+	uint32_t read_bytes; /* of one read; 0: nothing can be read */
+	bool exposed;	     /* every other rank's data is from the start */
+	bool unexposable;    /* that of the others never is */
 	uint64_t entry_timeout_ns;
-	uint64_t late_ns;  /* a rank starts each epoch up to this late */
-	uint32_t late;	   /* only this rank, and just so; MMC_PEER_ALL: each */
+	uint64_t late_ns; /* a rank starts each epoch up to this late */
+	uint32_t late;	  /* only this rank, and just so; MMC_PEER_ALL: each */
+	uint32_t tardy;	  /* this rank too, but by its own time */
+	uint64_t tardy_ns;
 	uint64_t delay_ns; /* of a datagram, and up to twice that */
 	uint64_t loss;	   /* out of 2^32, likewise */
 	uint64_t twice;
@@ -46,8 +51,10 @@ struct ranks_epoch {
 	bool over;
 	bool retained;
 	bool failed;
+	bool forgotten;
 	uint32_t nplacing;
 	uint32_t nsending;
+	uint32_t nreads;
 };
 
 struct ranks_rank {

@@ -15,6 +15,7 @@ static const struct ranks_shape plain = {
 	.late = MMC_PEER_ALL,
 	.odd = MMC_PEER_ALL,
 	.dead = MMC_PEER_ALL,
+	.read_bytes = 408,
 };
 
 /* All who have not got their data name the same error and culprit. */
@@ -88,7 +89,7 @@ static bool die_after(const struct ranks_shape *shape, uint32_t dead,
 
 static void dies_at_any_moment(void)
 {
-	for (uint32_t repair = 0; repair < 2; repair++)
+	for (uint32_t repair = 0; repair < 3; repair++)
 		for (uint32_t copies = 0; copies < 2; copies++)
 			for (uint32_t dead = 0; dead < 3; dead++) {
 				struct ranks_shape shape = plain;
@@ -117,7 +118,7 @@ static void gives_up_at_any_moment(void)
 			.culprit = 2,
 		};
 
-		shape.repair = (enum mmc_repair)(nsteps % 2);
+		shape.repair = (enum mmc_repair)(nsteps % 3);
 		shape.seed = nsteps;
 		shape.loss = 1 << 28;
 		ranks_open(&net, &shape);
@@ -195,6 +196,29 @@ static void lateness_may_be_limited(void)
 		}
 }
 
+/* Who enters only just in time is one of those who wait for the late rank. */
+static void just_in_time(void)
+{
+	static struct ranks net;
+
+	for (uint32_t nranks = 3; nranks <= 9; nranks++)
+		for (uint32_t late = 0; late < nranks; late++)
+			for (uint64_t left_ms = 1; left_ms < 25; left_ms += 4) {
+				struct ranks_shape shape = plain;
+
+				shape.nranks = nranks;
+				shape.late = late;
+				shape.late_ns = 600 * MMC_S_NS;
+				shape.tardy = (late + 1) % nranks;
+				shape.tardy_ns = MMC_S_NS - left_ms * MMC_MS_NS;
+				shape.entry_timeout_ns = MMC_S_NS;
+				ranks_open(&net, &shape);
+				CHECK(ranks_run(&net));
+				check_failed_alike(&net, MMC_ENOENTRY, late);
+				ranks_close(&net);
+			}
+}
+
 /* A machine that is suspended with all its ranks fails none of them. */
 static void suspended(void)
 {
@@ -206,7 +230,7 @@ static void suspended(void)
 		shape.seed = nsteps;
 		shape.loss = 1 << 28;
 		shape.entry_timeout_ns = TIMEOUT_NS;
-		shape.repair = (enum mmc_repair)(nsteps % 2);
+		shape.repair = (enum mmc_repair)(nsteps % 3);
 		ranks_open(&net, &shape);
 		step_to(&net, nsteps);
 		net.now_ns += 3600 * MMC_S_NS;
@@ -259,4 +283,5 @@ static void every_transition(void)
 CHECK_MAIN(CHECK_TEST(dead_from_the_beginning), CHECK_TEST(dies_at_any_moment),
 	   CHECK_TEST(gives_up_at_any_moment), CHECK_TEST(different_operations),
 	   CHECK_TEST(lateness_is_legal), CHECK_TEST(lateness_may_be_limited),
-	   CHECK_TEST(suspended), CHECK_TEST(every_transition))
+	   CHECK_TEST(just_in_time), CHECK_TEST(suspended),
+	   CHECK_TEST(every_transition))

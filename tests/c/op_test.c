@@ -42,7 +42,7 @@ static void every_size(void)
 			shape.nranks = nranks;
 			shape.block_bytes = nbytes;
 			shape.nchains = (uint32_t)nbytes % (nranks + 1);
-			shape.repair = (enum mmc_repair)(nbytes % 2);
+			shape.repair = (enum mmc_repair)(nbytes % 3);
 			if (!run_to_done(&shape))
 				return;
 		}
@@ -90,7 +90,12 @@ static struct ranks_shape random_shape(uint64_t seed)
 	shape.window_bytes = UINT32_C(100) << mmc_prng_below(&prng, 10);
 	shape.eager_bytes = mmc_prng_below(&prng, 2) * 1000;
 	shape.retain_bytes = mmc_prng_below(&prng, 2) * 1000;
-	shape.repair = (enum mmc_repair)mmc_prng_below(&prng, 2);
+	shape.repair = (enum mmc_repair)mmc_prng_below(&prng, 3);
+	shape.read_bytes =
+		100 * (uint32_t)mmc_prng_below(&prng, 5) +
+		(mmc_prng_below(&prng, 6) == 0 ? 0 : MMC_GENERATION_BYTES);
+	shape.exposed = mmc_prng_below(&prng, 2);
+	shape.unexposable = mmc_prng_below(&prng, 6) == 0;
 	shape.late_ns = mmc_prng_below(&prng, 2) * 100 * MMC_MS_NS;
 	shape.delay_ns = mmc_prng_below(&prng, 300) * MMC_US_NS;
 	shape.loss = losses[mmc_prng_below(&prng, 6)];
@@ -120,10 +125,11 @@ static void large(void)
 	struct ranks_shape shape = plain;
 
 	shape.nranks = 6;
+	shape.read_bytes = 1008;
 	shape.block_bytes = 200000;
 	shape.loss = 1 << 25;
 	for (uint32_t nchains = 0; nchains <= 6; nchains += 2)
-		for (uint32_t repair = 0; repair < 2; repair++) {
+		for (uint32_t repair = 0; repair < 3; repair++) {
 			shape.nchains = nchains;
 			shape.repair = (enum mmc_repair)repair;
 			shape.seed = nchains + repair;
@@ -142,6 +148,7 @@ static struct mmc_op *open_lone(enum mmc_repair repair,
 		.chunk_bytes = 100,
 		.window_bytes = 60000,
 		.repair = repair,
+		.read_bytes = 1000,
 		.timeout_ns = MMC_S_NS,
 		.path = &path,
 		.counters = counters,
@@ -217,6 +224,104 @@ static void claimed_once(void)
 	free(op);
 }
 
-CHECK_MAIN(CHECK_TEST(every_size), CHECK_TEST(no_more_than_needed),
+/* Says something to a lone operation, as rank `source` would. */
+static void say(struct mmc_op *op, uint32_t source, struct mmc_message message,
+		uint8_t flags)
+{
+	message.record.flags = MMC_RECORD_ENTERED | flags;
+	message.record.entry_rounds = 2;
+	message.record.culprit = MMC_PEER_ALL;
+	message.record.terms.window_bytes = 60000;
+	mmc_op_on_message(op, source, &message, MMC_S_NS);
+}
+
+/* Polls until nothing is left to do; whether and what of a kind was done last. */
+static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
+		 struct mmc_action *found)
+{
+	static struct mmc_actions actions;
+	bool has = false;
+
+	do {
+		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_op_poll(op, now_ns, &actions);
+		for (uint32_t i = 0; i < actions.count; i++) {
+			if (actions.items[i].kind == MMC_ACTION_SEND)
+				mmc_op_on_sent(op, actions.items[i].run.count);
+			if (actions.items[i].kind != kind)
+				continue;
+			*found = actions.items[i];
+			has = true;
+		}
+	} while (actions.count > 0);
+	return has;
+}
+
+/* Only the left neighbour's card counts, here rank 2's, and only the first. */
+static void whose_card(void)
+{
+	static const struct mmc_message card = {
+		.kind = MMC_MESSAGE_CARD,
+		.nitems = 1,
+		.card = { .generation = 5, .exposed = true },
+	};
+	struct mmc_message other = card;
+	struct mmc_counters counters = { 0 };
+	struct mmc_op *op = open_lone(MMC_REPAIR_READ, &counters);
+
+	say(op, 1, card, 0);
+	CHECK(!op->reader.known);
+	say(op, 2, card, 0);
+	CHECK(op->reader.known);
+	other.card.generation = 6;
+	say(op, 2, other, 0);
+	CHECK_EQ(op->reader.card.generation, 5);
+	free(op);
+	op = open_lone(MMC_REPAIR_NEIGHBOUR, &counters);
+	say(op, 2, card, 0);
+	CHECK(!op->reader.known);
+	free(op);
+}
+
+/* An owner stays until it has sent what it was asked for, though not longer. */
+static void a_lease(void)
+{
+	const struct mmc_message record = { .kind = MMC_MESSAGE_RECORD };
+	const struct mmc_message nak = {
+		.kind = MMC_MESSAGE_NAK,
+		.nitems = 1,
+		.runs = { { .first = 0, .count = 1 } },
+	};
+	struct mmc_counters counters = { 0 };
+	struct mmc_op *op = open_lone(MMC_REPAIR_READ, &counters);
+	struct mmc_action action;
+
+	say(op, 2, record, 0);
+	say(op, 1, record, 0);
+	CHECK(does(op, MMC_S_NS, MMC_ACTION_SEND, &action));
+	CHECK_EQ(op->state, MMC_OP_FLOW);
+	for (uint32_t c = 2; c < 6; c++) {
+		CHECK_EQ(mmc_op_on_chunk(op, c / 2, c, c % 2 ? 1 : 100,
+					 MMC_S_NS),
+			 MMC_VERDICT_PLACE);
+		mmc_op_on_placed(op, c);
+	}
+	say(op, 2, nak, 0);
+	say(op, 1, record, MMC_RECORD_DONE);
+	CHECK(!does(op, MMC_S_NS, MMC_ACTION_DONE, &action));
+	CHECK_EQ(op->state, MMC_OP_RELEASE);
+	say(op, 2, nak, 0);
+	CHECK(does(op, MMC_S_NS + MMC_MS_NS, MMC_ACTION_SEND, &action));
+	CHECK_EQ(action.peer, 2);
+	CHECK(action.repair);
+	CHECK_EQ(action.run.count, 1);
+	does(op, MMC_S_NS + MMC_MS_NS, MMC_ACTION_DONE, &action);
+	CHECK_EQ(op->state, MMC_OP_RETAINED);
+	CHECK(op->reported);
+	free(op);
+}
+
+CHECK_MAIN(CHECK_TEST(whose_card), CHECK_TEST(a_lease), CHECK_TEST(every_size),
+	   CHECK_TEST(no_more_than_needed),
 	   CHECK_TEST(any_order_loss_and_duplication), CHECK_TEST(large),
 	   CHECK_TEST(verdicts), CHECK_TEST(claimed_once))

@@ -10,7 +10,7 @@
 #define MMC_TESTS_RANKS_H
 
 #include "core/memory.h"
-#include "network.h"
+#include "reads.h"
 
 /* Transitions that were seen: from, to, and whether by failure. */
 static bool ranks_seen[MMC_OP_FAILED + 1][MMC_OP_FAILED + 1][2];
@@ -85,6 +85,7 @@ static inline void ranks_give_back(struct ranks *net, uint32_t r,
 	at->over = true;
 	at->failed = action->kind == MMC_ACTION_FAILED;
 	at->retained = action->retain;
+	CHECK(at->failed || at->nreads == 0);
 	for (uint32_t c = 0; c < net->layout.nchunks; c++) {
 		if (!at->failed)
 			CHECK_EQ(at->places[c], ranks_value(epoch, c));
@@ -100,6 +101,7 @@ static inline void ranks_forget(struct ranks *net, uint32_t r,
 
 	CHECK(at->over);
 	ranks_note_state(net, r, op);
+	at->forgotten = true;
 	memset(at->memory, 0xdd, mmc_op_footprint(&op->config));
 }
 
@@ -131,6 +133,14 @@ static inline void ranks_carry_out(struct ranks *net, uint32_t r,
 		break;
 	case MMC_ACTION_CLOSED:
 		ranks_forget(net, r, action->op);
+		break;
+	case MMC_ACTION_READ:
+	case MMC_ACTION_READ_MAP:
+		reads_begin(net, r, action);
+		break;
+	case MMC_ACTION_EXPOSE:
+		mmc_op_exposed(action->op, !net->shape.unexposable,
+			       action->op->config.epoch, 0);
 		break;
 	}
 }
@@ -226,7 +236,7 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 	uint32_t epoch = rank->epochs.last + 1;
 	struct ranks_epoch *at = &rank->epoch[epoch];
 	uint32_t first = mmc_layout_first(&net->layout, r);
-	const struct mmc_op_config config = {
+	struct mmc_op_config config = {
 		.nranks = shape->nranks,
 		.signature = shape->block_bytes + (r == shape->odd),
 		.block_bytes = shape->block_bytes,
@@ -236,12 +246,14 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 		.eager_bytes = shape->eager_bytes,
 		.retain_bytes = shape->retain_bytes,
 		.repair = shape->repair,
+		.read_bytes = shape->read_bytes,
 		.timeout_ns = 10 * MMC_S_NS,
 		.entry_timeout_ns = shape->entry_timeout_ns,
 		.seed = shape->seed + r,
 	};
 
 	at->memory = aligned_alloc(MMC_ALIGN_BYTES, mmc_op_footprint(&config));
+	config.card = reads_card(net, r, epoch, at->memory);
 	at->places = calloc(net->layout.nchunks + 1, sizeof(uint32_t));
 	for (uint32_t c = first; c < first + net->layout.block_chunks; c++)
 		at->places[c] = ranks_value(epoch, c);
@@ -249,7 +261,7 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 	mmc_epochs_start(&rank->epochs, at->memory, &config, net->now_ns);
 }
 
-static inline void ranks_happen(struct ranks *net, const struct event *event)
+static inline void ranks_happen(struct ranks *net, struct event *event)
 {
 	struct ranks_rank *rank = &net->rank[event->rank];
 
@@ -270,6 +282,10 @@ static inline void ranks_happen(struct ranks *net, const struct event *event)
 	case EVENT_START:
 		rank->ready = true;
 		break;
+	case EVENT_READ:
+	case EVENT_READ_MAP:
+		reads_happen(net, event);
+		break;
 	}
 }
 
@@ -283,6 +299,8 @@ static inline void ranks_start_later(struct ranks *net, uint32_t r)
 	};
 
 	net->rank[r].ready = false;
+	if (net->shape.tardy == r)
+		start.at_ns += net->shape.tardy_ns;
 	if (net->shape.late == r)
 		start.at_ns += net->shape.late_ns;
 	else if (net->shape.late == MMC_PEER_ALL)

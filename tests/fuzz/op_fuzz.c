@@ -1,58 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any bytes as what happens to one rank of a stream: starts, chunks and control
- * messages of anybody with any fields, placements, sends, time and polls. What
- * the others say may be nonsense; the rank must keep to its contracts all the
- * same: no assertion, nothing written twice or sent that is not there, DONE only
- * when all is present, and never a deadline that has passed already.
+ * messages of anybody with any fields, placements, sends, reads with anything in
+ * them, time and polls. What others say may be nonsense; the rank must keep to
+ * its contracts all the same: no assertion, nothing written twice or sent that is
+ * not there, DONE only when all is present, and never a deadline that has passed
+ * already.
  */
-#include "core/epochs.h"
-#include "core/memory.h"
-#include "fuzz.h"
-
-#define EPOCHS_MAX 12
-#define PLACING_MAX 64
-#define CHUNK_BYTES 8
-
-struct input {
-	const uint8_t *data;
-	size_t size;
-};
-
-struct epoch {
-	struct mmc_op *op; /* NULL before its start and after its end */
-	void *memory;
-	uint32_t nsending;
-	bool over;
-	bool retained;
-};
-
-struct placing {
-	uint32_t epoch;
-	uint32_t chunk;
-};
-
-struct world {
-	struct input input;
-	struct mmc_op_config config;
-	struct mmc_epochs epochs;
-	struct mmc_counters counters;
-	struct epoch epoch[EPOCHS_MAX + 1];
-	struct placing placing[PLACING_MAX];
-	uint32_t nplacing;
-	uint64_t now_ns;
-};
-
-static uint32_t take(struct input *input, unsigned nbytes)
-{
-	uint32_t value = 0;
-
-	while (nbytes-- > 0 && input->size > 0) {
-		value = value << 8 | *input->data++;
-		input->size--;
-	}
-	return value;
-}
+#include "op_world.h"
 
 /* ---- what must hold ------------------------------------------------------ */
 
@@ -106,6 +61,44 @@ static void check_send(struct world *world, const struct mmc_action *action)
 	epoch->nsending += action->run.count;
 }
 
+/* An operation that is done has no reads under way, a failed one may. */
+static void forget_reads(struct world *world, uint32_t epoch, bool done)
+{
+	for (uint32_t i = 0; i < world->nreading;) {
+		if (world->reading[i].epoch != epoch) {
+			i++;
+			continue;
+		}
+		MMC_ASSERT(!done);
+		world->reading[i] = world->reading[--world->nreading];
+	}
+}
+
+static void check_read(struct world *world, const struct mmc_action *action)
+{
+	const struct mmc_op *op = action->op;
+	struct mmc_run run = action->run;
+	bool map = action->kind == MMC_ACTION_READ_MAP;
+	uint32_t end = map ? (op->layout.nchunks + 63) / 64
+			   : op->layout.nchunks;
+
+	MMC_ASSERT(op->reader.card.exposed);
+	MMC_ASSERT(action->peer == mmc_op_left(op));
+	MMC_ASSERT(!world->epoch[op->config.epoch].over);
+	MMC_ASSERT(run.count > 0 && run.first < end &&
+		   run.count <= end - run.first);
+	MMC_ASSERT(run.count * 8 + MMC_GENERATION_BYTES <=
+		   world->config.read_bytes);
+	for (uint32_t c = run.first; !map && c < run.first + run.count; c++)
+		MMC_ASSERT(!mmc_bitmap_test(&op->claimed, c));
+	MMC_ASSERT(world->nreading < READING_MAX);
+	world->reading[world->nreading++] = (struct reading){
+		.epoch = op->config.epoch,
+		.map = map,
+		.run = run,
+	};
+}
+
 static void check_end(struct world *world, const struct mmc_action *action)
 {
 	const struct mmc_op *op = action->op;
@@ -117,6 +110,7 @@ static void check_end(struct world *world, const struct mmc_action *action)
 		MMC_ASSERT(world->placing[i].epoch != op->config.epoch);
 	if (action->kind == MMC_ACTION_DONE)
 		MMC_ASSERT(op->npresent == op->layout.nchunks);
+	forget_reads(world, op->config.epoch, action->kind == MMC_ACTION_DONE);
 	epoch->over = true;
 	epoch->retained = action->retain;
 }
@@ -148,6 +142,14 @@ static void carry_out(struct world *world, const struct mmc_actions *actions,
 		break;
 	case MMC_ACTION_CLOSED:
 		forget(world, action->op);
+		break;
+	case MMC_ACTION_READ:
+	case MMC_ACTION_READ_MAP:
+		check_read(world, action);
+		break;
+	case MMC_ACTION_EXPOSE:
+		MMC_ASSERT(!world->epoch[action->op->config.epoch].over);
+		mmc_op_exposed(action->op, take(&world->input, 1) % 2, 1, 2);
 		break;
 	}
 }
@@ -236,6 +238,64 @@ static void finish_placing(struct world *world)
 	mmc_op_on_placed(world->epoch[placing.epoch].op, placing.chunk);
 }
 
+/* A read has brought these chunks. */
+static void bring_fetched(struct world *world, uint32_t epoch,
+			  struct mmc_run run)
+{
+	struct mmc_op *op = world->epoch[epoch].op;
+
+	for (uint32_t c = run.first; c < run.first + run.count; c++) {
+		bool claimed = mmc_bitmap_test(&op->claimed, c);
+		enum mmc_verdict verdict =
+			mmc_op_on_fetched(op, c, world->now_ns);
+
+		MMC_ASSERT(verdict == (claimed ? MMC_VERDICT_DUPLICATE
+					       : MMC_VERDICT_PLACE));
+		if (claimed)
+			continue;
+		if (world->nplacing == PLACING_MAX)
+			mmc_op_on_placed(op, c);
+		else
+			world->placing[world->nplacing++] = (struct placing){
+				.epoch = epoch,
+				.chunk = c,
+			};
+	}
+}
+
+/* A read is over, in any way and order, and brings anything. */
+static void finish_reading(struct world *world)
+{
+	uint64_t words[MMC_READ_WORDS_MAX + 1];
+	uint32_t pick = take(&world->input, 1);
+	uint32_t form = take(&world->input, 1);
+	uint64_t generation = take(&world->input, 1);
+	struct reading reading;
+	struct mmc_op *op;
+
+	if (world->nreading == 0)
+		return;
+	pick %= world->nreading;
+	reading = world->reading[pick];
+	world->reading[pick] = world->reading[--world->nreading];
+	op = world->epoch[reading.epoch].op;
+	if (form & 6)
+		generation = op->reader.card.generation;
+	if (!reading.map) {
+		if (mmc_op_on_read(op, reading.run, generation))
+			bring_fetched(world, reading.epoch, reading.run);
+		return;
+	}
+	for (uint32_t i = 0; i < reading.run.count; i++)
+		words[i] = form & 1 ? ~UINT64_C(0)
+				    : (uint64_t)take(&world->input, 4) << 32 |
+					      take(&world->input, 4);
+	words[reading.run.count] = generation;
+	mmc_op_on_map(op, reading.run,
+		      generation == 0 ? NULL : (const uint8_t *)words,
+		      world->now_ns);
+}
+
 static void finish_sending(struct world *world)
 {
 	struct epoch *epoch =
@@ -259,8 +319,9 @@ static void bring_message(struct world *world)
 	bool runs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
 		    kind == MMC_MESSAGE_PLEA;
 	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
-	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 8] = { 0 };
-	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * (runs ? 8 : 4);
+	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 36] = { 0 };
+	uint32_t item_bytes = kind == MMC_MESSAGE_CARD ? 36 : runs ? 8 : 4;
+	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
 	struct mmc_message message;
 
 	mmc_put_u32(bytes, take(input, 1));	 /* stamp */
@@ -289,7 +350,12 @@ static void bring_record(struct world *world)
 	uint32_t source = take(&world->input, 1) % world->config.nranks;
 	uint32_t form = take(&world->input, 1);
 	const struct mmc_message message = {
-		.kind = MMC_MESSAGE_RECORD,
+		.kind = form & 16 ? MMC_MESSAGE_CARD : MMC_MESSAGE_RECORD,
+		.nitems = form & 16 ? 1 : 0,
+		.card = {
+			.generation = form & 64 ? 0 : GENERATION,
+			.exposed = (form & 32) != 0,
+		},
 		.stamp_us = form & 8,
 		.record = {
 			.flags = MMC_RECORD_ENTERED |
@@ -356,6 +422,9 @@ static void step(struct world *world)
 	case 12:
 		world->now_ns += take(&world->input, 1) * MMC_MS_NS;
 		break;
+	case 14:
+		finish_reading(world);
+		break;
 	case 13:
 		if (take(&world->input, 1) == 255)
 			give_up(world);
@@ -381,7 +450,12 @@ static void shape(struct world *world)
 		.window_bytes = take(input, 2),
 		.eager_bytes = flags & 1 ? 1000 : 0,
 		.retain_bytes = flags & 2 ? 1000 : 0,
-		.repair = flags & 4 ? MMC_REPAIR_NEIGHBOUR : MMC_REPAIR_NAK,
+		.repair = flags & 16  ? MMC_REPAIR_READ
+			  : flags & 4 ? MMC_REPAIR_NEIGHBOUR
+				      : MMC_REPAIR_NAK,
+		.read_bytes = flags & 32 ? 24 : 1000,
+		.card = { .generation = flags & 64 ? 0 : 5,
+			  .exposed = (flags & 128) != 0 },
 		.timeout_ns = MMC_S_NS,
 		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
 	};

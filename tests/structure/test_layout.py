@@ -14,11 +14,14 @@ FOLDERS = ("mpimcast", "ffi", "tests", "bench", "slurm")
 
 # What each part of ffi/ may include; HERE stands for the file's own folder.
 FREESTANDING = r"stdint\.h|stddef\.h|stdbool\.h"
-SYSTEM = r"[a-z0-9_]+\.h|(sys|netinet|net|arpa|linux)/[a-z0-9_]+\.h"
+SYSTEM = r"[a-z0-9_]+\.h|(sys|netinet|netpacket|net|arpa|linux)/[a-z0-9_]+\.h"
+VERBS = r"infiniband/verbs\.h|rdma/rdma_cma\.h"
 MAY_INCLUDE = {
     "include": rf"{FREESTANDING}|mpimcast/.*",
     "core": rf"{FREESTANDING}|core/.*|mpimcast/errors\.h",
-    "drivers": rf"{SYSTEM}|drivers/(driver|error)\.h|HERE/.*|core/.*|mpimcast/.*",
+    "drivers": (
+        rf"{SYSTEM}|{VERBS}|drivers/(driver|error)\.h|HERE/.*|core/.*|mpimcast/.*"
+    ),
     "engine": rf"{SYSTEM}|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "sim": rf"{SYSTEM}|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
 }

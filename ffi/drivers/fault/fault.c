@@ -21,6 +21,7 @@ struct fault {
 	struct mmc_endpoint endpoint;
 	struct mmc_driver driver; /* without what the inner one lacks */
 	struct mmc_endpoint *inner;
+	uint32_t head_bytes; /* of each datagram, its trailer included */
 	struct mmc_fault_judge judge;
 	struct mmc_fault_pool pool;
 	struct mmc_fault_queue lent; /* delivered by the last poll */
@@ -117,6 +118,24 @@ static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 	return nevents;
 }
 
+/* A received datagram as one to send; its payload may lie apart. */
+static struct mmc_parcel parcel_of(const struct fault *fault,
+				   const struct mmc_event *event)
+{
+	struct mmc_parcel parcel = {
+		.head = event->bytes,
+		.head_bytes = event->nbytes,
+	};
+
+	if (event->body != NULL) {
+		parcel.head_bytes =
+			mmc_min_u32(fault->head_bytes, event->nbytes);
+		parcel.body = event->body;
+		parcel.body_bytes = event->nbytes - parcel.head_bytes;
+	}
+	return parcel;
+}
+
 /* Keeps those of `count` events from index `nevents` on that pass. */
 static unsigned filter(struct fault *fault, struct mmc_event *events,
 		       unsigned nevents, unsigned count, bool stalled,
@@ -125,10 +144,7 @@ static unsigned filter(struct fault *fault, struct mmc_event *events,
 	unsigned end = nevents + count;
 
 	for (unsigned i = nevents; i < end; i++) {
-		struct mmc_parcel whole = {
-			.head = events[i].bytes,
-			.head_bytes = events[i].nbytes,
-		};
+		struct mmc_parcel whole = parcel_of(fault, &events[i]);
 
 		if (events[i].kind != MMC_EVENT_DATAGRAM ||
 		    pass(fault, &fault->rx, &whole, events[i].source, stalled,
@@ -259,6 +275,38 @@ static int fault_place(struct mmc_endpoint *endpoint, void *to,
 	return inner->driver->place(inner, to, from, nbytes, cookie);
 }
 
+static int fault_expose(struct mmc_endpoint *endpoint, const void *memory,
+			size_t nbytes, struct mmc_region *region)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->expose(inner, memory, nbytes, region);
+}
+
+static void fault_withdraw(struct mmc_endpoint *endpoint,
+			   struct mmc_region *region)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	inner->driver->withdraw(inner, region);
+}
+
+static int fault_read(struct mmc_endpoint *endpoint, uint32_t peer,
+		      const struct mmc_piece *pieces, unsigned npieces,
+		      uint64_t cookie)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->read(inner, peer, pieces, npieces, cookie);
+}
+
+static bool fault_arm(struct mmc_endpoint *endpoint)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->arm(inner);
+}
+
 static unsigned fault_fds(struct mmc_endpoint *endpoint, int *fds,
 			  unsigned *ncontrol)
 {
@@ -287,7 +335,11 @@ static const struct mmc_driver driver = {
 	.poll = fault_poll,
 	.send = fault_send,
 	.place = fault_place,
+	.expose = fault_expose,
+	.withdraw = fault_withdraw,
+	.read = fault_read,
 	.fds = fault_fds,
+	.arm = fault_arm,
 	.deadline_ns = fault_deadline_ns,
 	.close = fault_close,
 };
@@ -318,6 +370,16 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 	fault->driver = driver;
 	if (inner->driver->place == NULL)
 		fault->driver.place = NULL;
+	if (inner->driver->arm == NULL)
+		fault->driver.arm = NULL;
+	if (inner->read_bytes_max == 0) {
+		fault->driver.expose = NULL;
+		fault->driver.withdraw = NULL;
+		fault->driver.read = NULL;
+	}
+	fault->head_bytes = MMC_HEADER_BYTES;
+	if (checksum == MMC_CHECKSUM_FULL)
+		fault->head_bytes += MMC_CRC_BYTES;
 	fault->endpoint = *inner;
 	fault->endpoint.driver = &fault->driver;
 	fault->inner = inner;

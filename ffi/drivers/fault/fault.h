@@ -20,7 +20,7 @@
  * The phase follows from the seed. It goes on sending.
  *
  * What is held back lies in a pool of MMC_FAULT_HELD_MAX datagrams; what finds
- * it full is lost. PLACED events and everything but datagrams pass untouched.
+ * it full is lost. Events of other kinds, and reads of memory, pass untouched.
  *
  * The kind is told by the header alone: a chunk that is multicast again is
  * `repair`. Each clause draws its numbers from (seed, rank, place of the

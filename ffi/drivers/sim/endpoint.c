@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "drivers/sim/remote.h"
 
 enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS, QUEUE_CAPACITY_MIN = 16 };
 
@@ -30,7 +31,8 @@ static int sim_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 	uint32_t nhosts = self->options.network->options.nhosts;
 
 	for (uint32_t host = 0; host < nhosts; host++)
-		if (mmc_get_u32(addresses + host * MMC_SIM_ADDRESS_BYTES) != host)
+		if (mmc_get_u32(addresses + host * MMC_SIM_ADDRESS_BYTES) !=
+		    host)
 			return -MMC_EINVAL;
 	return 0;
 }
@@ -104,7 +106,8 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
-	       endpoint->queued_control_bytes > 0 || endpoint->placed;
+	       endpoint->queued_control_bytes > 0 || endpoint->placed ||
+	       endpoint->reads_over;
 }
 
 static void give_back(struct mmc_sim_endpoint *self)
@@ -112,6 +115,7 @@ static void give_back(struct mmc_sim_endpoint *self)
 	for (uint32_t i = 0; i < self->nlent; i++)
 		mmc_network_release(self->options.network, self->lent[i]);
 	self->nlent = 0;
+	mmc_sim_reads_give_back(self);
 }
 
 static unsigned poll_placed(struct mmc_sim_endpoint *self,
@@ -168,6 +172,7 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		nmax = MMC_SIM_EVENTS_MAX;
 	give_back(self);
 	n = poll_placed(self, events, nmax);
+	n += mmc_sim_reads_poll(self, events + n, nmax - n);
 	n += poll_queue(self, QUEUE_CONTROL, events + n, nmax - n);
 	for (uint32_t i = 0; i < ndata; i++) {
 		uint32_t queue = QUEUE_UNICAST + (self->next_queue + i) % ndata;
@@ -246,6 +251,10 @@ void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint)
 	free_places(endpoint->places);
 	endpoint->places = NULL;
 	endpoint->places_end = &endpoint->places;
+	mmc_sim_reads_free(endpoint);
+	if (endpoint->options.regions)
+		mmc_sim_regions_die(endpoint->options.regions,
+				    endpoint->options.host);
 }
 
 static unsigned sim_fds(struct mmc_endpoint *endpoint, int *fds,
@@ -271,6 +280,7 @@ static void sim_close(struct mmc_endpoint *endpoint)
 	}
 	free_places(self->places);
 	free_places(self->placed);
+	mmc_sim_reads_free(self);
 	free(self);
 }
 
@@ -281,6 +291,9 @@ static const struct mmc_driver sim_driver = {
 	.connect = sim_connect,
 	.poll = sim_poll,
 	.send = sim_send,
+	.expose = mmc_sim_expose,
+	.withdraw = mmc_sim_withdraw,
+	.read = mmc_sim_read,
 	.fds = sim_fds,
 	.close = sim_close,
 };
@@ -293,6 +306,9 @@ static const struct mmc_driver sim_placing_driver = {
 	.poll = sim_poll,
 	.send = sim_send,
 	.place = sim_place,
+	.expose = mmc_sim_expose,
+	.withdraw = mmc_sim_withdraw,
+	.read = mmc_sim_read,
 	.fds = sim_fds,
 	.close = sim_close,
 };
@@ -312,6 +328,8 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	self->base.driver = options->place_delay_ns > 0 ? &sim_placing_driver
 							: &sim_driver;
 	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
+	if (options->regions)
+		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;
 	self->options = *options;
 	self->places_end = &self->places;
 	self->placed_end = &self->placed;

@@ -12,6 +12,7 @@
 
 #include "drivers/driver.h"
 #include "drivers/sim/network.h"
+#include "drivers/sim/regions.h"
 
 #define MMC_SIM_ADDRESS_BYTES 64
 
@@ -21,6 +22,9 @@
 
 /* Events that one poll returns at most. */
 #define MMC_SIM_EVENTS_MAX 64
+
+/* Bytes that one read of another host's memory brings. */
+#define MMC_SIM_READ_BYTES_MAX 32768
 
 struct mmc_sim_endpoint_options {
 	struct mmc_network *network;
@@ -34,6 +38,13 @@ struct mmc_sim_endpoint_options {
 	 */
 	uint64_t place_delay_ns;
 	uint32_t place_kind; /* the network's timer that says it is due */
+	/*
+	 * What hosts let each other read, shared by all; NULL: nothing. This
+	 * host can have `exposures_max` regions at a time.
+	 */
+	struct mmc_sim_regions *regions;
+	uint32_t exposures_max;
+	uint32_t read_kind; /* the timer that says that a read goes on */
 };
 
 /* Frames, first in, first out, in a ring that grows. */
@@ -66,6 +77,11 @@ struct mmc_sim_endpoint {
 	struct mmc_sim_place **places_end;
 	struct mmc_sim_place *placed; /* made, not yet reported */
 	struct mmc_sim_place **placed_end;
+	struct mmc_sim_read *reads;	 /* under way */
+	struct mmc_sim_read *reads_over; /* and not yet reported */
+	struct mmc_sim_read *reads_lent; /* until the next poll */
+	uint32_t nreads;		 /* not yet reported */
+	uint32_t nexposed;
 	struct mmc_traffic_count received;
 	uint64_t overrun_datagrams;
 };
@@ -84,7 +100,13 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 /* Carries out the oldest `place` that was asked for; its timer has come. */
 void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint);
 
-/* Forgets every `place` not yet carried out: the machine is off. */
+/* Goes on with the reads whose time has come. */
+void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *endpoint);
+
+/*
+ * Forgets every `place` not yet carried out and every read; nobody reads here
+ * any more: the machine is off.
+ */
 void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint);
 
 /* Whether a poll would find something. */

@@ -261,6 +261,52 @@ uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 	return (link->free_ps - allowed_ps + 999) / 1000;
 }
 
+/* The links from one host to another, four at most; returns their number. */
+static unsigned path_of(const struct mmc_network *network, uint32_t from,
+			uint32_t to, uint32_t *links)
+{
+	uint32_t leaf = leaf_of(network, from);
+	uint32_t other = leaf_of(network, to);
+	unsigned n = 0;
+
+	links[n++] = from;
+	if (leaf != other) {
+		links[n++] = trunk_up(network, leaf);
+		links[n++] = trunk_down(network, other);
+	}
+	links[n++] = network->options.nhosts + to;
+	return n;
+}
+
+uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
+			      uint32_t to)
+{
+	uint32_t links[4];
+
+	return (uint64_t)path_of(network, from, to, links) *
+	       network->options.latency_ns;
+}
+
+uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
+			      uint32_t to, uint64_t nbytes)
+{
+	uint32_t links[4];
+	unsigned nlinks = path_of(network, from, to, links);
+	uint64_t at_ps = network->now_ns * 1000;
+
+	for (unsigned i = 0; i < nlinks; i++) {
+		struct mmc_link *link = &network->links[links[i]];
+
+		if (link->free_ps > at_ps)
+			at_ps = link->free_ps;
+		at_ps += nbytes * link->byte_ps;
+		link->free_ps = at_ps;
+		link->bytes += nbytes;
+		at_ps += network->options.latency_ns * UINT64_C(1000);
+	}
+	return (at_ps + 999) / 1000;
+}
+
 /* From a leaf to its own hosts that the frame is for. */
 static void forward_down(struct mmc_network *network, uint32_t leaf,
 			 struct mmc_frame *frame)

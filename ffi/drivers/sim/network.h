@@ -127,6 +127,17 @@ struct mmc_link *mmc_network_downlink(struct mmc_network *network,
 void mmc_network_send(struct mmc_network *network, uint32_t source,
 		      const struct mmc_parcel *parcel);
 
+/* How long a message without a length takes from one host to another. */
+uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
+			      uint32_t to);
+
+/*
+ * Sends `nbytes` over a connection, which loses nothing and has no datagrams:
+ * they take their time on the links. Returns when they arrive.
+ */
+uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
+			      uint32_t to, uint64_t nbytes);
+
 /* How long the queue of `host` is above `queue_bytes` from now on. */
 uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 			       uint64_t queue_bytes);

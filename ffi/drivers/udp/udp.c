@@ -168,7 +168,8 @@ static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 
 	for (uint32_t rank = 0; rank < udp->options.nranks; rank++) {
 		int rv = add_rank(udp, rank,
-				  addresses + (size_t)rank * MMC_UDP_ADDRESS_BYTES);
+				  addresses +
+					  (size_t)rank * MMC_UDP_ADDRESS_BYTES);
 
 		if (rv < 0)
 			return rv;

@@ -132,8 +132,19 @@ int mmc_fault_check(const char *fault);
 /* Starts this process's engine and its responder thread. */
 int mmc_engine_create(struct mmc_engine **engine);
 
-/* Stops the thread and frees the engine; its teams must be closed. */
+/* Stops the thread and frees the engine; its teams and memories must be gone. */
 void mmc_engine_destroy(struct mmc_engine *engine);
+
+/*
+ * Allocates memory that is the engine's: as a result's place it is made readable
+ * for other ranks once for each team, not again for every operation. Returns 0 or
+ * a negative error.
+ */
+int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes,
+			void **memory);
+
+/* Frees it; no operation on it is in flight. */
+void mmc_memory_free(struct mmc_engine *engine, void *memory);
 
 enum mmc_transport {
 	MMC_TRANSPORT_UDP = 0,

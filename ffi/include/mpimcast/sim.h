@@ -53,6 +53,8 @@ struct mmc_sim_spec {
 	uint64_t send_bytes;   /* that a host can send ahead of its link */
 	uint64_t wake_ns;      /* from an arrival until the engine runs */
 	uint64_t place_ns; /* from a placement asked for to made; 0: at once */
+	uint64_t tight_ranks; /* bit r: rank r's host exposes no more ... */
+	uint32_t exposures;   /* ... than so many regions at a time */
 
 	/* The network. */
 	uint32_t nswitches; /* leaves under a spine; 1: a single switch */
@@ -88,7 +90,7 @@ struct mmc_sim_spec {
 	uint64_t deaf_ns;    /* ... from here on */
 	/*
 	 * The network loses one control datagram of this kind (enum
-	 * mmc_message_kind, or 5 for a record of a rank that is done), the nth
+	 * mmc_message_kind, or 7 for a record of a rank that is done), the nth
 	 * before the last that a run without this loss would send.
 	 */
 	uint32_t drop_kind;
@@ -123,6 +125,10 @@ struct mmc_sim_rank {
 	uint64_t lost_chunks;
 	uint64_t repaired_chunks;
 	uint64_t duplicate_chunks;
+	uint64_t reads; /* of chunks in the left neighbour's memory */
+	uint64_t read_chunks;
+	uint64_t failed_reads;
+	uint64_t registrations;
 };
 
 struct mmc_sim_link {

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/op_repair.h"
+
+#include "core/op_tell.h"
+
+/* Requests after which it is clear that answers by multicast do not arrive. */
+#define NAKS_BEFORE_PLEA 2
+
+void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
+		     bool repair, struct mmc_actions *actions)
+{
+	struct mmc_action *action =
+		mmc_actions_add(actions, MMC_ACTION_SEND, op);
+
+	action->peer = peer;
+	action->run = run;
+	action->repair = repair;
+	op->nsending += run.count;
+}
+
+/* ---- what is lost -------------------------------------------------------- */
+
+void mmc_op_drain_passed(struct mmc_op *op)
+{
+	op->loss.passed = false;
+	for (uint32_t c = 0; c < op->schedule.nchains; c++)
+		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].seen);
+}
+
+/* Asks whom the strategy says; where that is a read, the reader will. */
+static void pass_on(struct mmc_op *op, uint32_t peer,
+		    const struct mmc_message *message, uint64_t now_ns,
+		    struct mmc_actions *actions)
+{
+	if (!op->strategy->reads) {
+		mmc_op_tell(op, peer, message, actions);
+		return;
+	}
+	for (uint32_t i = 0; i < message->nitems; i++)
+		mmc_reader_want(&op->reader, &op->claimed, message->runs[i],
+				now_ns);
+}
+
+static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
+			 struct mmc_actions *actions)
+{
+	struct mmc_message message;
+	uint32_t peer;
+	uint32_t nlost = 0;
+
+	mmc_op_message(op,
+		       op->loss.nasked < NAKS_BEFORE_PLEA ? MMC_MESSAGE_NAK
+							  : MMC_MESSAGE_PLEA,
+		       &message);
+	while (mmc_actions_room(actions) &&
+	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
+			    message.runs, &message.nitems, &nlost))
+		pass_on(op, peer, &message, now_ns, actions);
+	op->nlost += nlost;
+	if (!op->unicast)
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+}
+
+void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions)
+{
+	uint32_t peer;
+
+	if (op->config.path->backlog || now_ns < mmc_loss_deadline(&op->loss))
+		return;
+	ask_for_lost(op, now_ns, actions);
+	while (mmc_actions_room(actions) &&
+	       mmc_loss_silent(&op->loss, now_ns, &peer))
+		mmc_op_ask_record(op, peer, now_ns, actions);
+	if (op->loss.passed)
+		mmc_op_drain_passed(op);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static void read_run(struct mmc_op *op, enum mmc_action_kind kind,
+		     struct mmc_run run, struct mmc_actions *actions)
+{
+	struct mmc_action *action = mmc_actions_add(actions, kind, op);
+
+	action->peer = mmc_op_left(op);
+	action->run = run;
+	mmc_count(op->config.counters,
+		  kind == MMC_ACTION_READ ? MMC_COUNT_READS
+					  : MMC_COUNT_MAP_READS,
+		  1);
+}
+
+/* Asks the left neighbour, or an owner, for runs by message. */
+static void ask_by_message(struct mmc_op *op, uint64_t now_ns,
+			   struct mmc_actions *actions)
+{
+	struct mmc_message message;
+	uint32_t peer = mmc_op_left(op);
+	bool plea;
+
+	mmc_op_message(op, MMC_MESSAGE_NAK, &message);
+	while (mmc_actions_room(actions) &&
+	       mmc_reader_ask(&op->reader, &op->claimed, now_ns, message.runs,
+			      &message.nitems, &plea)) {
+		message.kind = plea ? MMC_MESSAGE_PLEA : MMC_MESSAGE_NAK;
+		mmc_op_tell(op, peer, &message, actions);
+	}
+	while (mmc_actions_room(actions) &&
+	       mmc_reader_lease(&op->reader, &op->claimed, now_ns, &peer,
+				message.runs, &message.nitems, &plea)) {
+		message.kind = plea ? MMC_MESSAGE_PLEA : MMC_MESSAGE_NAK;
+		mmc_op_tell(op, peer, &message, actions);
+	}
+}
+
+void mmc_op_poll_reader(struct mmc_op *op, uint64_t now_ns,
+			struct mmc_actions *actions)
+{
+	struct mmc_run run;
+
+	if (now_ns < mmc_reader_deadline(&op->reader))
+		return;
+	while (mmc_actions_room(actions) &&
+	       mmc_reader_data(&op->reader, &op->claimed, &run))
+		read_run(op, MMC_ACTION_READ, run, actions);
+	while (mmc_actions_room(actions) &&
+	       mmc_reader_map(&op->reader, &op->claimed, now_ns, &run))
+		read_run(op, MMC_ACTION_READ_MAP, run, actions);
+	ask_by_message(op, now_ns, actions);
+}
+
+/* ---- serving ------------------------------------------------------------- */
+
+/* Says what is going to be multicast again, so that others need not ask. */
+static void tell_echo(struct mmc_op *op, struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_ECHO, &message);
+	if (mmc_donor_echo(&op->donor, message.runs, &message.nitems))
+		mmc_op_tell(op, MMC_PEER_ALL, &message, actions);
+}
+
+void mmc_op_poll_donor(struct mmc_op *op, uint64_t now_ns,
+		       struct mmc_actions *actions)
+{
+	struct mmc_run run;
+	uint32_t peer;
+
+	if (op->donor.echo && mmc_actions_room(actions))
+		tell_echo(op, actions);
+	if (mmc_actions_room(actions) &&
+	    mmc_donor_next(&op->donor, now_ns, MMC_BATCH_CHUNKS_MAX, &peer,
+			   &run))
+		mmc_op_send_run(op, peer, run, true, actions);
+}
+
+void mmc_op_poll_card(struct mmc_op *op, struct mmc_actions *actions)
+{
+	bool first = !op->exposed && op->card.generation != 0 &&
+		     !op->card.exposed;
+
+	if (!op->card_asked || op->exposing || !mmc_actions_room(actions))
+		return;
+	if (first) {
+		mmc_actions_add(actions, MMC_ACTION_EXPOSE, op);
+		op->exposing = true;
+		return;
+	}
+	op->card_asked = false;
+	mmc_op_tell_card(op, actions);
+}

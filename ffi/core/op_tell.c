@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/op_tell.h"
+
+void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
+		    struct mmc_message *message)
+{
+	message->kind = kind;
+	message->stamp_us = 0;
+	message->echo_us = 0;
+	message->record = op->record;
+	message->nitems = 0;
+}
+
+void mmc_op_tell(struct mmc_op *op, uint32_t peer,
+		 const struct mmc_message *message, struct mmc_actions *actions)
+{
+	mmc_actions_tell(actions, op, op->config.channel, op->config.epoch,
+			 peer, message);
+}
+
+void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
+			struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+	mmc_op_tell(op, peer, &message, actions);
+}
+
+/* The stamp wants an answer, and 0 is no stamp. */
+void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
+		       struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+	message.stamp_us = (uint32_t)(now_ns / MMC_US_NS) | 1;
+	mmc_op_tell(op, peer, &message, actions);
+}
+
+void mmc_op_tell_card(struct mmc_op *op, struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_CARD, &message);
+	message.nitems = 1;
+	message.card = op->card;
+	mmc_op_tell(op, mmc_op_right(op), &message, actions);
+	mmc_count(op->config.counters, MMC_COUNT_CARDS, 1);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/sim/regions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CAPACITY_MIN = 64 };
+
+/* Regions lie a terabyte apart. */
+static uint64_t address_of(uint32_t key)
+{
+	return ((uint64_t)key + 1) << 40;
+}
+
+void mmc_sim_regions_free(struct mmc_sim_regions *regions)
+{
+	free(regions->items);
+	*regions = (struct mmc_sim_regions){ 0 };
+}
+
+static int reserve(struct mmc_sim_regions *regions)
+{
+	uint32_t capacity = regions->capacity ? 2 * regions->capacity
+					      : CAPACITY_MIN;
+	struct mmc_sim_exposed *items;
+
+	if (regions->nitems < regions->capacity)
+		return 0;
+	items = realloc(regions->items, capacity * sizeof(*items));
+	if (!items)
+		return -MMC_ENOMEM;
+	regions->items = items;
+	regions->capacity = capacity;
+	return 0;
+}
+
+int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
+			const void *memory, size_t nbytes,
+			struct mmc_region *region)
+{
+	uint32_t key = regions->nitems;
+
+	if (reserve(regions) < 0)
+		return -MMC_ENOMEM;
+	regions->items[regions->nitems++] = (struct mmc_sim_exposed){
+		.host = host,
+		.memory = memory,
+		.nbytes = nbytes,
+	};
+	*region = (struct mmc_region){
+		.address = address_of(key),
+		.key = key,
+	};
+	return 0;
+}
+
+void mmc_sim_regions_withdraw(struct mmc_sim_regions *regions,
+			      const struct mmc_region *region)
+{
+	regions->items[region->key].withdrawn = true;
+}
+
+void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host)
+{
+	for (uint32_t i = 0; i < regions->nitems; i++)
+		if (regions->items[i].host == host)
+			regions->items[i].dead = true;
+}
+
+int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
+			 const struct mmc_piece *piece, uint8_t *to)
+{
+	const struct mmc_sim_exposed *item;
+	uint64_t offset = piece->address - address_of(piece->key);
+
+	if (piece->key >= regions->nitems)
+		return -MMC_EIO;
+	item = &regions->items[piece->key];
+	if (item->host != host || item->withdrawn || offset > item->nbytes ||
+	    piece->nbytes > item->nbytes - offset)
+		return -MMC_EIO;
+	if (item->dead)
+		return -MMC_ENOANSWER;
+	memcpy(to, item->memory + offset, piece->nbytes);
+	return 0;
+}

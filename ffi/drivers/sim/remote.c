@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/sim/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+
+/* How many reads a host may have under way. */
+enum { READS_MAX = 16 };
+
+/* How long a host that is off is tried. */
+#define DEAD_NS (100 * MMC_MS_NS)
+
+struct mmc_sim_read {
+	struct mmc_sim_read *next;
+	uint64_t due_ns; /* when its next step is */
+	uint64_t cookie;
+	uint32_t peer;
+	unsigned npieces;
+	unsigned ndone; /* pieces that have been read */
+	bool back;	/* on its way back */
+	int error;
+	struct mmc_piece pieces[MMC_PIECES_MAX];
+	uint32_t nbytes;
+	uint8_t bytes[];
+};
+
+static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
+{
+	return (struct mmc_sim_endpoint *)endpoint;
+}
+
+int mmc_sim_expose(struct mmc_endpoint *endpoint, const void *memory,
+		   size_t nbytes, struct mmc_region *region)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+
+	if (self->nexposed >= self->options.exposures_max)
+		return -MMC_ENOMEM;
+	self->nexposed++;
+	return mmc_sim_regions_add(self->options.regions, self->options.host,
+				   memory, nbytes, region);
+}
+
+void mmc_sim_withdraw(struct mmc_endpoint *endpoint, struct mmc_region *region)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+
+	self->nexposed--;
+	mmc_sim_regions_withdraw(self->options.regions, region);
+}
+
+static void await(struct mmc_sim_endpoint *self, struct mmc_sim_read *read,
+		  uint64_t time_ns)
+{
+	read->due_ns = time_ns;
+	mmc_network_at(self->options.network, time_ns, self->options.read_kind,
+		       self->options.host);
+}
+
+int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
+		 const struct mmc_piece *pieces, unsigned npieces,
+		 uint64_t cookie)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	struct mmc_network *network = self->options.network;
+	struct mmc_sim_read *read;
+	uint32_t nbytes = 0;
+
+	MMC_ASSERT(npieces <= MMC_PIECES_MAX);
+	for (unsigned i = 0; i < npieces; i++)
+		nbytes += pieces[i].nbytes;
+	MMC_ASSERT(nbytes <= self->base.read_bytes_max);
+	if (self->nreads == READS_MAX)
+		return -MMC_EAGAIN;
+	read = malloc(sizeof(*read) + nbytes);
+	if (!read)
+		return -MMC_ENOMEM;
+	*read = (struct mmc_sim_read){
+		.next = self->reads,
+		.cookie = cookie,
+		.peer = peer,
+		.npieces = npieces,
+		.nbytes = nbytes,
+	};
+	memcpy(read->pieces, pieces, npieces * sizeof(*pieces));
+	self->reads = read;
+	self->nreads++;
+	await(self, read,
+	      network->now_ns +
+		      mmc_network_reach_ns(network, self->options.host, peer));
+	return 0;
+}
+
+/* Reads the next piece; the one after it when this one has left its host. */
+static void read_piece(struct mmc_sim_endpoint *self, struct mmc_sim_read *read)
+{
+	struct mmc_network *network = self->options.network;
+	const struct mmc_piece *piece = &read->pieces[read->ndone];
+	uint64_t now_ns = network->now_ns;
+	uint32_t offset = 0;
+
+	for (unsigned i = 0; i < read->ndone; i++)
+		offset += read->pieces[i].nbytes;
+	read->error = mmc_sim_regions_read(self->options.regions, read->peer,
+					   piece, read->bytes + offset);
+	read->ndone++;
+	read->back = read->ndone == read->npieces || read->error != 0;
+	if (read->error == -MMC_ENOANSWER)
+		await(self, read, now_ns + DEAD_NS);
+	else if (!read->back)
+		await(self, read, now_ns + 1 + network->options.latency_ns / 2);
+	else
+		await(self, read,
+		      mmc_network_transfer(network, read->peer,
+					   self->options.host, read->nbytes));
+}
+
+void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *self)
+{
+	uint64_t now_ns = self->options.network->now_ns;
+	struct mmc_sim_read **at = &self->reads;
+
+	while (*at) {
+		struct mmc_sim_read *read = *at;
+
+		if (read->due_ns > now_ns) {
+			at = &read->next;
+		} else if (!read->back) {
+			read_piece(self, read);
+			at = &read->next;
+		} else {
+			*at = read->next;
+			read->next = self->reads_over;
+			self->reads_over = read;
+		}
+	}
+}
+
+unsigned mmc_sim_reads_poll(struct mmc_sim_endpoint *self,
+			    struct mmc_event *events, unsigned nmax)
+{
+	unsigned n = 0;
+
+	while (n + 2 <= nmax && self->reads_over) {
+		struct mmc_sim_read *read = self->reads_over;
+
+		self->reads_over = read->next;
+		read->next = self->reads_lent;
+		self->reads_lent = read;
+		self->nreads--;
+		events[n++] = (struct mmc_event){
+			.kind = MMC_EVENT_READ,
+			.body = read->bytes,
+			.nbytes = read->error == 0 ? read->nbytes : 0,
+			.source = read->peer,
+			.cookie = read->cookie,
+		};
+		if (read->error != 0)
+			events[n++] = (struct mmc_event){
+				.kind = MMC_EVENT_BROKEN,
+				.source = read->peer,
+				.error = read->error,
+			};
+	}
+	return n;
+}
+
+static void free_reads(struct mmc_sim_read **reads)
+{
+	while (*reads) {
+		struct mmc_sim_read *read = *reads;
+
+		*reads = read->next;
+		free(read);
+	}
+}
+
+void mmc_sim_reads_give_back(struct mmc_sim_endpoint *self)
+{
+	free_reads(&self->reads_lent);
+}
+
+void mmc_sim_reads_free(struct mmc_sim_endpoint *self)
+{
+	free_reads(&self->reads);
+	free_reads(&self->reads_over);
+	free_reads(&self->reads_lent);
+}

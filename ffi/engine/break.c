@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/break.h"
+
+#include <stdio.h>
+
+#include "drivers/error.h"
+
+void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
+{
+	struct mmc_fault fault = {
+		.error = event->error < 0 && event->error >= -MMC_EPOISONED
+				 ? (enum mmc_error) - event->error
+				 : MMC_EIO,
+		.culprit = event->source,
+	};
+
+	if (team->fault.error != MMC_OK)
+		return;
+	team->fault = fault;
+	snprintf(team->reason, sizeof(team->reason), "%s", mmc_last_error());
+	for (uint32_t i = 0; i < team->nstreams; i++) {
+		struct mmc_stream *stream = team->streams[i];
+
+		if (stream == NULL)
+			continue;
+		fault.epoch = stream->epochs.last;
+		mmc_epochs_poison(&stream->epochs, fault, true);
+		stream->stirred = true;
+	}
+}
+
+void mmc_team_explain(const struct mmc_team *team)
+{
+	mmc_error_set("%s", team->reason);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+#include "engine/receive.h"
+
+/* Slots at first, and how many more when all are used. */
+#define SLOTS MMC_READS_MAX
+
+static int grow(struct mmc_fetches *fetches)
+{
+	uint32_t nslots = fetches->nslots + SLOTS;
+	struct mmc_fetch *slots =
+		realloc(fetches->slots, nslots * sizeof(*slots));
+
+	if (slots == NULL)
+		return -MMC_ENOMEM;
+	memset(slots + fetches->nslots, 0, SLOTS * sizeof(*slots));
+	fetches->slots = slots;
+	fetches->nslots = nslots;
+	return 0;
+}
+
+/* Takes a free slot; returns its number, or a negative error. */
+static int64_t take_slot(struct mmc_request *request)
+{
+	struct mmc_fetches *fetches = &request->stream->team->fetches;
+
+	for (uint32_t i = 0; i < fetches->nslots; i++)
+		if (!fetches->slots[i].used)
+			return i;
+	mmc_count(&request->stream->counters, MMC_COUNT_ALLOCATIONS, 1);
+	if (grow(fetches) != 0)
+		return -MMC_ENOMEM;
+	return fetches->nslots - SLOTS;
+}
+
+/* The bytes that the read brings, the generation not counted. */
+static uint32_t payload_bytes(const struct mmc_fetch *fetch)
+{
+	const struct mmc_layout *layout = &fetch->request->op->layout;
+	uint32_t last = fetch->run.first + fetch->run.count - 1;
+	uint64_t nbytes;
+
+	if (fetch->map)
+		return fetch->run.count * (uint32_t)sizeof(uint64_t);
+	nbytes = mmc_layout_offset(layout, last) -
+		 mmc_layout_offset(layout, fetch->run.first) +
+		 mmc_layout_payload(layout, last % layout->block_chunks);
+	return (uint32_t)nbytes;
+}
+
+/* Hands a read to the driver; a negative error if it cannot be made. */
+static int submit(struct mmc_team *team, uint32_t slot)
+{
+	struct mmc_endpoint *endpoint = team->endpoint;
+	const struct mmc_fetch *fetch = &team->fetches.slots[slot];
+	const struct mmc_op *op = fetch->request->op;
+	const struct mmc_card *card = &op->reader.card;
+	const struct mmc_piece pieces[] = {
+		{
+			.address = fetch->map
+					   ? card->map_address +
+						     fetch->run.first *
+							     sizeof(uint64_t)
+					   : card->data_address +
+						     mmc_layout_offset(
+							     &op->layout,
+							     fetch->run.first),
+			.key = fetch->map ? card->map_key : card->data_key,
+			.nbytes = payload_bytes(fetch),
+		},
+		{
+			.address = card->map_address - MMC_GENERATION_BYTES,
+			.key = card->map_key,
+			.nbytes = MMC_GENERATION_BYTES,
+		},
+	};
+
+	return endpoint->driver->read(endpoint, mmc_op_left(op), pieces, 2,
+				      slot);
+}
+
+/* Takes what has been read to where it belongs. */
+static void place_chunks(const struct mmc_fetch *fetch, const uint8_t *bytes,
+			 uint64_t now_ns)
+{
+	struct mmc_request *request = fetch->request;
+	const struct mmc_layout *layout = &request->op->layout;
+	uint64_t from = mmc_layout_offset(layout, fetch->run.first);
+
+	for (uint32_t i = 0; i < fetch->run.count; i++) {
+		uint32_t chunk = fetch->run.first + i;
+		uint64_t offset = mmc_layout_offset(layout, chunk) - from;
+
+		if (mmc_op_on_fetched(request->op, chunk, now_ns) ==
+		    MMC_VERDICT_PLACE)
+			mmc_request_place(
+				request, chunk, bytes + offset,
+				mmc_layout_payload(
+					layout, chunk % layout->block_chunks));
+	}
+}
+
+/* Tells the operation that a read is over; without `bytes` it has failed. */
+static void finish(const struct mmc_fetch *fetch, const uint8_t *bytes,
+		   uint64_t now_ns)
+{
+	struct mmc_op *op = fetch->request->op;
+	uint64_t generation = 0;
+
+	fetch->request->stream->stirred = true;
+	if (fetch->map) {
+		mmc_op_on_map(op, fetch->run, bytes, now_ns);
+		return;
+	}
+	if (bytes != NULL)
+		memcpy(&generation, bytes + payload_bytes(fetch),
+		       sizeof(generation));
+	if (mmc_op_on_read(op, fetch->run, generation))
+		place_chunks(fetch, bytes, now_ns);
+}
+
+/* Begins the read of a slot, or ends it if that is impossible. */
+static bool begin(struct mmc_team *team, uint32_t slot)
+{
+	struct mmc_fetch *at = &team->fetches.slots[slot];
+	struct mmc_fetch fetch;
+	int rv = submit(team, slot);
+
+	team->fetches.nwaiting -= at->waiting;
+	at->waiting = rv == -MMC_EAGAIN;
+	team->fetches.nwaiting += at->waiting;
+	if (rv == 0 || rv == -MMC_EAGAIN)
+		return rv == 0;
+	fetch = *at;
+	at->used = false;
+	finish(&fetch, NULL, mmc_team_now_ns(team));
+	return true;
+}
+
+void mmc_request_fetch(struct mmc_request *request,
+		       const struct mmc_action *action)
+{
+	struct mmc_team *team = request->stream->team;
+	struct mmc_fetch fetch = {
+		.request = request,
+		.run = action->run,
+		.used = true,
+		.map = action->kind == MMC_ACTION_READ_MAP,
+	};
+	int64_t slot = take_slot(request);
+
+	if (slot < 0) {
+		finish(&fetch, NULL, mmc_team_now_ns(team));
+		return;
+	}
+	team->fetches.slots[slot] = fetch;
+	begin(team, (uint32_t)slot);
+}
+
+void mmc_team_fetched(struct mmc_team *team, const struct mmc_event *event,
+		      uint64_t now_ns)
+{
+	struct mmc_fetch *at;
+	struct mmc_fetch fetch;
+	bool whole;
+
+	MMC_ASSERT(event->cookie < team->fetches.nslots);
+	at = &team->fetches.slots[event->cookie];
+	MMC_ASSERT(at->used && !at->waiting);
+	fetch = *at;
+	at->used = false;
+	if (fetch.request == NULL)
+		return;
+	whole = event->nbytes == payload_bytes(&fetch) + MMC_GENERATION_BYTES;
+	finish(&fetch, whole ? event->body : NULL, now_ns);
+}
+
+void mmc_team_fetch_waiting(struct mmc_team *team)
+{
+	for (uint32_t i = 0; i < team->fetches.nslots; i++)
+		if (team->fetches.slots[i].waiting && !begin(team, i))
+			return;
+}
+
+void mmc_request_forget_fetches(struct mmc_request *request)
+{
+	struct mmc_fetches *fetches = &request->stream->team->fetches;
+
+	for (uint32_t i = 0; i < fetches->nslots; i++) {
+		struct mmc_fetch *at = &fetches->slots[i];
+
+		if (!at->used || at->request != request)
+			continue;
+		at->request = NULL;
+		at->used = !at->waiting;
+		fetches->nwaiting -= at->waiting;
+		at->waiting = false;
+	}
+}
+
+void mmc_fetches_close(struct mmc_fetches *fetches)
+{
+	free(fetches->slots);
+	*fetches = (struct mmc_fetches){ 0 };
+}

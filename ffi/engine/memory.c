@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/memory.h"
+
+#include <stdlib.h>
+
+#include "engine/exposure.h"
+#include "engine/owner.h"
+
+#define PAGE_BYTES 4096
+
+/* A memory as a team has exposed it. */
+struct kept {
+	struct kept *next;
+	struct mmc_team *team;
+	struct mmc_region region;
+};
+
+struct mmc_memory {
+	struct mmc_memory *next;
+	uint8_t *bytes;
+	size_t nbytes;
+	struct kept *kept;
+};
+
+int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
+{
+	size_t whole_bytes = (nbytes / PAGE_BYTES + 1) * PAGE_BYTES;
+	struct mmc_memory *new;
+	int rv;
+
+	if (whole_bytes <= nbytes)
+		return -MMC_ENOMEM;
+	new = calloc(1, sizeof(*new));
+	if (new == NULL)
+		return -MMC_ENOMEM;
+	new->bytes = aligned_alloc(PAGE_BYTES, whole_bytes);
+	new->nbytes = whole_bytes;
+	rv = new->bytes == NULL ? -MMC_ENOMEM : mmc_engine_enter(engine);
+	if (rv != 0) {
+		free(new->bytes);
+		free(new);
+		return rv;
+	}
+	new->next = engine->memories;
+	engine->memories = new;
+	mmc_engine_leave(engine);
+	*memory = new->bytes;
+	return 0;
+}
+
+/* Ends one exposure; after a failure it may still be read, so it is kept. */
+static void end_kept(struct kept *kept, struct mmc_memory *memory)
+{
+	if (kept->team->failed) {
+		mmc_team_bury(kept->team, &kept->region, memory->bytes);
+		memory->bytes = NULL;
+	} else {
+		mmc_team_withdraw(kept->team, &kept->region);
+	}
+	free(kept);
+}
+
+void mmc_memory_free(struct mmc_engine *engine, void *memory)
+{
+	struct mmc_memory **at = &engine->memories;
+	struct mmc_memory *found;
+
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	while (*at != NULL && (*at)->bytes != memory)
+		at = &(*at)->next;
+	found = *at;
+	if (found != NULL)
+		*at = found->next;
+	while (found != NULL && found->kept != NULL) {
+		struct kept *kept = found->kept;
+
+		found->kept = kept->next;
+		end_kept(kept, found);
+	}
+	mmc_engine_leave(engine);
+	if (found != NULL)
+		free(found->bytes);
+	free(found);
+}
+
+static struct mmc_memory *find(const struct mmc_engine *engine,
+			       const void *address, uint64_t nbytes)
+{
+	for (struct mmc_memory *memory = engine->memories; memory != NULL;
+	     memory = memory->next) {
+		uintptr_t offset =
+			(uintptr_t)address - (uintptr_t)memory->bytes;
+
+		if (offset < memory->nbytes &&
+		    nbytes <= memory->nbytes - offset)
+			return memory;
+	}
+	return NULL;
+}
+
+/* Exposes the whole memory to the ranks of `team`; NULL if that fails. */
+static struct kept *keep(struct mmc_team *team, struct mmc_memory *memory,
+			 struct mmc_counters *counters)
+{
+	struct kept *kept = malloc(sizeof(*kept));
+
+	if (kept == NULL)
+		return NULL;
+	kept->team = team;
+	if (mmc_team_expose(team, memory->bytes, memory->nbytes, counters,
+			    &kept->region) != 0) {
+		free(kept);
+		return NULL;
+	}
+	kept->next = memory->kept;
+	memory->kept = kept;
+	return kept;
+}
+
+bool mmc_team_find_region(struct mmc_team *team, const void *address,
+			  uint64_t nbytes, struct mmc_counters *counters,
+			  struct mmc_region *found)
+{
+	struct mmc_memory *memory = find(team->engine, address, nbytes);
+	struct kept *kept;
+
+	if (memory == NULL)
+		return false;
+	kept = memory->kept;
+	while (kept != NULL && kept->team != team)
+		kept = kept->next;
+	if (kept == NULL)
+		kept = keep(team, memory, counters);
+	if (kept == NULL)
+		return false;
+	*found = kept->region;
+	found->address += (uintptr_t)address - (uintptr_t)memory->bytes;
+	return true;
+}
+
+void mmc_team_forget_memories(struct mmc_team *team)
+{
+	for (struct mmc_memory *memory = team->engine->memories; memory != NULL;
+	     memory = memory->next)
+		for (struct kept **at = &memory->kept; *at != NULL;) {
+			struct kept *kept = *at;
+
+			if (kept->team != team) {
+				at = &kept->next;
+				continue;
+			}
+			*at = kept->next;
+			mmc_team_withdraw(team, &kept->region);
+			free(kept);
+		}
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads of the left neighbour's memory in a test's network: the pieces of a read
+ * are taken one after the other, and come back later still. A read always ends;
+ * that of a dead rank fails.
+ */
+#ifndef MMC_TESTS_READS_H
+#define MMC_TESTS_READS_H
+
+#include "network.h"
+
+#define READS_DEAD_NS MMC_S_NS
+
+/* What a rank says of its memory when it starts an epoch. */
+static inline struct mmc_card reads_card(const struct ranks *net, uint32_t r,
+					 uint32_t epoch, const void *memory)
+{
+	return (struct mmc_card){
+		.generation = net->shape.read_bytes > 0 ? epoch * 100 + r : 0,
+		.map_address = (uintptr_t)memory,
+		.map_key = epoch,
+		.data_address = epoch,
+		.exposed = net->shape.exposed && r % 2 == 0,
+	};
+}
+
+/* Begins a READ or READ_MAP of rank `r`. */
+static inline void reads_begin(struct ranks *net, uint32_t r,
+			       const struct mmc_action *action)
+{
+	uint32_t epoch = action->op->config.epoch;
+	struct event event = {
+		.at_ns = ranks_some(net, net->shape.delay_ns),
+		.kind = action->kind == MMC_ACTION_READ ? EVENT_READ
+							: EVENT_READ_MAP,
+		.rank = r,
+		.source = action->peer,
+		.epoch = epoch,
+		.index = action->run.first,
+		.count = action->run.count,
+	};
+
+	CHECK_EQ(action->peer, (r + net->shape.nranks - 1) % net->shape.nranks);
+	CHECK(action->run.count > 0);
+	CHECK(action->op->reader.card.exposed);
+	event.control_bytes = event.count * (event.kind == EVENT_READ ? 4 : 8) +
+			      MMC_GENERATION_BYTES;
+	event.control = malloc(event.control_bytes);
+	net->rank[r].epoch[epoch].nreads++;
+	future_push(&net->future, &event);
+}
+
+/* What lies in a rank's memory now: first all but the generation, then that. */
+static inline void reads_take(struct ranks *net, struct event *event)
+{
+	struct ranks_epoch *donor =
+		&net->rank[event->source].epoch[event->epoch];
+	uint32_t nbytes = event->control_bytes - MMC_GENERATION_BYTES;
+	const struct mmc_op *op = donor->memory;
+
+	if (donor->forgotten) {
+		/* Only after a failure: its engine keeps the generation, 0. */
+		CHECK(net->rank[event->source].epochs.fault.error != MMC_OK);
+		memset(event->control, 0, event->control_bytes);
+	} else if (event->step == 1) {
+		memcpy(event->control + nbytes, op->generation,
+		       MMC_GENERATION_BYTES);
+	} else if (event->kind == EVENT_READ) {
+		memcpy(event->control, donor->places + event->index, nbytes);
+	} else {
+		memcpy(event->control, op->present.words + event->index,
+		       nbytes);
+	}
+}
+
+/* The chunks of a read that its operation may use. */
+static inline void reads_place(struct ranks *net, const struct event *event)
+{
+	struct ranks_epoch *at = &net->rank[event->rank].epoch[event->epoch];
+
+	for (uint32_t i = 0; i < event->count; i++) {
+		struct event placed = *event;
+
+		placed.index = event->index + i;
+		placed.control = NULL;
+		memcpy(&placed.value, event->control + 4 * i, 4);
+		CHECK_EQ(placed.value, event->epoch << 20 | (placed.index + 1));
+		if (mmc_op_on_fetched(at->memory, placed.index, net->now_ns) !=
+		    MMC_VERDICT_PLACE)
+			continue;
+		CHECK_EQ(at->places[placed.index], 0);
+		at->nplacing++;
+		placed.kind = EVENT_PLACED;
+		placed.at_ns = ranks_some(net, net->shape.delay_ns / 8);
+		future_push(&net->future, &placed);
+	}
+}
+
+/* The read is over, well or not. */
+static inline void reads_end(struct ranks *net, const struct event *event)
+{
+	struct ranks_epoch *at = &net->rank[event->rank].epoch[event->epoch];
+	const struct mmc_run run = { .first = event->index,
+				     .count = event->count };
+	uint64_t generation = 0;
+
+	at->nreads--;
+	if (at->over)
+		return;
+	if (event->kind == EVENT_READ_MAP) {
+		mmc_op_on_map(at->memory, run,
+			      event->failed ? NULL : event->control,
+			      net->now_ns);
+		return;
+	}
+	if (!event->failed)
+		memcpy(&generation,
+		       event->control + event->control_bytes -
+			       MMC_GENERATION_BYTES,
+		       sizeof(generation));
+	if (mmc_op_on_read(at->memory, run, generation))
+		reads_place(net, event);
+}
+
+/* The next step of a read. */
+static inline void reads_happen(struct ranks *net, struct event *event)
+{
+	if (event->step == 2 || event->failed) {
+		reads_end(net, event);
+		return;
+	}
+	event->at_ns = ranks_some(net, net->shape.delay_ns);
+	event->failed = event->source == net->shape.dead;
+	if (event->failed)
+		event->at_ns += READS_DEAD_NS;
+	else
+		reads_take(net, event);
+	event->step++;
+	future_push(&net->future, event);
+	event->control = NULL; /* it goes on */
+}
+
+#endif
