@@ -24,6 +24,9 @@
  */
 #define MMC_ENDPOINT_FDS_MAX 4
 
+/* The most pieces of one `read`. */
+#define MMC_PIECES_MAX 4
+
 /* In place of a rank: the datagram came from nobody in the set. */
 #define MMC_PEER_UNKNOWN (UINT32_MAX - 1)
 

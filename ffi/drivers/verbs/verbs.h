@@ -19,8 +19,16 @@
 /*
  * Opens the queues of a rank, which connect() attaches and connects. Writes to
  * `*buffer_bytes` how many bytes of payload, in full chunks, the posted receives
- * hold. Returns 0, -MMC_EINVAL if an option is out of range, -MMC_ENOMEM,
- * -MMC_ENODEV if the device cannot be used or -MMC_EIO, with the reason.
+ * hold in all beside an eighth of them, which is left to control and to copies
+ * of our own multicasts. Returns 0, -MMC_EINVAL if an option is out of range,
+ * -MMC_ENOMEM, -MMC_ENODEV if the device cannot be used or -MMC_EIO, with the
+ * reason.
+ *
+ * connect() returns -MMC_EINVAL if an address is not of this driver, not of its
+ * place's rank, not unique or, for the own rank, not the own one, and -MMC_EIO
+ * if a group cannot be joined or a partner not be connected; the endpoint is
+ * then only fit to be closed. All ranks must have been through it before any of
+ * them sends control: a partner that does not answer for a second is broken.
  */
 int mmc_verbs_open(const struct mmc_team_options *options,
 		   uint32_t *buffer_bytes, struct mmc_endpoint **endpoint);

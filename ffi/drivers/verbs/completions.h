@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A completion queue that can be looked into. */
+#ifndef MMC_DRIVERS_VERBS_COMPLETIONS_H
+#define MMC_DRIVERS_VERBS_COMPLETIONS_H
+
+#include <stdbool.h>
+
+#include "drivers/verbs/dl.h"
+
+struct mmc_verbs_completions {
+	struct ibv_cq *queue;
+	struct ibv_wc first; /* that was only looked at, */
+	bool peeked;	     /* if any was */
+};
+
+/* Whether there is a completion. */
+static inline bool
+mmc_verbs_completions_peek(struct mmc_verbs_completions *completions)
+{
+	if (!completions->peeked)
+		completions->peeked = ibv_poll_cq(completions->queue, 1,
+						  &completions->first) > 0;
+	return completions->peeked;
+}
+
+/* Takes up to `nmax`, not 0. Returns how many there were, or less than 0. */
+static inline int
+mmc_verbs_completions_take(struct mmc_verbs_completions *completions,
+			   struct ibv_wc *found, unsigned nmax)
+{
+	if (!completions->peeked)
+		return ibv_poll_cq(completions->queue, (int)nmax, found);
+	*found = completions->first;
+	completions->peeked = false;
+	return 1;
+}
+
+#endif

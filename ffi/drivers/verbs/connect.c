@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "drivers/error.h"
+#include "drivers/verbs/endpoint.h"
+
+/* Reads the address of a rank, and checks that it can be that. */
+static int read_address(const struct mmc_verbs *verbs, uint32_t rank,
+			const uint8_t *bytes, struct mmc_verbs_address *address)
+{
+	uint8_t own[MMC_ADDRESS_BYTES_MAX];
+
+	if (mmc_verbs_address_decode(address, bytes, verbs->own.nsubgroups,
+				     verbs->own.nconnections) < 0 ||
+	    address->rank != rank) {
+		mmc_error_set("rank %u published no verbs address of its own",
+			      rank);
+		return -MMC_EINVAL;
+	}
+	if (address->ethernet != verbs->own.ethernet) {
+		mmc_error_set("rank %u is on %s, this rank on %s", rank,
+			      address->ethernet ? "Ethernet" : "InfiniBand",
+			      verbs->own.ethernet ? "Ethernet" : "InfiniBand");
+		return -MMC_EINVAL;
+	}
+	mmc_verbs_address_encode(own, &verbs->own);
+	if (rank == verbs->own.rank &&
+	    memcmp(own, bytes, verbs->endpoint.address_bytes) != 0) {
+		mmc_error_set("the address given for rank %u is not its own",
+			      rank);
+		return -MMC_EINVAL;
+	}
+	return 0;
+}
+
+static int add_queues(struct mmc_verbs *verbs,
+		      const struct mmc_verbs_address *address)
+{
+	int rv = mmc_verbs_peers_add(&verbs->peers, address->gid,
+				     address->unicast_qpn, address->rank);
+
+	for (uint32_t i = 0; i < address->nsubgroups && rv == 0; i++)
+		rv = mmc_verbs_peers_add(&verbs->peers, address->gid,
+					 address->group_qpns[i], address->rank);
+	if (rv < 0)
+		mmc_error_set("rank %u has the address of another",
+			      address->rank);
+	return rv;
+}
+
+bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
+{
+	struct mmc_endpoint *endpoint = &verbs->endpoint;
+	struct ibv_ah_attr way;
+
+	if (rank->way != NULL)
+		return true;
+	/* It may take a second until the network is found to know no answer. */
+	if (endpoint->driver->now_ns(endpoint) < rank->retry_ns)
+		return false;
+	way = mmc_verbs_way(&verbs->port, rank->gid, rank->lid,
+			    MMC_VERBS_HOPS_MAX);
+	rank->way = mmc_ibv.create_ah(verbs->port.pd, &way);
+	rank->retry_ns =
+		endpoint->driver->now_ns(endpoint) + MMC_VERBS_RETRY_NS;
+	return rank->way != NULL;
+}
+
+static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
+		    const uint8_t *bytes)
+{
+	struct mmc_verbs_rank *added = &verbs->ranks[rank];
+	struct mmc_verbs_address address;
+	int rv = read_address(verbs, rank, bytes, &address);
+
+	if (rv == 0)
+		rv = add_queues(verbs, &address);
+	if (rv < 0)
+		return rv;
+	memcpy(added->gid, address.gid, sizeof(added->gid));
+	added->lid = address.lid;
+	added->unicast_qpn = address.unicast_qpn;
+	for (uint32_t i = 0; i < verbs->connections.count && rv == 0; i++) {
+		struct mmc_verbs_connection *connection =
+			&verbs->connections.items[i];
+		uint32_t at;
+
+		if (connection->peer != rank)
+			continue;
+		at = mmc_verbs_partner_index(rank, verbs->port.options.nranks,
+					     verbs->own.rank);
+		added->connection = connection;
+		rv = mmc_verbs_connection_start(connection, &verbs->port,
+						&address,
+						&address.connections[at]);
+		/* Should the connection break, the rank may be unreachable. */
+		mmc_verbs_find_way(verbs, added);
+	}
+	return rv;
+}
+
+/* Lets each subgroup's queue receive from its group, and send to it. */
+static int attach(struct mmc_verbs *verbs)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < verbs->groups.count; i++) {
+		struct mmc_verbs_group *group = &verbs->groups.items[i];
+
+		error = mmc_ibv.attach_mcast(verbs->queues[i].qp, &group->gid,
+					     group->lid);
+		if (error != 0)
+			return mmc_verbs_explain(&verbs->port,
+						 "attach to a group", error);
+		verbs->nattached++;
+		verbs->ways[i] = mmc_ibv.create_ah(verbs->port.pd, &group->way);
+		if (verbs->ways[i] == NULL)
+			return mmc_verbs_explain(&verbs->port,
+						 "address a group", errno);
+	}
+	return 0;
+}
+
+int mmc_verbs_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	int rv = 0;
+
+	for (uint32_t rank = 0; rank < verbs->port.options.nranks && rv == 0;
+	     rank++)
+		rv = add_rank(verbs, rank,
+			      addresses +
+				      (size_t)rank * endpoint->address_bytes);
+	if (rv == 0)
+		rv = mmc_verbs_groups_join(&verbs->groups);
+	return rv == 0 ? attach(verbs) : rv;
+}

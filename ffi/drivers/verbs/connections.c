@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/verbs/connections.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/bits.h"
+
+/* Control messages to one peer on their way at a time. */
+#define NSLOTS 16
+
+/* Posted receives for each partner, and at least. */
+#define RECEIVES 32
+#define RECEIVES_MIN 64
+
+#define NUMBER_MASK 0xffffff
+
+/*
+ * 134 ms, or some times that, until a packet is sent again, six times: seven
+ * would be without end in Soft-RoCE. A receiver that has nothing posted is
+ * asked again each 0.64 ms, without end: a stopped process is alive.
+ */
+#define TIMEOUT 15
+#define RETRIES 6
+#define RNR_TIMER 12
+#define RNR_RETRIES_ENDLESS 7
+
+#define GID_PREFIX_BYTES 8
+
+static int create_shared(struct mmc_verbs_connections *connections,
+			 const struct mmc_verbs_port *port,
+			 struct ibv_comp_channel *channel)
+{
+	uint32_t nreceives =
+		mmc_max_u32(RECEIVES * connections->count, RECEIVES_MIN);
+	uint32_t nsends = connections->count * (NSLOTS + MMC_VERBS_READS_MAX);
+	struct ibv_srq_init_attr attributes = {
+		.attr = { .max_wr = nreceives, .max_sge = 1 },
+	};
+	int rv;
+
+	connections->received.queue = mmc_ibv.create_cq(
+		port->context, (int)nreceives, NULL, channel, 0);
+	connections->send_cq =
+		mmc_ibv.create_cq(port->context, (int)nsends, NULL, channel, 0);
+	if (connections->received.queue == NULL || connections->send_cq == NULL)
+		return mmc_verbs_explain(port, "create a completion queue",
+					 errno);
+	connections->srq = mmc_ibv.create_srq(port->pd, &attributes);
+	if (connections->srq == NULL)
+		return mmc_verbs_explain(port, "create a receive queue", errno);
+	connections->ring.srq = connections->srq;
+	rv = mmc_verbs_ring_init(&connections->ring, port, nreceives,
+				 MMC_VERBS_MESSAGE_BYTES_MAX, 0);
+	if (rv == 0)
+		mmc_verbs_ring_post(&connections->ring);
+	return rv;
+}
+
+static int create(struct mmc_verbs_connections *connections,
+		  struct mmc_verbs_connection *connection,
+		  const struct mmc_verbs_port *port)
+{
+	struct ibv_qp_init_attr attributes = {
+		.send_cq = connections->send_cq,
+		.recv_cq = connections->received.queue,
+		.srq = connections->srq,
+		.cap = {
+			.max_send_wr = NSLOTS + MMC_VERBS_READS_MAX,
+			.max_send_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	if (getrandom(&connection->psn, sizeof(connection->psn), 0) < 0)
+		return mmc_verbs_explain(port, "draw a number", errno);
+	connection->psn &= NUMBER_MASK;
+	connection->qp = mmc_ibv.create_qp(port->pd, &attributes);
+	if (connection->qp == NULL)
+		return mmc_verbs_explain(port, "create a connection", errno);
+	return mmc_verbs_slots_init(&connection->slots, port, NSLOTS,
+				    MMC_VERBS_MESSAGE_BYTES_MAX);
+}
+
+int mmc_verbs_connections_init(struct mmc_verbs_connections *connections,
+			       const struct mmc_verbs_port *port,
+			       struct ibv_comp_channel *channel)
+{
+	const struct mmc_team_options *options = &port->options;
+	uint32_t partners[MMC_VERBS_PARTNERS_MAX];
+	uint32_t count =
+		mmc_verbs_partners(options->rank, options->nranks, partners);
+	int rv;
+
+	if (count == 0)
+		return 0;
+	connections->items = calloc(count, sizeof(*connections->items));
+	if (connections->items == NULL)
+		return -MMC_ENOMEM;
+	connections->count = count;
+	rv = create_shared(connections, port, channel);
+	for (uint32_t i = 0; i < count && rv == 0; i++) {
+		connections->items[i].peer = partners[i];
+		rv = create(connections, &connections->items[i], port);
+	}
+	return rv;
+}
+
+void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections)
+{
+	for (uint32_t i = 0; i < connections->count; i++) {
+		if (connections->items[i].qp != NULL)
+			mmc_ibv.destroy_qp(connections->items[i].qp);
+		mmc_verbs_slots_destroy(&connections->items[i].slots);
+	}
+	if (connections->srq != NULL)
+		mmc_ibv.destroy_srq(connections->srq);
+	if (connections->send_cq != NULL)
+		mmc_ibv.destroy_cq(connections->send_cq);
+	if (connections->received.queue != NULL)
+		mmc_ibv.destroy_cq(connections->received.queue);
+	mmc_verbs_ring_destroy(&connections->ring);
+	free(connections->items);
+}
+
+/* ---- connecting ---------------------------------------------------------- */
+
+/* What comes is messages, and reads of what is exposed; never writes. */
+static int to_init(const struct mmc_verbs_connection *connection,
+		   const struct mmc_verbs_port *port)
+{
+	struct ibv_qp_attr attributes = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = (uint16_t)port->options.pkey_index,
+		.port_num = (uint8_t)port->options.device.port,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
+	};
+
+	return mmc_ibv.modify_qp(connection->qp, &attributes,
+				 IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+					 IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int to_receive(const struct mmc_verbs_connection *connection,
+		      const struct mmc_verbs_port *port,
+		      const struct mmc_verbs_address *address,
+		      const struct mmc_verbs_end *end)
+{
+	struct ibv_qp_attr attributes = {
+		.qp_state = IBV_QPS_RTR,
+		.ah_attr = mmc_verbs_way(port, address->gid, address->lid,
+					 MMC_VERBS_HOPS_MAX),
+		.path_mtu = (enum ibv_mtu)mmc_min_u32(port->mtu, address->mtu),
+		.dest_qp_num = end->qpn,
+		.rq_psn = end->psn,
+		.max_dest_rd_atomic = (uint8_t)port->reads_max,
+		.min_rnr_timer = RNR_TIMER,
+	};
+
+	/* Within a subnet of InfiniBand no packet needs a routing header. */
+	if (!address->ethernet && memcmp(address->gid, port->options.device.gid,
+					 GID_PREFIX_BYTES) == 0)
+		attributes.ah_attr.is_global = 0;
+	return mmc_ibv.modify_qp(connection->qp, &attributes,
+				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					 IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					 IBV_QP_MAX_DEST_RD_ATOMIC |
+					 IBV_QP_MIN_RNR_TIMER);
+}
+
+static int to_send(const struct mmc_verbs_connection *connection)
+{
+	struct ibv_qp_attr attributes = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = connection->psn,
+		.timeout = TIMEOUT,
+		.retry_cnt = RETRIES,
+		.rnr_retry = RNR_RETRIES_ENDLESS,
+		.max_rd_atomic = (uint8_t)connection->reads_max,
+	};
+
+	return mmc_ibv.modify_qp(connection->qp, &attributes,
+				 IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+					 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					 IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
+			       const struct mmc_verbs_port *port,
+			       const struct mmc_verbs_address *address,
+			       const struct mmc_verbs_end *end)
+{
+	char what[64];
+	int error;
+
+	connection->reads_max =
+		mmc_min_u32(port->reads_max, address->reads_max);
+	error = to_init(connection, port);
+	if (error == 0)
+		error = to_receive(connection, port, address, end);
+	if (error == 0)
+		error = to_send(connection);
+	if (error == 0) {
+		connection->link = MMC_VERBS_LINK_UP;
+		return 0;
+	}
+	snprintf(what, sizeof(what), "connect to rank %u", connection->peer);
+	return mmc_verbs_explain(port, what, error);
+}
+
+struct mmc_verbs_connection *
+mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
+			  uint32_t qpn)
+{
+	for (uint32_t i = 0; i < connections->count; i++)
+		if (connections->items[i].qp->qp_num == qpn)
+			return &connections->items[i];
+	return NULL;
+}
+
+void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
+				struct mmc_verbs_connection *connection,
+				enum ibv_wc_status status)
+{
+	if (connection->link != MMC_VERBS_LINK_UP)
+		return;
+	connection->link = MMC_VERBS_LINK_BROKEN;
+	connection->status = status;
+	connections->nbroken++;
+}

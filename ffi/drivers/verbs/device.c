@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which ports there are, and which of them is this rank's. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <mpimcast/mmc.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netpacket/packet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/bits.h"
+#include "core/codec.h"
+#include "drivers/error.h"
+#include "drivers/verbs/address.h"
+#include "drivers/verbs/device.h"
+
+/* IPoIB: flags and queue pair, then the GID; and what it adds to a payload. */
+#define IPOIB_GID_OFFSET 4
+#define IPOIB_HEADER_BYTES 4
+
+/* ---- one port ------------------------------------------------------------ */
+
+static uint32_t ipv4_of(const struct ifaddrs *entry)
+{
+	struct sockaddr_in in;
+
+	memcpy(&in, entry->ifa_addr, sizeof(in));
+	return ntohl(in.sin_addr.s_addr);
+}
+
+/* Writes the first IPv4 address of `device->interface`, if it has one. */
+static void find_address(const struct ifaddrs *list, struct mmc_device *device)
+{
+	for (; list != NULL && device->address == 0; list = list->ifa_next)
+		if (list->ifa_addr != NULL &&
+		    list->ifa_addr->sa_family == AF_INET &&
+		    strcmp(list->ifa_name, device->interface) == 0)
+			device->address = ipv4_of(list);
+}
+
+/* Whether a network interface is IPoIB's on the port that has `gid`. */
+static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
+{
+	const uint8_t *hardware;
+	struct sockaddr_ll link;
+
+	if (entry->ifa_addr == NULL || entry->ifa_addr->sa_family != AF_PACKET)
+		return false;
+	memcpy(&link, entry->ifa_addr, sizeof(link));
+	if (link.sll_hatype != ARPHRD_INFINIBAND ||
+	    link.sll_halen != IPOIB_GID_OFFSET + MMC_VERBS_GID_BYTES)
+		return false;
+	/* It is longer than its field; getifaddrs() gives all of it. */
+	hardware = (const uint8_t *)entry->ifa_addr +
+		   offsetof(struct sockaddr_ll, sll_addr);
+	return memcmp(hardware + IPOIB_GID_OFFSET, gid, MMC_VERBS_GID_BYTES) ==
+	       0;
+}
+
+static void find_ipoib(struct mmc_device *device)
+{
+	struct ifaddrs *list;
+
+	if (getifaddrs(&list) != 0)
+		return;
+	for (const struct ifaddrs *entry = list; entry != NULL;
+	     entry = entry->ifa_next) {
+		if (!is_ipoib(entry, device->gid))
+			continue;
+		snprintf(device->interface, sizeof(device->interface), "%s",
+			 entry->ifa_name);
+		find_address(list, device);
+		break;
+	}
+	freeifaddrs(list);
+}
+
+/* Takes the first GID that `device` can be addressed by, if there is one. */
+static void find_gid(struct ibv_context *context, int ngids,
+		     struct mmc_device *device)
+{
+	struct ibv_gid_entry entry;
+
+	for (int i = 0; i < ngids; i++) {
+		if (mmc_ibv.query_gid_ex(context, device->port, (uint32_t)i,
+					 &entry, 0, sizeof(entry)) != 0)
+			continue;
+		if (device->ethernet &&
+		    (entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		     mmc_verbs_gid_ipv4(entry.gid.raw) == 0))
+			continue;
+		memcpy(device->gid, entry.gid.raw, sizeof(device->gid));
+		device->gid_index = (uint32_t)i;
+		if (!device->ethernet) {
+			find_ipoib(device);
+			return;
+		}
+		device->address = mmc_verbs_gid_ipv4(device->gid);
+		if (if_indextoname(entry.ndev_ifindex, device->interface) ==
+		    NULL)
+			device->interface[0] = '\0';
+		return;
+	}
+}
+
+static void describe(struct ibv_context *context, uint8_t port,
+		     struct mmc_device *device)
+{
+	struct ibv_port_attr attributes = { .state = IBV_PORT_NOP };
+
+	device->port = port;
+	if (mmc_ibv.query_port(context, port, (void *)&attributes) != 0)
+		return;
+	device->ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
+	device->state = attributes.state;
+	device->mtu_bytes = 128U << attributes.active_mtu;
+	device->lid = attributes.lid;
+	find_gid(context, attributes.gid_tbl_len, device);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+struct found {
+	struct mmc_device *devices;
+	uint32_t nmax;
+	uint32_t count;
+};
+
+static void add(struct found *found, const struct mmc_device *device)
+{
+	if (found->count < found->nmax)
+		found->devices[found->count] = *device;
+	found->count++;
+}
+
+/* A device that cannot be opened counts as a port 0. */
+static void add_ports(struct found *found, struct ibv_device *device)
+{
+	struct ibv_context *context = mmc_ibv.open_device(device);
+	struct ibv_device_attr attributes = { .phys_port_cnt = 0 };
+	struct mmc_device all = { .port = 0 };
+
+	snprintf(all.name, sizeof(all.name), "%s",
+		 mmc_ibv.get_device_name(device));
+	if (context == NULL ||
+	    mmc_ibv.query_device(context, &attributes) != 0) {
+		add(found, &all);
+	} else {
+		all.groups_max = (uint32_t)attributes.max_mcast_grp;
+		all.group_members_max =
+			(uint32_t)attributes.max_mcast_qp_attach;
+	}
+	for (uint8_t port = 1; port <= attributes.phys_port_cnt; port++) {
+		struct mmc_device one = all;
+
+		describe(context, port, &one);
+		add(found, &one);
+	}
+	if (context != NULL)
+		mmc_ibv.close_device(context);
+}
+
+int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
+{
+	struct found found = { .devices = devices, .nmax = nmax };
+	struct ibv_device **list;
+	int count;
+	int rv = mmc_verbs_load();
+
+	if (rv < 0)
+		return rv;
+	list = mmc_ibv.get_device_list(&count);
+	if (list == NULL || count == 0) {
+		mmc_error_set("there is no RDMA device: %s",
+			      list == NULL ? strerror(errno)
+					   : "libibverbs finds none");
+		if (list != NULL)
+			mmc_ibv.free_device_list(list);
+		return -MMC_ENODEV;
+	}
+	for (int i = 0; i < count; i++)
+		add_ports(&found, list[i]);
+	mmc_ibv.free_device_list(list);
+	*nfound = found.count;
+	return 0;
+}
+
+/* Why a device does not open: what libibverbs leaves in errno misleads. */
+static void explain_closed(const struct ibv_device *device, int error)
+{
+	char path[sizeof(device->dev_name) + sizeof("/dev/infiniband/")];
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		error = errno;
+	else
+		close(fd);
+	mmc_error_set("%s cannot be opened: %s: %s", device->name, path,
+		      strerror(error));
+}
+
+struct ibv_context *mmc_verbs_open_device(const char *name)
+{
+	struct ibv_context *context = NULL;
+	int count;
+	struct ibv_device **list = mmc_ibv.get_device_list(&count);
+
+	mmc_error_set("there is no RDMA device %s", name);
+	for (int i = 0; list != NULL && i < count && context == NULL; i++) {
+		if (strcmp(mmc_ibv.get_device_name(list[i]), name) != 0)
+			continue;
+		context = mmc_ibv.open_device(list[i]);
+		if (context == NULL)
+			explain_closed(list[i], errno);
+	}
+	if (list != NULL)
+		mmc_ibv.free_device_list(list);
+	return context;
+}
+
+/* ---- the one for this rank ----------------------------------------------- */
+
+static bool has_gid(const struct mmc_device *device)
+{
+	static const uint8_t none[MMC_VERBS_GID_BYTES];
+
+	return memcmp(device->gid, none, sizeof(none)) != 0;
+}
+
+static bool is_usable(const struct mmc_device *device)
+{
+	return device->port != 0 && device->state == IBV_PORT_ACTIVE &&
+	       has_gid(device) && device->address != 0;
+}
+
+/* Says of a port that is not usable why; the text ends at `size`. */
+static void explain(const struct mmc_device *device, char *text, size_t size)
+{
+	if (device->port == 0) {
+		struct ibv_context *context =
+			mmc_verbs_open_device(device->name);
+
+		/* That has told why not, if it still does not open. */
+		snprintf(text, size, "%s",
+			 context == NULL ? mmc_last_error() : device->name);
+		if (context != NULL)
+			mmc_ibv.close_device(context);
+	} else if (device->state != IBV_PORT_ACTIVE) {
+		snprintf(text, size, "%s:%u is not active", device->name,
+			 device->port);
+	} else if (device->ethernet) {
+		snprintf(text, size,
+			 "%s:%u has no GID that is an IPv4 address (RoCE v2)",
+			 device->name, device->port);
+	} else {
+		snprintf(text, size,
+			 "%s:%u has no IP interface (IPoIB) to join with",
+			 device->name, device->port);
+	}
+}
+
+/* Whether `wanted`, "device" or "device:port", is this port. */
+static bool is_named(const struct mmc_device *device, const char *wanted,
+		     size_t length)
+{
+	size_t name = strlen(device->name);
+	char port[16];
+
+	if (length < name || strncmp(device->name, wanted, name) != 0)
+		return false;
+	if (length == name || device->port == 0)
+		return length == name || wanted[name] == ':';
+	snprintf(port, sizeof(port), ":%u", device->port);
+	return strlen(port) == length - name &&
+	       strncmp(wanted + name, port, length - name) == 0;
+}
+
+struct choice {
+	const struct mmc_device *all;
+	uint32_t nall;
+	const struct mmc_device **usable;
+	uint32_t nusable;
+	bool any; /* a named one exists */
+	char reason[256];
+};
+
+static void consider(struct choice *choice, const struct mmc_device *device)
+{
+	choice->any = true;
+	if (is_usable(device))
+		choice->usable[choice->nusable++] = device;
+	else if (choice->reason[0] == '\0')
+		explain(device, choice->reason, sizeof(choice->reason));
+}
+
+/* Collects the usable ones of `devices`, in the order it has. */
+static void collect(struct choice *choice, const char *devices)
+{
+	devices += strspn(devices, ", ");
+	for (uint32_t i = 0; i < choice->nall && *devices == '\0'; i++)
+		consider(choice, &choice->all[i]);
+	while (*devices != '\0') {
+		size_t length = strcspn(devices, ", ");
+
+		for (uint32_t i = 0; i < choice->nall; i++)
+			if (choice->nusable < choice->nall &&
+			    is_named(&choice->all[i], devices, length))
+				consider(choice, &choice->all[i]);
+		devices += length;
+		devices += strspn(devices, ", ");
+	}
+}
+
+int mmc_verbs_device(const char *devices, uint32_t place,
+		     struct mmc_device *found)
+{
+	struct mmc_device *all = calloc(MMC_VERBS_PORTS_MAX, sizeof(*all));
+	const struct mmc_device **usable =
+		calloc(MMC_VERBS_PORTS_MAX, sizeof(*usable));
+	struct choice choice = { .all = all, .usable = usable };
+	int rv = -MMC_ENOMEM;
+
+	if (all != NULL && usable != NULL)
+		rv = mmc_verbs_list(all, MMC_VERBS_PORTS_MAX, &choice.nall);
+	if (rv == 0) {
+		choice.nall = mmc_min_u32(choice.nall, MMC_VERBS_PORTS_MAX);
+		collect(&choice, devices);
+		if (choice.nusable > 0) {
+			*found = *usable[place % choice.nusable];
+		} else {
+			mmc_error_set("no RDMA device can be used: %s",
+				      choice.any ? choice.reason
+						 : "there is none of these "
+						   "names");
+			rv = -MMC_ENODEV;
+		}
+	}
+	free(usable);
+	free(all);
+	return rv;
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+/*
+ * An InfiniBand group has the MTU of IPoIB's broadcast group, which may be less
+ * than the port's. In its connected mode IPoIB does not tell.
+ */
+static uint32_t group_mtu_bytes(const struct mmc_device *device)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { .ifr_mtu = 0 };
+	int rv;
+
+	if (fd < 0)
+		return device->mtu_bytes;
+	memcpy(request.ifr_name, device->interface,
+	       strnlen(device->interface, sizeof(request.ifr_name) - 1));
+	rv = ioctl(fd, SIOCGIFMTU, &request);
+	close(fd);
+	if (rv != 0 || request.ifr_mtu <= 0)
+		return device->mtu_bytes;
+	return mmc_min_u32(device->mtu_bytes,
+			   (uint32_t)request.ifr_mtu + IPOIB_HEADER_BYTES);
+}
+
+uint32_t mmc_verbs_chunk_bytes(const struct mmc_device *device,
+			       uint32_t checksum)
+{
+	uint32_t mtu_bytes = device->ethernet ? device->mtu_bytes
+					      : group_mtu_bytes(device);
+	uint32_t head_bytes = mmc_verbs_head_bytes((enum mmc_checksum)checksum);
+
+	return mtu_bytes > head_bytes ? mtu_bytes - head_bytes : 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA devices by name; see mpimcast/mmc.h for how one is chosen. */
+#ifndef MMC_DRIVERS_VERBS_DEVICE_H
+#define MMC_DRIVERS_VERBS_DEVICE_H
+
+#include "core/codec.h"
+#include "drivers/verbs/dl.h"
+
+/* Ports of a host that are looked at. */
+#define MMC_VERBS_PORTS_MAX 256
+
+/* What precedes a payload: header and trailer. */
+static inline uint32_t mmc_verbs_head_bytes(enum mmc_checksum checksum)
+{
+	return MMC_HEADER_BYTES +
+	       (checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES : 0);
+}
+
+/*
+ * Opens the device `name`; the libraries are loaded. Returns NULL with the
+ * reason if there is none, or none that this process may open.
+ */
+struct ibv_context *mmc_verbs_open_device(const char *name);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an endpoint of the verbs driver consists of; private to the driver. */
+#ifndef MMC_DRIVERS_VERBS_ENDPOINT_H
+#define MMC_DRIVERS_VERBS_ENDPOINT_H
+
+#include "drivers/verbs/connections.h"
+#include "drivers/verbs/groups.h"
+#include "drivers/verbs/peers.h"
+#include "drivers/verbs/queue.h"
+#include "drivers/verbs/reads.h"
+#include "drivers/verbs/verbs.h"
+
+/* A rank that cannot be addressed is not tried again before this time. */
+#define MMC_VERBS_RETRY_NS (5 * MMC_S_NS)
+
+/* How long send() waits for room in a queue. */
+#define MMC_VERBS_ROOM_NS (100 * MMC_MS_NS)
+
+/* What is known of another rank. */
+struct mmc_verbs_rank {
+	uint8_t gid[MMC_VERBS_GID_BYTES];
+	uint16_t lid;
+	uint32_t unicast_qpn;
+	struct ibv_ah *way; /* of unicast datagrams; NULL before the first, */
+	uint64_t retry_ns;  /* and if it could not be found before then */
+	struct mmc_verbs_connection *connection; /* NULL if not a partner */
+};
+
+struct mmc_verbs {
+	struct mmc_endpoint endpoint;
+	struct mmc_verbs_port port;
+	struct mmc_verbs_address own;
+
+	struct ibv_comp_channel *control; /* of connections and `unicast` */
+	struct ibv_comp_channel *data;	  /* of the groups' queues */
+	bool armed; /* since the last poll that found any */
+
+	struct mmc_verbs_connections connections;
+	struct mmc_verbs_reads reads;
+	struct mmc_verbs_queue unicast;
+	struct mmc_verbs_queue *queues; /* of each subgroup */
+	struct ibv_ah **ways;		/* and of what is sent to it */
+	uint32_t nattached;
+	struct mmc_verbs_groups groups;
+
+	struct mmc_verbs_peers peers;
+	struct mmc_verbs_rank *ranks;
+
+	uint32_t turn; /* which subgroup poll() serves first */
+	uint32_t npolls;
+
+	/* What has broken the endpoint as a whole; "" if nothing has. */
+	char failure[256];
+	bool told; /* of that */
+};
+
+static inline struct mmc_verbs *mmc_verbs_of(struct mmc_endpoint *endpoint)
+{
+	return (struct mmc_verbs *)endpoint;
+}
+
+/* Nothing goes in or out any more: the first reason stays. */
+__attribute__((format(printf, 2, 3))) void
+mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...);
+
+/* A queue's requests end with `status`: fails. */
+void mmc_verbs_fail_queue(struct mmc_verbs *verbs,
+			  const struct mmc_verbs_queue *queue,
+			  enum ibv_wc_status status);
+
+int mmc_verbs_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses);
+
+/* Finds the way of unicast datagrams to a rank; false if there is none. */
+bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank);
+
+int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		   unsigned nmax);
+
+int mmc_verbs_send(struct mmc_endpoint *endpoint,
+		   const struct mmc_parcel *parcels, unsigned nparcels);
+
+/* Creates the channels. Returns 0 or an error told. */
+int mmc_verbs_watch_init(struct mmc_verbs *verbs);
+
+/* Destroys them; no queue completes to them any more. */
+void mmc_verbs_watch_destroy(struct mmc_verbs *verbs);
+
+/* Takes what the device tells of itself, without waiting. */
+void mmc_verbs_watch_device(struct mmc_verbs *verbs);
+
+bool mmc_verbs_arm(struct mmc_endpoint *endpoint);
+
+unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
+		       unsigned *ncontrol);
+
+#endif

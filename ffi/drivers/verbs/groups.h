@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank's membership in the multicast groups, so that the fabric brings it
+ * their packets. The queues are attached to them beside.
+ */
+#ifndef MMC_DRIVERS_VERBS_GROUPS_H
+#define MMC_DRIVERS_VERBS_GROUPS_H
+
+#include "drivers/verbs/port.h"
+
+/* How long the subnet manager may take for all joins together. */
+#define MMC_VERBS_JOIN_NS (10 * MMC_S_NS)
+
+struct mmc_verbs_group {
+	uint32_t address; /* IPv4, host order */
+	union ibv_gid gid;
+	uint16_t lid;
+	struct ibv_ah_attr way; /* of packets to it */
+	bool joined;		/* through rdma_cm */
+	int fd;			/* of the socket that is a member, or -1 */
+};
+
+struct mmc_verbs_groups {
+	const struct mmc_verbs_port *port;
+	struct mmc_verbs_group *items;
+	uint32_t count;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+};
+
+/* Returns 0 or -MMC_ENOMEM. */
+int mmc_verbs_groups_init(struct mmc_verbs_groups *groups,
+			  const struct mmc_verbs_port *port);
+
+/* Leaves the groups; the queues are detached. */
+void mmc_verbs_groups_destroy(struct mmc_verbs_groups *groups);
+
+/*
+ * Joins all groups as the team's option says, and writes what they are to the
+ * fabric. Returns 0, or -MMC_EIO with the reason: the fabric refuses, or does
+ * not answer in time.
+ */
+int mmc_verbs_groups_join(struct mmc_verbs_groups *groups);
+
+/*
+ * The ways to join. `through_cm` asks the subnet manager or, on Ethernet, lets
+ * the kernel's connection manager become a member; `by_socket`, on Ethernet
+ * only, makes sockets members. What has been joined before an error stays so
+ * until mmc_verbs_groups_leave().
+ */
+int mmc_verbs_groups_join_through_cm(struct mmc_verbs_groups *groups);
+int mmc_verbs_groups_join_by_socket(struct mmc_verbs_groups *groups);
+
+void mmc_verbs_groups_leave_cm(struct mmc_verbs_groups *groups);
+void mmc_verbs_groups_leave(struct mmc_verbs_groups *groups);
+
+/* Sets "rxe0: cannot join 239.1.2.3: <why>" and returns -MMC_EIO. */
+int mmc_verbs_groups_refused(const struct mmc_verbs_groups *groups,
+			     const struct mmc_verbs_group *group,
+			     const char *why);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/bits.h"
+#include "drivers/error.h"
+#include "drivers/verbs/groups.h"
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+static struct sockaddr_in ipv4_address(uint32_t address)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(address),
+	};
+}
+
+/* Opens an id on the port's own interface. */
+static int open_id(struct mmc_verbs_groups *groups)
+{
+	const struct mmc_device *device = &groups->port->options.device;
+	struct sockaddr_in own = ipv4_address(device->address);
+	int flags;
+
+	groups->channel = mmc_cm.create_event_channel();
+	if (groups->channel == NULL)
+		return mmc_verbs_explain(groups->port,
+					 "open the connection manager", errno);
+	flags = fcntl(groups->channel->fd, F_GETFL);
+	if (flags < 0 ||
+	    fcntl(groups->channel->fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+	    mmc_cm.create_id(groups->channel, &groups->id, NULL, RDMA_PS_UDP) !=
+		    0 ||
+	    mmc_cm.bind_addr(groups->id, (struct sockaddr *)&own) != 0)
+		return mmc_verbs_explain(
+			groups->port, "bind to the interface's address", errno);
+	if (groups->id->verbs != NULL &&
+	    strcmp(mmc_ibv.get_device_name(groups->id->verbs->device),
+		   device->name) == 0 &&
+	    groups->id->port_num == device->port)
+		return 0;
+	mmc_error_set("%s: the address of %s belongs to another device",
+		      device->name, device->interface);
+	return -MMC_EIO;
+}
+
+/* Takes over what the fabric says of a group. */
+static void joined(struct mmc_verbs_groups *groups,
+		   struct mmc_verbs_group *group,
+		   const struct ibv_ah_attr *said)
+{
+	const struct mmc_team_options *options = &groups->port->options;
+
+	group->gid = said->grh.dgid;
+	group->lid = said->dlid;
+	group->way = *said;
+	group->way.grh.traffic_class = (uint8_t)options->traffic_class;
+	if (options->device.ethernet) {
+		group->way.sl = (uint8_t)options->service_level;
+		group->way.grh.hop_limit =
+			(uint8_t)mmc_max_u32(options->ttl, 1);
+	}
+}
+
+/*
+ * Takes the next event, if there is one, and counts an answer. Returns 0 or
+ * -MMC_EIO.
+ */
+static int take_event(struct mmc_verbs_groups *groups, uint32_t *nanswers)
+{
+	struct mmc_verbs_group *group;
+	struct rdma_cm_event *event;
+	int rv = 0;
+
+	if (mmc_cm.get_cm_event(groups->channel, &event) != 0)
+		return errno == EAGAIN || errno == EINTR
+			       ? 0
+			       : mmc_verbs_explain(
+					 groups->port,
+					 "hear the connection manager", errno);
+	group = (struct mmc_verbs_group *)event->param.ud.private_data;
+	if (event->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
+		joined(groups, group, &event->param.ud.ah_attr);
+		++*nanswers;
+	} else if (event->event == RDMA_CM_EVENT_MULTICAST_ERROR) {
+		rv = mmc_verbs_groups_refused(groups, group,
+					      strerror(-event->status));
+	}
+	mmc_cm.ack_cm_event(event);
+	return rv;
+}
+
+static int await(struct mmc_verbs_groups *groups)
+{
+	struct pollfd watched = {
+		.fd = groups->channel->fd,
+		.events = POLLIN,
+	};
+	uint64_t until_ns = clock_ns() + MMC_VERBS_JOIN_NS;
+	uint32_t nanswers = 0;
+	int rv = 0;
+
+	while (rv == 0 && nanswers < groups->count) {
+		uint64_t now_ns = clock_ns();
+
+		if (now_ns >= until_ns)
+			return mmc_verbs_groups_refused(
+				groups, &groups->items[0],
+				"no answer about some of the groups");
+		poll(&watched, 1, (int)((until_ns - now_ns) / MMC_MS_NS + 1));
+		rv = take_event(groups, &nanswers);
+	}
+	return rv;
+}
+
+int mmc_verbs_groups_join_through_cm(struct mmc_verbs_groups *groups)
+{
+	int rv = open_id(groups);
+
+	for (uint32_t i = 0; i < groups->count && rv == 0; i++) {
+		struct mmc_verbs_group *group = &groups->items[i];
+		struct sockaddr_in address = ipv4_address(group->address);
+
+		if (mmc_cm.join_multicast(groups->id,
+					  (struct sockaddr *)&address,
+					  group) != 0)
+			rv = mmc_verbs_groups_refused(groups, group,
+						      strerror(errno));
+		else
+			group->joined = true;
+	}
+	return rv == 0 ? await(groups) : rv;
+}
+
+void mmc_verbs_groups_leave_cm(struct mmc_verbs_groups *groups)
+{
+	for (uint32_t i = 0; i < groups->count; i++) {
+		struct mmc_verbs_group *group = &groups->items[i];
+		struct sockaddr_in address = ipv4_address(group->address);
+
+		if (group->joined)
+			mmc_cm.leave_multicast(groups->id,
+					       (struct sockaddr *)&address);
+		group->joined = false;
+	}
+	if (groups->id != NULL)
+		mmc_cm.destroy_id(groups->id);
+	if (groups->channel != NULL)
+		mmc_cm.destroy_event_channel(groups->channel);
+	groups->id = NULL;
+	groups->channel = NULL;
+}

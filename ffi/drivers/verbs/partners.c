@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/verbs/partners.h"
+
+#include "core/assert.h"
+#include "core/bits.h"
+
+static uint32_t add(uint32_t *partners, uint32_t count, uint32_t partner)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (partners[i] == partner)
+			return count;
+	partners[count] = partner;
+	return count + 1;
+}
+
+uint32_t mmc_verbs_partners(uint32_t rank, uint32_t nranks, uint32_t *partners)
+{
+	uint32_t nrounds = mmc_log2_ceil(nranks);
+	uint32_t count = 0;
+
+	for (uint32_t k = 0; k < nrounds; k++) {
+		uint32_t distance = UINT32_C(1) << k;
+
+		count = add(partners, count, (rank + distance) % nranks);
+		count = add(partners, count,
+			    (rank + nranks - distance) % nranks);
+	}
+	return count;
+}
+
+uint32_t mmc_verbs_partner_index(uint32_t rank, uint32_t nranks,
+				 uint32_t partner)
+{
+	uint32_t partners[MMC_VERBS_PARTNERS_MAX];
+	uint32_t count = mmc_verbs_partners(rank, nranks, partners);
+	uint32_t i = 0;
+
+	while (i < count && partners[i] != partner)
+		i++;
+	MMC_ASSERT(i < count);
+	return i;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "core/bits.h"
+#include "drivers/error.h"
+#include "drivers/verbs/endpoint.h"
+
+#define COMPLETIONS 32
+
+/* How often, in polls, the device is asked how it is. */
+#define DEVICE_INTERVAL 1024
+
+/* In the place of a routing header, behind 20 bytes of nothing, comes IPv4's. */
+#define GRH_IPV4_SOURCE 32
+#define GRH_SOURCE 8
+
+/* Where events go, and how many there may be so far. */
+struct sink {
+	struct mmc_event *events;
+	unsigned count;
+	unsigned nmax;
+	bool any; /* something has completed, event or not */
+};
+
+static int take_completions(struct mmc_verbs_completions *completions,
+			    struct ibv_wc *found, struct sink *sink)
+{
+	unsigned wanted = mmc_min_u32(sink->nmax - sink->count, COMPLETIONS);
+	int count = 0;
+
+	if (wanted > 0)
+		count = mmc_verbs_completions_take(completions, found, wanted);
+	sink->any |= count > 0;
+	return count;
+}
+
+/* ---- datagrams ----------------------------------------------------------- */
+
+static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
+			  const struct ibv_wc *completion)
+{
+	uint8_t gid[MMC_VERBS_GID_BYTES];
+
+	if (!(completion->wc_flags & IBV_WC_GRH) ||
+	    completion->byte_len < MMC_VERBS_GRH_BYTES)
+		return MMC_PEER_UNKNOWN;
+	if (verbs->own.ethernet)
+		mmc_verbs_gid_from_ipv4(gid,
+					mmc_get_u32(grh + GRH_IPV4_SOURCE));
+	else
+		memcpy(gid, grh + GRH_SOURCE, sizeof(gid));
+	return mmc_verbs_peers_find(&verbs->peers, gid, completion->src_qp);
+}
+
+/* Makes an event of what a queue has received, unless it is our own. */
+static void take_datagram(struct mmc_verbs *verbs,
+			  struct mmc_verbs_queue *queue,
+			  const struct ibv_wc *completion, struct sink *sink)
+{
+	struct mmc_verbs_ring *ring = &queue->ring;
+	uint64_t slot = completion->wr_id;
+	uint8_t *head = mmc_verbs_ring_head(ring, slot);
+	uint32_t source = source_of(verbs, head, completion);
+
+	if (source == verbs->own.rank) {
+		mmc_verbs_ring_give(ring, slot);
+		return;
+	}
+	mmc_verbs_ring_lend(ring, slot);
+	sink->events[sink->count++] = (struct mmc_event){
+		.kind = MMC_EVENT_DATAGRAM,
+		.bytes = head + MMC_VERBS_GRH_BYTES,
+		.body = mmc_verbs_ring_body(ring, slot),
+		.nbytes =
+			mmc_max_u32(completion->byte_len, MMC_VERBS_GRH_BYTES) -
+			MMC_VERBS_GRH_BYTES,
+		.source = source,
+	};
+}
+
+static void poll_queue(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+		       struct sink *sink)
+{
+	struct ibv_wc found[COMPLETIONS];
+	int count;
+
+	do {
+		count = take_completions(&queue->received, found, sink);
+		for (int i = 0; i < count; i++)
+			if (found[i].status == IBV_WC_SUCCESS)
+				take_datagram(verbs, queue, &found[i], sink);
+			else
+				mmc_verbs_fail_queue(verbs, queue,
+						     found[i].status);
+		mmc_verbs_ring_post(&queue->ring);
+	} while (count > 0);
+	if (count < 0)
+		mmc_verbs_fail_queue(verbs, queue, IBV_WC_GENERAL_ERR);
+}
+
+/*
+ * A source's chunks go to the groups in turn, and so are they taken, a few at a
+ * time: one that ran ahead would make those of the others look lost.
+ */
+static void poll_groups(struct mmc_verbs *verbs, struct sink *sink,
+			unsigned nmax)
+{
+	uint32_t count = verbs->port.options.subgroups;
+	unsigned share = mmc_max_u32(nmax / (4 * count), 1);
+	uint32_t nempty = 0; /* of those looked at last */
+
+	while (nempty < count && sink->count < nmax) {
+		sink->nmax = mmc_min_u32(sink->count + share, nmax);
+		poll_queue(verbs, &verbs->queues[verbs->turn], sink);
+		nempty = sink->count < sink->nmax ? nempty + 1 : 0;
+		verbs->turn = (verbs->turn + 1) % count;
+	}
+}
+
+/* ---- connections --------------------------------------------------------- */
+
+static void take_message(struct mmc_verbs *verbs,
+			 const struct ibv_wc *completion, struct sink *sink)
+{
+	struct mmc_verbs_connections *connections = &verbs->connections;
+	struct mmc_verbs_connection *connection =
+		mmc_verbs_connection_find(connections, completion->qp_num);
+
+	if (completion->status != IBV_WC_SUCCESS) {
+		mmc_verbs_ring_give(&connections->ring, completion->wr_id);
+		if (connection != NULL)
+			mmc_verbs_reads_break(&verbs->reads, connections,
+					      connection, completion->status);
+		return;
+	}
+	mmc_verbs_ring_lend(&connections->ring, completion->wr_id);
+	sink->events[sink->count++] = (struct mmc_event){
+		.kind = MMC_EVENT_DATAGRAM,
+		.bytes = mmc_verbs_ring_head(&connections->ring,
+					     completion->wr_id),
+		.nbytes = completion->byte_len,
+		.source = connection != NULL ? connection->peer
+					     : MMC_PEER_UNKNOWN,
+	};
+}
+
+static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
+{
+	struct mmc_verbs_connections *connections = &verbs->connections;
+	struct ibv_wc found[COMPLETIONS];
+	int count;
+
+	if (connections->count == 0)
+		return;
+	sink->any |= mmc_verbs_reads_reap(&verbs->reads, connections);
+	do {
+		count = take_completions(&connections->received, found, sink);
+		for (int i = 0; i < count; i++)
+			take_message(verbs, &found[i], sink);
+		mmc_verbs_ring_post(&connections->ring);
+	} while (count > 0);
+	if (count < 0)
+		mmc_verbs_fail(verbs, "the connections' completion queue: %s",
+			       mmc_ibv.wc_status_str(IBV_WC_GENERAL_ERR));
+	while (sink->count < sink->nmax &&
+	       mmc_verbs_reads_take(&verbs->reads, &sink->events[sink->count]))
+		sink->count++;
+}
+
+/* ---- what is broken ------------------------------------------------------ */
+
+static bool is_silence(enum ibv_wc_status status)
+{
+	return status == IBV_WC_RETRY_EXC_ERR ||
+	       status == IBV_WC_RNR_RETRY_EXC_ERR ||
+	       status == IBV_WC_RESP_TIMEOUT_ERR;
+}
+
+static void tell_connection(struct mmc_verbs *verbs,
+			    struct mmc_verbs_connection *connection,
+			    struct sink *sink)
+{
+	connection->link = MMC_VERBS_LINK_TOLD;
+	verbs->connections.nbroken--;
+	mmc_error_set("%s: queue pair %#x to rank %u: %s",
+		      verbs->port.options.device.name, connection->qp->qp_num,
+		      connection->peer,
+		      mmc_ibv.wc_status_str(connection->status));
+	sink->events[sink->count++] = (struct mmc_event){
+		.kind = MMC_EVENT_BROKEN,
+		.source = connection->peer,
+		.error = is_silence(connection->status) ? -MMC_ENOANSWER
+							: -MMC_EIO,
+	};
+}
+
+/* One in each call, so that the text is this one's. */
+static void tell_broken(struct mmc_verbs *verbs, struct sink *sink)
+{
+	struct mmc_verbs_connection *connection = verbs->connections.items;
+
+	if (sink->count == sink->nmax)
+		return;
+	if (verbs->failure[0] != '\0' && !verbs->told) {
+		verbs->told = true;
+		mmc_error_set("%s", verbs->failure);
+		sink->events[sink->count++] = (struct mmc_event){
+			.kind = MMC_EVENT_BROKEN,
+			.source = MMC_PEER_ALL,
+			.error = -MMC_EIO,
+		};
+	} else if (verbs->connections.nbroken > 0) {
+		while (connection->link != MMC_VERBS_LINK_BROKEN)
+			connection++;
+		tell_connection(verbs, connection, sink);
+	}
+}
+
+int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		   unsigned nmax)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	struct sink sink = { .events = events, .nmax = (nmax + 1) / 2 };
+
+	if (verbs->npolls++ % DEVICE_INTERVAL == 0)
+		mmc_verbs_watch_device(verbs);
+	mmc_verbs_reads_reuse(&verbs->reads);
+	if (verbs->connections.count > 0)
+		mmc_verbs_ring_reuse(&verbs->connections.ring);
+	mmc_verbs_ring_reuse(&verbs->unicast.ring);
+	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
+		mmc_verbs_ring_reuse(&verbs->queues[i].ring);
+
+	poll_connections(verbs, &sink);
+	tell_broken(verbs, &sink);
+	poll_queue(verbs, &verbs->unicast, &sink);
+	poll_groups(verbs, &sink, nmax);
+	if (sink.any)
+		verbs->armed = false;
+	return (int)sink.count;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/verbs/port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bits.h"
+#include "drivers/error.h"
+#include "drivers/verbs/device.h"
+
+#define PAGE_BYTES 4096
+
+int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
+		      int error)
+{
+	bool memory = error == ENOMEM;
+
+	mmc_error_set("%s: cannot %s: %s%s", port->options.device.name, what,
+		      strerror(error),
+		      memory ? " (see ulimit -l, and the device's limits)"
+			     : "");
+	return memory ? -MMC_ENOMEM : -MMC_EIO;
+}
+
+/* The memory lock's limit may be hit; whatever it is, the device is no use. */
+static int refuse(const struct mmc_verbs_port *port, const char *what)
+{
+	mmc_verbs_explain(port, what, errno);
+	return -MMC_ENODEV;
+}
+
+/* Events about the device as a whole are looked for, not waited for. */
+static bool unblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+int mmc_verbs_port_open(struct mmc_verbs_port *port,
+			const struct mmc_team_options *options)
+{
+	const struct mmc_device *device = &options->device;
+	struct ibv_port_attr attributes = { .state = IBV_PORT_NOP };
+	int rv = mmc_verbs_load();
+
+	port->options = *options;
+	if (rv < 0)
+		return rv;
+	port->context = mmc_verbs_open_device(device->name);
+	if (port->context == NULL)
+		return -MMC_ENODEV;
+	if (!unblock(port->context->async_fd))
+		return refuse(port, "watch the device");
+	errno = mmc_ibv.query_device(port->context, &port->limits);
+	if (errno == 0)
+		errno = mmc_ibv.query_port(port->context, (uint8_t)device->port,
+					   (void *)&attributes);
+	if (errno != 0)
+		return refuse(port, "query the device");
+	port->mtu = attributes.active_mtu;
+	port->reads_max = mmc_min_u32(
+		(uint32_t)port->limits.max_qp_rd_atom,
+		mmc_min_u32((uint32_t)port->limits.max_qp_init_rd_atom,
+			    MMC_VERBS_READS_MAX));
+	port->pd = mmc_ibv.alloc_pd(port->context);
+	return port->pd != NULL ? 0 : refuse(port, "open a domain");
+}
+
+void mmc_verbs_port_close(struct mmc_verbs_port *port)
+{
+	if (port->pd != NULL)
+		mmc_ibv.dealloc_pd(port->pd);
+	if (port->context != NULL)
+		mmc_ibv.close_device(port->context);
+}
+
+struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
+				 const uint8_t *gid, uint16_t lid,
+				 uint8_t hop_limit)
+{
+	const struct mmc_team_options *options = &port->options;
+	struct ibv_ah_attr way = {
+		.grh = {
+			.sgid_index = (uint8_t)options->device.gid_index,
+			.hop_limit = hop_limit,
+			.traffic_class = (uint8_t)options->traffic_class,
+		},
+		.dlid = lid,
+		.sl = (uint8_t)options->service_level,
+		.is_global = 1,
+		.port_num = (uint8_t)options->device.port,
+	};
+
+	memcpy(way.grh.dgid.raw, gid, sizeof(way.grh.dgid.raw));
+	return way;
+}
+
+int mmc_verbs_memory_init(struct mmc_verbs_memory *memory,
+			  const struct mmc_verbs_port *port, size_t nbytes)
+{
+	nbytes = (nbytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	memory->bytes = aligned_alloc(PAGE_BYTES, nbytes);
+	if (memory->bytes == NULL)
+		return -MMC_ENOMEM;
+	memset(memory->bytes, 0, nbytes);
+	memory->region = mmc_ibv.reg_mr(port->pd, memory->bytes, nbytes,
+					IBV_ACCESS_LOCAL_WRITE);
+	if (memory->region != NULL)
+		return 0;
+	return mmc_verbs_explain(port, "register memory", errno);
+}
+
+void mmc_verbs_memory_destroy(struct mmc_verbs_memory *memory)
+{
+	if (memory->region != NULL)
+		mmc_ibv.dereg_mr(memory->region);
+	free(memory->bytes);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An opened port of a device, and memory that is registered with it. */
+#ifndef MMC_DRIVERS_VERBS_PORT_H
+#define MMC_DRIVERS_VERBS_PORT_H
+
+#include <mpimcast/mmc.h>
+
+#include "drivers/verbs/address.h"
+#include "drivers/verbs/dl.h"
+
+/* Pieces of memory that a connection reads at a time, at most. */
+#define MMC_VERBS_READS_MAX 16
+
+/* Routers that a unicast packet passes. */
+#define MMC_VERBS_HOPS_MAX 64
+
+struct mmc_verbs_port {
+	struct mmc_team_options options; /* device, and how packets travel */
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_device_attr limits;
+	enum ibv_mtu mtu;
+	uint32_t reads_max; /* of one connection at a time, either way */
+};
+
+struct mmc_verbs_memory {
+	uint8_t *bytes; /* a page's beginning */
+	struct ibv_mr *region;
+};
+
+/*
+ * Opens the device of `options`. Returns 0 or -MMC_ENODEV; what is open then is
+ * closed by mmc_verbs_port_close() all the same.
+ */
+int mmc_verbs_port_open(struct mmc_verbs_port *port,
+			const struct mmc_team_options *options);
+
+void mmc_verbs_port_close(struct mmc_verbs_port *port);
+
+/*
+ * Sets the text "rxe0: cannot <what>: <error>" for an errno value. Returns
+ * -MMC_ENOMEM for one that says so, else -MMC_EIO.
+ */
+int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
+		      int error);
+
+/*
+ * The way of packets to a group or to another port, by its GID; `lid` counts on
+ * InfiniBand alone.
+ */
+struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
+				 const uint8_t *gid, uint16_t lid,
+				 uint8_t hop_limit);
+
+/* Allocates memory that the device may write. Returns 0, or an error told. */
+int mmc_verbs_memory_init(struct mmc_verbs_memory *memory,
+			  const struct mmc_verbs_port *port, size_t nbytes);
+
+/* Frees it, if there is any; no queue uses it any more. */
+void mmc_verbs_memory_destroy(struct mmc_verbs_memory *memory);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A queue of unreliable datagrams: a queue pair that sends and receives, of one
+ * multicast group or of what is sent to this rank alone.
+ */
+#ifndef MMC_DRIVERS_VERBS_QUEUE_H
+#define MMC_DRIVERS_VERBS_QUEUE_H
+
+#include "drivers/verbs/completions.h"
+#include "drivers/verbs/ring.h"
+#include "drivers/verbs/slots.h"
+
+/* The device puts a routing header before each datagram. */
+#define MMC_VERBS_GRH_BYTES 40
+
+struct mmc_verbs_queue {
+	struct mmc_verbs_completions received;
+	struct ibv_cq *send_cq;
+	struct ibv_qp *qp;
+	struct mmc_verbs_ring ring;
+	struct mmc_verbs_slots slots;
+};
+
+/*
+ * Makes a queue with `nreceives` posted, which can send at once. Its receive
+ * completions go to `channel`. Returns 0 or an error told;
+ * mmc_verbs_queue_destroy() is to be called all the same.
+ */
+int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
+			 const struct mmc_verbs_port *port,
+			 struct ibv_comp_channel *channel, uint32_t nreceives);
+
+/* It is attached to no group any more. */
+void mmc_verbs_queue_destroy(struct mmc_verbs_queue *queue);
+
+/*
+ * Looks which slots have left. Returns whether all is well; if not, writes the
+ * status of the first that failed.
+ */
+bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
+			  enum ibv_wc_status *status);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/verbs/reads.h"
+
+#include "core/assert.h"
+
+#define COMPLETIONS 16
+
+/* In the id of a request: a read's, whose index is the rest. */
+#define ID_READ (UINT64_C(1) << 63)
+
+int mmc_verbs_reads_init(struct mmc_verbs_reads *reads,
+			 const struct mmc_verbs_port *port)
+{
+	return mmc_verbs_memory_init(&reads->memory, port,
+				     (size_t)MMC_VERBS_NREADS *
+					     MMC_VERBS_READ_BYTES_MAX);
+}
+
+void mmc_verbs_reads_destroy(struct mmc_verbs_reads *reads)
+{
+	mmc_verbs_memory_destroy(&reads->memory);
+}
+
+static uint8_t *memory_of(const struct mmc_verbs_reads *reads,
+			  const struct mmc_verbs_read *read)
+{
+	return reads->memory.bytes +
+	       (size_t)(read - reads->items) * MMC_VERBS_READ_BYTES_MAX;
+}
+
+/* ---- starting ------------------------------------------------------------ */
+
+static struct mmc_verbs_read *find_free(struct mmc_verbs_reads *reads)
+{
+	for (unsigned i = 0; i < MMC_VERBS_NREADS; i++)
+		if (reads->items[i].state == MMC_VERBS_READ_FREE)
+			return &reads->items[i];
+	return NULL;
+}
+
+/*
+ * The device reads the pieces of one queue pair in their order (IBTA, table of
+ * the ordering of work requests: a read after a read needs no fence), also when
+ * it has to ask again. Only the last one tells that all are there.
+ */
+static int post(const struct mmc_verbs_reads *reads,
+		const struct mmc_verbs_read *read,
+		const struct mmc_piece *pieces)
+{
+	struct ibv_send_wr requests[MMC_PIECES_MAX];
+	struct ibv_sge places[MMC_PIECES_MAX];
+	uint8_t *to = memory_of(reads, read);
+	struct ibv_send_wr *refused;
+
+	for (uint32_t i = 0; i < read->npieces; i++) {
+		bool last = i + 1 == read->npieces;
+
+		places[i] = (struct ibv_sge){
+			.addr = (uintptr_t)to,
+			.length = pieces[i].nbytes,
+			.lkey = reads->memory.region->lkey,
+		};
+		requests[i] = (struct ibv_send_wr){
+			.wr_id = ID_READ | (uint64_t)(read - reads->items),
+			.next = last ? NULL : &requests[i + 1],
+			.sg_list = &places[i],
+			.num_sge = pieces[i].nbytes > 0,
+			.opcode = IBV_WR_RDMA_READ,
+			.send_flags = last ? IBV_SEND_SIGNALED : 0,
+			.wr.rdma = {
+				.remote_addr = pieces[i].address,
+				.rkey = pieces[i].key,
+			},
+		};
+		to += pieces[i].nbytes;
+	}
+	return ibv_post_send(read->connection->qp, requests, &refused);
+}
+
+int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
+			  struct mmc_verbs_connections *connections,
+			  struct mmc_verbs_connection *connection,
+			  const struct mmc_piece *pieces, unsigned npieces,
+			  uint64_t cookie)
+{
+	struct mmc_verbs_read *read = find_free(reads);
+	uint32_t nbytes = 0;
+
+	MMC_ASSERT(npieces > 0 && npieces <= MMC_PIECES_MAX);
+	/* Control shares the queue pair, and is not to wait for reads. */
+	if (read == NULL ||
+	    (connection->nreads > 0 &&
+	     connection->nreads + npieces > connection->reads_max))
+		return -MMC_EAGAIN;
+	for (unsigned i = 0; i < npieces; i++) {
+		MMC_ASSERT(pieces[i].nbytes <=
+			   MMC_VERBS_READ_BYTES_MAX - nbytes);
+		nbytes += pieces[i].nbytes;
+	}
+	*read = (struct mmc_verbs_read){
+		.state = MMC_VERBS_READ_UNDER_WAY,
+		.connection = connection,
+		.cookie = cookie,
+		.nbytes = nbytes,
+		.npieces = npieces,
+	};
+	connection->nreads += npieces;
+	/* Some of the pieces may have been posted: it ends as any failed one. */
+	if (post(reads, read, pieces) != 0)
+		mmc_verbs_reads_break(reads, connections, connection,
+				      IBV_WC_GENERAL_ERR);
+	return 0;
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+void mmc_verbs_reads_break(struct mmc_verbs_reads *reads,
+			   struct mmc_verbs_connections *connections,
+			   struct mmc_verbs_connection *connection,
+			   enum ibv_wc_status status)
+{
+	mmc_verbs_connection_break(connections, connection, status);
+	for (unsigned i = 0; i < MMC_VERBS_NREADS; i++) {
+		struct mmc_verbs_read *read = &reads->items[i];
+
+		if (read->state != MMC_VERBS_READ_UNDER_WAY ||
+		    read->connection != connection)
+			continue;
+		read->state = MMC_VERBS_READ_FAILED;
+		reads->nover++;
+	}
+}
+
+static void finish(struct mmc_verbs_reads *reads,
+		   struct mmc_verbs_connection *connection, uint64_t id)
+{
+	struct mmc_verbs_read *read;
+
+	if (!(id & ID_READ)) {
+		mmc_verbs_slots_left(&connection->slots, id);
+		return;
+	}
+	read = &reads->items[id & ~ID_READ];
+	if (read->state != MMC_VERBS_READ_UNDER_WAY)
+		return;
+	connection->nreads -= read->npieces;
+	read->state = MMC_VERBS_READ_DONE;
+	reads->nover++;
+}
+
+bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
+			  struct mmc_verbs_connections *connections)
+{
+	struct ibv_wc found[COMPLETIONS];
+	bool any = false;
+	int count;
+
+	if (connections->count == 0)
+		return false;
+	do {
+		count = ibv_poll_cq(connections->send_cq, COMPLETIONS, found);
+		for (int i = 0; i < count; i++) {
+			struct mmc_verbs_connection *connection =
+				mmc_verbs_connection_find(connections,
+							  found[i].qp_num);
+
+			MMC_ASSERT(connection != NULL);
+			if (found[i].status == IBV_WC_SUCCESS)
+				finish(reads, connection, found[i].wr_id);
+			else
+				mmc_verbs_reads_break(reads, connections,
+						      connection,
+						      found[i].status);
+		}
+		any |= count > 0;
+	} while (count == COMPLETIONS);
+	return any;
+}
+
+bool mmc_verbs_reads_take(struct mmc_verbs_reads *reads,
+			  struct mmc_event *event)
+{
+	struct mmc_verbs_read *read = reads->items;
+	bool done;
+
+	if (reads->nover == 0)
+		return false;
+	while (read->state != MMC_VERBS_READ_DONE &&
+	       read->state != MMC_VERBS_READ_FAILED)
+		read++;
+	done = read->state == MMC_VERBS_READ_DONE;
+	*event = (struct mmc_event){
+		.kind = MMC_EVENT_READ,
+		.body = done ? memory_of(reads, read) : NULL,
+		.nbytes = done ? read->nbytes : 0,
+		.source = read->connection->peer,
+		.cookie = read->cookie,
+	};
+	read->state = done ? MMC_VERBS_READ_LENT : MMC_VERBS_READ_LOST;
+	reads->nover--;
+	reads->nlent += done;
+	return true;
+}
+
+void mmc_verbs_reads_reuse(struct mmc_verbs_reads *reads)
+{
+	for (unsigned i = 0; i < MMC_VERBS_NREADS && reads->nlent > 0; i++) {
+		if (reads->items[i].state != MMC_VERBS_READ_LENT)
+			continue;
+		reads->items[i].state = MMC_VERBS_READ_FREE;
+		reads->nlent--;
+	}
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/assert.h"
+#include "core/bits.h"
+#include "drivers/error.h"
+#include "drivers/verbs/endpoint.h"
+
+/* How a datagram goes. */
+struct route {
+	struct mmc_verbs_queue *queue; /* NULL: over a connection */
+	struct ibv_qp *qp;
+	struct mmc_verbs_slots *slots;
+	struct ibv_ah *way;
+	uint32_t qpn;
+};
+
+#define QPN_MULTICAST 0xffffff
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+/* ---- which way ----------------------------------------------------------- */
+
+/*
+ * Whether a peer's connection can take the parcel now. A peer that is stopped
+ * takes nothing: what does not fit goes as a datagram, which it may lose.
+ */
+static bool connection_takes(struct mmc_verbs *verbs,
+			     const struct mmc_verbs_connection *connection,
+			     const struct mmc_parcel *parcel)
+{
+	if (connection == NULL || connection->link != MMC_VERBS_LINK_UP ||
+	    !parcel->control ||
+	    parcel->head_bytes + parcel->body_bytes >
+		    MMC_VERBS_MESSAGE_BYTES_MAX)
+		return false;
+	if (!mmc_verbs_slots_room(&connection->slots))
+		mmc_verbs_reads_reap(&verbs->reads, &verbs->connections);
+	return connection->link == MMC_VERBS_LINK_UP &&
+	       mmc_verbs_slots_room(&connection->slots);
+}
+
+/* Returns whether there is a way: a peer that cannot be addressed loses it. */
+static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
+		       struct route *route)
+{
+	struct mmc_verbs_queue *queue = &verbs->unicast;
+	struct mmc_verbs_rank *rank;
+
+	if (parcel->peer == MMC_PEER_ALL) {
+		uint32_t subgroup = parcel->subgroup;
+
+		MMC_ASSERT(subgroup < verbs->port.options.subgroups);
+		queue = &verbs->queues[subgroup];
+		*route = (struct route){ queue, queue->qp, &queue->slots,
+					 verbs->ways[subgroup], QPN_MULTICAST };
+		return true;
+	}
+	MMC_ASSERT(parcel->peer < verbs->port.options.nranks);
+	rank = &verbs->ranks[parcel->peer];
+	if (connection_takes(verbs, rank->connection, parcel)) {
+		*route = (struct route){ .qp = rank->connection->qp,
+					 .slots = &rank->connection->slots };
+		return true;
+	}
+	if (!mmc_verbs_find_way(verbs, rank))
+		return false;
+	*route = (struct route){ queue, queue->qp, &queue->slots, rank->way,
+				 rank->unicast_qpn };
+	return true;
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+/*
+ * Waits until the queue has room for one datagram. Returns false if it has none
+ * for too long, or is broken.
+ */
+static bool wait_for_room(struct mmc_verbs *verbs,
+			  struct mmc_verbs_queue *queue)
+{
+	enum ibv_wc_status status;
+	uint64_t until_ns = 0;
+
+	while (!mmc_verbs_slots_room(&queue->slots)) {
+		if (!mmc_verbs_queue_reap(queue, &status)) {
+			mmc_verbs_fail_queue(verbs, queue, status);
+			return false;
+		}
+		if (mmc_verbs_slots_room(&queue->slots))
+			break;
+		if (until_ns == 0)
+			until_ns = clock_ns() + MMC_VERBS_ROOM_NS;
+		else if (clock_ns() > until_ns)
+			return false;
+		/* On one processor it is another that sends. */
+		sched_yield();
+	}
+	return true;
+}
+
+/* Fills the next slot for a parcel; returns its request, addressed. */
+static struct ibv_send_wr *fill(const struct mmc_verbs *verbs,
+				const struct route *route,
+				const struct mmc_parcel *parcel)
+{
+	struct ibv_send_wr *request =
+		mmc_verbs_slots_fill(route->slots, parcel);
+
+	if (route->queue != NULL) {
+		request->wr.ud.ah = route->way;
+		request->wr.ud.remote_qpn = route->qpn;
+		request->wr.ud.remote_qkey = verbs->port.options.qkey;
+	}
+	return request;
+}
+
+static int post(const struct mmc_verbs *verbs, const struct route *route,
+		struct ibv_send_wr *first)
+{
+	struct ibv_send_wr *refused = NULL;
+	int error = ibv_post_send(route->qp, first, &refused);
+	uint32_t nrefused = 0;
+
+	if (error == 0)
+		return 0;
+	for (; refused != NULL; refused = refused->next)
+		nrefused++;
+	mmc_verbs_slots_unfill(route->slots, nrefused);
+	return mmc_verbs_explain(&verbs->port, "send", error);
+}
+
+static int check_length(const struct mmc_verbs *verbs,
+			const struct mmc_parcel *parcel)
+{
+	uint32_t mtu_bytes = 128U << verbs->port.mtu;
+
+	if (parcel->head_bytes + parcel->body_bytes <= mtu_bytes)
+		return 0;
+	mmc_error_set("%s: a datagram of %u bytes does not go into its MTU, "
+		      "%u bytes",
+		      verbs->port.options.device.name,
+		      parcel->head_bytes + parcel->body_bytes, mtu_bytes);
+	return -MMC_EINVAL;
+}
+
+/*
+ * Sends the first parcels, as long as they go by one queue pair and it has
+ * room, and writes how many have left or are lost.
+ */
+static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
+		    unsigned nparcels, unsigned *ngone)
+{
+	struct ibv_send_wr *first = NULL;
+	struct ibv_send_wr **next = &first;
+	struct route route, other;
+	int rv;
+
+	*ngone = 1;
+	if (!find_route(verbs, parcels, &route))
+		return 0;
+	rv = route.queue != NULL ? check_length(verbs, parcels) : 0;
+	if (rv < 0)
+		return rv;
+	if (route.queue != NULL && !wait_for_room(verbs, route.queue)) {
+		*ngone = nparcels;
+		return 0;
+	}
+	*ngone = 0;
+	other = route;
+	do {
+		*next = fill(verbs, &other, &parcels[*ngone]);
+		next = &(*next)->next;
+		++*ngone;
+	} while (*ngone < nparcels && mmc_verbs_slots_room(route.slots) &&
+		 check_length(verbs, &parcels[*ngone]) == 0 &&
+		 find_route(verbs, &parcels[*ngone], &other) &&
+		 other.slots == route.slots);
+	return post(verbs, &route, first);
+}
+
+int mmc_verbs_send(struct mmc_endpoint *endpoint,
+		   const struct mmc_parcel *parcels, unsigned nparcels)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+
+	while (nparcels > 0 && verbs->failure[0] == '\0') {
+		unsigned ngone;
+		int rv = send_run(verbs, parcels, nparcels, &ngone);
+
+		if (rv < 0)
+			return rv;
+		parcels += ngone;
+		nparcels -= ngone;
+	}
+	if (nparcels == 0)
+		return 0;
+	mmc_error_set("%s", verbs->failure);
+	return -MMC_EIO;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/verbs/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+
+#define LINE_BYTES 64
+
+/* Where a header has the index of its chunk, which the immediate repeats. */
+#define HEADER_INDEX 12
+
+int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
+			 const struct mmc_verbs_port *port, uint32_t nslots,
+			 uint32_t slot_bytes)
+{
+	slots->nslots = nslots;
+	slots->slot_bytes =
+		(slot_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	slots->requests = calloc(nslots, sizeof(*slots->requests));
+	slots->pieces = calloc(nslots, sizeof(*slots->pieces));
+	if (slots->requests == NULL || slots->pieces == NULL)
+		return -MMC_ENOMEM;
+	return mmc_verbs_memory_init(&slots->memory, port,
+				     (size_t)nslots * slots->slot_bytes);
+}
+
+void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots)
+{
+	mmc_verbs_memory_destroy(&slots->memory);
+	free(slots->pieces);
+	free(slots->requests);
+}
+
+/* The immediate is for monitors alone: a short head has none to repeat. */
+static uint32_t immediate_of(const struct mmc_parcel *parcel)
+{
+	uint32_t index = 0;
+
+	if (parcel->head_bytes >= HEADER_INDEX + sizeof(index))
+		memcpy(&index, parcel->head + HEADER_INDEX, sizeof(index));
+	return index;
+}
+
+struct ibv_send_wr *mmc_verbs_slots_fill(struct mmc_verbs_slots *slots,
+					 const struct mmc_parcel *parcel)
+{
+	uint32_t number = slots->nfilled++;
+	uint32_t slot = number & (slots->nslots - 1);
+	uint8_t *to = slots->memory.bytes + (size_t)slot * slots->slot_bytes;
+	uint32_t interval = slots->nslots / 4;
+
+	MMC_ASSERT(parcel->head_bytes + parcel->body_bytes <=
+		   slots->slot_bytes);
+	memcpy(to, parcel->head, parcel->head_bytes);
+	if (parcel->body_bytes > 0)
+		memcpy(to + parcel->head_bytes, parcel->body,
+		       parcel->body_bytes);
+	slots->pieces[slot] = (struct ibv_sge){
+		.addr = (uintptr_t)to,
+		.length = parcel->head_bytes + parcel->body_bytes,
+		.lkey = slots->memory.region->lkey,
+	};
+	slots->requests[slot] = (struct ibv_send_wr){
+		.wr_id = number,
+		.sg_list = &slots->pieces[slot],
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.imm_data = immediate_of(parcel),
+		.send_flags = number % interval == interval - 1
+				      ? IBV_SEND_SIGNALED
+				      : 0,
+	};
+	return &slots->requests[slot];
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a queue pair sends: registered slots, used in a ring, that datagrams are
+ * copied to. One in a few is signalled when it has left, which tells of all
+ * those before it.
+ */
+#ifndef MMC_DRIVERS_VERBS_SLOTS_H
+#define MMC_DRIVERS_VERBS_SLOTS_H
+
+#include "drivers/verbs/port.h"
+
+struct mmc_verbs_slots {
+	struct mmc_verbs_memory memory;
+	uint32_t slot_bytes;
+	uint32_t nslots;  /* a power of two, at least 4 */
+	uint32_t nfilled; /* ever, modulo 2^32 */
+	uint32_t nleft;	  /* of these, known to have left */
+	struct ibv_send_wr *requests;
+	struct ibv_sge *pieces;
+};
+
+/*
+ * Makes `nslots` slots of at least `slot_bytes`. Returns 0 or an error told;
+ * mmc_verbs_slots_destroy() is to be called all the same.
+ */
+int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
+			 const struct mmc_verbs_port *port, uint32_t nslots,
+			 uint32_t slot_bytes);
+
+void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots);
+
+static inline bool mmc_verbs_slots_room(const struct mmc_verbs_slots *slots)
+{
+	return slots->nfilled - slots->nleft < slots->nslots;
+}
+
+/*
+ * Copies a datagram, no longer than a slot, to the next one, for which there is
+ * room. Returns the request that sends it, with its number as id; the caller
+ * links and addresses it.
+ */
+struct ibv_send_wr *mmc_verbs_slots_fill(struct mmc_verbs_slots *slots,
+					 const struct mmc_parcel *parcel);
+
+/* Takes back the last `count` that were filled: they were not posted. */
+static inline void mmc_verbs_slots_unfill(struct mmc_verbs_slots *slots,
+					  uint32_t count)
+{
+	slots->nfilled -= count;
+}
+
+/* A completion with this id has come. */
+static inline void mmc_verbs_slots_left(struct mmc_verbs_slots *slots,
+					uint64_t id)
+{
+	slots->nleft = (uint32_t)id + 1;
+}
+
+#endif

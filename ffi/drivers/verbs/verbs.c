@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/bits.h"
+#include "drivers/error.h"
+#include "drivers/verbs/device.h"
+#include "drivers/verbs/endpoint.h"
+
+/* Posted for all subgroups together, and at least for each of them. */
+#define RECEIVES 1024
+#define RECEIVES_MIN 64
+
+/* Posted for datagrams to this rank alone. */
+#define UNICAST_RECEIVES 256
+
+static uint64_t verbs_now_ns(struct mmc_endpoint *endpoint)
+{
+	struct timespec now;
+
+	(void)endpoint;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static int check_path(const struct mmc_team_options *options)
+{
+	if (options->join > MMC_JOIN_ATTACH)
+		mmc_error_set("a way %u to join", options->join);
+	else if (options->qkey >> 31 != 0)
+		mmc_error_set("a Q_Key %#x is for the privileged",
+			      options->qkey);
+	else if (options->pkey_index > UINT16_MAX)
+		mmc_error_set("P_Key index %u", options->pkey_index);
+	else if (options->service_level > 15)
+		mmc_error_set("service level %u; 0 to 15 are possible",
+			      options->service_level);
+	else if (options->traffic_class > UINT8_MAX)
+		mmc_error_set("traffic class %u; 0 to 255 are possible",
+			      options->traffic_class);
+	else if (options->ttl > UINT8_MAX)
+		mmc_error_set("a TTL of %u; 0 to 255 are possible",
+			      options->ttl);
+	else
+		return 0;
+	return -MMC_EINVAL;
+}
+
+static int check_options(const struct mmc_team_options *options)
+{
+	const struct mmc_device *device = &options->device;
+	uint32_t last = options->group + options->subgroups - 1;
+	uint32_t head_bytes =
+		mmc_verbs_head_bytes((enum mmc_checksum)options->checksum);
+
+	if (options->nranks == 0 ||
+	    options->nranks > UINT32_C(1) << MMC_ROUNDS_MAX ||
+	    options->rank >= options->nranks)
+		mmc_error_set("rank %u of %u ranks", options->rank,
+			      options->nranks);
+	else if (options->subgroups == 0 ||
+		 options->subgroups > MMC_VERBS_SUBGROUPS_MAX)
+		mmc_error_set("%u subgroups; 1 to %u are possible",
+			      options->subgroups, MMC_VERBS_SUBGROUPS_MAX);
+	else if (options->group >> 28 != 0xe || last >> 28 != 0xe)
+		mmc_error_set("groups %#x to %#x are not IPv4 multicast",
+			      options->group, last);
+	else if (options->chunk_bytes == 0 ||
+		 options->chunk_bytes > device->mtu_bytes ||
+		 options->chunk_bytes + head_bytes > device->mtu_bytes)
+		mmc_error_set("chunks of %u bytes and %u bytes of headers do "
+			      "not go into the MTU of %s, %u bytes",
+			      options->chunk_bytes, head_bytes, device->name,
+			      device->mtu_bytes);
+	else
+		return check_path(options);
+	return -MMC_EINVAL;
+}
+
+static int allocate(struct mmc_verbs *verbs)
+{
+	const struct mmc_team_options *options = &verbs->port.options;
+
+	verbs->queues = calloc(options->subgroups, sizeof(*verbs->queues));
+	verbs->ways = calloc(options->subgroups, sizeof(*verbs->ways));
+	verbs->ranks = calloc(options->nranks, sizeof(*verbs->ranks));
+	if (verbs->queues == NULL || verbs->ways == NULL ||
+	    verbs->ranks == NULL ||
+	    mmc_verbs_groups_init(&verbs->groups, &verbs->port) < 0)
+		return -MMC_ENOMEM;
+	return mmc_verbs_peers_init(&verbs->peers,
+				    options->nranks * (options->subgroups + 1));
+}
+
+/* How many receives each subgroup's queue has posted. */
+static uint32_t choose_receives(const struct mmc_verbs_port *port)
+{
+	const struct mmc_team_options *options = &port->options;
+	uint32_t most = mmc_min_u32((uint32_t)port->limits.max_qp_wr,
+				    (uint32_t)port->limits.max_cqe);
+
+	if (options->receives != 0)
+		return options->receives;
+	return mmc_min_u32(
+		mmc_max_u32(RECEIVES / options->subgroups, RECEIVES_MIN), most);
+}
+
+static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
+{
+	const struct mmc_verbs_port *port = &verbs->port;
+	int rv = mmc_verbs_watch_init(verbs);
+
+	if (rv == 0)
+		rv = mmc_verbs_connections_init(&verbs->connections, port,
+						verbs->control);
+	if (rv == 0 && verbs->connections.count > 0)
+		rv = mmc_verbs_reads_init(&verbs->reads, port);
+	if (rv == 0)
+		rv = mmc_verbs_queue_init(&verbs->unicast, port, verbs->control,
+					  UNICAST_RECEIVES);
+	for (uint32_t i = 0; i < port->options.subgroups && rv == 0; i++)
+		rv = mmc_verbs_queue_init(&verbs->queues[i], port, verbs->data,
+					  nreceives);
+	return rv;
+}
+
+static void fill_address(struct mmc_verbs *verbs)
+{
+	const struct mmc_team_options *options = &verbs->port.options;
+	struct mmc_verbs_address *own = &verbs->own;
+
+	own->rank = options->rank;
+	memcpy(own->gid, options->device.gid, sizeof(own->gid));
+	own->ethernet = options->device.ethernet != 0;
+	own->lid = own->ethernet ? 0 : (uint16_t)options->device.lid;
+	own->mtu = (uint8_t)verbs->port.mtu;
+	own->reads_max = verbs->port.reads_max;
+	own->unicast_qpn = verbs->unicast.qp->qp_num;
+	own->nsubgroups = options->subgroups;
+	own->nconnections = verbs->connections.count;
+	for (uint32_t i = 0; i < own->nsubgroups; i++)
+		own->group_qpns[i] = verbs->queues[i].qp->qp_num;
+	for (uint32_t i = 0; i < own->nconnections; i++)
+		own->connections[i] = (struct mmc_verbs_end){
+			.qpn = verbs->connections.items[i].qp->qp_num,
+			.psn = verbs->connections.items[i].psn,
+		};
+}
+
+static void verbs_close(struct mmc_endpoint *endpoint)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+
+	for (uint32_t i = 0; i < verbs->nattached; i++) {
+		struct mmc_verbs_group *group = &verbs->groups.items[i];
+
+		mmc_ibv.detach_mcast(verbs->queues[i].qp, &group->gid,
+				     group->lid);
+	}
+	mmc_verbs_connections_destroy(&verbs->connections);
+	mmc_verbs_queue_destroy(&verbs->unicast);
+	for (uint32_t i = 0;
+	     verbs->queues != NULL && i < verbs->port.options.subgroups; i++)
+		mmc_verbs_queue_destroy(&verbs->queues[i]);
+	mmc_verbs_reads_destroy(&verbs->reads);
+	mmc_verbs_watch_destroy(verbs);
+	for (uint32_t i = 0;
+	     verbs->ways != NULL && i < verbs->port.options.subgroups; i++)
+		if (verbs->ways[i] != NULL)
+			mmc_ibv.destroy_ah(verbs->ways[i]);
+	for (uint32_t i = 0;
+	     verbs->ranks != NULL && i < verbs->port.options.nranks; i++)
+		if (verbs->ranks[i].way != NULL)
+			mmc_ibv.destroy_ah(verbs->ranks[i].way);
+	mmc_verbs_groups_destroy(&verbs->groups);
+	mmc_verbs_port_close(&verbs->port);
+	mmc_verbs_peers_destroy(&verbs->peers);
+	free(verbs->ranks);
+	free(verbs->ways);
+	free(verbs->queues);
+	free(verbs);
+}
+
+static void verbs_address(struct mmc_endpoint *endpoint, uint8_t *address)
+{
+	mmc_verbs_address_encode(address, &mmc_verbs_of(endpoint)->own);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static int verbs_expose(struct mmc_endpoint *endpoint, const void *memory,
+			size_t nbytes, struct mmc_region *region)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	struct ibv_mr *registered =
+		mmc_ibv.reg_mr(verbs->port.pd, (void *)(uintptr_t)memory,
+			       nbytes, IBV_ACCESS_REMOTE_READ);
+
+	if (registered == NULL)
+		return mmc_verbs_explain(&verbs->port, "expose memory", errno);
+	*region = (struct mmc_region){
+		.address = (uintptr_t)memory,
+		.key = registered->rkey,
+		.handle = registered,
+	};
+	return 0;
+}
+
+static void verbs_withdraw(struct mmc_endpoint *endpoint,
+			   struct mmc_region *region)
+{
+	(void)endpoint;
+	mmc_ibv.dereg_mr(region->handle);
+	region->handle = NULL;
+}
+
+static int verbs_read(struct mmc_endpoint *endpoint, uint32_t peer,
+		      const struct mmc_piece *pieces, unsigned npieces,
+		      uint64_t cookie)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	struct mmc_verbs_connection *connection = verbs->ranks[peer].connection;
+
+	if (connection == NULL || connection->link != MMC_VERBS_LINK_UP ||
+	    connection->reads_max == 0)
+		return -MMC_ENODEV;
+	return mmc_verbs_reads_start(&verbs->reads, &verbs->connections,
+				     connection, pieces, npieces, cookie);
+}
+
+/* ---- the driver ---------------------------------------------------------- */
+
+static const struct mmc_driver driver = {
+	.name = "verbs",
+	.now_ns = verbs_now_ns,
+	.address = verbs_address,
+	.connect = mmc_verbs_connect,
+	.poll = mmc_verbs_poll,
+	.send = mmc_verbs_send,
+	.expose = verbs_expose,
+	.withdraw = verbs_withdraw,
+	.read = verbs_read,
+	.fds = mmc_verbs_fds,
+	.arm = mmc_verbs_arm,
+	.close = verbs_close,
+};
+
+/* What all subgroups' receives hold, in full chunks. */
+static uint32_t buffer_bytes_of(const struct mmc_team_options *options,
+				uint32_t nreceives)
+{
+	uint64_t nchunks =
+		(uint64_t)(nreceives - nreceives / 8) * options->subgroups;
+	uint64_t most = UINT32_MAX / options->chunk_bytes;
+
+	return (uint32_t)(mmc_min_u64(nchunks, most) * options->chunk_bytes);
+}
+
+int mmc_verbs_open(const struct mmc_team_options *options,
+		   uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
+{
+	int rv = check_options(options);
+	uint32_t nreceives = 0;
+	struct mmc_verbs *verbs;
+
+	if (rv < 0)
+		return rv;
+	verbs = calloc(1, sizeof(*verbs));
+	if (verbs == NULL)
+		return -MMC_ENOMEM;
+	verbs->endpoint.driver = &driver;
+	rv = mmc_verbs_port_open(&verbs->port, options);
+	if (rv == 0)
+		rv = allocate(verbs);
+	if (rv == 0) {
+		nreceives = choose_receives(&verbs->port);
+		rv = open_queues(verbs, nreceives);
+	}
+	if (rv < 0) {
+		verbs_close(&verbs->endpoint);
+		return rv;
+	}
+	fill_address(verbs);
+	verbs->endpoint.address_bytes = mmc_verbs_address_bytes(
+		verbs->own.nsubgroups, verbs->own.nconnections);
+	verbs->endpoint.read_bytes_max = MMC_VERBS_READ_BYTES_MAX;
+	*buffer_bytes = buffer_bytes_of(options, nreceives);
+	*endpoint = &verbs->endpoint;
+	return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping until something completes, and what the device tells of itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "drivers/error.h"
+#include "drivers/verbs/endpoint.h"
+
+void mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...)
+{
+	va_list arguments;
+	int used;
+
+	if (verbs->failure[0] != '\0')
+		return;
+	used = snprintf(verbs->failure, sizeof(verbs->failure),
+			"%s: ", verbs->port.options.device.name);
+	va_start(arguments, format);
+	vsnprintf(verbs->failure + used, sizeof(verbs->failure) - (size_t)used,
+		  format, arguments);
+	va_end(arguments);
+}
+
+void mmc_verbs_fail_queue(struct mmc_verbs *verbs,
+			  const struct mmc_verbs_queue *queue,
+			  enum ibv_wc_status status)
+{
+	mmc_verbs_fail(verbs, "datagram queue pair %#x: %s", queue->qp->qp_num,
+		       mmc_ibv.wc_status_str(status));
+}
+
+/* ---- the channels -------------------------------------------------------- */
+
+static struct ibv_comp_channel *open_channel(const struct mmc_verbs_port *port)
+{
+	struct ibv_comp_channel *channel =
+		mmc_ibv.create_comp_channel(port->context);
+	int flags;
+
+	if (channel == NULL)
+		return NULL;
+	flags = fcntl(channel->fd, F_GETFL);
+	if (flags >= 0 && fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) == 0)
+		return channel;
+	mmc_ibv.destroy_comp_channel(channel);
+	return NULL;
+}
+
+int mmc_verbs_watch_init(struct mmc_verbs *verbs)
+{
+	verbs->control = open_channel(&verbs->port);
+	verbs->data = open_channel(&verbs->port);
+	if (verbs->control != NULL && verbs->data != NULL)
+		return 0;
+	return mmc_verbs_explain(&verbs->port, "open a completion channel",
+				 errno);
+}
+
+void mmc_verbs_watch_destroy(struct mmc_verbs *verbs)
+{
+	if (verbs->control != NULL)
+		mmc_ibv.destroy_comp_channel(verbs->control);
+	if (verbs->data != NULL)
+		mmc_ibv.destroy_comp_channel(verbs->data);
+}
+
+/* Empties a channel; returns whether there was anything. */
+static bool drain(struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *queue;
+	void *context;
+	bool any = false;
+
+	while (mmc_ibv.get_cq_event(channel, &queue, &context) == 0) {
+		mmc_ibv.ack_cq_events(queue, 1);
+		any = true;
+	}
+	return any;
+}
+
+/* Both: what a queue has told of, it does not tell again. */
+static bool drain_both(struct mmc_verbs *verbs)
+{
+	bool control = drain(verbs->control);
+
+	return drain(verbs->data) || control;
+}
+
+static void ask_all(struct mmc_verbs *verbs)
+{
+	ibv_req_notify_cq(verbs->unicast.received.queue, 0);
+	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
+		ibv_req_notify_cq(verbs->queues[i].received.queue, 0);
+	if (verbs->connections.count > 0) {
+		ibv_req_notify_cq(verbs->connections.received.queue, 0);
+		ibv_req_notify_cq(verbs->connections.send_cq, 0);
+	}
+}
+
+/* Whether a poll would find something. */
+static bool has_come(struct mmc_verbs *verbs)
+{
+	struct mmc_verbs_connections *connections = &verbs->connections;
+
+	if (connections->count > 0) {
+		mmc_verbs_reads_reap(&verbs->reads, connections);
+		if (mmc_verbs_completions_peek(&connections->received))
+			return true;
+	}
+	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
+		if (mmc_verbs_completions_peek(&verbs->queues[i].received))
+			return true;
+	return mmc_verbs_completions_peek(&verbs->unicast.received) ||
+	       verbs->reads.nover > 0 || connections->nbroken > 0 ||
+	       (verbs->failure[0] != '\0' && !verbs->told);
+}
+
+/* A queue that is asked to tell does so once, of what completes after that. */
+bool mmc_verbs_arm(struct mmc_endpoint *endpoint)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+
+	mmc_verbs_watch_device(verbs);
+	if (drain_both(verbs) || !verbs->armed)
+		ask_all(verbs);
+	verbs->armed = true;
+	return has_come(verbs);
+}
+
+unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
+		       unsigned *ncontrol)
+{
+	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+
+	fds[0] = verbs->control->fd;
+	fds[1] = verbs->data->fd;
+	*ncontrol = 1;
+	return 2;
+}
+
+/* ---- the device ---------------------------------------------------------- */
+
+/* Ports that go down may come up again: the operations' clocks decide. */
+static void take_device_event(struct mmc_verbs *verbs,
+			      const struct ibv_async_event *event)
+{
+	const char *what = mmc_ibv.event_type_str(event->event_type);
+	struct mmc_verbs_connection *connection;
+
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		connection = mmc_verbs_connection_find(
+			&verbs->connections, event->element.qp->qp_num);
+		if (connection != NULL)
+			mmc_verbs_reads_break(
+				&verbs->reads, &verbs->connections, connection,
+				event->event_type == IBV_EVENT_QP_ACCESS_ERR
+					? IBV_WC_LOC_ACCESS_ERR
+					: IBV_WC_GENERAL_ERR);
+		else
+			mmc_verbs_fail(verbs, "datagram queue pair %#x: %s",
+				       event->element.qp->qp_num, what);
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_DEVICE_FATAL:
+		mmc_verbs_fail(verbs, "%s", what);
+		break;
+	default:
+		break;
+	}
+}
+
+void mmc_verbs_watch_device(struct mmc_verbs *verbs)
+{
+	struct ibv_async_event event;
+
+	while (mmc_ibv.get_async_event(verbs->port.context, &event) == 0) {
+		take_device_event(verbs, &event);
+		mmc_ibv.ack_async_event(&event);
+	}
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading what another rank exposes. */
+#include "verbs_team.h"
+
+enum { MEMORY_BYTES = 1 << 20 };
+
+static uint8_t *memory; /* of rank 1 */
+
+static struct mmc_region expose(struct team *team, size_t nbytes)
+{
+	struct mmc_region region = { .key = 0 };
+
+	if (memory == NULL) {
+		memory = aligned_alloc(4096, MEMORY_BYTES);
+		for (size_t i = 0; i < MEMORY_BYTES; i++)
+			memory[i] = (uint8_t)(i * 13 + (i >> 8));
+	}
+	succeed(team->endpoints[1]->driver->expose(team->endpoints[1], memory,
+						   nbytes, &region));
+	CHECK_EQ(region.address, (uintptr_t)memory);
+	return region;
+}
+
+static void withdraw(struct team *team, struct mmc_region *region)
+{
+	team->endpoints[1]->driver->withdraw(team->endpoints[1], region);
+}
+
+static int start_read(struct team *team, const struct mmc_piece *pieces,
+		      unsigned npieces, uint64_t cookie)
+{
+	return team->endpoints[0]->driver->read(team->endpoints[0], 1, pieces,
+						npieces, cookie);
+}
+
+static struct mmc_piece piece_of(const struct mmc_region *region,
+				 uint32_t offset, uint32_t nbytes)
+{
+	return (struct mmc_piece){
+		.address = region->address + offset,
+		.key = region->key,
+		.nbytes = nbytes,
+	};
+}
+
+static void pieces_come_one_behind_the_other(void)
+{
+	struct mmc_region region;
+	struct mmc_piece pieces[MMC_PIECES_MAX];
+	struct mmc_event event;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	pieces[0] = piece_of(&region, 5, 1);
+	pieces[1] = piece_of(&region, 70000, 8);
+	pieces[2] = piece_of(&region, 1, 0);
+	pieces[3] = piece_of(&region, 300000, 30000);
+	CHECK_EQ(start_read(&team, pieces, 4, UINT64_C(0x123456789abcdef0)), 0);
+	event = receive_one(team.endpoints[0]);
+	CHECK_EQ(event.kind, MMC_EVENT_READ);
+	CHECK_EQ(event.source, 1);
+	CHECK_EQ(event.cookie, UINT64_C(0x123456789abcdef0));
+	if (CHECK_EQ(event.nbytes, 30009)) {
+		CHECK_BYTES(event.body, memory + 5, 1);
+		CHECK_BYTES(event.body + 1, memory + 70000, 8);
+		CHECK_BYTES(event.body + 9, memory + 300000, 30000);
+	}
+	CHECK(is_quiet(team.endpoints[0]));
+	/* Who is read from notices nothing. */
+	CHECK(is_quiet(team.endpoints[1]));
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void reads_see_what_is_there_now(void)
+{
+	struct mmc_region region;
+	struct mmc_piece piece;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	piece = piece_of(&region, 4096, 8);
+	for (uint64_t i = 0; i < 20; i++) {
+		struct mmc_event event;
+
+		memcpy(memory + 4096, &i, sizeof(i));
+		CHECK_EQ(start_read(&team, &piece, 1, i), 0);
+		event = receive_one(team.endpoints[0]);
+		CHECK_EQ(event.nbytes, sizeof(i));
+		CHECK_BYTES(event.body, &i, sizeof(i));
+	}
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+/* Starts all there is room for; returns how many. */
+static uint32_t start_many(struct team *team, const struct mmc_region *region,
+			   uint32_t most)
+{
+	uint32_t max = team->endpoints[0]->read_bytes_max;
+	uint32_t nstarted = 0;
+	int rv = 0;
+
+	while (nstarted < most) {
+		struct mmc_piece piece =
+			piece_of(region, nstarted % 8 * max, max);
+
+		rv = start_read(team, &piece, 1, nstarted);
+		if (rv != 0)
+			break;
+		nstarted++;
+	}
+	CHECK(rv == 0 || rv == -MMC_EAGAIN);
+	return nstarted;
+}
+
+static void more_reads_than_places_wait(void)
+{
+	uint32_t max, nstarted, nover = 0;
+	struct mmc_region region;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	max = team.endpoints[0]->read_bytes_max;
+	CHECK(max > 0 && 8 * max <= MEMORY_BYTES);
+	for (int round = 0; round < 3; round++) {
+		struct mmc_event events[64];
+
+		nstarted = start_many(&team, &region, 1000);
+		CHECK_EQ(nstarted, MMC_VERBS_NREADS);
+		nover = 0;
+		while (nover < nstarted) {
+			int count = receive(team.endpoints[0], events, 64,
+					    PATIENCE_MS);
+
+			if (!CHECK(count > 0))
+				break;
+			for (int i = 0; i < count; i++) {
+				CHECK_EQ(events[i].nbytes, max);
+				CHECK_BYTES(events[i].body,
+					    memory + events[i].cookie % 8 * max,
+					    max);
+			}
+			nover += (uint32_t)count;
+		}
+		/* The places of the last ones are free again. */
+		CHECK(is_quiet(team.endpoints[0]));
+	}
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+/* Of several pieces each no more are under way than the device serves. */
+static void many_pieces_wait_too(void)
+{
+	struct mmc_piece pieces[MMC_PIECES_MAX];
+	struct mmc_region region;
+	uint32_t nstarted = 0;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	for (uint32_t i = 0; i < MMC_PIECES_MAX; i++)
+		pieces[i] = piece_of(&region, i * 100, 100);
+	while (start_read(&team, pieces, MMC_PIECES_MAX, nstarted) == 0)
+		nstarted++;
+	CHECK_EQ(nstarted, MMC_VERBS_READS_MAX / MMC_PIECES_MAX);
+	for (uint32_t i = 0; i < nstarted; i++)
+		CHECK_EQ(receive_one(team.endpoints[0]).nbytes,
+			 100 * MMC_PIECES_MAX);
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void what_was_read_stays_until_the_next_poll(void)
+{
+	struct mmc_region region;
+	struct mmc_event event;
+	struct mmc_piece piece;
+	uint32_t nstarted = 0;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	piece = piece_of(&region, 0, 5000);
+	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
+	event = receive_one(team.endpoints[0]);
+	/* Those that start meanwhile go elsewhere. */
+	piece = piece_of(&region, 200000, 5000);
+	while (start_read(&team, &piece, 1, 1) == 0)
+		nstarted++;
+	CHECK_EQ(nstarted, MMC_VERBS_NREADS - 1);
+	usleep(QUIET_MS * 1000);
+	CHECK_BYTES(event.body, memory, 5000);
+	for (uint32_t i = 0; i < nstarted; i++) {
+		event = receive_one(team.endpoints[0]);
+		CHECK_BYTES(event.body, memory + 200000, 5000);
+	}
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void control_passes_beside_reads(void)
+{
+	struct mmc_event events[64];
+	struct mmc_region region;
+	struct team team;
+	uint32_t nreads = 0;
+	uint32_t nmessages = 0;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	for (uint32_t i = 0; i < 5; i++) {
+		nreads += start_many(&team, &region, 2);
+		send_to(team.endpoints[0], 1, 0, true, i, 20);
+		send_to(team.endpoints[1], 0, 0, true, i, 20);
+	}
+	while (nreads > 0 || nmessages < 5) {
+		int count = receive(team.endpoints[0], events, 64, PATIENCE_MS);
+
+		if (!CHECK(count > 0))
+			break;
+		for (int i = 0; i < count; i++) {
+			if (events[i].kind == MMC_EVENT_READ)
+				nreads--;
+			else
+				nmessages++;
+		}
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		struct mmc_event event = receive_one(team.endpoints[1]);
+
+		CHECK_EQ(index_of(&event), i);
+	}
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void only_partners_can_be_read(void)
+{
+	struct mmc_piece piece = { .address = 4096, .key = 1, .nbytes = 8 };
+	struct mmc_endpoint *endpoint;
+	struct team team;
+
+	team_start(&team, 8);
+	endpoint = team.endpoints[0];
+	CHECK_EQ(endpoint->driver->read(endpoint, 3, &piece, 1, 0),
+		 -MMC_ENODEV);
+	team_close(&team);
+}
+
+/* ---- what breaks --------------------------------------------------------- */
+
+/*
+ * The reads that are under way fail, and then the connection is broken, for a
+ * reason that names all there is to name.
+ */
+static void check_broken(struct team *team, uint32_t nreads)
+{
+	const struct mmc_verbs *verbs = mmc_verbs_of(team->endpoints[0]);
+	struct mmc_event event;
+	char text[64];
+
+	for (uint32_t i = 0; i < nreads; i++) {
+		event = receive_one(team->endpoints[0]);
+		CHECK_EQ(event.kind, MMC_EVENT_READ);
+		CHECK_EQ(event.nbytes, 0);
+		CHECK_EQ(event.source, 1);
+		CHECK_EQ(event.cookie, i);
+	}
+	event = receive_one(team->endpoints[0]);
+	CHECK_EQ(event.kind, MMC_EVENT_BROKEN);
+	CHECK_EQ(event.source, 1);
+	CHECK_EQ(event.error, -MMC_EIO);
+	snprintf(text, sizeof(text), "rxe0: queue pair %#x to rank 1: remote",
+		 verbs->ranks[1].connection->qp->qp_num);
+	if (!CHECK(strncmp(mmc_last_error(), text, strlen(text)) == 0))
+		fprintf(stderr, "%s\n", mmc_last_error());
+}
+
+static void a_read_without_the_right_fails(const struct mmc_piece *piece,
+					   struct team *team)
+{
+	CHECK_EQ(start_read(team, piece, 1, 0), 0);
+	CHECK_EQ(start_read(team, piece, 1, 1), 0);
+	check_broken(team, 2);
+	CHECK_EQ(start_read(team, piece, 1, 2), -MMC_ENODEV);
+	CHECK(is_quiet(team->endpoints[0]));
+	/* Control and data still go, beside the connection. */
+	send_to(team->endpoints[0], 1, 0, true, 77, 20);
+	for (;;) {
+		struct mmc_event event = receive_one(team->endpoints[1]);
+
+		if (event.kind == MMC_EVENT_BROKEN) {
+			CHECK_EQ(event.source, 0);
+			continue;
+		}
+		CHECK_EQ(event.source, 0);
+		CHECK_EQ(index_of(&event), 77);
+		break;
+	}
+}
+
+static void a_wrong_key_breaks(void)
+{
+	struct mmc_region region;
+	struct mmc_piece piece;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	piece = piece_of(&region, 0, 100);
+	piece.key ^= 0x55;
+	a_read_without_the_right_fails(&piece, &team);
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void what_lies_outside_breaks(void)
+{
+	struct mmc_region region;
+	struct mmc_piece piece;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, 8192);
+	piece = piece_of(&region, 8100, 200);
+	a_read_without_the_right_fails(&piece, &team);
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void what_is_withdrawn_breaks(void)
+{
+	struct mmc_region region;
+	struct mmc_piece piece;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	piece = piece_of(&region, 0, 100);
+	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
+	CHECK_EQ(receive_one(team.endpoints[0]).nbytes, 100);
+	withdraw(&team, &region);
+	a_read_without_the_right_fails(&piece, &team);
+	team_close(&team);
+}
+
+/* Keys are for reading: nobody can write what is exposed. */
+static void what_is_exposed_cannot_be_written(void)
+{
+	struct mmc_region region;
+	struct mmc_verbs *verbs;
+	struct ibv_sge place;
+	struct ibv_send_wr request = {
+		.sg_list = &place,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *refused;
+	uint8_t before[64];
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	memcpy(before, memory, sizeof(before));
+	verbs = mmc_verbs_of(team.endpoints[0]);
+	memset(verbs->reads.memory.bytes, 0xee, sizeof(before));
+	place = (struct ibv_sge){
+		.addr = (uintptr_t)verbs->reads.memory.bytes,
+		.length = sizeof(before),
+		.lkey = verbs->reads.memory.region->lkey,
+	};
+	request.wr.rdma.remote_addr = region.address;
+	request.wr.rdma.rkey = region.key;
+	CHECK_EQ(ibv_post_send(verbs->ranks[1].connection->qp, &request,
+			       &refused),
+		 0);
+	check_broken(&team, 0);
+	CHECK_BYTES(memory, before, sizeof(before));
+	withdraw(&team, &region);
+	team_close(&team);
+}
+
+static void who_is_gone_gives_no_answer(void)
+{
+	struct mmc_region region;
+	struct mmc_piece piece;
+	struct mmc_event event;
+	struct team team;
+
+	team_start(&team, 2);
+	region = expose(&team, MEMORY_BYTES);
+	piece = piece_of(&region, 0, 100);
+	withdraw(&team, &region);
+	team.endpoints[1]->driver->close(team.endpoints[1]);
+	team.endpoints[1] = NULL;
+	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
+	event = receive_one(team.endpoints[0]);
+	CHECK_EQ(event.kind, MMC_EVENT_READ);
+	CHECK_EQ(event.nbytes, 0);
+	event = receive_one(team.endpoints[0]);
+	CHECK_EQ(event.kind, MMC_EVENT_BROKEN);
+	CHECK_EQ(event.error, -MMC_ENOANSWER);
+	team_close(&team);
+}
+
+static void what_cannot_be_exposed_says_so(void)
+{
+	struct mmc_region region;
+	struct team team;
+
+	team_start(&team, 2);
+	CHECK(team.endpoints[0]->driver->expose(team.endpoints[0],
+						(void *)(uintptr_t)4096, 4096,
+						&region) < 0);
+	CHECK(strstr(mmc_last_error(), "rxe0: cannot expose memory") != NULL);
+	team_close(&team);
+}
+
+CHECK_MAIN(CHECK_TEST(pieces_come_one_behind_the_other),
+	   CHECK_TEST(reads_see_what_is_there_now),
+	   CHECK_TEST(more_reads_than_places_wait),
+	   CHECK_TEST(many_pieces_wait_too),
+	   CHECK_TEST(what_was_read_stays_until_the_next_poll),
+	   CHECK_TEST(control_passes_beside_reads),
+	   CHECK_TEST(only_partners_can_be_read),
+	   CHECK_TEST(a_wrong_key_breaks), CHECK_TEST(what_lies_outside_breaks),
+	   CHECK_TEST(what_is_withdrawn_breaks),
+	   CHECK_TEST(what_is_exposed_cannot_be_written),
+	   CHECK_TEST(who_is_gone_gives_no_answer),
+	   CHECK_TEST(what_cannot_be_exposed_says_so))

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping on the descriptors until something has come. */
+#include <pthread.h>
+
+#include "verbs_team.h"
+
+/* Polls and arms until one may sleep. */
+static void settle(struct mmc_endpoint *endpoint)
+{
+	CHECK(is_quiet(endpoint));
+	CHECK(!endpoint->driver->arm(endpoint));
+	CHECK(!sleep_ms(endpoint, 0));
+}
+
+/* Which descriptors are readable within the time: bit i is the i-th. */
+static unsigned readable(struct mmc_endpoint *endpoint)
+{
+	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
+	int fds[MMC_ENDPOINT_FDS_MAX];
+	unsigned ncontrol = 0;
+	unsigned count = endpoint->driver->fds(endpoint, fds, &ncontrol);
+	unsigned found = 0;
+
+	CHECK_EQ(count, 2);
+	for (unsigned i = 0; i < count; i++)
+		watched[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	poll(watched, count, PATIENCE_MS);
+	for (unsigned i = 0; i < count; i++)
+		found |= (watched[i].revents & POLLIN ? 1U : 0U) << i;
+	return found;
+}
+
+static void control_and_data_wake_apart(void)
+{
+	struct team team;
+
+	team_start(&team, 8);
+	for (int round = 0; round < 3; round++) {
+		/* Over a connection, and beside. */
+		settle(team.endpoints[0]);
+		send_to(team.endpoints[1], 0, 0, true, 1, 20);
+		CHECK_EQ(readable(team.endpoints[0]), 1);
+		CHECK_EQ(receive_one(team.endpoints[0]).source, 1);
+		settle(team.endpoints[0]);
+		send_to(team.endpoints[3], 0, 0, true, 1, 20);
+		CHECK_EQ(readable(team.endpoints[0]), 1);
+		CHECK_EQ(receive_one(team.endpoints[0]).source, 3);
+		settle(team.endpoints[0]);
+		send_to(team.endpoints[2], MMC_PEER_ALL, 0, false, 1, 20);
+		CHECK_EQ(readable(team.endpoints[0]), 2);
+		CHECK_EQ(receive_one(team.endpoints[0]).source, 2);
+	}
+	team_close(&team);
+}
+
+static void a_read_wakes(void)
+{
+	static uint8_t memory[64];
+	struct mmc_region region;
+	struct mmc_piece piece;
+	struct team team;
+
+	team_start(&team, 2);
+	succeed(team.endpoints[1]->driver->expose(team.endpoints[1], memory,
+						  sizeof(memory), &region));
+	piece = (struct mmc_piece){ region.address, region.key, 64 };
+	settle(team.endpoints[0]);
+	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &piece,
+						 1, 0),
+		 0);
+	CHECK_EQ(readable(team.endpoints[0]), 1);
+	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_READ);
+	team.endpoints[1]->driver->withdraw(team.endpoints[1], &region);
+	team_close(&team);
+}
+
+static void a_broken_connection_wakes(void)
+{
+	struct team team;
+
+	team_start(&team, 2);
+	team.endpoints[1]->driver->close(team.endpoints[1]);
+	team.endpoints[1] = NULL;
+	settle(team.endpoints[0]);
+	send_to(team.endpoints[0], 1, 0, true, 1, 20);
+	CHECK_EQ(readable(team.endpoints[0]), 1);
+	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_BROKEN);
+	team_close(&team);
+}
+
+/* What has come before it was armed does not wake: arm() has to tell. */
+static void what_is_there_already_is_told(void)
+{
+	struct mmc_endpoint *endpoint;
+	struct mmc_event event;
+	struct team team;
+
+	team_start(&team, 2);
+	endpoint = team.endpoints[0];
+	for (int round = 0; round < 20; round++) {
+		send_to(team.endpoints[1], 0, 0, round % 2 == 0, 1, 20);
+		send_to(team.endpoints[1], MMC_PEER_ALL, 0, false, 1, 20);
+		for (int i = 0; i < 2; i++) {
+			while (!endpoint->driver->arm(endpoint))
+				CHECK(sleep_ms(endpoint, PATIENCE_MS));
+			/* It stays so until it is polled. */
+			CHECK(endpoint->driver->arm(endpoint));
+			CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1),
+				 1);
+			CHECK_EQ(event.source, 1);
+		}
+	}
+	settle(endpoint);
+	team_close(&team);
+}
+
+/* A wake-up that nobody needed does not come again and again. */
+static void what_was_polled_meanwhile_wakes_once(void)
+{
+	struct mmc_endpoint *endpoint;
+	struct mmc_event event;
+	struct team team;
+	unsigned nwoken = 0;
+
+	team_start(&team, 2);
+	endpoint = team.endpoints[0];
+	settle(endpoint);
+	send_to(team.endpoints[1], MMC_PEER_ALL, 0, false, 1, 20);
+	CHECK_EQ(readable(endpoint), 2);
+	CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1), 1);
+	while (nwoken < 10 && (endpoint->driver->arm(endpoint) ||
+			       sleep_ms(endpoint, QUIET_MS))) {
+		CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1), 0);
+		nwoken++;
+	}
+	CHECK(nwoken <= 2);
+	team_close(&team);
+}
+
+/* ---- at any moment ------------------------------------------------------- */
+
+enum { MESSAGES = 400 };
+
+static void *send_now_and_then(void *argument)
+{
+	struct mmc_endpoint *endpoint = argument;
+	unsigned seed = (unsigned)check_seed();
+
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		struct timespec pause = { .tv_nsec = rand_r(&seed) % 300000 };
+
+		nanosleep(&pause, NULL);
+		switch (rand_r(&seed) % 3) {
+		case 0:
+			send_to(endpoint, 0, 0, true, i, 20);
+			break;
+		case 1:
+			send_to(endpoint, 0, 0, false, i, 20);
+			break;
+		default:
+			send_to(endpoint, MMC_PEER_ALL, 0, false, i, 20);
+			break;
+		}
+	}
+	return NULL;
+}
+
+static void no_arrival_is_slept_over(void)
+{
+	struct mmc_event events[4];
+	uint32_t ncame = 0;
+	pthread_t sender;
+	struct team team;
+
+	team_start(&team, 2);
+	CHECK_EQ(pthread_create(&sender, NULL, send_now_and_then,
+				team.endpoints[1]),
+		 0);
+	while (ncame < MESSAGES) {
+		int count = receive(team.endpoints[0], events, 4, PATIENCE_MS);
+
+		if (!CHECK(count > 0))
+			break;
+		ncame += (uint32_t)count;
+	}
+	CHECK_EQ(ncame, MESSAGES);
+	pthread_join(sender, NULL);
+	team_close(&team);
+}
+
+CHECK_MAIN(CHECK_TEST(control_and_data_wake_apart), CHECK_TEST(a_read_wakes),
+	   CHECK_TEST(a_broken_connection_wakes),
+	   CHECK_TEST(what_is_there_already_is_told),
+	   CHECK_TEST(what_was_polled_meanwhile_wakes_once),
+	   CHECK_TEST(no_arrival_is_slept_over))

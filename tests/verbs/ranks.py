@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks in a guest, each on an RDMA device of its own, that gather and check."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import support
+
+from bench.guest.guest import Guest
+
+PROGRAM = support.ROOT / "tests/netns/gather.py"
+
+# What a device's chunks hold: packets of 4096 bytes, less our header.
+CHUNK = 4080
+
+# Every operation is ours, over RDMA devices or not at all.
+SETTINGS = {"transport": "verbs", "min_bytes": 0}
+
+Results = dict[int, dict[str, Any]]
+
+
+def gather(
+    guest: Guest,
+    nranks: int,
+    *,
+    limit_s: float = 60,
+    failing: bool = False,
+    without: Sequence[int] = (),
+    outlive: bool = False,
+    variables: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Results:
+    """Run ranks of gather.py; return what they saw, with every byte right.
+
+    Parameters
+    ----------
+    guest
+        Where.
+    nranks
+        How many; each takes the next device.
+    limit_s
+        How long that may take.
+    failing
+        Whether there may be errors.
+    without
+        Ranks that will not tell.
+    outlive
+        Whether ranks go on when one has died.
+    variables
+        Of the environment.
+    **spec
+        See gather.Spec; settings are beside those here.
+    """
+    spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
+    folder = Path(tempfile.mkdtemp(dir=guest.work))
+    (folder / "spec.json").write_text(json.dumps(spec))
+    options = ["--enable-recovery"] if outlive else []
+    status, said = guest.run_unchecked(
+        [*support.mpirun(nranks, *options), PROGRAM, folder],
+        limit_s=limit_s,
+        cwd=support.ROOT,
+        **(variables or {}),
+    )
+    results: Results = {}
+    for rank in (rank for rank in range(nranks) if rank not in without):
+        end = folder / f"{rank}.json"
+        assert end.exists(), f"rank {rank} did not come to its end: {status}\n{said}"
+        results[rank] = json.loads(end.read_text())
+        assert not results[rank]["wrong"], f"rank {rank}: {results[rank]['wrong']}"
+        errors = results[rank]["errors"]
+        assert failing or not errors, f"rank {rank}: {errors}"
+    return results
+
+
+def total(results: Results, counter: str) -> int:
+    """Return the sum of a counter over the ranks."""
+    return sum(result["stats"][counter] for result in results.values())
+
+
+@contextmanager
+def losing(
+    guest: Guest, number: int, netem: str, *, multicast_only: bool = True
+) -> Iterator[None]:
+    """Let the switch's port to a device mistreat what goes there.
+
+    Parameters
+    ----------
+    guest
+        Where.
+    number
+        The device's.
+    netem
+        What tc's netem is told.
+    multicast_only
+        Whether only multicast is mistreated.
+    """
+    port = f"port{number}"
+    if multicast_only:
+        script = (
+            f"tc qdisc add dev {port} root handle 1: prio bands 2 "
+            f"priomap {' '.join(['0'] * 16)}; "
+            f"tc qdisc add dev {port} parent 1:2 handle 2: netem {netem}; "
+            f"tc filter add dev {port} parent 1: protocol ip u32 "
+            "match ip dst 224.0.0.0/4 flowid 1:2"
+        )
+    else:
+        script = f"tc qdisc add dev {port} root netem {netem}"
+    guest.run(["sh", "-ec", script], limit_s=20)
+    try:
+        yield
+    finally:
+        guest.run(["tc", "qdisc", "del", "dev", port, "root"], limit_s=20)
+
+
+def dropped(guest: Guest, number: int) -> int:
+    """Return how many packets the mistreatment of a port has dropped."""
+    said = guest.run(
+        ["tc", "-statistics", "-json", "qdisc", "show", "dev", f"port{number}"],
+        limit_s=20,
+    )
+    return sum(each["drops"] for each in json.loads(said) if each["kind"] == "netem")
