@@ -14,7 +14,7 @@
  * Owners are asked for what has been wanted for one to two of these: until then
  * the ring usually brings it, and twice would be too much.
  */
-#define LEASE_MIN_NS (5 * MMC_MS_NS)
+#define LEASE_MIN_NS (50 * MMC_MS_NS)
 #define LEASE_ROUND_TRIPS 32
 
 size_t mmc_reader_bytes(uint32_t nchunks)

@@ -52,6 +52,20 @@ static struct mmc_team *new_team(uint32_t nranks)
 	return NULL;
 }
 
+/*
+ * RDMA networks hold packets back rather than drop them, as a rule; switches of
+ * others have queues. Loopback has none beside the receive buffers: 0.
+ */
+static uint32_t first_window_bytes(const struct mmc_team_options *options,
+				   uint32_t buffer_bytes)
+{
+	if (options->transport == MMC_TRANSPORT_VERBS)
+		return buffer_bytes;
+	if (options->interface.address == 0 || options->interface.loopback)
+		return 0;
+	return MMC_PATH_WINDOW_BYTES;
+}
+
 int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 		       const struct mmc_team_options *options,
 		       uint32_t buffer_bytes, struct mmc_team **team)
@@ -74,9 +88,7 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->buffer_bytes = buffer_bytes;
 	new->generation = options->channel;
 	mmc_path_init(&new->path);
-	if (options->transport == MMC_TRANSPORT_VERBS ||
-	    (options->interface.address != 0 && !options->interface.loopback))
-		new->path.window_bytes = MMC_PATH_WINDOW_BYTES;
+	new->path.window_bytes = first_window_bytes(options, buffer_bytes);
 	new->next = engine->teams;
 	engine->teams = new;
 	mmc_engine_leave(engine);

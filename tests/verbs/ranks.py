@@ -33,6 +33,7 @@ def gather(
     failing: bool = False,
     without: Sequence[int] = (),
     outlive: bool = False,
+    wrap: str = "",
     variables: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Results:
@@ -52,6 +53,8 @@ def gather(
         Ranks that will not tell.
     outlive
         Whether ranks go on when one has died.
+    wrap
+        What each rank's shell does before the program.
     variables
         Of the environment.
     **spec
@@ -60,9 +63,13 @@ def gather(
     spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     (folder / "spec.json").write_text(json.dumps(spec))
-    options = ["--enable-recovery"] if outlive else []
+    # Finalize, too, waits for nobody then.
+    alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
+    options = alone if outlive else []
+    *launcher, python = support.mpirun(nranks, *options)
+    shell = ["sh", "-c", f'{wrap}; exec "$@"', "sh"] if wrap else []
     status, said = guest.run_unchecked(
-        [*support.mpirun(nranks, *options), PROGRAM, folder],
+        [*launcher, *shell, python, PROGRAM, folder],
         limit_s=limit_s,
         cwd=support.ROOT,
         **(variables or {}),

@@ -66,7 +66,8 @@ static int post(const struct mmc_verbs_reads *reads,
 			.sg_list = &places[i],
 			.num_sge = pieces[i].nbytes > 0,
 			.opcode = IBV_WR_RDMA_READ,
-			.send_flags = last ? IBV_SEND_SIGNALED : 0,
+			.send_flags = (last ? IBV_SEND_SIGNALED : 0) |
+				      (i > 0 ? IBV_SEND_FENCE : 0),
 			.wr.rdma = {
 				.remote_addr = pieces[i].address,
 				.rkey = pieces[i].key,

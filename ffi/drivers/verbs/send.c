@@ -81,21 +81,21 @@ static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 /* ---- sending ------------------------------------------------------------- */
 
 /*
- * Waits until the queue has room for one datagram. Returns false if it has none
- * for too long, or is broken.
+ * Waits until no more than `nslots_max` datagrams of the queue have not left.
+ * Returns false if that takes too long, or the queue is broken.
  */
-static bool wait_for_room(struct mmc_verbs *verbs,
-			  struct mmc_verbs_queue *queue)
+static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+		  uint32_t nslots_max)
 {
 	enum ibv_wc_status status;
 	uint64_t until_ns = 0;
 
-	while (!mmc_verbs_slots_room(&queue->slots)) {
+	while (mmc_verbs_slots_busy(&queue->slots) > nslots_max) {
 		if (!mmc_verbs_queue_reap(queue, &status)) {
 			mmc_verbs_fail_queue(verbs, queue, status);
 			return false;
 		}
-		if (mmc_verbs_slots_room(&queue->slots))
+		if (mmc_verbs_slots_busy(&queue->slots) <= nslots_max)
 			break;
 		if (until_ns == 0)
 			until_ns = clock_ns() + MMC_VERBS_ROOM_NS;
@@ -105,6 +105,16 @@ static bool wait_for_room(struct mmc_verbs *verbs,
 		sched_yield();
 	}
 	return true;
+}
+
+/*
+ * A record tells how much was multicast before it. It must not overtake that on
+ * its own queue pair, or what is still to leave would be taken for lost.
+ */
+static void let_multicast_leave(struct mmc_verbs *verbs)
+{
+	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
+		drain(verbs, &verbs->queues[i], 0);
 }
 
 /* Fills the next slot for a parcel; returns its request, addressed. */
@@ -160,6 +170,7 @@ static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 		    unsigned nparcels, unsigned *ngone)
 {
 	struct ibv_send_wr *first = NULL;
+	struct ibv_send_wr *last = NULL;
 	struct ibv_send_wr **next = &first;
 	struct route route, other;
 	int rv;
@@ -170,20 +181,24 @@ static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 	rv = route.queue != NULL ? check_length(verbs, parcels) : 0;
 	if (rv < 0)
 		return rv;
-	if (route.queue != NULL && !wait_for_room(verbs, route.queue)) {
+	if (route.queue != NULL &&
+	    !drain(verbs, route.queue, route.slots->nslots - 1)) {
 		*ngone = nparcels;
 		return 0;
 	}
 	*ngone = 0;
 	other = route;
 	do {
-		*next = fill(verbs, &other, &parcels[*ngone]);
-		next = &(*next)->next;
+		last = fill(verbs, &other, &parcels[*ngone]);
+		*next = last;
+		next = &last->next;
 		++*ngone;
 	} while (*ngone < nparcels && mmc_verbs_slots_room(route.slots) &&
 		 check_length(verbs, &parcels[*ngone]) == 0 &&
 		 find_route(verbs, &parcels[*ngone], &other) &&
 		 other.slots == route.slots);
+	if (route.queue != NULL)
+		last->send_flags |= IBV_SEND_SIGNALED;
 	return post(verbs, &route, first);
 }
 
@@ -192,6 +207,11 @@ int mmc_verbs_send(struct mmc_endpoint *endpoint,
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
+	bool alone = nparcels > 0 && parcels->peer == MMC_PEER_ALL &&
+		     verbs->port.options.subgroups == 1;
+
+	if (nparcels > 0 && parcels->control && !alone)
+		let_multicast_leave(verbs);
 	while (nparcels > 0 && verbs->failure[0] == '\0') {
 		unsigned ngone;
 		int rv = send_run(verbs, parcels, nparcels, &ngone);

@@ -29,9 +29,15 @@ int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
 
 void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots);
 
+/* How many are not known to have left. */
+static inline uint32_t mmc_verbs_slots_busy(const struct mmc_verbs_slots *slots)
+{
+	return slots->nfilled - slots->nleft;
+}
+
 static inline bool mmc_verbs_slots_room(const struct mmc_verbs_slots *slots)
 {
-	return slots->nfilled - slots->nleft < slots->nslots;
+	return mmc_verbs_slots_busy(slots) < slots->nslots;
 }
 
 /*

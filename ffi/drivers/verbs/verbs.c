@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "core/bits.h"
@@ -11,8 +12,13 @@
 #include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
 
-/* Posted for all subgroups together, and at least for each of them. */
-#define RECEIVES 1024
+/*
+ * Posted for all subgroups together: what fits into the 8 MiB that ordinary users
+ * may lock on most systems, and what holds a large operation where there is no
+ * limit; and at least for each subgroup.
+ */
+#define RECEIVES_LIMITED 1024
+#define RECEIVES 4096
 #define RECEIVES_MIN 64
 
 /* Posted for datagrams to this rank alone. */
@@ -104,11 +110,16 @@ static uint32_t choose_receives(const struct mmc_verbs_port *port)
 	const struct mmc_team_options *options = &port->options;
 	uint32_t most = mmc_min_u32((uint32_t)port->limits.max_qp_wr,
 				    (uint32_t)port->limits.max_cqe);
+	uint32_t wanted = RECEIVES_LIMITED;
+	struct rlimit lockable;
 
+	if (getrlimit(RLIMIT_MEMLOCK, &lockable) == 0 &&
+	    lockable.rlim_cur == RLIM_INFINITY)
+		wanted = RECEIVES;
 	if (options->receives != 0)
 		return options->receives;
 	return mmc_min_u32(
-		mmc_max_u32(RECEIVES / options->subgroups, RECEIVES_MIN), most);
+		mmc_max_u32(wanted / options->subgroups, RECEIVES_MIN), most);
 }
 
 static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
