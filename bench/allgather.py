@@ -30,7 +30,7 @@ def used_s() -> float:
 def main() -> None:
     """Run one rank."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("way", choices=["udp", "mpi"])
+    parser.add_argument("way", choices=["verbs", "udp", "mpi"])
     parser.add_argument("nbytes", type=int)
     parser.add_argument("iterations", type=int)
     options = parser.parse_args()

@@ -162,7 +162,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	if (op->unicast)
 		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
 	mmc_schedule_init(&op->schedule, &op->layout, nchains,
-			  terms->window_bytes);
+			  terms->window_bytes, op->config.apart);
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
 		       batch_time_ns(op), budget_chunks(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,

@@ -16,7 +16,7 @@ static uint32_t auto_chains(uint32_t nranks, uint32_t window_chunks)
 
 void mmc_schedule_init(struct mmc_schedule *schedule,
 		       const struct mmc_layout *layout, uint32_t nchains,
-		       uint32_t window_bytes)
+		       uint32_t window_bytes, bool apart)
 {
 	uint32_t window_chunks = window_bytes / layout->chunk_bytes;
 	uint32_t sharers;
@@ -29,6 +29,8 @@ void mmc_schedule_init(struct mmc_schedule *schedule,
 	/* A chain's next sender may start before its predecessor has ended. */
 	sharers = nchains == layout->nranks ? mmc_max_u32(nchains - 1, 1)
 					    : nchains + 1;
+	if (apart)
+		sharers = mmc_max_u32(sharers, layout->nranks - 1);
 	share = mmc_max_u32(window_chunks / sharers, 2);
 	MMC_ASSERT(nchains > 0);
 	*schedule = (struct mmc_schedule){

@@ -30,11 +30,12 @@ struct mmc_schedule {
  * `window_bytes`. With `nchains` MMC_CHAINS_AUTO all ranks send at once as long
  * as the window holds two batches of each other rank, else as many as it holds
  * two batches of, but at least two: fewer would idle a sender's own downlink.
- * The result depends on nothing but the arguments, equal on every rank.
+ * With `apart` no sender's share is more than an equal part of the window, since
+ * that is all that a receiver has for it. The result depends on nothing but the arguments, equal on every rank.
  */
 void mmc_schedule_init(struct mmc_schedule *schedule,
 		       const struct mmc_layout *layout, uint32_t nchains,
-		       uint32_t window_bytes);
+		       uint32_t window_bytes, bool apart);
 
 static inline uint32_t mmc_schedule_chain(const struct mmc_schedule *schedule,
 					  uint32_t rank)

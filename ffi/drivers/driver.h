@@ -90,6 +90,11 @@ struct mmc_endpoint {
 	const struct mmc_driver *driver;
 	uint32_t address_bytes;
 	uint32_t read_bytes_max; /* of one `read`; 0: memory cannot be read */
+	/*
+	 * Each source has a receive buffer of its own, an equal part of all.
+	 * That is so on all ranks, or on none.
+	 */
+	bool apart;
 };
 
 struct mmc_driver {

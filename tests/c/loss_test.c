@@ -40,7 +40,7 @@ static void receiver_open(struct receiver *at, uint32_t nranks,
 	CHECK_EQ(mmc_layout_init(&at->layout, nranks,
 				 (uint64_t)block_chunks * 100, 100),
 		 0);
-	mmc_schedule_init(&at->schedule, &at->layout, nchains, 100000);
+	mmc_schedule_init(&at->schedule, &at->layout, nchains, 100000, false);
 	at->words = malloc(mmc_bitmap_bytes(at->layout.nchunks));
 	at->memory = malloc(mmc_loss_bytes(at->layout.nchunks, nranks));
 	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);

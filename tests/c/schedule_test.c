@@ -16,7 +16,7 @@ static struct mmc_schedule planned(uint32_t nranks, uint32_t block_chunks,
 				 CHUNK_BYTES),
 		 0);
 	mmc_schedule_init(&schedule, &layout, nchains,
-			  window_chunks * CHUNK_BYTES);
+			  window_chunks * CHUNK_BYTES, false);
 	CHECK_EQ(schedule.nranks, nranks);
 	CHECK_EQ(schedule.block_chunks, block_chunks);
 	return schedule;
@@ -128,6 +128,27 @@ static void windows(void)
 }
 
 /* The positions of all chains go into one control message. */
+/* A sender of few has no more in flight than its own buffer at a receiver. */
+static void sources_apart(void)
+{
+	struct mmc_layout layout;
+	struct mmc_schedule schedule;
+
+	for (uint32_t nranks = 2; nranks <= NRANKS_MAX; nranks++)
+		for (uint32_t nchains = 1; nchains <= nranks; nchains++) {
+			uint32_t window_chunks = 16 * (nranks - 1);
+
+			CHECK_EQ(mmc_layout_init(&layout, nranks, CHUNK_BYTES,
+						 CHUNK_BYTES),
+				 0);
+			mmc_schedule_init(&schedule, &layout, nchains,
+					  window_chunks * CHUNK_BYTES, true);
+			CHECK(schedule.window_chunks <= 16);
+			if (nchains + 2 <= nranks)
+				CHECK_EQ(schedule.window_chunks, 16);
+		}
+}
+
 static void many_ranks(void)
 {
 	static const uint32_t all[] = { MMC_CHAINS_AUTO, 257, 1000,
@@ -146,4 +167,5 @@ static void many_ranks(void)
 }
 
 CHECK_MAIN(CHECK_TEST(every_rank_has_a_turn), CHECK_TEST(empty_blocks),
-	   CHECK_TEST(auto_chains), CHECK_TEST(windows), CHECK_TEST(many_ranks))
+	   CHECK_TEST(auto_chains), CHECK_TEST(windows),
+	   CHECK_TEST(sources_apart), CHECK_TEST(many_ranks))

@@ -223,6 +223,7 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 		return -MMC_ENOMEM;
 	udp->endpoint.driver = &driver;
 	udp->endpoint.address_bytes = MMC_UDP_ADDRESS_BYTES;
+	udp->endpoint.apart = mmc_udp_has_sources(options);
 	udp->options = *options;
 	udp->batch.cutting = true;
 	udp->epoll_fd = -1;
