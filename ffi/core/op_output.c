@@ -232,6 +232,10 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->mark, chain, start + op->turn.next);
 	mmc_op_renew(op);
+	/* Whoever has lost the last chunk would else only notice the silence. */
+	if (op->config.path->lossy && mmc_turn_over(&op->turn) &&
+	    mmc_actions_room(actions))
+		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 }
 
 /* Nothing refers to the buffers any more: reads end in memory of their own. */
@@ -273,6 +277,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		  op->original_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
 		  now_ns - op->original_ns);
+	config->path->lossy = nlost > 0;
 	if (!op->unicast && !op->eager)
 		mmc_path_adapt(config->path, op->record.terms.window_bytes,
 			       config->chunk_bytes, op->layout.block_chunks,

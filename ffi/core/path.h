@@ -19,6 +19,7 @@ struct mmc_path {
 	bool measured;			 /* the rate is no longer a guess */
 	uint32_t silent_chunks;		 /* expected since anything was heard */
 	bool unicast;			 /* multicast has been given up */
+	bool lossy;   /* of the last operation chunks had to be sent again */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
