@@ -5,7 +5,7 @@
 #include "core/memory.h"
 
 /* A shorter silence is more often a sender's waiting for a processor. */
-#define QUIET_MIN_NS MMC_MS_NS
+#define QUIET_MIN_NS (300 * MMC_US_NS)
 
 /* Spread over this, the requests of many ranks become one (see donor.h). */
 #define JITTER_PER_RANK_NS (5 * MMC_US_NS)
@@ -85,8 +85,9 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 				      schedule->nranks * JITTER_PER_RANK_NS);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
-	loss->retry_ns =
-		mmc_max_u64(RETRY_MIN_NS, 2 * srtt_ns) + loss->jitter_ns;
+	/* The answer has been under way for longer than a round trip. */
+	loss->retry_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4) +
+			 loss->jitter_ns;
 	loss->silence_ns = now_ns + loss->quiet_ns;
 	loss->silence_chain = schedule->nchains;
 	for (uint32_t c = 0; c < schedule->nchains; c++) {

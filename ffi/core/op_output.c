@@ -167,7 +167,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		       batch_time_ns(op), budget_chunks(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
 		       &op->present, op->strategy->gathers, op->loss.jitter_ns,
-		       2 * srtt_ns);
+		       srtt_ns);
 	if (op->strategy->reads)
 		mmc_reader_begin(&op->reader, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
