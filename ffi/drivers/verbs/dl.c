@@ -59,10 +59,17 @@ static bool load(const char *name, const struct symbol *symbols, size_t count,
 
 static void load_both(void)
 {
-	if (load("libibverbs.so.1", ibv_symbols,
-		 sizeof(ibv_symbols) / sizeof(ibv_symbols[0]), &mmc_ibv))
-		load("librdmacm.so.1", cm_symbols,
-		     sizeof(cm_symbols) / sizeof(cm_symbols[0]), &mmc_cm);
+	if (!load("libibverbs.so.1", ibv_symbols,
+		  sizeof(ibv_symbols) / sizeof(ibv_symbols[0]), &mmc_ibv) ||
+	    !load("librdmacm.so.1", cm_symbols,
+		  sizeof(cm_symbols) / sizeof(cm_symbols[0]), &mmc_cm))
+		return;
+	/*
+	 * Kernels before 5.12 give a child the pages that the device knows, and
+	 * the parent copies. It may fail where somebody has registered memory
+	 * already, who then has taken care of this, or not.
+	 */
+	mmc_ibv.fork_init();
 }
 
 int mmc_verbs_load(void)

@@ -12,6 +12,7 @@
 
 /* Prefix, name and version of every function; old ones exist twice. */
 #define MMC_IBVERBS_SYMBOLS(X)                                                 \
+	X(ibv, fork_init, "IBVERBS_1.1")                                       \
 	X(ibv, get_device_list, "IBVERBS_1.1")                                 \
 	X(ibv, free_device_list, "IBVERBS_1.1")                                \
 	X(ibv, get_device_name, "IBVERBS_1.1")                                 \
