@@ -353,7 +353,7 @@ class Request:
             text = f"Allgather was not started: {string(lib.mmc_strerror(status))}"
             return Error(f"{text} ({more})" if more else text)
         lib.mmc_request_failure(self._slot[0], failure)
-        return _failed(self._stream, self._block_bytes, failure)
+        return _failed(self._stream, self._block_bytes, failure, more)
 
 
 _KINDS = {
@@ -365,9 +365,9 @@ _KINDS = {
 }
 
 
-def _failed(stream: Stream, block_bytes: int, failure: CData) -> Error:
-    """Say of an operation what happened, to whom, and what to do."""
-    reason = _reason(stream, failure)
+def _failed(stream: Stream, block_bytes: int, failure: CData, seen: str) -> Error:
+    """Say of an operation what happened, to whom, what was seen, and what to do."""
+    reason = _reason(stream, failure, seen)
     stream.first_reason = stream.first_reason or reason
     missing = ""
     if failure.missing_chunks:
@@ -384,7 +384,7 @@ def _failed(stream: Stream, block_bytes: int, failure: CData) -> Error:
 def _poisoned(stream: Stream, failure: CData) -> Error:
     """Say which earlier operation made all later ones fail."""
     lib.mmc_stream_failure(stream.c, failure)
-    reason = stream.first_reason or _reason(stream, failure)
+    reason = stream.first_reason or _reason(stream, failure, _last_error())
     return Error(
         f"this communicator is unusable on {_here(stream)} since its operation "
         f"{failure.epoch} failed: {reason}. Free it and make another",
@@ -401,13 +401,15 @@ def _culprits(failure: CData) -> tuple[int, ...]:
     return () if failure.culprit == _NOBODY else (int(failure.culprit),)
 
 
-def _reason(stream: Stream, failure: CData) -> str:
+def _reason(stream: Stream, failure: CData, seen: str) -> str:
+    """Say what failed; `seen` is what this rank's own device said, or ""."""
     who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
     timeout_s, entry_timeout_s = stream.config.timeout, stream.config.entry_timeout
     if failure.error == -lib.MMC_ENOANSWER:
+        how = f"({seen})" if seen else f"within TIMEOUT ({timeout_s:g} s)"
         return (
-            f"no answer from {who} within TIMEOUT ({timeout_s:g} s); see whether its "
-            "process still runs and its network works"
+            f"no answer from {who} {how}; see whether its process still runs and its "
+            "network works"
         )
     if failure.error == -lib.MMC_ENOPROGRESS:
         return (
@@ -428,4 +430,5 @@ def _reason(stream: Stream, failure: CData) -> str:
         return f"the ranks disagree{sizes}; all must pass equally many bytes"
     if failure.error == -lib.MMC_ECANCELED:
         return f"{who} was interrupted and gave the operation up"
-    return f"{string(lib.mmc_strerror(failure.error))}, at {who}"
+    what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
+    return f"{what} ({seen})" if seen else what

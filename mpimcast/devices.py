@@ -100,7 +100,7 @@ def list_devices(config: Config) -> list[Device]:
     """List the ports of all RDMA devices, usable or not."""
     found = ffi.new("struct mmc_device[]", _FOUND_MAX)
     count = ffi.new("uint32_t *")
-    check(lib.mmc_verbs_list(found, _FOUND_MAX, count), "no RDMA devices")
+    check(lib.mmc_verbs_list(found, _FOUND_MAX, count), "RDMA")
     return [_device(found[index], config) for index in range(count[0])]
 
 
@@ -109,7 +109,7 @@ def find_device(config: Config, place: int) -> Device:
     found = ffi.new("struct mmc_device *")
     check(
         lib.mmc_verbs_device(config.net_devices.encode(), place, found),
-        "no RDMA device",
+        "RDMA",
     )
     return _device(found[0], config)
 

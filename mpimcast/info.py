@@ -157,6 +157,9 @@ def _print_rdma(found: dict[str, Any]) -> None:
         return
     print(f"\nRDMA devices (by {found['source']})")
     for port in found["ports"]:
+        if "reason" in port:
+            print(f"  {port['device']}: {port['reason']}")
+            continue
         print(
             f"  {port['device']}:{port['port']} {port['state']}, {port['link_layer']}, "
             f"MTU {port['mtu_bytes']}, {port['groups_max']} groups of "

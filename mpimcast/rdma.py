@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,14 @@ def gather(config: Config) -> dict[str, Any]:
     return {"source": source, "ports": ports}
 
 
+def _closed(device: str) -> dict[str, Any]:
+    """Say of a device that not every process may open it."""
+    return {"device": device, "reason": "cannot be opened"}
+
+
 def _by_driver(found: devices.Device) -> dict[str, Any]:
+    if found.port == 0:
+        return _closed(found.name)
     return {
         "device": found.name,
         "port": found.port,
@@ -55,19 +61,21 @@ def _by_pyverbs() -> Iterator[dict[str, Any]]:
 
     for device in pyverbs.device.get_device_list():
         name = device.name.decode()
-        # Not every process may open every device.
-        with contextlib.suppress(PyverbsError):
+        try:
             context = pyverbs.device.Context(name=name)
-            limits = context.query_device()
-            for port in range(1, limits.phys_port_cnt + 1):
-                yield {
-                    "device": name,
-                    "port": port,
-                    **_port_by_pyverbs(context, port),
-                    "groups_max": limits.max_mcast_grp,
-                    "group_members_max": limits.max_mcast_qp_attach,
-                }
-            context.close()
+        except PyverbsError:
+            yield _closed(name)
+            continue
+        limits = context.query_device()
+        for port in range(1, limits.phys_port_cnt + 1):
+            yield {
+                "device": name,
+                "port": port,
+                **_port_by_pyverbs(context, port),
+                "groups_max": limits.max_mcast_grp,
+                "group_members_max": limits.max_mcast_qp_attach,
+            }
+        context.close()
 
 
 def _port_by_pyverbs(context: Any, number: int) -> dict[str, Any]:

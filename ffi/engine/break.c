@@ -11,7 +11,8 @@ void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
 		.error = event->error < 0 && event->error >= -MMC_EPOISONED
 				 ? (enum mmc_error) - event->error
 				 : MMC_EIO,
-		.culprit = event->source,
+		.culprit = event->source == MMC_PEER_ALL ? team->options.rank
+							 : event->source,
 	};
 
 	if (team->fault.error != MMC_OK)

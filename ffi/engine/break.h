@@ -6,8 +6,9 @@
 #include "engine/state.h"
 
 /*
- * Nothing reaches or leaves a peer any more: every stream of the team fails, and
- * tells all. What the driver said of it is kept for the user.
+ * Nothing reaches or leaves a peer any more, or the own device has failed: every
+ * stream of the team fails, because of that rank, and tells all. What the driver
+ * said of it is kept for the user.
  */
 void mmc_team_break(struct mmc_team *team, const struct mmc_event *event);
 

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from pattern import pattern
 
 import mpimcast
 
 POLL_S = 0.002
-_PATTERN = np.random.default_rng(1).integers(0, 256, (1 << 20) + 509, np.uint8)
 
 
 @dataclasses.dataclass
@@ -50,13 +50,18 @@ class Mishap:
     for_s: float = 0
 
     def kill(self) -> None:
-        """Die at once."""
-        os.kill(os.getpid(), signal.SIGKILL)
+        """Be killed, at once or in the operation."""
+        if self.for_s == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._later(os.kill, os.getpid(), signal.SIGKILL)
 
     def die(self) -> None:
-        """Die in the operation, without a word."""
+        """End in the operation, without a word."""
         # Of another status mpirun takes notice, and may end the other ranks too.
-        timer = threading.Timer(self.for_s, os._exit, [0])
+        self._later(os._exit, 0)
+
+    def _later(self, act: Callable[..., object], *arguments: object) -> None:
+        timer = threading.Timer(self.for_s, act, arguments)
         timer.daemon = True
         timer.start()
 
@@ -76,6 +81,15 @@ class Mishap:
         """Lose the network at some point of the operation."""
         _shell(f"sleep {self.for_s}; ip link set eth0 down")
 
+    def shut(self) -> None:
+        """Lose the interface of the own RDMA device, in a guest, likewise."""
+        _shell(f"sleep {self.for_s}; ip link set net{self.rank} down")
+
+    def unplug(self) -> None:
+        """Lose the cable of the own RDMA device, in a guest, for some time."""
+        port = f"ip link set port{self.rank}"
+        _shell(f"sleep 0.02; {port} down; sleep {self.for_s}; {port} up")
+
     def meet(self) -> None:
         """Wait until the test has done something."""
         Path(f"reached{self.op}").touch()
@@ -83,8 +97,11 @@ class Mishap:
             time.sleep(POLL_S)
 
 
+_shells: list[subprocess.Popen[bytes]] = []
+
+
 def _shell(script: str) -> None:
-    subprocess.Popen(["/bin/sh", "-c", script, str(os.getpid())])
+    _shells.append(subprocess.Popen(["/bin/sh", "-c", script, str(os.getpid())]))
 
 
 @dataclasses.dataclass
@@ -103,6 +120,8 @@ class Spec:
         How many communicators do so, each in its own thread.
     spare : bool
         Whether, after a failure, those without a mishap use another communicator.
+    again : bool
+        Whether, after a failure and the mishaps' end, all use another communicator.
     verify : bool
         Whether to compare all bytes.
     free : bool
@@ -114,16 +133,10 @@ class Spec:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     ncomms: int = 1
     spare: bool = False
+    again: bool = False
     verify: bool = True
     free: bool = True
     mishaps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-
-
-def pattern(rank: int, op: int, nbytes: int) -> np.ndarray[Any, Any]:
-    """Return the block that a rank contributes to an operation."""
-    begin = (rank * 61 + op * 17) % 509
-    times = -(-nbytes // (1 << 20)) or 1
-    return np.tile(_PATTERN[begin : begin + min(nbytes, 1 << 20)], times)[:nbytes]
 
 
 class Rank:
@@ -193,6 +206,9 @@ class Rank:
             self.use(comms)
         except mpimcast.Error:
             self.fail(comms[0], spare)
+            if self.spec.again:
+                comms[0].Free()
+                comms[0] = self.another()
         self.said["stats"] = comms[0].stats()
         self.said["explained"] = str(comms[0].explain(self.spec.sizes[0]))
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -229,6 +245,16 @@ class Rank:
         if self.spec.spare:
             self.gather(spare, 1000, self.spec.sizes[0])
             self.said["spare"] = True
+
+    def another(self) -> mpimcast.Intracomm:
+        """Use another communicator of all ranks, once nothing is wrong any more."""
+        for shell in _shells:
+            shell.wait()
+        self.world.Barrier()
+        comm = mpimcast.Intracomm(self.world.Dup(), **self.spec.settings)
+        self.gather(comm, 1001, self.spec.sizes[0])
+        self.said["again"] = True
+        return comm
 
 
 def _raised(act: Callable[[], None]) -> None:

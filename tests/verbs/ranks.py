@@ -16,11 +16,17 @@ from bench.guest.guest import Guest
 
 PROGRAM = support.ROOT / "tests/netns/gather.py"
 
+# The same, in the group and with the Q_Key of the variables GROUP and QKEY.
+KEYED = support.ROOT / "tests/verbs/keyed.py"
+
 # What a device's chunks hold: packets of 4096 bytes, less our header.
 CHUNK = 4080
 
 # Every operation is ours, over RDMA devices or not at all.
 SETTINGS = {"transport": "verbs", "min_bytes": 0}
+
+# Where the programs find each other.
+VARIABLES = {"PYTHONPATH": str(support.ROOT / "tests/netns")}
 
 Results = dict[int, dict[str, Any]]
 
@@ -32,10 +38,9 @@ def gather(
     limit_s: float = 60,
     failing: bool = False,
     without: Sequence[int] = (),
-    outlive: bool = False,
-    wrap: str = "",
+    beside: str = "",
     variables: Mapping[str, str] | None = None,
-    **spec: Any,
+    **options: Any,
 ) -> Results:
     """Run ranks of gather.py; return what they saw, with every byte right.
 
@@ -51,12 +56,47 @@ def gather(
         Whether there may be errors.
     without
         Ranks that will not tell.
+    beside
+        What a shell does meanwhile, in the ranks' folder.
+    variables
+        Of the environment.
+    **options
+        See job.
+    """
+    folder, command = job(guest, nranks, **options)
+    if beside:
+        script = f'"$@" & job=$!; cd {folder}; {beside}\nwait $job'
+        command = ["sh", "-c", script, "sh", *command]
+    status, said = guest.run_unchecked(
+        command, limit_s=limit_s, cwd=support.ROOT, **{**VARIABLES, **(variables or {})}
+    )
+    why = f"{status}\n{said}"
+    return results_in(folder, nranks, why, failing=failing, without=without)
+
+
+def job(
+    guest: Guest,
+    nranks: int,
+    *,
+    outlive: bool = False,
+    wrap: str = "",
+    program: Path = PROGRAM,
+    **spec: Any,
+) -> tuple[Path, list[str | Path]]:
+    """Return the folder of a job that is to be run, and its command.
+
+    Parameters
+    ----------
+    guest
+        Where.
+    nranks
+        How many; each takes the next device.
     outlive
         Whether ranks go on when one has died.
     wrap
         What each rank's shell does before the program.
-    variables
-        Of the environment.
+    program
+        That takes the folder, as gather.py does.
     **spec
         See gather.Spec; settings are beside those here.
     """
@@ -65,19 +105,24 @@ def gather(
     (folder / "spec.json").write_text(json.dumps(spec))
     # Finalize, too, waits for nobody then.
     alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
-    options = alone if outlive else []
-    *launcher, python = support.mpirun(nranks, *options)
+    *launcher, python = support.mpirun(nranks, *(alone if outlive else []))
     shell = ["sh", "-c", f'{wrap}; exec "$@"', "sh"] if wrap else []
-    status, said = guest.run_unchecked(
-        [*launcher, *shell, python, PROGRAM, folder],
-        limit_s=limit_s,
-        cwd=support.ROOT,
-        **(variables or {}),
-    )
+    return folder, [*launcher, *shell, python, program, folder]
+
+
+def results_in(
+    folder: Path,
+    nranks: int,
+    why: str,
+    *,
+    failing: bool = False,
+    without: Sequence[int] = (),
+) -> Results:
+    """Return what the ranks of a job saw; `why` tells of their end, if not well."""
     results: Results = {}
     for rank in (rank for rank in range(nranks) if rank not in without):
         end = folder / f"{rank}.json"
-        assert end.exists(), f"rank {rank} did not come to its end: {status}\n{said}"
+        assert end.exists(), f"rank {rank} did not come to its end: {why}"
         results[rank] = json.loads(end.read_text())
         assert not results[rank]["wrong"], f"rank {rank}: {results[rank]['wrong']}"
         errors = results[rank]["errors"]

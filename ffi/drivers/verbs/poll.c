@@ -176,6 +176,21 @@ static bool is_silence(enum ibv_wc_status status)
 	       status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
+/* Whether it is the peer's doing, as far as one can tell; else this device's. */
+static bool is_of_peer(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_LOC_ACCESS_ERR: /* a read of ours without the right */
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return true;
+	default:
+		return is_silence(status);
+	}
+}
+
 static void tell_connection(struct mmc_verbs *verbs,
 			    struct mmc_verbs_connection *connection,
 			    struct sink *sink)
@@ -188,7 +203,8 @@ static void tell_connection(struct mmc_verbs *verbs,
 		      mmc_ibv.wc_status_str(connection->status));
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_BROKEN,
-		.source = connection->peer,
+		.source = is_of_peer(connection->status) ? connection->peer
+							 : MMC_PEER_ALL,
 		.error = is_silence(connection->status) ? -MMC_ENOANSWER
 							: -MMC_EIO,
 	};

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where RDMA devices cannot be used all ranks say why, and go another way together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranks import Results, gather
+
+from bench.guest.guest import Guest
+
+WAYS = Path(__file__).with_name("ways.py")
+NRANKS = 3
+SIZES = [1, 4080, 20_000]
+
+# Root without the rights to open any file, or to lock any amount of memory; the
+# command that is to have them no more comes behind it.
+WITHOUT_FILES = 'set -- setpriv --bounding-set=-dac_override,-dac_read_search "$@"'
+WITHOUT_MEMORY = 'ulimit -l 256; set -- setpriv --bounding-set=-ipc_lock "$@"'
+
+# A folder of links to all libraries but these, mounted where the libraries are.
+HIDE = """
+libraries=$(dirname "$(ldconfig -p | awk '/libibverbs.so.1 /{ print $NF; exit }')")
+libraries=$(realpath "$libraries")
+mkdir -p /run/all /run/most
+mount --bind "$libraries" /run/all
+for each in /run/all/*; do
+    case ${each##*/} in
+        libibverbs*) ;;
+        *) echo "$each" ;;
+    esac
+done | xargs ln -s -t /run/most
+mount --bind /run/most "$libraries"
+echo "$libraries" >/run/hidden
+"""
+SHOW = """
+umount --lazy "$(cat /run/hidden)" /run/all
+rm -r /run/hidden /run/all /run/most
+"""
+
+
+@pytest.fixture(scope="module")
+def three(linux: Path) -> Iterator[Guest]:
+    """Return a guest for these tests alone, whose devices may be taken away."""
+    with Guest(linux, devices=NRANKS) as guest:
+        yield guest
+
+
+@pytest.fixture(scope="module")
+def none(linux: Path) -> Iterator[Guest]:
+    """Return a guest without any device."""
+    with Guest(linux, devices=0) as guest:
+        yield guest
+
+
+@contextmanager
+def changed(guest: Guest, change: str, back: str) -> Iterator[None]:
+    """Let a shell change something, and change it back."""
+    guest.run(["bash", "-ec", change], limit_s=20)
+    try:
+        yield
+    finally:
+        guest.run(["bash", "-ec", back], limit_s=20)
+
+
+def check(
+    guest: Guest, reason: str, *, instead: str = "udp", wrap: str = "", **settings: Any
+) -> Results:
+    """See that `auto` goes on another way, saying why, and `verbs` refuses so.
+
+    Parameters
+    ----------
+    guest
+        Where.
+    reason
+        That all ranks are to give.
+    instead
+        The other way.
+    wrap
+        See gather.
+    **settings
+        Of the communicators.
+    """
+    results = gather(
+        guest, NRANKS, program=WAYS, wrap=wrap, sizes=SIZES, settings=settings
+    )
+    for result in results.values():
+        auto, verbs = result["auto"], result["verbs"]
+        assert auto["error"] is None
+        assert auto["explained"].startswith(f"{instead}: ")
+        assert reason in auto["explained"], auto
+        kind, text = verbs["error"]
+        assert kind == "TransportError"
+        assert reason in text
+        assert verbs["explained"] == f"none: {text}"
+        # The same on all ranks, but for what each goes on with.
+        assert text == results[0]["verbs"]["error"][1]
+    return results
+
+
+def on_rank(rank: int, script: str) -> str:
+    """Return what only one rank's shell is to do."""
+    return f"if [ $OMPI_COMM_WORLD_RANK = {rank} ]; then {script}; fi"
+
+
+def test_no_device(none: Guest) -> None:
+    """There is none in the machine."""
+    check(none, "rank 0: no RDMA device: ")
+
+
+def test_no_library(three: Guest) -> None:
+    """There is no libibverbs."""
+    with changed(three, HIDE, SHOW):
+        check(three, "libibverbs.so.1: cannot open shared object file")
+
+
+def test_no_such_device_on_a_rank(three: Guest) -> None:
+    """One rank names what is no RDMA device, but does for UDP."""
+    only = on_rank(1, "export MPIMCAST_NET_DEVICES=lo")
+    check(three, "rank 1: no RDMA device: ", wrap=only)
+
+
+def test_nothing_on_a_rank(three: Guest) -> None:
+    """One rank names what is nothing at all."""
+    only = on_rank(1, "export MPIMCAST_NET_DEVICES=none")
+    check(three, "rank 1: no RDMA device: ", instead="mpi", wrap=only)
+
+
+@pytest.mark.parametrize("ranks", ["all", pytest.param("one", marks=pytest.mark.long)])
+def test_no_permission(three: Guest, ranks: str) -> None:
+    """The devices' files may not be opened."""
+    wrap = WITHOUT_FILES if ranks == "all" else on_rank(2, WITHOUT_FILES)
+    which = 0 if ranks == "all" else 2
+    files = "/dev/infiniband/uverbs*"
+    with changed(three, f"chmod 000 {files}", f"chmod 666 {files}"):
+        results = check(three, f"rank {which}: no RDMA device: ", wrap=wrap)
+    assert "Permission denied" in results[0]["verbs"]["error"][1]
+
+
+def test_no_memory(three: Guest) -> None:
+    """Less memory may be locked than the queues take."""
+    check(three, "(see ulimit -l, and the device's limits)", wrap=WITHOUT_MEMORY)
+
+
+def test_membership_refused(three: Guest) -> None:
+    """The kernel lets no socket be a member of a group."""
+    sysctl = "/proc/sys/net/ipv4/igmp_max_memberships"
+    with changed(three, f"echo 0 >{sysctl}", f"echo 1000 >{sysctl}"):
+        check(three, "cannot join 239.", instead="mpi", join="attach")
+        # The connection manager is asked first, and can.
+        results = gather(three, NRANKS, sizes=SIZES)
+    assert results[0]["explained"].startswith("verbs: RoCE multicast")
+
+
+@pytest.mark.long
+def test_both_ways_refused(three: Guest) -> None:
+    """Nor may the connection manager be asked."""
+    sysctl = "/proc/sys/net/ipv4/igmp_max_memberships"
+    file = "/dev/infiniband/rdma_cm"
+    forbid = f"echo 0 >{sysctl}; chmod 000 {file}"
+    with changed(three, forbid, f"echo 1000 >{sysctl}; chmod 666 {file}"):
+        check(three, "cannot join 239.", instead="mpi", wrap=WITHOUT_FILES)
+
+
+def test_no_connection_manager(three: Guest) -> None:
+    """Where only that is forbidden, membership of a socket does."""
+    file = "/dev/infiniband/rdma_cm"
+    with changed(three, f"chmod 000 {file}", f"chmod 666 {file}"):
+        results = gather(three, NRANKS, sizes=SIZES, wrap=WITHOUT_FILES)
+    assert results[0]["explained"].startswith("verbs: RoCE multicast")
+
+
+def test_no_address(three: Guest) -> None:
+    """A device's interface has no IPv4 address."""
+    address = "10.8.0.2/24 dev net1"
+    with changed(
+        three,
+        f"ip addr del {address}",
+        f"ip addr add {address}; "
+        "ip route add 10.8.0.0/24 dev net1 src 10.8.0.2 table 1001; "
+        "ip route add 224.0.0.0/4 dev net1 src 10.8.0.2 table 1001; "
+        "ip route replace local 10.8.0.2 dev net1 table 1001",
+    ):
+        results = gather(three, NRANKS, sizes=SIZES)
+        check(
+            three,
+            "rxe1:1 has no GID that is an IPv4 address (RoCE v2)",
+            wrap=on_rank(1, "export MPIMCAST_NET_DEVICES=rxe1"),
+            instead="mpi",
+        )
+    ports = [result["explained"].split()[3] for result in results.values()]
+    assert ports == ["rxe0:1,", "rxe2:1,", "rxe0:1,"]
+
+
+def test_settings_differ(three: Guest) -> None:
+    """Settings of the verbs transport have to be equal."""
+    results = gather(
+        three,
+        NRANKS,
+        failing=True,
+        wrap=on_rank(2, "export MPIMCAST_JOIN=attach MPIMCAST_RECEIVES=64"),
+        sizes=SIZES,
+    )
+    for result in results.values():
+        error = result["errors"][0]
+        assert error["kind"] == "ConfigError"
+        assert "JOIN is 'auto' on ranks 0, 1, 'attach' on rank 2" in error["text"]
+        assert "RECEIVES is 0 on ranks 0, 1, 64 on rank 2" in error["text"]
+
+
+def test_named_devices(three: Guest) -> None:
+    """The ranks of a host are spread over the ports that are named, in that order."""
+    results = gather(
+        three, NRANKS, sizes=SIZES, settings={"net_devices": "rxe2:1, rxe1"}
+    )
+    ports = [result["explained"].split()[3] for result in results.values()]
+    assert ports == ["rxe2:1,", "rxe1:1,", "rxe2:1,"]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyverbs: as an independent peer, and as what `info` lists devices by."""
+
+from __future__ import annotations
+
+import json
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+import support
+from ranks import CHUNK, KEYED, gather
+
+from bench.guest.guest import Guest
+
+PACKAGE = Path("/usr/lib/python3/dist-packages/pyverbs")
+NRANKS = 4
+NBYTES = 3 * CHUNK + 100
+FIRST, LAST = 1, 20
+
+LISTENER = """
+until test -e reached{first}; do sleep 0.02; done
+{python} {program} {arguments} >heard & listener=$!
+until test -e listening || ! kill -0 $listener; do sleep 0.02; done
+touch go{first}
+wait $job
+touch over
+wait $listener
+"""
+
+
+@pytest.fixture(scope="module")
+def pyverbs(guest: Guest) -> Path:
+    """Return a folder from which this Python can import Debian's pyverbs."""
+    # One for the system's Python is for all of the same minor version.
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    if not (PACKAGE / f"device{suffix}").exists():
+        version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+        support.absent(f"there is no pyverbs for {version} (Debian: python3-pyverbs)")
+    folder = guest.work / "pyverbs"
+    folder.mkdir()
+    (folder / "pyverbs").symlink_to(PACKAGE)
+    return folder
+
+
+def test_receiver(guest: Guest, pyverbs: Path) -> None:
+    """A member of the group sees each chunk once, as the protocol has it."""
+    group = "239.192.17.5"
+    address = f"10.8.0.{NRANKS + 1}"
+    arguments = [address, group, NRANKS, NBYTES, CHUNK, FIRST]
+    listener = LISTENER.format(
+        first=FIRST,
+        python=support.BIN / "python",
+        program=Path(__file__).with_name("listener.py"),
+        arguments=" ".join(map(str, arguments)),
+    )
+    gather(
+        guest,
+        NRANKS,
+        beside=listener,
+        program=KEYED,
+        variables={
+            "PYTHONPATH": f"{support.ROOT / 'tests/netns'}:{pyverbs}",
+            "GROUP": "0xefc01105",
+            "QKEY": "0x01234567",
+        },
+        sizes=[NBYTES],
+        repeat=LAST + 1,
+        mishaps=[{"what": "meet", "rank": 0, "op": FIRST}],
+    )
+    (said,) = guest.work.glob("*/heard")
+    heard = json.loads(said.read_text())
+    nchunks = -(-NBYTES // CHUNK)
+    assert heard["chunks"] == NRANKS * nchunks * (LAST + 1 - FIRST)
+    assert heard["twice"] == 0
+    assert heard["channels"] == 1
+    assert not {"wrong", "other immediate"} & set(heard)
+    sources = [(rank, source) for rank, source, _ in heard["queues"]]
+    assert sources == [(rank, f"10.8.0.{rank + 1}") for rank in range(NRANKS)]
+
+
+def info(
+    guest: Guest, *wrap: str, folder: Path | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return what `info` says of RDMA devices, to people and to programs."""
+    command = [*wrap, support.BIN / "python", "-m", "mpimcast", "info"]
+    variables = {"PYTHONPATH": str(folder)} if folder else {}
+    shown = guest.run(command, limit_s=30, cwd=support.ROOT, **variables)
+    said = guest.run([*command, "--json"], limit_s=30, cwd=support.ROOT, **variables)
+    return shown, json.loads(said)["found"]["rdma"]
+
+
+def test_info(guest: Guest, pyverbs: Path) -> None:
+    """It lists the same by pyverbs, where there is one, and by our own driver."""
+    shown, theirs = info(guest, folder=pyverbs)
+    assert "RDMA devices (by pyverbs)\n  rxe0:1 active, Ethernet, MTU 4096, " in shown
+    shown, ours = info(guest)
+    assert "RDMA devices (by mpimcast's driver)\n  rxe0:1 active, Ethernet, " in shown
+    assert theirs["source"] == "pyverbs"
+    for one, other in zip(theirs["ports"], ours["ports"], strict=True):
+        # All of them, and the one that is used.
+        gids, chosen = one.pop("gids"), other.pop("gids")
+        assert len(gids) > 1
+        assert chosen.items() <= gids.items()
+        assert len(chosen) == 1
+    assert theirs["ports"] == ours["ports"]
+    assert [port["device"] for port in ours["ports"]] == [
+        f"rxe{number}" for number in range(guest.devices)
+    ]
+
+
+def test_info_of_a_closed_device(guest: Guest, pyverbs: Path) -> None:
+    """It says of a device that it may not open just that, either way."""
+    may_not = ["setpriv", "--bounding-set=-dac_override"]
+    device = "/dev/infiniband/uverbs1"
+    guest.run(["chmod", "000", device], limit_s=20)
+    try:
+        both = [info(guest, *may_not, folder=folder) for folder in (pyverbs, None)]
+    finally:
+        guest.run(["chmod", "666", device], limit_s=20)
+    for shown, found in both:
+        assert "  rxe1: cannot be opened\n  rxe2:1 active" in shown
+        assert found["ports"][1] == {"device": "rxe1", "reason": "cannot be opened"}
+        assert len(found["ports"]) == guest.devices
