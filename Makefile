@@ -14,6 +14,13 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
 	libibverbs-dev librdmacm-dev python3-pyverbs
 
+# Of the verbs tests those that a machine in software can do in minutes.
+QEMU_TESTS := $(addprefix tests/verbs/, \
+	$(addprefix test_guest.py::test_, \
+		devices devices_talk mpi status a_killed_owner_leaves_no_guest) \
+	test_driver.py::test_driver test_data.py::test_many \
+	test_loss.py::test_random test_loss.py::test_strides)
+
 # Open MPI lets root launch only if told so twice, by the environment.
 ifeq ($(shell id -u),0)
 export OMPI_ALLOW_RUN_AS_ROOT := 1
@@ -25,7 +32,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-all guest guest-begin lint format clean packages
+.PHONY: help demo build test test-all test-qemu guest guest-begin lint format clean packages
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
@@ -40,6 +47,10 @@ test: packages guest-begin .venv/dev .venv-mpich/installed ## all tests; root al
 
 test-all: packages guest-begin .venv/dev .venv-mpich/installed ## the tests in their long versions
 	$(PY) -m pytest tests -q --long
+
+test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
+test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulated; some 10 minutes
+	$(PY) -m pytest -q --qemu --durations=0 --durations-min=1 $(QEMU_TESTS)
 
 guest: packages ## build the kernel of the verbs tests, once for all checkouts
 	@$(PYTHON) bench/guest/kernel.py

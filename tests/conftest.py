@@ -8,8 +8,10 @@ import support
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--long``."""
+    """Add ``--long`` and ``--qemu``."""
     parser.addoption("--long", action="store_true", help="run the long versions too")
+    debian = "run the verbs tests on Debian's own kernel, emulated"
+    parser.addoption("--qemu", action="store_true", help=debian)
 
 
 def pytest_configure() -> None:

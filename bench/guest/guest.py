@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine with RDMA devices: a user-mode Linux guest that runs commands.
+"""A machine with RDMA devices: a Linux guest that runs commands.
 
 The guest is one process of the user's, without root, and sees the host's files. Its
 kernel has RDMA devices in software, each on a port of one switch (see fabric.sh).
+The kernel is a program itself or runs on an emulated machine (see machine.py).
 
 A socket is the line to its first process (see init.sh), which reads a request, runs
 it and answers; between requests the guest sleeps. When the line ends, because its
@@ -25,7 +26,7 @@ from types import TracebackType
 
 from typing_extensions import Self
 
-TOOLS = ("bash", "find", "ip", "mount", "rdma", "stty", "timeout")
+from bench.guest.machine import machine
 
 _HERE = Path(__file__).parent
 _BOOT_LIMIT_S = 60
@@ -50,7 +51,8 @@ class Guest:
     Parameters
     ----------
     kernel
-        See kernel.py.
+        See kernel.py, and debian.py for one that is emulated. That one is slow: it
+        has a multiple of all limits.
     devices
         How many RDMA devices it has: rxe0 on net0, and so on.
     memory
@@ -67,7 +69,8 @@ class Guest:
 
     def __init__(self, kernel: Path, *, devices: int, memory: str = "2G") -> None:
         self.devices = devices
-        self._kernel = kernel
+        self._kernel = kernel.absolute()
+        self._machine = machine(kernel)
         self._memory = memory
         self._nrequests = 0
 
@@ -79,6 +82,7 @@ class Guest:
         self._place = Path(tempfile.mkdtemp(prefix="mpimcast-guest-", dir=parent))
         try:
             (self._place / "guest").symlink_to(_HERE)
+            (self._place / "kernel").symlink_to(self._kernel)
             self.work = self._place / "work"
             self.work.mkdir()
             self._boot()
@@ -153,7 +157,8 @@ class Guest:
         script = self.work / f"request{self._nrequests}"
         output = script.with_name(f"{script.name}.out")
         script.write_text(_script(command, cwd or self.work, env))
-        status = self._ask(f"{script} {limit_s:g}\n", limit_s + _GRACE_S)
+        inside_s = limit_s * self._machine.slowness
+        status = self._ask(f"{script} {inside_s:g}\n", limit_s + _GRACE_S)
         said = output.read_text(errors="replace")
         script.unlink()
         output.unlink()
@@ -163,16 +168,12 @@ class Guest:
         self._line, line = socket.socketpair()
         with line, self._console.open("wb") as console:
             descriptor = line.fileno()
-            arguments = [
-                f"mem={self._memory}",
-                *("rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1"),
-                *("con=null", "con0=null,fd:1", f"con1=fd:{descriptor}"),
-                f"uml_dir={self._place}/",
-                f"init={self._place}/guest/init.sh",
+            settings = [
+                *("quiet", "panic=-1"),
                 *(f"guest_work={self.work}", f"guest_devices={self.devices}"),
             ]
             self.process = subprocess.Popen(
-                [self._kernel, *arguments],
+                self._machine.command(self._place, self._memory, descriptor, settings),
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
@@ -189,6 +190,7 @@ class Guest:
 
     def _ask(self, request: str, limit_s: float) -> int:
         """Return the status that the guest answers with."""
+        limit_s *= self._machine.slowness
         self._line.settimeout(limit_s)
         try:
             self._line.sendall(request.encode())

@@ -4,6 +4,8 @@
 # The guest's first process. It sets up devices and then runs one command after the
 # other, as guest.py asks for them over a line. The kernel's command line gives
 #   guest_devices  how many RDMA devices there are to be
+#   guest_line     the device that the line is
+#   guest_modules  where the kernel's modules are, if it has any
 #   guest_work     the one folder of the host that is writable
 # Of the other files all are the host's, and none can be changed; /dev/shm and /run are
 # the guest's own.
@@ -28,14 +30,28 @@ ln -s /proc/self/fd /dev/fd
 ln -s fd/0 /dev/stdin
 ln -s fd/1 /dev/stdout
 ln -s fd/2 /dev/stderr
-mount -t hostfs -o "$guest_work" none "$guest_work"
+mountpoint --quiet "$guest_work" ||
+	mount -t hostfs -o "$guest_work" none "$guest_work"
 echo guest >/proc/sys/kernel/hostname
 
-exec 3<>/dev/tty1
-stty raw -echo <&3
+# The kernel loads what is asked for; nobody asks for the connection manager.
+if test -n "$guest_modules"; then
+	echo "#!/bin/sh
+	exec modprobe --dirname=$guest_modules \"\$@\"" >/run/modprobe
+	chmod +x /run/modprobe
+	echo /run/modprobe >/proc/sys/kernel/modprobe
+	modprobe --dirname="$guest_modules" rdma_ucm
+fi
+
+until test -c "$guest_line"; do sleep 0.1; done
+exec 3<>"$guest_line"
+test ! -t 3 || stty raw -echo <&3
+
+# Some lines that have lost their other end take nothing, for ever.
+answer() { timeout 10 echo "$1" >&3; }
 
 bash "${0%/*}/fabric.sh" "$guest_devices"
-echo $? >&3
+answer $?
 
 # A request is a script's path and its limit in seconds; the answer is its exit status.
 # What a command leaves, processes and files in memory, goes with it.
@@ -45,7 +61,7 @@ while read -r script limit_s <&3; do
 	kill -KILL -1
 	find /dev/shm -mindepth 1 -delete
 	sync
-	echo "$status" >&3
+	answer "$status"
 done
 
 # The line has ended, and with it whoever held its other end. A kernel whose first

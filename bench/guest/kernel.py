@@ -9,6 +9,7 @@ an environment.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import os
@@ -24,10 +25,8 @@ PACKAGE = "linux-source-6.12"
 
 _CONFIG = Path(__file__).with_name("kernel.config")
 _BUILD = Path(__file__).with_name("build.sh")
-_TOOLS = (
-    *("apt-cache", "apt-get", "dpkg-deb", "tar", "xz"),
-    *("make", "gcc", "ld", "strip", "flex", "bison", "bc"),
-)
+_TOOLS = ("tar", "xz", "make", "gcc", "ld", "strip", "flex", "bison", "bc")
+_APT_TOOLS = ("apt-cache", "apt-get", "dpkg-deb")
 _LOG_LINES = 30
 _DOWNLOAD_LIMIT_S = 600
 _BUILD_LIMIT_S = 3600
@@ -37,31 +36,72 @@ class Unavailable(RuntimeError):
     """This machine lacks what it takes; the text says what."""
 
 
-def kernel() -> Path:
-    """Return the kernel's path; if it has not been built yet, build it.
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a kernel comes from one of Debian's packages.
 
-    Of several processes at once one builds, and the others wait for it.
-
-    Raises
-    ------
-    Unavailable
-        If a tool or the source is not to be had.
-    RuntimeError
-        If the build fails, with the end of what it printed.
+    Attributes
+    ----------
+    name : str
+        What the results' names in the cache begin with.
+    package : str
+        The package.
+    script : Path
+        Makes ./linux, when it is given the package's file and the ingredient.
+    ingredient : Path
+        A file of ours.
+    tools : tuple of str
+        The programs that the script needs.
     """
+
+    name: str
+    package: str
+    script: Path
+    ingredient: Path
+    tools: tuple[str, ...]
+
+    def result(self) -> Path:
+        """Return the kernel's path; if it has not been made yet, make it.
+
+        Of several processes at once one does, and the others wait for it.
+
+        Raises
+        ------
+        Unavailable
+            If a tool or the package is not to be had.
+        RuntimeError
+            If the script fails, with the end of what it printed.
+        """
+        require(*_APT_TOOLS, *self.tools)
+        cache = _cache()
+        path = cache / f"{self.name}-{self._checksum()}"
+        if not path.exists():
+            cache.mkdir(parents=True, exist_ok=True)
+            with _lock(cache / f"{self.name}.lock") as lock:
+                if not path.exists():
+                    _make(self, path, lock)
+        return path
+
+    def _checksum(self) -> str:
+        identity = _identity(self.package).encode()
+        parts = (identity, self.ingredient.read_bytes(), self.script.read_bytes())
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def kernel() -> Path:
+    """Return the path of the kernel that is a program; see Recipe.result()."""
+    return Recipe("guest-kernel", PACKAGE, _BUILD, _CONFIG, _TOOLS).result()
+
+
+def require(*tools: str) -> None:
+    """Raise Unavailable if this is another machine, or lacks programs."""
     if platform.machine() != "x86_64":
-        raise Unavailable("user-mode Linux runs on x86-64 alone")
-    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+        raise Unavailable("guests run on x86-64 alone")
+    # Some lie where only root looks, and do without root's rights.
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+    missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
     if missing:
         raise Unavailable(f"the guest's kernel needs {', '.join(missing)}")
-    cache = _cache()
-    path = cache / f"guest-kernel-{_checksum(_source())}"
-    if not path.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with _lock(cache / "guest-kernel.lock") as lock:
-            if not path.exists():
-                _make(path, lock)
-    return path
 
 
 def _cache() -> Path:
@@ -69,10 +109,10 @@ def _cache() -> Path:
     return Path(root).absolute() / "mpimcast"
 
 
-def _source() -> str:
-    """Return what identifies the source that apt would download."""
+def _identity(package: str) -> str:
+    """Return what identifies the package that apt would download."""
     done = subprocess.run(
-        ["apt-cache", "show", "--no-all-versions", PACKAGE],  # noqa: S607
+        ["apt-cache", "show", "--no-all-versions", package],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
@@ -80,12 +120,7 @@ def _source() -> str:
     for line in done.stdout.splitlines():
         if line.startswith("SHA256:"):
             return line
-    raise Unavailable(f"apt knows no {PACKAGE}: `apt-get update`, on Debian 12 or 13")
-
-
-def _checksum(source: str) -> str:
-    parts = (source.encode(), _CONFIG.read_bytes(), _BUILD.read_bytes())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    raise Unavailable(f"apt knows no {package}: `apt-get update`, on Debian 12 or 13")
 
 
 @contextlib.contextmanager
@@ -99,22 +134,24 @@ def _lock(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _make(path: Path, lock: int) -> None:
+def _make(recipe: Recipe, path: Path, lock: int) -> None:
     # One name for all builds, under the lock: the next build takes away what a
     # killed one has left.
-    folder = path.with_name("guest-kernel-build")
+    folder = path.with_name(f"{recipe.name}-build")
     if " " in str(folder):
         raise Unavailable(f"no kernel can be built in {folder}, with blanks in it")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
-        fetch = ["apt-get", "-q", "download", PACKAGE]
+        fetch = ["apt-get", "-q", "download", recipe.package]
         status = _run(fetch, folder, lock, _DOWNLOAD_LIMIT_S)
         if status != 0:
-            raise Unavailable(f"{PACKAGE} cannot be downloaded:\n{_said(folder)}")
+            raise Unavailable(
+                f"{recipe.package} cannot be downloaded:\n{_said(folder)}"
+            )
         (package,) = folder.glob("*.deb")
         build: list[str | Path]
-        build = ["nice", "-n", "19", _BUILD, package, _CONFIG]
+        build = ["nice", "-n", "19", recipe.script, package, recipe.ingredient]
         status = _run(build, folder, lock, _BUILD_LIMIT_S)
         if status != 0:
             raise RuntimeError(f"the kernel's build failed:\n{_said(folder)}")

@@ -9,27 +9,31 @@ from pathlib import Path
 import pytest
 import support
 
-from bench.guest import kernel
-from bench.guest.guest import TOOLS, Guest
+from bench.guest import debian, kernel, machine
+from bench.guest.guest import Guest
 
 NDEVICES = 8
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Leave the wait for the kernel's build out of the tests' time limits."""
     here = Path(__file__).parent
+    limit_s = 120 * _machine(config).slowness
     for item in items:
         if here in item.path.parents and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(120, func_only=True))
+            item.add_marker(pytest.mark.timeout(limit_s, func_only=True))
 
 
 @pytest.fixture(scope="session")
-def linux() -> Path:
-    """Return the guest's kernel, and wait until it has been built."""
-    for tool in TOOLS:
+def linux(pytestconfig: pytest.Config) -> Path:
+    """Return the guest's kernel, and wait until it has been made."""
+    for tool in _machine(pytestconfig).tools:
         support.require_tool(tool)
+    emulated = pytestconfig.getoption("--qemu")
     try:
-        return kernel.kernel()
+        return debian.debian() if emulated else kernel.kernel()
     except kernel.Unavailable as reason:
         support.absent(str(reason))
         raise
@@ -40,3 +44,7 @@ def guest(linux: Path) -> Iterator[Guest]:
     """Return a guest with an RDMA device for each of eight ranks."""
     with Guest(linux, devices=NDEVICES) as guest:
         yield guest
+
+
+def _machine(config: pytest.Config) -> type[machine.Machine]:
+    return machine.Emulated if config.getoption("--qemu") else machine.UserMode

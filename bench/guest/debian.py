@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian's own kernel, as its users have it, unpacked once and kept in the cache."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from bench.guest import kernel
+
+METAPACKAGE = "linux-image-amd64"
+
+_HERE = Path(__file__).parent
+_TOOLS = ("awk", "cpio", "depmod", "gcc", "modprobe", "xz")
+
+
+def debian() -> Path:
+    """Return a folder with the kernel; if there is none yet, make it.
+
+    See unpack.sh for what it holds, and kernel.Recipe.result() for the errors.
+    """
+    kernel.require("apt-cache")
+    done = subprocess.run(
+        ["apt-cache", "depends", METAPACKAGE],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    named = re.search(r"^\s*Depends: (linux-image-\S+)$", done.stdout, re.MULTILINE)
+    if named is None:
+        raise kernel.Unavailable(f"apt knows no kernel by way of {METAPACKAGE}")
+    recipe = kernel.Recipe(
+        "guest-debian", named[1], _HERE / "unpack.sh", _HERE / "initrd.c", _TOOLS
+    )
+    return recipe.result()
