@@ -75,16 +75,18 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t batch_ns, uint32_t budget_chunks, uint64_t now_ns)
+		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
+		    uint64_t now_ns)
 {
 	loss->schedule = *schedule;
 	loss->budget_chunks = budget_chunks;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
-			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS);
+			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
 	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS,
 				      schedule->nranks * JITTER_PER_RANK_NS);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
+	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, late_ns);
 	/* The answer has been under way for longer than a round trip. */
 	loss->retry_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4) +
 			 loss->jitter_ns;
@@ -144,7 +146,12 @@ void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 
 	if (sent == 0 || told <= at->seen)
 		return;
-	at->told = mmc_max_u32(at->told, told);
+	if (told > at->told) {
+		at->told = told;
+		at->told_ns = now_ns;
+		loss->silence_ns =
+			mmc_min_u64(loss->silence_ns, now_ns + loss->quiet_ns);
+	}
 	if (pausing) {
 		at->trust_ns = now_ns + loss->allowance_ns;
 		loss->silence_ns = mmc_min_u64(loss->silence_ns, at->trust_ns);
@@ -306,7 +313,8 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 static bool trust(struct mmc_loss *loss, uint32_t chain, uint64_t now_ns)
 {
 	struct mmc_chain *at = &loss->chains[chain];
-	bool silent = now_ns - at->heard_ns >= loss->quiet_ns;
+	bool silent = now_ns - mmc_max_u64(at->heard_ns, at->told_ns) >=
+		      loss->quiet_ns;
 
 	if (at->told <= at->seen) {
 		at->trust_ns = MMC_NEVER_NS;

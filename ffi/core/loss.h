@@ -21,6 +21,7 @@
 
 struct mmc_chain {
 	uint32_t seen;	   /* positions below have been received or passed by */
+	uint64_t told_ns;  /* when `told` last grew */
 	uint32_t told;	   /* positions below have been sent, a record says */
 	uint32_t nheard;   /* chunks that came by multicast */
 	uint32_t nleft;	   /* chunks that are not yet claimed */
@@ -67,12 +68,14 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 /*
  * The bulk may flow: chunks are expected from now on, as planned by `schedule`.
  * Those in `claimed` have come already. `srtt_ns` is the largest round trip,
+ * `late_ns` how late chunks may be that were asked for too soon before,
  * `batch_ns` the time from one batch of a chain to the next. No more than
  * `budget_chunks` are asked for and waited for at a time.
  */
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t batch_ns, uint32_t budget_chunks, uint64_t now_ns);
+		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
+		    uint64_t now_ns);
 
 /* Something below a position just seen is missing: it will be asked for. */
 __attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);

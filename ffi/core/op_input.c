@@ -61,6 +61,14 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	return verdict;
 }
 
+/* What was asked for, and fetched, has come after all: too soon. */
+__attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
+						      uint32_t chunk)
+{
+	if (mmc_bitmap_test(&op->loss.lost, chunk))
+		op->config.path->nlate++;
+}
+
 enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 				 uint32_t index, size_t payload_bytes,
 				 uint64_t now_ns)
@@ -77,8 +85,11 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	if (place >= op->layout.block_chunks)
 		return MMC_VERDICT_FOREIGN;
 	verdict = claim(op, source, place, payload_bytes);
-	if (verdict != MMC_VERDICT_PLACE || !op->begun)
+	if (verdict != MMC_VERDICT_PLACE || !op->begun) {
+		if (verdict == MMC_VERDICT_DUPLICATE && op->begun)
+			note_late(op, index);
 		return verdict;
+	}
 	chain = mmc_schedule_chain(&op->schedule, source);
 	position = mmc_schedule_start(&op->schedule, source) + place;
 	op->original_ns = now_ns;

@@ -164,7 +164,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_schedule_init(&op->schedule, &op->layout, nchains,
 			  terms->window_bytes, op->config.apart);
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
-		       batch_time_ns(op), budget_chunks(op), now_ns);
+		       op->config.path->late_ns, batch_time_ns(op),
+		       budget_chunks(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
 		       &op->present, op->strategy->gathers, op->loss.jitter_ns,
 		       srtt_ns);
@@ -278,6 +279,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
 		  now_ns - op->original_ns);
 	config->path->lossy = nlost > 0;
+	mmc_path_settle(config->path);
 	if (!op->unicast && !op->eager)
 		mmc_path_adapt(config->path, op->record.terms.window_bytes,
 			       config->chunk_bytes, op->layout.block_chunks,

@@ -19,6 +19,9 @@ struct mmc_path {
 	bool measured;			 /* the rate is no longer a guess */
 	uint32_t silent_chunks;		 /* expected since anything was heard */
 	bool unicast;			 /* multicast has been given up */
+	uint32_t ndeaf; /* operations in a row that did not hear some sender */
+	uint32_t nlate; /* chunks that came after they had been asked for */
+	uint64_t late_ns; /* how long to wait for what may be late */
 	bool lossy;   /* of the last operation chunks had to be sent again */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
@@ -69,6 +72,31 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 	path->measured = true;
 }
 
+/* How long chunks may be late: receive queues of software take turns. */
+#define MMC_PATH_LATE_MIN_NS MMC_MS_NS
+#define MMC_PATH_LATE_MAX_NS (16 * MMC_MS_NS)
+
+/*
+ * Adapts the allowance for lateness after an operation, as RFC 8985 does: it
+ * doubles when chunks came that had been given up, and slowly shrinks.
+ */
+static inline void mmc_path_settle(struct mmc_path *path)
+{
+	if (path->nlate > 0) {
+		path->late_ns = mmc_min_u64(MMC_PATH_LATE_MAX_NS,
+					    mmc_max_u64(MMC_PATH_LATE_MIN_NS,
+							2 * path->late_ns));
+		/* Who seemed silent was not. */
+		path->ndeaf = 0;
+	} else {
+		path->late_ns -= path->late_ns / 64;
+	}
+	path->nlate = 0;
+}
+
+/* Operations in a row without a chunk of some sender's: it is no accident. */
+#define MMC_PATH_DEAF_EPOCHS 3
+
 /* Chunks of which none came: then it is no accident. */
 #define MMC_PATH_SILENT_CHUNKS 6
 
@@ -84,7 +112,9 @@ static inline void mmc_path_heard(struct mmc_path *path,
 {
 	path->silent_chunks =
 		heard_chunks == 0 ? path->silent_chunks + expected_chunks : 0;
-	path->unicast |= deaf || path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
+	path->ndeaf = deaf ? path->ndeaf + 1 : 0;
+	path->unicast |= path->ndeaf >= MMC_PATH_DEAF_EPOCHS ||
+			 path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
 }
 
 /* A window that is a few batches can hardly be the cause of loss. */

@@ -80,6 +80,8 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 				  header->index, payload, nbytes, now_ns);
 	} else if (!mmc_epoch_after(header->epoch, epochs->last)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
+		if (!(header->index & MMC_INDEX_REPAIR))
+			stream->team->path.nlate++;
 	} else if (!mmc_epochs_is_next(epochs, header->epoch)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 	} else {

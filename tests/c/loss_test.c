@@ -58,7 +58,7 @@ static void receiver_close(struct receiver *at)
 
 static void begin(struct receiver *at)
 {
-	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, SRTT_NS, 0,
+	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, SRTT_NS, 0, 0,
 		       BUDGET_CHUNKS, at->now_ns);
 }
 

@@ -68,7 +68,8 @@ static void silence_is_no_accident(void)
 	mmc_path_heard(&path, 1, 0, false);
 	CHECK(path.unicast);
 	mmc_path_init(&path);
-	mmc_path_heard(&path, 100, 99, true);
+	for (int i = 0; i < MMC_PATH_DEAF_EPOCHS; i++)
+		mmc_path_heard(&path, 100, 99, true);
 	CHECK(path.unicast);
 }
 

@@ -1,51 +1,73 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Allgather over RDMA devices gives every rank the right bytes."""
+"""Allgather over RDMA devices gives every rank the MPI library's bytes."""
 
 from __future__ import annotations
 
-import pytest
-from ranks import CHUNK, gather, total
+import math
+
+from ranks import CHUNK
+from rounds import game, play
 
 from bench.guest.guest import Guest
 
 EDGES = [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 16 * CHUNK - 1, 100_000]
 
 
-@pytest.mark.parametrize("nranks", [2, 3, 4, 7, 8])
-def test_sizes(guest: Guest, nranks: int) -> None:
-    """Sizes around the chunk's, none, and large; each several times."""
-    results = gather(guest, nranks, sizes=[0, *EDGES, 1 << 20], repeat=2)
-    assert results[0]["explained"].startswith("verbs: RoCE multicast, rxe0:1")
+def test_sizes(guest: Guest) -> None:
+    """Sizes around the chunk's, none, and large; on 8 ranks, and on some of them."""
+    several = {"sizes": [0, *EDGES], "repeat": 2, "in_place": True}
+    large = {"sizes": [300_000, 1 << 20], "in_place": True}
+    games = [
+        game(8, [several, {"sizes": [300_000]}]),
+        game(7, [several]),
+        *(game(nranks, [several, large]) for nranks in (4, 3, 2)),
+    ]
+    for outcomes in play(guest, games):
+        for outcome in outcomes:
+            assert outcome.total("rx_foreign_datagrams") == 0
+            assert outcome.total("rx_corrupt_datagrams") == 0
 
 
-@pytest.mark.parametrize("subgroups", [1, 4])
-@pytest.mark.parametrize("chains", ["1", "2", "all"])
-def test_subgroups_and_chains(guest: Guest, subgroups: int, chains: str) -> None:
-    """Chunks may be spread over groups, and ranks send one after another."""
-    settings = {"subgroups": subgroups, "chains": chains}
-    gather(guest, 4, sizes=[*EDGES, 300_000], settings=settings)
-
-
-@pytest.mark.parametrize("checksum", ["off", "full"])
-def test_checksum(guest: Guest, checksum: str) -> None:
-    """A trailer beside the header, or no check at all."""
-    gather(guest, 3, sizes=EDGES, settings={"checksum": checksum})
-
-
-@pytest.mark.parametrize("join", ["cm", "attach"])
-@pytest.mark.parametrize("progress", ["poll", "event"])
-def test_ways(guest: Guest, join: str, progress: str) -> None:
-    """Groups are joined in two ways, and waited for in two."""
-    settings = {"join": join, "progress": progress}
-    gather(guest, 4, sizes=EDGES, settings=settings)
+def test_settings(guest: Guest) -> None:
+    """Every way to spread chunks, to protect them, to join and to wait."""
+    rounds = [{"sizes": [*EDGES, 300_000]}]
+    choices = [
+        *(
+            {"subgroups": subgroups, "chains": chains}
+            for subgroups in (1, 4)
+            for chains in ("1", "2", "all")
+        ),
+        *({"checksum": checksum} for checksum in ("off", "full")),
+        *(
+            {"join": join, "progress": progress}
+            for join in ("cm", "attach")
+            for progress in ("poll", "event")
+        ),
+    ]
+    play(guest, [game(4, rounds, **settings) for settings in choices])
 
 
 def test_many(guest: Guest) -> None:
-    """A thousand operations, one after the other."""
-    results = gather(guest, 4, sizes=[256, 5000], repeat=500)
-    assert total(results, "rx_foreign_datagrams") == 0
+    """A thousand operations one after the other; three communicators at once."""
+    thousand = {"sizes": [256, 5000], "repeat": 500}
+    together = {"sizes": EDGES, "repeat": 2}
+    for outcomes in play(guest, [game(3, [thousand]), game(4, [together], nthreads=3)]):
+        assert outcomes[0].total("rx_foreign_datagrams") == 0
 
 
-def test_communicators(guest: Guest) -> None:
-    """Three communicators share the queues, in another order on each rank."""
-    gather(guest, 4, sizes=EDGES, repeat=3, ncomms=3)
+def test_control(guest: Guest) -> None:
+    """Where nothing is lost few messages are sent, and nothing is read."""
+    ten = {"sizes": [3 * CHUNK], "repeat": 10, "bare": True}
+    for outcomes in play(guest, [game(nranks, [ten] * 8) for nranks in (2, 4)]):
+        nranks = len(outcomes[0].ranks)
+        # Of four, a rank that gets no processor for long is asked what it does.
+        fewest = min(
+            max(stats["tx_control_datagrams"] for stats in outcome.ranks)
+            for outcome in outcomes
+        )
+        assert fewest <= 10 * (math.ceil(math.log2(nranks)) + 1 + (nranks > 2))
+        assert sum(outcome.total("unicast_epochs") for outcome in outcomes) == 0
+        quiet = [outcome for outcome in outcomes if not outcome.total("rx_lost_chunks")]
+        for counter in ("reads", "map_reads", "read_chunks", "registrations"):
+            assert sum(outcome.total(counter) for outcome in quiet) == 0
+        assert len(quiet) > len(outcomes) // 2

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One rank of many rounds of Allgathers, whose bytes are the MPI library's own.
+
+Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games:
+each opens a communicator of the first `nranks` ranks with its settings and plays
+rounds on it, see Round. FOLDER/RANK.json tells what came of them, game by game and
+round by round.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+import mpimcast
+
+POISON = 0xA5
+
+# Old results that are kept and looked at in the end.
+KEPT = 16
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclasses.dataclass
+class Round:
+    """Operations that are played, and counted, together.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Bytes of a block, one operation after the other.
+    repeat : int
+        How often all sizes.
+    place : str
+        Where results go: a method of Places.
+    in_place : bool
+        Whether every other operation is MPI_IN_PLACE.
+    bare : bool
+        Whether operations follow each other with nothing between them, not even
+        a look at what came.
+    late : dict
+        Seconds that a rank comes late to each operation, by rank.
+    spoil, mend : str
+        Shell scripts that rank 0 runs before and after.
+    """
+
+    sizes: list[int]
+    repeat: int = 1
+    place: str = "fresh"
+    in_place: bool = False
+    bare: bool = False
+    late: dict[str, float] = dataclasses.field(default_factory=dict)
+    spoil: str = ""
+    mend: str = ""
+
+
+class Places:
+    """Where a round's results go."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.wrong: list[str] = []
+        self._own: dict[int, Bytes] = {}
+        self._used: list[Bytes] = []
+
+    def fresh(self, nbytes: int) -> tuple[Any, Bytes]:
+        """Give memory that nobody has seen."""
+        place = np.full(nbytes, POISON, np.uint8)
+        return place, place
+
+    def owned(self, nbytes: int) -> tuple[Any, Bytes]:
+        """Give the library's memory, the same for the same size."""
+        if nbytes not in self._own:
+            self._own[nbytes] = mpimcast.empty(nbytes, np.uint8)
+        place = self._own[nbytes]
+        place[:] = POISON
+        return place, place
+
+    def poisoned(self, nbytes: int) -> tuple[Any, Bytes]:
+        """Give what was the place of an earlier result, and poison later ones."""
+        for old in self._used[-KEPT:]:
+            old[:] = POISON
+        if len(self._used) > 2 * KEPT:
+            # The first stay as they are to the end.
+            self._check(self._used.pop(KEPT))
+        self._used.append(np.zeros(nbytes, np.uint8))
+        return self._used[-1], self._used[-1]
+
+    def finish(self) -> None:
+        """Look at what was poisoned."""
+        for old in self._used[:-1]:
+            self._check(old)
+
+    def _check(self, old: Bytes) -> None:
+        if not (old == POISON).all():
+            self.wrong.append(f"{(old != POISON).sum()} bytes written after return")
+
+
+class Player:
+    """One rank on one communicator."""
+
+    def __init__(self, plain: MPI.Intracomm, settings: dict[str, Any]) -> None:
+        self.plain = plain
+        self.comm = mpimcast.Intracomm(plain.Dup(), **settings)
+        self.random = np.random.default_rng(plain.rank)
+        self.wrong: list[str] = []
+
+    def gather(self, nbytes: int, places: Places, how: str, *, in_place: bool) -> None:
+        """Do one operation as the MPI library does."""
+        size, rank = self.comm.size, self.comm.rank
+        mine = self.random.integers(0, 256, nbytes, np.uint8)
+        expected = np.empty(size * nbytes, np.uint8)
+        self.plain.Allgather(mine, expected)
+        if how == "strided":
+            self._gather_strided(mine, expected)
+            return
+        spec, place = getattr(places, how)(size * nbytes)
+        if in_place:
+            place[rank * nbytes : (rank + 1) * nbytes] = mine
+        self.comm.Allgather(MPI.IN_PLACE if in_place else mine, spec)
+        self._compare(place, expected, nbytes)
+
+    def _gather_strided(self, mine: Bytes, expected: Bytes) -> None:
+        """Receive with holes, of another size on each rank."""
+        rank = self.comm.rank
+        nbytes, piece, stride = len(mine), 100, 101 + 7 * rank
+        npieces = nbytes // piece
+        kind = MPI.BYTE.Create_vector(npieces, piece, stride)
+        kind = kind.Create_resized(0, npieces * stride).Commit()
+        room = np.full(self.comm.size * npieces * stride, POISON, np.uint8)
+        self.comm.Allgather(mine, [room, 1, kind])
+        kind.Free()
+        pieces = room.reshape(-1, stride)
+        self._compare(pieces[:, :piece].ravel(), expected, nbytes)
+        if not (pieces[:, piece:] == POISON).all():
+            self.wrong.append("bytes written between the pieces")
+
+    def _compare(self, place: Bytes, expected: Bytes, nbytes: int) -> None:
+        if not np.array_equal(place, expected):
+            at = np.flatnonzero(place != expected)
+            self.wrong.append(f"{len(at)} of blocks of {nbytes}, from {at[0]} on")
+
+    def play(self, what: Round) -> dict[str, Any]:
+        """Play a round; return what was wrong, and counters' differences."""
+        self.wrong = []
+        self._shell(what.spoil)
+        before = self.comm.stats()
+        places = Places(self.comm.rank)
+        begin_s = time.monotonic()
+        if what.bare:
+            self._gather_bare(what)
+        else:
+            self._gather_all(what, places)
+        seconds = time.monotonic() - begin_s
+        places.finish()
+        self.plain.Barrier()
+        stats = self.comm.stats()
+        dropped = _dropped() if what.spoil and self.comm.rank == 0 else 0
+        self._shell(what.mend)
+        return {
+            "wrong": self.wrong + places.wrong,
+            "seconds": seconds,
+            "stats": {name: stats[name] - before[name] for name in stats},
+            "dropped": dropped,
+        }
+
+    def _gather_all(self, what: Round, places: Places) -> None:
+        for op, nbytes in enumerate(what.sizes * what.repeat):
+            time.sleep(what.late.get(str(self.comm.rank), 0))
+            in_place = what.in_place and op % 2 == 1
+            self.gather(nbytes, places, what.place, in_place=in_place)
+
+    def _gather_bare(self, what: Round) -> None:
+        mine = np.zeros(max(what.sizes), np.uint8)
+        place = np.empty(self.comm.size * max(what.sizes), np.uint8)
+        for nbytes in what.sizes * what.repeat:
+            self.comm.Allgather(mine[:nbytes], place[: self.comm.size * nbytes])
+
+    def _shell(self, script: str) -> None:
+        self.plain.Barrier()
+        if script and self.comm.rank == 0:
+            subprocess.run(["/bin/sh", "-ec", script], check=True)
+        self.plain.Barrier()
+
+
+def _dropped() -> int:
+    """Return how many packets the switch has lost on purpose."""
+    said = subprocess.run(
+        ["/bin/sh", "-c", "tc -statistics -json qdisc show"],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    shown = json.loads(said.stdout)
+    return sum(each["drops"] for each in shown if each["kind"] == "netem")
+
+
+def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]]:
+    """Play a game."""
+    nthreads = game["nthreads"]
+    players = [Player(plain.Dup(), game["settings"]) for _ in range(nthreads)]
+    for player in players:
+        # What it opens is not counted.
+        player.play(Round([1]))
+    rounds = [Round(**each) for each in game["rounds"]]
+    if nthreads == 1:
+        results = [players[0].play(each) for each in rounds]
+    else:
+        results = play_together(players, rounds)
+    results[0]["explained"] = str(players[0].comm.explain(1 << 20))
+    for player in players:
+        player.comm.Free()
+    return results
+
+
+def play_together(players: list[Player], rounds: list[Round]) -> list[dict[str, Any]]:
+    """Play on all communicators at once, begun in another order on each rank."""
+    results: list[dict[str, Any]] = []
+
+    def play(player: Player) -> None:
+        results.extend(player.play(each) for each in rounds)
+
+    first = players[0].comm.rank % len(players)
+    threads = [
+        threading.Thread(target=play, args=(player,))
+        for player in players[first:] + players[:first]
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def watch(world: MPI.Intracomm) -> None:
+    """Wait for the others, and leave them the processor."""
+    all_here = world.Ibarrier()
+    while not all_here.Test():
+        time.sleep(0.02)
+
+
+def main() -> None:
+    """Run one rank."""
+    os.chdir(sys.argv[1])
+    world = MPI.COMM_WORLD
+    results = []
+    for game in json.loads(Path("spec.json").read_text()):
+        plays = world.rank < game["nranks"]
+        plain = world.Split(0 if plays else MPI.UNDEFINED)
+        results.append(play_game(plain, game) if plays else [])
+        watch(world)
+    Path(f"{world.rank}.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
