@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from job import LAUNCHERS, OPENMPI, Job, ours
+from job import LAUNCHERS, MPICH, OPENMPI, Job, ours
 
 from bench.cluster import Cluster
 from bench.launch import Launcher
@@ -45,7 +45,13 @@ def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
     assert [len(result["seconds"]) for result in results.values()] == [60] * 4
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        pytest.param(OPENMPI, id="openmpi"),
+        pytest.param(MPICH, id="mpich", marks=pytest.mark.long),
+    ],
+)
 def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
     """10,000 back to back, of which some wait for the gate and some need not."""
     cluster.shape(None)

@@ -19,7 +19,14 @@ PROGRAMS = sorted(path.stem for path in (support.ROOT / "tests/verbs/c").glob("*
 LEAKS = ("--leak-check=full", "--errors-for-leak-kinds=definite")
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "program",
+    [
+        # It opens some hundred endpoints.
+        pytest.param(name, marks=pytest.mark.long) if "setup" in name else name
+        for name in PROGRAMS
+    ],
+)
 def test_driver(program: str, guest: Guest) -> None:
     """The program exits with 0."""
     undefined = "MPIMCAST_SANITIZE=undefined"

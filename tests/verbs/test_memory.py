@@ -27,7 +27,9 @@ def test_poisoned(guest: Guest) -> None:
     poisoned(guest, "read", 1000)
 
 
-@pytest.mark.parametrize("repair", ["neighbour", "nak"])
+@pytest.mark.parametrize(
+    "repair", ["nak", pytest.param("neighbour", marks=pytest.mark.long)]
+)
 def test_poisoned_by_messages(guest: Guest, repair: str, *, long: bool) -> None:
     """Nor where repairs are sent."""
     poisoned(guest, repair, 1000 if long else 200)

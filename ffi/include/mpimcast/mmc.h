@@ -179,7 +179,6 @@ struct mmc_team_options {
 	uint32_t service_level;
 	uint32_t traffic_class;
 	uint32_t receives; /* posted for each subgroup; 0 chooses */
-	uint32_t zero_copy;
 
 	uint32_t chunk_bytes;	    /* payload of a full datagram; not 0 */
 	uint32_t checksum;	    /* 0 off, 1 header, 2 full */
