@@ -54,7 +54,7 @@ class Host:
     def _await_first(self) -> int:
         """Return its first process, once that runs."""
         assert self._holder.stdin is not None  # noqa: S101 -- both are pipes
-        assert self._holder.stdout is not None  # noqa: S101
+        assert self._holder.stdout is not None  # noqa: S101 -- likewise
         self._holder.stdin.write(b"\n")
         self._holder.stdin.flush()
         if not self._holder.stdout.read(1):
@@ -127,7 +127,7 @@ def obstacle() -> str:
     if os.geteuid() != 0:
         return "network namespaces need root"
     done = subprocess.run(
-        ["unshare", *_NAMESPACES, "--fork", "--mount-proc", "true"],  # noqa: S607
+        ["unshare", *_NAMESPACES, "--fork", "--mount-proc", "true"],  # noqa: S607 -- of PATH
         capture_output=True,
         text=True,
         check=False,

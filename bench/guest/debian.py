@@ -22,7 +22,7 @@ def debian() -> Path:
     """
     kernel.require("apt-cache")
     done = subprocess.run(
-        ["apt-cache", "depends", METAPACKAGE],  # noqa: S607
+        ["apt-cache", "depends", METAPACKAGE],  # noqa: S607 -- of PATH
         capture_output=True,
         text=True,
         check=False,

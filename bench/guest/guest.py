@@ -78,7 +78,7 @@ class Guest:
         """Boot it."""
         # The kernel's command line knows no quotes.
         temporary = tempfile.gettempdir()
-        parent = "/tmp" if " " in temporary else temporary  # noqa: S108
+        parent = "/tmp" if " " in temporary else temporary  # noqa: S108 -- mkdtemp follows
         self._place = Path(tempfile.mkdtemp(prefix="mpimcast-guest-", dir=parent))
         try:
             (self._place / "guest").symlink_to(_HERE)

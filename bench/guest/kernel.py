@@ -112,7 +112,7 @@ def _cache() -> Path:
 def _identity(package: str) -> str:
     """Return what identifies the package that apt would download."""
     done = subprocess.run(
-        ["apt-cache", "show", "--no-all-versions", package],  # noqa: S607
+        ["apt-cache", "show", "--no-all-versions", package],  # noqa: S607 -- of PATH
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays whose memory is the library's."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mpimcast
+from mpimcast import _ffi
+
+
+@pytest.mark.parametrize("shape", [7, (3, 5), (2, 0, 4), ()])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64, "i4", [("a", "u1", 3)]])
+def test_like_numpy(shape: Any, dtype: Any) -> None:
+    """They are what ``numpy.empty`` makes, and can be written."""
+    made, model = mpimcast.empty(shape, dtype), np.empty(shape, dtype)
+    assert (made.shape, made.dtype) == (model.shape, model.dtype)
+    assert made.flags.c_contiguous
+    assert made.flags.writeable
+    made.view(np.uint8).fill(1) if made.ndim else made.fill(np.ones((), dtype))
+
+
+def test_objects() -> None:
+    """Values of Python have no place in memory that others read."""
+    with pytest.raises(TypeError, match="cannot hold objects"):
+        mpimcast.empty(3, object)
+
+
+def test_lifetime() -> None:
+    """The memory goes with the last view of it, and the engine with the last memory."""
+    engine = _ffi._engine  # noqa: SLF001 -- counts who uses it
+    before = engine._nusers  # noqa: SLF001
+    view = mpimcast.empty((4, 4))[1:]
+    assert engine._nusers == before + 1  # noqa: SLF001
+    view[:] = 3
+    assert (view == 3).all()
+    del view
+    gc.collect()
+    assert engine._nusers == before  # noqa: SLF001
