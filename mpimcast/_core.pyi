@@ -35,6 +35,9 @@ class _Lib(Protocol):
     MMC_ESHORT: int
     MMC_ECORRUPT: int
     MMC_EFORKED: int
+    MMC_ALLGATHER: int
+    MMC_ALLGATHERV: int
+    MMC_BCAST: int
     MMC_ENOANSWER: int
     MMC_ENOPROGRESS: int
     MMC_ENOENTRY: int
@@ -59,6 +62,8 @@ class _Lib(Protocol):
     def mmc_fault_check(self, fault: bytes, /) -> int: ...
     def mmc_engine_create(self, engine: _CData, /) -> int: ...
     def mmc_engine_destroy(self, engine: _CData, /) -> None: ...
+    def mmc_engine_await(self, engine: _CData, ntold: _CData, /) -> int: ...
+    def mmc_engine_rouse(self, engine: _CData, /) -> None: ...
     def mmc_memory_allocate(
         self, engine: _CData, nbytes: int, memory: _CData, /
     ) -> int: ...
@@ -75,15 +80,8 @@ class _Lib(Protocol):
         self, team: _CData, options: _CData, stream: _CData, /
     ) -> int: ...
     def mmc_stream_close(self, stream: _CData, /) -> None: ...
-    def mmc_allgather(
-        self,
-        stream: _CData,
-        send: _CData,
-        recv: _CData,
-        block_bytes: int,
-        slice_ns: int,
-        request: _CData,
-        /,
+    def mmc_start(
+        self, stream: _CData, operation: _CData, slice_ns: int, request: _CData, /
     ) -> int: ...
     def mmc_request_wait(self, request: _CData, slice_ns: int, /) -> int: ...
     def mmc_request_cancel(self, request: _CData, /) -> None: ...

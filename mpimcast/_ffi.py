@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The C library in Python's terms: lifetimes, and errors instead of codes.
 
-With devices.py and sim.py the only importer of ``mpimcast._core``. Nothing here
-knows MPI.
+With flight.py, devices.py and sim.py the only importer of ``mpimcast._core``. Nothing
+here knows MPI.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._core import ffi, lib
-from mpimcast.errors import Error, TimedOut, TransportError
+from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mpimcast.config import Config
     from mpimcast.transport import Draft
 
-# One stay in C: so long do signals and the MPI library's progress wait.
-_SLICE_NS = 1_000_000
 _NOBODY = 2**32 - 1
 CHECKSUMS = {"off": 0, "header": 1, "full": 2}
 JOINS = {
@@ -42,7 +40,7 @@ def wire_version() -> int:
 def check_fault(fault: str) -> None:
     """Raise ValueError, saying why, unless `fault` is a good FAULT setting."""
     if lib.mmc_fault_check(fault.encode()) != 0:
-        raise ValueError(_last_error())
+        raise ValueError(last_error())
 
 
 def counter_names() -> list[str]:
@@ -55,7 +53,7 @@ def string(text: CData) -> str:
     return bytes(ffi.string(text)).decode(errors="replace")
 
 
-def _last_error() -> str:
+def last_error() -> str:
     return string(lib.mmc_last_error())
 
 
@@ -64,7 +62,7 @@ def check(status: int, what: str) -> None:
     if status >= 0:
         return
     text = f"{what}: {string(lib.mmc_strerror(status))}"
-    more = _last_error()
+    more = last_error()
     raise TransportError(f"{text} ({more})" if more else text)
 
 
@@ -169,6 +167,7 @@ class Endpoint:
             _engine.release()
             raise
         self.c = made[0]
+        self.engine = engine
         self.rank = draft.rank
         self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
@@ -196,15 +195,6 @@ class Endpoint:
         """Close the endpoint. Its streams must be closed."""
         lib.mmc_team_close(self.c)
         _engine.release()
-
-
-class Waiting(NamedTuple):
-    """What a request waits for."""
-
-    waited_s: float
-    entered: bool
-    rank: int | None
-    missing_chunks: int
 
 
 class Stream:
@@ -265,170 +255,26 @@ def _ns(seconds: float) -> int:
     return 0 if seconds == float("inf") else int(seconds * 1e9)
 
 
-# ---- operations --------------------------------------------------------------
+def await_any(stream: Stream, ntold: int) -> int:
+    """Sleep until operations that tell have ended, of this process, or `rouse`.
 
+    Parameters
+    ----------
+    stream
+        Any that is open meanwhile.
+    ntold
+        What this returned last; 0 at first.
 
-class Request:
-    """One operation of a stream, from before its start until it is over.
-
-    Made before anything is started, so that no exception, as Ctrl-C may raise
-    anywhere, can separate a started operation from the object that can end it:
-    ``cancel`` in an ``except`` clause, ``free`` in a ``finally``.
+    Returns
+    -------
+    int
+        How many have ended so far.
     """
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._slot = ffi.new("struct mmc_request **")
-        self._block_bytes = 0
-
-    def allgather(self, send: int | None, recv: int, block_bytes: int) -> bool:
-        """Start an Allgather and wait a little.
-
-        Parameters
-        ----------
-        send
-            Address of this rank's block; None if it lies in its place in `recv`.
-        recv
-            Address of the place for all blocks.
-        block_bytes
-            Bytes of one block.
-
-        Returns
-        -------
-        bool
-            Whether it is over. If not, the buffers stay the library's.
-        """
-        self._block_bytes = block_bytes
-        status = lib.mmc_allgather(
-            self._stream.c,
-            ffi.NULL if send is None else ffi.cast("void *", send),
-            ffi.cast("void *", recv),
-            block_bytes,
-            _SLICE_NS,
-            self._slot,
-        )
-        return self._is_over(status)
-
-    def wait(self) -> bool:
-        """Wait a little; return whether the operation is over."""
-        return self._is_over(lib.mmc_request_wait(self._slot[0], _SLICE_NS))
-
-    def waiting(self) -> Waiting:
-        """Return what an operation that is not over waits for."""
-        waiting = ffi.new("struct mmc_waiting *")
-        lib.mmc_request_waiting(self._slot[0], waiting)
-        return Waiting(
-            waited_s=waiting.waited_ns / 1e9,
-            entered=bool(waiting.entered),
-            rank=None if waiting.rank == _NOBODY else waiting.rank,
-            missing_chunks=waiting.missing_chunks,
-        )
-
-    def cancel(self) -> None:
-        """Give up what was started and is not over."""
-        if self._slot[0] != ffi.NULL:
-            lib.mmc_request_cancel(self._slot[0])
-
-    def free(self) -> None:
-        """Free what there is."""
-        lib.mmc_request_free(self._slot[0])
-        self._slot[0] = ffi.NULL
-
-    def _is_over(self, status: int) -> bool:
-        if status == lib.MMC_EAGAIN:
-            return False
-        if status < 0:
-            # Read before free() forgets it; over, so there is nothing to cancel.
-            error = self._error(status)
-            self.free()
-            raise error
-        return True
-
-    def _error(self, status: int) -> Error:
-        more = _last_error()
-        failure = ffi.new("struct mmc_failure *")
-        if status == -lib.MMC_EPOISONED:
-            return _poisoned(self._stream, failure)
-        if self._slot[0] == ffi.NULL:
-            text = f"Allgather was not started: {string(lib.mmc_strerror(status))}"
-            return Error(f"{text} ({more})" if more else text)
-        lib.mmc_request_failure(self._slot[0], failure)
-        return _failed(self._stream, self._block_bytes, failure, more)
+    told = ffi.new("uint64_t *", ntold)
+    check(lib.mmc_engine_await(stream.endpoint.engine, told), "nothing to wait for")
+    return int(told[0])
 
 
-_KINDS = {
-    -lib.MMC_ENOANSWER: TimedOut,
-    -lib.MMC_ENOPROGRESS: TimedOut,
-    -lib.MMC_ENOENTRY: TimedOut,
-    -lib.MMC_EIO: TransportError,
-    -lib.MMC_ENODEV: TransportError,
-}
-
-
-def _failed(stream: Stream, block_bytes: int, failure: CData, seen: str) -> Error:
-    """Say of an operation what happened, to whom, what was seen, and what to do."""
-    reason = _reason(stream, failure, seen)
-    stream.first_reason = stream.first_reason or reason
-    missing = ""
-    if failure.missing_chunks:
-        missing = f". {failure.missing_chunks} chunks were missing here"
-    return _KINDS.get(failure.error, Error)(
-        f"Allgather of {block_bytes} bytes a rank failed on {_here(stream)}, "
-        f"operation {failure.epoch}: {reason}{missing}",
-        epoch=int(failure.epoch),
-        ranks=_culprits(failure),
-        missing_chunks=int(failure.missing_chunks),
-    )
-
-
-def _poisoned(stream: Stream, failure: CData) -> Error:
-    """Say which earlier operation made all later ones fail."""
-    lib.mmc_stream_failure(stream.c, failure)
-    reason = stream.first_reason or _reason(stream, failure, _last_error())
-    return Error(
-        f"this communicator is unusable on {_here(stream)} since its operation "
-        f"{failure.epoch} failed: {reason}. Free it and make another",
-        epoch=int(failure.epoch),
-        ranks=_culprits(failure),
-    )
-
-
-def _here(stream: Stream) -> str:
-    return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
-
-
-def _culprits(failure: CData) -> tuple[int, ...]:
-    return () if failure.culprit == _NOBODY else (int(failure.culprit),)
-
-
-def _reason(stream: Stream, failure: CData, seen: str) -> str:
-    """Say what failed; `seen` is what this rank's own device said, or ""."""
-    who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
-    timeout_s, entry_timeout_s = stream.config.timeout, stream.config.entry_timeout
-    if failure.error == -lib.MMC_ENOANSWER:
-        how = f"({seen})" if seen else f"within TIMEOUT ({timeout_s:g} s)"
-        return (
-            f"no answer from {who} {how}; see whether its process still runs and its "
-            "network works"
-        )
-    if failure.error == -lib.MMC_ENOPROGRESS:
-        return (
-            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
-            f"({timeout_s:g} s); see whether the network passes multicast, or set a "
-            "longer MPIMCAST_TIMEOUT"
-        )
-    if failure.error == -lib.MMC_ENOENTRY:
-        return (
-            f"{who} did not enter the operation within ENTRY_TIMEOUT "
-            f"({entry_timeout_s:g} s)"
-        )
-    if failure.error == -lib.MMC_EMISMATCH:
-        sizes = ""
-        if failure.block_bytes_max:
-            low, high = failure.block_bytes_min, failure.block_bytes_max
-            sizes = f": blocks are of {low} to {high} bytes"
-        return f"the ranks disagree{sizes}; all must pass equally many bytes"
-    if failure.error == -lib.MMC_ECANCELED:
-        return f"{who} was interrupted and gave the operation up"
-    what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
-    return f"{what} ({seen})" if seen else what
+def rouse(stream: Stream) -> None:
+    """Wake who is in `await_any`, or the next who will be."""
+    lib.mmc_engine_rouse(stream.endpoint.engine)

@@ -21,11 +21,13 @@ from mpimcast import agreement, bootstrap, lifetime, log, teams
 from mpimcast.config import Config, shown
 from mpimcast.errors import ConfigError, Error, TransportError
 from mpimcast.log import logger
+from mpimcast.operation import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpimcast import _ffi, buffers
+    from mpimcast import flight
+    from mpimcast.operation import Allgather
 
 _PATIENCE_S = 60.0
 
@@ -85,7 +87,7 @@ class Binding:
         self._private: MPI.Intracomm | None = None
         self._opened: bootstrap.Opened | None = None
         self._open_ns = 0
-        self._staging = MPI.buffer.allocate(0)
+        self._staging = Staging()
         self._pid = os.getpid()
         log.setup(self.config.log, MPI.COMM_WORLD.Get_rank())
         if self._size == 1:
@@ -209,53 +211,36 @@ class Binding:
 
     # ---- operations ----------------------------------------------------------
 
-    def allgather(self, send: buffers.Message | None, recv: buffers.Message) -> None:
-        """Do an Allgather that is ours.
-
-        Parameters
-        ----------
-        send
-            This rank's block; None if it lies in its place in `recv`.
-        recv
-            The place for all blocks.
-        """
-        block_bytes = recv.nbytes // self._size
-        place = recv.address if recv.packed else self._stage(recv.nbytes)
-        own = place + self._rank * block_bytes
-        source = None
-        if send is None:
-            if not recv.packed:
-                recv.pack_block(self._rank, self._size, own)
-        elif not send.packed:
-            send.pack(own)
-        elif send.address != own:
-            source = send.address
-        self._run(source, place, block_bytes)
-        if not recv.packed:
-            recv.unpack(place)
-
-    def _run(self, source: int | None, place: int, block_bytes: int) -> None:
-        from mpimcast import _ffi
+    def run(self, operation: Allgather) -> None:
+        """Do an operation that is ours."""
+        from mpimcast import flight
 
         assert self._opened is not None  # noqa: S101 -- takes() was True
-        warned = False
-        request = _ffi.Request(self._opened.stream)
+        moves = operation.moves()
+        operation.pack(moves, self._staging)
+        request = flight.Request(self._opened.stream, str(operation))
         try:
-            over = request.allgather(source, place, block_bytes)
-            while not over:
-                # Lets the MPI library go on with what others wait for.
-                with contextlib.suppress(MPI.Exception):
-                    self._need_private().Iprobe()
-                over = request.wait()
-                if not over and not warned:
-                    warned = self._warn(request)
+            self._finish(request, moves)
         except BaseException:
             request.cancel()
             raise
         finally:
             request.free()
+        operation.unpack(self._staging)
 
-    def _warn(self, request: _ffi.Request) -> bool:
+    def _finish(self, request: flight.Request, moves: flight.Moves) -> None:
+        """Start an operation, and return when it is over."""
+        warned = False
+        over = request.start(moves)
+        while not over:
+            # Lets the MPI library go on with what others wait for.
+            with contextlib.suppress(MPI.Exception):
+                self._need_private().Iprobe()
+            over = request.wait()
+            if not over and not warned:
+                warned = self._warn(request)
+
+    def _warn(self, request: flight.Request) -> bool:
         """Log whom an operation waits for, once it has waited long."""
         waiting = request.waiting()
         if waiting.waited_s < _PATIENCE_S:
@@ -267,18 +252,13 @@ class Binding:
             else "not all ranks have entered it"
         )
         logger.warning(
-            "Allgather waits to hear from %s since %d s: %s",
+            "%s waits to hear from %s since %d s: %s",
+            request.name,
             who,
             waiting.waited_s,
             what,
         )
         return True
-
-    def _stage(self, nbytes: int) -> int:
-        """Return the address of memory of our own."""
-        if self._staging.nbytes < nbytes:
-            self._staging = MPI.buffer.allocate(nbytes)
-        return self._staging.address
 
     def stats(self) -> dict[str, int]:
         """Return all counters; zeros while nothing is open."""

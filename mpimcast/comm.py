@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import buffers, lifetime
+from mpimcast import lifetime
 from mpimcast.binding import Binding, Heritage
 from mpimcast.config import Config
-from mpimcast.errors import Error
+from mpimcast.operation import Allgather
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, InPlace
@@ -123,20 +123,10 @@ class Intracomm(MPI.Intracomm):
         The user's mistakes are found before any communication, as mpi4py does: the
         other ranks wait, as for a rank that is late.
         """
-        size = self.Get_size()
-        recv = buffers.receiving(recvbuf, size)
-        block_bytes = recv.nbytes // size
-        send = None
-        if not buffers.is_in_place(sendbuf):
-            send = buffers.sending(sendbuf)
-            if send.nbytes != block_bytes:
-                raise Error(
-                    f"rank {self.Get_rank()} of {size} sends {send.nbytes} bytes, but "
-                    f"recvbuf has {block_bytes} bytes for each rank"
-                )
-        if not binding.takes(block_bytes):
+        operation = Allgather(self, sendbuf, recvbuf)
+        if not binding.takes(operation.nbytes):
             return False
-        binding.allgather(send, recv)
+        binding.run(operation)
         return True
 
     # ---- what it does and did ------------------------------------------------

@@ -18,6 +18,7 @@
 
 #include "drivers/error.h"
 #include "engine/pass.h"
+#include "engine/tell.h"
 
 /*
  * How long the responder leaves an operation to a caller that has just gone
@@ -234,9 +235,12 @@ static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 
 void mmc_engine_leave(struct mmc_engine *engine)
 {
+	bool expects = mmc_engine_expects(engine);
+
 	if (!engine->stepped && !engine->moved) {
-		set_alarm(engine, mmc_engine_clock_ns() + TAKEOVER_NS);
-		arm(engine, MMC_ARMED_CONTROL);
+		set_alarm(engine,
+			  expects ? 1 : mmc_engine_clock_ns() + TAKEOVER_NS);
+		arm(engine, expects ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
 	}
 	disown(engine);
 }

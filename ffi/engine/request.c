@@ -7,6 +7,7 @@
 #include "drivers/error.h"
 #include "engine/memory.h"
 #include "engine/receive.h"
+#include "engine/tell.h"
 
 /* A block up to this is copied, so that its sender need not wait for others. */
 #define RETAIN_BYTES (UINT64_C(1) << 20)
@@ -56,6 +57,8 @@ static void free_request(struct mmc_request *request)
 		request->stream->team->failed = true;
 	}
 	given_up |= request->stream->epochs.fault.error != MMC_OK;
+	if (request->tells)
+		mmc_engine_tell(request->stream->team->engine);
 	conceal(request, given_up);
 	free_memory(request, given_up);
 	free(request->copy);
@@ -168,6 +171,9 @@ static void finish(struct mmc_request *request)
 	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
 	request->base = NULL;
 	request->stream->team->engine->nfinished++;
+	if (request->tells)
+		mmc_engine_tell(request->stream->team->engine);
+	request->tells = false;
 }
 
 /* ---- starting ----------------------------------------------------------- */
@@ -316,15 +322,17 @@ static void enqueue(struct mmc_request *request)
 	*at = request;
 }
 
-int mmc_request_start(struct mmc_stream *stream, const void *send, void *recv,
-		      uint64_t block_bytes, struct mmc_request **request)
+int mmc_request_start(struct mmc_stream *stream,
+		      const struct mmc_operation *operation,
+		      struct mmc_request **request)
 {
 	const struct mmc_team_options *team = &stream->team->options;
+	uint64_t block_bytes = operation->block_bytes;
 	struct mmc_op_config config = op_config(stream, block_bytes);
 	bool copies = config.repair == MMC_REPAIR_NAK &&
 		      block_bytes <= RETAIN_BYTES;
 	size_t memory_bytes = mmc_op_footprint(&config);
-	uint8_t *base = recv;
+	uint8_t *base = operation->recv;
 	struct mmc_request *new;
 
 	if (memory_bytes == 0) {
@@ -337,14 +345,18 @@ int mmc_request_start(struct mmc_stream *stream, const void *send, void *recv,
 	new = get_request(stream, memory_bytes, copies ? block_bytes : 0);
 	if (new == NULL)
 		return -MMC_ENOMEM;
-	if (send != NULL && block_bytes > 0)
-		memcpy(base + team->rank * block_bytes, send, block_bytes);
+	if (operation->send != NULL && block_bytes > 0)
+		memcpy(base + team->rank * block_bytes, operation->send,
+		       block_bytes);
 	new->op = NULL;
 	new->base = base;
 	new->block_bytes = block_bytes;
 	new->start_ns = mmc_team_now_ns(stream->team);
 	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
 	new->held = true;
+	new->tells = operation->tells != 0;
+	if (new->tells)
+		mmc_engine_expect(stream->team->engine);
 	__atomic_store_n(&new->over, false, __ATOMIC_RELAXED);
 	enqueue(new);
 	mmc_stream_start_queued(stream, new->start_ns);

@@ -6,11 +6,12 @@
 #include "engine/state.h"
 
 /*
- * Queues an Allgather, whose own block is put in its place at once, and starts
+ * Queues an operation, whose own block is put in its place at once, and starts
  * what can start. Returns 0, -MMC_EINVAL or -MMC_ENOMEM.
  */
-int mmc_request_start(struct mmc_stream *stream, const void *send, void *recv,
-		      uint64_t block_bytes, struct mmc_request **request);
+int mmc_request_start(struct mmc_stream *stream,
+		      const struct mmc_operation *operation,
+		      struct mmc_request **request);
 
 /* Starts queued requests as far as the stream is ready for them. */
 void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns);

@@ -39,8 +39,9 @@ struct mmc_request {
 	struct mmc_region data; /* the user's, if `exposed` for this alone */
 	bool mapped;
 	bool exposed;
-	bool held; /* by the user, until mmc_request_free() */
-	bool over; /* read without ownership: use atomics */
+	bool tells; /* its end is told: see tell.h */
+	bool held;  /* by the user, until mmc_request_free() */
+	bool over;  /* read without ownership: use atomics */
 };
 
 struct mmc_stream {
@@ -95,6 +96,10 @@ struct mmc_engine {
 	pthread_cond_t news; /* requests are over, or it is moved no more */
 	unsigned nfollowers; /* callers that wait for news */
 	uint32_t nfinished;  /* requests, so far; the owner's */
+	uint32_t nexpected;  /* requests in flight that tell; likewise */
+	uint64_t ntold;	     /* that have ended */
+	bool roused;	     /* and nobody has taken note yet */
+	pthread_cond_t told; /* of either of these */
 	bool stopping;	     /* read without the lock: use atomics */
 	pthread_t thread;
 	int epoll_fd;

@@ -16,9 +16,8 @@ static int outcome(struct mmc_request *request)
 	return request->failure.error;
 }
 
-int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
-		  uint64_t block_bytes, uint64_t slice_ns,
-		  struct mmc_request **request)
+int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
+	      uint64_t slice_ns, struct mmc_request **request)
 {
 	struct mmc_engine *engine = stream->team->engine;
 	int rv;
@@ -27,7 +26,7 @@ int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
-	rv = mmc_request_start(stream, send, recv, block_bytes, request);
+	rv = mmc_request_start(stream, operation, request);
 	if (rv == 0 && slice_ns > 0)
 		mmc_engine_run(engine, *request,
 			       mmc_engine_clock_ns() + slice_ns);

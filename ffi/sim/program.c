@@ -101,15 +101,19 @@ static void start_one(struct mmc_host *host, uint32_t index)
 	uint32_t op_index = stream->nstarted;
 	uint32_t number = index * stage->spec->nops + op_index;
 	struct mmc_sim_op *op = &stage->ops[number];
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = op->layout.block_bytes,
+		.send = mmc_sim_op_send(op, host->rank),
+		.recv = mmc_sim_op_recv(op, host->rank),
+	};
 	int rv;
 
 	stream->nstarted++;
 	stream->start_ns[op_index] = stage->network.now_ns;
 	mmc_monitor_enter(&stage->monitor, number);
-	rv = mmc_allgather(stream->stream, mmc_sim_op_send(op, host->rank),
-			   mmc_sim_op_recv(op, host->rank),
-			   op->layout.block_bytes, 0,
-			   &stream->requests[op_index]);
+	rv = mmc_start(stream->stream, &operation, 0,
+		       &stream->requests[op_index]);
 	if (rv != MMC_EAGAIN)
 		finish(host, index, op_index, rv);
 }

@@ -124,6 +124,20 @@ static int wait_for(struct mmc_request *request)
 	return rv;
 }
 
+static int allgather(struct mmc_stream *stream, const void *send, void *recv,
+		     uint64_t block_bytes, uint64_t slice_ns,
+		     struct mmc_request **request)
+{
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = block_bytes,
+		.send = send,
+		.recv = recv,
+	};
+
+	return mmc_start(stream, &operation, slice_ns, request);
+}
+
 /* One Allgather of `rank` from and to memory of its own; counts what is wrong. */
 static void gather_in(struct rank *rank, unsigned stream, uint64_t block_bytes,
 		      uint32_t salt, uint8_t *send, uint8_t *recv)
@@ -134,8 +148,8 @@ static void gather_in(struct rank *rank, unsigned stream, uint64_t block_bytes,
 	for (uint64_t i = 0; i < block_bytes; i++)
 		send[i] = byte_of(rank->number, i, salt);
 	memset(recv, 0xee, NRANKS * block_bytes);
-	rv = mmc_allgather(rank->streams[stream], send, recv, block_bytes,
-			   SLICE_NS, &request);
+	rv = allgather(rank->streams[stream], send, recv, block_bytes, SLICE_NS,
+		       &request);
 	if (rv == MMC_EAGAIN)
 		rv = wait_for(request);
 	mmc_request_free(request);
@@ -320,8 +334,8 @@ static void *start_and_look(void *argument)
 
 	memset(recv + rank->number * block_bytes, (int)rank->number + 1,
 	       block_bytes);
-	rank->nwrong += mmc_allgather(rank->streams[0], NULL, recv, block_bytes,
-				      0, &request) != MMC_EAGAIN;
+	rank->nwrong += allgather(rank->streams[0], NULL, recv, block_bytes, 0,
+				  &request) != MMC_EAGAIN;
 	while (mmc_request_wait(request, 0) == MMC_EAGAIN)
 		nanosleep(&pause, NULL);
 	for (uint64_t i = 0; i < NRANKS * block_bytes; i++)
@@ -349,8 +363,8 @@ static void forked_children_refuse(void)
 	open_all("");
 	child = fork();
 	if (child == 0) {
-		int rv = mmc_allgather(ranks[0].streams[0], NULL, recv, 8,
-				       SLICE_NS, &request);
+		int rv = allgather(ranks[0].streams[0], NULL, recv, 8, SLICE_NS,
+				   &request);
 
 		mmc_stream_close(ranks[0].streams[0]);
 		mmc_team_close(ranks[0].team);
@@ -376,7 +390,7 @@ static void *give_up_or_hear(void *argument)
 		pthread_barrier_wait(&barrier);
 		return NULL;
 	}
-	rv = mmc_allgather(rank->streams[0], NULL, recv, 5000, 0, &request);
+	rv = allgather(rank->streams[0], NULL, recv, 5000, 0, &request);
 	rank->nwrong += rv != MMC_EAGAIN;
 	pthread_barrier_wait(&barrier);
 	if (rank->number == 0)
@@ -385,8 +399,7 @@ static void *give_up_or_hear(void *argument)
 	mmc_request_failure(request, &failure);
 	rank->nwrong += failure.culprit != 0;
 	mmc_request_free(request);
-	rv = mmc_allgather(rank->streams[0], NULL, recv, 5000, SLICE_NS,
-			   &request);
+	rv = allgather(rank->streams[0], NULL, recv, 5000, SLICE_NS, &request);
 	rank->nwrong += rv != -MMC_EPOISONED;
 	mmc_request_free(request);
 	return NULL;

@@ -153,11 +153,17 @@ static void start(uint64_t block_bytes, uint8_t salt)
 {
 	for (uint32_t r = 0; r < NRANKS; r++) {
 		uint8_t *recv = ranks[r].recv;
+		struct mmc_operation operation;
 
 		memset(recv, 0xee, NRANKS * block_bytes);
 		memset(recv + r * block_bytes, (int)(r + salt), block_bytes);
-		CHECK_EQ(mmc_allgather(ranks[r].stream, NULL, recv, block_bytes,
-				       0, &ranks[r].request),
+		operation = (struct mmc_operation){
+			.kind = MMC_ALLGATHER,
+			.block_bytes = block_bytes,
+			.recv = recv,
+		};
+		CHECK_EQ(mmc_start(ranks[r].stream, &operation, 0,
+				   &ranks[r].request),
 			 MMC_EAGAIN);
 		wake(&ranks[r]);
 	}

@@ -179,7 +179,8 @@ def test_a_long_wait_is_logged(
     else:
         where = rf"\S+:{os.getpid()}:\d+ \[{comm.rank}\] MPIMCAST WARN "
         # From whom a rank hears is not always who is late.
-        what = r"Allgather waits to hear from rank \d since \d+ s: not all ranks .*"
+        who = r"Allgather of \d+ bytes a rank waits to hear from rank \d"
+        what = rf"{who} since \d+ s: not all ranks .*"
         assert len(lines) == 1
         assert re.fullmatch(where + what, lines[0])
 

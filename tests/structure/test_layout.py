@@ -84,6 +84,7 @@ def test_imports() -> None:
     }
     assert users == {
         "mpimcast/_ffi.py",
+        "mpimcast/flight.py",
         "mpimcast/devices.py",
         "mpimcast/sim.py",
     }

@@ -136,6 +136,16 @@ int mmc_engine_create(struct mmc_engine **engine);
 void mmc_engine_destroy(struct mmc_engine *engine);
 
 /*
+ * Sleeps until a request whose operation `tells` has ended since this wrote
+ * `*ntold` last (0 at first), or until mmc_engine_rouse(). Writes how many have.
+ * Returns 0 or a negative error.
+ */
+int mmc_engine_await(struct mmc_engine *engine, uint64_t *ntold);
+
+/* Wakes whoever sleeps in mmc_engine_await(), or the next who is about to. */
+void mmc_engine_rouse(struct mmc_engine *engine);
+
+/*
  * Allocates memory that is the engine's: as a result's place it is made readable
  * for other ranks once for each team, not again for every operation. Returns 0 or
  * a negative error.
@@ -246,20 +256,40 @@ void mmc_stream_close(struct mmc_stream *stream);
 
 /* ---- operations --------------------------------------------------------- */
 
+enum mmc_kind {
+	MMC_ALLGATHER = 1,
+	MMC_ALLGATHERV = 2,
+	MMC_BCAST = 3,
+};
+
 /*
- * Starts an Allgather (MPI-4.1 section 6.7): each rank's `block_bytes` from
- * `send` end up in `recv`, nranks * block_bytes, in rank order on all ranks.
- * `send` NULL: this rank's block already lies in its place in `recv`
- * (MPI_IN_PLACE). Then waits as mmc_request_wait() does; 0 for `slice_ns` only
- * starts. Both buffers stay the library's until the request is over.
+ * What an operation moves: each rank's block from `send` to its place in `recv`
+ * on all ranks (MPI-4.1 sections 6.7 and 6.4). Kind, root and sizes are equal on
+ * all ranks; addresses and offsets are each rank's own.
+ */
+struct mmc_operation {
+	uint32_t kind;	      /* enum mmc_kind */
+	uint32_t root;	      /* of a Bcast: the only rank that has a block */
+	uint32_t tells;	      /* its end wakes mmc_engine_await() */
+	uint64_t block_bytes; /* each rank's block, of a Bcast the root's */
+	/* Of an Allgatherv [nranks], not needed any more on return: */
+	const uint64_t *blocks_bytes;  /* the ranks' blocks */
+	const uint64_t *offsets_bytes; /* where in `recv` they begin */
+	const void *send; /* NULL: the own block lies in its place in `recv` */
+	void *recv;
+};
+
+/*
+ * Starts an operation, then waits as mmc_request_wait() does; 0 for `slice_ns`
+ * only starts, which needs no other rank. Both buffers stay the library's until
+ * the request is over.
  *
  * Returns 0 when it is over already, MMC_EAGAIN with `*request` to be waited
  * for, or an error. On an error of the operation itself `*request` is set, to
  * be asked for its failure and freed; else it is NULL and nothing was started.
  */
-int mmc_allgather(struct mmc_stream *stream, const void *send, void *recv,
-		  uint64_t block_bytes, uint64_t slice_ns,
-		  struct mmc_request **request);
+int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
+	      uint64_t slice_ns, struct mmc_request **request);
 
 /*
  * Waits for at most `slice_ns`. Returns 0 (over), MMC_EAGAIN (not yet) or the

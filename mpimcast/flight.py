@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One operation in flight: what it moves, waiting for it, and why it failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpimcast._core import ffi, lib
+from mpimcast._ffi import last_error, string
+from mpimcast.errors import Error, TimedOut, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpimcast._core import _CData as CData
+    from mpimcast._ffi import Stream
+
+# One stay in C: so long do signals and the MPI library's progress wait.
+_SLICE_NS = 1_000_000
+_NOBODY = 2**32 - 1
+_KINDS = {
+    "allgather": lib.MMC_ALLGATHER,
+    "allgatherv": lib.MMC_ALLGATHERV,
+    "bcast": lib.MMC_BCAST,
+}
+
+
+class Moves:
+    """What an operation moves, as C takes it; may be started many times.
+
+    Parameters
+    ----------
+    kind
+        Allgather, Allgatherv or Bcast, in lower case.
+    blocks_bytes
+        Bytes of each rank's block: one number where they are equal, and of a Bcast.
+    root
+        Of a Bcast.
+    tells
+        Whether `await_any` returns when it ends.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        blocks_bytes: int | Sequence[int],
+        *,
+        root: int = 0,
+        tells: bool = False,
+    ) -> None:
+        self.c = ffi.new("struct mmc_operation *")
+        self.c.kind = _KINDS[kind]
+        self.c.root = root
+        self.c.tells = tells
+        self._blocks = self._offsets = ffi.NULL
+        if isinstance(blocks_bytes, int):
+            self.c.block_bytes = blocks_bytes
+        else:
+            self._blocks = ffi.new("uint64_t[]", blocks_bytes)
+            self._offsets = ffi.new("uint64_t[]", len(blocks_bytes))
+        self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
+
+    def at(
+        self, send: int | None, recv: int, offsets_bytes: Sequence[int] | None = None
+    ) -> None:
+        """Say where the data lies: all addresses are this rank's own.
+
+        Parameters
+        ----------
+        send
+            Address of this rank's block; None if it lies in its place in `recv`.
+        recv
+            Address of the place for all blocks.
+        offsets_bytes
+            Where in it each rank's block begins, of an Allgatherv.
+        """
+        self.c.send = ffi.NULL if send is None else ffi.cast("void *", send)
+        self.c.recv = ffi.cast("void *", recv)
+        if offsets_bytes is not None:
+            self._offsets[0 : len(offsets_bytes)] = offsets_bytes
+
+
+class Waiting(NamedTuple):
+    """What a request waits for."""
+
+    waited_s: float
+    entered: bool
+    rank: int | None
+    missing_chunks: int
+
+
+class Request:
+    """One operation of a stream, from before its start until it is over.
+
+    Made before anything is started, so that no exception, as Ctrl-C may raise
+    anywhere, can separate a started operation from the object that can end it:
+    ``cancel`` in an ``except`` clause, ``free`` in a ``finally``.
+    """
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        self._stream = stream
+        self.name = name
+        self._slot = ffi.new("struct mmc_request **")
+
+    def start(self, moves: Moves) -> bool:
+        """Start an operation, and wait a little unless its end is told.
+
+        Returns
+        -------
+        bool
+            Whether it is over. If not, the buffers stay the library's.
+        """
+        slice_ns = 0 if moves.c.tells else _SLICE_NS
+        return self._is_over(
+            lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
+        )
+
+    def wait(self) -> bool:
+        """Wait a little; return whether the operation is over."""
+        return self._is_over(lib.mmc_request_wait(self._slot[0], _SLICE_NS))
+
+    def test(self) -> bool:
+        """Return whether the operation is over."""
+        return self._is_over(lib.mmc_request_wait(self._slot[0], 0))
+
+    def waiting(self) -> Waiting:
+        """Return what an operation that is not over waits for."""
+        waiting = ffi.new("struct mmc_waiting *")
+        lib.mmc_request_waiting(self._slot[0], waiting)
+        return Waiting(
+            waited_s=waiting.waited_ns / 1e9,
+            entered=bool(waiting.entered),
+            rank=None if waiting.rank == _NOBODY else waiting.rank,
+            missing_chunks=waiting.missing_chunks,
+        )
+
+    def cancel(self) -> None:
+        """Give up what was started and is not over."""
+        if self._slot[0] != ffi.NULL:
+            lib.mmc_request_cancel(self._slot[0])
+
+    def free(self) -> None:
+        """Free what there is."""
+        lib.mmc_request_free(self._slot[0])
+        self._slot[0] = ffi.NULL
+
+    def _is_over(self, status: int) -> bool:
+        if status == lib.MMC_EAGAIN:
+            return False
+        if status < 0:
+            # Read before free() forgets it; over, so there is nothing to cancel.
+            error = self._error(status)
+            self.free()
+            raise error
+        return True
+
+    def _error(self, status: int) -> Error:
+        more = last_error()
+        failure = ffi.new("struct mmc_failure *")
+        if status == -lib.MMC_EPOISONED:
+            return _poisoned(self._stream, failure)
+        if self._slot[0] == ffi.NULL:
+            text = f"{self.name} was not started: {string(lib.mmc_strerror(status))}"
+            return Error(f"{text} ({more})" if more else text)
+        lib.mmc_request_failure(self._slot[0], failure)
+        return _failed(self._stream, self.name, failure, more)
+
+
+_ERRORS = {
+    -lib.MMC_ENOANSWER: TimedOut,
+    -lib.MMC_ENOPROGRESS: TimedOut,
+    -lib.MMC_ENOENTRY: TimedOut,
+    -lib.MMC_EIO: TransportError,
+    -lib.MMC_ENODEV: TransportError,
+}
+
+
+def _failed(stream: Stream, name: str, failure: CData, seen: str) -> Error:
+    """Say of an operation what happened, to whom, what was seen, and what to do."""
+    reason = _reason(stream, failure, seen)
+    stream.first_reason = stream.first_reason or reason
+    missing = ""
+    if failure.missing_chunks:
+        missing = f". {failure.missing_chunks} chunks were missing here"
+    return _ERRORS.get(failure.error, Error)(
+        f"{name} failed on {_here(stream)}, "
+        f"operation {failure.epoch}: {reason}{missing}",
+        epoch=int(failure.epoch),
+        ranks=_culprits(failure),
+        missing_chunks=int(failure.missing_chunks),
+    )
+
+
+def _poisoned(stream: Stream, failure: CData) -> Error:
+    """Say which earlier operation made all later ones fail."""
+    lib.mmc_stream_failure(stream.c, failure)
+    reason = stream.first_reason or _reason(stream, failure, last_error())
+    return Error(
+        f"this communicator is unusable on {_here(stream)} since its operation "
+        f"{failure.epoch} failed: {reason}. Free it and make another",
+        epoch=int(failure.epoch),
+        ranks=_culprits(failure),
+    )
+
+
+def _here(stream: Stream) -> str:
+    return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
+
+
+def _culprits(failure: CData) -> tuple[int, ...]:
+    return () if failure.culprit == _NOBODY else (int(failure.culprit),)
+
+
+def _reason(stream: Stream, failure: CData, seen: str) -> str:
+    """Say what failed; `seen` is what this rank's own device said, or ""."""
+    who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
+    timeout_s, entry_timeout_s = stream.config.timeout, stream.config.entry_timeout
+    if failure.error == -lib.MMC_ENOANSWER:
+        how = f"({seen})" if seen else f"within TIMEOUT ({timeout_s:g} s)"
+        return (
+            f"no answer from {who} {how}; see whether its process still runs and its "
+            "network works"
+        )
+    if failure.error == -lib.MMC_ENOPROGRESS:
+        return (
+            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
+            f"({timeout_s:g} s); see whether the network passes multicast, or set a "
+            "longer MPIMCAST_TIMEOUT"
+        )
+    if failure.error == -lib.MMC_ENOENTRY:
+        return (
+            f"{who} did not enter the operation within ENTRY_TIMEOUT "
+            f"({entry_timeout_s:g} s)"
+        )
+    if failure.error == -lib.MMC_EMISMATCH:
+        sizes = ""
+        if failure.block_bytes_max:
+            low, high = failure.block_bytes_min, failure.block_bytes_max
+            sizes = f": blocks are of {low} to {high} bytes"
+        return f"the ranks disagree{sizes}; all must pass equally many bytes"
+    if failure.error == -lib.MMC_ECANCELED:
+        return f"{who} was interrupted and gave the operation up"
+    what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
+    return f"{what} ({seen})" if seen else what
