@@ -22,6 +22,9 @@
 #define RECEIVES 4096
 #define RECEIVES_MIN 64
 
+/* At open each rank multicasts so many to each group, its own copies included. */
+#define PROBES 2
+
 /* Posted for datagrams to this rank alone. */
 #define UNICAST_RECEIVES 256
 
@@ -105,10 +108,12 @@ static int allocate(struct mmc_verbs *verbs)
 				    options->nranks * (options->subgroups + 1));
 }
 
-/* How many receives each subgroup's queue has posted. */
-static uint32_t choose_receives(const struct mmc_verbs_port *port)
+/* Writes how many receives each subgroup's queue has posted. */
+static int choose_receives(const struct mmc_verbs_port *port,
+			   uint32_t *nreceives)
 {
 	const struct mmc_team_options *options = &port->options;
+	uint32_t least = PROBES * options->nranks;
 	uint32_t most = mmc_min_u32((uint32_t)port->limits.max_qp_wr,
 				    (uint32_t)port->limits.max_cqe);
 	uint32_t wanted = RECEIVES_LIMITED;
@@ -118,10 +123,16 @@ static uint32_t choose_receives(const struct mmc_verbs_port *port)
 	if (geteuid() == 0 || (getrlimit(RLIMIT_MEMLOCK, &lockable) == 0 &&
 			       lockable.rlim_cur == RLIM_INFINITY))
 		wanted = RECEIVES;
+	wanted = mmc_max_u32(wanted / options->subgroups, RECEIVES_MIN);
+	*nreceives = mmc_min_u32(mmc_max_u32(wanted, least), most);
 	if (options->receives != 0)
-		return options->receives;
-	return mmc_min_u32(
-		mmc_max_u32(wanted / options->subgroups, RECEIVES_MIN), most);
+		*nreceives = options->receives;
+	if (*nreceives >= least)
+		return 0;
+	mmc_error_set("%s: %u receives do not hold the %u probes of %u ranks; "
+		      "raise RECEIVES",
+		      options->device.name, *nreceives, least, options->nranks);
+	return -MMC_EINVAL;
 }
 
 static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
@@ -291,10 +302,10 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	rv = mmc_verbs_port_open(&verbs->port, options);
 	if (rv == 0)
 		rv = allocate(verbs);
-	if (rv == 0) {
-		nreceives = choose_receives(&verbs->port);
+	if (rv == 0)
+		rv = choose_receives(&verbs->port, &nreceives);
+	if (rv == 0)
 		rv = open_queues(verbs, nreceives);
-	}
 	if (rv < 0) {
 		verbs_close(&verbs->endpoint);
 		return rv;
@@ -303,6 +314,7 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->endpoint.address_bytes = mmc_verbs_address_bytes(
 		verbs->own.nsubgroups, verbs->own.nconnections);
 	verbs->endpoint.read_bytes_max = MMC_VERBS_READ_BYTES_MAX;
+	verbs->endpoint.reliable = true;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);
 	*endpoint = &verbs->endpoint;
 	return 0;

@@ -211,6 +211,8 @@ static void options_out_of_range_are_refused(void)
 	CHECK_REFUSED(-MMC_EINVAL, service_level, 16);
 	CHECK_REFUSED(-MMC_EINVAL, traffic_class, 256);
 	CHECK_REFUSED(-MMC_EINVAL, ttl, 256);
+	CHECK_REFUSED(-MMC_EINVAL, receives,
+		      7); /* two for each of four ranks */
 }
 
 static void what_the_device_has_not_is_refused(void)
