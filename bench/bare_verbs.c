@@ -8,7 +8,8 @@
  *
  *	bare_verbs RANKS BYTES REPEAT
  *
- * prints the seconds of each operation, the maximum over ranks, one a line.
+ * prints the seconds of each operation, one a line: from the last rank's begin to
+ * the last rank's end.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -38,7 +39,8 @@
 struct board {
 	volatile uint32_t arrived;
 	volatile uint32_t round;
-	volatile double seconds[RANKS_MAX];
+	volatile double begin_s[RANKS_MAX];
+	volatile double end_s[RANKS_MAX];
 };
 
 struct rank {
@@ -301,23 +303,32 @@ static void operate(struct rank *rank)
 			exit(1);
 		}
 	}
-	rank->board->seconds[rank->number] = now_s() - begin_s;
+	rank->board->begin_s[rank->number] = begin_s;
+	rank->board->end_s[rank->number] = now_s();
+}
+
+static double latest(const struct rank *rank, const volatile double *times_s)
+{
+	double found_s = 0;
+
+	for (uint32_t r = 0; r < rank->nranks; r++)
+		if (times_s[r] > found_s)
+			found_s = times_s[r];
+	return found_s;
 }
 
 static void run_rank(struct rank *rank, uint32_t repeat)
 {
+	const struct board *board = rank->board;
+
 	open_rank(rank);
 	for (uint32_t i = 0; i < repeat; i++) {
-		double worst_s = 0;
-
 		barrier(rank);
 		operate(rank);
 		barrier(rank);
-		for (uint32_t r = 0; r < rank->nranks; r++)
-			if (rank->board->seconds[r] > worst_s)
-				worst_s = rank->board->seconds[r];
 		if (rank->number == 0)
-			printf("%.9f\n", worst_s);
+			printf("%.9f\n", latest(rank, board->end_s) -
+						 latest(rank, board->begin_s));
 		barrier(rank);
 	}
 	fflush(stdout);
