@@ -5,8 +5,12 @@
 #include "core/bits.h"
 #include "core/memory.h"
 
-/* A partner that has not answered is asked again no sooner than this. */
+/*
+ * A partner that is waited for is asked no sooner than this, since its message
+ * may be lost. Where none is, it may only be dead, which is no hurry.
+ */
 #define ASK_MIN_NS (200 * MMC_US_NS)
+#define ASK_MIN_RELIABLE_NS (100 * MMC_MS_NS)
 
 /* A failure is told so often: what all wait for is not asked for by any. */
 #define ALARMS 3
@@ -190,9 +194,11 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns)
 {
+	uint64_t least_ns = op->config.reliable ? ASK_MIN_RELIABLE_NS
+						: ASK_MIN_NS;
+
 	mmc_backoff_start(&op->asking, now_ns,
-			  mmc_max_u64(ASK_MIN_NS,
-				      2 * op->config.path->srtt_ns));
+			  mmc_max_u64(least_ns, 2 * op->config.path->srtt_ns));
 }
 
 /* ---- failing ------------------------------------------------------------ */

@@ -61,6 +61,7 @@ struct mmc_op_config {
 	uint64_t retain_bytes; /* block up to which a copy serves repairs */
 	uint32_t lag_epochs;   /* behind the oldest that is not done here */
 	enum mmc_repair repair;
+	bool reliable; /* a partner's messages are not lost, it is only late */
 	uint32_t
 		read_bytes; /* that one read of others' memory brings at most */
 	/*

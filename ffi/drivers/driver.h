@@ -95,6 +95,7 @@ struct mmc_endpoint {
 	 * That is so on all ranks, or on none.
 	 */
 	bool apart;
+	bool reliable; /* control between partners of a gate is not lost */
 };
 
 struct mmc_driver {

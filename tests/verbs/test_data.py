@@ -60,12 +60,12 @@ def test_control(guest: Guest) -> None:
     ten = {"sizes": [3 * CHUNK], "repeat": 10, "bare": True}
     for outcomes in play(guest, [game(nranks, [ten] * 8) for nranks in (2, 4)]):
         nranks = len(outcomes[0].ranks)
-        # Of four, a rank that gets no processor for long is asked what it does.
+        # A rank that gets no processor for long is asked what it does.
         fewest = min(
             max(stats["tx_control_datagrams"] for stats in outcome.ranks)
             for outcome in outcomes
         )
-        assert fewest <= 10 * (math.ceil(math.log2(nranks)) + 1 + (nranks > 2))
+        assert fewest <= 10 * (math.ceil(math.log2(nranks)) + 1)
         assert sum(outcome.total("unicast_epochs") for outcome in outcomes) == 0
         quiet = [outcome for outcome in outcomes if not outcome.total("rx_lost_chunks")]
         for counter in ("reads", "map_reads", "read_chunks", "registrations"):

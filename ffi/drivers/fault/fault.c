@@ -382,6 +382,7 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 		fault->head_bytes += MMC_CRC_BYTES;
 	fault->endpoint = *inner;
 	fault->endpoint.driver = &fault->driver;
+	fault->endpoint.reliable = false;
 	fault->inner = inner;
 	fault->judge = judge;
 	*endpoint = &fault->endpoint;
