@@ -83,6 +83,18 @@ def _seconds(*, infinite: bool) -> tuple[Callable[[str], object], str]:
     return parse, "seconds above 0" + (" or inf" if infinite else "")
 
 
+def _switch() -> tuple[Callable[[str], object], str]:
+    words = {"1": True, "on": True, "true": True, "0": False, "off": False}
+
+    def parse(text: str) -> bool:
+        try:
+            return {**words, "false": False}[text.lower()]
+        except KeyError:
+            raise ValueError from None
+
+    return parse, "on or off"
+
+
 def _text() -> tuple[Callable[[str], object], str]:
     return str.strip, "text"
 
@@ -181,6 +193,11 @@ class Config:
     )
     receives: int = _option(
         0, _number(0, 32000), "verbs: receives posted for each subgroup; 0 chooses"
+    )
+    zero_copy: bool = _option(
+        False,  # noqa: FBT003 -- a default, not a flag
+        _switch(),
+        "verbs: whether results in mpimcast.empty are received in place",
     )
     progress: str = _option(
         "auto",

@@ -162,6 +162,7 @@ _OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
     ("--place", "place_ns", _ns(1000), "microseconds that placing a payload takes"),
     ("--tight-ranks", "tight_ranks", int, "bit r: rank r can expose no more memory"),
     ("--exposures", "exposures", int, "than so many regions at a time"),
+    ("--zero-copy", "zero_copy", int, "receives posted, to chunks' places; 0: copied"),
     ("--late-rank", "late_rank", int, "this rank enters later"),
     ("--late", "late_ns", _ns(1_000_000), "by this, milliseconds"),
     ("--stalled-rank", "stalled_rank", int, "this rank stands still again and again"),

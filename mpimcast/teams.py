@@ -119,6 +119,7 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.service_level,
         config.traffic_class,
         config.receives,
+        config.zero_copy,
         config.progress,
         config.fault,
     )

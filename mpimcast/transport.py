@@ -223,6 +223,7 @@ class Verbs(Transport):
                 "service_level": config.service_level,
                 "traffic_class": config.traffic_class,
                 "receives": config.receives,
+                "zero_copy": config.zero_copy,
                 "spins": self._spins(),
             },
         )

@@ -52,7 +52,11 @@
 	X(READS, "reads")                                                         \
 	X(READ_CHUNKS, "read_chunks")                                             \
 	X(READ_BYTES, "read_bytes")                                               \
-	X(FAILED_READS, "failed_reads")
+	X(FAILED_READS, "failed_reads")                                           \
+	/* Chunks that came right to their places, and datagrams that came to   \
+	 * the place of another. */ \
+	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                   \
+	X(EVACUATED_CHUNKS, "evacuated_chunks")
 
 enum mmc_counter {
 #define MMC_COUNTER_ENUM(counter, name) MMC_COUNT_##counter,

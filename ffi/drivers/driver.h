@@ -86,6 +86,8 @@ struct mmc_piece {
 	uint32_t nbytes;
 };
 
+struct mmc_cover;
+
 struct mmc_endpoint {
 	const struct mmc_driver *driver;
 	uint32_t address_bytes;
@@ -95,7 +97,8 @@ struct mmc_endpoint {
 	 * That is so on all ranks, or on none.
 	 */
 	bool apart;
-	bool reliable; /* control between partners of a gate is not lost */
+	bool reliable;	    /* control between partners of a gate is not lost */
+	uint64_t evacuated; /* datagrams that came to the place of another */
 };
 
 struct mmc_driver {
@@ -136,6 +139,24 @@ struct mmc_driver {
 	 */
 	int (*place)(struct mmc_endpoint *endpoint, void *to, const void *from,
 		     size_t nbytes, uint64_t cookie);
+
+	/*
+	 * Begins to predict which chunks come, whose receives then bring their
+	 * payload right to its place: an event's `body` is there. `place` keeps
+	 * what comes another way back while its place is the target of a posted
+	 * receive. Returns 0 or a negative error. NULL, and so `uncover`, where
+	 * that is never possible.
+	 */
+	int (*cover)(struct mmc_endpoint *endpoint,
+		     const struct mmc_cover *plan);
+
+	/*
+	 * Ends that: no place is the target of a receive any more on return.
+	 * With `forget` no event tells of placements kept back. Returns 0, or a
+	 * negative error if the device does not comply: it may write there
+	 * until the endpoint closes, which has failed.
+	 */
+	int (*uncover)(struct mmc_endpoint *endpoint, bool forget);
 
 	/*
 	 * Lets the other ranks read `nbytes` at `memory`, and nothing more,

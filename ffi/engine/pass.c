@@ -2,6 +2,7 @@
 #include "engine/pass.h"
 
 #include "engine/break.h"
+#include "engine/covering.h"
 #include "engine/engine.h"
 #include "engine/receive.h"
 #include "engine/request.h"
@@ -105,6 +106,8 @@ static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 		if (team->streams[i] != NULL)
 			busy |= poll_stream(engine, team->streams[i], backlog,
 					    now_ns);
+	if (team->options.zero_copy)
+		mmc_team_cover(team);
 	return busy;
 }
 

@@ -35,7 +35,10 @@ void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 	uint8_t *to =
 		request->base + mmc_layout_offset(&request->op->layout, chunk);
 
-	if (endpoint->driver->place == NULL)
+	if (to == payload)
+		mmc_count(&request->stream->counters,
+			  MMC_COUNT_ZERO_COPY_CHUNKS, 1);
+	else if (endpoint->driver->place == NULL)
 		memcpy(to, payload, nbytes);
 	else if (endpoint->driver->place(endpoint, to, payload, nbytes,
 					 cookie_of(request, chunk)) != 0)

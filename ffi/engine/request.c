@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "drivers/error.h"
+#include "engine/covering.h"
 #include "engine/memory.h"
 #include "engine/receive.h"
 #include "engine/tell.h"
@@ -51,6 +52,7 @@ static void free_request(struct mmc_request *request)
 	if (request == NULL)
 		return;
 	given_up = request->op != NULL && !mmc_request_over(request);
+	mmc_request_uncover(request, true);
 	if (given_up) {
 		mmc_op_close_card(request->op);
 		mmc_request_forget_fetches(request);
@@ -355,6 +357,7 @@ int mmc_request_start(struct mmc_stream *stream,
 	new->start_ns = mmc_team_now_ns(stream->team);
 	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
 	new->held = true;
+	new->uncoverable = false;
 	new->tells = operation->tells != 0;
 	if (new->tells)
 		mmc_engine_expect(stream->team->engine);
@@ -373,6 +376,7 @@ static void end_reading(struct mmc_request *request)
 	bool failed = (request->op->record.flags & MMC_RECORD_FAILED) != 0;
 
 	request->stream->team->failed |= failed;
+	mmc_request_uncover(request, false);
 	conceal(request, failed);
 	mmc_request_forget_fetches(request);
 }

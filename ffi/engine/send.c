@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "engine/covering.h"
 #include "engine/crc32c.h"
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
@@ -43,6 +44,10 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 		.body = bytes + MMC_HEADER_BYTES,
 		.body_bytes = nbytes - MMC_HEADER_BYTES,
 		.peer = peer,
+		/* The last is no chain's where places are covered. */
+		.subgroup = stream->team->options.zero_copy
+				    ? stream->team->options.subgroups - 1
+				    : 0,
 		.control = true,
 	};
 
@@ -85,7 +90,11 @@ static struct mmc_parcel wrap_chunk(const struct mmc_request *request,
 		.body = chunk_bytes_of(request, chunk),
 		.body_bytes = mmc_layout_payload(&op->layout, index),
 		.peer = action->peer,
-		.subgroup = chunk % team->options.subgroups,
+		.subgroup = team->options.zero_copy
+				    ? mmc_request_subgroup(
+					      request,
+					      chunk / op->layout.block_chunks)
+				    : chunk % team->options.subgroups,
 	};
 	uint32_t total_bytes = MMC_HEADER_BYTES + parcel.body_bytes;
 

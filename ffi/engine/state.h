@@ -39,9 +39,10 @@ struct mmc_request {
 	struct mmc_region data; /* the user's, if `exposed` for this alone */
 	bool mapped;
 	bool exposed;
-	bool tells; /* its end is told: see tell.h */
-	bool held;  /* by the user, until mmc_request_free() */
-	bool over;  /* read without ownership: use atomics */
+	bool uncoverable; /* chunks go through staging memory */
+	bool tells;	  /* its end is told: see tell.h */
+	bool held;	  /* by the user, until mmc_request_free() */
+	bool over;	  /* read without ownership: use atomics */
 };
 
 struct mmc_stream {
@@ -75,7 +76,8 @@ struct mmc_team {
 	uint64_t generation; /* of memory that was exposed last; never 0 */
 	struct mmc_fetches fetches;
 	struct mmc_grave *graves;
-	bool failed; /* an operation has: others may read what they should not */
+	struct mmc_request *coverer; /* whose chunks come to their places */
+	bool failed; /* memory may still be read, or written, that should not */
 	struct mmc_fault fault; /* the first broken connection */
 	char reason[MMC_REASON_SIZE];
 };

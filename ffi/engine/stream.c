@@ -134,4 +134,5 @@ void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values)
 	for (uint32_t i = 0; i < MMC_COUNTER_COUNT; i++)
 		values[i] = stream->counters.value[i] +
 			    stream->team->counters.value[i];
+	values[MMC_COUNT_EVACUATED_CHUNKS] = stream->team->endpoint->evacuated;
 }

@@ -2,6 +2,7 @@
 /* What a program does with an operation: start, wait, give up, ask, free. */
 #include "core/assert.h"
 #include "engine/break.h"
+#include "engine/covering.h"
 #include "engine/owner.h"
 #include "engine/pass.h"
 #include "engine/request.h"
@@ -74,7 +75,11 @@ void mmc_request_cancel(struct mmc_request *request)
 						  : stream->epochs.last;
 		mmc_epochs_poison(&stream->epochs, fault, true);
 		stream->stirred = true;
-		mmc_engine_pass(engine);
+		mmc_request_uncover(request, false);
+		/* A pass tells of some of the placements that have waited. */
+		while (mmc_engine_pass(engine) && !engine->stepped &&
+		       !mmc_request_over(request))
+			;
 	}
 	if (!engine->stepped)
 		MMC_ASSERT(mmc_request_over(request));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bits.h"
 #include "core/counters.h"
 #include "drivers/fault/fault.h"
 #include "sim/program.h"
@@ -23,7 +24,10 @@ static uint32_t safe_bytes(const struct mmc_stage *stage, uint32_t chunk_bytes)
 	uint64_t datagram_bytes = (uint64_t)chunk_bytes * stage->scale +
 				  stage->network.options.head_bytes;
 	uint64_t nchunks = buffer_bytes / datagram_bytes;
+	uint64_t nreceives = stage->spec->zero_copy;
 
+	if (nreceives > 0)
+		nchunks = mmc_min_u64(nchunks, nreceives - nreceives / 8);
 	return (uint32_t)(nchunks * chunk_bytes);
 }
 
@@ -49,6 +53,7 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 		.regions = &host->stage->regions,
 		.exposures_max = exposures_max(spec, host->rank),
 		.read_kind = MMC_TIMER_READ,
+		.receives = spec->zero_copy,
 	};
 	int rv = mmc_sim_endpoint_create(&options, &host->endpoint);
 
@@ -56,6 +61,38 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 		return rv;
 	return mmc_fault_wrap(spec->fault, host->rank, &host->endpoint->base,
 			      (enum mmc_checksum)spec->checksum, endpoint);
+}
+
+static int open_buffers(struct mmc_host *host)
+{
+	struct mmc_stage *stage = host->stage;
+	uint32_t nall = stage->spec->nstreams * stage->spec->nops;
+	uint64_t nbytes = 0;
+	uint8_t *part;
+	int rv = 0;
+
+	for (uint32_t i = 0; i < nall; i++)
+		nbytes += stage->ops[i].part_bytes;
+	if (stage->spec->zero_copy > 0)
+		rv = mmc_memory_allocate(host->engine, nbytes, &host->memory);
+	else
+		host->memory = malloc(nbytes);
+	if (rv < 0 || !host->memory)
+		return -MMC_ENOMEM;
+	part = host->memory;
+	for (uint32_t i = 0; i < nall; i++) {
+		mmc_sim_op_lay(&stage->ops[i], host->rank, part);
+		part += stage->ops[i].part_bytes;
+	}
+	return 0;
+}
+
+static void close_buffers(struct mmc_host *host)
+{
+	if (host->stage->spec->zero_copy > 0 && host->memory)
+		mmc_memory_free(host->engine, host->memory);
+	else
+		free(host->memory);
 }
 
 int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
@@ -67,6 +104,7 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 		.subgroups = spec->subgroups,
 		.chunk_bytes = spec->chunk_bytes / stage->scale,
 		.checksum = spec->checksum,
+		.zero_copy = spec->zero_copy > 0,
 	};
 	struct mmc_endpoint *endpoint;
 	int rv;
@@ -85,9 +123,10 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 	if (!host->streams)
 		return -MMC_ENOMEM;
 	rv = mmc_engine_create_stepped(&host->engine);
-	if (rv < 0)
-		return rv;
-	rv = open_endpoint(host, &endpoint);
+	if (rv == 0)
+		rv = open_buffers(host);
+	if (rv == 0)
+		rv = open_endpoint(host, &endpoint);
 	if (rv < 0)
 		return rv;
 	return mmc_team_create_on(host->engine, endpoint, &options,
@@ -143,6 +182,7 @@ void mmc_host_close(struct mmc_host *host)
 	free(host->streams);
 	if (host->team)
 		mmc_team_close(host->team);
+	close_buffers(host);
 	if (host->engine)
 		mmc_engine_destroy(host->engine);
 }
@@ -259,6 +299,10 @@ void mmc_host_count(struct mmc_host *host)
 		outcome->reads += counters.value[MMC_COUNT_READS];
 		outcome->read_chunks += counters.value[MMC_COUNT_READ_CHUNKS];
 		outcome->failed_reads += counters.value[MMC_COUNT_FAILED_READS];
+		outcome->zero_copy_chunks +=
+			counters.value[MMC_COUNT_ZERO_COPY_CHUNKS];
+		outcome->evacuated_chunks =
+			counters.value[MMC_COUNT_EVACUATED_CHUNKS];
 		outcome->registrations +=
 			counters.value[MMC_COUNT_REGISTRATIONS];
 	}

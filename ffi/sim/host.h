@@ -23,6 +23,7 @@ struct mmc_host {
 	struct mmc_engine *engine;
 	struct mmc_sim_endpoint *endpoint; /* the team's, unless being opened */
 	struct mmc_team *team;
+	void *memory; /* of all buffers; with zero-copy receive the engine's */
 	struct mmc_host_stream *streams;
 	struct mmc_prng prng; /* of its program */
 	uint64_t wake_ns;     /* when its engine runs next */

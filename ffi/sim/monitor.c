@@ -97,6 +97,21 @@ static bool payload_is_right(const struct mmc_monitor_op *seen,
 		      nbytes) == 0;
 }
 
+/* Where ranks choose the number of chains it is not known here. */
+static bool subgroup_is_right(const struct mmc_monitor *monitor,
+			      const struct mmc_layout *layout,
+			      const struct mmc_frame *frame, uint32_t chunk)
+{
+	uint32_t chain = frame->source;
+
+	if (!monitor->by_chain)
+		return frame->subgroup == chunk % monitor->subgroups;
+	if (!is_eager(monitor, layout) && monitor->chains != 0)
+		chain %= monitor->chains;
+	return frame->subgroup == chain % monitor->subgroups ||
+	       monitor->chains == 0;
+}
+
 static const char *first_flaw(struct mmc_monitor *monitor,
 			      struct mmc_monitor_op *seen,
 			      const struct mmc_wire *wire, uint32_t chunk)
@@ -107,7 +122,7 @@ static const char *first_flaw(struct mmc_monitor *monitor,
 		return "sent for the first time, but not to all";
 	if (mmc_layout_owner(layout, chunk) != wire->frame->source)
 		return "multicast by another than its owner";
-	if (wire->frame->subgroup != chunk % monitor->subgroups)
+	if (!subgroup_is_right(monitor, layout, wire->frame, chunk))
 		return "in the wrong subgroup";
 	if (mmc_bitmap_test_and_set(&seen->sent, chunk))
 		return "multicast twice";

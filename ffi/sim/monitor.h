@@ -38,6 +38,8 @@ struct mmc_monitor {
 	uint32_t nops; /* of each stream */
 	uint32_t nstreams;
 	uint32_t subgroups;
+	uint32_t chains;
+	bool by_chain; /* a chain goes to one subgroup */
 	uint32_t repair;
 	uint32_t eager_bytes;
 	bool blind; /* counts only */

@@ -16,21 +16,24 @@ struct mmc_sim_op {
 	struct mmc_layout layout;
 	uint8_t *truth; /* all blocks in rank order */
 	uint64_t truth_bytes;
-	uint8_t *memory;       /* all ranks' buffers and guards */
-	uint64_t stride_bytes; /* of one rank's part of `memory` */
-	bool *in_place;	       /* per rank: the block lies in the result */
+	uint8_t **parts;     /* each rank's buffers and guards */
+	uint64_t part_bytes; /* of each */
+	bool *in_place;	     /* per rank: the block lies in the result */
 };
 
 /*
- * Makes the buffers of an operation, with blocks drawn from `seed`; every rank
- * uses MPI_IN_PLACE with a chance of one half if `in_place`. Returns 0,
- * -MMC_EINVAL or -MMC_ENOMEM.
+ * Makes an operation, whose buffers have no memory yet, with blocks drawn from
+ * `seed`; every rank uses MPI_IN_PLACE with a chance of one half if `in_place`.
+ * Returns 0, -MMC_EINVAL or -MMC_ENOMEM.
  */
 int mmc_sim_op_init(struct mmc_sim_op *op, uint32_t nranks,
 		    uint64_t block_bytes, uint32_t chunk_bytes, bool in_place,
 		    uint64_t seed);
 
 void mmc_sim_op_free(struct mmc_sim_op *op);
+
+/* Makes a rank's buffers in `part_bytes` of memory, which outlive the run. */
+void mmc_sim_op_lay(struct mmc_sim_op *op, uint32_t rank, uint8_t *memory);
 
 /* The arguments of `rank`; a NULL block is MPI_IN_PLACE. */
 const void *mmc_sim_op_send(const struct mmc_sim_op *op, uint32_t rank);
@@ -39,8 +42,12 @@ void *mmc_sim_op_recv(const struct mmc_sim_op *op, uint32_t rank);
 /* What is wrong with the buffers of a rank that succeeded; NULL: nothing. */
 const char *mmc_sim_op_flaw(const struct mmc_sim_op *op, uint32_t rank);
 
-/* Likewise of a rank that failed: every chunk must be right or untouched. */
-const char *mmc_sim_op_failed_flaw(const struct mmc_sim_op *op, uint32_t rank);
+/*
+ * Likewise of a rank that failed: every chunk must be right or untouched, unless
+ * with zero-copy receive anything may have come to its place.
+ */
+const char *mmc_sim_op_failed_flaw(const struct mmc_sim_op *op, uint32_t rank,
+				   bool zero_copy);
 
 /* Takes the buffers back from the library: fills them with poison. */
 void mmc_sim_op_poison(struct mmc_sim_op *op, uint32_t rank);

@@ -64,8 +64,10 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 	struct mmc_sim_rank *outcome = &host->outcome;
 	uint64_t now_ns = stage->network.now_ns;
 	uint64_t busy_ns = now_ns - at->start_ns[index];
-	const char *flaw = error < 0 ? mmc_sim_op_failed_flaw(op, host->rank)
-				     : mmc_sim_op_flaw(op, host->rank);
+	const char *flaw =
+		error < 0 ? mmc_sim_op_failed_flaw(op, host->rank,
+						   stage->spec->zero_copy > 0)
+			  : mmc_sim_op_flaw(op, host->rank);
 
 	if (!flaw)
 		flaw = mmc_stage_improper(stage, error, &failure);

@@ -2,6 +2,7 @@
 #include <mpimcast/sim.h>
 #include <stdio.h>
 
+#include "core/bits.h"
 #include "core/prng.h"
 #include "sim/monitor.h"
 
@@ -203,6 +204,16 @@ static void draw_exposures(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->exposures = between_u32(prng, 0, 3);
 }
 
+/* Few receives, or all chunks would take those that were posted before. */
+static void draw_covering(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (!one_in(prng, 3))
+		return;
+	spec->zero_copy = 2 + (uint32_t)scaled(prng, 5);
+	spec->chains = between_u32(prng, 1, mmc_min_u32(spec->nranks, 6));
+	spec->subgroups = spec->chains + between_u32(prng, 0, 3);
+}
+
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 {
 	struct mmc_prng prng = { .state = seed };
@@ -217,4 +228,5 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_mishaps(&prng, spec);
 	draw_faults(&prng, spec);
 	draw_exposures(&prng, spec);
+	draw_covering(&prng, spec);
 }

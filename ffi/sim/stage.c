@@ -22,7 +22,8 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       spec->block_bytes <= UINT64_C(1) << 40 &&
 	       spec->repair <= MMC_REPAIR_READ &&
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
-	       spec->uplink_loss_ppm < PPM && spec->duplicate_ppm < PPM &&
+	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
+	       spec->duplicate_ppm < PPM &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 
@@ -123,6 +124,8 @@ static int open_monitor(struct mmc_stage *stage)
 		.nops = spec->nops,
 		.nstreams = spec->nstreams,
 		.subgroups = spec->subgroups,
+		.chains = spec->chains,
+		.by_chain = spec->zero_copy > 0,
 		.repair = spec->repair,
 		.eager_bytes = spec->eager_bytes / stage->scale,
 		.blind = spec->unwatched != 0,

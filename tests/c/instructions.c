@@ -2,28 +2,41 @@
 /*
  * What the core costs per chunk, to be run under callgrind (see
  * structure/test_instructions.py), which counts what happens in measured(). The
- * first argument says what to measure: receive or send.
+ * first argument says what to measure: receive, stage, cover or send.
  *
  * A received chunk costs its header's decoding, the look-up of its operation,
  * the verdict and the note that it is placed; a sent one the action that names
  * it, its header's encoding and the note that it is sent; both their part of a
- * poll every batch.
+ * poll every batch. `stage` adds the copy to the chunk's place, `cover` what it
+ * takes that the chunk is there already.
  */
 #include "check.h"
 #include "core/epochs.h"
 #include "core/memory.h"
+#include "drivers/cover.h"
 
 #define CHUNK_BYTES 1456
 #define NCHUNKS 16384
 #define BATCH_CHUNKS 16
 #define CHANNEL (UINT64_C(5) << 16)
 #define DATAGRAM_BYTES (MMC_HEADER_BYTES + CHUNK_BYTES)
+#define NSLOTS 64
 
 static struct mmc_epochs epochs;
 static struct mmc_counters counters;
 static struct mmc_actions actions;
 static uint8_t headers[NCHUNKS][MMC_HEADER_BYTES];
 static uint64_t now_ns = MMC_S_NS;
+
+/* A ring of receives, which chunks of rank 1 come to. */
+static struct {
+	uint8_t *base; /* of the result; NULL: payloads are not looked at */
+	struct mmc_covers covers;
+	uint32_t chain;
+	uint32_t body_bytes; /* of each chunk */
+	uint64_t evacuated;
+	uint8_t staging[NSLOTS][CHUNK_BYTES];
+} ring;
 
 /* Polls until nothing is left to do; returns how many chunks were sent. */
 static uint32_t poll(struct mmc_op *op)
@@ -53,6 +66,30 @@ static uint32_t poll(struct mmc_op *op)
 	return nsent;
 }
 
+/* Takes chunk `i` to its place, from where its receive has brought it. */
+__attribute__((noinline)) static void place(uint32_t i)
+{
+	uint8_t *to = ring.base + (size_t)(NCHUNKS + i) * CHUNK_BYTES;
+	uint8_t *body = ring.staging[i % NSLOTS];
+
+	if (ring.covers.active)
+		body = mmc_covers_complete(&ring.covers, ring.chain, i % NSLOTS,
+					   1, headers[i], DATAGRAM_BYTES,
+					   &ring.evacuated);
+	if (body != to)
+		memcpy(to, body, ring.body_bytes);
+}
+
+/* Posts the receives of a batch again, of which the last was `i`. */
+__attribute__((noinline)) static void post(uint32_t i)
+{
+	if (!ring.covers.active)
+		return;
+	mmc_covers_resume(&ring.covers, ring.chain);
+	for (uint32_t k = i + 1 - BATCH_CHUNKS; k <= i; k++)
+		mmc_covers_post(&ring.covers, ring.chain, k % NSLOTS);
+}
+
 static uint32_t receive(struct mmc_op *op)
 {
 	uint32_t nreceived = 0;
@@ -66,11 +103,15 @@ static uint32_t receive(struct mmc_op *op)
 		    mmc_op_on_chunk(op, 1, header.index, CHUNK_BYTES, now_ns) !=
 			    MMC_VERDICT_PLACE)
 			return 0;
+		if (ring.base != NULL)
+			place(i);
 		mmc_op_on_placed(op, header.index);
 		nreceived++;
 		if (i % BATCH_CHUNKS == BATCH_CHUNKS - 1) {
 			now_ns += 20 * MMC_US_NS;
 			poll(op);
+			if (ring.base != NULL)
+				post(i);
 		}
 	}
 	return nreceived;
@@ -80,6 +121,34 @@ __attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
 						   bool receives)
 {
 	return receives ? receive(op) : poll(op);
+}
+
+/* Receives take chunks to memory, with `covers` right to their places. */
+static void open_ring(struct mmc_op *op, bool covers)
+{
+	struct mmc_covers *at = &ring.covers;
+	struct mmc_cover plan = {
+		.layout = &op->layout,
+		.schedule = &op->schedule,
+		.chains = op->loss.chains,
+		.claimed = &op->claimed,
+		.channel = CHANNEL,
+		.epoch = 1,
+	};
+
+	ring.body_bytes = CHUNK_BYTES;
+	ring.base = calloc((size_t)2 * NCHUNKS, CHUNK_BYTES);
+	if (!covers)
+		return;
+	plan.base = ring.base;
+	ring.chain = mmc_schedule_chain(&op->schedule, 1);
+	mmc_covers_init(at, op->schedule.nchains + 1, NSLOTS, MMC_HEADER_BYTES,
+			CHUNK_BYTES);
+	for (uint32_t i = 0; i < NSLOTS; i++) {
+		at->queues[ring.chain].slots[i].staging = ring.staging[i];
+		mmc_covers_post(at, ring.chain, i);
+	}
+	mmc_covers_begin(at, &plan);
 }
 
 /* Rank 1 has entered too, and has sent all that rank 0 is going to receive. */
@@ -107,7 +176,8 @@ static void pass_gate(void)
 
 int main(int argc, char **argv)
 {
-	bool receives = argc == 2 && strcmp(argv[1], "receive") == 0;
+	const char *way = argc == 2 ? argv[1] : "";
+	bool receives = strcmp(way, "send") != 0;
 	const struct mmc_op_config config = {
 		.nranks = 2,
 		.signature = 7,
@@ -129,8 +199,12 @@ int main(int argc, char **argv)
 		poll(op);
 	}
 	pass_gate();
+	if (receives && strcmp(way, "receive") != 0)
+		open_ring(op, strcmp(way, "cover") == 0);
 	nchunks = measured(op, receives);
 	printf("%" PRIu32 " chunks\n", nchunks);
+	mmc_covers_destroy(&ring.covers);
+	free(ring.base);
 	free(memory);
 	return nchunks != NCHUNKS;
 }

@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "include": rf"{FREESTANDING}|mpimcast/.*",
     "core": rf"{FREESTANDING}|core/.*|mpimcast/errors\.h",
     "drivers": (
-        rf"{SYSTEM}|{VERBS}|drivers/(driver|error)\.h|HERE/.*|core/.*|mpimcast/.*"
+        rf"{SYSTEM}|{VERBS}|drivers/(driver|error|cover)\.h|HERE/.*|core/.*|mpimcast/.*"
     ),
     "engine": rf"{SYSTEM}|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "sim": rf"{SYSTEM}|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",

@@ -221,6 +221,7 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (nevents == nmax)
 		return (int)nevents;
 	rv = inner->driver->poll(inner, events + nevents, nmax - nevents);
+	endpoint->evacuated = inner->evacuated;
 	if (rv < 0)
 		return rv;
 	nevents = filter(fault, events, nevents, (unsigned)rv, stalled, now_ns);
@@ -273,6 +274,21 @@ static int fault_place(struct mmc_endpoint *endpoint, void *to,
 	struct mmc_endpoint *inner = of(endpoint)->inner;
 
 	return inner->driver->place(inner, to, from, nbytes, cookie);
+}
+
+static int fault_cover(struct mmc_endpoint *endpoint,
+		       const struct mmc_cover *plan)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->cover(inner, plan);
+}
+
+static int fault_uncover(struct mmc_endpoint *endpoint, bool forget)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	return inner->driver->uncover(inner, forget);
 }
 
 static int fault_expose(struct mmc_endpoint *endpoint, const void *memory,
@@ -335,6 +351,8 @@ static const struct mmc_driver driver = {
 	.poll = fault_poll,
 	.send = fault_send,
 	.place = fault_place,
+	.cover = fault_cover,
+	.uncover = fault_uncover,
 	.expose = fault_expose,
 	.withdraw = fault_withdraw,
 	.read = fault_read,
@@ -370,6 +388,10 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 	fault->driver = driver;
 	if (inner->driver->place == NULL)
 		fault->driver.place = NULL;
+	if (inner->driver->cover == NULL) {
+		fault->driver.cover = NULL;
+		fault->driver.uncover = NULL;
+	}
 	if (inner->driver->arm == NULL)
 		fault->driver.arm = NULL;
 	if (inner->read_bytes_max == 0) {

@@ -94,6 +94,8 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 				 : endpoint->options.buffer_bytes;
 
 	if (*queued + frame->scaled_bytes > bound ||
+	    (endpoint->options.receives > 0 && queue >= QUEUE_GROUPS &&
+	     !mmc_sim_covering_arrive(endpoint, frame->subgroup, frame)) ||
 	    append(&endpoint->queues[queue], frame) < 0) {
 		endpoint->overrun_datagrams++;
 		mmc_network_release(endpoint->options.network, frame);
@@ -107,7 +109,7 @@ bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
 	       endpoint->queued_control_bytes > 0 || endpoint->placed ||
-	       endpoint->reads_over;
+	       endpoint->reads_over || endpoint->covering.nplugs > 0;
 }
 
 static void give_back(struct mmc_sim_endpoint *self)
@@ -138,6 +140,15 @@ static unsigned poll_placed(struct mmc_sim_endpoint *self,
 	return n;
 }
 
+/* Where the payload of a polled frame lies, unless that is in the frame. */
+static const uint8_t *body_of(struct mmc_sim_endpoint *self, uint32_t queue,
+			      const struct mmc_frame *frame)
+{
+	if (self->options.receives == 0 || queue < QUEUE_GROUPS)
+		return NULL;
+	return mmc_sim_covering_poll(self, queue - QUEUE_GROUPS, frame);
+}
+
 static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 			   struct mmc_event *events, unsigned nmax)
 {
@@ -147,17 +158,51 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 
 	while (n < nmax && self->queues[queue].nframes > 0) {
 		struct mmc_frame *frame = take(&self->queues[queue]);
+		const uint8_t *body = body_of(self, queue, frame);
 
+		if (!frame)
+			continue;
 		*queued -= frame->scaled_bytes;
 		self->lent[self->nlent++] = frame;
 		events[n++] = (struct mmc_event){
 			.kind = MMC_EVENT_DATAGRAM,
 			.bytes = frame->bytes,
+			.body = body,
 			.nbytes = frame->nbytes,
 			.source = frame->source,
 		};
 	}
 	return n;
+}
+
+/* Tells of placements that were held back and are made. */
+static unsigned poll_covering(struct mmc_sim_endpoint *self,
+			      struct mmc_event *events, unsigned nmax)
+{
+	unsigned n = 0;
+
+	while (n < nmax &&
+	       mmc_covers_placed(&self->covering.covers, &events[n].cookie)) {
+		events[n] = (struct mmc_event){
+			.kind = MMC_EVENT_PLACED,
+			.cookie = events[n].cookie,
+		};
+		n++;
+	}
+	return n;
+}
+
+/* What a host sends to its own queues is there at once. */
+static void send_plugs(struct mmc_sim_endpoint *self)
+{
+	for (uint32_t i = 0; i < self->options.subgroups; i++) {
+		uint32_t nplugs = mmc_sim_covering_plugs(self, i);
+
+		while (nplugs-- > 0)
+			if (append(&self->queues[QUEUE_GROUPS + i], NULL) < 0 ||
+			    !mmc_sim_covering_arrive(self, i, NULL))
+				break;
+	}
 }
 
 /* Placements and control first; then the data queues, each first in turn. */
@@ -171,6 +216,8 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (nmax > MMC_SIM_EVENTS_MAX)
 		nmax = MMC_SIM_EVENTS_MAX;
 	give_back(self);
+	if (self->options.receives > 0)
+		mmc_sim_covering_post(self);
 	n = poll_placed(self, events, nmax);
 	n += mmc_sim_reads_poll(self, events + n, nmax - n);
 	n += poll_queue(self, QUEUE_CONTROL, events + n, nmax - n);
@@ -180,6 +227,10 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		n += poll_queue(self, queue, events + n, nmax - n);
 	}
 	self->next_queue = (self->next_queue + 1) % ndata;
+	if (self->options.receives > 0) {
+		n += poll_covering(self, events + n, nmax - n);
+		send_plugs(self);
+	}
 	return (int)n;
 }
 
@@ -204,8 +255,15 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 {
 	struct mmc_sim_endpoint *self = self_of(endpoint);
 	struct mmc_network *network = self->options.network;
-	struct mmc_sim_place *place = malloc(sizeof(*place) + nbytes);
+	struct mmc_sim_place *place;
 
+	if (mmc_covers_defer(&self->covering.covers, to, from, nbytes, cookie))
+		return -MMC_EAGAIN;
+	if (self->options.place_delay_ns == 0) {
+		memcpy(to, from, nbytes);
+		return 0;
+	}
+	place = malloc(sizeof(*place) + nbytes);
 	if (!place)
 		return -MMC_ENOMEM;
 	*place = (struct mmc_sim_place){
@@ -274,13 +332,19 @@ static void sim_close(struct mmc_endpoint *endpoint)
 	for (uint32_t i = 0; i < MMC_SIM_QUEUES_MAX; i++) {
 		struct mmc_sim_queue *queue = &self->queues[i];
 
-		while (queue->nframes > 0)
-			mmc_network_release(self->options.network, take(queue));
+		while (queue->nframes > 0) {
+			struct mmc_frame *frame = take(queue);
+
+			if (frame)
+				mmc_network_release(self->options.network,
+						    frame);
+		}
 		free(queue->frames);
 	}
 	free_places(self->places);
 	free_places(self->placed);
 	mmc_sim_reads_free(self);
+	mmc_sim_covering_destroy(self);
 	free(self);
 }
 
@@ -306,6 +370,8 @@ static const struct mmc_driver sim_placing_driver = {
 	.poll = sim_poll,
 	.send = sim_send,
 	.place = sim_place,
+	.cover = mmc_sim_cover,
+	.uncover = mmc_sim_uncover,
 	.expose = mmc_sim_expose,
 	.withdraw = mmc_sim_withdraw,
 	.read = mmc_sim_read,
@@ -325,14 +391,19 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	self = calloc(1, sizeof(*self));
 	if (!self)
 		return -MMC_ENOMEM;
-	self->base.driver = options->place_delay_ns > 0 ? &sim_placing_driver
-							: &sim_driver;
+	self->base.driver = options->place_delay_ns > 0 || options->receives > 0
+				    ? &sim_placing_driver
+				    : &sim_driver;
 	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
 	if (options->regions)
 		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;
 	self->options = *options;
 	self->places_end = &self->places;
 	self->placed_end = &self->placed;
+	if (options->receives > 0 && mmc_sim_covering_init(self) < 0) {
+		sim_close(&self->base);
+		return -MMC_ENOMEM;
+	}
 	*endpoint = self;
 	return 0;
 }

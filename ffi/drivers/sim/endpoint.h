@@ -11,6 +11,7 @@
 #define MMC_DRIVERS_SIM_ENDPOINT_H
 
 #include "drivers/driver.h"
+#include "drivers/sim/covering.h"
 #include "drivers/sim/network.h"
 #include "drivers/sim/regions.h"
 
@@ -45,6 +46,11 @@ struct mmc_sim_endpoint_options {
 	struct mmc_sim_regions *regions;
 	uint32_t exposures_max;
 	uint32_t read_kind; /* the timer that says that a read goes on */
+	/*
+	 * Receives that each subgroup has posted, for datagrams that may come
+	 * right to their places; 0: it has none, and only bytes count.
+	 */
+	uint32_t receives;
 };
 
 /* Frames, first in, first out, in a ring that grows. */
@@ -82,6 +88,7 @@ struct mmc_sim_endpoint {
 	struct mmc_sim_read *reads_lent; /* until the next poll */
 	uint32_t nreads;		 /* not yet reported */
 	uint32_t nexposed;
+	struct mmc_sim_covering covering;
 	struct mmc_traffic_count received;
 	uint64_t overrun_datagrams;
 };

@@ -28,6 +28,7 @@ struct mmc_verbs_rank {
 
 struct mmc_verbs {
 	struct mmc_endpoint endpoint;
+	struct mmc_driver driver; /* what the options leave of it */
 	struct mmc_verbs_port port;
 	struct mmc_verbs_address own;
 
@@ -45,6 +46,8 @@ struct mmc_verbs {
 
 	struct mmc_verbs_peers peers;
 	struct mmc_verbs_rank *ranks;
+
+	struct mmc_covers covers; /* with zero-copy receive */
 
 	uint32_t turn; /* which subgroup poll() serves first */
 	uint32_t npolls;
@@ -78,6 +81,41 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 
 int mmc_verbs_send(struct mmc_endpoint *endpoint,
 		   const struct mmc_parcel *parcels, unsigned nparcels);
+
+/*
+ * Sends up to `count` datagrams without payload from a subgroup's queue to
+ * itself. Returns how many.
+ */
+uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+			uint32_t count);
+
+/* ---- zero-copy receive --------------------------------------------------- */
+
+/* Where the payload is of a datagram, `head` its header, that has come. */
+uint8_t *mmc_verbs_cover_take(struct mmc_verbs *verbs,
+			      const struct mmc_verbs_queue *queue,
+			      uint32_t slot, uint32_t source,
+			      const uint8_t *head, uint32_t nbytes);
+
+/* Predicts anew, before receives are posted again. */
+void mmc_verbs_cover_resume(struct mmc_verbs *verbs);
+
+/*
+ * Goes on with what was mispredicted; writes events of placements that had to
+ * wait, and returns how many.
+ */
+unsigned mmc_verbs_cover_poll(struct mmc_verbs *verbs, struct mmc_event *events,
+			      unsigned nmax);
+
+/* For struct mmc_driver. */
+int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
+		    size_t nbytes, uint64_t cookie);
+int mmc_verbs_cover(struct mmc_endpoint *endpoint,
+		    const struct mmc_cover *plan);
+int mmc_verbs_uncover(struct mmc_endpoint *endpoint, bool forget);
+uint64_t mmc_verbs_cover_deadline_ns(struct mmc_endpoint *endpoint);
+
+/* ---- watching ------------------------------------------------------------ */
 
 /* Creates the channels. Returns 0 or an error told. */
 int mmc_verbs_watch_init(struct mmc_verbs *verbs);

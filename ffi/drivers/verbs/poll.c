@@ -52,7 +52,10 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 	return mmc_verbs_peers_find(&verbs->peers, gid, completion->src_qp);
 }
 
-/* Makes an event of what a queue has received, unless it is our own. */
+/*
+ * Makes an event of what a queue has received, unless it is our own. Where what
+ * a broken device has received lies is not known for sure.
+ */
 static void take_datagram(struct mmc_verbs *verbs,
 			  struct mmc_verbs_queue *queue,
 			  const struct ibv_wc *completion, struct sink *sink)
@@ -61,8 +64,16 @@ static void take_datagram(struct mmc_verbs *verbs,
 	uint64_t slot = completion->wr_id;
 	uint8_t *head = mmc_verbs_ring_head(ring, slot);
 	uint32_t source = source_of(verbs, head, completion);
+	uint32_t nbytes =
+		mmc_max_u32(completion->byte_len, MMC_VERBS_GRH_BYTES) -
+		MMC_VERBS_GRH_BYTES;
+	uint8_t *body = mmc_verbs_ring_body(ring, slot);
 
-	if (source == verbs->own.rank) {
+	if (ring->covers != NULL)
+		body = mmc_verbs_cover_take(verbs, queue, (uint32_t)slot,
+					    source, head + MMC_VERBS_GRH_BYTES,
+					    nbytes);
+	if (source == verbs->own.rank || verbs->failure[0] != '\0') {
 		mmc_verbs_ring_give(ring, slot);
 		return;
 	}
@@ -70,10 +81,8 @@ static void take_datagram(struct mmc_verbs *verbs,
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_DATAGRAM,
 		.bytes = head + MMC_VERBS_GRH_BYTES,
-		.body = mmc_verbs_ring_body(ring, slot),
-		.nbytes =
-			mmc_max_u32(completion->byte_len, MMC_VERBS_GRH_BYTES) -
-			MMC_VERBS_GRH_BYTES,
+		.body = body,
+		.nbytes = nbytes,
 		.source = source,
 	};
 }
@@ -244,6 +253,7 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (verbs->connections.count > 0)
 		mmc_verbs_ring_reuse(&verbs->connections.ring);
 	mmc_verbs_ring_reuse(&verbs->unicast.ring);
+	mmc_verbs_cover_resume(verbs);
 	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
 		mmc_verbs_ring_reuse(&verbs->queues[i].ring);
 
@@ -251,6 +261,8 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	tell_broken(verbs, &sink);
 	poll_queue(verbs, &verbs->unicast, &sink);
 	poll_groups(verbs, &sink, nmax);
+	sink.count += mmc_verbs_cover_poll(verbs, events + sink.count,
+					   nmax - sink.count);
 	if (sink.any)
 		verbs->armed = false;
 	return (int)sink.count;

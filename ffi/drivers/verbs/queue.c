@@ -50,7 +50,7 @@ static int create(struct mmc_verbs_queue *queue,
 			.max_send_wr = NSLOTS,
 			.max_recv_wr = nreceives,
 			.max_send_sge = 1,
-			.max_recv_sge = 2,
+			.max_recv_sge = queue->ring.covers != NULL ? 3 : 2,
 		},
 		.qp_type = IBV_QPT_UD,
 	};
@@ -126,4 +126,29 @@ bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 		return true;
 	*status = IBV_WC_GENERAL_ERR;
 	return false;
+}
+
+int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
+			  const struct mmc_verbs_port *port)
+{
+	struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_RESET };
+	struct mmc_cover_queue *covering =
+		&queue->ring.covers->queues[queue->ring.cover_index];
+	struct mmc_verbs_slots *slots = &queue->slots;
+	struct ibv_wc found[COMPLETIONS];
+	int error = mmc_ibv.modify_qp(queue->qp, &attributes, IBV_QP_STATE);
+
+	if (error != 0)
+		return mmc_verbs_explain(port, "reset a datagram queue pair",
+					 error);
+	queue->received.peeked = false;
+	while (ibv_poll_cq(queue->received.queue, COMPLETIONS, found) > 0)
+		;
+	while (ibv_poll_cq(queue->send_cq, COMPLETIONS, found) > 0)
+		;
+	slots->nleft = slots->nfilled;
+	mmc_covers_lift(covering);
+	covering->nplugs = 0;
+	mmc_verbs_ring_take_back(&queue->ring);
+	return start(queue, port);
 }

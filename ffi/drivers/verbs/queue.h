@@ -19,12 +19,14 @@ struct mmc_verbs_queue {
 	struct ibv_qp *qp;
 	struct mmc_verbs_ring ring;
 	struct mmc_verbs_slots slots;
+	uint64_t lift_ns;   /* when it is flushed, or 0 */
+	uint32_t ncovering; /* receives that covered when that was set */
 };
 
 /*
  * Makes a queue with `nreceives` posted, which can send at once. Its receive
- * completions go to `channel`. Returns 0 or an error told;
- * mmc_verbs_queue_destroy() is to be called all the same.
+ * completions go to `channel`. Its ring's `covers` may be set before. Returns 0
+ * or an error told; mmc_verbs_queue_destroy() is to be called all the same.
  */
 int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 			 const struct mmc_verbs_port *port,
@@ -39,5 +41,13 @@ void mmc_verbs_queue_destroy(struct mmc_verbs_queue *queue);
  */
 bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 			  enum ibv_wc_status *status);
+
+/*
+ * Resets the queue pair of a ring with `covers`, and starts it again: nothing
+ * that was posted is filled after that, and no place is covered. What was on its
+ * way in or out is lost. Returns 0 or an error told.
+ */
+int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
+			  const struct mmc_verbs_port *port);
 
 #endif

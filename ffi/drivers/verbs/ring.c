@@ -5,6 +5,9 @@
 
 #define LINE_BYTES 64
 
+/* Of a slot: its header, a place, and what of the payload is beyond that. */
+#define PIECES 3
+
 static uint32_t stride_bytes(uint32_t nbytes)
 {
 	return (nbytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
@@ -24,7 +27,7 @@ static void append(struct mmc_verbs_chain *chain, struct ibv_recv_wr *request)
 static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
 		     uint32_t head_bytes, uint32_t body_bytes)
 {
-	struct ibv_sge *pieces = &ring->pieces[2 * (size_t)slot];
+	struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)slot];
 
 	pieces[0] = (struct ibv_sge){
 		.addr = (uintptr_t)mmc_verbs_ring_head(ring, slot),
@@ -41,6 +44,9 @@ static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
 		.sg_list = pieces,
 		.num_sge = body_bytes > 0 ? 2 : 1,
 	};
+	if (ring->covers != NULL)
+		ring->covers->queues[ring->cover_index].slots[slot].staging =
+			mmc_verbs_ring_body(ring, slot);
 	append(&ring->free, &ring->requests[slot]);
 }
 
@@ -51,10 +57,11 @@ int mmc_verbs_ring_init(struct mmc_verbs_ring *ring,
 	int rv;
 
 	ring->nslots = nslots;
+	ring->body_bytes = body_bytes;
 	ring->head_stride_bytes = stride_bytes(head_bytes);
 	ring->body_stride_bytes = stride_bytes(body_bytes);
 	ring->requests = calloc(nslots, sizeof(*ring->requests));
-	ring->pieces = calloc(2 * (size_t)nslots, sizeof(*ring->pieces));
+	ring->pieces = calloc(PIECES * (size_t)nslots, sizeof(*ring->pieces));
 	if (ring->requests == NULL || ring->pieces == NULL)
 		return -MMC_ENOMEM;
 	rv = mmc_verbs_memory_init(&ring->memory, port,
@@ -82,6 +89,44 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
 	append(&ring->free, &ring->requests[slot]);
 }
 
+/*
+ * Decides where the slots that are about to be posted bring their payload. What
+ * was decided stays, should a slot be refused and tried again.
+ */
+static void aim(struct mmc_verbs_ring *ring)
+{
+	struct mmc_cover_queue *queue =
+		&ring->covers->queues[ring->cover_index];
+	struct ibv_recv_wr *request = ring->free.first;
+
+	for (; request != NULL; request = request->next) {
+		uint32_t index = (uint32_t)request->wr_id;
+		struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)index];
+		const struct mmc_cover_slot *slot;
+		const struct ibv_mr *region;
+		struct ibv_sge body = {
+			.addr = (uintptr_t)mmc_verbs_ring_body(ring, index),
+			.length = ring->body_bytes,
+			.lkey = ring->memory.region->lkey,
+		};
+
+		if (queue->slots[index].posted)
+			continue;
+		slot = mmc_covers_post(ring->covers, ring->cover_index, index);
+		request->num_sge = slot->place != NULL ? 3 : 2;
+		pieces[1] = body;
+		if (slot->place == NULL)
+			continue;
+		region = ring->covers->plan.region.handle;
+		pieces[1].addr = (uintptr_t)slot->place;
+		pieces[1].length = slot->nbytes;
+		pieces[1].lkey = region->lkey;
+		pieces[2] = body;
+		pieces[2].addr += slot->nbytes;
+		pieces[2].length -= slot->nbytes;
+	}
+}
+
 void mmc_verbs_ring_post(struct mmc_verbs_ring *ring)
 {
 	struct ibv_recv_wr *refused = NULL;
@@ -89,6 +134,8 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring)
 
 	if (ring->free.first == NULL)
 		return;
+	if (ring->covers != NULL)
+		aim(ring);
 	rv = ring->srq != NULL
 		     ? ibv_post_srq_recv(ring->srq, ring->free.first, &refused)
 		     : ibv_post_recv(ring->qp, ring->free.first, &refused);
@@ -107,4 +154,21 @@ void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring)
 		ring->lent.first = NULL;
 	}
 	mmc_verbs_ring_post(ring);
+}
+
+void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring)
+{
+	struct mmc_cover_queue *queue =
+		&ring->covers->queues[ring->cover_index];
+	struct ibv_recv_wr *request = ring->free.first;
+
+	for (; request != NULL; request = request->next)
+		queue->slots[request->wr_id].posted = false;
+	for (uint32_t slot = 0; slot < ring->nslots; slot++) {
+		if (!queue->slots[slot].posted)
+			continue;
+		queue->slots[slot].posted = false;
+		mmc_verbs_ring_give(ring, slot);
+	}
+	queue->nposted = 0;
 }

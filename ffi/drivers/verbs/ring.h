@@ -7,6 +7,7 @@
 #ifndef MMC_DRIVERS_VERBS_RING_H
 #define MMC_DRIVERS_VERBS_RING_H
 
+#include "drivers/cover.h"
 #include "drivers/verbs/port.h"
 
 /* Slots on their way back to the queue, linked by their requests. */
@@ -23,14 +24,18 @@ struct mmc_verbs_ring {
 	uint32_t head_stride_bytes;
 	uint32_t body_stride_bytes;
 	struct ibv_recv_wr *requests; /* of each slot, with its index as id */
-	struct ibv_sge *pieces;	      /* two for each */
+	struct ibv_sge *pieces;	      /* three for each */
+	uint32_t body_bytes;
+	struct mmc_covers *covers; /* NULL: no slot covers a place */
+	uint32_t cover_index;	   /* which of their queues it is */
 	struct mmc_verbs_chain lent;
 	struct mmc_verbs_chain free;
 };
 
 /*
  * Makes `nslots` slots whose first `head_bytes` and next `body_bytes` go to
- * places of their own; body_bytes may be 0. None is posted yet. Returns 0 or an
+ * places of their own; body_bytes may be 0. None is posted yet. With `covers`,
+ * set before, they may bring payloads right to their places. Returns 0 or an
  * error told; mmc_verbs_ring_destroy() is to be called all the same.
  */
 int mmc_verbs_ring_init(struct mmc_verbs_ring *ring,
@@ -63,5 +68,8 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring);
 
 /* Gives back all that are lent, and posts. */
 void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring);
+
+/* The queue pair of a ring that covers has been reset: nothing is posted. */
+void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring);
 
 #endif

@@ -202,6 +202,35 @@ static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 	return post(verbs, &route, first);
 }
 
+uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+			uint32_t count)
+{
+	struct mmc_verbs_rank *self = &verbs->ranks[verbs->own.rank];
+	const struct mmc_parcel nothing = { .head = self->gid };
+	struct route route = { queue, queue->qp, &queue->slots, NULL,
+			       queue->qp->qp_num };
+	struct ibv_send_wr *first = NULL;
+	struct ibv_send_wr *last = NULL;
+	struct ibv_send_wr **next = &first;
+	enum ibv_wc_status status;
+	uint32_t nsent = 0;
+
+	if (count == 0 || !mmc_verbs_find_way(verbs, self) ||
+	    !mmc_verbs_queue_reap(queue, &status))
+		return 0;
+	route.way = self->way;
+	for (; nsent < count && mmc_verbs_slots_room(&queue->slots); nsent++) {
+		last = fill(verbs, &route, &nothing);
+		last->num_sge = 0;
+		*next = last;
+		next = &last->next;
+	}
+	if (nsent == 0)
+		return 0;
+	last->send_flags |= IBV_SEND_SIGNALED;
+	return post(verbs, &route, first) == 0 ? nsent : 0;
+}
+
 int mmc_verbs_send(struct mmc_endpoint *endpoint,
 		   const struct mmc_parcel *parcels, unsigned nparcels)
 {

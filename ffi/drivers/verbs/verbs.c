@@ -135,11 +135,28 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	return -MMC_EINVAL;
 }
 
+/* Lets the receives of the groups' queues cover places. */
+static int open_covers(struct mmc_verbs *verbs, uint32_t nreceives)
+{
+	const struct mmc_team_options *options = &verbs->port.options;
+	uint32_t head_bytes =
+		mmc_verbs_head_bytes((enum mmc_checksum)options->checksum);
+
+	for (uint32_t i = 0; i < options->subgroups; i++) {
+		verbs->queues[i].ring.covers = &verbs->covers;
+		verbs->queues[i].ring.cover_index = i;
+	}
+	return mmc_covers_init(&verbs->covers, options->subgroups, nreceives,
+			       head_bytes, 128U << verbs->port.mtu);
+}
+
 static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
 {
 	const struct mmc_verbs_port *port = &verbs->port;
 	int rv = mmc_verbs_watch_init(verbs);
 
+	if (rv == 0 && port->options.zero_copy)
+		rv = open_covers(verbs, nreceives);
 	if (rv == 0)
 		rv = mmc_verbs_connections_init(&verbs->connections, port,
 						verbs->control);
@@ -192,6 +209,7 @@ static void verbs_close(struct mmc_endpoint *endpoint)
 	for (uint32_t i = 0;
 	     verbs->queues != NULL && i < verbs->port.options.subgroups; i++)
 		mmc_verbs_queue_destroy(&verbs->queues[i]);
+	mmc_covers_destroy(&verbs->covers);
 	mmc_verbs_reads_destroy(&verbs->reads);
 	mmc_verbs_watch_destroy(verbs);
 	for (uint32_t i = 0;
@@ -222,9 +240,10 @@ static int verbs_expose(struct mmc_endpoint *endpoint, const void *memory,
 			size_t nbytes, struct mmc_region *region)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	int own = verbs->port.options.zero_copy ? IBV_ACCESS_LOCAL_WRITE : 0;
 	struct ibv_mr *registered =
 		mmc_ibv.reg_mr(verbs->port.pd, (void *)(uintptr_t)memory,
-			       nbytes, IBV_ACCESS_REMOTE_READ);
+			       nbytes, own | IBV_ACCESS_REMOTE_READ);
 
 	if (registered == NULL)
 		return mmc_verbs_explain(&verbs->port, "expose memory", errno);
@@ -267,20 +286,27 @@ static const struct mmc_driver driver = {
 	.connect = mmc_verbs_connect,
 	.poll = mmc_verbs_poll,
 	.send = mmc_verbs_send,
+	.place = mmc_verbs_place,
+	.cover = mmc_verbs_cover,
+	.uncover = mmc_verbs_uncover,
 	.expose = verbs_expose,
 	.withdraw = verbs_withdraw,
 	.read = verbs_read,
 	.fds = mmc_verbs_fds,
 	.arm = mmc_verbs_arm,
+	.deadline_ns = mmc_verbs_cover_deadline_ns,
 	.close = verbs_close,
 };
 
-/* What all subgroups' receives hold, in full chunks. */
+/*
+ * What all subgroups' receives hold, in full chunks; or those of one, where all
+ * that a rank sends goes to one.
+ */
 static uint32_t buffer_bytes_of(const struct mmc_team_options *options,
 				uint32_t nreceives)
 {
-	uint64_t nchunks =
-		(uint64_t)(nreceives - nreceives / 8) * options->subgroups;
+	uint32_t nqueues = options->zero_copy ? 1 : options->subgroups;
+	uint64_t nchunks = (uint64_t)(nreceives - nreceives / 8) * nqueues;
 	uint64_t most = UINT32_MAX / options->chunk_bytes;
 
 	return (uint32_t)(mmc_min_u64(nchunks, most) * options->chunk_bytes);
@@ -298,7 +324,13 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs = calloc(1, sizeof(*verbs));
 	if (verbs == NULL)
 		return -MMC_ENOMEM;
-	verbs->endpoint.driver = &driver;
+	verbs->driver = driver;
+	if (!options->zero_copy) {
+		verbs->driver.place = NULL;
+		verbs->driver.cover = NULL;
+		verbs->driver.uncover = NULL;
+	}
+	verbs->endpoint.driver = &verbs->driver;
 	rv = mmc_verbs_port_open(&verbs->port, options);
 	if (rv == 0)
 		rv = allocate(verbs);

@@ -172,8 +172,9 @@ struct mmc_team_options {
 	uint32_t transport; /* enum mmc_transport */
 	uint32_t rank;
 	uint32_t nranks;
-	uint32_t group;	    /* first multicast group, IPv4, host order */
-	uint32_t subgroups; /* consecutive groups; chunk i takes i mod this */
+	uint32_t group; /* first multicast group, IPv4, host order */
+	uint32_t
+		subgroups; /* consecutive groups, that chunks are spread over */
 	uint32_t ttl;
 	uint32_t spins; /* a caller that waits polls and yields, not sleeps */
 
@@ -188,7 +189,8 @@ struct mmc_team_options {
 	uint32_t pkey_index;
 	uint32_t service_level;
 	uint32_t traffic_class;
-	uint32_t receives; /* posted for each subgroup; 0 chooses */
+	uint32_t receives;  /* posted for each subgroup; 0 chooses */
+	uint32_t zero_copy; /* chunks may come right to the engine's memory */
 
 	uint32_t chunk_bytes;	    /* payload of a full datagram; not 0 */
 	uint32_t checksum;	    /* 0 off, 1 header, 2 full */

@@ -55,6 +55,11 @@ struct mmc_sim_spec {
 	uint64_t place_ns; /* from a placement asked for to made; 0: at once */
 	uint64_t tight_ranks; /* bit r: rank r's host exposes no more ... */
 	uint32_t exposures;   /* ... than so many regions at a time */
+	/*
+	 * Receives that a host has posted for each subgroup, to take chunks
+	 * right to their places; 0: chunks are copied there.
+	 */
+	uint32_t zero_copy;
 
 	/* The network. */
 	uint32_t nswitches; /* leaves under a spine; 1: a single switch */
@@ -129,6 +134,8 @@ struct mmc_sim_rank {
 	uint64_t read_chunks;
 	uint64_t failed_reads;
 	uint64_t registrations;
+	uint64_t zero_copy_chunks;
+	uint64_t evacuated_chunks;
 };
 
 struct mmc_sim_link {

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which receives cover which places, and what becomes of what comes there. */
+#include "drivers/cover.h"
+
+#include "check.h"
+#include "core/codec.h"
+#include "core/memory.h"
+
+#define NRANKS 3
+#define BLOCK_CHUNKS 20
+#define CHUNK_BYTES 8
+#define NCHUNKS (NRANKS * BLOCK_CHUNKS)
+#define NSLOTS 8
+#define EPOCH 5
+#define CHANNEL (UINT64_C(77) << 16)
+
+/* One chain of rank 0, 1, 2; this rank is 1. The other queue is for control. */
+struct stage {
+	struct mmc_covers covers;
+	struct mmc_cover_queue *queue;
+	struct mmc_layout layout;
+	struct mmc_schedule schedule;
+	struct mmc_chain chain;
+	uint64_t words[1];
+	struct mmc_bitmap claimed;
+	uint8_t base[NCHUNKS * CHUNK_BYTES];
+	uint8_t staging[NSLOTS][CHUNK_BYTES];
+	uint64_t evacuated;
+};
+
+static void open_stage(struct stage *at, bool loops)
+{
+	memset(at, 0, sizeof(*at));
+	CHECK_EQ(mmc_covers_init(&at->covers, 2, NSLOTS, MMC_HEADER_BYTES,
+				 CHUNK_BYTES),
+		 0);
+	at->covers.loops = loops;
+	at->queue = &at->covers.queues[0];
+	CHECK_EQ(mmc_layout_init(&at->layout, NRANKS,
+				 BLOCK_CHUNKS * CHUNK_BYTES, CHUNK_BYTES),
+		 0);
+	mmc_schedule_init(&at->schedule, &at->layout, 1, UINT32_MAX, false);
+	mmc_bitmap_init(&at->claimed, at->words, NCHUNKS);
+	for (uint32_t i = 0; i < NSLOTS; i++)
+		at->queue->slots[i].staging = at->staging[i];
+}
+
+static int begin(struct stage *at)
+{
+	const struct mmc_cover plan = {
+		.base = at->base,
+		.layout = &at->layout,
+		.schedule = &at->schedule,
+		.chains = &at->chain,
+		.claimed = &at->claimed,
+		.channel = CHANNEL,
+		.epoch = EPOCH,
+		.rank = 1,
+	};
+
+	return mmc_covers_begin(&at->covers, &plan);
+}
+
+/* Posts a slot; returns the chunk whose place it covers, or NCHUNKS. */
+static uint32_t post(struct stage *at, uint32_t slot)
+{
+	const struct mmc_cover_slot *posted =
+		mmc_covers_post(&at->covers, 0, slot);
+
+	if (posted->place == NULL)
+		return NCHUNKS;
+	return (uint32_t)(posted->place - at->base) / CHUNK_BYTES;
+}
+
+/* A chunk comes to the slot; returns where its payload is. */
+static const uint8_t *come(struct stage *at, uint32_t slot, uint32_t chunk)
+{
+	const struct mmc_header header = {
+		.channel = CHANNEL,
+		.epoch = EPOCH,
+		.index = chunk,
+	};
+	uint32_t nbytes = MMC_HEADER_BYTES + CHUNK_BYTES;
+	struct mmc_cover_slot *to = &at->queue->slots[slot];
+	uint8_t head[MMC_HEADER_BYTES];
+
+	mmc_header_encode(head, &header, nbytes, MMC_CHECKSUM_HEADER);
+	memset(to->place != NULL ? to->place : to->staging, (int)chunk + 1,
+	       CHUNK_BYTES);
+	return mmc_covers_complete(&at->covers, 0, slot, chunk / BLOCK_CHUNKS,
+				   head, nbytes, &at->evacuated);
+}
+
+static bool defer(struct stage *at, uint32_t chunk)
+{
+	uint8_t payload[CHUNK_BYTES];
+
+	memset(payload, (int)chunk + 1, sizeof(payload));
+	return mmc_covers_defer(&at->covers, at->base + chunk * CHUNK_BYTES,
+				payload, CHUNK_BYTES, chunk);
+}
+
+static void close_stage(struct stage *at)
+{
+	mmc_covers_end(&at->covers, true);
+	mmc_covers_destroy(&at->covers);
+}
+
+static void what_was_posted_before_counts(void)
+{
+	struct stage at;
+
+	open_stage(&at, false);
+	CHECK_EQ(post(&at, 0), NCHUNKS);
+	CHECK_EQ(post(&at, 1), NCHUNKS);
+	CHECK_EQ(begin(&at), 0);
+	CHECK_EQ(begin(&at), -MMC_EINVAL);
+	at.chain.seen = 3;
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 2), 5);
+	CHECK_EQ(post(&at, 3), 6);
+	CHECK(come(&at, 2, 5) == at.base + 5 * CHUNK_BYTES);
+	CHECK_EQ(at.base[5 * CHUNK_BYTES], 6);
+	close_stage(&at);
+}
+
+static void what_is_here_already_is_not_covered(void)
+{
+	struct stage at;
+
+	open_stage(&at, false);
+	CHECK_EQ(begin(&at), 0);
+	mmc_bitmap_test_and_set(&at.claimed, 1);
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 0), 0);
+	CHECK_EQ(post(&at, 1), NCHUNKS);
+	CHECK_EQ(post(&at, 2), 2);
+	close_stage(&at);
+}
+
+/* Own chunks take receives only where they come back. */
+static void own_chunks_come_back_or_not(void)
+{
+	struct stage at;
+
+	for (int loops = 0; loops < 2; loops++) {
+		open_stage(&at, loops != 0);
+		CHECK_EQ(begin(&at), 0);
+		at.chain.seen = BLOCK_CHUNKS - 1;
+		mmc_covers_resume(&at.covers, 0);
+		CHECK_EQ(post(&at, 0), BLOCK_CHUNKS - 1);
+		CHECK_EQ(post(&at, 1), loops ? NCHUNKS : 2 * BLOCK_CHUNKS);
+		close_stage(&at);
+	}
+}
+
+static void beyond_the_end_nothing_is_covered(void)
+{
+	struct stage at;
+
+	open_stage(&at, false);
+	CHECK_EQ(begin(&at), 0);
+	at.chain.seen = NCHUNKS - 1;
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 0), NCHUNKS - 1);
+	CHECK_EQ(post(&at, 1), NCHUNKS);
+	close_stage(&at);
+}
+
+/* Chunk 0 is lost: 1 comes to its place, 2 to that of 1 which is waited for. */
+static void the_mispredicted_are_evacuated(void)
+{
+	struct stage at;
+	uint64_t cookie = 0;
+
+	open_stage(&at, false);
+	CHECK_EQ(begin(&at), 0);
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 0), 0);
+	CHECK_EQ(post(&at, 1), 1);
+	CHECK(come(&at, 0, 1) == at.staging[0]);
+	CHECK_EQ(at.staging[0][0], 2);
+	CHECK(defer(&at, 1));
+	CHECK_EQ(post(&at, 2), NCHUNKS);
+	CHECK_EQ(mmc_covers_plugs(at.queue), 1);
+	CHECK(!mmc_covers_placed(&at.covers, &cookie));
+
+	CHECK(come(&at, 1, 2) == at.staging[1]);
+	CHECK_EQ(at.staging[1][0], 3);
+	CHECK_EQ(at.base[1 * CHUNK_BYTES], 2);
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 3), NCHUNKS);
+	CHECK(mmc_covers_placed(&at.covers, &cookie));
+	CHECK_EQ(cookie, 1);
+	CHECK_EQ(at.evacuated, 2);
+	CHECK_EQ(mmc_covers_plugs(at.queue), 0);
+
+	/* Two receives are posted that cover nothing: they take 3 and 4. */
+	at.chain.seen = 3;
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 4), 5);
+	CHECK(!defer(&at, 2));
+	close_stage(&at);
+}
+
+/* The end puts in place what waits, and nothing is covered any more. */
+static void the_end_lifts_all(void)
+{
+	struct stage at;
+	uint64_t cookie;
+
+	open_stage(&at, false);
+	CHECK_EQ(begin(&at), 0);
+	mmc_covers_resume(&at.covers, 0);
+	CHECK_EQ(post(&at, 0), 0);
+	CHECK(defer(&at, 0));
+	CHECK_EQ(at.base[0], 0);
+	mmc_covers_end(&at.covers, false);
+	CHECK_EQ(at.base[0], 1);
+	CHECK(mmc_covers_placed(&at.covers, &cookie));
+	CHECK_EQ(at.queue->ncovering, 0);
+	CHECK(at.queue->slots[0].place == NULL);
+	CHECK(!defer(&at, 0));
+	CHECK_EQ(begin(&at), 0);
+	close_stage(&at);
+}
+
+/* What the header of a chunk says must fit, and who sent it. */
+static void foreign_datagrams_are_evacuated(void)
+{
+	const struct mmc_header good = {
+		.channel = CHANNEL,
+		.epoch = EPOCH,
+		.index = 0,
+	};
+
+	for (int flaw = 0; flaw < 6; flaw++) {
+		struct mmc_header header = good;
+		uint32_t nbytes = MMC_HEADER_BYTES + CHUNK_BYTES;
+		uint8_t head[MMC_HEADER_BYTES];
+		const uint8_t *body;
+		struct stage at;
+
+		header.channel += (uint64_t)(flaw == 1) << 16;
+		header.epoch += flaw == 2;
+		header.index += flaw == 3;
+		nbytes -= flaw == 4;
+		open_stage(&at, false);
+		CHECK_EQ(begin(&at), 0);
+		mmc_covers_resume(&at.covers, 0);
+		CHECK_EQ(post(&at, 0), 0);
+		mmc_header_encode(head, &header, nbytes, MMC_CHECKSUM_HEADER);
+		body = mmc_covers_complete(&at.covers, 0, 0, flaw == 5, head,
+					   nbytes, &at.evacuated);
+		CHECK(body == (flaw ? at.staging[0] : at.base));
+		CHECK_EQ(at.evacuated, flaw != 0);
+		CHECK_EQ(at.queue->off, flaw != 0);
+		close_stage(&at);
+	}
+}
+
+/* Each chain has a queue of its own, and control has another. */
+static void shared_queues_cover_nothing(void)
+{
+	struct stage at;
+
+	open_stage(&at, false);
+	mmc_schedule_init(&at.schedule, &at.layout, 2, UINT32_MAX, false);
+	CHECK_EQ(begin(&at), -MMC_EINVAL);
+	CHECK_EQ(post(&at, 0), NCHUNKS);
+	close_stage(&at);
+}
+
+CHECK_MAIN(CHECK_TEST(shared_queues_cover_nothing),
+	   CHECK_TEST(what_was_posted_before_counts),
+	   CHECK_TEST(what_is_here_already_is_not_covered),
+	   CHECK_TEST(own_chunks_come_back_or_not),
+	   CHECK_TEST(beyond_the_end_nothing_is_covered),
+	   CHECK_TEST(the_mispredicted_are_evacuated),
+	   CHECK_TEST(the_end_lifts_all),
+	   CHECK_TEST(foreign_datagrams_are_evacuated))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chunks that come right to their places, without a copy."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import support
+from ranks import CHUNK, SETTINGS, losing
+
+from bench.guest.guest import Guest
+
+PROGRAM = Path(__file__).with_name("covering_rank.py")
+NRANKS = 4
+VICTIM = 2
+NOPS = 8
+NCHUNKS = 300  # of a block
+RECEIVES = 64
+TIMEOUT_S = 1.5
+
+Said = dict[int, dict[str, Any]]
+
+
+def run(
+    guest: Guest,
+    *,
+    owned: bool = True,
+    mishap: str = "",
+    after_s: float = 0,
+    **settings: Any,
+) -> Said:
+    """Let all gather; return what they saw, with nothing wrong in their places."""
+    folder = Path(tempfile.mkdtemp(dir=guest.work))
+    ours = {
+        **SETTINGS,
+        "zero_copy": True,
+        "subgroups": NRANKS + 1,  # the last is for control
+        "receives": RECEIVES,
+        "timeout": TIMEOUT_S if mishap else 10,
+    }
+    spec = {
+        "nbytes": NCHUNKS * CHUNK - 7,
+        "nops": NOPS,
+        "owned": owned,
+        "mishap": mishap,
+        "after_s": after_s,
+        "victim": VICTIM,
+        "settings": {**ours, **settings},
+    }
+    (folder / "spec.json").write_text(json.dumps(spec))
+    alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
+    launcher = support.mpirun(NRANKS, *(alone if mishap == "die" else []))
+    status, text = guest.run_unchecked(
+        [*launcher, PROGRAM, folder], limit_s=40, cwd=support.ROOT
+    )
+    said: Said = {}
+    for rank in range(NRANKS):
+        end = folder / f"{rank}.json"
+        if mishap == "die" and rank == VICTIM:
+            continue
+        assert end.exists(), f"rank {rank} did not come to its end: {status}\n{text}"
+        said[rank] = json.loads(end.read_text())
+        assert not said[rank]["wrong"], f"rank {rank}: {said[rank]['wrong']}"
+        assert said[rank]["explained"].startswith("verbs")
+    return said
+
+
+def total(said: Said, counter: str) -> int:
+    """Return the sum of a counter over the ranks; nothing must have failed."""
+    assert not any(each["error"] for each in said.values())
+    return sum(each["stats"][counter] for each in said.values())
+
+
+def test_nothing_lost(guest: Guest) -> None:
+    """Of each block all but what the receives posted before take is not copied."""
+    said = run(guest)
+    if total(said, "rx_lost_chunks") == 0:
+        assert total(said, "evacuated_chunks") == 0
+        blocks = NOPS * NRANKS * (NRANKS - 1)
+        least = blocks * (NCHUNKS - 2 * RECEIVES)
+        assert total(said, "zero_copy_chunks") >= least
+    assert total(said, "zero_copy_chunks") > 0
+    # Each result once, and the operations' memory.
+    assert total(said, "registrations") <= NRANKS * (8 + 2)
+
+
+def test_other_memory(guest: Guest) -> None:
+    """What is not ours is copied to, and not registered for that."""
+    said = run(guest, owned=False)
+    assert total(said, "zero_copy_chunks") == 0
+    if total(said, "rx_lost_chunks") == 0:
+        assert total(said, "registrations") <= NRANKS * 2
+
+
+@pytest.mark.parametrize(
+    ("subgroups", "checksum"),
+    [
+        pytest.param(2, "header", marks=pytest.mark.long),
+        pytest.param(NRANKS, "header", marks=pytest.mark.long),
+        pytest.param(NRANKS + 1, "off", marks=pytest.mark.long),
+        (NRANKS + 1, "full"),
+    ],
+)
+def test_subgroups(guest: Guest, subgroups: int, checksum: str) -> None:
+    """Where a subgroup is shared by chains, or with control, chunks are copied."""
+    said = run(guest, subgroups=subgroups, chains="all", checksum=checksum)
+    assert (total(said, "zero_copy_chunks") > 0) == (subgroups > NRANKS)
+
+
+def test_turns(guest: Guest) -> None:
+    """A chain of several ranks, whose own chunks come back to them."""
+    said = run(guest, chains="2", subgroups=3, progress="event")
+    assert total(said, "zero_copy_chunks") > 0
+
+
+@pytest.mark.parametrize(
+    "netem",
+    [
+        pytest.param("loss 1%", marks=pytest.mark.long),
+        "loss 20%",
+        "delay 2ms 1ms reorder 50% duplicate 5% limit 20000",
+    ],
+)
+def test_mispredicted(guest: Guest, netem: str) -> None:
+    """What comes to others' places is evacuated, and nothing wrong stays."""
+    with ExitStack() as stack:
+        for port in (1, 3):
+            stack.enter_context(losing(guest, port, netem))
+        said = run(guest)
+    assert total(said, "evacuated_chunks") > 0
+    assert total(said, "zero_copy_chunks") > 0
+    assert total(said, "read_chunks") <= total(said, "rx_lost_chunks")
+
+
+@pytest.mark.parametrize("after_s", [pytest.param(0.02, marks=pytest.mark.long), 0.1])
+def test_interrupted(guest: Guest, after_s: float) -> None:
+    """Whoever gives an operation up has its memory back at once, and so have others."""
+    said = run(guest, mishap="interrupt", after_s=after_s)
+    assert said[VICTIM]["error"] in ("Interrupted", "")
+    if said[VICTIM]["error"]:
+        assert any(said[rank]["error"] for rank in said if rank != VICTIM)
+
+
+def test_died(guest: Guest) -> None:
+    """What a dead rank has not sent is covered until the others give up."""
+    said = run(guest, mishap="die", after_s=0.02)
+    assert all(each["error"] for each in said.values())
