@@ -53,10 +53,11 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		     uint32_t owner, uint64_t now_ns)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
-	uint32_t chain = mmc_schedule_chain(schedule, owner);
-	uint32_t first = owner * schedule->block_chunks;
-	uint32_t end = first + schedule->block_chunks;
-	struct mmc_run run = mmc_bitmap_next_set(claimed, first, end);
+	const struct mmc_block block =
+		mmc_layout_block(&schedule->layout, owner);
+	uint32_t chain = mmc_schedule_chain(schedule, &block);
+	uint32_t end = block.first + block.nchunks;
+	struct mmc_run run = mmc_bitmap_next_set(claimed, block.first, end);
 
 	while (run.count > 0) {
 		uint32_t last = run.first + run.count - 1;
@@ -65,8 +66,8 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		if (owner != loss->rank) {
 			loss->chains[chain].nheard += run.count;
 			mmc_loss_hear(loss, chain,
-				      mmc_schedule_start(schedule, owner) +
-					      last - first,
+				      mmc_schedule_start(schedule, &block) +
+					      last - block.first,
 				      now_ns);
 		}
 		run = mmc_bitmap_next_set(claimed, last + 1, end);
@@ -78,12 +79,15 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
 		    uint64_t now_ns)
 {
+	const struct mmc_layout *layout = &schedule->layout;
+	uint64_t nranks = layout->nranks;
+
 	loss->schedule = *schedule;
 	loss->budget_chunks = budget_chunks;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
 			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
-	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS,
-				      schedule->nranks * JITTER_PER_RANK_NS);
+	loss->jitter_ns =
+		mmc_min_u64(JITTER_MAX_NS, nranks * JITTER_PER_RANK_NS);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
 	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, late_ns);
@@ -101,8 +105,8 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		mmc_backoff_start(&loss->chains[c].silence, now_ns,
 				  loss->quiet_ns);
 	}
-	for (uint32_t owner = 0; owner < schedule->nranks; owner++)
-		catch_up(loss, claimed, owner, now_ns);
+	for (uint32_t s = 0; s < layout->nsenders; s++)
+		catch_up(loss, claimed, mmc_layout_sender(layout, s), now_ns);
 }
 
 void mmc_loss_expect_nothing(struct mmc_loss *loss,
@@ -139,10 +143,13 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		   bool pausing, uint64_t now_ns)
 {
-	uint32_t chain = mmc_schedule_chain(&loss->schedule, owner);
-	uint32_t sent = mmc_min_u32(sent_chunks, loss->schedule.block_chunks);
-	uint32_t told = mmc_schedule_start(&loss->schedule, owner) + sent;
-	struct mmc_chain *at = &loss->chains[chain];
+	const struct mmc_schedule *schedule = &loss->schedule;
+	const struct mmc_block block =
+		mmc_layout_block(&schedule->layout, owner);
+	uint32_t sent = mmc_min_u32(sent_chunks, block.nchunks);
+	uint32_t told = mmc_schedule_start(schedule, &block) + sent;
+	struct mmc_chain *at =
+		&loss->chains[mmc_schedule_chain(schedule, &block)];
 
 	if (sent == 0 || told <= at->seen)
 		return;
@@ -205,17 +212,18 @@ static void turn_interval(struct mmc_loss *loss,
 	loss->ask_ns = now_ns;
 }
 
-/* The chunks of the block around `chunk` that are missing and may be asked. */
-static uint32_t block_limit(const struct mmc_loss *loss, uint32_t owner)
+/* The first chunks of a block that would be here if nothing had been lost. */
+static uint32_t block_limit(const struct mmc_loss *loss,
+			    const struct mmc_block *block)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
-	uint32_t chain = mmc_schedule_chain(schedule, owner);
-	uint32_t start = mmc_schedule_start(schedule, owner);
+	uint32_t chain = mmc_schedule_chain(schedule, block);
+	uint32_t start = mmc_schedule_start(schedule, block);
 	uint32_t seen = loss->chains[chain].seen;
 
 	if (loss->chains[chain].nleft == 0 || seen <= start)
 		return 0;
-	return mmc_min_u32(seen - start, schedule->block_chunks);
+	return mmc_min_u32(seen - start, block->nchunks);
 }
 
 static uint32_t budget_left(const struct mmc_loss *loss)
@@ -231,9 +239,10 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 {
 	const struct mmc_bitmap *known[] = { claimed, &loss->asked,
 					     &loss->before };
-	uint32_t first = owner * loss->schedule.block_chunks;
-	uint32_t end = first + block_limit(loss, owner);
-	uint32_t from = mmc_max_u32(loss->sweep_chunk, first);
+	const struct mmc_block block =
+		mmc_layout_block(&loss->schedule.layout, owner);
+	uint32_t end = block.first + block_limit(loss, &block);
+	uint32_t from = mmc_max_u32(loss->sweep_chunk, block.first);
 
 	if (mmc_bitmap_next_clear(known, 1, from, end).count > 0)
 		loss->missing = true;
@@ -255,7 +264,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		from = run.first + run.count;
 		loss->sweep_chunk = from;
 	}
-	loss->sweep_chunk = first + loss->schedule.block_chunks;
+	loss->sweep_chunk = block.first + block.nchunks;
 	return true;
 }
 
@@ -263,13 +272,13 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint32_t *donor, struct mmc_run *runs, uint32_t *nruns)
 {
-	const struct mmc_schedule *schedule = &loss->schedule;
+	const struct mmc_layout *layout = &loss->schedule.layout;
 
 	*nruns = 0;
 	while (loss->sweep_chunk < claimed->nbits) {
-		uint32_t owner = loss->sweep_chunk / schedule->block_chunks;
+		uint32_t owner = mmc_layout_owner(layout, loss->sweep_chunk);
 		uint32_t whom = loss->strategy->donor(
-			loss->rank, schedule->nranks, owner, loss->nasked);
+			loss->rank, layout->nranks, owner, loss->nasked);
 
 		if (*nruns > 0 && whom != *donor)
 			break;
@@ -352,8 +361,7 @@ static bool chain_is_silent(struct mmc_loss *loss, uint32_t chain,
 	}
 	if (!mmc_backoff_due(&at->silence, now_ns))
 		return false;
-	*peer = mmc_schedule_rank(&loss->schedule, chain,
-				  at->seen / loss->schedule.block_chunks);
+	*peer = mmc_schedule_rank(&loss->schedule, chain, at->seen);
 	return *peer != loss->rank;
 }
 
@@ -389,11 +397,13 @@ uint32_t mmc_loss_heard(const struct mmc_loss *loss)
 bool mmc_loss_deaf(const struct mmc_loss *loss)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
-	uint32_t own = mmc_schedule_chain(schedule, loss->rank);
+	const struct mmc_block own =
+		mmc_layout_block(&schedule->layout, loss->rank);
+	uint32_t own_chain = mmc_schedule_chain(schedule, &own);
 
 	for (uint32_t c = 0; c < schedule->nchains; c++) {
 		uint32_t expected = mmc_schedule_length(schedule, c) -
-				    (c == own ? schedule->block_chunks : 0);
+				    (c == own_chain ? own.nchunks : 0);
 
 		if (expected >= DEAF_CHUNKS && loss->chains[c].nheard == 0)
 			return true;

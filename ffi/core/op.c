@@ -68,30 +68,52 @@ const char *mmc_op_state_name(enum mmc_op_state state)
 
 /* ---- entering ----------------------------------------------------------- */
 
+/* Counts the chunks: the table of uneven blocks is not there yet. */
+static int count_chunks(const struct mmc_op_config *config,
+			struct mmc_layout *layout)
+{
+	if (config->blocks_bytes != NULL)
+		return mmc_layout_init_each(layout, config->nranks,
+					    config->blocks_bytes,
+					    config->chunk_bytes);
+	if (config->sole)
+		return mmc_layout_init_sole(layout, config->nranks,
+					    config->root, config->block_bytes,
+					    config->chunk_bytes);
+	return mmc_layout_init(layout, config->nranks, config->block_bytes,
+			       config->chunk_bytes);
+}
+
+static uint32_t chains_max(const struct mmc_layout *layout)
+{
+	return mmc_min_u32(layout->nsenders, MMC_CHAINS_MAX);
+}
+
 size_t mmc_op_footprint(const struct mmc_op_config *config)
 {
 	struct mmc_layout layout;
-	uint32_t nchains = mmc_min_u32(config->nranks, MMC_CHAINS_MAX);
 	size_t read_bytes = 0;
+	uint32_t nchains;
 
-	if (mmc_layout_init(&layout, config->nranks, config->block_bytes,
-			    config->chunk_bytes) != 0)
+	if (count_chunks(config, &layout) != 0)
 		return 0;
+	nchains = chains_max(&layout);
 	if (config->repair == MMC_REPAIR_READ)
 		read_bytes = mmc_part_bytes(MMC_GENERATION_BYTES) +
 			     mmc_part_bytes(mmc_reader_bytes(layout.nchunks));
 	return mmc_part_bytes(sizeof(struct mmc_op)) + read_bytes +
+	       mmc_layout_bytes(&layout) + mmc_schedule_bytes(&layout) +
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
 	       mmc_part_bytes(mmc_loss_bytes(layout.nchunks, nchains)) +
 	       mmc_part_bytes(mmc_donor_bytes(layout.nchunks)) +
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
 
-static bool is_eager(const struct mmc_op_config *config)
+/* One datagram of each sender, and few bytes in all. */
+static bool is_eager(const struct mmc_layout *layout, uint64_t eager_bytes)
 {
-	return config->block_bytes > 0 &&
-	       config->block_bytes <= config->chunk_bytes &&
-	       config->block_bytes * config->nranks <= config->eager_bytes;
+	return layout->nchunks > 0 && layout->nchunks == layout->nsenders &&
+	       layout->total_bytes <= eager_bytes;
 }
 
 static struct mmc_record first_record(const struct mmc_op_config *config)
@@ -127,10 +149,14 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 {
 	const struct mmc_op_config *config = &op->config;
 	uint32_t nchunks = op->layout.nchunks;
-	uint32_t nchains = mmc_min_u32(config->nranks, MMC_CHAINS_MAX);
+	uint32_t nchains = chains_max(&op->layout);
 	size_t map_bytes = mmc_bitmap_bytes(nchunks);
 	uint8_t *part;
 
+	part = mmc_part_take(&memory, mmc_layout_bytes(&op->layout));
+	mmc_layout_tabulate(&op->layout, part, config->blocks_bytes);
+	op->schedule_memory =
+		mmc_part_take(&memory, mmc_schedule_bytes(&op->layout));
 	mmc_bitmap_init(&op->claimed, mmc_part_take(&memory, map_bytes),
 			nchunks);
 	if (config->repair == MMC_REPAIR_READ)
@@ -150,11 +176,13 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 
 static void own_block_is_here(struct mmc_op *op)
 {
-	struct mmc_run own = {
-		.first = mmc_layout_first(&op->layout, op->config.rank),
-		.count = op->layout.block_chunks,
-	};
+	struct mmc_run own;
 
+	op->own = mmc_layout_block(&op->layout, op->config.rank);
+	own = (struct mmc_run){
+		.first = op->own.first,
+		.count = op->own.nchunks,
+	};
 	mmc_bitmap_set_run(&op->claimed, own);
 	mmc_bitmap_set_run(&op->present, own);
 	op->npresent = own.count;
@@ -174,13 +202,13 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 		.strategy = mmc_repair_strategy(config->repair),
 		.state = MMC_OP_GATE,
 		.record = first_record(config),
-		.eager = is_eager(config),
+		.heard = { .source = MMC_PEER_ALL },
 		.stage_ns = now_ns,
 		.original_ns = now_ns,
 	};
-	rv = mmc_layout_init(&op->layout, config->nranks, config->block_bytes,
-			     config->chunk_bytes);
+	rv = count_chunks(config, &op->layout);
 	MMC_ASSERT(rv == 0);
+	op->eager = is_eager(&op->layout, config->eager_bytes);
 	lay_out(op, (uint8_t *)memory + mmc_part_bytes(sizeof(*op)));
 	own_block_is_here(op);
 	mmc_gate_init(&op->entry, config->rank, config->nranks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One Allgather as a state machine. Events go in (a chunk has come, has been
+ * One operation as a state machine: blocks of some ranks go to all of them. Events go in (a chunk has come, has been
  * placed, has been sent; a message has come; time has passed), batches of
  * actions come out. It never sees payload, sockets, a clock or an allocator.
  *
@@ -20,7 +20,7 @@ enum mmc_op_state {
 	MMC_OP_GATE,	/* waits until all have entered */
 	MMC_OP_FLOW,	/* chunks are multicast and repaired */
 	MMC_OP_RELEASE, /* complete; others may still need this rank's buffers */
-	MMC_OP_RETAINED, /* over for the user; answers the others */
+	MMC_OP_RETAINED, /* over for the user; helps the others */
 	MMC_OP_CLOSED,	 /* over for everybody */
 	MMC_OP_FAILED,
 };
@@ -52,7 +52,15 @@ struct mmc_op_config {
 	uint32_t rank;
 	uint32_t nranks;
 	uint64_t signature; /* of kind and sizes; equal on all ranks */
+	/*
+	 * Each rank's block; with `sole` that of `root`, while others have none.
+	 * Where `blocks_bytes` is not NULL it holds each rank's instead: it is
+	 * read by mmc_op_footprint() and mmc_op_init() only.
+	 */
 	uint64_t block_bytes;
+	const uint64_t *blocks_bytes; /* [nranks] */
+	bool sole;
+	uint32_t root;
 	uint32_t chunk_bytes;
 	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
 	uint32_t window_bytes; /* that this rank's buffers hold */
@@ -76,9 +84,19 @@ struct mmc_op_config {
 	struct mmc_counters *counters; /* likewise */
 };
 
+/* Where the chunks of the rank heard last belong: the next is often its too. */
+struct mmc_heard {
+	uint32_t source; /* MMC_PEER_ALL: none */
+	uint32_t chain;	 /* as soon as there are any */
+	uint32_t start;	 /* likewise: of its chunks in the chain */
+	struct mmc_block block;
+};
+
 struct mmc_op {
 	struct mmc_op_config config;
 	struct mmc_layout layout;
+	struct mmc_block own; /* the block of this rank */
+	struct mmc_heard heard;
 	const struct mmc_repair_strategy *strategy;
 	enum mmc_op_state state;
 	struct mmc_record record;
@@ -94,6 +112,7 @@ struct mmc_op {
 	struct mmc_reader reader;
 	struct mmc_card card;
 	uint64_t *generation; /* as others read it; NULL if they do not */
+	uint8_t *schedule_memory;
 	uint8_t *donor_memory;
 	uint8_t *mark_memory;
 	uint32_t npresent;
@@ -104,6 +123,7 @@ struct mmc_op {
 	bool unicast;	/* nothing is multicast: neighbours are asked */
 	bool begun;	/* schedule, loss, donor, mark, turn are valid */
 	bool copied;	/* a copy of the own block serves repairs */
+	bool gated;	/* not everybody has one: the release gate is run */
 	bool reported;	/* DONE or FAILED has been handed out */
 	bool closed;	/* CLOSED has */
 	bool left_told; /* the left neighbour, that this rank is done */

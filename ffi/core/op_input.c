@@ -6,13 +6,15 @@
 
 /* ---- chunks ------------------------------------------------------------- */
 
-/* Claims the `place`th chunk of `owner`'s block if it fits there. */
-static inline enum mmc_verdict claim(struct mmc_op *op, uint32_t owner,
+/* Claims the `place`th chunk of `block` if it fits there. */
+static inline enum mmc_verdict claim(struct mmc_op *op,
+				     const struct mmc_block *block,
 				     uint32_t place, size_t payload_bytes)
 {
-	uint32_t chunk = mmc_layout_first(&op->layout, owner) + place;
+	uint32_t chunk = block->first + place;
 
-	if (payload_bytes != mmc_layout_payload(&op->layout, place))
+	if (payload_bytes !=
+	    mmc_layout_block_payload(&op->layout, block, place))
 		return MMC_VERDICT_FOREIGN;
 	if (op->state > MMC_OP_RELEASE ||
 	    mmc_bitmap_test_and_set(&op->claimed, chunk)) {
@@ -25,11 +27,11 @@ static inline enum mmc_verdict claim(struct mmc_op *op, uint32_t owner,
 	return MMC_VERDICT_PLACE;
 }
 
-/* Takes note that `chunk`, of `owner`, has come, but not by multicast. */
-static void mend(struct mmc_op *op, uint32_t owner, uint32_t chunk,
-		 uint64_t now_ns)
+/* Takes note that `chunk`, of `block`, has come, but not by multicast. */
+static void mend(struct mmc_op *op, const struct mmc_block *block,
+		 uint32_t chunk, uint64_t now_ns)
 {
-	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, owner),
+	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, block),
 		      chunk, now_ns);
 	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
@@ -44,6 +46,7 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	  size_t payload_bytes, uint64_t now_ns)
 {
 	enum mmc_verdict verdict;
+	struct mmc_block block;
 	uint32_t owner;
 
 	if (chunk >= op->layout.nchunks)
@@ -52,11 +55,11 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	if (source != owner && !op->strategy->serves(source, op->config.nranks,
 						     owner, op->config.rank))
 		return MMC_VERDICT_FOREIGN;
-	verdict = claim(op, owner, chunk - mmc_layout_first(&op->layout, owner),
-			payload_bytes);
+	block = mmc_layout_block(&op->layout, owner);
+	verdict = claim(op, &block, chunk - block.first, payload_bytes);
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
-	mend(op, owner, chunk, now_ns);
+	mend(op, &block, chunk, now_ns);
 	mmc_loss_helped(&op->loss);
 	return verdict;
 }
@@ -69,29 +72,47 @@ __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 		op->config.path->nlate++;
 }
 
+/* Another rank is heard than before. */
+__attribute__((noinline)) static void change_heard(struct mmc_op *op,
+						   uint32_t source)
+{
+	struct mmc_heard *heard = &op->heard;
+
+	MMC_ASSERT(source < op->config.nranks);
+	heard->source = source;
+	heard->block = mmc_layout_block(&op->layout, source);
+	if (!op->begun)
+		return;
+	heard->chain = mmc_schedule_chain(&op->schedule, &heard->block);
+	heard->start = mmc_schedule_start(&op->schedule, &heard->block);
+}
+
 enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 				 uint32_t index, size_t payload_bytes,
 				 uint64_t now_ns)
 {
-	uint32_t place = index - mmc_layout_first(&op->layout, source);
+	const struct mmc_heard *heard = &op->heard;
 	enum mmc_verdict verdict;
 	uint32_t position;
+	uint32_t place;
 	uint32_t chain;
 
-	MMC_ASSERT(source < op->config.nranks);
 	if (index & MMC_INDEX_REPAIR)
 		return on_repair(op, source, index & MMC_INDEX_MASK,
 				 payload_bytes, now_ns);
-	if (place >= op->layout.block_chunks)
+	if (source != heard->source)
+		change_heard(op, source);
+	place = index - heard->block.first;
+	if (place >= heard->block.nchunks)
 		return MMC_VERDICT_FOREIGN;
-	verdict = claim(op, source, place, payload_bytes);
+	verdict = claim(op, &heard->block, place, payload_bytes);
 	if (verdict != MMC_VERDICT_PLACE || !op->begun) {
 		if (verdict == MMC_VERDICT_DUPLICATE && op->begun)
 			note_late(op, index);
 		return verdict;
 	}
-	chain = mmc_schedule_chain(&op->schedule, source);
-	position = mmc_schedule_start(&op->schedule, source) + place;
+	chain = heard->chain;
+	position = heard->start + place;
 	op->original_ns = now_ns;
 	op->loss.chains[chain].nheard++;
 	mmc_loss_mend(&op->loss, chain, index, now_ns);
@@ -104,14 +125,16 @@ enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 				   uint64_t now_ns)
 {
 	uint32_t owner = mmc_layout_owner(&op->layout, chunk);
-	uint32_t place = chunk - mmc_layout_first(&op->layout, owner);
-	uint32_t payload_bytes = mmc_layout_payload(&op->layout, place);
-	enum mmc_verdict verdict = claim(op, owner, place, payload_bytes);
+	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
+	uint32_t place = chunk - block.first;
+	uint32_t payload_bytes =
+		mmc_layout_block_payload(&op->layout, &block, place);
+	enum mmc_verdict verdict = claim(op, &block, place, payload_bytes);
 
 	mmc_count(op->config.counters, MMC_COUNT_READ_CHUNKS, 1);
 	mmc_count(op->config.counters, MMC_COUNT_READ_BYTES, payload_bytes);
 	if (verdict == MMC_VERDICT_PLACE)
-		mend(op, owner, chunk, now_ns);
+		mend(op, &block, chunk, now_ns);
 	return verdict;
 }
 
@@ -167,11 +190,11 @@ void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key)
 static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 			struct mmc_run run, bool plea, uint64_t now_ns)
 {
-	uint32_t first = mmc_layout_first(&op->layout, owner);
+	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
 	uint32_t sent = owner == op->config.rank ? op->turn.next
-						 : op->layout.block_chunks;
-	uint32_t from = mmc_max_u32(run.first, first);
-	uint32_t end = mmc_min_u32(run.first + run.count, first + sent);
+						 : block.nchunks;
+	uint32_t from = mmc_max_u32(run.first, block.first);
+	uint32_t end = mmc_min_u32(run.first + run.count, block.first + sent);
 
 	if (from >= end ||
 	    !op->strategy->serves(op->config.rank, op->config.nranks, owner,
@@ -215,7 +238,7 @@ static void on_nak(struct mmc_op *op, uint32_t source,
 		left -= run.count;
 		owner = mmc_layout_owner(&op->layout, run.first);
 		while (owner < op->config.nranks &&
-		       mmc_layout_first(&op->layout, owner) <
+		       mmc_layout_block(&op->layout, owner).first <
 			       run.first + run.count) {
 			serve_block(op, source, owner, run,
 				    message->kind == MMC_MESSAGE_PLEA, now_ns);
@@ -320,10 +343,14 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		mmc_patience_reset(&op->listening, now_ns);
 	if (op->strategy->reads && source == mmc_op_left(op))
 		hear_left(op, message, now_ns);
-	if (hear_record(op, source, record)) {
+	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
 		mmc_op_renew(op);
 		mmc_op_ask_soon(op, now_ns);
 	}
+	/* Who waits for this rank may wait for what it lacks itself. */
+	if (op->state == MMC_OP_RETAINED && op->gated &&
+	    message->stamp_us != 0 && op->asking.at_ns == MMC_NEVER_NS)
+		mmc_op_ask_soon(op, now_ns);
 	if (op->begun)
 		on_flow_message(op, source, message, now_ns);
 }

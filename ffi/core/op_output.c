@@ -72,7 +72,10 @@ static void tell_entered(struct mmc_op *op, uint32_t peer,
 		mmc_op_tell_record(op, peer, actions);
 }
 
-/* Tells partners of `gate` and asks the one that is waited for. */
+/*
+ * Tells partners of `gate` and asks the one that is waited for. Who waits no
+ * more himself asks once each time that he is asked.
+ */
 static void poll_gate(struct mmc_op *op, struct mmc_gate *gate, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
@@ -86,15 +89,18 @@ static void poll_gate(struct mmc_op *op, struct mmc_gate *gate, uint64_t now_ns,
 	if (mmc_gate_passed(gate))
 		mmc_backoff_stop(&op->asking);
 	else if (mmc_actions_room(actions) &&
-		 mmc_backoff_due(&op->asking, now_ns))
+		 mmc_backoff_due(&op->asking, now_ns)) {
 		mmc_op_ask_record(op, mmc_gate_awaited(gate), now_ns, actions);
+		if (op->state == MMC_OP_RETAINED)
+			mmc_backoff_stop(&op->asking);
+	}
 }
 
 /* Sends chunks of the own block for the first time, from its `first` on. */
 static void send_original(struct mmc_op *op, struct mmc_run run,
 			  struct mmc_actions *actions)
 {
-	run.first += mmc_layout_first(&op->layout, op->config.rank);
+	run.first += op->own.first;
 	mmc_op_send_run(op, MMC_PEER_ALL, run, false, actions);
 	op->record.sent_chunks += run.count;
 }
@@ -102,9 +108,9 @@ static void send_original(struct mmc_op *op, struct mmc_run run,
 /* A small block precedes the gate, unless too much has already. */
 static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 {
-	struct mmc_run block = { .first = 0, .count = op->layout.block_chunks };
+	struct mmc_run block = { .first = 0, .count = op->own.nchunks };
 
-	if (!op->eager || op->record.sent_chunks > 0 ||
+	if (!op->eager || block.count == 0 || op->record.sent_chunks > 0 ||
 	    op->config.lag_epochs > EAGER_EPOCHS_MAX ||
 	    !mmc_actions_room(actions))
 		return;
@@ -135,8 +141,8 @@ static uint32_t budget_chunks(const struct mmc_op *op)
 /* Multicast reaches somebody no more: blocks go from neighbour to neighbour. */
 static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 {
-	op->turn.next = op->layout.block_chunks;
-	op->record.sent_chunks = op->layout.block_chunks;
+	op->turn.next = op->own.nchunks;
+	op->record.sent_chunks = op->own.nchunks;
 	mmc_loss_expect_nothing(&op->loss, op->strategy, now_ns);
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
@@ -147,7 +153,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	const struct mmc_terms *terms = &op->record.terms;
 	uint64_t srtt_ns =
 		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
-	uint32_t nchains = op->eager ? op->config.nranks : op->config.nchains;
+	uint32_t nchains = op->eager ? op->layout.nsenders : op->config.nchains;
 
 	mmc_count(op->config.counters, MMC_COUNT_GATE_NS,
 		  now_ns - op->stage_ns);
@@ -161,8 +167,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	op->unicast = (terms->flags & MMC_TERMS_UNICAST) != 0;
 	if (op->unicast)
 		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
-	mmc_schedule_init(&op->schedule, &op->layout, nchains,
-			  terms->window_bytes, op->config.apart);
+	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
+			  nchains, terms->window_bytes, op->config.apart);
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
 		       op->config.path->late_ns, batch_time_ns(op),
 		       budget_chunks(op), now_ns);
@@ -174,12 +180,12 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
 	mmc_op_drain_passed(op);
-	mmc_turn_init(&op->turn, op->config.rank, &op->schedule,
-		      op->config.chunk_bytes);
+	mmc_turn_init(&op->turn, op->config.rank, &op->schedule);
 	op->turn.next = op->record.sent_chunks;
 	if (op->unicast)
 		begin_unicast(op, now_ns);
 	op->begun = true;
+	op->heard.source = MMC_PEER_ALL;
 	mmc_op_renew(op);
 	mmc_op_ask_soon(op, now_ns);
 	mmc_op_step(op, MMC_OP_ALL_ENTERED);
@@ -219,8 +225,8 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
-	uint32_t chain = mmc_schedule_chain(&op->schedule, op->config.rank);
-	uint32_t start = mmc_schedule_start(&op->schedule, op->config.rank);
+	uint32_t chain = op->turn.chain;
+	uint32_t start = op->turn.start;
 	struct mmc_run run;
 
 	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
@@ -245,10 +251,15 @@ static bool quiescent(const struct mmc_op *op)
 	return op->nplacing == 0 && op->nsending == 0;
 }
 
-/* What this rank has received a second in this operation. */
+static uint64_t received_bytes(const struct mmc_op *op)
+{
+	return op->layout.total_bytes - op->own.nbytes;
+}
+
+/* What went through this rank a second, in the direction that had more. */
 static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
 {
-	uint64_t nbytes = op->config.block_bytes * (op->config.nranks - 1);
+	uint64_t nbytes = mmc_max_u64(received_bytes(op), op->own.nbytes);
 	uint64_t time_us = (now_ns - op->stage_ns) / MMC_US_NS + 1;
 
 	return nbytes / time_us * 1000000;
@@ -256,23 +267,39 @@ static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
 
 /*
  * The chunks of the own block that others lacked; where they read from each
- * other, owners are not told, and what was lost here has to stand for it.
+ * other, owners are not told, and what was lost here has to stand for it, of a
+ * sender's average block.
  */
-static uint32_t lost_of_own(const struct mmc_op *op)
+static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
 {
-	uint32_t others = op->layout.nchunks - op->layout.block_chunks;
+	uint32_t others = op->layout.nchunks - op->own.nchunks;
 
 	if (!op->strategy->reads || others == 0)
 		return op->donor.nlost;
-	return (uint32_t)((uint64_t)op->nlost * op->layout.block_chunks /
-			  others);
+	return (uint32_t)((uint64_t)op->nlost * block_chunks / others);
+}
+
+/* Who receives little, as a Bcast's root does, goes by what it has sent. */
+static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
+{
+	uint64_t nbytes = received_bytes(op);
+
+	if (nbytes > 0 && nbytes >= op->own.nbytes)
+		mmc_path_received(op->config.path, nbytes,
+				  op->original_ns - op->stage_ns);
+	else if (nbytes < op->own.nbytes && op->config.nranks > 1)
+		mmc_path_received(op->config.path, op->own.nbytes,
+				  now_ns - op->stage_ns);
 }
 
 /* Counts the stages' times, and learns the path's rate, window and health. */
 static void measure(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;
-	uint32_t nlost = lost_of_own(op);
+	uint32_t block_chunks =
+		op->strategy->reads ? op->layout.nchunks / op->layout.nsenders
+				    : op->own.nchunks;
+	uint32_t nlost = lost_of_block(op, block_chunks);
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
 		  op->original_ns - op->stage_ns);
@@ -282,19 +309,16 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	mmc_path_settle(config->path);
 	if (!op->unicast && !op->eager)
 		mmc_path_adapt(config->path, op->record.terms.window_bytes,
-			       config->chunk_bytes, op->layout.block_chunks,
-			       nlost,
+			       config->chunk_bytes, block_chunks, nlost,
 			       op->strategy->reads ? nlost : op->donor.nshared,
 			       rate_of(op, now_ns));
 	if (!op->unicast)
 		mmc_path_heard(config->path,
-			       op->layout.nchunks - op->layout.block_chunks,
+			       op->layout.nchunks - op->own.nchunks,
 			       mmc_loss_heard(&op->loss),
 			       mmc_loss_deaf(&op->loss));
-	if (!op->unicast && !op->eager && config->nranks > 1)
-		mmc_path_received(config->path,
-				  config->block_bytes * (config->nranks - 1),
-				  op->original_ns - op->stage_ns);
+	if (!op->unicast && !op->eager)
+		measure_rate(op, now_ns);
 	op->stage_ns = now_ns;
 }
 
@@ -307,12 +331,16 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 		return;
 	measure(op, now_ns);
 	op->record.flags |= MMC_RECORD_DONE;
-	op->copied = all && op->config.block_bytes <= op->config.retain_bytes;
+	op->copied = all && op->own.nbytes <= op->config.retain_bytes;
+	op->gated = all && op->layout.largest_bytes > op->config.retain_bytes;
 	mmc_op_step(op,
 		    op->copied ? MMC_OP_COMPLETE_WITH_COPY : MMC_OP_COMPLETE);
 	mmc_gate_join(&op->release);
 	mmc_op_renew(op);
-	mmc_op_ask_soon(op, now_ns);
+	if (op->copied)
+		mmc_backoff_stop(&op->asking);
+	else
+		mmc_op_ask_soon(op, now_ns);
 }
 
 static void poll_release(struct mmc_op *op, uint64_t now_ns,
@@ -401,7 +429,8 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		poll_turn(op, now_ns, actions);
 		check_complete(op, now_ns);
 	}
-	if (op->state == MMC_OP_RELEASE)
+	if (op->state == MMC_OP_RELEASE ||
+	    (op->state == MMC_OP_RETAINED && op->gated))
 		poll_release(op, now_ns, actions);
 	report(op, now_ns, actions);
 }
@@ -411,6 +440,8 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 	uint64_t at_ns = serves(op) ? mmc_donor_deadline(&op->donor)
 				    : MMC_NEVER_NS;
 
+	if (op->state == MMC_OP_RETAINED && op->gated)
+		return mmc_min_u64(at_ns, op->asking.at_ns);
 	if (op->state > MMC_OP_RELEASE)
 		return at_ns;
 	at_ns = mmc_min_u64(at_ns, op->asking.at_ns);

@@ -405,6 +405,7 @@ static uint32_t collect_overdue(struct mmc_reader *reader, uint32_t *owner,
 	uint32_t nchunks = reader->overdue.nbits;
 	struct mmc_run run = mmc_bitmap_next_set(&reader->overdue,
 						 reader->lease_chunk, nchunks);
+	struct mmc_block block;
 	uint32_t n = 0;
 	uint32_t end;
 
@@ -412,7 +413,8 @@ static uint32_t collect_overdue(struct mmc_reader *reader, uint32_t *owner,
 	if (run.count == 0)
 		return 0;
 	*owner = mmc_layout_owner(&reader->layout, run.first);
-	end = mmc_layout_first(&reader->layout, *owner + 1);
+	block = mmc_layout_block(&reader->layout, *owner);
+	end = block.first + block.nchunks;
 	while (n < MMC_RUNS_MAX && reader->lease_chunk < end) {
 		run = mmc_bitmap_next_set(&reader->overdue, reader->lease_chunk,
 					  end);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who multicasts after whom. M chains run side by side; in a chain the ranks
- * take turns, one after the other. Rank r sits in chain r mod M at turn r / M,
- * so any M from 1 to P will do and P need not divide. A chain's position counts
- * the chunks of its ranks in the order of their turns.
+ * Who multicasts after whom. M chains run side by side; in a chain the senders
+ * take turns, one after the other. Sender s sits in chain s mod M at turn s / M,
+ * so any M up to the number of senders will do and need not divide it. A chain's
+ * position counts the chunks of its senders in the order of their turns. Ranks
+ * with empty blocks take no turn.
  */
 #ifndef MMC_CORE_SCHEDULE_H
 #define MMC_CORE_SCHEDULE_H
@@ -11,9 +12,9 @@
 #include "core/layout.h"
 
 struct mmc_schedule {
-	uint32_t nchains; /* M: parallel roots */
-	uint32_t nranks;
-	uint32_t block_chunks;
+	struct mmc_layout layout;
+	const uint32_t *starts; /* [nsenders] in their chains, if uneven */
+	uint32_t nchains;	/* M: parallel roots */
 	uint32_t window_chunks; /* what each active sender may have in flight */
 	uint32_t batch_chunks;	/* what it sends in one go */
 };
@@ -25,52 +26,46 @@ struct mmc_schedule {
 #define MMC_BATCH_CHUNKS_MIN 4
 #define MMC_BATCH_CHUNKS_MAX 20
 
+/* The memory for a layout's turns, in bytes; 0 where formulas do. */
+size_t mmc_schedule_bytes(const struct mmc_layout *layout);
+
 /*
  * Plans the turns for blocks laid out by `layout` when every receiver buffers
- * `window_bytes`. With `nchains` MMC_CHAINS_AUTO all ranks send at once as long
- * as the window holds two batches of each other rank, else as many as it holds
+ * `window_bytes`. With `nchains` MMC_CHAINS_AUTO all send at once as long as the
+ * window holds two batches of each that a rank hears, else as many as it holds
  * two batches of, but at least two: fewer would idle a sender's own downlink.
  * With `apart` no sender's share is more than an equal part of the window, since
- * that is all that a receiver has for it. The result depends on nothing but the arguments, equal on every rank.
+ * that is all that a receiver has for it. The result depends on nothing but the
+ * arguments, equal on every rank. `memory`, mmc_schedule_bytes() long, must
+ * outlive the schedule and its copies.
  */
-void mmc_schedule_init(struct mmc_schedule *schedule,
+void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       const struct mmc_layout *layout, uint32_t nchains,
 		       uint32_t window_bytes, bool apart);
 
+/* The chain of the sender with `block`; one that sends nothing may ask too. */
 static inline uint32_t mmc_schedule_chain(const struct mmc_schedule *schedule,
-					  uint32_t rank)
+					  const struct mmc_block *block)
 {
-	return rank % schedule->nchains;
+	return block->number % schedule->nchains;
 }
 
-static inline uint32_t mmc_schedule_turn(const struct mmc_schedule *schedule,
-					 uint32_t rank)
-{
-	return rank / schedule->nchains;
-}
-
-/* The rank whose turn `turn` of `chain` is. */
-static inline uint32_t mmc_schedule_rank(const struct mmc_schedule *schedule,
-					 uint32_t chain, uint32_t turn)
-{
-	return turn * schedule->nchains + chain;
-}
-
-/* The position in its chain of the first chunk of `rank`. */
+/* The position in its chain of the first chunk of `block`, likewise. */
 static inline uint32_t mmc_schedule_start(const struct mmc_schedule *schedule,
-					  uint32_t rank)
+					  const struct mmc_block *block)
 {
-	return mmc_schedule_turn(schedule, rank) * schedule->block_chunks;
+	if (schedule->starts != NULL)
+		return schedule->starts[block->number];
+	return block->number / schedule->nchains *
+	       schedule->layout.block_chunks;
 }
 
-/* The chunks of all ranks of `chain`, which is below nchains. */
-static inline uint32_t mmc_schedule_length(const struct mmc_schedule *schedule,
-					   uint32_t chain)
-{
-	uint32_t nturns = (schedule->nranks - chain + schedule->nchains - 1) /
-			  schedule->nchains;
+/* The chunks of all senders of `chain`, which is below nchains. */
+uint32_t mmc_schedule_length(const struct mmc_schedule *schedule,
+			     uint32_t chain);
 
-	return nturns * schedule->block_chunks;
-}
+/* The rank whose chunk is at `position`, below the length, of `chain`. */
+uint32_t mmc_schedule_rank(const struct mmc_schedule *schedule, uint32_t chain,
+			   uint32_t position);
 
 #endif

@@ -17,12 +17,16 @@
 #define WAIT_MAX_NS (100 * MMC_MS_NS)
 
 void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
-		   const struct mmc_schedule *schedule, uint32_t chunk_bytes)
+		   const struct mmc_schedule *schedule)
 {
+	const struct mmc_block block =
+		mmc_layout_block(&schedule->layout, rank);
+
 	*turn = (struct mmc_turn){
 		.schedule = *schedule,
-		.rank = rank,
-		.chunk_bytes = chunk_bytes,
+		.chain = mmc_schedule_chain(schedule, &block),
+		.start = mmc_schedule_start(schedule, &block),
+		.nchunks = block.nchunks,
 		.begin_ns = MMC_NEVER_NS,
 		.lag_ns = MMC_NEVER_NS,
 		.probe = { .at_ns = MMC_NEVER_NS },
@@ -33,7 +37,7 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      const struct mmc_path *path, uint32_t nchunks)
 {
-	uint64_t nbytes = (uint64_t)nchunks * turn->chunk_bytes;
+	uint64_t nbytes = (uint64_t)nchunks * turn->schedule.layout.chunk_bytes;
 
 	nbytes *= turn->schedule.nchains;
 	return mmc_min_u64(mmc_path_time_ns(path, nbytes), WAIT_MAX_NS);
@@ -43,13 +47,12 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 static bool may_begin(struct mmc_turn *turn, const struct mmc_chain *chain,
 		      const struct mmc_path *path, uint64_t now_ns)
 {
-	uint32_t start = mmc_schedule_start(&turn->schedule, turn->rank);
 	uint32_t lead = turn->schedule.batch_chunks / 2;
 
-	if (chain->seen + lead >= start || chain->nleft == 0)
+	if (chain->seen + lead >= turn->start || chain->nleft == 0)
 		return true;
 	turn->begin_ns = chain->heard_ns + ALPHA_NS +
-			 chain_time_ns(turn, path, start - chain->seen);
+			 chain_time_ns(turn, path, turn->start - chain->seen);
 	return now_ns >= turn->begin_ns && !path->backlog;
 }
 
@@ -57,17 +60,15 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_chain *chain,
 static uint32_t window_left(const struct mmc_turn *turn,
 			    const struct mmc_watermark *mark)
 {
-	uint32_t start = mmc_schedule_start(&turn->schedule, turn->rank);
-	uint32_t chain = mmc_schedule_chain(&turn->schedule, turn->rank);
-	uint64_t limit =
-		(uint64_t)mark->drained[chain] + turn->schedule.window_chunks;
-	uint64_t at = (uint64_t)start + turn->next;
+	uint64_t limit = (uint64_t)mark->drained[turn->chain] +
+			 turn->schedule.window_chunks;
+	uint64_t at = (uint64_t)turn->start + turn->next;
 
 	if (mark->step_chunks == 0)
 		return turn->schedule.batch_chunks;
 	if (limit <= at)
 		return 0;
-	return (uint32_t)mmc_min_u64(limit - at, turn->schedule.block_chunks);
+	return (uint32_t)mmc_min_u64(limit - at, turn->nchunks);
 }
 
 /* A full window opens by a batch when it has been full for too long. */
@@ -111,7 +112,7 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
 		left = wait_for_window(turn, path, now_ns);
 	}
 	left = mmc_min_u32(left, turn->schedule.batch_chunks);
-	left = mmc_min_u32(left, turn->schedule.block_chunks - turn->next);
+	left = mmc_min_u32(left, turn->nchunks - turn->next);
 	*run = (struct mmc_run){ .first = turn->next, .count = left };
 	turn->next += left;
 	return left > 0;

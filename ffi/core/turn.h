@@ -15,8 +15,9 @@
 
 struct mmc_turn {
 	struct mmc_schedule schedule;
-	uint32_t rank;
-	uint32_t chunk_bytes;
+	uint32_t chain; /* of this rank */
+	uint32_t start; /* the position of its first chunk */
+	uint32_t nchunks;
 	uint32_t next; /* index in the own block of the next to send */
 	bool began;
 	uint64_t begin_ns; /* when to begin although no sign has come */
@@ -26,12 +27,12 @@ struct mmc_turn {
 
 /* Begins when the gate has passed: nothing is sent yet. */
 void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
-		   const struct mmc_schedule *schedule, uint32_t chunk_bytes);
+		   const struct mmc_schedule *schedule);
 
 /* Whether the whole block has been handed out. */
 static inline bool mmc_turn_over(const struct mmc_turn *turn)
 {
-	return turn->next == turn->schedule.block_chunks;
+	return turn->next == turn->nchunks;
 }
 
 /*

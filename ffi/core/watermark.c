@@ -26,9 +26,10 @@ size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains)
  */
 static uint32_t report_step(const struct mmc_schedule *schedule)
 {
-	if (mmc_schedule_length(schedule, 0) <= schedule->window_chunks)
-		return 0;
-	return mmc_max_u32(1, schedule->window_chunks / 4 * 3);
+	for (uint32_t c = 0; c < schedule->nchains; c++)
+		if (mmc_schedule_length(schedule, c) > schedule->window_chunks)
+			return mmc_max_u32(1, schedule->window_chunks / 4 * 3);
+	return 0;
 }
 
 static uint32_t report_stride(const struct mmc_schedule *schedule)
@@ -43,14 +44,14 @@ static uint32_t report_stride(const struct mmc_schedule *schedule)
 void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
 			uint32_t rank, const struct mmc_schedule *schedule)
 {
-	uint32_t nchildren = count_children(rank, schedule->nranks);
+	uint32_t nranks = schedule->layout.nranks;
+	uint32_t nchildren = count_children(rank, nranks);
 	size_t row_bytes = schedule->nchains * sizeof(uint32_t);
 
-	memset(memory, 0,
-	       mmc_watermark_bytes(schedule->nranks, schedule->nchains));
+	memset(memory, 0, mmc_watermark_bytes(nranks, schedule->nchains));
 	*mark = (struct mmc_watermark){
 		.rank = rank,
-		.nranks = schedule->nranks,
+		.nranks = nranks,
 		.nchains = schedule->nchains,
 		.nchildren = nchildren,
 		.step_chunks = report_step(schedule),

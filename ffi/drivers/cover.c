@@ -69,28 +69,31 @@ int mmc_covers_begin(struct mmc_covers *covers, const struct mmc_cover *plan)
 	/* One that found no receive is lost, and awaited no longer. */
 	for (uint32_t i = 0; i < covers->nqueues; i++)
 		covers->queues[i].nplugs = 0;
+	for (uint32_t c = 0; c < plan->schedule->nchains; c++)
+		covers->queues[c].end = mmc_schedule_length(plan->schedule, c);
 	return 0;
 }
 
 static uint32_t owner_of(const struct mmc_covers *covers, uint32_t queue,
 			 uint32_t position)
 {
-	const struct mmc_schedule *schedule = covers->plan.schedule;
-
-	return mmc_schedule_rank(schedule, queue,
-				 position / schedule->block_chunks);
+	return mmc_schedule_rank(covers->plan.schedule, queue, position);
 }
 
 /* The position of the datagram behind those that were predicted so far. */
 static uint32_t take_position(struct mmc_covers *covers, uint32_t queue)
 {
-	uint32_t block_chunks = covers->plan.schedule->block_chunks;
-	uint32_t *next = &covers->queues[queue].next;
+	const struct mmc_cover *plan = &covers->plan;
+	struct mmc_cover_queue *at = &covers->queues[queue];
+	struct mmc_block own;
 
-	if (!covers->loops &&
-	    owner_of(covers, queue, *next) == covers->plan.rank)
-		*next = (*next / block_chunks + 1) * block_chunks;
-	return (*next)++;
+	if (!covers->loops && at->next < at->end &&
+	    owner_of(covers, queue, at->next) == plan->rank) {
+		own = mmc_layout_block(plan->layout, plan->rank);
+		at->next =
+			mmc_schedule_start(plan->schedule, &own) + own.nchunks;
+	}
+	return at->next++;
 }
 
 void mmc_covers_resume(struct mmc_covers *covers, uint32_t queue)
@@ -116,22 +119,28 @@ static void cover(struct mmc_covers *covers, uint32_t queue, uint32_t slot,
 	struct mmc_cover_slot *covering = &at->slots[slot];
 	uint32_t *known = &at->by_position[position % at->nslots];
 	const struct mmc_cover_slot *other = &at->slots[*known];
+	struct mmc_block block;
 	uint32_t owner;
 	uint32_t index;
 	uint32_t chunk;
 
-	if (position >= mmc_schedule_length(plan->schedule, queue))
+	if (position >= at->end)
 		return;
 	owner = owner_of(covers, queue, position);
-	index = position % plan->schedule->block_chunks;
-	chunk = mmc_layout_first(plan->layout, owner) + index;
+	block = mmc_layout_block(plan->layout, owner);
+	index = position - mmc_schedule_start(plan->schedule, &block);
+	chunk = block.first + index;
 	if (owner == plan->rank || mmc_bitmap_test(plan->claimed, chunk) ||
 	    (other->place != NULL &&
 	     other->position % at->nslots == position % at->nslots))
 		return;
 	*known = slot;
-	covering->place = plan->base + mmc_layout_offset(plan->layout, chunk);
-	covering->nbytes = mmc_layout_payload(plan->layout, index);
+	covering->place = plan->base + block.offset_bytes +
+			  (uint64_t)index * plan->layout->chunk_bytes;
+	covering->nbytes =
+		mmc_layout_block_payload(plan->layout, &block, index);
+	covering->owner = owner;
+	covering->chunk = chunk;
 	covering->position = position;
 	at->ncovering++;
 }
@@ -160,20 +169,18 @@ static void settle(struct mmc_cover_queue *queue, struct mmc_cover_slot *slot)
 }
 
 /* What its header cannot tell, the engine checks. */
-static bool is_predicted(const struct mmc_covers *covers, uint32_t queue,
+static bool is_predicted(const struct mmc_covers *covers,
 			 const struct mmc_cover_slot *slot, uint32_t source,
 			 const uint8_t *head, uint32_t nbytes)
 {
 	const struct mmc_cover *plan = &covers->plan;
-	uint32_t owner = owner_of(covers, queue, slot->position);
-	uint32_t chunk = mmc_layout_first(plan->layout, owner) +
-			 slot->position % plan->schedule->block_chunks;
 
-	return source == owner && nbytes == covers->head_bytes + slot->nbytes &&
+	return source == slot->owner &&
+	       nbytes == covers->head_bytes + slot->nbytes &&
 	       (mmc_get_u64(head) & MMC_CHANNEL_MASK) ==
 		       (plan->channel & MMC_CHANNEL_MASK) &&
 	       mmc_get_u32(head + HEADER_EPOCH) == plan->epoch &&
-	       mmc_get_u32(head + HEADER_INDEX) == chunk;
+	       mmc_get_u32(head + HEADER_INDEX) == slot->chunk;
 }
 
 uint8_t *mmc_covers_complete(struct mmc_covers *covers, uint32_t queue,
@@ -190,7 +197,7 @@ uint8_t *mmc_covers_complete(struct mmc_covers *covers, uint32_t queue,
 	covering->posted = false;
 	if (place == NULL)
 		return covering->staging;
-	predicted = is_predicted(covers, queue, covering, source, head, nbytes);
+	predicted = is_predicted(covers, covering, source, head, nbytes);
 	at->off |= !predicted;
 	at->ncovering--;
 	if (predicted && !covering->waiting) {
@@ -240,20 +247,23 @@ static struct mmc_cover_slot *find(struct mmc_covers *covers, const uint8_t *to,
 	const struct mmc_cover *plan = &covers->plan;
 	const struct mmc_layout *layout = plan->layout;
 	struct mmc_cover_slot *slot;
+	struct mmc_block block;
 	uint32_t position;
-	uint32_t owner;
 	uint64_t offset;
 
 	if (!covers->active)
 		return NULL;
 	offset = (uintptr_t)to - (uintptr_t)plan->base;
-	if (offset >= layout->nranks * layout->block_bytes)
+	if (offset >= layout->total_bytes)
 		return NULL;
-	owner = (uint32_t)(offset / layout->block_bytes);
+	block = mmc_layout_block(
+		layout,
+		mmc_layout_sender(layout,
+				  (uint32_t)(offset / layout->block_bytes)));
 	position =
-		mmc_schedule_start(plan->schedule, owner) +
-		(uint32_t)(offset % layout->block_bytes / layout->chunk_bytes);
-	*queue = &covers->queues[mmc_schedule_chain(plan->schedule, owner)];
+		mmc_schedule_start(plan->schedule, &block) +
+		(uint32_t)((offset - block.offset_bytes) / layout->chunk_bytes);
+	*queue = &covers->queues[mmc_schedule_chain(plan->schedule, &block)];
 	slot = &(*queue)->slots[(*queue)->by_position[position %
 						      (*queue)->nslots]];
 	return slot->place == to ? slot : NULL;

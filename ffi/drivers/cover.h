@@ -35,7 +35,9 @@ struct mmc_cover {
 };
 
 struct mmc_cover_slot {
-	uint8_t *place;	  /* that it covers, or NULL */
+	uint8_t *place; /* that it covers, or NULL */
+	uint32_t owner; /* of the chunk that belongs there: */
+	uint32_t chunk;
 	uint8_t *staging; /* as long as any payload */
 	uint32_t position;
 	uint32_t nbytes; /* of the place */
@@ -55,6 +57,7 @@ struct mmc_cover_queue {
 	uint32_t ncovering; /* of these */
 	uint32_t nplugs;    /* on their way */
 	uint32_t next;	    /* the position that the next to be posted takes */
+	uint32_t end;	    /* of its chain */
 	bool off;	    /* none that is posted now covers */
 };
 
@@ -77,6 +80,12 @@ int mmc_covers_init(struct mmc_covers *covers, uint32_t nqueues,
 		    uint32_t nslots, uint32_t head_bytes, uint32_t body_bytes);
 
 void mmc_covers_destroy(struct mmc_covers *covers);
+
+/* Whether places can be covered where the blocks lie so: not if uneven. */
+static inline bool mmc_covers_suits(const struct mmc_layout *layout)
+{
+	return layout->blocks == NULL;
+}
 
 /*
  * Covers from now on what is going to be posted. Returns 0, or -MMC_EINVAL if

@@ -4,11 +4,13 @@
 #include "drivers/cover.h"
 #include "engine/memory.h"
 
-uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t owner)
+uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
 {
 	const struct mmc_op *op = request->op;
-	uint32_t chain = op->begun ? mmc_schedule_chain(&op->schedule, owner)
-				   : owner;
+	const struct mmc_block block = mmc_layout_block(
+		&op->layout, mmc_layout_owner(&op->layout, chunk));
+	uint32_t chain = op->begun ? mmc_schedule_chain(&op->schedule, &block)
+				   : block.number;
 
 	return chain % request->stream->team->options.subgroups;
 }
@@ -20,6 +22,7 @@ static bool is_coverable(const struct mmc_request *request)
 
 	return !request->uncoverable && op != NULL && op->begun &&
 	       op->state == MMC_OP_FLOW && !op->eager && !op->unicast &&
+	       mmc_covers_suits(&op->layout) &&
 	       op->npresent < op->layout.nchunks;
 }
 
@@ -29,7 +32,7 @@ static void cover(struct mmc_request *request)
 	struct mmc_team *team = stream->team;
 	struct mmc_endpoint *endpoint = team->endpoint;
 	const struct mmc_op *op = request->op;
-	uint64_t nbytes = team->options.nranks * request->block_bytes;
+	uint64_t nbytes = op->layout.total_bytes;
 	struct mmc_cover plan = {
 		.base = request->base,
 		.layout = &op->layout,

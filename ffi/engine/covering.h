@@ -9,9 +9,9 @@
 
 #include "engine/state.h"
 
-/* Which subgroup carries a chunk of `owner` with zero-copy receive. */
+/* Which subgroup carries a chunk with zero-copy receive. */
 uint32_t mmc_request_subgroup(const struct mmc_request *request,
-			      uint32_t owner);
+			      uint32_t chunk);
 
 /* Ends what is over, and covers the next operation that can be. */
 void mmc_team_cover(struct mmc_team *team);

@@ -49,7 +49,7 @@ static uint32_t payload_bytes(const struct mmc_fetch *fetch)
 		return fetch->run.count * (uint32_t)sizeof(uint64_t);
 	nbytes = mmc_layout_offset(layout, last) -
 		 mmc_layout_offset(layout, fetch->run.first) +
-		 mmc_layout_payload(layout, last % layout->block_chunks);
+		 mmc_layout_payload(layout, last);
 	return (uint32_t)nbytes;
 }
 
@@ -98,10 +98,8 @@ static void place_chunks(const struct mmc_fetch *fetch, const uint8_t *bytes,
 
 		if (mmc_op_on_fetched(request->op, chunk, now_ns) ==
 		    MMC_VERDICT_PLACE)
-			mmc_request_place(
-				request, chunk, bytes + offset,
-				mmc_layout_payload(
-					layout, chunk % layout->block_chunks));
+			mmc_request_place(request, chunk, bytes + offset,
+					  mmc_layout_payload(layout, chunk));
 	}
 }
 

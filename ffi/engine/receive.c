@@ -32,8 +32,7 @@ void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 		       const uint8_t *payload, uint32_t nbytes)
 {
 	struct mmc_endpoint *endpoint = request->stream->team->endpoint;
-	uint8_t *to =
-		request->base + mmc_layout_offset(&request->op->layout, chunk);
+	uint8_t *to = mmc_request_address(request, chunk);
 
 	if (to == payload)
 		mmc_count(&request->stream->counters,

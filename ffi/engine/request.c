@@ -7,15 +7,12 @@
 #include "drivers/error.h"
 #include "engine/covering.h"
 #include "engine/memory.h"
+#include "engine/operation.h"
 #include "engine/receive.h"
 #include "engine/tell.h"
 
 /* A block up to this is copied, so that its sender need not wait for others. */
 #define RETAIN_BYTES (UINT64_C(1) << 20)
-
-/* The kinds of operations, in the highest byte of a signature. */
-#define SIGNATURE_ALLGATHER 1
-#define SIGNATURE_BYTES_MASK ((UINT64_C(1) << 56) - 1)
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -181,11 +178,12 @@ static void finish(struct mmc_request *request)
 /* ---- starting ----------------------------------------------------------- */
 
 static struct mmc_op_config op_config(const struct mmc_stream *stream,
-				      uint64_t block_bytes)
+				      const struct mmc_operation *operation)
 {
 	const struct mmc_stream_options *options = &stream->options;
 	const struct mmc_team *team = stream->team;
 	uint32_t window_bytes = team->buffer_bytes;
+	struct mmc_op_config config;
 
 	/* What no buffer holds would be lost, whoever wishes for it. */
 	if (options->window_bytes == 0 && team->path.window_bytes != 0)
@@ -193,11 +191,9 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 			mmc_min_u32(team->path.window_bytes, window_bytes);
 	if (options->window_bytes != 0)
 		window_bytes = mmc_min_u32(options->window_bytes, window_bytes);
-	return (struct mmc_op_config){
+	config = (struct mmc_op_config){
 		.rank = team->options.rank,
 		.nranks = team->options.nranks,
-		.signature = (uint64_t)SIGNATURE_ALLGATHER << 56 | block_bytes,
-		.block_bytes = block_bytes,
 		.chunk_bytes = team->options.chunk_bytes,
 		.nchains = options->chains,
 		.window_bytes = window_bytes,
@@ -213,6 +209,8 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 			((uint64_t)team->options.rank << 32 |
 			 stream->epochs.last),
 	};
+	mmc_operation_configure(operation, team->options.nranks, &config);
+	return config;
 }
 
 /* Brings what came before it started to a new operation. */
@@ -243,15 +241,16 @@ static struct mmc_card first_card(struct mmc_request *request)
 	struct mmc_card card = { 0 };
 	struct mmc_region data;
 
-	if (!request->mapped)
+	/* What lies in places of its own is sent, and not read. */
+	if (!request->mapped || request->operation.offsets_bytes != NULL)
 		return card;
 	card.generation = next_generation(team);
 	card.map_address = request->map.address;
 	card.map_key = request->map.key;
-	card.exposed = mmc_team_find_region(team, request->base,
-					    team->options.nranks *
-						    request->block_bytes,
-					    &stream->counters, &data);
+	card.exposed = mmc_team_find_region(
+		team, request->base,
+		mmc_operation_total(&request->operation, team->options.nranks),
+		&stream->counters, &data);
 	if (card.exposed) {
 		card.data_address = data.address;
 		card.data_key = data.key;
@@ -263,7 +262,7 @@ void mmc_request_expose(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
-	uint64_t nbytes = team->options.nranks * request->block_bytes;
+	uint64_t nbytes = request->op->layout.total_bytes;
 	struct mmc_region *data = &request->data;
 
 	request->exposed = mmc_team_expose(team, request->base, nbytes,
@@ -274,7 +273,7 @@ void mmc_request_expose(struct mmc_request *request)
 static void activate(struct mmc_request *request, uint64_t now_ns)
 {
 	struct mmc_stream *stream = request->stream;
-	struct mmc_op_config config = op_config(stream, request->block_bytes);
+	struct mmc_op_config config = op_config(stream, &request->operation);
 	struct mmc_op *op;
 
 	config.card = first_card(request);
@@ -325,35 +324,73 @@ static void enqueue(struct mmc_request *request)
 	*at = request;
 }
 
+/* The memory that the core takes for an operation. */
+static int measure(const struct mmc_stream *stream,
+		   const struct mmc_operation *operation, size_t *memory_bytes)
+{
+	const struct mmc_team_options *team = &stream->team->options;
+	const struct mmc_op_config config = op_config(stream, operation);
+	size_t nbytes = mmc_op_footprint(&config);
+
+	if (nbytes == 0) {
+		mmc_error_set("%llu bytes are more than %u chunks of %u bytes; "
+			      "raise CHUNK_BYTES",
+			      (unsigned long long)mmc_operation_total(
+				      operation, team->nranks),
+			      MMC_CHUNKS_MAX, team->chunk_bytes);
+		return -MMC_EINVAL;
+	}
+	*memory_bytes = nbytes;
+	return 0;
+}
+
+/* What is kept of the own block when the user has its buffers back. */
+static size_t copied_bytes(const struct mmc_stream *stream,
+			   const struct mmc_operation *operation)
+{
+	uint64_t nbytes =
+		mmc_operation_block(operation, stream->team->options.rank);
+	bool copies = stream->options.repair == MMC_REPAIR_NAK &&
+		      nbytes <= RETAIN_BYTES;
+
+	return copies ? nbytes : 0;
+}
+
+static void put_own_block(struct mmc_request *request)
+{
+	const struct mmc_operation *operation = &request->operation;
+	uint32_t rank = request->stream->team->options.rank;
+	uint64_t nbytes = mmc_operation_block(operation, rank);
+
+	if (operation->send != NULL && nbytes > 0)
+		memcpy(request->base + mmc_operation_offset(operation, rank),
+		       operation->send, nbytes);
+}
+
 int mmc_request_start(struct mmc_stream *stream,
 		      const struct mmc_operation *operation,
 		      struct mmc_request **request)
 {
 	const struct mmc_team_options *team = &stream->team->options;
-	uint64_t block_bytes = operation->block_bytes;
-	struct mmc_op_config config = op_config(stream, block_bytes);
-	bool copies = config.repair == MMC_REPAIR_NAK &&
-		      block_bytes <= RETAIN_BYTES;
-	size_t memory_bytes = mmc_op_footprint(&config);
-	uint8_t *base = operation->recv;
 	struct mmc_request *new;
+	size_t memory_bytes;
+	int rv = mmc_operation_check(operation, team->nranks);
 
-	if (memory_bytes == 0) {
-		mmc_error_set("%llu bytes a rank are more than %u chunks of %u "
-			      "bytes; raise CHUNK_BYTES",
-			      (unsigned long long)block_bytes, MMC_CHUNKS_MAX,
-			      team->chunk_bytes);
-		return -MMC_EINVAL;
-	}
-	new = get_request(stream, memory_bytes, copies ? block_bytes : 0);
+	if (rv == 0)
+		rv = measure(stream, operation, &memory_bytes);
+	if (rv != 0)
+		return rv;
+	new = get_request(stream,
+			  memory_bytes +
+				  mmc_operation_bytes(operation, team->nranks),
+			  copied_bytes(stream, operation));
 	if (new == NULL)
 		return -MMC_ENOMEM;
-	if (operation->send != NULL && block_bytes > 0)
-		memcpy(base + team->rank * block_bytes, operation->send,
-		       block_bytes);
+	mmc_operation_copy(&new->operation, operation, team->nranks,
+			   (uint8_t *)new->memory + memory_bytes);
 	new->op = NULL;
-	new->base = base;
-	new->block_bytes = block_bytes;
+	new->base = new->operation.recv;
+	put_own_block(new);
 	new->start_ns = mmc_team_now_ns(stream->team);
 	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
 	new->held = true;
@@ -384,13 +421,13 @@ static void end_reading(struct mmc_request *request)
 void mmc_request_done(struct mmc_request *request, bool retain)
 {
 	struct mmc_team *team = request->stream->team;
-	uint64_t offset = team->options.rank * request->block_bytes;
+	const struct mmc_block *own = &request->op->own;
 
 	team->path = request->stream->epochs.path;
 	end_reading(request);
-	if (retain && request->block_bytes > 0)
-		memcpy(request->copy, request->base + offset,
-		       request->block_bytes);
+	if (retain && own->nbytes > 0)
+		memcpy(request->copy, mmc_request_address(request, own->first),
+		       own->nbytes);
 	finish(request);
 }
 
@@ -398,16 +435,14 @@ void mmc_request_failed(struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 	const struct mmc_record *record = &op->record;
-	const struct mmc_terms *terms = &record->terms;
 
 	request->failure = (struct mmc_failure){
 		.error = -(int)record->failure,
 		.epoch = op->config.epoch,
 		.culprit = record->culprit,
 		.missing_chunks = op->layout.nchunks - op->npresent,
-		.block_bytes_min = terms->signature_min & SIGNATURE_BYTES_MASK,
-		.block_bytes_max = terms->signature_max & SIGNATURE_BYTES_MASK,
 	};
+	mmc_operation_differ(&op->record.terms, &request->failure);
 	end_reading(request);
 	finish(request);
 }

@@ -64,12 +64,11 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 				     uint32_t chunk)
 {
 	const struct mmc_op *op = request->op;
-	uint64_t offset = mmc_layout_offset(&op->layout, chunk);
 
 	if (!op->reported)
-		return request->base + offset;
+		return mmc_request_address(request, chunk);
 	return request->copy +
-	       (offset - op->config.rank * op->config.block_bytes);
+	       (mmc_layout_offset(&op->layout, chunk) - op->own.offset_bytes);
 }
 
 /* Wraps one chunk; `head` must last until the parcel is sent. */
@@ -79,7 +78,6 @@ static struct mmc_parcel wrap_chunk(const struct mmc_request *request,
 {
 	const struct mmc_team *team = request->stream->team;
 	const struct mmc_op *op = request->op;
-	uint32_t index = chunk % op->layout.block_chunks;
 	struct mmc_header header = {
 		.channel = op->config.channel,
 		.epoch = op->config.epoch,
@@ -88,12 +86,10 @@ static struct mmc_parcel wrap_chunk(const struct mmc_request *request,
 	struct mmc_parcel parcel = {
 		.head = head,
 		.body = chunk_bytes_of(request, chunk),
-		.body_bytes = mmc_layout_payload(&op->layout, index),
+		.body_bytes = mmc_layout_payload(&op->layout, chunk),
 		.peer = action->peer,
 		.subgroup = team->options.zero_copy
-				    ? mmc_request_subgroup(
-					      request,
-					      chunk / op->layout.block_chunks)
+				    ? mmc_request_subgroup(request, chunk)
 				    : chunk % team->options.subgroups,
 	};
 	uint32_t total_bytes = MMC_HEADER_BYTES + parcel.body_bytes;

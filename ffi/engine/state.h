@@ -26,13 +26,13 @@ struct mmc_request {
 	struct mmc_request
 		*next; /* in the stream's list of spares or of queued */
 	struct mmc_stream *stream;
-	struct mmc_op *op; /* NULL while queued and when closed */
-	uint8_t *base;	   /* the user's, of all blocks */
-	uint8_t *copy;	   /* of the own block, after the user's is back */
-	void *memory;	   /* the operation's */
+	struct mmc_op *op;		/* NULL while queued and when closed */
+	struct mmc_operation operation; /* with tables in `memory` */
+	uint8_t *base;			/* the user's, of all blocks */
+	uint8_t *copy; /* of the own block, after the user's is back */
+	void *memory;  /* the operation's */
 	size_t memory_bytes;
 	size_t copy_bytes;
-	uint64_t block_bytes;
 	uint64_t start_ns;
 	struct mmc_failure failure;
 	struct mmc_region map;	/* the operation's memory, if `mapped` */
@@ -120,6 +120,22 @@ static inline struct mmc_request *
 mmc_stream_request(const struct mmc_stream *stream, const struct mmc_op *op)
 {
 	return stream->requests[op->config.epoch % MMC_EPOCHS_OPEN_MAX];
+}
+
+/* Where the bytes of `chunk` belong in the user's memory. */
+static inline uint8_t *mmc_request_address(const struct mmc_request *request,
+					   uint32_t chunk)
+{
+	const struct mmc_layout *layout = &request->op->layout;
+	const uint64_t *offsets_bytes = request->operation.offsets_bytes;
+	uint8_t *at = request->base + mmc_layout_offset(layout, chunk);
+	uint32_t owner;
+
+	if (offsets_bytes == NULL)
+		return at;
+	owner = mmc_layout_owner(layout, chunk);
+	return at + (offsets_bytes[owner] -
+		     mmc_layout_block(layout, owner).offset_bytes);
 }
 
 static inline bool mmc_request_over(const struct mmc_request *request)

@@ -80,16 +80,15 @@ static void violate(struct mmc_monitor *monitor, const struct mmc_wire *wire,
 static bool is_eager(const struct mmc_monitor *monitor,
 		     const struct mmc_layout *layout)
 {
-	return layout->block_chunks <= 1 &&
-	       layout->nranks * layout->block_bytes <= monitor->eager_bytes;
+	return layout->nchunks <= layout->nsenders &&
+	       layout->total_bytes <= monitor->eager_bytes;
 }
 
 static bool payload_is_right(const struct mmc_monitor_op *seen,
 			     const struct mmc_wire *wire, uint32_t chunk)
 {
 	const struct mmc_layout *layout = &seen->op->layout;
-	uint32_t nbytes =
-		mmc_layout_payload(layout, chunk % layout->block_chunks);
+	uint32_t nbytes = mmc_layout_payload(layout, chunk);
 
 	return wire->body_bytes == nbytes &&
 	       memcmp(wire->body,
@@ -102,7 +101,7 @@ static bool subgroup_is_right(const struct mmc_monitor *monitor,
 			      const struct mmc_layout *layout,
 			      const struct mmc_frame *frame, uint32_t chunk)
 {
-	uint32_t chain = frame->source;
+	uint32_t chain = mmc_layout_block(layout, frame->source).number;
 
 	if (!monitor->by_chain)
 		return frame->subgroup == chunk % monitor->subgroups;

@@ -9,25 +9,43 @@
 #ifndef MMC_SIM_OP_H
 #define MMC_SIM_OP_H
 
+#include <mpimcast/mmc.h>
+
 #include "core/layout.h"
 #include "core/prng.h"
 
+/* What the ranks have agreed on. */
+struct mmc_sim_shape {
+	enum mmc_kind kind;
+	uint32_t root;
+	uint32_t nranks;
+	uint32_t chunk_bytes;
+	uint64_t block_bytes;
+	uint64_t *blocks_bytes; /* of an Allgatherv; taken over */
+	bool in_place;		/* some use MPI_IN_PLACE */
+	bool gaps; /* of an Allgatherv: and places of their own for blocks */
+};
+
 struct mmc_sim_op {
+	struct mmc_sim_shape shape;
 	struct mmc_layout layout;
+	uint8_t *table; /* of the layout */
 	uint8_t *truth; /* all blocks in rank order */
 	uint64_t truth_bytes;
-	uint8_t **parts;     /* each rank's buffers and guards */
-	uint64_t part_bytes; /* of each */
-	bool *in_place;	     /* per rank: the block lies in the result */
+	uint64_t send_bytes;   /* the longest block */
+	uint64_t result_bytes; /* the blocks, and gaps between them */
+	uint64_t *offsets;     /* [nranks][nranks]; NULL: no gaps */
+	uint8_t *image;	       /* of one result, to compare with */
+	uint8_t **parts;       /* each rank's buffers and guards */
+	uint64_t part_bytes;   /* of each */
+	bool *in_place;	       /* per rank: the block lies in the result */
 };
 
 /*
  * Makes an operation, whose buffers have no memory yet, with blocks drawn from
- * `seed`; every rank uses MPI_IN_PLACE with a chance of one half if `in_place`.
- * Returns 0, -MMC_EINVAL or -MMC_ENOMEM.
+ * `seed`. Returns 0, -MMC_EINVAL or -MMC_ENOMEM.
  */
-int mmc_sim_op_init(struct mmc_sim_op *op, uint32_t nranks,
-		    uint64_t block_bytes, uint32_t chunk_bytes, bool in_place,
+int mmc_sim_op_init(struct mmc_sim_op *op, const struct mmc_sim_shape *shape,
 		    uint64_t seed);
 
 void mmc_sim_op_free(struct mmc_sim_op *op);
@@ -35,9 +53,9 @@ void mmc_sim_op_free(struct mmc_sim_op *op);
 /* Makes a rank's buffers in `part_bytes` of memory, which outlive the run. */
 void mmc_sim_op_lay(struct mmc_sim_op *op, uint32_t rank, uint8_t *memory);
 
-/* The arguments of `rank`; a NULL block is MPI_IN_PLACE. */
-const void *mmc_sim_op_send(const struct mmc_sim_op *op, uint32_t rank);
-void *mmc_sim_op_recv(const struct mmc_sim_op *op, uint32_t rank);
+/* The arguments of `rank`, which point into `op`. */
+struct mmc_operation mmc_sim_op_arguments(const struct mmc_sim_op *op,
+					  uint32_t rank);
 
 /* What is wrong with the buffers of a rank that succeeded; NULL: nothing. */
 const char *mmc_sim_op_flaw(const struct mmc_sim_op *op, uint32_t rank);

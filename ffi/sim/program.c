@@ -103,12 +103,8 @@ static void start_one(struct mmc_host *host, uint32_t index)
 	uint32_t op_index = stream->nstarted;
 	uint32_t number = index * stage->spec->nops + op_index;
 	struct mmc_sim_op *op = &stage->ops[number];
-	const struct mmc_operation operation = {
-		.kind = MMC_ALLGATHER,
-		.block_bytes = op->layout.block_bytes,
-		.send = mmc_sim_op_send(op, host->rank),
-		.recv = mmc_sim_op_recv(op, host->rank),
-	};
+	const struct mmc_operation operation =
+		mmc_sim_op_arguments(op, host->rank);
 	int rv;
 
 	stream->nstarted++;

@@ -13,6 +13,8 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 		.nranks = 4,
 		.nstreams = 1,
 		.nops = 1,
+		.kind = MMC_ALLGATHER,
+		.root = MMC_SIM_NOBODY,
 		.block_bytes = 65536,
 		.late_rank = MMC_SIM_NOBODY,
 		.subgroups = 1,
@@ -214,6 +216,16 @@ static void draw_covering(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->subgroups = spec->chains + between_u32(prng, 0, 3);
 }
 
+/* Bcasts may be larger: only one block has to fit. */
+static void draw_kinds(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (one_in(prng, 4))
+		return;
+	spec->kind = between_u32(prng, 0, MMC_BCAST);
+	if (spec->kind == MMC_BCAST && one_in(prng, 2))
+		spec->block_bytes *= between(prng, 1, spec->nranks);
+}
+
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 {
 	struct mmc_prng prng = { .state = seed };
@@ -229,4 +241,5 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_faults(&prng, spec);
 	draw_exposures(&prng, spec);
 	draw_covering(&prng, spec);
+	draw_kinds(&prng, spec);
 }

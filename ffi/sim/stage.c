@@ -20,6 +20,8 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       spec->nstreams <= MMC_SIM_STREAMS_MAX && spec->subgroups > 0 &&
 	       spec->chunk_bytes >= STAMP_BYTES && spec->chunk_bytes <= 65000 &&
 	       spec->block_bytes <= UINT64_C(1) << 40 &&
+	       spec->kind <= MMC_BCAST &&
+	       (spec->root < spec->nranks || spec->root == MMC_SIM_NOBODY) &&
 	       spec->repair <= MMC_REPAIR_READ &&
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
 	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
@@ -81,12 +83,68 @@ static uint64_t draw_block_bytes(struct mmc_prng *prng, uint64_t most,
 	return mmc_min_u64(bytes, most);
 }
 
+/* A size as it is on this stage: a stamp stands for each chunk. */
+static uint64_t scaled_bytes(const struct mmc_stage *stage, uint64_t bytes)
+{
+	uint32_t chunk_bytes = stage->spec->chunk_bytes;
+
+	if (stage->scale == 1)
+		return bytes;
+	return (bytes + chunk_bytes - 1) / chunk_bytes * STAMP_BYTES;
+}
+
+/* What each rank has, often nothing; sometimes nobody has anything. */
+static int draw_blocks(const struct mmc_stage *stage, struct mmc_prng *prng,
+		       struct mmc_sim_shape *shape)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	bool none = mmc_prng_below(prng, 16) == 0;
+
+	shape->blocks_bytes = calloc(spec->nranks, sizeof(uint64_t));
+	if (!shape->blocks_bytes)
+		return -MMC_ENOMEM;
+	for (uint32_t r = 0; r < spec->nranks; r++) {
+		uint64_t bytes = draw_block_bytes(prng, spec->block_bytes,
+						  spec->chunk_bytes);
+
+		if (!none && mmc_prng_below(prng, 4) > 0)
+			shape->blocks_bytes[r] = scaled_bytes(stage, bytes);
+	}
+	shape->gaps = stage->scale == 1 && mmc_prng_below(prng, 2);
+	return 0;
+}
+
+static int draw_shape(const struct mmc_stage *stage, struct mmc_prng *prng,
+		      struct mmc_sim_shape *shape)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	uint64_t bytes = spec->block_bytes;
+
+	if (spec->vary_blocks)
+		bytes = draw_block_bytes(prng, bytes, spec->chunk_bytes);
+	*shape = (struct mmc_sim_shape){
+		.kind = (enum mmc_kind)spec->kind,
+		.nranks = spec->nranks,
+		.chunk_bytes = spec->chunk_bytes / stage->scale,
+		.block_bytes = scaled_bytes(stage, bytes),
+		.in_place = spec->in_place != 0,
+	};
+	if (spec->kind == 0)
+		shape->kind = (enum mmc_kind)(1 + mmc_prng_below(prng, 3));
+	if (shape->kind == MMC_BCAST)
+		shape->root =
+			spec->root != MMC_SIM_NOBODY
+				? spec->root
+				: (uint32_t)mmc_prng_below(prng, spec->nranks);
+	return shape->kind == MMC_ALLGATHERV ? draw_blocks(stage, prng, shape)
+					     : 0;
+}
+
 static int open_ops(struct mmc_stage *stage)
 {
 	const struct mmc_sim_spec *spec = stage->spec;
 	uint32_t nall = spec->nstreams * spec->nops;
 	struct mmc_prng prng = { .state = spec->seed * 3 };
-	uint32_t chunk_bytes = spec->chunk_bytes / stage->scale;
 
 	for (uint32_t i = 0; i < spec->nstreams; i++)
 		stage->channels[i] = mmc_prng_next(&prng) & MMC_CHANNEL_MASK;
@@ -94,18 +152,12 @@ static int open_ops(struct mmc_stage *stage)
 	if (!stage->ops)
 		return -MMC_ENOMEM;
 	for (uint32_t i = 0; i < nall; i++) {
-		uint64_t bytes = spec->block_bytes;
-		int rv;
+		struct mmc_sim_shape shape;
+		int rv = draw_shape(stage, &prng, &shape);
 
-		if (spec->vary_blocks)
-			bytes = draw_block_bytes(&prng, bytes,
-						 spec->chunk_bytes);
-		if (stage->scale > 1)
-			bytes = (bytes + spec->chunk_bytes - 1) /
-				spec->chunk_bytes * STAMP_BYTES;
-		rv = mmc_sim_op_init(&stage->ops[i], spec->nranks, bytes,
-				     chunk_bytes, spec->in_place != 0,
-				     mmc_prng_next(&prng));
+		if (rv == 0)
+			rv = mmc_sim_op_init(&stage->ops[i], &shape,
+					     mmc_prng_next(&prng));
 		if (rv < 0)
 			return rv;
 	}

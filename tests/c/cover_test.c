@@ -39,7 +39,8 @@ static void open_stage(struct stage *at, bool loops)
 	CHECK_EQ(mmc_layout_init(&at->layout, NRANKS,
 				 BLOCK_CHUNKS * CHUNK_BYTES, CHUNK_BYTES),
 		 0);
-	mmc_schedule_init(&at->schedule, &at->layout, 1, UINT32_MAX, false);
+	mmc_schedule_init(&at->schedule, NULL, &at->layout, 1, UINT32_MAX,
+			  false);
 	mmc_bitmap_init(&at->claimed, at->words, NCHUNKS);
 	for (uint32_t i = 0; i < NSLOTS; i++)
 		at->queue->slots[i].staging = at->staging[i];

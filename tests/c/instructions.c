@@ -135,13 +135,14 @@ static void open_ring(struct mmc_op *op, bool covers)
 		.channel = CHANNEL,
 		.epoch = 1,
 	};
+	const struct mmc_block block = mmc_layout_block(&op->layout, 1);
 
 	ring.body_bytes = CHUNK_BYTES;
 	ring.base = calloc((size_t)2 * NCHUNKS, CHUNK_BYTES);
 	if (!covers)
 		return;
 	plan.base = ring.base;
-	ring.chain = mmc_schedule_chain(&op->schedule, 1);
+	ring.chain = mmc_schedule_chain(&op->schedule, &block);
 	mmc_covers_init(at, op->schedule.nchains + 1, NSLOTS, MMC_HEADER_BYTES,
 			CHUNK_BYTES);
 	for (uint32_t i = 0; i < NSLOTS; i++) {

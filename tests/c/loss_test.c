@@ -40,7 +40,8 @@ static void receiver_open(struct receiver *at, uint32_t nranks,
 	CHECK_EQ(mmc_layout_init(&at->layout, nranks,
 				 (uint64_t)block_chunks * 100, 100),
 		 0);
-	mmc_schedule_init(&at->schedule, &at->layout, nchains, 100000, false);
+	mmc_schedule_init(&at->schedule, NULL, &at->layout, nchains, 100000,
+			  false);
 	at->words = malloc(mmc_bitmap_bytes(at->layout.nchunks));
 	at->memory = malloc(mmc_loss_bytes(at->layout.nchunks, nranks));
 	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);
@@ -64,25 +65,27 @@ static void begin(struct receiver *at)
 
 static void claim(struct receiver *at, uint32_t chunk)
 {
+	const struct mmc_block block = mmc_layout_block(
+		&at->layout, mmc_layout_owner(&at->layout, chunk));
+
 	if (mmc_bitmap_test_and_set(&at->claimed, chunk))
 		return;
-	mmc_loss_mend(&at->loss,
-		      mmc_schedule_chain(&at->schedule,
-					 mmc_layout_owner(&at->layout, chunk)),
+	mmc_loss_mend(&at->loss, mmc_schedule_chain(&at->schedule, &block),
 		      chunk, at->now_ns);
 }
 
 /* A chunk comes by multicast. */
 static void hear(struct receiver *at, uint32_t chunk)
 {
-	uint32_t owner = mmc_layout_owner(&at->layout, chunk);
-	uint32_t position = mmc_schedule_start(&at->schedule, owner) + chunk -
-			    mmc_layout_first(&at->layout, owner);
+	const struct mmc_block block = mmc_layout_block(
+		&at->layout, mmc_layout_owner(&at->layout, chunk));
+	uint32_t position =
+		mmc_schedule_start(&at->schedule, &block) + chunk - block.first;
 
 	if (mmc_bitmap_test(&at->claimed, chunk))
 		return;
 	claim(at, chunk);
-	mmc_loss_hear(&at->loss, mmc_schedule_chain(&at->schedule, owner),
+	mmc_loss_hear(&at->loss, mmc_schedule_chain(&at->schedule, &block),
 		      position, at->now_ns);
 }
 
@@ -350,12 +353,12 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 
 	for (uint32_t turn = 0; turn * at->schedule.nchains < at->layout.nranks;
 	     turn++)
-		for (uint32_t i = 0; i < at->schedule.block_chunks; i++)
+		for (uint32_t i = 0; i < at->layout.block_chunks; i++)
 			for (uint32_t m = 0; m < at->schedule.nchains; m++) {
 				uint32_t owner =
 					turn * at->schedule.nchains + m;
 				uint32_t c =
-					owner * at->schedule.block_chunks + i;
+					owner * at->layout.block_chunks + i;
 
 				at->now_ns += 20 * MMC_US_NS;
 				if (owner >= at->layout.nranks)
@@ -384,7 +387,7 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 		while (mmc_loss_silent(&at->loss, at->now_ns, &peer))
 			if (mmc_prng_below(prng, 2) == 0)
 				mmc_loss_tell(&at->loss, peer,
-					      at->schedule.block_chunks,
+					      at->layout.block_chunks,
 					      mmc_prng_below(prng, 2) == 0,
 					      at->now_ns);
 		ask(at);

@@ -20,7 +20,10 @@ struct ranks_shape {
 	uint32_t nranks;
 	uint32_t nepochs;
 	uint32_t nactive; /* epochs that a rank starts ahead of those over */
-	uint64_t block_bytes;
+	uint64_t block_bytes; /* uneven blocks have up to that */
+	bool uneven;	      /* drawn from the seed, some are empty */
+	bool sole;	      /* only this one has any: */
+	uint32_t root;
 	uint32_t chunk_bytes;
 	uint32_t nchains;
 	uint32_t window_bytes;
@@ -68,6 +71,8 @@ struct ranks_rank {
 struct ranks {
 	struct ranks_shape shape;
 	struct mmc_layout layout;
+	uint64_t blocks_bytes[RANKS_MAX]; /* if uneven */
+	_Alignas(16) uint8_t table[RANKS_MAX * 64];
 	struct mmc_prng prng;
 	struct ranks_rank rank[RANKS_MAX];
 	struct future future;

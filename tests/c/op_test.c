@@ -48,6 +48,46 @@ static void every_size(void)
 		}
 }
 
+static void every_root(void)
+{
+	for (uint32_t nranks = 1; nranks <= 9; nranks++)
+		for (uint32_t root = 0; root < nranks; root++)
+			for (uint64_t nbytes = 0; nbytes <= 3001;
+			     nbytes += 1 + nbytes * 5) {
+				struct ranks_shape shape = plain;
+
+				shape.nranks = nranks;
+				shape.sole = true;
+				shape.root = root;
+				shape.block_bytes = nbytes;
+				shape.eager_bytes = root % 2 * 1000;
+				shape.retain_bytes = nbytes % 2 * 1000;
+				shape.repair = (enum mmc_repair)(nbytes % 3);
+				if (!run_to_done(&shape))
+					return;
+			}
+}
+
+/* Also where most have nothing, or none has anything. */
+static void uneven_blocks(void)
+{
+	for (uint32_t nranks = 1; nranks <= 9; nranks++)
+		for (uint64_t nbytes = 0; nbytes <= 1000; nbytes += 37) {
+			struct ranks_shape shape = plain;
+
+			shape.nranks = nranks;
+			shape.uneven = true;
+			shape.block_bytes = nbytes;
+			shape.nchains = (uint32_t)nbytes % (nranks + 1);
+			shape.window_bytes = nbytes % 2 ? 400 : 60000;
+			shape.eager_bytes = nbytes % 5 * 200;
+			shape.repair = (enum mmc_repair)(nbytes % 3);
+			shape.seed = nbytes * 10 + nranks;
+			if (!run_to_done(&shape))
+				return;
+		}
+}
+
 /* Nothing is sent twice where nothing is lost. */
 static void no_more_than_needed(void)
 {
@@ -86,6 +126,9 @@ static struct ranks_shape random_shape(uint64_t seed)
 	shape.block_bytes = nchunks * 100 + mmc_prng_below(&prng, 3);
 	if (mmc_prng_below(&prng, 3) == 0)
 		shape.block_bytes = mmc_prng_below(&prng, 101);
+	shape.uneven = mmc_prng_below(&prng, 3) == 0;
+	shape.sole = !shape.uneven && mmc_prng_below(&prng, 3) == 0;
+	shape.root = (uint32_t)mmc_prng_below(&prng, nranks);
 	shape.nchains = (uint32_t)mmc_prng_below(&prng, nranks + 1);
 	shape.window_bytes = UINT32_C(100) << mmc_prng_below(&prng, 10);
 	shape.eager_bytes = mmc_prng_below(&prng, 2) * 1000;
@@ -322,6 +365,7 @@ static void a_lease(void)
 }
 
 CHECK_MAIN(CHECK_TEST(whose_card), CHECK_TEST(a_lease), CHECK_TEST(every_size),
+	   CHECK_TEST(every_root), CHECK_TEST(uneven_blocks),
 	   CHECK_TEST(no_more_than_needed),
 	   CHECK_TEST(any_order_loss_and_duplication), CHECK_TEST(large),
 	   CHECK_TEST(verdicts), CHECK_TEST(claimed_once))

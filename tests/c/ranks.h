@@ -50,7 +50,6 @@ static inline void ranks_send_run(struct ranks *net, uint32_t r,
 	for (uint32_t i = 0; i < action->run.count; i++) {
 		uint32_t chunk = action->run.first + i;
 		uint32_t owner = mmc_layout_owner(&net->layout, chunk);
-		uint32_t own = mmc_layout_first(&net->layout, owner);
 		struct event event = {
 			.kind = EVENT_DATAGRAM,
 			.source = r,
@@ -58,7 +57,7 @@ static inline void ranks_send_run(struct ranks *net, uint32_t r,
 			.index = chunk |
 				 (action->repair ? MMC_INDEX_REPAIR : 0),
 			.payload_bytes =
-				mmc_layout_payload(&net->layout, chunk - own),
+				mmc_layout_payload(&net->layout, chunk),
 			.value = at->places[chunk],
 		};
 
@@ -235,11 +234,14 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 	struct ranks_rank *rank = &net->rank[r];
 	uint32_t epoch = rank->epochs.last + 1;
 	struct ranks_epoch *at = &rank->epoch[epoch];
-	uint32_t first = mmc_layout_first(&net->layout, r);
+	const struct mmc_block own = mmc_layout_block(&net->layout, r);
 	struct mmc_op_config config = {
 		.nranks = shape->nranks,
 		.signature = shape->block_bytes + (r == shape->odd),
 		.block_bytes = shape->block_bytes,
+		.blocks_bytes = shape->uneven ? net->blocks_bytes : NULL,
+		.sole = shape->sole,
+		.root = shape->root,
 		.chunk_bytes = shape->chunk_bytes,
 		.nchains = shape->nchains,
 		.window_bytes = shape->window_bytes,
@@ -255,7 +257,7 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 	at->memory = aligned_alloc(MMC_ALIGN_BYTES, mmc_op_footprint(&config));
 	config.card = reads_card(net, r, epoch, at->memory);
 	at->places = calloc(net->layout.nchunks + 1, sizeof(uint32_t));
-	for (uint32_t c = first; c < first + net->layout.block_chunks; c++)
+	for (uint32_t c = own.first; c < own.first + own.nchunks; c++)
 		at->places[c] = ranks_value(epoch, c);
 	at->started = true;
 	mmc_epochs_start(&rank->epochs, at->memory, &config, net->now_ns);
@@ -308,6 +310,39 @@ static inline void ranks_start_later(struct ranks *net, uint32_t r)
 	future_push(&net->future, &start);
 }
 
+/* Draws what each rank has, up to the shape's block. */
+static inline void ranks_draw_blocks(struct ranks *net)
+{
+	struct mmc_prng prng = { .state = net->shape.seed ^ 0x5eed };
+
+	for (uint32_t r = 0; r < net->shape.nranks; r++)
+		net->blocks_bytes[r] =
+			mmc_prng_below(&prng, 3) == 0
+				? 0
+				: mmc_prng_below(&prng,
+						 net->shape.block_bytes + 1);
+}
+
+static inline int ranks_lay_out(struct ranks *net)
+{
+	const struct ranks_shape *shape = &net->shape;
+	int rv;
+
+	if (shape->sole)
+		return mmc_layout_init_sole(&net->layout, shape->nranks,
+					    shape->root, shape->block_bytes,
+					    shape->chunk_bytes);
+	if (!shape->uneven)
+		return mmc_layout_init(&net->layout, shape->nranks,
+				       shape->block_bytes, shape->chunk_bytes);
+	ranks_draw_blocks(net);
+	rv = mmc_layout_init_each(&net->layout, shape->nranks,
+				  net->blocks_bytes, shape->chunk_bytes);
+	CHECK(mmc_layout_bytes(&net->layout) <= sizeof(net->table));
+	mmc_layout_tabulate(&net->layout, net->table, net->blocks_bytes);
+	return rv;
+}
+
 /* ---- the whole ----------------------------------------------------------- */
 
 static inline void ranks_open(struct ranks *net,
@@ -318,9 +353,7 @@ static inline void ranks_open(struct ranks *net,
 		.prng = { .state = shape->seed },
 		.now_ns = MMC_S_NS,
 	};
-	CHECK_EQ(mmc_layout_init(&net->layout, shape->nranks,
-				 shape->block_bytes, shape->chunk_bytes),
-		 0);
+	CHECK_EQ(ranks_lay_out(net), 0);
 	for (uint32_t r = 0; r < shape->nranks; r++) {
 		net->rank[r].deadline_ns = MMC_NEVER_NS;
 		mmc_epochs_init(&net->rank[r].epochs, UINT64_C(5) << 16, r,

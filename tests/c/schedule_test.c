@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
+#include "core/prng.h"
 #include "core/schedule.h"
 
 #define NRANKS_MAX 40
@@ -15,16 +16,17 @@ static struct mmc_schedule planned(uint32_t nranks, uint32_t block_chunks,
 				 (uint64_t)block_chunks * CHUNK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	mmc_schedule_init(&schedule, &layout, nchains,
+	mmc_schedule_init(&schedule, NULL, &layout, nchains,
 			  window_chunks * CHUNK_BYTES, false);
-	CHECK_EQ(schedule.nranks, nranks);
-	CHECK_EQ(schedule.block_chunks, block_chunks);
+	CHECK_EQ(schedule.layout.nranks, nranks);
+	CHECK_EQ(schedule.layout.block_chunks, block_chunks);
 	return schedule;
 }
 
-/* Walks all chains turn by turn: each rank comes by exactly once. */
+/* Walks all chains turn by turn: each sender comes by exactly once. */
 static void check_turns(const struct mmc_schedule *schedule)
 {
+	const struct mmc_layout *layout = &schedule->layout;
 	uint8_t seen[NRANKS_MAX] = { 0 };
 	uint32_t nseen = 0;
 
@@ -32,23 +34,28 @@ static void check_turns(const struct mmc_schedule *schedule)
 		uint32_t length = mmc_schedule_length(schedule, chain);
 		uint32_t position = 0;
 
-		for (uint32_t turn = 0; position < length; turn++) {
+		while (position < length) {
 			uint32_t rank =
-				mmc_schedule_rank(schedule, chain, turn);
+				mmc_schedule_rank(schedule, chain, position);
+			struct mmc_block block;
 
-			if (!CHECK(rank < schedule->nranks))
+			if (!CHECK(rank < layout->nranks))
 				return;
 			CHECK_EQ(seen[rank]++, 0);
 			nseen++;
-			CHECK_EQ(mmc_schedule_chain(schedule, rank), chain);
-			CHECK_EQ(mmc_schedule_turn(schedule, rank), turn);
-			CHECK_EQ(mmc_schedule_start(schedule, rank), position);
-			position += schedule->block_chunks;
+			block = mmc_layout_block(layout, rank);
+			CHECK_EQ(mmc_schedule_chain(schedule, &block), chain);
+			CHECK_EQ(mmc_schedule_start(schedule, &block),
+				 position);
+			position += block.nchunks;
+			CHECK_EQ(mmc_schedule_rank(schedule, chain,
+						   position - 1),
+				 rank);
 		}
 		CHECK_EQ(position, length);
 		CHECK(length > 0);
 	}
-	CHECK_EQ(nseen, schedule->nranks);
+	CHECK_EQ(nseen, layout->nsenders);
 }
 
 /* Any M from 1 to P is taken as it is, also if P is no multiple of it. */
@@ -66,7 +73,7 @@ static void every_rank_has_a_turn(void)
 			}
 }
 
-/* Empty blocks take no turn: every chain has length 0. */
+/* Where nobody has anything every chain has length 0. */
 static void empty_blocks(void)
 {
 	for (uint32_t nchains = 0; nchains <= 5; nchains++) {
@@ -127,7 +134,6 @@ static void windows(void)
 			}
 }
 
-/* The positions of all chains go into one control message. */
 /* A sender of few has no more in flight than its own buffer at a receiver. */
 static void sources_apart(void)
 {
@@ -141,7 +147,7 @@ static void sources_apart(void)
 			CHECK_EQ(mmc_layout_init(&layout, nranks, CHUNK_BYTES,
 						 CHUNK_BYTES),
 				 0);
-			mmc_schedule_init(&schedule, &layout, nchains,
+			mmc_schedule_init(&schedule, NULL, &layout, nchains,
 					  window_chunks * CHUNK_BYTES, true);
 			CHECK(schedule.window_chunks <= 16);
 			if (nchains + 2 <= nranks)
@@ -149,6 +155,66 @@ static void sources_apart(void)
 		}
 }
 
+/* The root of a Bcast has the whole window, or a part where it has no more. */
+static void one_sender(void)
+{
+	struct mmc_layout layout;
+	struct mmc_schedule schedule;
+
+	for (uint32_t nranks = 2; nranks <= NRANKS_MAX; nranks++)
+		for (uint32_t nchains = 0; nchains <= nranks; nchains++) {
+			uint32_t window_chunks = 16 * (nranks - 1);
+
+			CHECK_EQ(mmc_layout_init_sole(
+					 &layout, nranks, nranks / 2,
+					 7 * CHUNK_BYTES, CHUNK_BYTES),
+				 0);
+			mmc_schedule_init(&schedule, NULL, &layout, nchains,
+					  window_chunks * CHUNK_BYTES, false);
+			CHECK_EQ(schedule.nchains, 1);
+			CHECK_EQ(schedule.window_chunks, window_chunks);
+			check_turns(&schedule);
+			mmc_schedule_init(&schedule, NULL, &layout, nchains,
+					  window_chunks * CHUNK_BYTES, true);
+			CHECK_EQ(schedule.window_chunks, 16);
+		}
+}
+
+/* Empty blocks take no turn, and what is in flight stays in the window. */
+static void uneven_blocks(void)
+{
+	_Alignas(16) uint8_t table[NRANKS_MAX * 64];
+	_Alignas(16) uint8_t memory[NRANKS_MAX * 4 + 16];
+	struct mmc_prng prng = { .state = check_seed() };
+	uint64_t blocks_bytes[NRANKS_MAX];
+	struct mmc_schedule schedule;
+	struct mmc_layout layout;
+
+	for (int i = 0; i < 20000; i++) {
+		uint32_t nranks = 2 + (uint32_t)mmc_prng_below(&prng, 39);
+		uint32_t window = (uint32_t)mmc_prng_below(&prng, 400);
+		uint32_t nheard;
+
+		for (uint32_t r = 0; r < nranks; r++)
+			blocks_bytes[r] = mmc_prng_below(&prng, 2) *
+					  mmc_prng_below(&prng, 9000);
+		CHECK_EQ(mmc_layout_init_each(&layout, nranks, blocks_bytes,
+					      CHUNK_BYTES),
+			 0);
+		mmc_layout_tabulate(&layout, table, blocks_bytes);
+		CHECK(mmc_schedule_bytes(&layout) <= sizeof(memory));
+		mmc_schedule_init(&schedule, memory, &layout,
+				  (uint32_t)mmc_prng_below(&prng, nranks + 1),
+				  window * CHUNK_BYTES, false);
+		if (layout.nchunks > 0)
+			check_turns(&schedule);
+		nheard = schedule.nchains - (schedule.nchains == layout.nranks);
+		CHECK(schedule.window_chunks == 2 ||
+		      schedule.window_chunks * nheard <= window);
+	}
+}
+
+/* The positions of all chains go into one control message. */
 static void many_ranks(void)
 {
 	static const uint32_t all[] = { MMC_CHAINS_AUTO, 257, 1000,
@@ -168,4 +234,5 @@ static void many_ranks(void)
 
 CHECK_MAIN(CHECK_TEST(every_rank_has_a_turn), CHECK_TEST(empty_blocks),
 	   CHECK_TEST(auto_chains), CHECK_TEST(windows),
-	   CHECK_TEST(sources_apart), CHECK_TEST(many_ranks))
+	   CHECK_TEST(sources_apart), CHECK_TEST(one_sender),
+	   CHECK_TEST(uneven_blocks), CHECK_TEST(many_ranks))

@@ -32,11 +32,11 @@ static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 				 (uint64_t)block_chunks * CHUNK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	mmc_schedule_init(&at->schedule, &layout, nchains,
+	mmc_schedule_init(&at->schedule, NULL, &layout, nchains,
 			  window_chunks * CHUNK_BYTES, false);
 	at->memory = malloc(mmc_watermark_bytes(nranks, nranks));
 	mmc_watermark_init(&at->mark, at->memory, rank, &at->schedule);
-	mmc_turn_init(&at->turn, rank, &at->schedule, CHUNK_BYTES);
+	mmc_turn_init(&at->turn, rank, &at->schedule);
 	at->chain.nleft = nranks * block_chunks;
 	at->chain.heard_ns = at->now_ns;
 	mmc_backoff_start(&at->chain.silence, at->now_ns, MMC_MS_NS);
@@ -64,7 +64,7 @@ static uint32_t send_all(struct sender *at)
 		CHECK(run.count <= at->schedule.batch_chunks);
 		CHECK_EQ(run.first + run.count, at->turn.next);
 		nsent += run.count;
-		if (!CHECK(at->turn.next <= at->schedule.block_chunks))
+		if (!CHECK(at->turn.next <= at->turn.nchunks))
 			break;
 	}
 	return nsent;

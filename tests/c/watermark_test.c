@@ -41,7 +41,7 @@ static void net_open(struct net *net, uint32_t nranks, uint32_t nchains,
 				 (uint64_t)block_chunks * CHUNK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	mmc_schedule_init(&net->schedule, &layout, nchains,
+	mmc_schedule_init(&net->schedule, NULL, &layout, nchains,
 			  window_chunks * CHUNK_BYTES, false);
 	for (uint32_t r = 0; r < nranks; r++) {
 		net->memory[r] = malloc(
@@ -53,7 +53,7 @@ static void net_open(struct net *net, uint32_t nranks, uint32_t nchains,
 
 static void net_close(struct net *net)
 {
-	for (uint32_t r = 0; r < net->schedule.nranks; r++)
+	for (uint32_t r = 0; r < net->schedule.layout.nranks; r++)
 		free(net->memory[r]);
 }
 
@@ -61,7 +61,7 @@ static uint32_t minimum(const struct net *net, uint32_t chain)
 {
 	uint32_t least = UINT32_MAX;
 
-	for (uint32_t r = 0; r < net->schedule.nranks; r++)
+	for (uint32_t r = 0; r < net->schedule.layout.nranks; r++)
 		least = least < net->own[r][chain] ? least : net->own[r][chain];
 	return least;
 }
@@ -96,7 +96,7 @@ static void report(struct net *net, uint32_t rank)
 		post(net, &message);
 		return;
 	}
-	for (uint32_t r = 1; r < net->schedule.nranks; r++) {
+	for (uint32_t r = 1; r < net->schedule.layout.nranks; r++) {
 		message.target = r;
 		post(net, &message);
 	}
@@ -144,7 +144,7 @@ static void drain_any(struct net *net)
 {
 	struct mmc_prng *prng = &net->prng;
 
-	drain(net, (uint32_t)mmc_prng_below(prng, net->schedule.nranks),
+	drain(net, (uint32_t)mmc_prng_below(prng, net->schedule.layout.nranks),
 	      (uint32_t)mmc_prng_below(prng, net->schedule.nchains),
 	      (uint32_t)mmc_prng_below(prng, 7));
 }
@@ -152,7 +152,7 @@ static void drain_any(struct net *net)
 /* With all messages delivered a window reaches to the end or ahead of all. */
 static void check_close(const struct net *net)
 {
-	for (uint32_t r = 0; r < net->schedule.nranks; r++)
+	for (uint32_t r = 0; r < net->schedule.layout.nranks; r++)
 		for (uint32_t c = 0; c < net->schedule.nchains; c++) {
 			uint32_t end = net->marks[r].drained[c] +
 				       net->schedule.window_chunks;

@@ -45,7 +45,6 @@ static void check_send(struct world *world, const struct mmc_action *action)
 {
 	const struct mmc_op *op = action->op;
 	struct epoch *epoch = &world->epoch[op->config.epoch];
-	uint32_t own = mmc_layout_first(&op->layout, world->epochs.rank);
 	uint32_t end = action->run.first + action->run.count;
 
 	MMC_ASSERT(action->run.count > 0);
@@ -55,7 +54,7 @@ static void check_send(struct world *world, const struct mmc_action *action)
 	for (uint32_t c = action->run.first; c < end; c++) {
 		MMC_ASSERT(mmc_bitmap_test(&op->present, c));
 		if (!action->repair || epoch->over)
-			MMC_ASSERT(c - own < op->layout.block_chunks);
+			MMC_ASSERT(c - op->own.first < op->own.nchunks);
 	}
 	MMC_ASSERT(!epoch->over || epoch->retained);
 	epoch->nsending += action->run.count;
@@ -215,10 +214,7 @@ static void bring_chunk(struct world *world)
 		return;
 	MMC_ASSERT(chunk < op->layout.nchunks);
 	owner = mmc_layout_owner(&op->layout, chunk);
-	MMC_ASSERT(nbytes ==
-		   mmc_layout_payload(&op->layout,
-				      chunk - mmc_layout_first(&op->layout,
-							       owner)));
+	MMC_ASSERT(nbytes == mmc_layout_payload(&op->layout, chunk));
 	MMC_ASSERT(owner == source || (index & MMC_INDEX_REPAIR));
 	MMC_ASSERT(!world->epoch[epoch].over);
 	world->placing[world->nplacing++] =
@@ -434,11 +430,30 @@ static void step(struct world *world)
 	}
 }
 
+/* Who has how much: all the same, one all, or each something else or nothing. */
+static void share_out(struct world *world, uint32_t how)
+{
+	struct mmc_op_config *config = &world->config;
+
+	if (how % 4 == 2) {
+		config->sole = true;
+		config->root = how / 4 % config->nranks;
+	} else if (how % 4 == 3) {
+		config->blocks_bytes = world->blocks_bytes;
+		for (uint32_t r = 0; r < config->nranks; r++)
+			world->blocks_bytes[r] =
+				(r + how) % 3 == 0
+					? 0
+					: config->block_bytes * (r + 1) % 60;
+	}
+}
+
 /* The first bytes are the shape of the operations and this rank's place. */
 static void shape(struct world *world)
 {
 	struct input *input = &world->input;
-	uint32_t nranks = take(input, 1) % 9 + 1;
+	uint32_t first = take(input, 1);
+	uint32_t nranks = first % NRANKS_MAX + 1;
 	uint32_t flags = take(input, 1);
 
 	world->config = (struct mmc_op_config){
@@ -459,6 +474,7 @@ static void shape(struct world *world)
 		.timeout_ns = MMC_S_NS,
 		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
 	};
+	share_out(world, first / NRANKS_MAX);
 	mmc_epochs_init(&world->epochs, UINT64_C(3) << 16,
 			take(input, 1) % nranks, nranks, &world->counters);
 }

@@ -8,6 +8,7 @@
 #include "fuzz.h"
 
 #define EPOCHS_MAX 12
+#define NRANKS_MAX 9
 #define PLACING_MAX 64
 #define READING_MAX 256
 #define CHUNK_BYTES 8
@@ -40,6 +41,7 @@ struct reading {
 struct world {
 	struct input input;
 	struct mmc_op_config config;
+	uint64_t blocks_bytes[NRANKS_MAX]; /* if uneven */
 	struct mmc_epochs epochs;
 	struct mmc_counters counters;
 	struct epoch epoch[EPOCHS_MAX + 1];

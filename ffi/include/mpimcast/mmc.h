@@ -275,8 +275,9 @@ struct mmc_operation {
 	uint32_t tells;	      /* its end wakes mmc_engine_await() */
 	uint64_t block_bytes; /* each rank's block, of a Bcast the root's */
 	/* Of an Allgatherv [nranks], not needed any more on return: */
-	const uint64_t *blocks_bytes;  /* the ranks' blocks */
-	const uint64_t *offsets_bytes; /* where in `recv` they begin */
+	const uint64_t *blocks_bytes; /* the ranks' blocks */
+	/* Where in `recv` they begin; NULL: one behind the other. */
+	const uint64_t *offsets_bytes;
 	const void *send; /* NULL: the own block lies in its place in `recv` */
 	void *recv;
 };
@@ -311,9 +312,18 @@ void mmc_request_free(struct mmc_request *request);
 struct mmc_failure {
 	int error; /* negative mmc_error; 0 if nothing failed */
 	uint32_t epoch;
-	uint32_t culprit;	  /* a rank; UINT32_MAX if none in particular */
-	uint32_t missing_chunks;  /* on this rank */
-	uint64_t block_bytes_min; /* over all ranks, for -MMC_EMISMATCH */
+	uint32_t culprit;	 /* a rank; UINT32_MAX if none in particular */
+	uint32_t missing_chunks; /* on this rank */
+	/*
+	 * For -MMC_EMISMATCH, of two ranks that differ: enum mmc_kind; if both
+	 * are Bcasts their roots; unless it is an Allgatherv the bytes of a
+	 * block, modulo 2^40. What then is equal is not what differs.
+	 */
+	uint32_t kind_min;
+	uint32_t kind_max;
+	uint32_t root_min;
+	uint32_t root_max;
+	uint64_t block_bytes_min;
 	uint64_t block_bytes_max;
 };
 

@@ -4,7 +4,7 @@
  * process and in virtual time. A run depends on nothing but its spec, so the
  * same spec gives the same result on every machine.
  *
- * A run carries out Allgathers, checks every property that it can see (right
+ * A run carries out operations, checks every property that it can see (right
  * bytes, an end, nothing sent outside the protocol, nothing written after
  * release, every datagram accounted for) and measures.
  */
@@ -23,10 +23,12 @@
 struct mmc_sim_spec {
 	uint64_t seed;
 
-	/* The operations. */
+	/* The operations; of an Allgatherv each rank draws up to block_bytes. */
 	uint32_t nranks;
 	uint32_t nstreams;
-	uint32_t nops;	      /* of each stream, one after the other */
+	uint32_t nops; /* of each stream, one after the other */
+	uint32_t kind; /* enum mmc_kind; 0: each operation draws its own */
+	uint32_t root; /* of Bcasts; MMC_SIM_NOBODY: each draws its own */
 	uint64_t block_bytes; /* that a rank contributes to an operation */
 	uint32_t vary_blocks; /* each operation draws its own size up to that */
 	uint32_t pipelined;   /* start all at once instead of one by one */

@@ -54,7 +54,8 @@ static void open_gathering(struct gathering *at)
 	CHECK_EQ(mmc_layout_init(&at->layout, 2, NCHUNKS * CHUNK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	mmc_schedule_init(&at->schedule, &at->layout, 2, UINT32_MAX, false);
+	mmc_schedule_init(&at->schedule, NULL, &at->layout, 2, UINT32_MAX,
+			  false);
 	mmc_bitmap_init(&at->claimed, at->words, 2 * NCHUNKS);
 	succeed(at->endpoint->driver->expose(at->endpoint, at->base, at->nbytes,
 					     &at->region));
