@@ -98,13 +98,15 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 
 static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 {
+	uint32_t place;
+
 	if (team->last != NULL && team->last->epochs.channel == channel)
 		return team->last;
-	for (uint32_t i = 0; i < team->nstreams; i++)
-		if (team->streams[i] != NULL &&
-		    team->streams[i]->epochs.channel == channel)
-			return team->last = team->streams[i];
-	return NULL;
+	place = mmc_team_channel_place(team, channel);
+	if (place == team->nopen ||
+	    team->by_channel[place]->epochs.channel != channel)
+		return NULL;
+	return team->last = team->by_channel[place];
 }
 
 /* What follows header and trailer, `head_bytes`, of a datagram. */

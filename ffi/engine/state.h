@@ -71,6 +71,8 @@ struct mmc_team {
 	uint64_t *heard_full; /* [nranks] likewise at full size */
 	struct mmc_stream **streams; /* NULL where one was closed */
 	uint32_t nstreams;
+	struct mmc_stream **by_channel; /* those that are open, in order */
+	uint32_t nopen;
 	struct mmc_stream *last;      /* that a datagram was for */
 	struct mmc_counters counters; /* of datagrams that are of no stream */
 	uint64_t generation; /* of memory that was exposed last; never 0 */
@@ -109,6 +111,24 @@ struct mmc_engine {
 	int timer_fd;
 	int armed; /* enum mmc_armed */
 };
+
+/* The place of the first open stream whose channel is not below `channel`. */
+static inline uint32_t mmc_team_channel_place(const struct mmc_team *team,
+					      uint64_t channel)
+{
+	uint32_t low = 0;
+	uint32_t high = team->nopen;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (team->by_channel[middle]->epochs.channel < channel)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
 
 static inline uint64_t mmc_team_now_ns(const struct mmc_team *team)
 {

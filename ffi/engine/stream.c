@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
+#include <string.h>
 
 #include "drivers/error.h"
 #include "engine/break.h"
@@ -27,6 +28,34 @@ static int find_place(struct mmc_team *team, uint32_t *index)
 	return 0;
 }
 
+/* Makes a stream known by its channel. */
+static int enlist(struct mmc_team *team, struct mmc_stream *stream)
+{
+	uint32_t place = mmc_team_channel_place(team, stream->epochs.channel);
+	struct mmc_stream **grown =
+		realloc(team->by_channel, (team->nopen + 1) * sizeof(*grown));
+
+	if (grown == NULL)
+		return -MMC_ENOMEM;
+	memmove(&grown[place + 1], &grown[place],
+		(team->nopen - place) * sizeof(*grown));
+	grown[place] = stream;
+	team->by_channel = grown;
+	team->nopen++;
+	return 0;
+}
+
+static void delist(struct mmc_team *team, const struct mmc_stream *stream)
+{
+	uint32_t place = 0;
+
+	while (team->by_channel[place] != stream)
+		place++;
+	team->nopen--;
+	memmove(&team->by_channel[place], &team->by_channel[place + 1],
+		(team->nopen - place) * sizeof(*team->by_channel));
+}
+
 static int check_options(const struct mmc_stream_options *options)
 {
 	if (options->repair > MMC_REPAIR_READ || options->timeout_ns == 0) {
@@ -49,6 +78,8 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 	}
 	if (rv == 0)
 		rv = find_place(team, &stream->index);
+	if (rv == 0)
+		rv = enlist(team, stream);
 	if (rv == 0)
 		team->streams[stream->index] = stream;
 	mmc_engine_leave(team->engine);
@@ -91,6 +122,7 @@ void mmc_stream_close(struct mmc_stream *stream)
 	if (mmc_engine_enter(team->engine) != 0)
 		return;
 	team->streams[stream->index] = NULL;
+	delist(team, stream);
 	if (team->last == stream)
 		team->last = NULL;
 	mmc_stream_drop_requests(stream);

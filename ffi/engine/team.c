@@ -35,6 +35,7 @@ static void free_team(struct mmc_team *team)
 	free(team->heard);
 	free(team->heard_full);
 	free(team->streams);
+	free(team->by_channel);
 	free(team);
 }
 
