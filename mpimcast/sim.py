@@ -28,6 +28,7 @@ _PPM = 1_000_000
 _ROWS_MAX = 32
 _KINDS = ("multicast", "control", "repair")
 _REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
+_COLLECTIVES = {"mixed": 0, "allgather": 1, "allgatherv": 2, "bcast": 3}
 _CHECKSUMS = {"off": 0, "header": 1, "full": 2}
 
 Plain = dict[str, Any]
@@ -141,6 +142,7 @@ def _chains(text: str) -> int:
 _OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
     ("--ranks", "nranks", int, "processes, one per host"),
     ("--bytes", "block_bytes", parse_size, "bytes of each rank's block; also 64K, 1M"),
+    ("--root", "root", int, "of Bcasts; else each draws its own"),
     ("--chains", "chains", _chains, "ranks that multicast at a time; also auto, all"),
     ("--subgroups", "subgroups", int, "multicast groups that chunks are spread over"),
     ("--loss", "loss_ppm", _ppm, "probability of loss on the way to each host"),
@@ -182,12 +184,13 @@ _OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m mpimcast sim", description="Simulate Allgathers."
+        prog="python -m mpimcast sim", description="Simulate collectives."
     )
     for option, field, kind, doc in _OPTIONS:
         parser.add_argument(
             option, dest=field, type=kind, help=doc, default=argparse.SUPPRESS
         )
+    parser.add_argument("--kind", choices=_COLLECTIVES, default="allgather")
     parser.add_argument("--repair", choices=_REPAIRS, default="nak")
     parser.add_argument("--checksum", choices=_CHECKSUMS, default="header")
     parser.add_argument(
@@ -207,14 +210,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(_parser().parse_args(arguments))
     as_json = options.pop("json")
     case, cases = options.pop("case"), options.pop("cases")
-    repair = _REPAIRS[options.pop("repair")]
-    checksum = _CHECKSUMS[options.pop("checksum")]
+    chosen = {
+        "kind": _COLLECTIVES[options.pop("kind")],
+        "repair": _REPAIRS[options.pop("repair")],
+        "checksum": _CHECKSUMS[options.pop("checksum")],
+    }
     if cases is not None:
         return _main_cases(case or 0, cases)
     if case is not None:
         spec = {**case_spec(case), **options}
     else:
-        spec = {**default_spec(), "repair": repair, "checksum": checksum, **options}
+        spec = {**default_spec(), **chosen, **options}
     begin = time.perf_counter()
     try:
         result = run(spec)
@@ -254,12 +260,14 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
     lost = sum(rank["lost_chunks"] for rank in result["ranks"])
     repaired = sum(rank["repaired_chunks"] for rank in result["ranks"])
     fetched = sum(rank["read_chunks"] for rank in result["ranks"])
-    received = spec["block_bytes"] * (spec["nranks"] - 1)
-    link_us = received * 8 / spec["link_mbits"]
+    blocks = 1 if spec["kind"] == lib.MMC_BCAST else spec["nranks"] - 1
+    link_us = spec["block_bytes"] * blocks * 8 / spec["link_mbits"]
+    kind = next(name for name, kind in _COLLECTIVES.items() if kind == spec["kind"])
+    slowest_us = max(rank["busy_ns"] for rank in result["ranks"]) / 1000
     lines = [
-        f"ranks     {spec['nranks']} x {spec['block_bytes']} bytes",
+        f"ranks     {spec['nranks']} x {spec['block_bytes']} bytes, {kind}",
         f"started   {spec['nops']} operations on each of {spec['nstreams']} streams",
-        f"time      {result['time_ns'] / 1000:.1f} us",
+        f"time      {result['time_ns'] / 1000:.1f} us, {slowest_us:.1f} us the slowest",
         f"link time {link_us:.1f} us for the payload that a rank receives in each",
         f"chunks    {lost} lost, {repaired} repaired, {fetched} of them read",
         f"simulated {result['datagrams']} deliveries in {wall_s:.2f} s",

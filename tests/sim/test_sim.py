@@ -12,14 +12,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from simulated import CONTROL, HEADER_BYTES, MS, MULTICAST, READ, REPAIR, run, total
 
 from mpimcast import sim
 from mpimcast.errors import ConfigError
-
-MS = 1_000_000
-HEADER_BYTES = 16
-MULTICAST, CONTROL, REPAIR = range(3)
-READ = 2
 
 
 def command(arguments: str) -> subprocess.CompletedProcess[str]:
@@ -31,13 +27,6 @@ def command(arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=240,
     )
-
-
-def run(**spec: object) -> sim.Plain:
-    """Run a spec that differs so from the default; every property must hold."""
-    result = sim.run(spec)
-    assert result["violation"] == ""
-    return result
 
 
 # ---- random cases ------------------------------------------------------------
@@ -164,11 +153,6 @@ def test_loss_is_repaired_and_only_loss() -> None:
         resent = sum(rank["tx"]["datagrams"][REPAIR] for rank in result["ranks"])
         assert lost > 0
         assert resent < 3 * dropped
-
-
-def total(result: sim.Plain, what: str) -> int:
-    """Return the sum over all ranks."""
-    return sum(int(rank[what]) for rank in result["ranks"])
 
 
 @pytest.mark.parametrize("loss", [0.01, 0.05, 0.2])

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bcast and Allgatherv in the simulator: what they cost, and that they are right."""
+
+from __future__ import annotations
+
+import pytest
+from simulated import CONTROL, HEADER_BYTES, MS, MULTICAST, READ, REPAIR, run, total
+
+from mpimcast import sim
+from mpimcast.errors import ConfigError
+
+ALLGATHERV, BCAST = 2, 3
+
+
+@pytest.mark.parametrize("repair", [0, 1, 2])
+@pytest.mark.parametrize(("nranks", "root"), [(2, 1), (3, 0), (7, 6), (16, 5), (65, 9)])
+def test_only_the_root_sends(nranks: int, root: int, repair: int) -> None:
+    """Without loss a Bcast is one multicast of the root's bytes."""
+    result = run(nranks=nranks, kind=BCAST, root=root, block_bytes=65536, repair=repair)
+    for index, rank in enumerate(result["ranks"]):
+        sent = rank["tx"]
+        chunks = 16 if index == root else 0
+        assert sent["datagrams"][MULTICAST] == chunks
+        assert sent["bytes"][MULTICAST] == chunks * (4096 + HEADER_BYTES)
+        assert sent["datagrams"][REPAIR] == 0
+        assert rank["lost_chunks"] == 0
+
+
+def test_small_bcast_costs_a_gate() -> None:
+    """ceil(log2 P) messages a rank, and one multicast."""
+    for nranks, rounds in ((2, 1), (3, 2), (8, 3), (64, 6)):
+        result = run(nranks=nranks, kind=BCAST, root=1, block_bytes=1000)
+        sent = [rank["tx"]["datagrams"] for rank in result["ranks"]]
+        assert [kinds[CONTROL] for kinds in sent] == [rounds] * nranks
+        assert sum(kinds[MULTICAST] for kinds in sent) == 1
+
+
+def test_latency_of_a_small_bcast(capsys: pytest.CaptureFixture[str]) -> None:
+    """It grows with the rounds of the gate, and with nothing else."""
+    one_way_us = run(nranks=2, kind=BCAST, root=0, block_bytes=8)["time_ns"] / 1000
+    lines = []
+    for bits in range(1, 11):
+        times_us = [
+            run(nranks=2**bits, kind=BCAST, root=0, block_bytes=nbytes)["time_ns"]
+            / 1000
+            for nbytes in (8, 1024)
+        ]
+        assert max(times_us) < 1.3 * bits * one_way_us
+        lines.append(f"{2**bits:5}  {times_us[0]:6.1f} us  {times_us[1]:6.1f} us")
+    with capsys.disabled():
+        print("\nranks      8 bytes  1024 bytes", *lines, sep="\n")
+
+
+@pytest.mark.parametrize("repair", [0, 1, 2])
+def test_a_large_bcast_takes_the_links_time(repair: int) -> None:
+    """The root has the window for itself, however many receive."""
+    for nranks in (2, 8, 64):
+        result = run(
+            nranks=nranks, kind=BCAST, root=1, block_bytes=4 << 20, repair=repair
+        )
+        assert result["time_ns"] < 1.25 * (4 << 20) * 8 / 100
+
+
+def test_loss_is_spread_round_the_ring() -> None:
+    """Reading, nobody but its right neighbour takes much from the root."""
+    result = run(
+        nranks=16,
+        kind=BCAST,
+        root=3,
+        block_bytes=1 << 20,
+        repair=READ,
+        fault="loss=0.05,kind=multicast",
+    )
+    assert total(result, "read_chunks") == total(result, "lost_chunks") > 0
+    assert total(result, "repaired_chunks") == total(result, "lost_chunks")
+    assert all(rank["tx"]["datagrams"][REPAIR] == 0 for rank in result["ranks"])
+
+
+@pytest.mark.parametrize("repair", [0, 1, 2])
+def test_empty_blocks_take_no_turn(repair: int) -> None:
+    """Who has nothing multicasts nothing, and no rank more than its block."""
+    for seed in range(20):
+        result = run(
+            nranks=9,
+            kind=ALLGATHERV,
+            block_bytes=50_000,
+            repair=repair,
+            seed=seed,
+            chains=seed % 5,
+        )
+        for rank in result["ranks"]:
+            assert rank["tx"]["datagrams"][MULTICAST] <= 13
+            assert rank["tx"]["datagrams"][REPAIR] == 0
+
+
+@pytest.mark.parametrize("kind", [ALLGATHERV, BCAST])
+@pytest.mark.parametrize("repair", [0, 1, 2])
+def test_multicast_that_dies(kind: int, repair: int) -> None:
+    """Then uneven blocks and a Bcast's go round the ring."""
+    result = run(
+        nranks=8,
+        kind=kind,
+        block_bytes=65536,
+        nops=8,
+        repair=repair,
+        deaf_ranks=0b1010,
+        deaf_ns=MS // 10,
+    )
+    assert total(result, "done_ops") == 64
+
+
+@pytest.mark.parametrize("kind", [0, BCAST])
+@pytest.mark.parametrize("dropped", range(8))
+@pytest.mark.parametrize("repair", [0, 1, 2])
+def test_last_control_datagram_lost(kind: int, dropped: int, repair: int) -> None:
+    """Any of the last control datagrams can be lost; blocks are beyond a copy."""
+    for nth in range(2):
+        run(
+            nranks=5,
+            kind=kind,
+            block_bytes=2 << 20,
+            nops=2,
+            window_bytes=400_000,
+            loss_ppm=1_000,
+            repair=repair,
+            drop_kind=dropped,
+            drop_nth=nth,
+        )
+
+
+def test_a_late_receiver_bounds_a_fast_root() -> None:
+    """A root that never waits is held back by what its streams may have open."""
+    result = run(
+        nranks=3,
+        kind=BCAST,
+        root=0,
+        block_bytes=100,
+        nops=40,
+        late_rank=2,
+        late_ns=1_000 * MS,
+    )
+    assert result["time_ns"] < 1_100 * MS
+    assert total(result, "done_ops") == 120
+
+
+def test_impossible_specs_are_refused() -> None:
+    """A root that is no rank, a kind that is none."""
+    with pytest.raises(ConfigError):
+        sim.run({"kind": 4})
+    with pytest.raises(ConfigError):
+        sim.run({"kind": BCAST, "root": 4})

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the simulator's tests share."""
+
+from __future__ import annotations
+
+from mpimcast import sim
+
+MS = 1_000_000
+HEADER_BYTES = 16
+MULTICAST, CONTROL, REPAIR = range(3)
+READ = 2
+
+
+def run(**spec: object) -> sim.Plain:
+    """Run a spec that differs so from the default; every property must hold."""
+    result = sim.run(spec)
+    assert result["violation"] == ""
+    return result
+
+
+def total(result: sim.Plain, what: str) -> int:
+    """Return the sum over all ranks."""
+    return sum(int(rank[what]) for rank in result["ranks"])
