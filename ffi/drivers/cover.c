@@ -69,29 +69,41 @@ int mmc_covers_begin(struct mmc_covers *covers, const struct mmc_cover *plan)
 	/* One that found no receive is lost, and awaited no longer. */
 	for (uint32_t i = 0; i < covers->nqueues; i++)
 		covers->queues[i].nplugs = 0;
-	for (uint32_t c = 0; c < plan->schedule->nchains; c++)
+	for (uint32_t c = 0; c < plan->schedule->nchains; c++) {
 		covers->queues[c].end = mmc_schedule_length(plan->schedule, c);
+		covers->queues[c].block.nchunks = 0;
+	}
 	return 0;
 }
 
-static uint32_t owner_of(const struct mmc_covers *covers, uint32_t queue,
-			 uint32_t position)
+__attribute__((noinline)) static void
+change_block(const struct mmc_covers *covers, struct mmc_cover_queue *at,
+	     uint32_t position)
 {
-	return mmc_schedule_rank(covers->plan.schedule, queue, position);
+	const struct mmc_cover *plan = &covers->plan;
+	uint32_t chain = (uint32_t)(at - covers->queues);
+
+	at->owner = mmc_schedule_rank(plan->schedule, chain, position);
+	at->block = mmc_layout_block(plan->layout, at->owner);
+	at->start = mmc_schedule_start(plan->schedule, &at->block);
+}
+
+/* Looks at the block that `position`, which the chain has, is of. */
+static inline void look_at(const struct mmc_covers *covers,
+			   struct mmc_cover_queue *at, uint32_t position)
+{
+	if (position - at->start >= at->block.nchunks)
+		change_block(covers, at, position);
 }
 
 /* The position of the datagram behind those that were predicted so far. */
-static uint32_t take_position(struct mmc_covers *covers, uint32_t queue)
+static inline uint32_t take_position(const struct mmc_covers *covers,
+				     struct mmc_cover_queue *at)
 {
-	const struct mmc_cover *plan = &covers->plan;
-	struct mmc_cover_queue *at = &covers->queues[queue];
-	struct mmc_block own;
-
-	if (!covers->loops && at->next < at->end &&
-	    owner_of(covers, queue, at->next) == plan->rank) {
-		own = mmc_layout_block(plan->layout, plan->rank);
-		at->next =
-			mmc_schedule_start(plan->schedule, &own) + own.nchunks;
+	if (!covers->loops && at->next < at->end) {
+		look_at(covers, at, at->next);
+		if (at->owner == covers->plan.rank)
+			at->next = at->start + at->block.nchunks;
 	}
 	return at->next++;
 }
@@ -107,39 +119,35 @@ void mmc_covers_resume(struct mmc_covers *covers, uint32_t queue)
 	at->off = false;
 	at->next = covers->plan.chains[queue].seen;
 	for (uint32_t i = 0; i < at->nposted; i++)
-		take_position(covers, queue);
+		take_position(covers, at);
 }
 
 /* Lets the slot cover the place of `position`, if nothing is against it. */
-static void cover(struct mmc_covers *covers, uint32_t queue, uint32_t slot,
-		  uint32_t position)
+static void cover(const struct mmc_covers *covers, struct mmc_cover_queue *at,
+		  uint32_t slot, uint32_t position)
 {
 	const struct mmc_cover *plan = &covers->plan;
-	struct mmc_cover_queue *at = &covers->queues[queue];
 	struct mmc_cover_slot *covering = &at->slots[slot];
 	uint32_t *known = &at->by_position[position % at->nslots];
 	const struct mmc_cover_slot *other = &at->slots[*known];
-	struct mmc_block block;
-	uint32_t owner;
 	uint32_t index;
 	uint32_t chunk;
 
 	if (position >= at->end)
 		return;
-	owner = owner_of(covers, queue, position);
-	block = mmc_layout_block(plan->layout, owner);
-	index = position - mmc_schedule_start(plan->schedule, &block);
-	chunk = block.first + index;
-	if (owner == plan->rank || mmc_bitmap_test(plan->claimed, chunk) ||
+	look_at(covers, at, position);
+	index = position - at->start;
+	chunk = at->block.first + index;
+	if (at->owner == plan->rank || mmc_bitmap_test(plan->claimed, chunk) ||
 	    (other->place != NULL &&
 	     other->position % at->nslots == position % at->nslots))
 		return;
 	*known = slot;
-	covering->place = plan->base + block.offset_bytes +
+	covering->place = plan->base + at->block.offset_bytes +
 			  (uint64_t)index * plan->layout->chunk_bytes;
 	covering->nbytes =
-		mmc_layout_block_payload(plan->layout, &block, index);
-	covering->owner = owner;
+		mmc_layout_block_payload(plan->layout, &at->block, index);
+	covering->owner = at->owner;
 	covering->chunk = chunk;
 	covering->position = position;
 	at->ncovering++;
@@ -154,7 +162,7 @@ const struct mmc_cover_slot *mmc_covers_post(struct mmc_covers *covers,
 	at->slots[slot].posted = true;
 	at->nposted++;
 	if (covers->active && !at->off)
-		cover(covers, queue, slot, take_position(covers, queue));
+		cover(covers, at, slot, take_position(covers, at));
 	return &at->slots[slot];
 }
 

@@ -58,7 +58,11 @@ struct mmc_cover_queue {
 	uint32_t nplugs;    /* on their way */
 	uint32_t next;	    /* the position that the next to be posted takes */
 	uint32_t end;	    /* of its chain */
-	bool off;	    /* none that is posted now covers */
+	/* The block that was looked at last: the next chunk is often its too. */
+	struct mmc_block block;
+	uint32_t start; /* of its chunks in the chain */
+	uint32_t owner;
+	bool off; /* none that is posted now covers */
 };
 
 struct mmc_covers {

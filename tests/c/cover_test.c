@@ -266,7 +266,7 @@ static void shared_queues_cover_nothing(void)
 	struct stage at;
 
 	open_stage(&at, false);
-	mmc_schedule_init(&at.schedule, &at.layout, 2, UINT32_MAX, false);
+	mmc_schedule_init(&at.schedule, NULL, &at.layout, 2, UINT32_MAX, false);
 	CHECK_EQ(begin(&at), -MMC_EINVAL);
 	CHECK_EQ(post(&at, 0), NCHUNKS);
 	close_stage(&at);
