@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpimcast import flight
-    from mpimcast.operation import Allgather
+    from mpimcast.operation import Operation
 
 _PATIENCE_S = 60.0
 
@@ -69,13 +69,15 @@ class Binding:
     bypass : bool
         Whether every operation is the MPI library's.
     small_bytes : int
-        Receive buffers below this are the MPI library's too; 0 until all ranks
-        have agreed on it.
+        Places for all ranks' blocks below this are the MPI library's too; 0 until
+        all ranks have agreed on it.
+    small_block_bytes : int
+        The same of one block.
     """
 
     def __init__(self, comm: MPI.Intracomm, heritage: Heritage) -> None:
         self.config = heritage.config
-        self.small_bytes = 0
+        self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
@@ -178,6 +180,7 @@ class Binding:
         return not self.bypass
 
     def _on_agreed(self) -> None:
+        self.small_block_bytes = self.config.min_bytes
         self.small_bytes = self.config.min_bytes * self._size
         if self.config.transport == "mpi":
             self._settle("TRANSPORT=mpi")
@@ -211,7 +214,7 @@ class Binding:
 
     # ---- operations ----------------------------------------------------------
 
-    def run(self, operation: Allgather) -> None:
+    def run(self, operation: Operation) -> None:
         """Do an operation that is ours."""
         from mpimcast import flight
 

@@ -8,7 +8,7 @@ raises mpi4py's own errors. What it accepted is then taken apart here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpi4py import MPI
 
@@ -22,9 +22,10 @@ _DLPACK_EXTENTS = (1, 2, 4, 8, 16, 32)
 
 
 class Message:
-    """A user's buffer during one operation.
+    """A user's buffer during one operation, of one or more equal blocks.
 
-    Holds references to the user's objects, so the memory lives as long as this.
+    Holds the user's memory, which can neither go nor move meanwhile, and a type of
+    its own, since users may free theirs once an operation has begun.
 
     Attributes
     ----------
@@ -36,12 +37,19 @@ class Message:
         Whether the data lies in one piece and in the order of its bytes.
     """
 
+    _datatype: MPI.Datatype | None = None
+
     def __init__(
-        self, owner: object, address: int, count: int, datatype: MPI.Datatype | None
+        self,
+        owner: object,
+        address: int,
+        count: int,
+        datatype: MPI.Datatype | None,
+        nblocks: int = 1,
     ) -> None:
         self._owner = owner
         self._count = count
-        self._datatype = datatype
+        self._nblocks = nblocks
         self.address = address
         self.nbytes = count
         self.packed = True
@@ -49,36 +57,53 @@ class Message:
             size = datatype.Get_size()
             self.nbytes = count * size
             self.packed = datatype.is_predefined and datatype.Get_extent() == (0, size)
+            if not self.packed:
+                self._datatype = datatype.Dup()
+
+    def __del__(self) -> None:
+        """Free the type, unless it went with MPI."""
+        if self._datatype is not None and not MPI.Is_finalized():
+            self._datatype.Free()
 
     def pack(self, address: int) -> None:
         """Copy the data, without gaps, to `address`."""
-        self._copy(0, self._count, address, out=False)
+        self.copy([self._count], [0], address, out=False)
 
-    def pack_block(self, index: int, nblocks: int, address: int) -> None:
-        """Copy one of `nblocks` equal blocks to `address`."""
-        count = self._count // nblocks
-        self._copy(index * count, count, address, out=False)
+    def pack_block(self, index: int, address: int) -> None:
+        """Copy one of the blocks, without gaps, to `address`."""
+        count = self._count // self._nblocks
+        self.copy([count], [index * count], address, out=False)
 
     def unpack(self, address: int) -> None:
         """Copy the data, without gaps there, from `address`; gaps here stay."""
-        self._copy(0, self._count, address, out=True)
+        self.copy([self._count], [0], address, out=True)
 
-    def _copy(self, first: int, count: int, address: int, *, out: bool) -> None:
-        """Copy `count` items, from the `first` on, from or to `address`.
+    def copy(
+        self,
+        counts: Sequence[int],
+        displacements: Sequence[int],
+        address: int,
+        *,
+        out: bool,
+    ) -> None:
+        """Copy items, which lie as given, from or to `address`, one by one there.
 
         MPI's Pack and Unpack want a buffer and infer a count from its length,
         which fails where items overlap or the last ends before its extent does.
         So one item of a new type stands for all of it: it begins at the data's
         distance from a byte of our own.
         """
-        if self._datatype is None or count == 0 or self.nbytes == 0:
+        if self._datatype is None or self.nbytes == 0:
             return
-        nbytes = count * self._datatype.Get_size()
+        nbytes = sum(counts) * self._datatype.Get_size()
+        if nbytes == 0:
+            return
         packed = MPI.buffer.fromaddress(address, nbytes)
         anchor = bytearray(1)
-        begin = self.address + first * self._datatype.Get_extent()[1]
+        begin = self.address - MPI.Get_address(anchor)
+        extent = self._datatype.Get_extent()[1]
         items = self._datatype.Create_hindexed(
-            [count], [begin - MPI.Get_address(anchor)]
+            counts, [begin + first * extent for first in displacements]
         )
         item = items.Create_resized(0, 1)
         item.Commit()
@@ -99,7 +124,7 @@ def is_in_place(sendbuf: object) -> bool:
     return sendbuf is None or sendbuf is MPI.IN_PLACE
 
 
-def _judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
+def judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
     """Raise as mpi4py does, but not for more items than the MPI library counts.
 
     All blocks together may be as many where one is not, and need not be counted.
@@ -111,9 +136,18 @@ def _judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
             raise
 
 
+def refuse(act: Callable[..., None], *arguments: Any, error: int) -> NoReturn:
+    """Let the MPI library refuse, in its words, what is wrong on ``COMM_SELF`` too.
+
+    Not all libraries look at everything; `error` is what others say.
+    """
+    act(*arguments)
+    raise MPI.Exception(error)
+
+
 def sending(sendbuf: Any) -> Message:
     """Take apart what is to be sent. Raises as mpi4py does."""
-    _judge(MPI.COMM_SELF.Send_init, sendbuf)
+    judge(MPI.COMM_SELF.Send_init, sendbuf)
     return _take(sendbuf, 1, "sendbuf")
 
 
@@ -122,19 +156,13 @@ def receiving(recvbuf: Any, nblocks: int) -> Message:
 
     A count, where one is given, is that of a block.
     """
-    _judge(MPI.COMM_SELF.Recv_init, recvbuf)
+    judge(MPI.COMM_SELF.Recv_init, recvbuf)
     return _take(recvbuf, nblocks, "recvbuf")
 
 
 def _take(spec: Any, nblocks: int, name: str) -> Message:
     buffer, count, displacement, datatype = _items(spec)
-    address, length, extent = 0, 0, 0
-    if buffer is not None and buffer is not MPI.BOTTOM:
-        address, length = _memory(buffer, name)
-    if datatype is not None:
-        extent = datatype.Get_extent()[1]
-    elif count is not None or displacement or length:
-        extent = _item_bytes(buffer, length)
+    owner, address, length, extent = locate(buffer, datatype, name)
     if displacement:
         address += displacement * extent
         length -= displacement * extent
@@ -149,8 +177,8 @@ def _take(spec: Any, nblocks: int, name: str) -> Message:
                 f"multiple of required number of blocks {nblocks}"
             )
     if datatype is None:
-        return Message(buffer, address, nitems * extent, None)
-    return Message(buffer, address, nitems, datatype)
+        return Message(owner, address, nitems * extent, None, nblocks)
+    return Message(owner, address, nitems, datatype, nblocks)
 
 
 def _items(spec: Any) -> tuple[Any, Any, int, MPI.Datatype | None]:
@@ -175,13 +203,27 @@ def _items(spec: Any) -> tuple[Any, Any, int, MPI.Datatype | None]:
     return buffer, count, 0 if displacement is None else int(displacement), datatype
 
 
-def _memory(buffer: Any, name: str) -> tuple[int, int]:
-    """Return the address and the number of bytes of a contiguous buffer."""
+def locate(
+    buffer: Any, datatype: MPI.Datatype | None, name: str
+) -> tuple[object, int, int, int]:
+    """Return who holds a buffer, its address, its bytes, and those of an item."""
+    owner, address, length = None, 0, 0
+    if buffer is not None and buffer is not MPI.BOTTOM:
+        owner, address, length = _memory(buffer, name)
+    if datatype is None:
+        return owner, address, length, _item_bytes(buffer, length)
+    return owner, address, length, datatype.Get_extent()[1]
+
+
+def _memory(buffer: Any, name: str) -> tuple[object, int, int]:
+    """Return who holds a contiguous buffer, its address and its number of bytes."""
     address = MPI.Get_address(buffer)
     try:
-        return address, memoryview(buffer).nbytes
+        view = memoryview(buffer)
     except TypeError:
         pass  # no buffer protocol, so DLPack or the CUDA array interface
+    else:
+        return view, address, view.nbytes
     memory = MPI.buffer.frombuffer(buffer, readonly=True)
     try:
         memory[0:0]
@@ -190,7 +232,7 @@ def _memory(buffer: Any, name: str) -> tuple[int, int]:
             f"{error}: {name} lies in a device's memory; mpimcast takes buffers in "
             "host memory only"
         ) from None
-    return address, memory.nbytes
+    return memory, address, memory.nbytes
 
 
 def _item_bytes(buffer: Any, length: int) -> int:

@@ -10,18 +10,22 @@ from mpi4py import MPI
 from mpimcast import lifetime
 from mpimcast.binding import Binding, Heritage
 from mpimcast.config import Config
-from mpimcast.operation import Allgather
+from mpimcast.operation import Allgather, Allgatherv, Bcast
 
 if TYPE_CHECKING:
-    from mpi4py.typing import BufSpec, BufSpecB, InPlace
+    from collections.abc import Callable
+
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
     from typing_extensions import Self
 
     from mpimcast.binding import Explanation
+    from mpimcast.operation import Operation
 
 
 class Intracomm(MPI.Intracomm):
-    """Another handle of an intracommunicator, whose ``Allgather`` is multicast.
+    """Another handle of an intracommunicator, whose collectives are multicast.
 
+    These are ``Bcast``, ``Allgather`` and ``Allgatherv``.
     Everything else is the MPI library's. Handles of one communicator share one
     state; communicators derived from it are of this class and inherit its settings,
     except those with a topology.
@@ -29,7 +33,7 @@ class Intracomm(MPI.Intracomm):
     Parameters
     ----------
     comm
-        The communicator. Constructing is local; the first ``Allgather`` that all
+        The communicator. Constructing is local; the first of these that all
         ranks call opens what is needed.
     **settings
         The variables ``MPIMCAST_...`` in lower case, over which they win:
@@ -105,25 +109,81 @@ class Intracomm(MPI.Intracomm):
             buffers are the caller's again.
         """
         binding = self._binding or self._bind()
-        if binding.bypass:
-            MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
-            return
-        try:
-            small = recvbuf.nbytes < binding.small_bytes  # type: ignore[union-attr]
-        except (AttributeError, TypeError):
-            small = False
-        if small or not self._allgather(binding, sendbuf, recvbuf):
+        if binding.bypass or not self._runs(
+            binding, recvbuf, binding.small_bytes, Allgather, sendbuf, recvbuf
+        ):
             MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
 
-    def _allgather(
-        self, binding: Binding, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
-    ) -> bool:
-        """Do an Allgather unless it is the MPI library's; return whether it was ours.
+    def Allgatherv(  # noqa: N802 -- mpi4py's name
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
+    ) -> None:
+        """Gather every rank's block, each of its own size, to all ranks.
 
-        The user's mistakes are found before any communication, as mpi4py does: the
-        other ranks wait, as for a rank that is late.
+        Parameters
+        ----------
+        sendbuf
+            This rank's block, in any form that mpi4py takes; None or MPI.IN_PLACE if
+            it already lies in its place in `recvbuf`.
+        recvbuf
+            The place for all ranks' blocks: a buffer, or with the counts of all
+            ranks' items, and maybe displacements. What lies between the blocks stays
+            as it is.
+
+        Raises
+        ------
+        Error
+            If it failed; `recvbuf` is then undefined. On return, in any case, both
+            buffers are the caller's again.
         """
-        operation = Allgather(self, sendbuf, recvbuf)
+        binding = self._binding or self._bind()
+        if binding.bypass or not self._runs(
+            binding, recvbuf, binding.small_bytes, Allgatherv, sendbuf, recvbuf
+        ):
+            MPI.Intracomm.Allgatherv(self, sendbuf, recvbuf)
+
+    def Bcast(self, buf: BufSpec, root: int = 0) -> None:  # noqa: N802 -- mpi4py's name
+        """Send the root's data to all ranks.
+
+        Parameters
+        ----------
+        buf
+            The data on the root, its place on the others, in any form that mpi4py
+            takes.
+        root
+            The same on all ranks.
+
+        Raises
+        ------
+        Error
+            If it failed; what others than the root have in `buf` is then undefined.
+            On return, in any case, it is the caller's again.
+        """
+        binding = self._binding or self._bind()
+        if binding.bypass or not self._runs(
+            binding, buf, binding.small_block_bytes, Bcast, buf, root
+        ):
+            MPI.Intracomm.Bcast(self, buf, root)
+
+    def _runs(
+        self,
+        binding: Binding,
+        whole: Any,
+        small_bytes: int,
+        kind: Callable[..., Operation],
+        *arguments: Any,
+    ) -> bool:
+        """Do an operation unless it is the MPI library's; return whether it was ours.
+
+        If `whole` is an array below `small_bytes` no more need be known. The user's
+        mistakes are found before any communication, as mpi4py does: the other ranks
+        wait, as for a rank that is late.
+        """
+        try:
+            if whole.nbytes < small_bytes:
+                return False
+        except (AttributeError, TypeError):
+            pass
+        operation = kind(self, *arguments)
         if not binding.takes(operation.nbytes):
             return False
         binding.run(operation)

@@ -7,14 +7,17 @@ run after the other. What decides its way is the same on all ranks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mpi4py import MPI
 
-from mpimcast import buffers
+from mpimcast import blocks, buffers
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpimcast import flight
 
 
@@ -31,27 +34,97 @@ class Staging:
         return self._memory.address
 
 
-class Allgather:
-    """Every rank's block to all ranks, in rank order.
+class Operation(Protocol):
+    """What every collective is.
 
     Attributes
     ----------
     nbytes : int
-        What decides the way: bytes of a block.
+        What decides the way: bytes of a block, or as many as one has on average.
     """
 
-    def __init__(self, comm: MPI.Intracomm, sendbuf: Any, recvbuf: Any) -> None:
-        self._rank, self._size = comm.Get_rank(), comm.Get_size()
-        self._recv = buffers.receiving(recvbuf, self._size)
-        self.nbytes = self._recv.nbytes // self._size
+    nbytes: int
+
+    def moves(self, *, tells: bool = False) -> flight.Moves:
+        """Return what C needs to know."""
+
+    def pack(self, moves: flight.Moves, staging: Staging) -> None:
+        """Make the data ready to be sent, and say where it lies."""
+
+    def unpack(self, staging: Staging) -> None:
+        """Bring what was received to its place."""
+
+
+class _Gathering:
+    """All ranks' blocks to all ranks.
+
+    Parameters
+    ----------
+    comm, sendbuf
+        The user's.
+    recv
+        The place for all blocks.
+    own_bytes
+        Bytes of this rank's block.
+    own_offset_bytes
+        Where in it this rank's block begins, or in staging where it must be packed.
+    """
+
+    # Where all blocks begin, if that does not go without saying.
+    _offsets_bytes: Sequence[int] | None = None
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        sendbuf: Any,
+        recv: buffers.Message,
+        own_bytes: int,
+        own_offset_bytes: int,
+    ) -> None:
+        self._rank = comm.Get_rank()
+        self._recv = recv
+        self._own_offset_bytes = own_offset_bytes
         self._send = None
         if not buffers.is_in_place(sendbuf):
             self._send = buffers.sending(sendbuf)
-            if self._send.nbytes != self.nbytes:
+            if self._send.nbytes != own_bytes:
                 raise Error(
-                    f"rank {self._rank} of {self._size} sends {self._send.nbytes} "
-                    f"bytes, but recvbuf has {self.nbytes} bytes for each rank"
+                    f"rank {self._rank} of {comm.Get_size()} sends "
+                    f"{self._send.nbytes} bytes, but recvbuf has {own_bytes} bytes "
+                    "for its block"
                 )
+
+    def pack(self, moves: flight.Moves, staging: Staging) -> None:
+        """Make the data ready to be sent, and say where it lies."""
+        recv, send = self._recv, self._send
+        place = recv.address if recv.packed else staging.need(recv.nbytes)
+        own = place + self._own_offset_bytes
+        source = None
+        if send is None:
+            if not recv.packed:
+                recv.pack_block(self._rank, own)
+        elif not send.packed:
+            send.pack(own)
+        elif send.address != own:
+            source = send.address
+        moves.at(source, place, self._offsets_bytes)
+
+    def unpack(self, staging: Staging) -> None:
+        """Bring what was received to its place."""
+        if not self._recv.packed:
+            self._recv.unpack(staging.need(self._recv.nbytes))
+
+
+class Allgather(_Gathering):
+    """Every rank's block to all ranks, in rank order."""
+
+    def __init__(self, comm: MPI.Intracomm, sendbuf: Any, recvbuf: Any) -> None:
+        size = comm.Get_size()
+        recv = buffers.receiving(recvbuf, size)
+        self.nbytes = recv.nbytes // size
+        super().__init__(
+            comm, sendbuf, recv, self.nbytes, comm.Get_rank() * self.nbytes
+        )
 
     def __str__(self) -> str:
         """Say what it is, for messages."""
@@ -63,22 +136,63 @@ class Allgather:
 
         return flight.Moves("allgather", self.nbytes, tells=tells)
 
+
+class Allgatherv(_Gathering):
+    """Every rank's block, each of its own size, to all ranks."""
+
+    def __init__(self, comm: MPI.Intracomm, sendbuf: Any, recvbuf: Any) -> None:
+        rank, size = comm.Get_rank(), comm.Get_size()
+        recv = blocks.receiving(recvbuf, size)
+        self.nbytes = recv.nbytes // size
+        self._blocks_bytes = recv.blocks_bytes
+        self._offsets_bytes = recv.offsets_bytes
+        if not recv.packed:
+            self._offsets_bytes = [0, *accumulate(recv.blocks_bytes[:-1])]
+        super().__init__(
+            comm, sendbuf, recv, recv.blocks_bytes[rank], self._offsets_bytes[rank]
+        )
+
+    def __str__(self) -> str:
+        """Say what it is, for messages."""
+        return f"Allgatherv of {self._recv.nbytes} bytes in all"
+
+    def moves(self, *, tells: bool = False) -> flight.Moves:
+        """Return what C needs to know."""
+        from mpimcast import flight
+
+        return flight.Moves("allgatherv", self._blocks_bytes, tells=tells)
+
+
+class Bcast:
+    """The root's data to all ranks."""
+
+    def __init__(self, comm: MPI.Intracomm, buf: Any, root: Any) -> None:
+        if not (hasattr(root, "__int__") and 0 <= int(root) < comm.Get_size()):
+            buffers.refuse(MPI.COMM_SELF.Bcast, buf, root, error=MPI.ERR_ROOT)
+        self._root = int(root)
+        self._sends = comm.Get_rank() == self._root
+        self._data = buffers.sending(buf) if self._sends else buffers.receiving(buf, 1)
+        self.nbytes = self._data.nbytes
+
+    def __str__(self) -> str:
+        """Say what it is, for messages."""
+        return f"Bcast of {self.nbytes} bytes from rank {self._root}"
+
+    def moves(self, *, tells: bool = False) -> flight.Moves:
+        """Return what C needs to know."""
+        from mpimcast import flight
+
+        return flight.Moves("bcast", self.nbytes, root=self._root, tells=tells)
+
     def pack(self, moves: flight.Moves, staging: Staging) -> None:
         """Make the data ready to be sent, and say where it lies."""
-        recv, send = self._recv, self._send
-        place = recv.address if recv.packed else staging.need(recv.nbytes)
-        own = place + self._rank * self.nbytes
-        source = None
-        if send is None:
-            if not recv.packed:
-                recv.pack_block(self._rank, self._size, own)
-        elif not send.packed:
-            send.pack(own)
-        elif send.address != own:
-            source = send.address
-        moves.at(source, place)
+        data = self._data
+        place = data.address if data.packed else staging.need(data.nbytes)
+        if self._sends and not data.packed:
+            data.pack(place)
+        moves.at(None, place)
 
     def unpack(self, staging: Staging) -> None:
         """Bring what was received to its place."""
-        if not self._recv.packed:
-            self._recv.unpack(staging.need(self._recv.nbytes))
+        if not self._sends and not self._data.packed:
+            self._data.unpack(staging.need(self._data.nbytes))

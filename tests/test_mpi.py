@@ -14,3 +14,14 @@ def test_mpi(nranks: int, long: bool) -> None:
     status, report = run_mpi.run_size(nranks, ["--long"] if long else [])
     if status != 0:
         pytest.fail(report, pytrace=False)
+
+
+@pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
+@pytest.mark.parametrize(("library", "nranks"), [("openmpi", 8), ("mpich", 4)])
+def test_surface(library: str, nranks: int) -> None:
+    """What users see is the MPI library's result, on more ranks, by another library."""
+    status, report = run_mpi.run_size(
+        nranks, [], library=library, tests=run_mpi.SURFACE
+    )
+    if status != 0:
+        pytest.fail(report, pytrace=False)

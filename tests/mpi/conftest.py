@@ -47,3 +47,11 @@ def make(library: MPI.Intracomm) -> Iterator[Callable[..., Intracomm]]:
 def comm(make: Callable[..., Intracomm]) -> Intracomm:
     """Return a communicator of all ranks."""
     return make()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Intracomm]:
+    """Return a communicator of all ranks for all tests of a file."""
+    comm = Intracomm(MPI.Intracomm(MPI.COMM_WORLD).Dup(), **SETTINGS)
+    yield comm
+    comm.Free()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from kinds import DERIVED, Tensor, extent_of
 from mpi4py import MPI
 
 from mpimcast import Intracomm
@@ -15,19 +16,10 @@ from mpimcast import Intracomm
 Forms = Callable[[int, int], tuple[object, object, np.ndarray]]
 
 
-class Tensor:
-    """What has DLPack only."""
-
-    def __init__(self, content: np.ndarray) -> None:
-        self._content = content
-
-    def __dlpack__(self, **options: object) -> object:
-        """Give the capsule."""
-        return self._content.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """Give the device."""
-        return self._content.__dlpack_device__()
+@pytest.fixture
+def comm(shared: Intracomm) -> Intracomm:
+    """Return a communicator that all tests here leave as it was."""
+    return shared
 
 
 N = 30
@@ -141,30 +133,6 @@ def test_other_owners(comm: Intracomm) -> None:
     place = bytearray(3 * size)
     comm.Allgather([bytes([rank + 1]) * 3, MPI.CHAR], [place, "B"])
     assert place == b"".join(bytes([each + 1]) * 3 for each in range(size))
-
-
-# Types of which one item holds four doubles, but where, differs.
-DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
-    "contiguous": lambda: MPI.DOUBLE.Create_contiguous(4),
-    "vector": lambda: MPI.DOUBLE.Create_vector(2, 2, 3),
-    "every other": lambda: MPI.DOUBLE.Create_vector(4, 1, 2),
-    "indexed": lambda: MPI.DOUBLE.Create_indexed([1, 2, 1], [0, 2, 5]),
-    "out of order": lambda: MPI.DOUBLE.Create_indexed_block(1, [3, 1, 0, 2]),
-    "late begin": lambda: MPI.DOUBLE.Create_indexed_block(2, [1, 4]),
-    "struct": lambda: MPI.Datatype.Create_struct(
-        [8, 2, 8], [0, 16, 40], [MPI.BYTE, MPI.DOUBLE, MPI.CHAR]
-    ),
-    "subarray": lambda: MPI.DOUBLE.Create_subarray([3, 4], [2, 2], [1, 1]),
-    "resized up": lambda: MPI.DOUBLE.Create_contiguous(4).Create_resized(0, 56),
-    "interleaved": lambda: MPI.DOUBLE.Create_vector(4, 1, 20).Create_resized(0, 8),
-}
-
-
-def extent_of(datatype: MPI.Datatype, count: int) -> int:
-    """Return how many doubles `count` items reach over."""
-    _, extent = datatype.Get_extent()
-    true_begin, true_extent = datatype.Get_true_extent()
-    return -(-((count - 1) * extent + true_begin + true_extent) // 8)
 
 
 @pytest.mark.parametrize("send_name", DERIVED)

@@ -133,6 +133,21 @@ def test_gaps_and_ends() -> None:
     assert place.tolist() == [0, -1, 1, 2, -1, 3, -1, -1]
 
 
+def test_memory_stays() -> None:
+    """A buffer does not move, and its type need not stay, while a message lives."""
+    memory = bytearray(MEMORY[:8].tobytes())
+    datatype = VECTOR.Dup()
+    message = buffers.sending([memory, 2, datatype])
+    datatype.Free()
+    packed = np.zeros(4)
+    message.pack(packed.ctypes.data)
+    assert packed.tolist() == [0, 2, 3, 5]
+    with pytest.raises(BufferError):
+        memory.append(1)
+    del message
+    memory.append(1)
+
+
 def test_device_memory() -> None:
     """What does not lie in host memory is refused, and the words say why."""
     for judge in (buffers.sending, lambda spec: buffers.receiving(spec, 2)):

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bcast beside the MPI library's, whatever is sent by whom."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from kinds import OWNERS, TYPES, Kind, Owner, pairwise
+from mpi4py import MPI
+
+from mpimcast import Intracomm
+
+Make = Callable[..., Intracomm]
+
+
+@pytest.fixture
+def comm(shared: Intracomm) -> Intracomm:
+    """Return a communicator that all tests here leave as it was."""
+    return shared
+
+
+ROOTS: dict[str, Callable[[int], int]] = {
+    "first": lambda _: 0,
+    "middle": lambda size: size // 2,
+    "last": lambda size: size - 1,
+}
+
+# Of a buffer, a number of items and their type; typed where the items are not the
+# buffer's own.
+FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
+    "[data, count, type]": lambda data, count, kind: [data, count, kind],
+    "(data, (count, displ), type)": lambda data, count, kind: (data, (count, 1), kind),
+    "[data, count, displ, type]": lambda data, count, kind: [data, count, 2, kind],
+}
+
+ROWS = pairwise(
+    {
+        "owner": list(OWNERS),
+        "form": list(FORMS),
+        "root_kind": list(TYPES),
+        "other_kind": list(TYPES),
+        "root": list(ROOTS),
+        "nunits": [0, 1, 5, 300],
+    }
+)
+
+
+def outcome(
+    bcast: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
+) -> bytes:
+    """Broadcast as a row says, and return all memory there is."""
+    root = ROOTS[row["root"]](comm.size)
+    name = row["root_kind"] if comm.rank == root else row["other_kind"]
+    with Kind(name) as kind:
+        nunits = row["nunits"]
+        nitems = nunits * kind.per_unit
+        # Two items more, as some forms have a displacement of two, and a tail.
+        room = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
+        owner = Owner(row["owner"], np.arange(room) + 1e6 * (comm.rank + 1))
+        bcast(FORMS[row["form"]](owner.made, nitems, kind.datatype), root)
+        return owner.tobytes()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_pairs(comm: Intracomm, part: int) -> None:
+    """All kinds of memory, types and forms, and ranks with types of their own."""
+    for row in ROWS[part::4]:
+        expected = outcome(super(Intracomm, comm).Bcast, comm, row)
+        if comm.rank == ROOTS[row["root"]](comm.size):
+            # MPICH 5.0.2 writes there, where the other ranks' items overlap.
+            expected = outcome(lambda *_: None, comm, row)
+        assert outcome(comm.Bcast, comm, row) == expected, row
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_inferred(comm: Intracomm, owner: str) -> None:
+    """A buffer alone, with its type, or with a count, says how much there is."""
+    for root, form in itertools.product(range(comm.size), range(3)):
+
+        def run(
+            bcast: Callable[..., None], root: int = root, form: int = form
+        ) -> bytes:
+            data = Owner(owner, np.arange(60.0) + 1e3 * comm.rank)
+            forms = [data.made, [data.made, MPI.DOUBLE], [data.made, 3]]
+            bcast(forms[form], root)
+            return data.tobytes()
+
+        assert run(comm.Bcast) == run(super(Intracomm, comm).Bcast), (root, form)
+
+
+@pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chunk_bytes": 0}])
+@pytest.mark.parametrize("fault", ["", "loss=0.1,dup=0.02,reorder=0.05"])
+def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -> None:
+    """Sizes around chunk boundaries, every root in turn, nothing else written."""
+    comm = make(**settings, fault=f"{fault},seed={seed}" if fault else "")
+    sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
+    for turn, nbytes in enumerate(sizes):
+        root = turn % comm.size
+        data = np.random.default_rng((turn, seed)).integers(0, 256, nbytes, np.uint8)
+        around = np.full(nbytes + 128, 0xA5, np.uint8)
+        place = around[64 : 64 + nbytes]
+        if comm.rank == root:
+            place[:] = data
+        comm.Bcast(place, root)
+        assert np.array_equal(place, data), nbytes
+        assert (around[:64] == 0xA5).all()
+        assert (around[64 + nbytes :] == 0xA5).all()
+    if comm.size > 1:
+        assert comm.stats()["epochs"] == len(sizes)
+
+
+def test_a_mebibyte(make: Make) -> None:
+    """More than the window holds."""
+    comm = make(chunk_bytes=0)
+    data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
+    for root in range(min(comm.size, 3)):
+        place = data.copy() if comm.rank == root else np.zeros_like(data)
+        comm.Bcast(place, root)
+        assert np.array_equal(place, data)
+
+
+def test_buffers_that_cannot_be_written(comm: Intracomm) -> None:
+    """The root only reads."""
+    for root in range(comm.size):
+        place: Any = bytes(range(200)) if comm.rank == root else bytearray(200)
+        comm.Bcast(place, root)
+        assert place == bytes(range(200))
+    with mmap.mmap(-1, 9000, prot=mmap.PROT_READ) as zeros:
+        place = zeros if comm.rank == 0 else bytearray(b"x" * 9000)
+        comm.Bcast(place, 0)
+        assert bytes(place) == bytes(9000)
+
+
+def test_buffers_are_the_users_again(comm: Intracomm) -> None:
+    """The root may change at once what it has sent; who is late gets the old."""
+    places = [np.full(2000, turn if comm.rank == 0 else -1) for turn in range(30)]
+    for turn, place in enumerate(places):
+        comm.Bcast(place, 0)
+        assert (place == turn).all()
+        place.fill(99)
+    comm.Barrier()
+    assert all((place == 99).all() for place in places)
+
+
+def test_nothing(comm: Intracomm) -> None:
+    """None is a buffer for no items, and a type may hold absolute addresses."""
+    comm.Bcast([None, 0, MPI.DOUBLE], comm.size - 1)
+    data = np.full(50, comm.rank)
+    kind = MPI.Datatype.Create_struct(
+        [20, 10], [MPI.Get_address(data[30:]), MPI.Get_address(data)], [MPI.INT64_T] * 2
+    ).Commit()
+    comm.Bcast([MPI.BOTTOM, 1, kind], comm.size - 1)
+    kind.Free()
+    expected = np.full(50, comm.size - 1)
+    expected[10:30] = comm.rank
+    assert np.array_equal(data, expected)
+
+
+def test_the_way_is_every_ranks(make: Make) -> None:
+    """It is decided by the bytes, not by how a rank passes them."""
+    comm = make(min_bytes=1000)
+    for turn, nbytes in enumerate((999, 1000, 8, 4000, 992)):
+        mine = bytearray([comm.rank if turn else 0]) * nbytes
+        forms = [np.frombuffer(mine, np.uint8), mine, [mine, nbytes, MPI.BYTE]]
+        comm.Bcast(forms[comm.rank % 3], 0)
+        assert mine == bytes(nbytes)
+    assert comm.stats()["epochs"] == (2 if comm.size > 1 else 0)
+
+
+FROZEN = np.zeros(60)
+FROZEN.flags.writeable = False
+
+BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
+    "no buffer": lambda _: (3,),
+    "nowhere": lambda _: (None,),
+    "too many items": lambda _: ([np.zeros(1), 1, 0, "d", 5],),
+    "strided": lambda _: (np.zeros(60)[::2],),
+    "negative count": lambda _: ([np.zeros(1), -1, "d"],),
+    "bad code": lambda _: ([np.zeros(1), "zz"],),
+    "dates": lambda _: (np.zeros(1, "M8[s]"),),
+    "null type": lambda _: ([np.zeros(1), MPI.DATATYPE_NULL],),
+    "no such root": lambda size: (np.zeros(1), size),
+    "negative root": lambda _: (np.zeros(1), -7),
+    "no process": lambda _: (np.zeros(1), MPI.PROC_NULL),
+    "root of the other side": lambda _: (np.zeros(1), MPI.ROOT),
+    "root is no number": lambda _: (np.zeros(1), "0"),
+    "root is nothing": lambda _: (np.zeros(1), None),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes(comm: Intracomm, name: str) -> None:
+    """A mistake raises what mpi4py raises, before any communication."""
+    arguments = BAD[name](comm.size)
+    with pytest.raises(Exception) as theirs:  # noqa: PT011 -- compared below
+        MPI.Intracomm.Bcast(comm, *arguments)
+    with pytest.raises(theirs.type) as ours:
+        comm.Bcast(*arguments)
+    if theirs.type is MPI.Exception:
+        # With more words MPICH also says which function and which address.
+        assert ours.value.Get_error_class() == theirs.value.Get_error_class()
+    else:
+        assert str(ours.value) == str(theirs.value)
+    comm.Bcast(np.zeros(9))
+
+
+def test_a_mistake_of_one(comm: Intracomm) -> None:
+    """A root must be able to read, others to write; who was wrong calls again."""
+    if comm.size > 1 and comm.rank == comm.size - 1:
+        with pytest.raises(Exception, match=r"read-?only|not writ"):
+            comm.Bcast(FROZEN, 0)
+        with pytest.raises(MPI.Exception):
+            comm.Bcast(np.zeros(60), comm.size)
+    place = np.full(60, float(comm.rank))
+    comm.Bcast(place, 0)
+    assert not place.any()
+
+
+def test_roots_that_disagree(make: Make) -> None:
+    """Two ranks that call themselves the root are told so, on all ranks."""
+    comm = make()
+    if comm.size == 1:
+        return
+    with pytest.raises(Exception, match="disagree"):
+        comm.Bcast(np.zeros(100_000), 0 if comm.rank else 1)
+
+
+def test_numbers_for_roots(comm: Intracomm) -> None:
+    """A root may be any number that mpi4py takes for one."""
+    for root in (0, False, np.int64(0), 0.0):
+        place = np.full(10, comm.rank)
+        comm.Bcast(place, root)  # type: ignore[arg-type]
+        assert not place.any()
