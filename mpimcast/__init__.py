@@ -2,7 +2,8 @@
 """MPI collectives over multicast: a drop-in communicator for mpi4py.
 
 ``comm = mpimcast.Intracomm(MPI.COMM_WORLD)`` is an ``MPI.Intracomm`` in every other
-way; its ``Allgather`` goes through multicast. Importing this package does not
+way; its ``Bcast``, ``Allgather`` and ``Allgatherv`` go through multicast, and so do
+``bcast`` and ``allgather`` of Python objects. Importing this package does not
 import ``mpi4py.MPI``, which would initialise MPI; the first use of a name does.
 """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import lifetime
+from mpimcast import lifetime, objects
 from mpimcast.binding import Binding, Heritage
 from mpimcast.config import Config
 from mpimcast.operation import Allgather, Allgatherv, Bcast
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Intracomm(MPI.Intracomm):
     """Another handle of an intracommunicator, whose collectives are multicast.
 
-    These are ``Bcast``, ``Allgather`` and ``Allgatherv``.
+    These are ``Bcast``, ``Allgather``, ``Allgatherv``, ``bcast`` and ``allgather``.
     Everything else is the MPI library's. Handles of one communicator share one
     state; communicators derived from it are of this class and inherit its settings,
     except those with a topology.
@@ -188,6 +188,56 @@ class Intracomm(MPI.Intracomm):
             return False
         binding.run(operation)
         return True
+
+    def bcast(self, obj: Any, root: int = 0) -> Any:
+        """Send the root's object to all ranks.
+
+        Parameters
+        ----------
+        obj
+            The object, if this is the root.
+        root
+            The same on all ranks.
+
+        Returns
+        -------
+        Any
+            A copy of it, on the root too.
+
+        Raises
+        ------
+        Error
+            If it failed, also because it cannot be pickled, which raises on the root
+            what pickle does.
+        """
+        binding = self._binding or self._bind()
+        if binding.bypass:
+            return MPI.Intracomm.bcast(self, obj, root)
+        return objects.bcast(self, obj, root)
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """Gather every rank's object to all ranks.
+
+        Parameters
+        ----------
+        sendobj
+            This rank's object.
+
+        Returns
+        -------
+        list
+            Copies of all of them, in rank order.
+
+        Raises
+        ------
+        Error
+            If it failed, also because one cannot be pickled, which raises on its
+            rank what pickle does.
+        """
+        binding = self._binding or self._bind()
+        if binding.bypass:
+            return MPI.Intracomm.allgather(self, sendobj)
+        return objects.allgather(self, sendobj)
 
     # ---- what it does and did ------------------------------------------------
 

@@ -18,7 +18,8 @@ from support import BIN, BUILD, ROOT, choose_seed, mpirun, run_unchecked
 SIZES = (1, 2, 3, 4, 7)
 # The tests that compare with the MPI library, of which there are several.
 SURFACE = tuple(
-    f"tests/mpi/test_{name}.py" for name in ("buffers", "bcast", "allgatherv")
+    f"tests/mpi/test_{name}.py"
+    for name in ("buffers", "bcast", "allgatherv", "objects")
 )
 # How each library is told where a rank's output goes.
 LIBRARIES = {

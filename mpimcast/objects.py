@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Python objects to all ranks: pickled, with large buffers beside the stream.
+
+A header of fixed size goes first, by the MPI library's own collective, so that all
+ranks know what follows; each part of it takes the way its size decides. What comes
+out is what mpi4py's own methods return: copies, whose buffers can be written where
+the originals could.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpi4py import MPI
+
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpimcast.comm import Intracomm
+
+# Bytes of the stream, number of buffers, and what went wrong, if something did.
+_HEADER = struct.Struct("!QQ48s")
+# Behind the pickled data in the stream, for each buffer: its bytes, and this flag.
+_READONLY = 1 << 63
+_SIZE_BYTES = 8
+_PROTOCOL_OF_BUFFERS = 5
+
+
+class _Header(NamedTuple):
+    """What a rank is about to send."""
+
+    stream_bytes: int
+    nbuffers: int
+    failure: bytes
+
+    def packed(self) -> bytearray:
+        return bytearray(_HEADER.pack(*self))
+
+
+class _Parcel(NamedTuple):
+    """A pickled object: the stream, and the buffers beside it."""
+
+    stream: bytes
+    buffers: Sequence[MPI.buffer]
+
+    def header(self) -> bytearray:
+        return _Header(len(self.stream), len(self.buffers), b"").packed()
+
+    @classmethod
+    def of(cls, obj: Any) -> _Parcel:
+        data, buffers = _dumps(obj)
+        sizes = [each.nbytes | _READONLY * each.readonly for each in buffers]
+        # Nothing is copied where there are no buffers, and little where there are.
+        return cls(data + _sizes(len(sizes)).pack(*sizes) if sizes else data, buffers)
+
+
+def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
+    """Send the root's object to all ranks, as ``comm.bcast`` does."""
+    parcel = None
+    header = bytearray(_HEADER.size)
+    if comm.Get_rank() == root:
+        try:
+            parcel = _Parcel.of(obj)
+        except BaseException as error:
+            MPI.Intracomm.Bcast(comm, _failure(error), root)
+            raise
+        header = parcel.header()
+    MPI.Intracomm.Bcast(comm, header, root)
+    stream_bytes, nbuffers, _ = _check([header], [root], comm)[0]
+    stream = parcel.stream if parcel else bytearray(stream_bytes)
+    comm.Bcast(stream, root)
+    copies: list[bytes | bytearray] = []
+    for index, (nbytes, readonly) in enumerate(_table(stream, nbuffers)):
+        if parcel:
+            comm.Bcast(parcel.buffers[index], root)
+            copies.append(_copy(parcel.buffers[index], readonly=readonly))
+        else:
+            place = bytearray(nbytes)
+            comm.Bcast(place, root)
+            copies.append(bytes(place) if readonly else place)
+    return _loads(stream, copies)
+
+
+def allgather(comm: Intracomm, obj: Any) -> list[Any]:
+    """Gather every rank's object to all ranks, as ``comm.allgather`` does."""
+    size = comm.Get_size()
+    place = bytearray(size * _HEADER.size)
+    try:
+        parcel = _Parcel.of(obj)
+    except BaseException as error:
+        MPI.Intracomm.Allgather(comm, _failure(error), place)
+        raise
+    MPI.Intracomm.Allgather(comm, parcel.header(), place)
+    headers = _check(_cut(place, [_HEADER.size] * size), range(size), comm)
+    streams = _gather(comm, parcel.stream, [each.stream_bytes for each in headers])
+    tables = [
+        _table(stream, header.nbuffers)
+        for stream, header in zip(streams, headers, strict=True)
+    ]
+    copies: list[list[bytes | bytearray]] = [[] for _ in headers]
+    for index in range(max(map(len, tables))):
+        own = parcel.buffers[index] if index < len(parcel.buffers) else b""
+        rows = [(*table[index : index + 1], (0, False))[0] for table in tables]
+        pieces = _gather(comm, own, [nbytes for nbytes, _ in rows])
+        for rank, (_, readonly) in enumerate(rows):
+            if index < len(tables[rank]):
+                copies[rank].append(_copy(pieces[rank], readonly=readonly))
+    return [_loads(*each) for each in zip(streams, copies, strict=True)]
+
+
+def _gather(
+    comm: Intracomm, own: bytes | MPI.buffer, sizes: Sequence[int]
+) -> list[memoryview]:
+    """Gather a piece of bytes of every rank."""
+    place = bytearray(sum(sizes))
+    comm.Allgatherv([own, MPI.BYTE], [place, sizes, MPI.BYTE])
+    return _cut(place, sizes)
+
+
+def _cut(place: bytearray, sizes: Sequence[int]) -> list[memoryview]:
+    """Return the pieces of which a place consists."""
+    ends = accumulate(sizes)
+    whole = memoryview(place)
+    return [whole[end - nbytes : end] for nbytes, end in zip(sizes, ends, strict=True)]
+
+
+def _copy(piece: Any, *, readonly: bool) -> bytes | bytearray:
+    """Return what pickle would have made of a buffer in the stream."""
+    return bytes(piece) if readonly else bytearray(piece)
+
+
+def _sizes(count: int) -> struct.Struct:
+    return struct.Struct(f"!{count}Q")
+
+
+def _table(
+    stream: bytes | bytearray | memoryview, nbuffers: int
+) -> list[tuple[int, bool]]:
+    """Return of each buffer its bytes, and whether it cannot be written."""
+    sizes = _sizes(nbuffers).unpack_from(stream, len(stream) - nbuffers * _SIZE_BYTES)
+    return [(size & ~_READONLY, bool(size & _READONLY)) for size in sizes]
+
+
+def _failure(error: BaseException) -> bytearray:
+    """Return the header that says that there is no object."""
+    return _Header(0, 0, type(error).__name__.encode()).packed()
+
+
+def _check(
+    headers: Sequence[bytes | bytearray | memoryview],
+    ranks: Sequence[int],
+    comm: Intracomm,
+) -> list[_Header]:
+    """Read headers. Raises if one says that its rank has failed."""
+    read = [_Header(*_HEADER.unpack(each)) for each in headers]
+    failed = [
+        (rank, each.failure.rstrip(b"\0").decode(errors="replace"))
+        for rank, each in zip(ranks, read, strict=True)
+        if each.failure.strip(b"\0")
+    ]
+    if failed:
+        who = ", ".join(f"rank {rank} ({failure})" for rank, failure in failed)
+        raise Error(
+            f"no object from {who} of {comm.Get_size()}, where it could not be "
+            "pickled; the exception there says why",
+            ranks=[rank for rank, _ in failed],
+        )
+    return read
+
+
+def _dumps(obj: Any) -> tuple[bytes, Sequence[MPI.buffer]]:
+    """Pickle as ``MPI.pickle`` is set, with large buffers apart where that can be."""
+    protocol = MPI.pickle.PROTOCOL
+    data, buffers = None, list[MPI.buffer]()
+    if protocol is not None and not 0 <= protocol < _PROTOCOL_OF_BUFFERS:
+        # The user's own function may not know of buffers.
+        with contextlib.suppress(TypeError):
+            data, buffers = MPI.pickle.dumps_oob(obj)
+    if data is None:
+        data = MPI.pickle.dumps(obj)
+    if not isinstance(data, bytes):
+        # mpi4py's words.
+        raise TypeError(f"expected bytes, {type(data).__name__} found")
+    return data, buffers
+
+
+def _loads(
+    stream: bytes | bytearray | memoryview, copies: Sequence[bytes | bytearray]
+) -> Any:
+    """Make the object, as ``MPI.pickle`` is set."""
+    data = MPI.buffer.frombuffer(stream, readonly=True)
+    if copies:
+        end = data.nbytes - len(copies) * _SIZE_BYTES
+        return MPI.pickle.loads_oob(data[:end], copies)
+    return MPI.pickle.loads(data) if data.nbytes else None
