@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from mpimcast.comm import Intracomm
     from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
     from mpimcast.memory import empty
+    from mpimcast.requests import Startall
 
 __all__ = [
     "ConfigError",
     "Error",
     "Intracomm",
+    "Startall",
     "TimedOut",
     "TransportError",
     "__version__",
@@ -33,6 +35,7 @@ _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
     "Intracomm": "mpimcast.comm",
+    "Startall": "mpimcast.requests",
     "TimedOut": "mpimcast.errors",
     "TransportError": "mpimcast.errors",
     "empty": "mpimcast.memory",

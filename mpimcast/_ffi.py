@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._core import ffi, lib
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mpimcast._core import _CData as CData
     from mpimcast.config import Config
@@ -167,7 +168,6 @@ class Endpoint:
             _engine.release()
             raise
         self.c = made[0]
-        self.engine = engine
         self.rank = draft.rank
         self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
@@ -190,6 +190,10 @@ class Endpoint:
         check(status, "cannot probe the network")
         rank = None if probe.rank == _NOBODY else int(probe.rank)
         return Probe(int(probe.unheard), int(probe.unheard_full), rank)
+
+    def counters(self) -> Counter[str]:
+        """Count what has come and is of no stream."""
+        return _counters(lib.mmc_team_counters, self.c)
 
     def close(self) -> None:
         """Close the endpoint. Its streams must be closed."""
@@ -216,16 +220,14 @@ class Stream:
         made = ffi.new("struct mmc_stream **")
         check(lib.mmc_stream_create(endpoint.c, options, made), "no stream")
         self.c = made[0]
+        self.channel = channel
         self.endpoint = endpoint
         self.config = config
         self.first_reason = ""  # why an operation failed here, if one did
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> Counter[str]:
         """Return all counters by name."""
-        names = counter_names()
-        values = ffi.new("uint64_t[]", len(names))
-        lib.mmc_stream_counters(self.c, values)
-        return {name: int(values[index]) for index, name in enumerate(names)}
+        return _counters(lib.mmc_stream_counters, self.c)
 
     def poisoned(self) -> bool:
         """Return whether an operation of the stream has failed."""
@@ -245,6 +247,13 @@ class Stream:
         lib.mmc_stream_close(self.c)
 
 
+def _counters(read: Callable[[CData, CData], None], of: CData) -> Counter[str]:
+    names = counter_names()
+    values = ffi.new("uint64_t[]", len(names))
+    read(of, values)
+    return Counter(dict(zip(names, map(int, values), strict=True)))
+
+
 def _repair(endpoint: Endpoint, config: Config) -> str:
     if config.repair != "auto":
         return config.repair
@@ -255,26 +264,27 @@ def _ns(seconds: float) -> int:
     return 0 if seconds == float("inf") else int(seconds * 1e9)
 
 
-def await_any(stream: Stream, ntold: int) -> int:
-    """Sleep until operations that tell have ended, of this process, or `rouse`.
+class Ends:
+    """The ends of operations that tell, in this process, for one thread to await."""
 
-    Parameters
-    ----------
-    stream
-        Any that is open meanwhile.
-    ntold
-        What this returned last; 0 at first.
+    def __init__(self) -> None:
+        self._engine = _engine.acquire()
+        self._ntold = ffi.new("uint64_t *")
 
-    Returns
-    -------
-    int
-        How many have ended so far.
-    """
-    told = ffi.new("uint64_t *", ntold)
-    check(lib.mmc_engine_await(stream.endpoint.engine, told), "nothing to wait for")
-    return int(told[0])
+    def wait(self) -> None:
+        """Sleep until some have ended since the last time, or until `rouse`."""
+        status = lib.mmc_engine_await(self._engine, self._ntold)
+        check(status, "nothing to wait for")
+
+    def rouse(self) -> None:
+        """Wake who sleeps in `wait`, or the next who is about to."""
+        lib.mmc_engine_rouse(self._engine)
+
+    def close(self) -> None:
+        """Need the engine no more."""
+        _engine.release()
 
 
-def rouse(stream: Stream) -> None:
-    """Wake who is in `await_any`, or the next who will be."""
-    lib.mmc_engine_rouse(stream.endpoint.engine)
+def unbind_thread() -> None:
+    """Let this thread run beside the core that its process computes on."""
+    lib.mmc_thread_unbind()

@@ -144,19 +144,28 @@ def together(
 # ---- settings ----------------------------------------------------------------
 
 
-def agree(private: MPI.Intracomm, config: Config) -> None:
-    """Raise the same ConfigError on all ranks unless their settings are equal."""
+def agree(private: MPI.Intracomm, config: Config) -> int:
+    """Raise the same ConfigError on all ranks unless their settings are equal.
+
+    Returns
+    -------
+    int
+        The thread level that every rank's MPI library has.
+    """
     mine: dict[str, object] = {
         **config.agreed(),
         "version of mpimcast": __version__,
         "byte order": sys.byteorder,
     }
     digest = hashlib.sha256(json.dumps(mine).encode()).digest()
-    digests = bytearray(len(digest) * private.Get_size())
-    request = private.Iallgather(digest, digests)
+    size = private.Get_size()
+    packed = struct.Struct(f"={len(digest)}si")
+    facts = bytearray(packed.size * size)
+    request = private.Iallgather(packed.pack(digest, MPI.Query_thread()), facts)
     complete(request, config.timeout, "agreeing on settings")
-    if digests == digest * private.Get_size():
-        return
+    digests, levels = zip(*packed.iter_unpack(facts), strict=True)
+    if digests == (digest,) * size:
+        return int(min(levels))
     raise ConfigError(_difference(exchange(private, mine, config.timeout)))
 
 

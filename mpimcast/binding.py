@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What hangs on a communicator: its settings, and its stream once it is open.
+"""What hangs on a communicator: its settings, and its traffic once it is open.
 
 A binding is an attribute of the communicator itself, so all handles of it share
 one. It ends with the communicator, with ``MPI.Finalize`` or with the program,
@@ -8,7 +8,6 @@ whichever comes first.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -17,19 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import agreement, bootstrap, lifetime, log, teams
+from mpimcast import agreement, bootstrap, failure, lifetime, log
 from mpimcast.config import Config, shown
 from mpimcast.errors import ConfigError, Error, TransportError
 from mpimcast.log import logger
-from mpimcast.operation import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpimcast import flight
     from mpimcast.operation import Operation
-
-_PATIENCE_S = 60.0
+    from mpimcast.requests import Prequest, Request
+    from mpimcast.traffic import Traffic
 
 
 @dataclass(frozen=True)
@@ -54,11 +51,20 @@ class Explanation:
 
 
 class Heritage:
-    """What a communicator hands on to those derived from it."""
+    """What a communicator hands on to those derived from it.
 
-    def __init__(self, config: Config, *, agreed: bool) -> None:
+    Attributes
+    ----------
+    config : Config
+        The settings.
+    level : int or None
+        The least thread level of all ranks; None until they have agreed on that
+        and on the settings.
+    """
+
+    def __init__(self, config: Config, level: int | None = None) -> None:
         self.config = config
-        self.agreed = agreed
+        self.level = level
 
 
 class Binding:
@@ -73,29 +79,32 @@ class Binding:
         all ranks have agreed on it.
     small_block_bytes : int
         The same of one block.
+    threaded : bool
+        Whether all ranks' MPI libraries let any thread call; False until all ranks
+        have agreed on it. Only then are requests ours.
     """
 
     def __init__(self, comm: MPI.Intracomm, heritage: Heritage) -> None:
         self.config = heritage.config
         self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
+        self.threaded = False
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
         self._size = comm.Get_size()
-        self._agreed = heritage.agreed
+        self._level = heritage.level
         self._reason = ""
         self._failure: Error | None = None
         self._entry: agreement.Entry | None = None
         self._private: MPI.Intracomm | None = None
-        self._opened: bootstrap.Opened | None = None
+        self._traffic: Traffic | None = None
         self._open_ns = 0
-        self._staging = Staging()
         self._pid = os.getpid()
         log.setup(self.config.log, MPI.COMM_WORLD.Get_rank())
         if self._size == 1:
             self._settle("there is one rank only")
-        elif self._agreed:
-            self._on_agreed()
+        elif self._level is not None:
+            self._on_agreed(self._level)
 
     # ---- settings ------------------------------------------------------------
 
@@ -112,8 +121,8 @@ class Binding:
             if settings[name] is None or old == new:
                 continue
             fixed = self.config.sources.get(name) == "argument"
-            if fixed or self._agreed:
-                why = "all ranks have agreed on" if self._agreed else "was given"
+            if fixed or self._level is not None:
+                why = "was given" if self._level is None else "all ranks have agreed on"
                 raise ConfigError(
                     f"{name}={shown(name, new)} conflicts with {shown(name, old)}, "
                     f"which {why} for this communicator; duplicate the communicator "
@@ -126,7 +135,7 @@ class Binding:
 
     def heritage(self) -> Heritage:
         """Return what derived communicators start with."""
-        return Heritage(self.config, agreed=self._agreed)
+        return Heritage(self.config, self._level)
 
     # ---- the way operations take ---------------------------------------------
 
@@ -143,13 +152,13 @@ class Binding:
             return Explanation(
                 "mpi", f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
             )
-        if self._opened is None:
+        if self._traffic is None:
             return Explanation(
                 self.config.transport,
                 "to be opened by the first operation with blocks of at least "
                 f"MIN_BYTES={limit}",
             )
-        team, refused = self._opened.team, self._opened.refused
+        team, refused = self._traffic.team, self._traffic.refused
         return Explanation(
             team.transport, f"{team.path} ({refused})" if refused else team.path
         )
@@ -160,26 +169,45 @@ class Binding:
         Collective: agrees on settings and opens the transport where that is due.
         All ranks decide alike, by `nbytes` and what they agreed on.
         """
-        if self._failure is not None:
-            raise self._failure.again()
+        self._check()
         try:
-            if not self._agreed:
-                agreement.agree(self._need_private(), self.config)
-                self._agreed = True
-                self._on_agreed()
+            if self._level is None:
+                self._level = agreement.agree(self._need_private(), self.config)
+                self._on_agreed(self._level)
             if self.bypass or nbytes < self.config.min_bytes:
                 return False
-            if self._opened is None:
+            if self._traffic is None:
                 self._open()
         except Error as error:
             self._failure = error
+            failure.call_errhandler(self._comm, error)
             raise
         except BaseException:
             self._failure = Error("this communicator's opening was interrupted")
             raise
         return not self.bypass
 
-    def _on_agreed(self) -> None:
+    def starts(self, nbytes: int) -> bool:
+        """Decide whether such an operation is ours if nobody waits for it. Local.
+
+        Nothing is opened then. All ranks decide alike, by what they have done in
+        the same order.
+        """
+        self._check()
+        return (
+            self.threaded
+            and self._traffic is not None
+            and nbytes >= self.config.min_bytes
+        )
+
+    def _check(self) -> None:
+        """Raise, again, why the communicator could not be opened, if so."""
+        if self._failure is not None:
+            failure.call_errhandler(self._comm, self._failure)
+            raise self._failure.again()
+
+    def _on_agreed(self, level: int) -> None:
+        self.threaded = level >= MPI.THREAD_MULTIPLE
         self.small_block_bytes = self.config.min_bytes
         self.small_bytes = self.config.min_bytes * self._size
         if self.config.transport == "mpi":
@@ -193,7 +221,7 @@ class Binding:
         private = self._need_private()
         begin_ns = time.monotonic_ns()
         try:
-            self._opened = bootstrap.open_stream(private, self.config)
+            opened = bootstrap.open_stream(private, self.config)
         except TransportError as error:
             if self.config.transport != "auto":
                 raise
@@ -201,10 +229,13 @@ class Binding:
             if self._rank == 0:
                 logger.warning("the MPI library carries all data: %s", self._reason)
             return
+        from mpimcast.traffic import Traffic
+
+        self._traffic = Traffic(self._comm, private, opened, self.config)
         self._open_ns = time.monotonic_ns() - begin_ns
         lifetime.add(self)
         if self._rank == 0:
-            logger.info("opened %s for %d ranks", self._opened.team.path, self._size)
+            logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
     def _need_private(self) -> MPI.Intracomm:
         if self._private is None:
@@ -216,94 +247,59 @@ class Binding:
 
     def run(self, operation: Operation) -> None:
         """Do an operation that is ours."""
-        from mpimcast import flight
+        self._open_traffic().run(operation)
 
-        assert self._opened is not None  # noqa: S101 -- takes() was True
-        moves = operation.moves()
-        operation.pack(moves, self._staging)
-        request = flight.Request(self._opened.stream, str(operation))
-        try:
-            self._finish(request, moves)
-        except BaseException:
-            request.cancel()
-            raise
-        finally:
-            request.free()
-        operation.unpack(self._staging)
+    def start(self, operation: Operation) -> Request:
+        """Start an operation that is ours, which needs no other rank."""
+        return self._open_traffic().start(operation)
 
-    def _finish(self, request: flight.Request, moves: flight.Moves) -> None:
-        """Start an operation, and return when it is over."""
-        warned = False
-        over = request.start(moves)
-        while not over:
-            # Lets the MPI library go on with what others wait for.
-            with contextlib.suppress(MPI.Exception):
-                self._need_private().Iprobe()
-            over = request.wait()
-            if not over and not warned:
-                warned = self._warn(request)
+    def prepare(self, operation: Operation) -> Prequest:
+        """Make a request that starts an operation again and again. Collective."""
+        return self._open_traffic().prepare(operation)
 
-    def _warn(self, request: flight.Request) -> bool:
-        """Log whom an operation waits for, once it has waited long."""
-        waiting = request.waiting()
-        if waiting.waited_s < _PATIENCE_S:
-            return False
-        who = "nobody" if waiting.rank is None else f"rank {waiting.rank}"
-        what = (
-            f"{waiting.missing_chunks} chunks are missing"
-            if waiting.entered
-            else "not all ranks have entered it"
-        )
-        logger.warning(
-            "%s waits to hear from %s since %d s: %s",
-            request.name,
-            who,
-            waiting.waited_s,
-            what,
-        )
-        return True
+    def _open_traffic(self) -> Traffic:
+        assert self._traffic is not None  # noqa: S101 -- the operation is ours
+        return self._traffic
 
     def stats(self) -> dict[str, int]:
         """Return all counters; zeros while nothing is open."""
         from mpimcast import _ffi
 
-        if self._opened is None:
+        if self._traffic is None:
             return dict.fromkeys(_ffi.counter_names(), 0)
-        return {**self._opened.stream.counters(), "open_ns": self._open_ns}
+        return {**self._traffic.counters(), "open_ns": self._open_ns}
 
     # ---- the end -------------------------------------------------------------
 
     def leave(self) -> MPI.Request | None:
-        """Begin to wait until no rank needs an answer from this one any more.
-
-        A rank that knows of a failure takes part, for those that do not, but need
-        not wait itself. If a rank gives no answer, all come to know of it, and even
-        to begin a barrier with that rank may block.
-        """
-        if self._opened is None or self._forked() or self._opened.stream.deserted():
+        """Begin to wait until no rank needs an answer from this one any more."""
+        if self._traffic is None or self._forked():
             return None
-        with contextlib.suppress(MPI.Exception):
-            return self._need_private().Ibarrier()
-        return None
+        return self._traffic.leave()
 
     def end(self, request: MPI.Request | None) -> None:
         """Wait for what `leave` began, then close what is open."""
         self.bypass = True
-        if self._opened is None or self._forked():
+        if self._traffic is None or self._forked():
             return
         try:
-            if request is not None:
-                agreement.complete(
-                    request, math.inf, "closing a communicator", vain=self._vain
-                )
+            self._await(request)
         finally:
-            self._opened.stream.close()
-            teams.release(self._opened.team)
-            self._opened = None
+            self._traffic.close()
+            self._traffic = None
 
     def close(self) -> None:
-        """End with the communicator, which all ranks free."""
+        """End with the communicator, which all ranks free.
+
+        What is under way is done first. If persistent requests are left on any
+        rank, which may be started even then, all ranks stay open to the end.
+        """
         request = self.leave()
+        self._await(request)
+        if request is not None and not request and self._open_traffic().in_use():
+            self._open_traffic().comm = self._need_private()
+            lifetime.add(self)
+            return
         self.end(request)
         if self._forked():
             return
@@ -315,10 +311,16 @@ class Binding:
             self._private.Free()
         self._private = None
 
+    def _await(self, request: MPI.Request | None) -> None:
+        if request:
+            agreement.complete(
+                request, math.inf, "closing a communicator", vain=self._vain
+            )
+
     def _vain(self) -> bool:
         """Return whether some rank may be gone or not come."""
         return self._failure is not None or (
-            self._opened is not None and self._opened.stream.poisoned()
+            self._traffic is not None and self._traffic.poisoned()
         )
 
     def _forked(self) -> bool:

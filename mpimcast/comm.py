@@ -64,7 +64,7 @@ class Intracomm(MPI.Intracomm):
             self._heritage = comm._heritage  # noqa: SLF001 -- our own class
         binding = lifetime.attached(self)
         if binding is None and self._heritage is None:
-            self._heritage = Heritage(config, agreed=False)
+            self._heritage = Heritage(config)
         binding = self._bind()
         binding.update(settings)
 
@@ -72,7 +72,7 @@ class Intracomm(MPI.Intracomm):
         """Find the communicator's state, or begin one."""
         binding = lifetime.attached(self)
         if binding is None:
-            heritage = self._heritage or Heritage(Config.read({}), agreed=False)
+            heritage = self._heritage or Heritage(Config.read({}))
             binding = Binding(self, heritage)
             lifetime.attach(self, binding)
         self._binding = binding
@@ -238,6 +238,54 @@ class Intracomm(MPI.Intracomm):
         if binding.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
         return objects.allgather(self, sendobj)
+    # ---- collectives that nobody waits in ------------------------------------
+
+    def Iallgather(  # noqa: N802 -- mpi4py's name
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
+    ) -> MPI.Request:
+        """Start what ``Allgather`` does, and return at once.
+
+        Before the first blocking collective has opened what is needed, the MPI
+        library does it.
+        """
+        ours = self._start(Allgather, sendbuf, recvbuf)
+        return (
+            MPI.Intracomm.Iallgather(self, sendbuf, recvbuf) if ours is None else ours
+        )
+
+    def Allgather_init(  # noqa: N802 -- mpi4py's name
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB,
+        info: MPI.Info = MPI.INFO_NULL,
+    ) -> MPI.Prequest:
+        """Make a request that does what ``Allgather`` does at each ``Start``."""
+        ours = self._prepare(Allgather, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Allgather_init(self, sendbuf, recvbuf, info)
+        return ours
+
+    def _start(
+        self, kind: Callable[..., Operation], *arguments: Any
+    ) -> MPI.Request | None:
+        """Start a collective unless it is the MPI library's."""
+        binding = self._binding or self._bind()
+        if binding.bypass:
+            return None
+        operation = kind(self, *arguments)
+        return binding.start(operation) if binding.starts(operation.nbytes) else None
+
+    def _prepare(
+        self, kind: Callable[..., Operation], *arguments: Any
+    ) -> MPI.Prequest | None:
+        """Make a persistent request unless it is the MPI library's. Collective."""
+        binding = self._binding or self._bind()
+        if binding.bypass:
+            return None
+        operation = kind(self, *arguments)
+        if binding.takes(operation.nbytes) and binding.threaded:
+            return binding.prepare(operation)
+        return None
 
     # ---- what it does and did ------------------------------------------------
 

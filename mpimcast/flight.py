@@ -37,7 +37,7 @@ class Moves:
     root
         Of a Bcast.
     tells
-        Whether `await_any` returns when it ends.
+        Whether `_ffi.Ends` are told when it ends.
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class Request:
 
     def free(self) -> None:
         """Free what there is."""
-        lib.mmc_request_free(self._slot[0])
-        self._slot[0] = ffi.NULL
+        request, self._slot[0] = self._slot[0], ffi.NULL
+        lib.mmc_request_free(request)
 
     def _is_over(self, status: int) -> bool:
         if status == lib.MMC_EAGAIN:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 _USAGE = """\
 usage: python -m mpimcast run SCRIPT [ARGUMENT ...]
@@ -37,9 +38,31 @@ def main(argv: list[str]) -> int:
 
 
 def replace_world() -> None:
-    """Make ``MPI.COMM_WORLD`` ours, for all who look it up from here on."""
+    """Make ``MPI.COMM_WORLD`` ours, for all who look it up from here on.
+
+    And ``MPI.Prequest.Startall``, which knows only the library's requests.
+    """
     from mpi4py import MPI
 
     from mpimcast.comm import Intracomm
+    from mpimcast.requests import Startall
 
+    library = MPI.Prequest
+
+    class AnyPrequest(type):
+        """Who asks for the name's instances means the library's."""
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, library)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, library)
+
+    class Prequest(library, metaclass=AnyPrequest):  # type: ignore[misc,valid-type]
+        @classmethod
+        def Startall(cls, requests: Any) -> None:  # noqa: N802
+            Startall(requests)
+
+    Prequest.__doc__, Prequest.__module__ = library.__doc__, library.__module__
+    MPI.Prequest = Prequest  # type: ignore[misc]
     MPI.COMM_WORLD = Intracomm(MPI.COMM_WORLD)  # type: ignore[misc]

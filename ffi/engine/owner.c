@@ -233,16 +233,27 @@ static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 	timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
 }
 
+/* Has the responder look as soon as it can. */
+static void call_responder(struct mmc_engine *engine)
+{
+	struct itimerspec now = { .it_value = { .tv_nsec = 1 } };
+
+	timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &now, NULL);
+}
+
 void mmc_engine_leave(struct mmc_engine *engine)
 {
+	bool idle = !engine->stepped && !engine->moved;
 	bool expects = mmc_engine_expects(engine);
 
-	if (!engine->stepped && !engine->moved) {
-		set_alarm(engine,
-			  expects ? 1 : mmc_engine_clock_ns() + TAKEOVER_NS);
+	if (idle && !expects)
+		set_alarm(engine, mmc_engine_clock_ns() + TAKEOVER_NS);
+	if (idle)
 		arm(engine, expects ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
-	}
 	disown(engine);
+	/* Not before: it would find an owner, and sleep again. */
+	if (idle && expects)
+		call_responder(engine);
 }
 
 /* ---- the responder ------------------------------------------------------ */
@@ -267,6 +278,7 @@ static void *responder(void *argument)
 	struct mmc_engine *engine = argument;
 	struct epoll_event event;
 
+	mmc_thread_unbind();
 	while (!__atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE)) {
 		if (epoll_wait(engine->epoll_fd, &event, 1, -1) < 1)
 			continue;
@@ -314,10 +326,8 @@ int mmc_responder_start(struct mmc_engine *engine)
 
 void mmc_responder_stop(struct mmc_engine *engine)
 {
-	struct itimerspec now = { .it_value = { .tv_nsec = 1 } };
-
 	__atomic_store_n(&engine->stopping, true, __ATOMIC_RELEASE);
-	timerfd_settime(engine->timer_fd, 0, &now, NULL);
+	call_responder(engine);
 	pthread_join(engine->thread, NULL);
 	close_fds(engine);
 }

@@ -163,8 +163,11 @@ const char *mmc_counter_name(uint32_t index)
 
 void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values)
 {
-	for (uint32_t i = 0; i < MMC_COUNTER_COUNT; i++)
-		values[i] = stream->counters.value[i] +
-			    stream->team->counters.value[i];
-	values[MMC_COUNT_EVACUATED_CHUNKS] = stream->team->endpoint->evacuated;
+	memcpy(values, stream->counters.value, sizeof(stream->counters.value));
+}
+
+void mmc_team_counters(struct mmc_team *team, uint64_t *values)
+{
+	memcpy(values, team->counters.value, sizeof(team->counters.value));
+	values[MMC_COUNT_EVACUATED_CHUNKS] = team->endpoint->evacuated;
 }

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Error, Intracomm, TimedOut, _ffi, agreement, binding, log
+from mpimcast import Error, Intracomm, TimedOut, _ffi, agreement, log, traffic
 
 Make = Callable[..., Intracomm]
 
@@ -160,7 +160,7 @@ def test_a_long_wait_is_logged(
     make: Make, library: MPI.Intracomm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line names who is awaited, in the format that logs have."""
-    monkeypatch.setattr(binding, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(traffic, "_PATIENCE_S", 0.1)
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     comm = make()

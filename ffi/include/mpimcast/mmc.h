@@ -146,6 +146,14 @@ int mmc_engine_await(struct mmc_engine *engine, uint64_t *ntold);
 void mmc_engine_rouse(struct mmc_engine *engine);
 
 /*
+ * Lets the calling thread run on every CPU of the process's cpuset if it is bound
+ * to one core: it has inherited that from a thread which computes there, and to
+ * which a launcher has given the core. A wider mask stays, for it keeps threads
+ * near their memory. The engine's own thread does so by itself.
+ */
+void mmc_thread_unbind(void);
+
+/*
  * Allocates memory that is the engine's: as a result's place it is made readable
  * for other ranks once for each team, not again for every operation. Returns 0 or
  * a negative error.
@@ -355,5 +363,8 @@ const char *mmc_counter_name(uint32_t index);
 
 /* Copies a stream's counters, mmc_counter_count() of them, to `values`. */
 void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values);
+
+/* Likewise those of what has come to a team and is of no stream. */
+void mmc_team_counters(struct mmc_team *team, uint64_t *values);
 
 #endif

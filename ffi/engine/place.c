@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where threads run: see mmc_thread_unbind(). */
+#include <mpimcast/mmc.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CPUS_MAX 8192
+
+struct cpus {
+	cpu_set_t sets[CPUS_MAX / CPU_SETSIZE];
+};
+
+/* A number that the kernel tells of a CPU, or -1. */
+static int topology(int cpu, const char *name)
+{
+	char path[96];
+	FILE *file;
+	int value;
+
+	snprintf(path, sizeof(path),
+		 "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, name);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return -1;
+	if (fscanf(file, "%d", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+/* Whether two CPUs are threads of one core; not if the kernel does not tell. */
+static bool same_core(int a, int b)
+{
+	int core = topology(a, "core_id");
+
+	return core >= 0 && core == topology(b, "core_id") &&
+	       topology(a, "physical_package_id") ==
+		       topology(b, "physical_package_id");
+}
+
+static bool is_one_core(const struct cpus *cpus)
+{
+	int first = -1;
+
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		if (!CPU_ISSET_S((size_t)cpu, sizeof(*cpus), cpus->sets))
+			continue;
+		if (first < 0)
+			first = cpu;
+		else if (!same_core(first, cpu))
+			return false;
+	}
+	return true;
+}
+
+void mmc_thread_unbind(void)
+{
+	struct cpus cpus = { 0 };
+
+	if (sched_getaffinity(0, sizeof(cpus), cpus.sets) != 0 ||
+	    !is_one_core(&cpus))
+		return;
+	/* The kernel takes of this what the cpuset has. */
+	memset(&cpus, 0xff, sizeof(cpus));
+	sched_setaffinity(0, sizeof(cpus), cpus.sets);
+}
