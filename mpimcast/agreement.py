@@ -47,6 +47,7 @@ def complete(
     limit_s: float,
     what: str,
     *,
+    buffers: object = None,
     vain: Callable[[], bool] = lambda: False,
 ) -> None:
     """Wait for a non-blocking call.
@@ -59,6 +60,8 @@ def complete(
         Seconds of observed time after which TimedOut is raised.
     what
         What is waited for, for messages.
+    buffers
+        What the call writes to; not every request of mpi4py's holds on to that.
     vain
         Asked now and then whether to give up waiting.
     """
@@ -79,7 +82,7 @@ def complete(
                 warned = True
     finally:
         if request:
-            _abandoned.append(request)
+            _abandoned.append((request, buffers))
 
 
 class Entry:
@@ -107,11 +110,11 @@ def exchange(private: MPI.Intracomm, fact: object, limit_s: float) -> list[Any]:
     lengths = bytearray(8 * size)
     what = "agreeing on a communicator"
     request = private.Iallgather(struct.pack("=q", len(text)), lengths)
-    complete(request, limit_s, what)
+    complete(request, limit_s, what, buffers=lengths)
     counts = list(struct.unpack(f"={size}q", lengths))
     texts = bytearray(sum(counts))
     request = private.Iallgatherv([text, MPI.BYTE], [texts, counts, MPI.BYTE])
-    complete(request, limit_s, what)
+    complete(request, limit_s, what, buffers=(text, texts))
     facts = []
     begin = 0
     for count in counts:
@@ -162,7 +165,7 @@ def agree(private: MPI.Intracomm, config: Config) -> int:
     packed = struct.Struct(f"={len(digest)}si")
     facts = bytearray(packed.size * size)
     request = private.Iallgather(packed.pack(digest, MPI.Query_thread()), facts)
-    complete(request, config.timeout, "agreeing on settings")
+    complete(request, config.timeout, "agreeing on settings", buffers=facts)
     digests, levels = zip(*packed.iter_unpack(facts), strict=True)
     if digests == (digest,) * size:
         return int(min(levels))

@@ -314,7 +314,11 @@ class Binding:
     def _await(self, request: MPI.Request | None) -> None:
         if request:
             agreement.complete(
-                request, math.inf, "closing a communicator", vain=self._vain
+                request,
+                math.inf,
+                "closing a communicator",
+                buffers=self._traffic,
+                vain=self._vain,
             )
 
     def _vain(self) -> bool:

@@ -111,9 +111,12 @@ class Request:
             Whether it is over. If not, the buffers stay the library's.
         """
         slice_ns = 0 if moves.c.tells else _SLICE_NS
-        return self._is_over(
-            lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
-        )
+        status = lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
+        # If its end is told its failure is too, however soon that was.
+        later = moves.c.tells and self._slot[0] != ffi.NULL
+        if later and status != -lib.MMC_EPOISONED:
+            return False
+        return self._is_over(status)
 
     def wait(self) -> bool:
         """Wait a little; return whether the operation is over."""

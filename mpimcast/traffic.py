@@ -252,5 +252,6 @@ class Traffic:
             lane.stream.close()
             teams.release(lane.team)
         self._lanes.clear()
+        self._stagings.clear()
         if self._watched is not None:
             progress.release()

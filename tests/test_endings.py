@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs that end, each in its way, while requests of ours are in use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support import BIN, MPICH_BIN, TIMED_OUT, mpirun, run_unchecked
+
+LIMIT_S = 60
+LIBRARIES = pytest.mark.parametrize(
+    "environment", [BIN, MPICH_BIN], ids=["openmpi", "mpich"]
+)
+
+BEGIN = """
+import faulthandler, gc, os, signal, sys, threading, time
+faulthandler.dump_traceback_later({limit_s}, exit=True)
+import numpy as np
+from mpi4py import MPI
+import mpimcast
+
+world = MPI.Intracomm(MPI.COMM_WORLD)
+comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0, timeout=5)
+rank, size = comm.rank, comm.size
+block, place = np.full(2000, rank), np.zeros((size, 2000), int)
+comm.Allgather(block, place)
+
+def check():
+    assert (place == np.arange(size)[:, None]).all()
+
+def say(word):
+    os.write(1, (word + chr(10)).encode())
+"""
+
+
+def job(
+    code: str,
+    environment: Path = BIN,
+    *,
+    nranks: int = 2,
+    command: tuple[str, ...] = (),
+) -> tuple[int, str]:
+    """Run code on some ranks, after `BEGIN`."""
+    begin = BEGIN.format(limit_s=LIMIT_S - 20)
+    launcher = mpirun(nranks, environment=environment)
+    status, said = run_unchecked(
+        [*launcher, *command, "-c", begin + code], limit_s=LIMIT_S
+    )
+    assert status != TIMED_OUT, said
+    assert "Timeout" not in said, said
+    return status, said
+
+
+@LIBRARIES
+def test_never_waited_for(environment: Path) -> None:
+    """A program may end with operations in flight: they are done first."""
+    status, said = job(
+        """
+requests = [comm.Iallgather(block, np.zeros((size, 2000), int)) for _ in range(5)]
+persistent = comm.Allgather_init(block, place)
+persistent.Start()
+if rank == 0:
+    del requests, persistent
+    gc.collect()
+say("end")
+""",
+        environment,
+    )
+    assert status == 0, said
+    assert said.count("end") == 2
+    assert "Error" not in said, said
+
+
+@LIBRARIES
+def test_finalize(environment: Path) -> None:
+    """Likewise one that ends MPI itself."""
+    status, said = job(
+        """
+request = comm.Iallgather(block, place)
+request.Wait()
+check()
+persistent = comm.Allgather_init(block, place)
+MPI.Finalize()
+say("end")
+""",
+        environment,
+    )
+    assert status == 0, said
+    assert said.count("end") == 2
+
+
+@LIBRARIES
+def test_exception(environment: Path) -> None:
+    """An exception on one rank is seen, and the other ends by itself or is ended."""
+    status, said = job(
+        """
+place.fill(-1)
+request = comm.Iallgather(block, place)
+if rank == 1:
+    raise ValueError("what the user did")
+again = comm.Iallgather(block, np.zeros((size, 2000), int))
+again.Wait()
+""",
+        environment,
+        command=("-m", "mpi4py"),
+    )
+    assert status != 0
+    assert "what the user did" in said
+
+
+@pytest.mark.parametrize("way", ["request.Wait()", "comm.Allgather(block, place)"])
+def test_errors_are_fatal(way: str) -> None:
+    """With MPI's own default error handler a failure ends the job."""
+    status, said = job(
+        f"""
+comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+block = np.zeros(2000 + rank)
+place = np.zeros(size * block.size)
+if "request" in {way!r}:
+    request = comm.Iallgather(block, place)
+try:
+    {way}
+finally:
+    say("survived")
+"""
+    )
+    assert status != 0
+    assert "survived" not in said
+    assert "disagree" in said
+
+
+def test_interrupt() -> None:
+    """Ctrl-C ends the waiting, not the operation: it can be waited for again."""
+    status, said = job(
+        """
+place.fill(-1)
+request = comm.Iallgather(block, place) if rank == 0 else None
+if rank == 0:
+    def interrupt():
+        while request._pending._flight.waiting().waited_s < 0.2:
+            threading.Event().wait(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=interrupt).start()
+    try:
+        request.Wait()
+    except KeyboardInterrupt:
+        say("interrupted")
+    world.Barrier()
+else:
+    world.Barrier()
+    request = comm.Iallgather(block, place)
+request.Wait()
+check()
+say("end")
+"""
+    )
+    assert status == 0, said
+    assert said.count("interrupted") == 1
+    assert said.count("end") == 2
+
+
+def test_fork() -> None:
+    """A child leaves alone what is its parent's, also at its end."""
+    status, said = job(
+        """
+place.fill(-1)
+persistent = comm.Allgather_init(block, np.zeros((size, 2000), int))
+request = comm.Iallgather(block, place)
+child = os.fork()
+if child == 0:
+    try:
+        comm.Iallgather(block, place)
+    except mpimcast.Error:
+        say("refused")
+    import atexit
+    atexit._run_exitfuncs()
+    os._exit(0)
+os.waitpid(child, 0)
+request.Wait()
+check()
+persistent.Start()
+persistent.Wait()
+say("end")
+"""
+    )
+    assert status == 0, said
+    assert said.count("refused") == 2
+    assert said.count("end") == 2
+
+
+def test_run() -> None:
+    """Under `run` the MPI library's own Startall takes all persistent requests."""
+    status, said = job(
+        """
+comm = MPI.COMM_WORLD
+assert type(comm) is mpimcast.Intracomm
+# Above MIN_BYTES.
+block, place = np.full(20_000, rank), np.zeros((size, 20_000), int)
+comm.Allgather(block, place)
+place.fill(-1)
+token, got = np.array(rank), np.array(-1)
+requests = [
+    comm.Send_init(token, (rank + 1) % size),
+    comm.Allgather_init(block, place),
+    comm.Recv_init(got, (rank - 1) % size),
+]
+assert type(requests[1]) is not type(requests[0])
+assert all(isinstance(request, MPI.Prequest) for request in requests)
+MPI.Prequest.Startall(requests)
+MPI.Request.Waitall(requests)
+check()
+assert got == (rank - 1) % size
+for request in requests:
+    request.Free()
+say("end")
+""",
+        command=("-m", "mpimcast", "run"),
+    )
+    assert status == 0, said
+    assert said.count("end") == 2
+
+
+def test_threads_are_not_bound() -> None:
+    """Of a rank bound to one core, our threads may use the cpuset's others."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs a second core")
+    status, said = job(
+        """
+everything = os.sched_getaffinity(0)
+comm.Free()
+one = {min(everything)}
+os.sched_setaffinity(0, one)
+comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0)
+before = set(os.listdir("/proc/self/task"))
+comm.Allgather(block, place)
+comm.Iallgather(block, place).Wait()
+ours = set(os.listdir("/proc/self/task")) - before
+assert len(ours) == 2, ours
+for thread in ours:
+    assert os.sched_getaffinity(int(thread)) == everything
+assert os.sched_getaffinity(0) == one
+say("end")
+"""
+    )
+    assert status == 0, said
+    assert said.count("end") == 2
