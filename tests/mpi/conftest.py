@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from mpi4py import MPI
 
@@ -55,3 +56,15 @@ def shared() -> Iterator[Intracomm]:
     comm = Intracomm(MPI.Intracomm(MPI.COMM_WORLD).Dup(), **SETTINGS)
     yield comm
     comm.Free()
+
+
+@pytest.fixture
+def opened(make: Callable[..., Intracomm]) -> Callable[..., Intracomm]:
+    """Make communicators whose transport is open."""
+
+    def make_opened(**settings: object) -> Intracomm:
+        comm = make(**settings)
+        comm.Allgather(np.zeros(1), np.zeros(comm.size))
+        return comm
+
+    return make_opened

@@ -12,64 +12,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from gathering import Gathering, alone, prepared
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import Error, Intracomm, failure
+from mpimcast import Intracomm
 from mpimcast.requests import Prequest, Request
 
 Make = Callable[..., Intracomm]
 
 LOSSY = "loss=0.1,dup=0.02,reorder=0.05"
-COMPLETER = "mpimcast completer"
-
-
-class Gathering:
-    """Buffers of an Allgather, told apart from others by a salt."""
-
-    def __init__(self, comm: MPI.Intracomm, count: int, salt: int = 0) -> None:
-        self.comm = comm
-        self.salt = salt
-        self.block = np.empty(count, np.int32)
-        self.place = np.empty((comm.Get_size(), count), np.int32)
-        self.fill(salt)
-
-    def fill(self, salt: int) -> None:
-        """Make the block another, and forget what was gathered."""
-        self.salt = salt
-        self.block[:] = self._truth(self.comm.Get_rank())
-        self.place.fill(-1)
-
-    def start(self) -> MPI.Request:
-        """Start to gather."""
-        return self.comm.Iallgather(self.block, self.place)
-
-    def check(self) -> None:
-        """See that all is there, and that nobody could tell before."""
-        for rank, row in enumerate(self.place):
-            assert np.array_equal(row, self._truth(rank)), (rank, self.salt)
-
-    def _truth(self, rank: int) -> np.ndarray:
-        return np.arange(self.block.size, dtype=np.int32) + 1000 * rank + 7 * self.salt
-
-
-@pytest.fixture
-def opened(make: Make) -> Make:
-    """Make communicators whose transport is open."""
-
-    def make_opened(**settings: object) -> Intracomm:
-        comm = make(**settings)
-        comm.Allgather(np.zeros(1), np.zeros(comm.size))
-        return comm
-
-    return make_opened
-
-
-def alone(comm: MPI.Intracomm) -> None:
-    """Skip a test of requests of ours, which one rank alone has not."""
-    if comm.Get_size() == 1:
-        pytest.skip("needs a second rank")
-
 
 WAYS: dict[str, Callable[[MPI.Request], object]] = {
     "Wait": lambda request: request.Wait(),
@@ -204,13 +156,6 @@ def test_below_min_bytes(opened: Make) -> None:
         MPI.Request.Waitall(requests)
         small.check()
         large.check()
-
-
-def prepared(gathering: Gathering) -> MPI.Prequest:
-    """Start a persistent request."""
-    request = gathering.comm.Allgather_init(gathering.block, gathering.place)
-    request.Start()
-    return request
 
 
 def test_thread_level(
@@ -474,183 +419,3 @@ def test_cancel_and_free(opened: Make, library: MPI.Intracomm) -> None:
     each.check()
     again.check()
     persistent.Free()
-
-
-# ---- failures ------------------------------------------------------------------
-
-
-def differ(comm: Intracomm, start: Callable[[Gathering], MPI.Request]) -> MPI.Request:
-    """Start an operation of which each rank has another size."""
-    alone(comm)
-    return start(Gathering(comm, 1000 + (comm.rank == 0)))
-
-
-def wait_by(request: MPI.Request, way: str) -> None:
-    """Complete a request by a call of its own, or of MPI for several."""
-    if way == "Wait":
-        request.Wait()
-    elif way == "Test":
-        while not request.Test():
-            pass
-    else:
-        getattr(MPI.Request, way)([request])
-
-
-@pytest.mark.parametrize("start", [Gathering.start, prepared])
-@pytest.mark.parametrize("way", ["Wait", "Test", "Waitall", "Waitany", "Waitsome"])
-def test_failure(
-    opened: Make, way: str, start: Callable[[Gathering], MPI.Request]
-) -> None:
-    """Our own calls raise our error, the MPI library's a code that says it too."""
-    comm = opened()
-    request = differ(comm, start)
-    text = "blocks are of 4000 to 4004 bytes"
-    if way in ("Wait", "Test"):
-        with pytest.raises(Error, match=text):
-            wait_by(request, way)
-    else:
-        with pytest.raises(MPI.Exception) as caught:
-            wait_by(request, way)
-        code = caught.value.Get_error_code()
-        if way == "Waitany":
-            assert caught.value.Get_error_class() == failure.error_class()
-            assert text in MPI.Get_error_string(code)
-        else:
-            assert code == MPI.ERR_IN_STATUS
-    assert request == MPI.REQUEST_NULL
-    request.Wait()
-    if start is Gathering.start:
-        with pytest.raises(Error, match=r"unusable .* since its operation"):
-            Gathering(comm, 10).start()
-    else:
-        with pytest.raises(Error, match=r"unusable .* since its operation"):
-            request.Start()
-
-
-def test_several_failures(opened: Make) -> None:
-    """Statuses tell, of several requests, which have failed."""
-    comms = [opened(), opened()]
-    bad = differ(comms[0], Gathering.start)
-    each = Gathering(comms[1], 1000)
-    good = each.start()
-    statuses = [MPI.Status(), MPI.Status()]
-    with pytest.raises(MPI.Exception) as caught:
-        MPI.Request.Waitall([good, bad], statuses)
-    assert caught.value.Get_error_code() == MPI.ERR_IN_STATUS
-    assert statuses[0].error in (MPI.SUCCESS, MPI.ERR_PENDING)
-    good.Wait()
-    each.check()
-    text = MPI.Get_error_string(statuses[1].error)
-    # MPICH wraps the code that it is told in one of its own.
-    assert "disagree" in text or "request query function" in text
-
-
-@pytest.mark.parametrize("way", ["blocking", "Wait", "Waitall", "later"])
-def test_errhandler(opened: Make, way: str) -> None:
-    """A communicator's error handler is called, once for each failure."""
-    comm = opened()
-    alone(comm)
-    told = []
-
-    def tell(handle: MPI.Comm, code: int) -> None:
-        told.append((handle == comm, MPI.Get_error_string(code)))
-
-    handler = MPI.Comm.Create_errhandler(tell)
-    comm.Set_errhandler(handler)
-    each = Gathering(comm, 1000 + (comm.rank == 0))
-    if way == "blocking":
-        with pytest.raises(Error, match="disagree"):
-            comm.Allgather(each.block, each.place)
-    else:
-        request = each.start()
-        with pytest.raises(MPI.Exception if way == "Waitall" else Error):
-            wait_by(request, "Waitall" if way == "Waitall" else "Wait")
-    assert [ours for ours, _ in told] == [True]
-    assert "disagree" in told.pop()[1]
-    if way == "later":
-        with pytest.raises(Error, match="unusable"):
-            each.start()
-        assert "unusable" in told.pop()[1]
-    comm.Set_errhandler(MPI.ERRORS_RETURN)
-    handler.Free()
-
-
-def test_no_progress(make: Make) -> None:
-    """A network that passes nothing is an error after TIMEOUT, for requests too."""
-    comm = make(timeout=0.5, eager_bytes=0)
-    alone(comm)
-    comm.Allgather(np.zeros(1), np.zeros(comm.size))
-    # Of another set of settings, so that only this one's datagrams are lost.
-    lost = make(timeout=0.5, fault="loss=1,kind=multicast+repair", eager_bytes=0)
-    lost.Allgather(np.zeros(0), np.zeros(0))
-    with pytest.raises(mpimcast.TimedOut, match="TIMEOUT"):
-        Gathering(lost, 3000).start().Wait()
-    each = Gathering(comm, 3000)
-    each.start().Wait()
-    each.check()
-
-
-# ---- the end -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("way", ["Wait", "Waitall"])
-def test_free_with_operations_in_flight(opened: Make, way: str) -> None:
-    """They complete; what they hold on to goes with the last."""
-    comm = opened()
-    gatherings = [Gathering(comm, 4000, salt) for salt in range(6)]
-    requests = [each.start() for each in gatherings]
-    comm.Free()
-    if way == "Wait":
-        for request in requests:
-            request.Wait()
-    else:
-        MPI.Request.Waitall(requests)
-    for each in gatherings:
-        each.check()
-
-
-def test_persistent_outlives_its_communicator(opened: Make) -> None:
-    """A request may be started after the communicator was freed."""
-    comm = opened()
-    alone(comm)
-    odd = comm.rank % 2 == 1
-    gatherings = [Gathering(MPI.COMM_WORLD, 2000, salt) for salt in range(2)]
-    requests = [comm.Allgather_init(each.block, each.place) for each in gatherings]
-    requests[0].Start()
-    if odd:
-        requests[0].Wait()
-        requests[0].Free()
-    comm.Free()
-    if not odd:
-        requests[0].Wait()
-        requests[0].Free()
-    gatherings[0].check()
-    for turn in range(3):
-        gatherings[1].fill(turn)
-        requests[1].Start()
-        requests[1].Wait()
-        gatherings[1].check()
-    requests[1].Free()
-
-
-def count_completers() -> int:
-    """Count the threads that complete requests."""
-    return [thread.name for thread in threading.enumerate()].count(COMPLETER)
-
-
-def test_one_completer(make: Make, library: MPI.Intracomm) -> None:
-    """One thread serves all communicators, from first use to the last one's end."""
-    alone(library)
-    # Of communicators that outlive theirs, as in the test before.
-    before = count_completers()
-    comms = [make() for _ in range(3)]
-    for comm in comms:
-        comm.Allgather(np.zeros(1), np.zeros(comm.size))
-    assert count_completers() == before
-    for comm in comms:
-        Gathering(comm, 10).start().Wait()
-        assert count_completers() == 1
-    for comm in comms:
-        assert count_completers() == 1
-        comm.Free()
-    assert count_completers() == before

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An Allgather of known data, for tests that start it and look at it later."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+
+class Gathering:
+    """Buffers of an Allgather, told apart from others by a salt."""
+
+    def __init__(self, comm: MPI.Intracomm, count: int, salt: int = 0) -> None:
+        self.comm = comm
+        self.salt = salt
+        self.block = np.empty(count, np.int32)
+        self.place = np.empty((comm.Get_size(), count), np.int32)
+        self.fill(salt)
+
+    def fill(self, salt: int) -> None:
+        """Make the block another, and forget what was gathered."""
+        self.salt = salt
+        self.block[:] = self._truth(self.comm.Get_rank())
+        self.place.fill(-1)
+
+    def start(self) -> MPI.Request:
+        """Start to gather."""
+        return self.comm.Iallgather(self.block, self.place)
+
+    def check(self) -> None:
+        """See that all is there, and that nobody could tell before."""
+        for rank, row in enumerate(self.place):
+            assert np.array_equal(row, self._truth(rank)), (rank, self.salt)
+
+    def _truth(self, rank: int) -> np.ndarray:
+        return np.arange(self.block.size, dtype=np.int32) + 1000 * rank + 7 * self.salt
+
+
+def prepared(gathering: Gathering) -> MPI.Prequest:
+    """Start a persistent request."""
+    request = gathering.comm.Allgather_init(gathering.block, gathering.place)
+    request.Start()
+    return request
+
+
+def alone(comm: MPI.Intracomm) -> None:
+    """Skip a test of requests of ours, which one rank alone has not."""
+    if comm.Get_size() == 1:
+        pytest.skip("needs a second rank")
