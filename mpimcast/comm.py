@@ -238,7 +238,15 @@ class Intracomm(MPI.Intracomm):
         if binding.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
         return objects.allgather(self, sendobj)
+
     # ---- collectives that nobody waits in ------------------------------------
+
+    def Ibcast(  # noqa: N802 -- mpi4py's name
+        self, buf: BufSpec, root: int = 0
+    ) -> MPI.Request:
+        """Start what ``Bcast`` does, and return at once, as ``Iallgather``."""
+        ours = self._start(Bcast, buf, root)
+        return MPI.Intracomm.Ibcast(self, buf, root) if ours is None else ours
 
     def Iallgather(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
@@ -249,9 +257,25 @@ class Intracomm(MPI.Intracomm):
         library does it.
         """
         ours = self._start(Allgather, sendbuf, recvbuf)
-        return (
-            MPI.Intracomm.Iallgather(self, sendbuf, recvbuf) if ours is None else ours
-        )
+        if ours is None:
+            return MPI.Intracomm.Iallgather(self, sendbuf, recvbuf)
+        return ours
+
+    def Iallgatherv(  # noqa: N802 -- mpi4py's name
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
+    ) -> MPI.Request:
+        """Start what ``Allgatherv`` does, and return at once, as ``Iallgather``."""
+        ours = self._start(Allgatherv, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Iallgatherv(self, sendbuf, recvbuf)
+        return ours
+
+    def Bcast_init(  # noqa: N802 -- mpi4py's name
+        self, buf: BufSpec, root: int = 0, info: MPI.Info = MPI.INFO_NULL
+    ) -> MPI.Prequest:
+        """Make a request that does what ``Bcast`` does at each ``Start``."""
+        ours = self._prepare(Bcast, buf, root)
+        return MPI.Intracomm.Bcast_init(self, buf, root, info) if ours is None else ours
 
     def Allgather_init(  # noqa: N802 -- mpi4py's name
         self,
@@ -263,6 +287,18 @@ class Intracomm(MPI.Intracomm):
         ours = self._prepare(Allgather, sendbuf, recvbuf)
         if ours is None:
             return MPI.Intracomm.Allgather_init(self, sendbuf, recvbuf, info)
+        return ours
+
+    def Allgatherv_init(  # noqa: N802 -- mpi4py's name
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        info: MPI.Info = MPI.INFO_NULL,
+    ) -> MPI.Prequest:
+        """Make a request that does what ``Allgatherv`` does at each ``Start``."""
+        ours = self._prepare(Allgatherv, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Allgatherv_init(self, sendbuf, recvbuf, info)
         return ours
 
     def _start(
