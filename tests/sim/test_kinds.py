@@ -76,6 +76,27 @@ def test_loss_is_spread_round_the_ring() -> None:
     assert all(rank["tx"]["datagrams"][REPAIR] == 0 for rank in result["ranks"])
 
 
+@pytest.mark.parametrize("nranks", [2, 5])
+def test_a_bcast_comes_to_its_place(nranks: int) -> None:
+    """With zero-copy receive all but the chunks that come before a prediction."""
+    nchunks, receives = 200, 24
+    result = run(
+        nranks=nranks,
+        kind=BCAST,
+        root=1,
+        block_bytes=nchunks * 4096 - 5,
+        nops=3,
+        subgroups=2,
+        repair=READ,
+        zero_copy=receives,
+    )
+    for index, rank in enumerate(result["ranks"]):
+        if index != 1:
+            placed = rank["zero_copy_chunks"]
+            assert 3 * (nchunks - 2 * receives) <= placed <= 3 * nchunks
+            assert rank["evacuated_chunks"] == 0
+
+
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_empty_blocks_take_no_turn(repair: int) -> None:
     """Who has nothing multicasts nothing, and no rank more than its block."""
