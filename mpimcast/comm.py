@@ -237,7 +237,7 @@ class Intracomm(MPI.Intracomm):
         binding = self._binding or self._bind()
         if binding.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
-        return objects.allgather(self, sendobj)
+        return objects.allgather(self, binding, sendobj)
 
     # ---- collectives that nobody waits in ------------------------------------
 

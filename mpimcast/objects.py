@@ -21,6 +21,7 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mpimcast.binding import Binding
     from mpimcast.comm import Intracomm
 
 # Bytes of the stream, number of buffers, and what went wrong, if something did.
@@ -73,7 +74,7 @@ def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
     MPI.Intracomm.Bcast(comm, header, root)
     stream_bytes, nbuffers, _ = _check([header], [root], comm)[0]
     stream = parcel.stream if parcel else bytearray(stream_bytes)
-    comm.Bcast(stream, root)
+    comm.Bcast(memoryview(stream), root)
     copies: list[bytes | bytearray] = []
     for index, (nbytes, readonly) in enumerate(_table(stream, nbuffers)):
         if parcel:
@@ -86,7 +87,7 @@ def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
     return _loads(stream, copies)
 
 
-def allgather(comm: Intracomm, obj: Any) -> list[Any]:
+def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
     """Gather every rank's object to all ranks, as ``comm.allgather`` does."""
     size = comm.Get_size()
     place = bytearray(size * _HEADER.size)
@@ -97,7 +98,9 @@ def allgather(comm: Intracomm, obj: Any) -> list[Any]:
         raise
     MPI.Intracomm.Allgather(comm, parcel.header(), place)
     headers = _check(_cut(place, [_HEADER.size] * size), range(size), comm)
-    streams = _gather(comm, parcel.stream, [each.stream_bytes for each in headers])
+    streams = _gather(
+        comm, binding, parcel.stream, [each.stream_bytes for each in headers]
+    )
     tables = [
         _table(stream, header.nbuffers)
         for stream, header in zip(streams, headers, strict=True)
@@ -106,7 +109,7 @@ def allgather(comm: Intracomm, obj: Any) -> list[Any]:
     for index in range(max(map(len, tables))):
         own = parcel.buffers[index] if index < len(parcel.buffers) else b""
         rows = [(*table[index : index + 1], (0, False))[0] for table in tables]
-        pieces = _gather(comm, own, [nbytes for nbytes, _ in rows])
+        pieces = _gather(comm, binding, own, [nbytes for nbytes, _ in rows])
         for rank, (_, readonly) in enumerate(rows):
             if index < len(tables[rank]):
                 copies[rank].append(_copy(pieces[rank], readonly=readonly))
@@ -114,11 +117,15 @@ def allgather(comm: Intracomm, obj: Any) -> list[Any]:
 
 
 def _gather(
-    comm: Intracomm, own: bytes | MPI.buffer, sizes: Sequence[int]
+    comm: Intracomm, binding: Binding, own: bytes | MPI.buffer, sizes: Sequence[int]
 ) -> list[memoryview]:
     """Gather a piece of bytes of every rank."""
     place = bytearray(sum(sizes))
-    comm.Allgatherv([own, MPI.BYTE], [place, sizes, MPI.BYTE])
+    spec = [own, MPI.BYTE], [place, sizes, MPI.BYTE]
+    if len(place) < binding.small_bytes:
+        MPI.Intracomm.Allgatherv(comm, *spec)
+    else:
+        comm.Allgatherv(*spec)
     return _cut(place, sizes)
 
 
