@@ -140,7 +140,7 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 			       mmc_prng_below(&loss->prng, loss->jitter_ns);
 }
 
-void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
+bool mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		   bool pausing, uint64_t now_ns)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
@@ -152,7 +152,8 @@ void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		&loss->chains[mmc_schedule_chain(schedule, &block)];
 
 	if (sent == 0 || told <= at->seen)
-		return;
+		return at->silence.at_ns != MMC_NEVER_NS &&
+		       at->silence.interval_ns > loss->quiet_ns;
 	if (told > at->told) {
 		at->told = told;
 		at->told_ns = now_ns;
@@ -163,6 +164,7 @@ void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		at->trust_ns = now_ns + loss->allowance_ns;
 		loss->silence_ns = mmc_min_u64(loss->silence_ns, at->trust_ns);
 	}
+	return false;
 }
 
 /* The chunks that have been asked for, or announced, and are not here. */

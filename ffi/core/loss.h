@@ -108,8 +108,9 @@ static inline void mmc_loss_sent(struct mmc_loss *loss, uint32_t chain,
 /*
  * `owner` says that it has sent the first `sent_chunks` of its block; `pausing`:
  * and that no more will come soon, so what is not here yet is not on its way.
+ * Returns whether its silence was asked about, and it had sent nothing in it.
  */
-void mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
+bool mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
 		   bool pausing, uint64_t now_ns);
 
 /* Takes note that a chunk that may have been asked for is here. */

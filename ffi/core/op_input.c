@@ -267,8 +267,13 @@ static void on_echo(struct mmc_op *op, const struct mmc_message *message,
 static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
-	mmc_loss_tell(&op->loss, source, message->record.sent_chunks,
-		      message->kind == MMC_MESSAGE_RECORD, now_ns);
+	bool vain = mmc_loss_tell(&op->loss, source,
+				  message->record.sent_chunks,
+				  message->kind == MMC_MESSAGE_RECORD, now_ns);
+
+	/* Where control is not lost a sender without a processor can wait. */
+	if (vain && op->config.reliable)
+		op->config.path->nlate++;
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
 	case MMC_MESSAGE_PLEA:

@@ -20,7 +20,7 @@ struct mmc_path {
 	uint32_t silent_chunks;		 /* expected since anything was heard */
 	bool unicast;			 /* multicast has been given up */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
-	uint32_t nlate; /* chunks that came after they had been asked for */
+	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
 	uint64_t late_ns; /* how long to wait for what may be late */
 	bool lossy;   /* of the last operation chunks had to be sent again */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */

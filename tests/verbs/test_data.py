@@ -58,14 +58,16 @@ def test_many(guest: Guest) -> None:
 def test_control(guest: Guest) -> None:
     """Where nothing is lost few messages are sent, and nothing is read."""
     ten = {"sizes": [3 * CHUNK], "repeat": 10, "bare": True}
-    for outcomes in play(guest, [game(nranks, [ten] * 8) for nranks in (2, 4)]):
+    for outcomes in play(guest, [game(nranks, [ten] * 8) for nranks in (2, 4, 8)]):
         nranks = len(outcomes[0].ranks)
-        # A rank that gets no processor for long is asked what it does.
+        # A rank that gets no processor for long is asked what it does; of eight on
+        # one processor that is rarely none.
         fewest = min(
             max(stats["tx_control_datagrams"] for stats in outcome.ranks)
             for outcome in outcomes
         )
-        assert fewest <= 10 * (math.ceil(math.log2(nranks)) + 1)
+        crowded = 10 if nranks > 4 else 0  # noqa: PLR2004
+        assert fewest <= 10 * (math.ceil(math.log2(nranks)) + 1) + crowded
         assert sum(outcome.total("unicast_epochs") for outcome in outcomes) == 0
         quiet = [outcome for outcome in outcomes if not outcome.total("rx_lost_chunks")]
         for counter in ("reads", "map_reads", "read_chunks", "registrations"):
