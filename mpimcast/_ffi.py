@@ -157,6 +157,7 @@ class Endpoint:
                 "checksum": CHECKSUMS[config.checksum],
                 "channel": int(draft.name, 16),
                 "fault": config.fault.encode(),
+                "unattended": config.progress_thread == "off",
                 **specific,
             },
         )
@@ -168,6 +169,7 @@ class Endpoint:
             _engine.release()
             raise
         self.c = made[0]
+        self._engine = engine
         self.rank = draft.rank
         self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
@@ -194,6 +196,10 @@ class Endpoint:
     def counters(self) -> Counter[str]:
         """Count what has come and is of no stream."""
         return _counters(lib.mmc_team_counters, self.c)
+
+    def move(self) -> None:
+        """Move on what can be without waiting, where no thread does so."""
+        lib.mmc_engine_move(self._engine)
 
     def close(self) -> None:
         """Close the endpoint. Its streams must be closed."""

@@ -103,18 +103,28 @@ class Entry:
             complete(self._request, config.timeout, "closing a communicator")
 
 
-def exchange(private: MPI.Intracomm, fact: object, limit_s: float) -> list[Any]:
+def exchange(
+    private: MPI.Intracomm,
+    fact: object,
+    limit_s: float,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> list[Any]:
     """Give every rank's `fact`, anything that JSON can say, to all ranks."""
+
+    def vain() -> bool:
+        meanwhile()
+        return False
+
     text = json.dumps(fact).encode()
     size = private.Get_size()
     lengths = bytearray(8 * size)
     what = "agreeing on a communicator"
     request = private.Iallgather(struct.pack("=q", len(text)), lengths)
-    complete(request, limit_s, what, buffers=lengths)
+    complete(request, limit_s, what, buffers=lengths, vain=vain)
     counts = list(struct.unpack(f"={size}q", lengths))
     texts = bytearray(sum(counts))
     request = private.Iallgatherv([text, MPI.BYTE], [texts, counts, MPI.BYTE])
-    complete(request, limit_s, what, buffers=(text, texts))
+    complete(request, limit_s, what, buffers=(text, texts), vain=vain)
     facts = []
     begin = 0
     for count in counts:

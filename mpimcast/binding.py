@@ -312,13 +312,20 @@ class Binding:
         self._private = None
 
     def _await(self, request: MPI.Request | None) -> None:
+        traffic = self._traffic
+
+        def vain() -> bool:
+            if traffic is not None:
+                traffic.move()
+            return self._vain()
+
         if request:
             agreement.complete(
                 request,
                 math.inf,
                 "closing a communicator",
-                buffers=self._traffic,
-                vain=self._vain,
+                buffers=traffic,
+                vain=vain,
             )
 
     def _vain(self) -> bool:

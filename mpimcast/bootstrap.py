@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import teams
 from mpimcast.agreement import exchange, together
-from mpimcast.errors import TransportError
+from mpimcast.errors import ConfigError, TransportError
 from mpimcast.transport import TRANSPORTS, Draft
 
 if TYPE_CHECKING:
@@ -136,10 +136,16 @@ def _open_team(
     private: MPI.Intracomm, config: Config, draft: Draft, undo: contextlib.ExitStack
 ) -> tuple[teams.Team, str]:
     """Open a team over the first transport that works; say why others do not."""
-    failures = []
+    failures: list[str] = []
     for kind in TRANSPORTS:
         if config.transport not in ("auto", kind.name):
             continue
+        if config.progress_thread == "off" and kind.needs_thread:
+            raise ConfigError(
+                "; ".join(
+                    ["PROGRESS_THREAD=off is possible over verbs only", *failures]
+                )
+            )
         try:
             team = _open_over(private, config, kind(config, draft), undo)
         except TransportError as error:

@@ -205,6 +205,13 @@ class Config:
         "verbs: whether who waits polls all the time, or sleeps until something "
         "comes; auto: polls if each rank of the host may have a core",
     )
+    progress_thread: str = _option(
+        "on",
+        _choice("on", "off"),
+        "verbs: whether a thread moves operations on while the program computes; off "
+        "gives MPI's rule of progress up: they move only in calls of mpimcast, and "
+        "the MPI library's Waitall on requests of ours does not return",
+    )
     timeout: float = _option(
         10.0,
         _seconds(infinite=False),

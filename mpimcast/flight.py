@@ -101,19 +101,21 @@ class Request:
         self._stream = stream
         self.name = name
         self._slot = ffi.new("struct mmc_request **")
+        self._tells = False
 
-    def start(self, moves: Moves) -> bool:
-        """Start an operation, and wait a little unless its end is told.
+    def start(self, moves: Moves, *, waits: bool = True) -> bool:
+        """Start an operation, and maybe wait a little.
 
         Returns
         -------
         bool
             Whether it is over. If not, the buffers stay the library's.
         """
-        slice_ns = 0 if moves.c.tells else _SLICE_NS
+        slice_ns = _SLICE_NS if waits else 0
+        self._tells = bool(moves.c.tells)
         status = lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
-        # If its end is told its failure is too, however soon that was.
-        later = moves.c.tells and self._slot[0] != ffi.NULL
+        # Who does not wait learns later of a failure too, however soon that was.
+        later = not waits and self._slot[0] != ffi.NULL
         if later and status != -lib.MMC_EPOISONED:
             return False
         return self._is_over(status)
@@ -123,7 +125,12 @@ class Request:
         return self._is_over(lib.mmc_request_wait(self._slot[0], _SLICE_NS))
 
     def test(self) -> bool:
-        """Return whether the operation is over."""
+        """Return whether the operation is over.
+
+        If its end is not told, nobody else may be moving it on: so this does.
+        """
+        if not self._tells:
+            self._stream.endpoint.move()
         return self._is_over(lib.mmc_request_wait(self._slot[0], 0))
 
     def waiting(self) -> Waiting:

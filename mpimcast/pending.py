@@ -66,7 +66,7 @@ class Pending:
         with self._lock:
             try:
                 self._operation.pack(moves, self._staging)
-                over = self._flight.start(moves)
+                over = self._flight.start(moves, waits=False)
                 self.request = MPI.Grequest.Start(self._query, self._free, self._refuse)
             except BaseException:
                 self._flight.cancel()

@@ -121,5 +121,6 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.receives,
         config.zero_copy,
         config.progress,
+        config.progress_thread,
         config.fault,
     )

@@ -69,6 +69,7 @@ class Traffic:
         self._lanes = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # lanes of requests that are no more
         self._closed = False
+        self._attended = config.progress_thread == "on"
         self._most_in_use = array("i", [0])  # lanes, on any rank, after `leave`
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
@@ -109,15 +110,14 @@ class Traffic:
 
     def start(self, operation: Operation) -> Request:
         """Start an operation, which needs no other rank."""
-        return Request(
-            self._launch(self._stream, operation, operation.moves(tells=True))
-        )
+        moves = operation.moves(tells=self._attended)
+        return Request(self._launch(self._stream, operation, moves))
 
     def prepare(self, operation: Operation) -> Prequest:
         """Make a request that starts an operation again and again. Collective."""
         # A stream that all ranks have ceased to use has ended on all alike.
         idle = agreement.exchange(
-            self._private, sorted(self._idle), self._config.timeout
+            self._private, sorted(self._idle), self._config.timeout, meanwhile=self.move
         )
         common = set.intersection(*map(set, idle))
         if common:
@@ -127,7 +127,7 @@ class Traffic:
         stream = lane.stream
         self._lanes[stream.channel] = lane
         self._idle.discard(stream.channel)
-        moves = operation.moves(tells=True)
+        moves = operation.moves(tells=self._attended)
         return Prequest(
             lambda: self._launch(stream, operation, moves),
             lambda: self._retire(stream),
@@ -144,12 +144,13 @@ class Traffic:
         """Start an operation, to be completed by whoever first sees it over."""
         if self._closed:
             raise Error("the communicator of this request is closed")
-        if self._watched is None:
+        if self._attended and self._watched is None:
             self._watched = progress.acquire()
         staging = self._take_staging()
         pending = Pending(self, stream, operation, staging)
         self._under_way.add(pending)
-        self._watched.add(pending)
+        if self._watched is not None:
+            self._watched.add(pending)
         try:
             pending.start(moves)
         except BaseException as error:
@@ -166,6 +167,11 @@ class Traffic:
         """Let the MPI library go on with what others wait for."""
         with contextlib.suppress(MPI.Exception):
             self._private.Iprobe()
+
+    def move(self) -> None:
+        """Move operations on where no thread does: another rank may wait for that."""
+        if not self._attended:
+            self.team.endpoint.move()
 
     def warn(self, request: flight.Request) -> bool:
         """Log whom an operation waits for once it has waited long; tell whether."""

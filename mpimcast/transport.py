@@ -50,6 +50,8 @@ class Transport(ABC):
     ----------
     name : str
         As TRANSPORT names it.
+    needs_thread : bool
+        Whether what others lack can be had only from a process that answers.
     narrower : tuple of int
         Chunks for paths narrower than the devices at their ends, in bytes.
     draft : Draft
@@ -57,6 +59,7 @@ class Transport(ABC):
     """
 
     name: ClassVar[str]
+    needs_thread: ClassVar[bool]
     narrower: ClassVar[tuple[int, ...]]
 
     def __init__(self, config: Config, draft: Draft) -> None:
@@ -96,6 +99,7 @@ class Udp(Transport):
     """UDP multicast."""
 
     name = "udp"
+    needs_thread = True
     narrower = (1456, 1356, 1200, 508)  # Ethernet, tunnels, IPv4 at all
 
     def find(self) -> object:
@@ -184,6 +188,7 @@ class Verbs(Transport):
     """Multicast over RDMA devices: InfiniBand, or RoCE v2."""
 
     name = "verbs"
+    needs_thread = False
     narrower = (2032, 1008, 496, 240)  # the MTUs that InfiniBand has, less a header
 
     def find(self) -> object:

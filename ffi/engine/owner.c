@@ -82,26 +82,32 @@ static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
 	}
 }
 
+/* Whether the responder looks after a team. */
+static bool is_attended(const struct mmc_team *team)
+{
+	return team->connected && !team->options.unattended;
+}
+
 static void arm(struct mmc_engine *engine, int armed)
 {
 	if (engine->stepped || engine->armed == armed)
 		return;
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
-		if (team->connected)
+		if (is_attended(team))
 			arm_team(engine, team, engine->armed, armed);
 	engine->armed = armed;
 }
 
 void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
 {
-	if (!engine->stepped)
+	if (!engine->stepped && is_attended(team))
 		arm_team(engine, team, MMC_ARMED_NONE, engine->armed);
 }
 
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
 {
-	if (!engine->stepped)
+	if (!engine->stepped && is_attended(team))
 		arm_team(engine, team, engine->armed, MMC_ARMED_NONE);
 }
 
@@ -199,10 +205,11 @@ int mmc_engine_enter(struct mmc_engine *engine)
 }
 
 /*
- * Has the endpoints tell by their descriptors of what comes from now on. Returns
+ * Has the endpoints, all or those the responder looks after, tell by their
+ * descriptors of what comes from now on. Returns
  * whether something has come already, of which they would not tell.
  */
-static bool rouse(struct mmc_engine *engine)
+static bool rouse(struct mmc_engine *engine, bool all)
 {
 	bool roused = false;
 
@@ -210,7 +217,8 @@ static bool rouse(struct mmc_engine *engine)
 	     team = team->next) {
 		const struct mmc_driver *driver = team->endpoint->driver;
 
-		if (team->connected && driver->arm != NULL)
+		if ((all ? team->connected : is_attended(team)) &&
+		    driver->arm != NULL)
 			roused |= driver->arm(team->endpoint);
 	}
 	return roused;
@@ -222,10 +230,15 @@ static bool rouse(struct mmc_engine *engine)
  */
 static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 {
-	uint64_t deadline_ns = mmc_engine_deadline(engine);
+	uint64_t deadline_ns = MMC_NEVER_NS;
 	struct itimerspec alarm = { 0 };
 
-	if (rouse(engine))
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (is_attended(team))
+			deadline_ns = mmc_min_u64(deadline_ns,
+						  mmc_team_deadline(team));
+	if (rouse(engine, false))
 		deadline_ns = least_ns = 1;
 	if (deadline_ns == MMC_NEVER_NS)
 		return;
@@ -265,7 +278,8 @@ static void respond(struct mmc_engine *engine)
 
 	if (!try_own(engine))
 		return;
-	while ((mmc_engine_pass(engine) || rouse(engine)) && !contended(engine))
+	while ((mmc_engine_pass(engine) || rouse(engine, false)) &&
+	       !contended(engine))
 		;
 	moving = mmc_engine_is_moving(engine);
 	set_alarm(engine, 1);
@@ -409,7 +423,7 @@ static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 			nfinished = engine->nfinished;
 		} else if (spins(engine)) {
 			sched_yield();
-		} else if (!rouse(engine)) {
+		} else if (!rouse(engine, true)) {
 			sleep_until(engine,
 				    mmc_min_u64(mmc_engine_deadline(engine),
 						until_ns));

@@ -111,7 +111,7 @@ static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 	return busy;
 }
 
-static uint64_t team_deadline(const struct mmc_team *team)
+uint64_t mmc_team_deadline(const struct mmc_team *team)
 {
 	const struct mmc_driver *driver = team->endpoint->driver;
 	uint64_t at_ns = driver->deadline_ns != NULL
@@ -136,7 +136,7 @@ uint64_t mmc_engine_deadline(const struct mmc_engine *engine)
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
 		if (team->connected)
-			at_ns = mmc_min_u64(at_ns, team_deadline(team));
+			at_ns = mmc_min_u64(at_ns, mmc_team_deadline(team));
 	return at_ns;
 }
 

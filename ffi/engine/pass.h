@@ -11,6 +11,9 @@
  */
 bool mmc_engine_pass(struct mmc_engine *engine);
 
+/* When something is due for one team. */
+uint64_t mmc_team_deadline(const struct mmc_team *team);
+
 /* When something is due if nothing comes: at once if a stream is stirred. */
 uint64_t mmc_engine_deadline(const struct mmc_engine *engine);
 

@@ -59,6 +59,15 @@ int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 	return outcome(request);
 }
 
+void mmc_engine_move(struct mmc_engine *engine)
+{
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	while (mmc_engine_pass(engine))
+		;
+	mmc_engine_leave(engine);
+}
+
 void mmc_request_cancel(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;

@@ -301,9 +301,9 @@ void mmc_host_count(struct mmc_host *host)
 		outcome->failed_reads += counters.value[MMC_COUNT_FAILED_READS];
 		outcome->zero_copy_chunks +=
 			counters.value[MMC_COUNT_ZERO_COPY_CHUNKS];
-		outcome->evacuated_chunks =
-			counters.value[MMC_COUNT_EVACUATED_CHUNKS];
 		outcome->registrations +=
 			counters.value[MMC_COUNT_REGISTRATIONS];
 	}
+	mmc_team_counters(host->team, counters.value);
+	outcome->evacuated_chunks = counters.value[MMC_COUNT_EVACUATED_CHUNKS];
 }

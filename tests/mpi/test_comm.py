@@ -91,6 +91,17 @@ def test_bad_settings(library: MPI.Intracomm) -> None:
         Intracomm(library, fault="loss=2")
 
 
+def test_no_progress_thread(library: MPI.Intracomm) -> None:
+    """UDP needs the thread, and all ranks hear so."""
+    if library.size == 1:
+        return
+    comm = Intracomm(library.Dup(), transport="udp", progress_thread="off")
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="PROGRESS_THREAD=off .* verbs only"):
+            check(comm, 9000)
+    comm.Free()
+
+
 @pytest.mark.parametrize("count", [1, 100_000])
 @pytest.mark.parametrize(
     ("setting", "odd", "usual"),

@@ -50,6 +50,8 @@ class Round:
     bare : bool
         Whether operations follow each other with nothing between them, not even
         a look at what came.
+    apart : bool
+        Whether operations are started by one call and waited for by another.
     late : dict
         Seconds that a rank comes late to each operation, by rank.
     spoil, mend : str
@@ -61,6 +63,7 @@ class Round:
     place: str = "fresh"
     in_place: bool = False
     bare: bool = False
+    apart: bool = False
     late: dict[str, float] = dataclasses.field(default_factory=dict)
     spoil: str = ""
     mend: str = ""
@@ -116,6 +119,7 @@ class Player:
         self.comm = mpimcast.Intracomm(plain.Dup(), **settings)
         self.random = np.random.default_rng(plain.rank)
         self.wrong: list[str] = []
+        self.apart = False
 
     def gather(self, nbytes: int, places: Places, how: str, *, in_place: bool) -> None:
         """Do one operation as the MPI library does."""
@@ -129,8 +133,25 @@ class Player:
         spec, place = getattr(places, how)(size * nbytes)
         if in_place:
             place[rank * nbytes : (rank + 1) * nbytes] = mine
-        self.comm.Allgather(MPI.IN_PLACE if in_place else mine, spec)
+        sent = MPI.IN_PLACE if in_place else mine
+        if self.apart:
+            self._gather_apart(sent, spec)
+        else:
+            self.comm.Allgather(sent, spec)
         self._compare(place, expected, nbytes)
+
+    def _gather_apart(self, sent: Any, spec: Any) -> None:
+        """Do one operation by requests, two of them at a time."""
+        other = np.zeros(self.comm.size * 3000, np.uint8)
+        persistent = self.comm.Allgather_init(np.ones(3000, np.uint8), other)
+        request = self.comm.Iallgather(sent, spec)
+        persistent.Start()
+        while not request.Test():
+            pass
+        persistent.Wait()
+        persistent.Free()
+        if not other.all():
+            self.wrong.append("a persistent request has brought too little")
 
     def _gather_strided(self, mine: Bytes, expected: Bytes) -> None:
         """Receive with holes, of another size on each rank."""
@@ -158,6 +179,7 @@ class Player:
         self._shell(what.spoil)
         before = self.comm.stats()
         places = Places(self.comm.rank)
+        self.apart = what.apart
         begin_s = time.monotonic()
         if what.bare:
             self._gather_bare(what)

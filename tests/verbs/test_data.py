@@ -47,6 +47,19 @@ def test_settings(guest: Guest) -> None:
     play(guest, [game(4, rounds, **settings) for settings in choices])
 
 
+def test_requests(guest: Guest) -> None:
+    """Operations that nobody waits in, moved by a thread of ours or by their tests."""
+    rounds = [{"sizes": [0, CHUNK + 1, 100_000], "apart": True}]
+    play(
+        guest,
+        [
+            game(nranks, rounds, progress_thread=choice)
+            for choice in ("on", "off")
+            for nranks in (2, 4)
+        ],
+    )
+
+
 def test_many(guest: Guest) -> None:
     """A thousand operations one after the other; three communicators at once."""
     thousand = {"sizes": [256, 5000], "repeat": 500}

@@ -146,6 +146,12 @@ int mmc_engine_await(struct mmc_engine *engine, uint64_t *ntold);
 void mmc_engine_rouse(struct mmc_engine *engine);
 
 /*
+ * Moves everything on that can be without waiting, for a caller who waits for
+ * something else while nobody attends to its teams.
+ */
+void mmc_engine_move(struct mmc_engine *engine);
+
+/*
  * Lets the calling thread run on every CPU of the process's cpuset if it is bound
  * to one core: it has inherited that from a thread which computes there, and to
  * which a launcher has given the core. A wider mask stays, for it keeps threads
@@ -185,6 +191,7 @@ struct mmc_team_options {
 		subgroups; /* consecutive groups, that chunks are spread over */
 	uint32_t ttl;
 	uint32_t spins; /* a caller that waits polls and yields, not sleeps */
+	uint32_t unattended; /* it moves in callers' own calls only */
 
 	/* UDP. */
 	struct mmc_interface interface;
