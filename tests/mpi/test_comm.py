@@ -97,7 +97,7 @@ def test_no_progress_thread(library: MPI.Intracomm) -> None:
         return
     comm = Intracomm(library.Dup(), transport="udp", progress_thread="off")
     for _ in range(2):
-        with pytest.raises(ConfigError, match="PROGRESS_THREAD=off .* verbs only"):
+        with pytest.raises(ConfigError, match=r"PROGRESS_THREAD=off .* verbs only"):
             check(comm, 9000)
     comm.Free()
 
