@@ -79,7 +79,7 @@ def test_control(guest: Guest) -> None:
             max(stats["tx_control_datagrams"] for stats in outcome.ranks)
             for outcome in outcomes
         )
-        crowded = 10 if nranks > 4 else 0  # noqa: PLR2004
+        crowded = 10 if nranks > 4 else 0
         assert fewest <= 10 * (math.ceil(math.log2(nranks)) + 1) + crowded
         assert sum(outcome.total("unicast_epochs") for outcome in outcomes) == 0
         quiet = [outcome for outcome in outcomes if not outcome.total("rx_lost_chunks")]
