@@ -89,6 +89,7 @@ def test_nothing_lost(guest: Guest) -> None:
     assert total(said, "registrations") <= NRANKS * (8 + 2)
 
 
+@pytest.mark.long
 def test_other_memory(guest: Guest) -> None:
     """What is not ours is copied to, and not registered for that."""
     said = run(guest, owned=False)
@@ -97,12 +98,13 @@ def test_other_memory(guest: Guest) -> None:
         assert total(said, "registrations") <= NRANKS * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("subgroups", "checksum"),
     [
-        pytest.param(2, "header", marks=pytest.mark.long),
-        pytest.param(NRANKS, "header", marks=pytest.mark.long),
-        pytest.param(NRANKS + 1, "off", marks=pytest.mark.long),
+        (2, "header"),
+        (NRANKS, "header"),
+        (NRANKS + 1, "off"),
         (NRANKS + 1, "full"),
     ],
 )
@@ -112,6 +114,7 @@ def test_subgroups(guest: Guest, subgroups: int, checksum: str) -> None:
     assert (total(said, "zero_copy_chunks") > 0) == (subgroups > NRANKS)
 
 
+@pytest.mark.long
 def test_turns(guest: Guest) -> None:
     """A chain of several ranks, whose own chunks come back to them."""
     said = run(guest, chains="2", subgroups=3, progress="event")
@@ -123,7 +126,9 @@ def test_turns(guest: Guest) -> None:
     [
         pytest.param("loss 1%", marks=pytest.mark.long),
         "loss 20%",
-        "delay 2ms 1ms reorder 50% duplicate 5% limit 20000",
+        pytest.param(
+            "delay 2ms 1ms reorder 50% duplicate 5% limit 20000", marks=pytest.mark.long
+        ),
     ],
 )
 def test_mispredicted(guest: Guest, netem: str) -> None:
