@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 import time
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mpi4py import MPI
@@ -33,7 +34,13 @@ _T = TypeVar("_T")
 _POLL_S_MAX = 0.1
 _PAUSE_S_MIN = 20e-6
 _PAUSE_S_MAX = 1e-3
+# Of what has been waited already, so that long waits cost no core.
+_PAUSE_SHARE = 1 / 16
 _PATIENCE_S = 60.0
+
+# What a rank tells, with its length before it.
+_SLOT_TEXT_BYTES = 504
+_SLOT = struct.Struct(f"=q{_SLOT_TEXT_BYTES}s")
 
 # What MPI may still write to although nobody waits for it any more.
 _abandoned: list[object] = []
@@ -72,9 +79,9 @@ def complete(
     try:
         while not (request.Test() or vain()):
             time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
             before_s, now_s = now_s, time.monotonic()
             waited_s += min(now_s - before_s, _POLL_S_MAX)
+            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX)
             if waited_s > limit_s:
                 raise TimedOut(f"{what}: not all ranks took part within {limit_s:g} s")
             if waited_s > _PATIENCE_S and not warned:
@@ -109,28 +116,28 @@ def exchange(
     limit_s: float,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Any]:
-    """Give every rank's `fact`, anything that JSON can say, to all ranks."""
+    """Give every rank's `fact`, anything that JSON can say, to all ranks.
+
+    Facts that fit into slots of equal size, as most do, take one collective.
+    """
 
     def vain() -> bool:
         meanwhile()
         return False
 
     text = json.dumps(fact).encode()
-    size = private.Get_size()
-    lengths = bytearray(8 * size)
+    slots = bytearray(_SLOT.size * private.Get_size())
     what = "agreeing on a communicator"
-    request = private.Iallgather(struct.pack("=q", len(text)), lengths)
-    complete(request, limit_s, what, buffers=lengths, vain=vain)
-    counts = list(struct.unpack(f"={size}q", lengths))
-    texts = bytearray(sum(counts))
-    request = private.Iallgatherv([text, MPI.BYTE], [texts, counts, MPI.BYTE])
-    complete(request, limit_s, what, buffers=(text, texts), vain=vain)
-    facts = []
-    begin = 0
-    for count in counts:
-        facts.append(json.loads(texts[begin : begin + count]))
-        begin += count
-    return facts
+    request = private.Iallgather(_SLOT.pack(len(text), text), slots)
+    complete(request, limit_s, what, buffers=slots, vain=vain)
+    lengths, texts = map(list, zip(*_SLOT.iter_unpack(slots), strict=True))
+    if max(lengths) > _SLOT_TEXT_BYTES:
+        whole = bytearray(sum(lengths))
+        request = private.Iallgatherv([text, MPI.BYTE], [whole, lengths, MPI.BYTE])
+        complete(request, limit_s, what, buffers=(text, whole), vain=vain)
+        ends = list(accumulate(lengths))
+        texts = [whole[end - n : end] for end, n in zip(ends, lengths, strict=True)]
+    return [json.loads(t[:n]) for t, n in zip(texts, lengths, strict=True)]
 
 
 def together(
