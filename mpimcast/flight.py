@@ -23,6 +23,7 @@ _KINDS = {
     "allgatherv": lib.MMC_ALLGATHERV,
     "bcast": lib.MMC_BCAST,
 }
+_NAMES = {kind: name.capitalize() for name, kind in _KINDS.items()}
 
 
 class Moves:
@@ -221,6 +222,23 @@ def _culprits(failure: CData) -> tuple[int, ...]:
     return () if failure.culprit == _NOBODY else (int(failure.culprit),)
 
 
+def _difference(failure: CData) -> str:
+    """Say what differs between the ranks, and what must not."""
+    if failure.kind_min != failure.kind_max:
+        some, others = (_NAMES[k] for k in (failure.kind_min, failure.kind_max))
+        return f"some are in {some}, others in {others}; all must call the same"
+    if failure.root_min != failure.root_max:
+        low, high = failure.root_min, failure.root_max
+        return f"roots are ranks {low} to {high}; all must pass the same"
+    if failure.kind_min == lib.MMC_ALLGATHERV:
+        return "blocks are not of the same bytes; all must pass the same counts"
+    what = "data is" if failure.kind_min == lib.MMC_BCAST else "blocks are"
+    return (
+        f"{what} of {failure.block_bytes_min} to {failure.block_bytes_max} bytes; all "
+        "must pass equally many bytes"
+    )
+
+
 def _reason(stream: Stream, failure: CData, seen: str) -> str:
     """Say what failed; `seen` is what this rank's own device said, or ""."""
     who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
@@ -243,11 +261,7 @@ def _reason(stream: Stream, failure: CData, seen: str) -> str:
             f"({entry_timeout_s:g} s)"
         )
     if failure.error == -lib.MMC_EMISMATCH:
-        sizes = ""
-        if failure.block_bytes_max:
-            low, high = failure.block_bytes_min, failure.block_bytes_max
-            sizes = f": blocks are of {low} to {high} bytes"
-        return f"the ranks disagree{sizes}; all must pass equally many bytes"
+        return f"the ranks disagree: {_difference(failure)}"
     if failure.error == -lib.MMC_ECANCELED:
         return f"{who} was interrupted and gave the operation up"
     what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"

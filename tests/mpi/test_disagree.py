@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that call different things: all of them are told what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gathering import alone
+from mpi4py import MPI
+
+from mpimcast import Error, Intracomm
+
+Call = tuple[str, tuple[Any, ...]]
+
+
+def bcast(_comm: Intracomm, count: int, root: int = 0) -> Call:
+    """Call Bcast."""
+    return "Bcast", (np.zeros(count), root)
+
+
+def allgather(comm: Intracomm, count: int) -> Call:
+    """Call Allgather."""
+    return "Allgather", (np.zeros(count), np.zeros(count * comm.size))
+
+
+def allgatherv(comm: Intracomm, counts: list[int]) -> Call:
+    """Call Allgatherv."""
+    send, recv = np.zeros(counts[comm.rank]), np.zeros(sum(counts))
+    return "Allgatherv", (send, [recv, counts, MPI.DOUBLE])
+
+
+# What is called with so many items, on the last rank or not.
+CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
+    "roots": (
+        lambda comm, count, last: bcast(comm, count, comm.rank if last else 0),
+        r"roots are ranks 0 to {top}; all must pass the same",
+    ),
+    "sizes of a Bcast": (
+        lambda comm, count, last: bcast(comm, count + last),
+        "data is of {less} to {more} bytes; all must pass equally many",
+    ),
+    "sizes of an Allgather": (
+        lambda comm, count, last: allgather(comm, count + last),
+        "blocks are of {less} to {more} bytes; all must pass equally many",
+    ),
+    "counts": (
+        # As many in all.
+        lambda comm, count, last: allgatherv(
+            comm, [count + last, count - last, *[count] * (comm.size - 2)]
+        ),
+        "blocks are not of the same bytes; all must pass the same counts",
+    ),
+    "Bcast, Allgather": (
+        lambda comm, count, last: (bcast if last else allgather)(comm, count),
+        "some are in Allgather, others in Bcast; all must call the same",
+    ),
+    "Allgatherv, Bcast": (
+        lambda comm, count, last: (
+            allgatherv(comm, [count] * comm.size) if last else bcast(comm, count)
+        ),
+        "some are in Allgatherv, others in Bcast; all must call the same",
+    ),
+}
+
+
+def blocking(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
+    """Call and wait."""
+    getattr(comm, name)(*arguments)
+
+
+def waited_for(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
+    """Start, then wait."""
+    getattr(comm, f"I{name.lower()}")(*arguments).Wait()
+
+
+def persistent(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
+    """Start a persistent request, then wait."""
+    request = getattr(comm, f"{name}_init")(*arguments)
+    request.Start()
+    request.Wait()
+
+
+@pytest.mark.parametrize(
+    ("way", "count"),
+    [(blocking, 2), (blocking, 3000), (waited_for, 3000), (persistent, 2)],
+)
+@pytest.mark.parametrize("name", CALLS)
+def test_difference(
+    opened: Callable[..., Intracomm],
+    name: str,
+    count: int,
+    way: Callable[[Intracomm, str, tuple[Any, ...]], None],
+) -> None:
+    """Every rank raises the same reason, and the communicator is of no more use."""
+    comm = opened()
+    alone(comm)
+    call, text = CALLS[name]
+    text = text.format(top=comm.size - 1, less=8 * count, more=8 * count + 8)
+    with pytest.raises(Error, match=f"the ranks disagree: {text}") as caught:
+        way(comm, *call(comm, count, comm.rank == comm.size - 1))
+    assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
+    if way is persistent:
+        return  # whose stream is its own
+    with pytest.raises(Error, match=rf"unusable .* since its operation .*{text}"):
+        blocking(comm, *allgather(comm, 1))
