@@ -15,12 +15,15 @@ LIBRARIES = pytest.mark.parametrize(
 )
 
 BEGIN = """
-import faulthandler, gc, os, signal, sys, threading, time
+import atexit, faulthandler, gc, os, signal, sys, threading, time
 faulthandler.dump_traceback_later({limit_s}, exit=True)
 import numpy as np
 from mpi4py import MPI
 import mpimcast
 
+# To be done after what is registered once something is open.
+at_last = []
+atexit.register(lambda: [act() for act in at_last])
 world = MPI.Intracomm(MPI.COMM_WORLD)
 comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0, timeout=5)
 rank, size = comm.rank, comm.size
@@ -161,6 +164,59 @@ say("end")
     assert said.count("end") == 2
 
 
+@LIBRARIES
+def test_interrupt_ends_the_job(environment: Path) -> None:
+    """Ctrl-C that nobody catches ends it, whatever is in flight."""
+    status, said = job(
+        """
+requests = [comm.Iallgather(block, np.zeros((size, 2000), int)) for _ in range(3)]
+persistent = comm.Allgather_init(block, np.zeros((size, 2000), int))
+if rank == 0:
+    persistent.Start()
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    say("begin")
+    persistent.Wait()
+else:
+    comm.Bcast(np.zeros(3), 0)
+say("survived")
+""",
+        environment,
+        command=("-m", "mpi4py"),
+    )
+    assert status != 0
+    assert said.count("begin") == 1
+    assert "survived" not in said
+    assert "KeyboardInterrupt" in said
+
+
+@LIBRARIES
+def test_atexit(environment: Path) -> None:
+    """What a program does at its very end still works, by the MPI library at last."""
+    status, said = job(
+        """
+def last():
+    request.Wait()
+    check()
+    place.fill(-1)
+    comm.Allgather(block, place)
+    check()
+    place.fill(-1)
+    comm.Iallgather(block, place).Wait()
+    check()
+    comm.Bcast(block, 0)
+    assert comm.explain(1).path == "mpi", comm.explain(1)
+    say("end")
+
+at_last.append(last)
+place.fill(-1)
+request = comm.Iallgather(block, place)
+""",
+        environment,
+    )
+    assert status == 0, said
+    assert said.count("end") == 2
+
+
 def test_fork() -> None:
     """A child leaves alone what is its parent's, also at its end."""
     status, said = job(
@@ -174,7 +230,6 @@ if child == 0:
         comm.Iallgather(block, place)
     except mpimcast.Error:
         say("refused")
-    import atexit
     atexit._run_exitfuncs()
     os._exit(0)
 os.waitpid(child, 0)
