@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import lifetime, objects
-from mpimcast.binding import Binding, Heritage
-from mpimcast.config import Config
+from mpimcast import objects
+from mpimcast.handle import Handle
 from mpimcast.operation import Allgather, Allgatherv, Bcast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
-    from typing_extensions import Self
 
-    from mpimcast.binding import Explanation
+    from mpimcast.binding import Binding
     from mpimcast.operation import Operation
 
 
-class Intracomm(MPI.Intracomm):
+class Intracomm(Handle):
     """Another handle of an intracommunicator, whose collectives are multicast.
 
     These are ``Bcast``, ``Allgather``, ``Allgatherv``, ``bcast`` and ``allgather``.
@@ -43,49 +41,20 @@ class Intracomm(MPI.Intracomm):
     ------
     ConfigError
         For a bad value, or one that conflicts with an earlier handle's.
+
+    Examples
+    --------
+    Those of the methods go on from here.
+
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> block, blocks = np.full(1000, comm.rank), np.zeros((comm.size, 1000), int)
+    >>> comm.Allgather(block, blocks)
+    >>> blocks[:, 0].tolist() == list(range(comm.size))
+    True
     """
-
-    _binding: Binding | None = None
-    _heritage: Heritage | None = None
-
-    def __new__(
-        cls,
-        comm: MPI.Comm | None = None,
-        **settings: object,  # noqa: ARG004 -- for __init__
-    ) -> Self:
-        """Make a handle, as mpi4py also does without ``__init__``, in Dup say."""
-        return super().__new__(cls, comm)
-
-    def __init__(self, comm: MPI.Comm | None = None, **settings: object) -> None:
-        config = Config.read(settings)
-        if comm is None or not self:
-            return
-        if isinstance(comm, Intracomm):
-            self._heritage = comm._heritage  # noqa: SLF001 -- our own class
-        binding = lifetime.attached(self)
-        if binding is None and self._heritage is None:
-            self._heritage = Heritage(config)
-        binding = self._bind()
-        binding.update(settings)
-
-    def _bind(self) -> Binding:
-        """Find the communicator's state, or begin one."""
-        binding = lifetime.attached(self)
-        if binding is None:
-            heritage = self._heritage or Heritage(Config.read({}))
-            binding = Binding(self, heritage)
-            lifetime.attach(self, binding)
-        self._binding = binding
-        return binding
-
-    def _hand_on(self, comm: MPI.Intracomm) -> Self:
-        """Return a handle of our class of a communicator derived from this one."""
-        cls = type(self)
-        derived = comm if isinstance(comm, cls) else cls.__new__(cls, comm)
-        derived._heritage = (  # noqa: SLF001 -- our own class
-            self._binding or self._bind()
-        ).heritage()
-        return derived
 
     # ---- collectives ---------------------------------------------------------
 
@@ -107,6 +76,14 @@ class Intracomm(MPI.Intracomm):
         Error
             If it failed; `recvbuf` is then undefined. On return, in any case, both
             buffers are the caller's again.
+
+        Examples
+        --------
+        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
+        >>> comm.Allgather(block, blocks)
+        >>> comm.Allgather(MPI.IN_PLACE, blocks)
+        >>> blocks[-1].tolist() == [comm.size - 1] * 3
+        True
         """
         binding = self._binding or self._bind()
         if binding.bypass or not self._runs(
@@ -134,6 +111,14 @@ class Intracomm(MPI.Intracomm):
         Error
             If it failed; `recvbuf` is then undefined. On return, in any case, both
             buffers are the caller's again.
+
+        Examples
+        --------
+        >>> counts = [rank + 1 for rank in range(comm.size)]
+        >>> blocks = np.zeros(sum(counts), int)
+        >>> comm.Allgatherv(np.full(comm.rank + 1, comm.rank), [blocks, counts])
+        >>> int(blocks[-1]) == comm.size - 1
+        True
         """
         binding = self._binding or self._bind()
         if binding.bypass or not self._runs(
@@ -157,6 +142,13 @@ class Intracomm(MPI.Intracomm):
         Error
             If it failed; what others than the root have in `buf` is then undefined.
             On return, in any case, it is the caller's again.
+
+        Examples
+        --------
+        >>> data = np.arange(3) if comm.rank == 0 else np.zeros(3, int)
+        >>> comm.Bcast(data, root=0)
+        >>> data.tolist()
+        [0, 1, 2]
         """
         binding = self._binding or self._bind()
         if binding.bypass or not self._runs(
@@ -209,6 +201,11 @@ class Intracomm(MPI.Intracomm):
         Error
             If it failed, also because it cannot be pickled, which raises on the root
             what pickle does.
+
+        Examples
+        --------
+        >>> comm.bcast({"step": 7} if comm.rank == 0 else None)
+        {'step': 7}
         """
         binding = self._binding or self._bind()
         if binding.bypass:
@@ -233,6 +230,11 @@ class Intracomm(MPI.Intracomm):
         Error
             If it failed, also because one cannot be pickled, which raises on its
             rank what pickle does.
+
+        Examples
+        --------
+        >>> comm.allgather(comm.rank) == list(range(comm.size))
+        True
         """
         binding = self._binding or self._bind()
         if binding.bypass:
@@ -244,7 +246,17 @@ class Intracomm(MPI.Intracomm):
     def Ibcast(  # noqa: N802 -- mpi4py's name
         self, buf: BufSpec, root: int = 0
     ) -> MPI.Request:
-        """Start what ``Bcast`` does, and return at once, as ``Iallgather``."""
+        """Start what ``Bcast`` does, and return at once, as ``Iallgather``.
+
+        Examples
+        --------
+        >>> data = np.full(3, comm.rank)
+        >>> request = comm.Ibcast(data, root=0)
+        >>> request.Wait()
+        True
+        >>> data.tolist()
+        [0, 0, 0]
+        """
         ours = self._start(Bcast, buf, root)
         return MPI.Intracomm.Ibcast(self, buf, root) if ours is None else ours
 
@@ -255,6 +267,15 @@ class Intracomm(MPI.Intracomm):
 
         Before the first blocking collective has opened what is needed, the MPI
         library does it.
+
+        Examples
+        --------
+        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
+        >>> requests = [comm.Iallgather(block, blocks), comm.Ibcast(np.zeros(9))]
+        >>> MPI.Request.Waitall(requests)
+        True
+        >>> int(blocks[-1, 0]) == comm.size - 1
+        True
         """
         ours = self._start(Allgather, sendbuf, recvbuf)
         if ours is None:
@@ -264,7 +285,18 @@ class Intracomm(MPI.Intracomm):
     def Iallgatherv(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
     ) -> MPI.Request:
-        """Start what ``Allgatherv`` does, and return at once, as ``Iallgather``."""
+        """Start what ``Allgatherv`` does, and return at once, as ``Iallgather``.
+
+        Examples
+        --------
+        >>> counts = [1] * comm.size
+        >>> blocks = np.zeros(comm.size, int)
+        >>> request = comm.Iallgatherv(np.full(1, comm.rank), [blocks, counts])
+        >>> while not request.Test():
+        ...     pass  # compute
+        >>> blocks.tolist() == list(range(comm.size))
+        True
+        """
         ours = self._start(Allgatherv, sendbuf, recvbuf)
         if ours is None:
             return MPI.Intracomm.Iallgatherv(self, sendbuf, recvbuf)
@@ -273,7 +305,21 @@ class Intracomm(MPI.Intracomm):
     def Bcast_init(  # noqa: N802 -- mpi4py's name
         self, buf: BufSpec, root: int = 0, info: MPI.Info = MPI.INFO_NULL
     ) -> MPI.Prequest:
-        """Make a request that does what ``Bcast`` does at each ``Start``."""
+        """Make a request that does what ``Bcast`` does at each ``Start``.
+
+        Examples
+        --------
+        >>> data = np.zeros(3, int)
+        >>> request = comm.Bcast_init(data)
+        >>> for step in range(2):
+        ...     if comm.rank == 0:
+        ...         data.fill(step)
+        ...     request.Start()
+        ...     finished = request.Wait()
+        >>> request.Free()
+        >>> data.tolist()
+        [1, 1, 1]
+        """
         ours = self._prepare(Bcast, buf, root)
         return MPI.Intracomm.Bcast_init(self, buf, root, info) if ours is None else ours
 
@@ -283,7 +329,17 @@ class Intracomm(MPI.Intracomm):
         recvbuf: BufSpecB,
         info: MPI.Info = MPI.INFO_NULL,
     ) -> MPI.Prequest:
-        """Make a request that does what ``Allgather`` does at each ``Start``."""
+        """Make a request that does what ``Allgather`` does at each ``Start``.
+
+        Examples
+        --------
+        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
+        >>> request = comm.Allgather_init(block, blocks)
+        >>> request.Start()
+        >>> request.Wait()
+        True
+        >>> request.Free()
+        """
         ours = self._prepare(Allgather, sendbuf, recvbuf)
         if ours is None:
             return MPI.Intracomm.Allgather_init(self, sendbuf, recvbuf, info)
@@ -295,7 +351,18 @@ class Intracomm(MPI.Intracomm):
         recvbuf: BufSpecV,
         info: MPI.Info = MPI.INFO_NULL,
     ) -> MPI.Prequest:
-        """Make a request that does what ``Allgatherv`` does at each ``Start``."""
+        """Make a request that does what ``Allgatherv`` does at each ``Start``.
+
+        Examples
+        --------
+        >>> counts = [1] * comm.size
+        >>> blocks = np.zeros(comm.size, int)
+        >>> request = comm.Allgatherv_init(np.full(1, comm.rank), [blocks, counts])
+        >>> mpimcast.Startall([request])
+        >>> request.Wait()
+        True
+        >>> request.Free()
+        """
         ours = self._prepare(Allgatherv, sendbuf, recvbuf)
         if ours is None:
             return MPI.Intracomm.Allgatherv_init(self, sendbuf, recvbuf, info)
@@ -322,83 +389,3 @@ class Intracomm(MPI.Intracomm):
         if binding.takes(operation.nbytes) and binding.threaded:
             return binding.prepare(operation)
         return None
-
-    # ---- what it does and did ------------------------------------------------
-
-    def explain(self, nbytes: int) -> Explanation:
-        """Say which way an operation takes, and why. Local.
-
-        Parameters
-        ----------
-        nbytes
-            Bytes that one rank contributes.
-        """
-        return (self._binding or self._bind()).explain(nbytes)
-
-    def stats(self) -> dict[str, int]:
-        """Return counters of this communicator on this rank. Local."""
-        return (self._binding or self._bind()).stats()
-
-    # ---- derived communicators -----------------------------------------------
-
-    def Dup(self, info: MPI.Info | None = None) -> Self:  # noqa: N802, D102
-        return self._hand_on(super().Dup(info))
-
-    def Dup_with_info(self, info: MPI.Info) -> Self:  # noqa: N802, D102
-        return self._hand_on(super().Dup_with_info(info))
-
-    def Clone(self) -> Self:  # noqa: N802, D102
-        return self._hand_on(super().Clone())
-
-    def Idup(  # noqa: N802, D102
-        self, info: MPI.Info | None = None
-    ) -> tuple[Self, MPI.Request]:
-        comm, request = super().Idup(info)
-        return self._hand_on(comm), request
-
-    def Idup_with_info(  # noqa: N802, D102
-        self, info: MPI.Info
-    ) -> tuple[Self, MPI.Request]:
-        comm, request = super().Idup_with_info(info)
-        return self._hand_on(comm), request
-
-    def Split(self, color: int = 0, key: int = 0) -> Self:  # noqa: N802, D102
-        return self._hand_on(super().Split(color, key))  # type: ignore[arg-type]
-
-    def Split_type(  # noqa: N802, D102
-        self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL
-    ) -> Self:
-        return self._hand_on(super().Split_type(split_type, key, info))  # type: ignore[arg-type]
-
-    def Create(self, group: MPI.Group) -> Self:  # noqa: N802, D102
-        return self._hand_on(super().Create(group))  # type: ignore[arg-type]
-
-    def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:  # noqa: N802, D102
-        return self._hand_on(super().Create_group(group, tag))
-
-    @classmethod
-    def Create_from_group(  # noqa: N802, D102
-        cls, group: MPI.Group, *args: Any, **kwargs: Any
-    ) -> Self:
-        return cls.__new__(cls, super().Create_from_group(group, *args, **kwargs))
-
-    def Create_intercomm(  # noqa: N802, D102
-        self,
-        local_leader: int,
-        peer_comm: MPI.Intracomm,
-        remote_leader: int,
-        tag: int = 0,
-    ) -> Intercomm:
-        return Intercomm(
-            super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
-        )
-
-
-class Intercomm(MPI.Intercomm):
-    """An intercommunicator made from ours, so that ``Merge`` gives ours again.
-
-    Settings are then read anew: the other side may have had others.
-    """
-
-    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802, D102
-        return Intracomm(super().Merge(high))

@@ -20,6 +20,17 @@ class Error(RuntimeError):
         The ranks that the failure is about, if any in particular.
     missing_chunks : int
         Datagrams' worth of data that had not come to this rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> try:
+    ...     comm.Bcast(np.zeros(1000))
+    ... except mpimcast.Error as error:
+    ...     print(f"operation {error.epoch} failed, due to {error.ranks}: {error}")
     """
 
     def __init__(
@@ -46,12 +57,47 @@ class Error(RuntimeError):
 
 
 class ConfigError(Error):
-    """A setting has a bad value, or ranks disagree on it."""
+    """A setting has a bad value, or ranks disagree on it.
+
+    Examples
+    --------
+    >>> import mpimcast
+    >>> from mpi4py import MPI
+    >>> mpimcast.Intracomm(MPI.COMM_WORLD, chains=-1)
+    Traceback (most recent call last):
+        ...
+    mpimcast.errors.ConfigError: chains=-1 is not possible; the choices are: ...
+    """
 
 
 class TransportError(Error):
-    """The network could not be used."""
+    """The network could not be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> try:
+    ...     comm.Bcast(np.zeros(1000))
+    ... except mpimcast.TransportError as error:
+    ...     print(f"no multicast here: {error}")
+    """
 
 
 class TimedOut(Error):
-    """A rank was waited for longer than the settings allow."""
+    """A rank was waited for longer than the settings allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup(), entry_timeout=60)
+    >>> try:
+    ...     comm.Bcast(np.zeros(1000))
+    ... except mpimcast.TimedOut as error:
+    ...     print(f"ranks {error.ranks} are missing")
+    >>> comm.Free()
+    """

@@ -39,6 +39,17 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any
         If there is no such memory.
     TypeError
         For a type whose values are Python objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> blocks = mpimcast.empty((comm.size, 1000), "f4")
+    >>> comm.Allgather(np.ones(1000, "f4"), blocks)
+    >>> int(blocks.sum()) == 1000 * comm.size
+    True
     """
     kind = np.dtype(dtype)
     if kind.hasobject:

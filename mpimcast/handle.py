@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A handle of a communicator: its settings, what it tells, what is made from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+from mpimcast import lifetime
+from mpimcast.binding import Binding, Heritage
+from mpimcast.config import Config
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from mpimcast.binding import Explanation
+    from mpimcast.comm import Intracomm
+
+
+class Handle(MPI.Intracomm):
+    """A communicator that has settings and hands them, and its class, on.
+
+    Handles of one communicator share one state. Communicators derived from it are
+    of this class, except those with a topology.
+    """
+
+    _binding: Binding | None = None
+    _heritage: Heritage | None = None
+
+    def __new__(
+        cls,
+        comm: MPI.Comm | None = None,
+        **settings: object,  # noqa: ARG004 -- for __init__
+    ) -> Self:
+        """Make a handle, as mpi4py also does without ``__init__``, in Dup say."""
+        return super().__new__(cls, comm)
+
+    def __init__(self, comm: MPI.Comm | None = None, **settings: object) -> None:
+        config = Config.read(settings)
+        if comm is None or not self:
+            return
+        if isinstance(comm, Handle):
+            self._heritage = comm._heritage  # noqa: SLF001 -- our own class
+        binding = lifetime.attached(self)
+        if binding is None and self._heritage is None:
+            self._heritage = Heritage(config)
+        binding = self._bind()
+        binding.update(settings)
+
+    def _bind(self) -> Binding:
+        """Find the communicator's state, or begin one."""
+        binding = lifetime.attached(self)
+        if binding is None:
+            heritage = self._heritage or Heritage(Config.read({}))
+            binding = Binding(self, heritage)
+            lifetime.attach(self, binding)
+        self._binding = binding
+        return binding
+
+    def _hand_on(self, comm: MPI.Intracomm) -> Self:
+        """Return a handle of our class of a communicator derived from this one."""
+        cls = type(self)
+        derived = comm if isinstance(comm, cls) else cls.__new__(cls, comm)
+        derived._heritage = (  # noqa: SLF001 -- our own class
+            self._binding or self._bind()
+        ).heritage()
+        return derived
+
+    # ---- what it does and did ------------------------------------------------
+
+    def explain(self, nbytes: int) -> Explanation:
+        """Say which way an operation takes, and why. Local.
+
+        Parameters
+        ----------
+        nbytes
+            Bytes that one rank contributes.
+
+        Examples
+        --------
+        >>> print(mpimcast.Intracomm(MPI.COMM_SELF).explain(1 << 20))
+        mpi: there is one rank only
+        """
+        return (self._binding or self._bind()).explain(nbytes)
+
+    def stats(self) -> dict[str, int]:
+        """Return counters of this communicator on this rank. Local.
+
+        Returns
+        -------
+        dict
+            ``open_ns`` is what opening took, ``epochs`` counts operations;
+            ``gate_ns``, ``multicast_ns``, ``repair_ns`` and ``release_ns`` are their
+            stages; the others count bytes, datagrams and chunks.
+
+        Examples
+        --------
+        >>> before = comm.stats()["epochs"]
+        >>> comm.Bcast(np.zeros(1000))
+        >>> comm.stats()["epochs"] - before in {0, 1}  # it may be the MPI library's
+        True
+        """
+        return (self._binding or self._bind()).stats()
+
+    # ---- derived communicators -----------------------------------------------
+
+    def Dup(self, info: MPI.Info | None = None) -> Self:  # noqa: N802
+        """Duplicate it; settings are handed on.
+
+        Examples
+        --------
+        >>> duplicate = comm.Dup()
+        >>> type(duplicate) is type(comm)
+        True
+        >>> duplicate.Free()
+        """
+        return self._hand_on(super().Dup(info))
+
+    def Dup_with_info(self, info: MPI.Info) -> Self:  # noqa: N802
+        """Duplicate it as ``Dup`` does, with other hints.
+
+        Examples
+        --------
+        >>> duplicate = comm.Dup_with_info(MPI.INFO_NULL)
+        >>> duplicate.Free()
+        """
+        return self._hand_on(super().Dup_with_info(info))
+
+    def Clone(self) -> Self:  # noqa: N802
+        """Duplicate it as ``Dup`` does.
+
+        Examples
+        --------
+        >>> clone = comm.Clone()
+        >>> clone.Free()
+        """
+        return self._hand_on(super().Clone())
+
+    def Idup(  # noqa: N802
+        self, info: MPI.Info | None = None
+    ) -> tuple[Self, MPI.Request]:
+        """Begin to duplicate it; the duplicate is there once the request is done.
+
+        Examples
+        --------
+        >>> duplicate, request = comm.Idup()
+        >>> request.Wait()
+        True
+        >>> duplicate.Free()
+        """
+        comm, request = super().Idup(info)
+        return self._hand_on(comm), request
+
+    def Idup_with_info(  # noqa: N802
+        self, info: MPI.Info
+    ) -> tuple[Self, MPI.Request]:
+        """Begin to duplicate it as ``Idup`` does, with other hints.
+
+        Examples
+        --------
+        >>> duplicate, request = comm.Idup_with_info(MPI.INFO_NULL)
+        >>> request.Wait()
+        True
+        >>> duplicate.Free()
+        """
+        comm, request = super().Idup_with_info(info)
+        return self._hand_on(comm), request
+
+    def Split(self, color: int = 0, key: int = 0) -> Self:  # noqa: N802
+        """Divide it; settings are handed on to every part.
+
+        Examples
+        --------
+        >>> half = comm.Split(color=comm.rank % 2)
+        >>> half.size == (comm.size + (comm.rank + 1) % 2) // 2
+        True
+        >>> half.Free()
+        """
+        return self._hand_on(super().Split(color, key))  # type: ignore[arg-type]
+
+    def Split_type(  # noqa: N802
+        self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL
+    ) -> Self:
+        """Divide it by where ranks are, as ``Split`` does.
+
+        Examples
+        --------
+        >>> host = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        >>> host.Free()
+        """
+        return self._hand_on(super().Split_type(split_type, key, info))  # type: ignore[arg-type]
+
+    def Create(self, group: MPI.Group) -> Self:  # noqa: N802
+        """Make one of some of its ranks, by a call of all; settings are handed on.
+
+        Examples
+        --------
+        >>> group = comm.Get_group()
+        >>> same = comm.Create(group)
+        >>> same.Free()
+        """
+        return self._hand_on(super().Create(group))  # type: ignore[arg-type]
+
+    def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:  # noqa: N802
+        """Make one of some of its ranks, by a call of those, as ``Create`` does.
+
+        Examples
+        --------
+        >>> group = comm.Get_group()
+        >>> same = comm.Create_group(group)
+        >>> same.Free()
+        """
+        return self._hand_on(super().Create_group(group, tag))
+
+    @classmethod
+    def Create_from_group(  # noqa: N802
+        cls, group: MPI.Group, *args: Any, **kwargs: Any
+    ) -> Self:
+        """Make one of a group, with settings from variables alone.
+
+        Examples
+        --------
+        >>> group = comm.Get_group()
+        >>> same = mpimcast.Intracomm.Create_from_group(group, "org.example")
+        >>> same.Free()
+        """
+        return cls.__new__(cls, super().Create_from_group(group, *args, **kwargs))
+
+    def Create_intercomm(  # noqa: N802
+        self,
+        local_leader: int,
+        peer_comm: MPI.Intracomm,
+        remote_leader: int,
+        tag: int = 0,
+    ) -> Intercomm:
+        """Connect it with another group; what they ``Merge`` into is ours again.
+
+        Examples
+        --------
+        >>> if comm.size > 1:
+        ...     half = comm.Split(color=comm.rank % 2)
+        ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        ...     whole = between.Merge()
+        ...     assert type(whole) is type(comm)
+        ...     for each in (half, between, whole):
+        ...         each.Free()
+        """
+        return Intercomm(
+            super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
+        )
+
+
+class Intercomm(MPI.Intercomm):
+    """An intercommunicator made from ours, so that ``Merge`` gives ours again.
+
+    Settings are then read anew: the other side may have had others.
+    """
+
+    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802, D102
+        from mpimcast.comm import Intracomm
+
+        return Intracomm(super().Merge(high))

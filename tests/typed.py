@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that uses all that is public, for type checkers; it also runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+import mpimcast
+
+
+class Group(mpimcast.Intracomm):
+    """A user's own class, which derived communicators have too."""
+
+    def total(self) -> int:
+        """Return the number of ranks."""
+        return self.size
+
+
+def blocking(comm: mpimcast.Intracomm) -> None:
+    """Use the collectives that return when they are done."""
+    block = np.full(4, comm.rank)
+    blocks = mpimcast.empty((comm.size, 4), block.dtype)
+    assert_type(blocks, NDArray[Any])
+    assert_type(comm.Allgather(block, blocks), None)
+    comm.Allgather([block, 4, MPI.INT64_T], [blocks, 4, MPI.INT64_T])
+    comm.Allgather(MPI.IN_PLACE, blocks)
+    counts = [4] * comm.size
+    assert_type(comm.Allgatherv(block, (blocks, counts)), None)
+    comm.Allgatherv(block, [blocks, (counts, None), MPI.INT64_T])
+    assert_type(comm.Bcast(blocks), None)
+    comm.Bcast((block, MPI.INT64_T), root=comm.size - 1)
+    comm.bcast({"step": 7}, root=0)["step"] += 1
+    assert_type(comm.allgather(comm.rank), list[Any])
+
+
+def requests(comm: mpimcast.Intracomm) -> None:
+    """Use those that return requests, and the persistent ones."""
+    block, counts = np.full(4, comm.rank), [4] * comm.size
+    places = np.zeros((4, comm.size, 4), int)
+    started = [
+        comm.Ibcast(places[0], root=0),
+        comm.Iallgather(block, places[1]),
+        comm.Iallgatherv(block, [places[2], counts]),
+    ]
+    assert_type(started, list[MPI.Request])
+    assert_type(started[0].Test(), bool)
+    MPI.Request.Waitall(started)
+    persistent = [
+        comm.Bcast_init(places[0], 0),
+        comm.Allgather_init(block, places[1], info=MPI.INFO_NULL),
+        comm.Allgatherv_init(block, [places[2], counts]),
+    ]
+    assert_type(persistent, list[MPI.Prequest])
+    assert_type(mpimcast.Startall(persistent), None)
+    MPI.Request.Waitall(persistent)
+    for request in persistent:
+        request.Start()
+        request.Wait()
+        request.Free()
+
+
+def derived(comm: Group) -> None:
+    """Make communicators of the same class."""
+    group = comm.Get_group()
+    one, request = comm.Idup()
+    another, another_request = comm.Idup_with_info(MPI.INFO_NULL)
+    MPI.Request.Waitall([request, another_request])
+    comms = [
+        comm.Dup(),
+        comm.Dup_with_info(MPI.INFO_NULL),
+        comm.Clone(),
+        one,
+        another,
+        comm.Split(0, comm.rank),
+        comm.Split_type(MPI.COMM_TYPE_SHARED),
+        comm.Create(group),
+        comm.Create_group(group, tag=1),
+    ]
+    assert_type(comms, list[Group])
+    for each in comms:
+        assert each.total() == comm.size
+        each.Free()
+    if comm.size > 1:
+        half = comm.Split(comm.rank % 2)
+        between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        assert_type(between.Merge(), mpimcast.Intracomm).Free()
+        between.Free()
+        half.Free()
+
+
+def errors(comm: mpimcast.Intracomm) -> None:
+    """Look at what is told."""
+    try:
+        comm.Bcast(np.zeros(4))
+    except (mpimcast.TimedOut, mpimcast.TransportError, mpimcast.ConfigError) as error:
+        assert_type(error.epoch, int | None)
+        assert_type(error.ranks, tuple[int, ...])
+        assert_type(error.missing_chunks, int)
+        if not isinstance(error, mpimcast.Error):
+            raise
+    assert_type(comm.stats(), dict[str, int])
+    assert_type(comm.explain(8).path, str)
+    assert_type(mpimcast.__version__, str)
+
+
+def main() -> None:
+    """Use everything."""
+    comm = Group(MPI.COMM_WORLD, transport="auto", min_bytes=0, timeout=20.0)
+    blocking(comm)
+    requests(comm)
+    derived(comm)
+    errors(comm)
+    print("used")
+
+
+if __name__ == "__main__":
+    main()
