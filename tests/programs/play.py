@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Play random programs on mpimcast, under faults, and on the MPI library.
+
+Started on several ranks as ``python play.py COUNT SEED``. Rank 0 draws programs, and
+makes one that goes wrong smaller; it prints a line of JSON about all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from mpi4py import MPI
+from player import GROUPS, Player
+from program import Program, programs
+
+LIMIT_S = 40  # of one program
+
+FAULTS = (
+    "loss=0.1,dup=0.02,reorder=0.05",
+    "loss=0.05,dup=0.02,reorder=0.05,kind=all",
+    "delay_us=300,reorder=0.1,kind=all;loss=0.3,rank=1",
+)
+
+
+def choices(number: int) -> list[dict[str, Any]]:
+    """Return the settings that communicators of a run have."""
+    base = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
+    lossy, worse, late = (f"{fault},seed={number}" for fault in FAULTS)
+    return [
+        {**base, "fault": lossy},
+        {**base, "fault": worse, "eager_bytes": 0},
+        {**base, "fault": late, "repair": "neighbour", "chains": 1},
+        {**base, "fault": lossy, "min_bytes": 400, "chunk_bytes": 0},
+    ]
+
+
+class Rank:
+    """What a rank does with programs, one after the other."""
+
+    def __init__(self, player: Player) -> None:
+        self.world = MPI.COMM_WORLD
+        self.nplayed = 0
+        self._player = player
+
+    def play(self, program: Program | None) -> list[str] | None:
+        """Play rank 0's program, if any; return what was wrong on any rank."""
+        program = self.world.bcast(program)
+        if program is None:
+            return None
+        self.nplayed += 1
+        watch = threading.Timer(LIMIT_S, self._give_up, [program])
+        watch.daemon = True
+        watch.start()
+        with aborting(f"rank {self.world.rank}: this program failed: {program}"):
+            ours, truth = self._player.play(program), self._player.expect(program)
+        watch.cancel()
+        wrong = [
+            f"rank {self.world.rank}, operation {number}"
+            for number, (one, other) in enumerate(zip(ours, truth, strict=True))
+            if one != other
+        ]
+        return list(itertools.chain.from_iterable(self.world.allgather(wrong)))
+
+    def _give_up(self, program: Program) -> None:
+        faulthandler.dump_traceback()
+        who = f"rank {self.world.rank}"
+        print(f"{who}: not over after {LIMIT_S} s: {program}", file=sys.stderr)
+        sys.stderr.flush()
+        # The others have a moment to say where they are.
+        time.sleep(2)
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def aborting(what: str = "") -> Iterator[None]:
+    """End all ranks if there is an exception."""
+    try:
+        yield
+    except BaseException:
+        traceback.print_exc()
+        print(what, file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(1)
+        raise
+
+
+def main() -> None:
+    """Run one rank."""
+    count, number = map(int, sys.argv[1:])
+    with Player(choices(number)) as player:
+        rank = Rank(player)
+
+        @seed(number)
+        @settings(
+            max_examples=count,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=(Phase.generate, Phase.shrink),
+        )
+        @given(programs(len(choices(number)), tuple(GROUPS)))
+        def lead(program: Program) -> None:
+            wrong = rank.play(program)
+            assert not wrong, f"other results than the MPI library's: {wrong}"
+
+        begin_s = time.monotonic()
+        if rank.world.rank == 0:
+            with aborting():
+                lead()
+            rank.world.bcast(None)
+        else:
+            while rank.play(None) is not None:
+                pass
+        told = {
+            "programs": rank.nplayed,
+            "moved": player.nmoved,
+            "seconds": time.monotonic() - begin_s,
+            **player.totals,
+        }
+    if rank.world.rank == 0:
+        print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random programs that are legal in MPI: what they do, and in which order.
+
+A program has one order of steps that every rank could follow. A rank may start what
+does not block earlier than that, and complete it later, as long as entries to the
+collectives of one communicator stay as they are; persistent requests may be started in
+any order. So no program has a deadlock: of all steps that ranks are blocked in, look at
+the first by the common order. What it needs of other ranks comes before it in that
+order, and what they are blocked in comes later, so that they have done it.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+COUNTS = (0, 1, 7, 127, 128, 129, 500, 3000, 20_000)
+SHARES_MAX = 4
+
+
+class Comm(NamedTuple):
+    """A communicator.
+
+    Attributes
+    ----------
+    settings : int
+        Which of the settings.
+    ranks : str
+        Which of player.GROUPS.
+    derived : bool
+        Whether it is a duplicate of one that has been used.
+    """
+
+    settings: int
+    ranks: str
+    derived: bool
+
+
+class Op(NamedTuple):
+    """What is done once, or several times by a persistent request.
+
+    Attributes
+    ----------
+    comm : int
+        Where.
+    what : str
+        A collective; "message": to the next rank.
+    form : str
+        "blocking", "request" or "persistent".
+    count : int
+        Items.
+    root : int
+        Modulo the number of ranks.
+    shares : tuple of int
+        What ranks contribute to an Allgatherv, in parts of `count`.
+    in_place : bool
+        Whether a rank's block lies in its place.
+    strided : int
+        The ranks, by bits, whose places have gaps.
+    nstarts : int
+        Of a persistent request.
+    """
+
+    comm: int
+    what: str
+    form: str
+    count: int
+    root: int
+    shares: tuple[int, ...]
+    in_place: bool
+    strided: int
+    nstarts: int
+
+
+class Step(NamedTuple):
+    """A step: "call", "start", "wait", "init" or "free", of an operation."""
+
+    kind: str
+    op: int
+
+
+class Program(NamedTuple):
+    """A program, and the number that its ranks' orders depend on."""
+
+    comms: list[Comm]
+    ops: list[Op]
+    steps: list[Step]
+    salt: int
+
+
+def _steps(number: int, op: Op) -> list[Step]:
+    """Return the steps of one operation."""
+    if op.form == "blocking":
+        kinds = ["call"]
+    elif op.form == "request":
+        kinds = ["start", "wait"]
+    else:
+        kinds = ["init", *["start", "wait"] * op.nstarts, "free"]
+    return [Step(kind, number) for kind in kinds]
+
+
+FORMS = {
+    **dict.fromkeys(
+        ("Bcast", "Allgather", "Allgatherv"), ("blocking", "request", "persistent")
+    ),
+    **dict.fromkeys(("bcast", "allgather"), ("blocking",)),
+    # The MPI library's.
+    **dict.fromkeys(("message", "Allreduce"), ("blocking", "request")),
+}
+
+
+@st.composite
+def ops(draw: st.DrawFn, ncomms: int) -> Op:
+    """Draw an operation."""
+    what = draw(st.sampled_from(list(FORMS)))
+    shares = st.lists(st.integers(0, SHARES_MAX), min_size=1, max_size=4)
+    # MPICH's own hangs where ranks differ in their types for an Allgatherv.
+    strided = st.sampled_from((0, 15) if what == "Allgatherv" else range(16))
+    return Op(
+        comm=draw(st.integers(0, ncomms - 1)),
+        what=what,
+        form=draw(st.sampled_from(FORMS[what])),
+        count=draw(st.sampled_from(COUNTS)),
+        root=draw(st.integers(0, 3)),
+        shares=tuple(draw(shares)),
+        in_place=draw(st.booleans()),
+        strided=draw(strided),
+        nstarts=draw(st.integers(1, 3)),
+    )
+
+
+@st.composite
+def programs(draw: st.DrawFn, nsettings: int, groups: tuple[str, ...]) -> Program:
+    """Draw a program."""
+    comms = draw(
+        st.lists(
+            st.builds(
+                Comm,
+                st.integers(0, nsettings - 1),
+                st.sampled_from(groups),
+                st.booleans(),
+            ),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    done = draw(st.lists(ops(len(comms)), min_size=4, max_size=12))
+    tracks = [_steps(number, op) for number, op in enumerate(done)]
+    steps = []
+    while tracks:
+        track = tracks[draw(st.integers(0, len(tracks) - 1))]
+        steps.append(track.pop(0))
+        tracks = [track for track in tracks if track]
+    return Program(comms, done, steps, draw(st.integers(0, 2**16)))
+
+
+# ---- a rank's own order --------------------------------------------------------
+
+
+def order(program: Program, rank: int) -> list[Step]:
+    """Return the steps of a rank in an order of its own."""
+    steps = list(program.steps)
+    rng = random.Random(f"{program.salt} {rank}")
+    if program.salt == 0:
+        return steps
+    for _ in range(4 * len(steps)):
+        at = rng.randrange(max(1, len(steps) - 1))
+        if _may_swap(program, *steps[at : at + 2]):
+            steps[at : at + 2] = reversed(steps[at : at + 2])
+    return steps
+
+
+def _may_swap(program: Program, first: Step, *later: Step) -> bool:
+    """Return whether a rank may do a step after the one that follows it."""
+    if not later or first.op == later[0].op:
+        return False
+    second = later[0]
+    one, other = (_entered(program, step) for step in (first, second))
+    if one is not None and one == other:
+        return False
+    return second.kind == "start" or first.kind == "wait"
+
+
+def _entered(program: Program, step: Step) -> int | None:
+    """Return the communicator whose collectives' order this step belongs to."""
+    op = program.ops[step.op]
+    if op.what == "message" or step.kind in ("wait", "free"):
+        return None
+    if op.form == "persistent" and step.kind == "start":
+        return None
+    return op.comm

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random programs give the MPI library's results, and come to their end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import support
+
+PLAY = Path(__file__).with_name("play.py")
+# Of every 150 programs so many go with that number of ranks under that library.
+JOBS = [
+    pytest.param(support.BIN, 4, 90, id="openmpi"),
+    pytest.param(support.MPICH_BIN, 3, 60, id="mpich"),
+]
+LIMIT_S = 200
+NRUNS_LONG = 33
+
+
+@pytest.mark.timeout((LIMIT_S + 10) * NRUNS_LONG)
+@pytest.mark.parametrize(("environment", "nranks", "count"), JOBS)
+def test_programs(
+    environment: Path, nranks: int, count: int, seed: int, long: bool
+) -> None:
+    """All collectives, in all forms, on several communicators, under faults."""
+    for number in range(seed, seed + (NRUNS_LONG if long else 1)):
+        said = support.run(
+            [
+                *support.mpirun(nranks, environment=environment),
+                *(PLAY, str(count), str(number)),
+            ],
+            limit_s=LIMIT_S,
+        )
+        told = json.loads(said.splitlines()[-1])
+        assert told["programs"] >= count
+        # Some orders were the ranks' own, most collectives ours, and some data lost.
+        assert told["moved"] > 0
+        assert told["epochs"] > count
+        assert told["rx_repaired_chunks"] > 0
