@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job of gather.py on a cluster, seen from outside."""
+"""A job of gather.py, or of another program, on a cluster, seen from outside."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {"transport": "udp", "min_bytes": 0}
 
 
 class Job:
-    """Ranks of gather.py, one a host, from the beginning of a block to its end.
+    """Ranks of a program, one a host, from the beginning of a block to its end.
 
     Parameters
     ----------
@@ -44,10 +44,12 @@ class Job:
         Where ranks find what to do and leave what they saw.
     launcher
         The MPI library.
+    program
+        That takes the folder, as gather.py does.
     variables, wrap, outlive
         See bench.launch.command.
     **spec
-        See gather.Spec; settings are beside those here.
+        See gather.Spec, or the program; settings are beside those here.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Job:
         folder: Path,
         *,
         launcher: launch.Launcher = OPENMPI,
+        program: Path = PROGRAM,
         variables: Mapping[str, str] | None = None,
         wrap: str = "",
         outlive: bool = False,
@@ -73,7 +76,7 @@ class Job:
         self._command = launch.command(
             cluster,
             launcher,
-            [PROGRAM, folder],
+            [program, folder],
             numbers=range(nranks),
             folder=folder,
             variables=variables,

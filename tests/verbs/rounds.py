@@ -63,11 +63,12 @@ def play(
     """Play games in one job; return the outcomes, with every byte right."""
     nranks = max(each["nranks"] for each in games)
     folder = Path(tempfile.mkdtemp(dir=guest.work))
-    (folder / "spec.json").write_text(json.dumps(games))
+    (folder / "spec.json").write_text(json.dumps({"games": games}))
     guest.run(
         [*support.mpirun(nranks), PROGRAM, folder], limit_s=limit_s, cwd=support.ROOT
     )
-    told = [json.loads((folder / f"{r}.json").read_text()) for r in range(nranks)]
+    files = [folder / f"{rank}.json" for rank in range(nranks)]
+    told = [json.loads(file.read_text())["games"] for file in files]
     outcomes = []
     for number, each in enumerate(games):
         ranks = [told[rank][number] for rank in range(each["nranks"])]

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of many rounds of Allgathers, whose bytes are the MPI library's own.
+"""One rank of many rounds of operations, whose bytes are the MPI library's own.
 
 Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games:
 each opens a communicator of the first `nranks` ranks with its settings and plays
 rounds on it, see Round. FOLDER/RANK.json tells what came of them, game by game and
-round by round.
+round by round, and FOLDER/RANK.end that the process came to its end.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exchange import Bytes, Exchange
 from mpi4py import MPI
-from numpy.typing import NDArray
 
 import mpimcast
 
@@ -29,8 +30,6 @@ POISON = 0xA5
 
 # Old results that are kept and looked at in the end.
 KEPT = 16
-
-Bytes = NDArray[np.uint8]
 
 
 @dataclasses.dataclass
@@ -43,6 +42,8 @@ class Round:
         Bytes of a block, one operation after the other.
     repeat : int
         How often all sizes.
+    kinds, forms : list of str
+        Of operations, see exchange.py: all sizes of each kind in each form.
     place : str
         Where results go: a method of Places.
     in_place : bool
@@ -60,6 +61,8 @@ class Round:
 
     sizes: list[int]
     repeat: int = 1
+    kinds: list[str] = dataclasses.field(default_factory=lambda: ["Allgather"])
+    forms: list[str] = dataclasses.field(default_factory=lambda: ["blocking"])
     place: str = "fresh"
     in_place: bool = False
     bare: bool = False
@@ -121,23 +124,27 @@ class Player:
         self.wrong: list[str] = []
         self.apart = False
 
-    def gather(self, nbytes: int, places: Places, how: str, *, in_place: bool) -> None:
+    def exchange(
+        self, each: Exchange, form: str, places: Places, how: str, *, in_place: bool
+    ) -> None:
         """Do one operation as the MPI library does."""
-        size, rank = self.comm.size, self.comm.rank
+        rank = self.comm.rank
+        nbytes = each.blocks_bytes[rank]
         mine = self.random.integers(0, 256, nbytes, np.uint8)
-        expected = np.empty(size * nbytes, np.uint8)
-        self.plain.Allgather(mine, expected)
+        expected = np.full(each.place_bytes, POISON, np.uint8)
+        each.block(expected, rank)[:] = mine
+        each.run(self.plain, "blocking", None, expected)
         if how == "strided":
             self._gather_strided(mine, expected)
             return
-        spec, place = getattr(places, how)(size * nbytes)
+        spec, place = getattr(places, how)(each.place_bytes)
         if in_place:
-            place[rank * nbytes : (rank + 1) * nbytes] = mine
+            each.block(place, rank)[:] = mine
         sent = MPI.IN_PLACE if in_place else mine
         if self.apart:
             self._gather_apart(sent, spec)
         else:
-            self.comm.Allgather(sent, spec)
+            each.run(self.comm, form, None if in_place else mine, spec)
         self._compare(place, expected, nbytes)
 
     def _gather_apart(self, sent: Any, spec: Any) -> None:
@@ -199,10 +206,13 @@ class Player:
         }
 
     def _gather_all(self, what: Round, places: Places) -> None:
-        for op, nbytes in enumerate(what.sizes * what.repeat):
+        sizes = what.sizes * what.repeat
+        each = itertools.product(what.kinds, what.forms, sizes)
+        for op, (kind, form, nbytes) in enumerate(each):
             time.sleep(what.late.get(str(self.comm.rank), 0))
-            in_place = what.in_place and op % 2 == 1
-            self.gather(nbytes, places, what.place, in_place=in_place)
+            in_place = kind == "Bcast" or (what.in_place and op % 2 == 1)
+            exchange = Exchange(kind, nbytes, op, self.comm.size)
+            self.exchange(exchange, form, places, what.place, in_place=in_place)
 
     def _gather_bare(self, what: Round) -> None:
         mine = np.zeros(max(what.sizes), np.uint8)
@@ -277,12 +287,17 @@ def main() -> None:
     os.chdir(sys.argv[1])
     world = MPI.COMM_WORLD
     results = []
-    for game in json.loads(Path("spec.json").read_text()):
+    for game in json.loads(Path("spec.json").read_text())["games"]:
         plays = world.rank < game["nranks"]
         plain = world.Split(0 if plays else MPI.UNDEFINED)
         results.append(play_game(plain, game) if plays else [])
         watch(world)
-    Path(f"{world.rank}.json").write_text(json.dumps(results))
+    wrong = [each["wrong"] for rounds in results for each in rounds if each["wrong"]]
+    said = {"games": results, "wrong": wrong, "errors": []}
+    Path(f"{world.rank}.json").write_text(json.dumps(said))
+    rank = world.rank
+    MPI.Finalize()
+    Path(f"{rank}.end").touch()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every operation in every form, between hosts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import support
+from exchange import FORMS, KINDS
+from job import LAUNCHERS, SETTINGS, Job
+
+from bench.cluster import Cluster
+from bench.launch import Launcher
+
+PROGRAM = support.ROOT / "tests/verbs/rounds_rank.py"
+CHUNK = 1456  # what a frame of 1514 bytes carries
+NRANKS = 4
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_operations(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
+    """The bytes are the MPI library's, also where a host loses a tenth."""
+    cluster.shape(200, burst_bytes=4000)
+    rounds = [
+        {
+            "sizes": [1, CHUNK + 1, 20 * CHUNK, 150_000],
+            "repeat": 2,
+            "in_place": True,
+            "kinds": KINDS,
+            "forms": FORMS,
+        }
+    ]
+    game = {"nranks": NRANKS, "nthreads": 1, "settings": SETTINGS, "rounds": rounds}
+    stats = Counter[str]()
+    with (
+        cluster.losing([1, 3], 0.1, "multicast") as loss,
+        Job(
+            cluster, NRANKS, tmp_path, launcher=launcher, program=PROGRAM, games=[game]
+        ) as job,
+    ):
+        for result in job.results(60).values():
+            ((outcome,),) = result["games"]
+            stats.update(outcome["stats"])
+        assert loss.dropped()[0] > 0
+    assert stats["epochs"] == NRANKS * len(KINDS) * len(FORMS) * 4 * 2
+    assert stats["rx_repaired_chunks"] > 0

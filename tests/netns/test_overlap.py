@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data moves on while all ranks compute in Python."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+from job import LAUNCHERS, Job
+
+from bench.cluster import Cluster
+from bench.launch import Launcher
+
+PROGRAM = Path(__file__).with_name("overlap.py")
+RATE_MBIT = 20
+BLOCK = 128 << 10
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_hidden(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
+    """Four fifths of a transfer's stages are over when a longer loop of Python's is.
+
+    That loop never lets another thread have the interpreter. Half of its time is
+    spare, for a machine that is busy.
+    """
+    nranks = 3
+    cluster.shape(RATE_MBIT)
+    with Job(
+        cluster,
+        nranks,
+        tmp_path,
+        launcher=launcher,
+        program=PROGRAM,
+        nbytes=BLOCK,
+        turns=5,
+    ) as job:
+        results = job.results(60)
+    link_s = (nranks - 1) * BLOCK * 8 / RATE_MBIT / 1e6
+    for result in results.values():
+        assert result["blocked_s"] > 0.8 * link_s, results
+        assert statistics.median(result["hidden"]) >= 0.8, results

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every operation in every form, over RDMA devices."""
+
+from __future__ import annotations
+
+from exchange import FORMS, KINDS
+from ranks import CHUNK
+from rounds import game, losing, play
+
+from bench.guest.guest import Guest
+
+NRANKS = 4
+
+
+def test_operations(guest: Guest) -> None:
+    """The bytes are the MPI library's, and what is lost is fetched once."""
+    each = {"sizes": [1, CHUNK + 1, 100_000], "kinds": KINDS, "forms": FORMS}
+    lossless = {**each, "in_place": True}
+    # All longer than control.
+    lossy = {**each, "sizes": [1000, 3 * CHUNK, 200_000]}
+    lossy |= losing([1, 3], "loss 10%")
+    ((sound, outcome),) = play(guest, [game(NRANKS, [lossless, lossy])])
+    noperations = len(KINDS) * len(FORMS) * 3
+    assert sound.total("epochs") == NRANKS * noperations
+    assert outcome.dropped > 0
+    fetched = outcome.total("read_chunks") + outcome.total("rx_repair_datagrams")
+    assert fetched - outcome.total("rx_duplicate_chunks") == outcome.dropped, outcome
+    for seen in (sound, outcome):
+        assert seen.total("unicast_epochs") == 0, seen
+        assert seen.total("failed_reads") == 0, seen
+        assert seen.total("rx_corrupt_datagrams") == 0, seen
