@@ -169,7 +169,7 @@ class Request:
         more = last_error()
         failure = ffi.new("struct mmc_failure *")
         if status == -lib.MMC_EPOISONED:
-            return _poisoned(self._stream, failure)
+            return poisoned(self._stream)
         if self._slot[0] == ffi.NULL:
             text = f"{self.name} was not started: {string(lib.mmc_strerror(status))}"
             return Error(f"{text} ({more})" if more else text)
@@ -202,8 +202,9 @@ def _failed(stream: Stream, name: str, failure: CData, seen: str) -> Error:
     )
 
 
-def _poisoned(stream: Stream, failure: CData) -> Error:
+def poisoned(stream: Stream) -> Error:
     """Say which earlier operation made all later ones fail."""
+    failure = ffi.new("struct mmc_failure *")
     lib.mmc_stream_failure(stream.c, failure)
     reason = stream.first_reason or _reason(stream, failure, last_error())
     return Error(

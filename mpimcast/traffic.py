@@ -79,6 +79,7 @@ class Traffic:
 
     def run(self, operation: Operation) -> None:
         """Do an operation."""
+        self._check()
         staging = self._take_staging()
         try:
             moves = operation.moves()
@@ -144,6 +145,7 @@ class Traffic:
         """Start an operation, to be completed by whoever first sees it over."""
         if self._closed:
             raise Error("the communicator of this request is closed")
+        self._check()
         if self._attended and self._watched is None:
             self._watched = progress.acquire()
         staging = self._take_staging()
@@ -160,6 +162,14 @@ class Traffic:
                 self.fail(error)
             raise
         return pending
+
+    def _check(self) -> None:
+        """Raise if an operation has failed, on whichever stream."""
+        for lane in self._lanes.values() if len(self._lanes) > 1 else ():
+            if lane.stream.poisoned():
+                error = flight.poisoned(lane.stream)
+                self.fail(error)
+                raise error
 
     # ---- what they need ------------------------------------------------------
 
