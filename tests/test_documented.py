@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,18 @@ OURS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 def test_examples(nranks: int) -> None:
     """Each public name's docstring has examples, which say what happens."""
     run([*mpirun(nranks), EXAMPLES], limit_s=60, **OURS)
+
+
+def test_readme(tmp_path: Path) -> None:
+    """What the README shows runs, one piece after the other."""
+    pieces = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    assert pieces
+    program = tmp_path / "readme.py"
+    program.write_text("".join(pieces))
+    said = run([*mpirun(2), program], limit_s=60, MPIMCAST_TRANSPORT="udp")
+    assert said.count("udp: ") == 2
 
 
 @pytest.mark.timeout(200)
