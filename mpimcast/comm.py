@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import objects
+from mpimcast import failure, objects
+from mpimcast.errors import Error
 from mpimcast.handle import Handle
 from mpimcast.operation import Allgather, Allgatherv, Bcast
 
@@ -175,11 +176,19 @@ class Intracomm(Handle):
                 return False
         except (AttributeError, TypeError):
             pass
-        operation = kind(self, *arguments)
+        operation = self._make(kind, *arguments)
         if not binding.takes(operation.nbytes):
             return False
         binding.run(operation)
         return True
+
+    def _make(self, kind: Callable[..., Operation], *arguments: Any) -> Operation:
+        """Judge the user's arguments, by the communicator's error handler too."""
+        try:
+            return kind(self, *arguments)
+        except (Error, MPI.Exception) as error:
+            failure.call_errhandler(self, error)
+            raise
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Send the root's object to all ranks.
@@ -375,7 +384,7 @@ class Intracomm(Handle):
         binding = self._binding or self._bind()
         if binding.bypass:
             return None
-        operation = kind(self, *arguments)
+        operation = self._make(kind, *arguments)
         return binding.start(operation) if binding.starts(operation.nbytes) else None
 
     def _prepare(
@@ -385,7 +394,7 @@ class Intracomm(Handle):
         binding = self._binding or self._bind()
         if binding.bypass:
             return None
-        operation = kind(self, *arguments)
+        operation = self._make(kind, *arguments)
         if binding.takes(operation.nbytes) and binding.threaded:
             return binding.prepare(operation)
         return None

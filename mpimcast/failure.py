@@ -18,6 +18,8 @@ def error_class() -> int:
 
 def error_code(error: BaseException) -> int:
     """Return the code that says what an error says, as far as there is room."""
+    if isinstance(error, MPI.Exception):
+        return error.Get_error_code()
     text = str(error).encode()[: MPI.MAX_ERROR_STRING - 1]
     return _code(text.decode(errors="ignore"))
 

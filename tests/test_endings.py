@@ -113,9 +113,18 @@ again.Wait()
     assert "what the user did" in said
 
 
-@pytest.mark.parametrize("way", ["request.Wait()", "comm.Allgather(block, place)"])
-def test_errors_are_fatal(way: str) -> None:
-    """With MPI's own default error handler a failure ends the job."""
+@pytest.mark.parametrize(
+    ("way", "text"),
+    [
+        ("request.Wait()", "disagree"),
+        ("comm.Allgather(block, place)", "disagree"),
+        ("comm.Bcast(block, root=size)", "invalid root"),
+        ("comm.Ibcast(block, root=size)", "invalid root"),
+        ("comm.Allgather(block, place[:size])", "but recvbuf has 8 bytes"),
+    ],
+)
+def test_errors_are_fatal(way: str, text: str) -> None:
+    """With MPI's own default error handler a failure, or a mistake, ends the job."""
     status, said = job(
         f"""
 comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
@@ -131,7 +140,7 @@ finally:
     )
     assert status != 0
     assert "survived" not in said
-    assert "disagree" in said
+    assert text in said, said
 
 
 def test_interrupt() -> None:
