@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the core costs per chunk, to be run under callgrind (see
- * structure/test_instructions.py), which counts what happens in measured(). The
- * first argument says what to measure: receive, stage, cover or send.
+ * bench/counters.py), which counts what happens in measured(). The first argument
+ * says what to measure: receive, stage, cover or send.
  *
  * A received chunk costs its header's decoding, the look-up of its operation,
  * the verdict and the note that it is placed; a sent one the action that names

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What chunks and operations cost, counted: ``python -m bench.counters [--write]``.
+
+No time is measured: callgrind counts instructions, and a program in which one thread
+moves all ranks (tests/c/costs.c) counts system calls, copies, allocations and
+datagrams. Each is the same on every run and under any load, so that a change of the
+code is all that can change it. ``--write`` makes what was found the baseline, which
+tests/structure/test_counters.py compares with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BASELINE = Path(__file__).with_name("baseline.json")
+TOOLS = ("gcc", "valgrind", "callgrind_annotate")
+
+# A rise by more than this part of the baseline is one.
+TOLERANCE = 0.05
+
+# The ways of tests/c/instructions.c, and where what counts of each is spent: of
+# `receive` and `send` the core's part, of the others the C library's copies too.
+COUNTED = {
+    "receive": "ffi/core/",
+    "send": "ffi/core/",
+    "stage": "PROGRAM TOTALS",
+    "cover": "PROGRAM TOTALS",
+}
+# The blocks of the Allgathers whose costs are told, in bytes.
+BLOCKS = (64 << 10, 512 << 10)
+
+_FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
+_LIMIT_S = 120
+
+
+def instructions(way: str, folder: Path) -> float:
+    """Return the x86-64 instructions that a chunk costs, its part of polls included."""
+    program, profile = folder / f"instructions_{way}", folder / f"profile_{way}"
+    sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core")]
+    _run("gcc", *_FLAGS, *sources, "-o", program)
+    callgrind = ("--tool=callgrind", "--toggle-collect=measured")
+    out = f"--callgrind-out-file={profile}"
+    said = _run("valgrind", *callgrind, out, program, way)
+    table = _run("callgrind_annotate", "--auto=no", "--threshold=100", profile)
+    spent = re.findall(rf"^\s*([\d,]+) .*{COUNTED[way]}", table, re.MULTILINE)
+    chunks = re.search(r"^(\d+) chunks$", said, re.MULTILINE)
+    if not (spent and chunks):
+        raise RuntimeError(f"callgrind has counted nothing:\n{said}{table}")
+    return sum(int(count.replace(",", "")) for count in spent) / int(chunks[1])
+
+
+def operations(folder: Path) -> dict[str, dict[str, float]]:
+    """Return what Allgathers of some blocks cost each of four ranks, by block."""
+    program = folder / "costs"
+    source = ROOT / "tests/c/costs.c"
+    wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
+    sources = [*_sources("core", "engine", "drivers", "drivers/udp", "drivers/fault")]
+    _run(
+        *("gcc", *_FLAGS, "-fno-builtin-memcpy", "-fno-builtin-memmove", "-pthread"),
+        *(source, *sources, "ffi/drivers/verbs/absent.c", "-o", program),
+        *(f"-Wl,--wrap={name}" for name in wrapped),
+    )
+    found = {}
+    for nbytes in BLOCKS:
+        lines = _run(program, str(nbytes)).splitlines()
+        found[str(nbytes)] = {
+            name: float(count) for name, count in map(str.split, lines)
+        }
+    return found
+
+
+def count(folder: Path) -> dict[str, dict[str, float]]:
+    """Return all counts: of instructions per chunk by way, of operations by block."""
+    per_chunk = {way: round(instructions(way, folder), 1) for way in COUNTED}
+    return {"instructions per chunk": per_chunk, **operations(folder)}
+
+
+def rises(
+    baseline: dict[str, dict[str, float]], found: dict[str, dict[str, float]]
+) -> list[str]:
+    """Return what has risen beyond the tolerance, or is new, as lines of text."""
+    lines = []
+    for group, counts in found.items():
+        for name, value in counts.items():
+            before = baseline.get(group, {}).get(name)
+            if before is None:
+                lines.append(f"{group}: {name}: {value:g} has no baseline")
+            elif value > before * (1 + TOLERANCE):
+                lines.append(f"{group}: {name}: {value:g}, was {before:g}")
+    return lines
+
+
+def read_baseline() -> dict[str, dict[str, float]]:
+    """Return the committed counts."""
+    baseline: dict[str, dict[str, float]] = json.loads(BASELINE.read_text())
+    return baseline
+
+
+def _sources(*folders: str) -> list[Path]:
+    return [
+        path for name in folders for path in sorted((ROOT / "ffi" / name).glob("*.c"))
+    ]
+
+
+def _run(*command: str | Path) -> str:
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        shown = " ".join(map(str, command))
+        raise RuntimeError(f"status {done.returncode} of {shown}\n{done.stdout}")
+    return done.stdout
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Count, print beside the baseline, and make it the baseline if told so."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the baseline")
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        found = count(Path(folder))
+    baseline = read_baseline() if BASELINE.exists() else {}
+    for group, counts in found.items():
+        for name, value in counts.items():
+            before = baseline.get(group, {}).get(name, float("nan"))
+            print(f"{group:22} {name:20} {value:12g}  baseline {before:12g}")
+    if options.write:
+        BASELINE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
