@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast bench``: Allgather, ours and the MPI library's side by side.
+"""``python -m mpimcast bench``: collectives, ours and the MPI library's side by side.
 
-Both take turns in one run, so that what disturbs one disturbs the other too; the
-time of an operation is that of its slowest rank. Run it under a launcher; started
-alone, it launches itself on four ranks.
+Both take turns in one run, so that what disturbs one disturbs the other too. Where
+all ranks share a clock, as on one machine, the time of an operation is from the last
+rank's begin to the last rank's end; else it is the longest that a rank was in it, which
+also has what that rank waited for later ones. Run it under a launcher; started alone,
+it launches itself on four ranks.
 """
 
 from __future__ import annotations
@@ -19,18 +21,23 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import info, terminal
+from mpimcast import info, table, terminal
 from mpimcast.config import Config, parse_size
 from mpimcast.errors import Error
 from mpimcast.launch import launch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mpimcast.comm import Intracomm
     from mpimcast.measure import Plan, Ranks
 
     Report = dict[str, Any]
+
+COLLECTIVES = (
+    *("Allgather", "Allgatherv", "Bcast"),
+    *("Iallgather", "Iallgatherv", "Ibcast"),
+)
 
 # Variables that a report shows, but for what would let others into a cluster.
 _VARIABLES = ("MPIMCAST_", "OMPI_", "SLURM_")
@@ -38,6 +45,8 @@ _SECRETS = ("SLURM_JWT",)
 
 # What a rank that has failed waits for the others in excess of TIMEOUT.
 _PATIENCE_S = 2.0
+
+_GAP_S_MAX = 60.0
 
 
 # ---- the command line --------------------------------------------------------
@@ -62,12 +71,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add(
+        "collectives",
+        nargs="*",
+        type=_collective,
+        metavar="COLLECTIVE",
+        help=f"{', '.join(COLLECTIVES)} or all (default: Allgather)",
+    )
+    add(
         "--sizes",
         type=sizes,
         default="8:4M",
         metavar="LIST",
-        help="bytes of each rank's block: numbers such as 1000 or 64K, and ranges of "
-        "powers of two such as 8:4M, comma separated (default: %(default)s)",
+        help="bytes of each rank's block, of an Allgatherv their mean, of a Bcast the "
+        "root's: numbers such as 1000 or 64K, and ranges of powers of two such as "
+        "8:4M, comma separated (default: %(default)s)",
     )
     add(
         "--iterations",
@@ -83,7 +100,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="iterations before those that count (default: %(default)s)",
     )
-    add("--in-place", action="store_true", help="blocks lie in their places already")
+    add(
+        "--in-place",
+        action="store_true",
+        help="blocks lie in their places already, as a Bcast's always does",
+    )
+    add(
+        "--root",
+        type=_root,
+        default=0,
+        metavar="RANK",
+        help="of a Bcast: a rank, or rotate for each in turn (default: %(default)s)",
+    )
     add(
         "--no-verify",
         dest="verify",
@@ -95,6 +123,21 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="begin every operation with the library's barrier (the default)",
+    )
+    add(
+        "--gap",
+        dest="gap_s",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="idle so long before every operation (default: 0)",
+    )
+    add(
+        "--format",
+        choices=table.FORMATS,
+        default="osu",
+        help="of the table: after OSU's benchmarks, or NCCL's, with the size of the "
+        "whole result and bandwidths (default: %(default)s)",
     )
     add(
         "--json",
@@ -126,6 +169,25 @@ def _range(text: str) -> list[int]:
     return powers
 
 
+def _collective(text: str) -> list[str]:
+    found = [name for name in COLLECTIVES if text.lower() in (name.lower(), "all")]
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no collective that is known here"
+        )
+    return found
+
+
+def _root(text: str) -> int | None:
+    return None if text == "rotate" else _at_least(0)(text)
+
+
+def _seconds(text: str) -> float:
+    if not 0 <= float(text) <= _GAP_S_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not within {_GAP_S_MAX:g} seconds")
+    return float(text)
+
+
 def _at_least(low: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if int(text) < low:
@@ -149,6 +211,7 @@ def _bench(options: argparse.Namespace) -> int:
     path = None if options.json in (None, "-") else Path(options.json)
     try:
         with ranks.together():
+            _check_root(options.root, ranks.size)
             comm = Intracomm(ranks.library)
             comm.stats()  # which needs the C library
             if ranks.rank == 0 and path is not None:
@@ -164,11 +227,16 @@ def _bench(options: argparse.Namespace) -> int:
     if ranks.rank == 0 and options.json == "-":
         print(_json(report), end="")
     wrong_bytes = sum(
-        each[way]["wrong_bytes"] for each in report["sizes"] for way in WAYS
+        each[way]["wrong_bytes"] for each in report["measured"] for way in WAYS
     )
     if wrong_bytes and ranks.rank == 0:
         complain(f"wrong bytes: {wrong_bytes}")
     return 1 if wrong_bytes else 0
+
+
+def _check_root(root: int | None, size: int) -> None:
+    if root is not None and root >= size:
+        raise Error(f"there is no rank {root} among {size}")
 
 
 def _patience_s() -> float:
@@ -182,37 +250,50 @@ def _measure_all(ranks: Ranks, comm: Intracomm, options: argparse.Namespace) -> 
     """Measure all sizes; rank 0 shows the table as it grows."""
     from mpimcast.measure import Plan, measure
 
+    collectives = [name for names in options.collectives for name in names]
+    collectives = collectives or ["Allgather"]
     plan = Plan(
         iterations=options.iterations,
         warmup=options.warmup,
         in_place=options.in_place,
+        root=options.root,
         verify=options.verify,
         pre_barrier=options.pre_barrier,
+        gap_s=options.gap_s,
     )
-    report = _surroundings(ranks, options.sizes, plan)
-    total_bytes = sum(options.sizes) * plan.nsteps
+    report = _surroundings(ranks, collectives, options.sizes, plan)
+    total_bytes = len(collectives) * sum(options.sizes) * plan.nsteps
     is_shown = ranks.rank == 0 and options.json != "-"
     with terminal.bar(total_bytes, shown=is_shown) as bar:
-        table = _Table(report, bar.say)
-        if is_shown:
-            table.begin()
-        for nbytes in options.sizes:
-            measured = measure(ranks, comm, plan, nbytes, bar.advance)
-            report["sizes"].append(measured)
-            if is_shown:
-                table.show(measured)
+        lines = table.FORMATS[options.format](report)
+        _say(bar, lines.begin() if is_shown else ())
+        for collective in collectives:
+            _say(bar, lines.heading(collective) if is_shown else ())
+            for nbytes in options.sizes:
+                measured = measure(
+                    ranks, comm, plan, collective, nbytes, advance=bar.advance
+                )
+                report["measured"].append(measured)
+                _say(bar, lines.of(measured) if is_shown else ())
     report["load"]["after"] = ranks.library.allgather(os.getloadavg())
     report["end"] = _now()
     return report
 
 
-def _surroundings(ranks: Ranks, sizes: list[int], plan: Plan) -> Report:
+def _say(bar: terminal.Bar, lines: Iterable[str]) -> None:
+    for line in lines:
+        bar.say(line)
+
+
+def _surroundings(
+    ranks: Ranks, collectives: list[str], sizes: list[int], plan: Plan
+) -> Report:
     """Return the report without what is measured."""
     found = info.gather(Config.read({}))
     known = ("python", "mpi4py", "mpi")
     return {
-        "collective": "Allgather",
-        "arguments": {"sizes": sizes, **asdict(plan)},
+        "arguments": {"collectives": collectives, "sizes": sizes, **asdict(plan)},
+        "time": "last begin to last end" if ranks.share_clock else "longest in it",
         "begin": _now(),
         "end": None,
         "ranks": ranks.size,
@@ -231,7 +312,7 @@ def _surroundings(ranks: Ranks, sizes: list[int], plan: Plan) -> Report:
             if name.startswith(_VARIABLES) and name not in _SECRETS
         },
         "load": {"before": ranks.library.allgather(os.getloadavg()), "after": None},
-        "sizes": [],
+        "measured": [],
     }
 
 
@@ -241,69 +322,3 @@ def _now() -> str:
 
 def _json(report: Report) -> str:
     return json.dumps(report, indent=1) + "\n"
-
-
-# ---- the table ---------------------------------------------------------------
-
-
-class _Table:
-    """The report as lines of text, one for each size, as OSU's benchmarks print."""
-
-    def __init__(self, report: Report, say: Callable[[str], None]) -> None:
-        self._report = report
-        self._say = say
-        self._path = ""
-
-    def begin(self) -> None:
-        """Print what stands above the columns."""
-        versions, ranks = self._report["versions"], self._report["ranks"]
-        nhosts = len(set(self._report["hosts"]))
-        arguments = self._report["arguments"]
-        plan = f"{arguments['iterations']} iterations after {arguments['warmup']}"
-        place = ", in place" if arguments["in_place"] else ""
-        barrier = "a barrier" if arguments["pre_barrier"] else "no barrier"
-        for line in (
-            f"mpimcast {versions['mpimcast']} beside {versions['mpi']}",
-            f"Allgather{place}, {ranks} rank{_s(ranks)} on {nhosts} host{_s(nhosts)}",
-            f"{plan}, {barrier} before each; time in us, of the slowest rank",
-            "ratio: the library's median time by ours; above 1 ours is faster",
-            "sent: bytes that a rank sends in one; * computed, payload only",
-            "",
-        ):
-            self._say(f"# {line}".rstrip())
-        self._say(
-            f"# {'bytes':>9} {'':4} {' mpimcast ':-^29} {' MPI library ':-^29} {'':6} "
-            f"{'mpimcast':>12} {'library':>12}"
-        )
-        times = ("min", "median", "p99")
-        columns = "".join(f" {name:>9}" for name in (*times, *times))
-        self._say(
-            f"# {'per rank':>9} path{columns} {'ratio':>6} {'sent':>12} {'sent':>12} "
-            f"{'#wrong':>6}"
-        )
-
-    def show(self, measured: Report) -> None:
-        """Print the line of one size, and why it goes this way if that is new."""
-        if measured["path"] != self._path:
-            self._path = measured["path"]
-            self._say(f"# {self._path}: {measured['reason']}")
-        ways = [measured[name] for name in ("mpimcast", "mpi")]
-        times = "".join(
-            f" {1e6 * each[name]:9.1f}"
-            for each in ways
-            for name in ("min_s", "median_s", "p99_s")
-        )
-        sent = "".join(
-            f" {each['sent_bytes_per_rank']:11.0f}{'*' if each['computed'] else ' '}"
-            for each in ways
-        )
-        wrong = sum(each["wrong_bytes"] for each in ways)
-        self._say(
-            f"  {measured['block_bytes']:>9} {self._path:>4}{times} "
-            f"{measured['ratio']:6.2f}{sent} "
-            f"{wrong if self._report['arguments']['verify'] else '-':>6}"
-        )
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import resource
 import statistics
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from mpi4py import MPI
 
 from mpimcast.agreement import complete
 from mpimcast.errors import Error, TimedOut
+from mpimcast.workload import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,20 +30,32 @@ if TYPE_CHECKING:
 # Whose operation it is, by the names that reports use.
 WAYS = ("mpimcast", "mpi")
 
+# What is timed in a step of a collective that nobody waits in: it alone, a
+# computation alone, and both at a time. Of others it is the first alone.
+PARTS = ("operation", "computation", "both")
+
 _SENT = ("tx_multicast_bytes", "tx_repair_bytes", "tx_control_bytes")
-_SEED = 20241117
-_SPAN = 1 << 16
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to measure."""
+    """How to measure.
+
+    Attributes
+    ----------
+    root : int or None
+        Of collectives that have one; None: each rank in turn.
+    gap_s : float
+        How long ranks idle before each operation.
+    """
 
     iterations: int
     warmup: int
     in_place: bool
+    root: int | None
     verify: bool
     pre_barrier: bool
+    gap_s: float
 
     @property
     def nsteps(self) -> int:
@@ -69,6 +84,11 @@ class Ranks:
         The MPI library's communicator of all ranks.
     patience_s
         Seconds that a rank which has failed waits for the others to hear of it.
+
+    Attributes
+    ----------
+    share_clock : bool
+        Whether all read one monotonic clock, as the ranks of one machine do.
     """
 
     def __init__(self, library: MPI.Intracomm, patience_s: float) -> None:
@@ -78,15 +98,16 @@ class Ranks:
         # on this communicator.
         self._meeting = library.Dup()
         self._patience_s = patience_s
+        self.share_clock = len(set(library.allgather(_clock(self.rank)))) == 1
 
     @contextlib.contextmanager
-    def together(self, seconds: NDArray[np.float64] | None = None) -> Iterator[None]:
-        """Let every rank do the same, then make `seconds` the maxima over all ranks.
+    def together(self, values: NDArray[np.float64] | None = None) -> Iterator[None]:
+        """Let every rank do the same, then make `values` the maxima over all ranks.
 
         Raises the same Error on all ranks if one of them has failed. Where the
         others do not come to hear of it, the job is aborted.
         """
-        maxima = np.zeros(1) if seconds is None else seconds
+        maxima = np.zeros(1) if values is None else values
         failure = ""
         try:
             yield
@@ -111,65 +132,53 @@ class Ranks:
             self._meeting.Abort(1)
 
 
+def _clock(rank: int) -> str:
+    """Return what is equal on ranks that read one monotonic clock."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        return boot + str(Path("/proc/self/ns/time").readlink())
+    except OSError:
+        return str(rank)
+
+
 def complain(text: str) -> None:
     """Print an error."""
     print(f"mpimcast bench: {text}", file=sys.stderr, flush=True)
 
 
-# ---- what is measured --------------------------------------------------------
+# ---- processors --------------------------------------------------------------
 
 
-class Pattern:
-    """What ranks contribute: in every step other bytes at every place.
+def processor_s() -> float:
+    """Return the time of processors that this process has used."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
-    So no byte that an earlier operation left there can be taken for a right one.
+
+class Computation:
+    """Work for a processor, in equal units of some microseconds.
+
+    An amount of work, not a time: what takes the processor meanwhile makes it longer,
+    as it would a program's own.
     """
 
-    def __init__(self, nbytes: int) -> None:
-        random = np.random.Generator(np.random.PCG64(_SEED))
-        self._base = random.integers(0, 256, nbytes + _SPAN, np.uint8)
-        self._scratch = np.empty(nbytes, np.uint8)
+    def __init__(self) -> None:
+        self._numbers = np.ones(4096)
+        self._unit_s = min(self._timed(100) for _ in range(5)) / 100
 
-    def write(self, rank: int, step: int, block: NDArray[np.uint8]) -> None:
-        """Write the block of `rank` in `step`."""
-        begin = rank * 40503 % _SPAN  # far apart, at odd distances
-        base = self._base[begin : begin + block.size]
-        np.add(base, np.uint8(step % 256), out=block)
+    def units(self, seconds: float) -> int:
+        """Return how many units take that long, undisturbed."""
+        return max(1, round(seconds / self._unit_s))
 
-    def wrong_bytes(self, rank: int, step: int, block: NDArray[np.uint8]) -> int:
-        """Return how many bytes of the block are not those of `rank` in `step`."""
-        self.write(rank, step, self._scratch)
-        return int(np.count_nonzero(self._scratch != block))
+    def run(self, units: int) -> None:
+        """Compute."""
+        for _ in range(units):
+            np.multiply(self._numbers, 1.0, out=self._numbers)
 
-
-class _Allgather:
-    """The buffers of Allgathers, one after the other, and what must be in them."""
-
-    def __init__(self, ranks: Ranks, nbytes: int, *, in_place: bool) -> None:
-        self._rank = ranks.rank
-        self._pattern = Pattern(nbytes)
-        self._recv = np.empty((ranks.size, nbytes), np.uint8)
-        self._own = self._recv[ranks.rank] if in_place else np.empty(nbytes, np.uint8)
-        self._send = MPI.IN_PLACE if in_place else self._own
-        for rank, block in enumerate(self._recv):
-            self._pattern.write(rank, -1, block)
-        self.unicast_bytes = nbytes * (ranks.size - 1)
-        self.prepare(0)
-
-    def prepare(self, step: int) -> None:
-        """Write what this rank contributes to operation number `step`."""
-        self._pattern.write(self._rank, step, self._own)
-
-    def run(self, comm: MPI.Intracomm) -> None:
-        """Do the operation."""
-        comm.Allgather(self._send, self._recv)
-
-    def wrong_bytes(self, step: int) -> int:
-        """Return how many bytes are not what operation number `step` gives."""
-        return sum(
-            self._pattern.wrong_bytes(rank, step, block)
-            for rank, block in enumerate(self._recv)
-        )
+    def _timed(self, units: int) -> float:
+        begin_s = time.monotonic()
+        self.run(units)
+        return time.monotonic() - begin_s
 
 
 # ---- measuring ---------------------------------------------------------------
@@ -179,90 +188,153 @@ def measure(
     ranks: Ranks,
     comm: Intracomm,
     plan: Plan,
+    collective: str,
     nbytes: int,
+    *,
     advance: Callable[[int, str], None],
 ) -> dict[str, Any]:
-    """Measure Allgathers of one size, ours on `comm`. Collective.
+    """Measure a collective with blocks of one size, ours on `comm`. Collective.
 
     The two ways take turns, and so does who of them begins. Calls `advance` with
     size and name of each operation that is over. Returns what was found, in terms of
     JSON, equal on all ranks.
     """
-    measurement = _Measurement(ranks, comm, plan, nbytes)
+    measurement = _Measurement(ranks, comm, plan, collective, nbytes)
     measurement.run(advance)
     return measurement.report()
 
 
 class _Measurement:
-    def __init__(self, ranks: Ranks, comm: Intracomm, plan: Plan, nbytes: int) -> None:
+    def __init__(
+        self, ranks: Ranks, comm: Intracomm, plan: Plan, collective: str, nbytes: int
+    ) -> None:
         self._ranks = ranks
         self._comm = comm
         self._plan = plan
+        self._collective = collective
         self._nbytes = nbytes
-        self._seconds = np.zeros(plan.nsteps)
+        self._blocks = not collective.startswith("I")
+        self._nparts = 1 if self._blocks else len(PARTS)
+        # When each part of each step began and ended. Where ranks have clocks of
+        # their own, each counts from its own begin.
+        self._times = np.zeros((plan.nsteps, self._nparts, 2))
+        self._processor_s = np.zeros(plan.nsteps)
         self._wrong_bytes = [0] * len(WAYS)
         self._before: dict[str, int] = {}
+        name = collective if self._blocks else collective[1:].capitalize()
         with ranks.together():
-            self._data = _Allgather(ranks, nbytes, in_place=plan.in_place)
+            self._work = workload(
+                name, ranks.library, nbytes, in_place=plan.in_place, root=plan.root
+            )
+            self._computation = Computation()
+            if not self._blocks:
+                # Only what somebody waits in may open what is needed.
+                self._work.run(comm)
 
     def run(self, advance: Callable[[int, str], None]) -> None:
         """Do all operations."""
         # Without the barrier nothing else may keep the ranks in step either.
         stride = 1 if self._plan.pre_barrier else self._plan.nsteps
         for begin in range(0, self._plan.nsteps, stride):
-            with self._ranks.together(self._seconds[begin : begin + stride]):
+            with self._ranks.together(self._times[begin : begin + stride]):
                 for step in range(begin, begin + stride):
-                    self._operate(step)
-                    advance(self._nbytes, str(self._nbytes))
+                    self._step(step)
+                    advance(self._nbytes, f"{self._collective} {self._nbytes}")
 
-    def _operate(self, step: int) -> None:
-        library = self._ranks.library
+    def _step(self, step: int) -> None:
         way = self._plan.way(step)
+        comm = self._ranks.library if way else self._comm
+        work, compute = self._work, self._computation.run
         if step == self._plan.first_counted:
             self._before = self._comm.stats()
-        if self._plan.verify:
-            self._data.prepare(step)
-        if self._plan.pre_barrier:
-            library.Barrier()
-        begin_s = time.perf_counter()
-        self._data.run(library if way else self._comm)
-        self._seconds[step] = time.perf_counter() - begin_s
-        if self._plan.verify:
-            self._wrong_bytes[way] += self._data.wrong_bytes(step)
+        used_s = processor_s()
+        if self._blocks:
+            self._time(step, 0, lambda: work.run(comm))
+        else:
+            self._time(step, 0, lambda: work.start(comm).Wait())
+        self._processor_s[step] = processor_s() - used_s
+        if self._blocks:
+            return
+        begin_s, end_s = self._times[step, 0]
+        units = self._computation.units(end_s - begin_s)
+
+        def both() -> None:
+            request = work.start(comm)
+            compute(units)
+            request.Wait()
+
+        self._time(step, 1, lambda: compute(units))
+        self._time(step, 2, both)
+
+    def _time(self, step: int, part: int, act: Callable[[], object]) -> None:
+        plan, work = self._plan, self._work
+        moves = PARTS[part] != "computation"
+        work.turn_to(self._nparts * step + part, step // len(WAYS))
+        if plan.verify and moves:
+            work.fill()
+        if plan.pre_barrier:
+            self._ranks.library.Barrier()
+        if plan.gap_s:
+            time.sleep(plan.gap_s)
+        begin_s = time.monotonic()
+        act()
+        end_s = time.monotonic()
+        origin_s = 0.0 if self._ranks.share_clock else begin_s
+        self._times[step, part] = begin_s - origin_s, end_s - origin_s
+        if plan.verify and moves:
+            self._wrong_bytes[plan.way(step)] += work.wrong_bytes()
 
     def report(self) -> dict[str, Any]:
         """Return what was found."""
-        path = self._comm.explain(self._nbytes)
         ours, theirs = (self._report_way(way) for way in range(len(WAYS)))
         counters = self._counters()
-        if path.path != "mpi":
+        path, reason = self._path(counters)
+        if path != "mpi":
             sent_bytes = sum(each[name] for each in counters for name in _SENT)
-            operations = self._ranks.size * self._plan.iterations
-            ours["sent_bytes_per_rank"] = sent_bytes / operations
+            operations = self._plan.iterations * (1 if self._blocks else 2)
+            ours["sent_bytes_per_rank"] = sent_bytes / operations / self._ranks.size
             ours["computed"] = []
         return {
+            "collective": self._collective,
             "block_bytes": self._nbytes,
-            "total_bytes": self._nbytes * self._ranks.size,
-            "path": path.path,
-            "reason": path.reason,
+            "total_bytes": self._work.total_bytes,
+            "path": path,
+            "reason": reason,
             "ratio": theirs["median_s"] / ours["median_s"],
             **dict(zip(WAYS, (ours, theirs), strict=True)),
             "counters": counters,
         }
 
+    def _path(self, counters: Sequence[dict[str, int]]) -> tuple[str, str]:
+        """Return which way ours went, and why; what was counted proves it."""
+        explained = self._comm.explain(self._nbytes)
+        if explained.path != "mpi" and not any(each["epochs"] for each in counters):
+            return "mpi", f"{self._collective} is not ours here"
+        return explained.path, explained.reason
+
     def _report_way(self, way: int) -> dict[str, Any]:
-        steps = range(self._plan.first_counted, self._plan.nsteps)
-        seconds = [
-            float(self._seconds[step]) for step in steps if self._plan.way(step) == way
+        mine = [
+            step
+            for step in range(self._plan.first_counted, self._plan.nsteps)
+            if self._plan.way(step) == way
         ]
+        times = self._times[mine, :, 1] - self._times[mine, :, 0]
+        seconds = times[:, 0].tolist()
+        median_s = statistics.median(seconds)
+        algorithm_bandwidth = self._work.total_bytes / median_s
+        library = self._ranks.library
         return {
             "seconds": seconds,
             "min_s": min(seconds),
-            "median_s": statistics.median(seconds),
+            "median_s": median_s,
             "p99_s": percentile(seconds, 99),
-            "wrong_bytes": self._ranks.library.allreduce(self._wrong_bytes[way]),
-            "sent_bytes_per_rank": self._data.unicast_bytes,
+            "algbw_bytes_per_s": algorithm_bandwidth,
+            "busbw_bytes_per_s": algorithm_bandwidth * self._work.bus_part,
+            "processor_seconds": library.allreduce(self._processor_s)[mine].tolist(),
+            "wrong_bytes": library.allreduce(self._wrong_bytes[way]),
+            "sent_bytes_per_rank": self._work.unicast_bytes,
             "computed": ["sent_bytes_per_rank"],
+            **({} if self._blocks else _overlap(times)),
         }
 
     def _counters(self) -> list[dict[str, int]]:
@@ -271,6 +343,17 @@ class _Measurement:
         return self._ranks.library.allgather(
             {name: after[name] - before[name] for name in after}
         )
+
+
+def _overlap(times: NDArray[np.float64]) -> dict[str, Any]:
+    """Return how much of an operation passes while ranks compute, as OSU counts it."""
+    operation, computation, both = times.T
+    hidden = 100 * (1 - (both - computation) / operation)
+    return {
+        "computation_seconds": computation.tolist(),
+        "both_seconds": both.tolist(),
+        "overlap_percent": float(np.clip(np.median(hidden), 0, 100)),
+    }
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

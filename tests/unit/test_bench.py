@@ -10,6 +10,7 @@ import sys
 from argparse import ArgumentTypeError
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import mpirun, run, run_unchecked
 
-from mpimcast.bench import sizes
-from mpimcast.measure import WAYS, Pattern, Plan, percentile
+from mpimcast.bench import COLLECTIVES, sizes
+from mpimcast.measure import WAYS, Computation, Plan, percentile
+from mpimcast.workload import Pattern, Workload, workload
 
 NRANKS = 3
 ITERATIONS = 4
@@ -102,7 +104,11 @@ def test_bad_sizes(text: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--iterations", "0"), ("--warmup", "-1"), ("--iterations", "many"), ("extra",)],
+    [
+        *(("--iterations", "0"), ("--warmup", "-1"), ("--iterations", "many")),
+        *(("extra",), ("--root", "-1"), ("--gap", "-1"), ("--gap", "nan")),
+        ("--format", "csv"),
+    ],
 )
 def test_bad_arguments(arguments: tuple[str, ...]) -> None:
     """They are errors before anything is launched."""
@@ -144,10 +150,65 @@ def test_pattern() -> None:
         assert pattern.wrong_bytes(rank, step, other) == 3
 
 
+def collect(works: list[Workload], name: str) -> None:
+    """Do by hand what the library does with the arguments of all ranks."""
+    arguments = [work.arguments() for work in works]
+    if name == "Bcast":
+        root = arguments[0][1]
+        for place, _ in arguments:
+            place[:] = arguments[root][0]
+        return
+    for _, recv in arguments:
+        if name == "Allgather":
+            place, counts, begins = recv.reshape(-1), (7, 7, 7), (0, 7, 14)
+        else:
+            place, (counts, begins), _ = recv
+        for (send, _), count, begin in zip(arguments, counts, begins, strict=True):
+            place[begin : begin + count] = send
+
+
+@pytest.mark.parametrize("name", ["Allgather", "Allgatherv", "Bcast"])
+def test_workloads(name: str) -> None:
+    """What a collective gives is right, until a byte is wrong, or it is another's."""
+    ranks = [SimpleNamespace(rank=rank, size=3) for rank in range(3)]
+    works = [workload(name, comm, 7, root=None) for comm in ranks]
+    for turn in range(4):
+        for work in works:
+            work.turn_to(2 * turn, turn)
+            work.fill()
+        collect(works, name)
+        assert [work.wrong_bytes() for work in works] == [0, 0, 0]
+        spoiled = works[0].arguments()[0 if name == "Bcast" else 1]
+        (spoiled[0] if name == "Allgatherv" else spoiled).flat[5] ^= 1
+        assert [work.wrong_bytes() for work in works] == [1, 0, 0]
+        works[1].turn_to(2 * turn + 1, turn)
+        assert works[1].wrong_bytes() == works[1].total_bytes
+
+
+@pytest.mark.parametrize(
+    ("size", "nbytes", "blocks"), [(3, 8, [4, 8, 12]), (2, 1, [0, 2]), (1, 5, [5])]
+)
+def test_uneven_blocks(size: int, nbytes: int, blocks: list[int]) -> None:
+    """Those of an Allgatherv grow, and their mean is as told."""
+    work = workload("Allgatherv", SimpleNamespace(rank=0, size=size), nbytes)
+    _, (counts, begins), _ = work.arguments()[1]
+    assert counts == blocks
+    assert begins == [sum(blocks[:rank]) for rank in range(size)]
+    assert work.total_bytes == size * nbytes
+
+
 @pytest.mark.parametrize("warmup", [0, 3])
 def test_turns(warmup: int) -> None:
     """Both ways have equally many turns, in each round, and begin equally often."""
-    plan = Plan(8, warmup, in_place=False, verify=True, pre_barrier=True)
+    plan = Plan(
+        iterations=8,
+        warmup=warmup,
+        in_place=False,
+        root=0,
+        verify=True,
+        pre_barrier=True,
+        gap_s=0,
+    )
     ways = [plan.way(step) for step in range(plan.nsteps)]
     rounds = list(zip(ways[::2], ways[1::2], strict=True))
     assert len(rounds) == 8 + warmup
@@ -169,7 +230,7 @@ def test_report(options: tuple[str, ...], tmp_path: Path) -> None:
     said = run([*command, "--json", path], limit_s=LIMIT_S, **SETTINGS)
     report = json.loads(path.read_text())
     _check_surroundings(report, options)
-    for nbytes, measured in zip(BLOCKS, report["sizes"], strict=True):
+    for nbytes, measured in zip(BLOCKS, report["measured"], strict=True):
         _check_measured(nbytes, measured)
         line = re.search(rf"^ +{nbytes} +{measured['path']} .*$", said, re.MULTILINE)
         assert line is not None, said
@@ -182,13 +243,17 @@ def test_report(options: tuple[str, ...], tmp_path: Path) -> None:
 
 def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> None:
     assert report["arguments"] == {
+        "collectives": ["Allgather"],
         "sizes": list(BLOCKS),
         "iterations": ITERATIONS,
         "warmup": 2,
         "in_place": "--in-place" in options,
+        "root": 0,
         "verify": "--no-verify" not in options,
         "pre_barrier": "--no-pre-barrier" not in options,
+        "gap_s": 0.0,
     }
+    assert report["time"] == "last begin to last end"
     assert report["ranks"] == len(report["hosts"]) == NRANKS
     known = {"mpimcast", "wire", "python", "mpi4py", "mpi", "kernel", "machine"}
     assert set(report["versions"]) == known
@@ -202,6 +267,7 @@ def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> Non
 
 
 def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
+    assert measured["collective"] == "Allgather"
     assert measured["block_bytes"] == nbytes
     assert measured["total_bytes"] == NRANKS * nbytes
     for way in WAYS:
@@ -211,6 +277,12 @@ def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
         assert each["median_s"] == statistics.median(each["seconds"])
         assert each["p99_s"] == max(each["seconds"])
         assert each["wrong_bytes"] == 0
+        assert each["algbw_bytes_per_s"] == NRANKS * nbytes / each["median_s"]
+        bus_part = each["busbw_bytes_per_s"] / each["algbw_bytes_per_s"]
+        assert bus_part == pytest.approx((NRANKS - 1) / NRANKS)
+        assert len(each["processor_seconds"]) == ITERATIONS
+        assert min(each["processor_seconds"]) >= 0
+        assert "overlap_percent" not in each
     ours, theirs = (measured[way] for way in WAYS)
     assert measured["ratio"] == theirs["median_s"] / ours["median_s"]
     assert theirs["sent_bytes_per_rank"] == nbytes * (NRANKS - 1)
@@ -243,7 +315,47 @@ def test_report_on_standard_output() -> None:
     mpirun(NRANKS)  # lets root launch
     report = json.loads(run(command, limit_s=LIMIT_S, **SETTINGS))
     assert report["ranks"] == 4
-    assert [each["block_bytes"] for each in report["sizes"]] == list(BLOCKS)
+    assert [each["block_bytes"] for each in report["measured"]] == list(BLOCKS)
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "nccl"), ("--root", "rotate")])
+def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
+    """All are measured, each in its turn, and their data is right."""
+    path = tmp_path / "result.json"
+    command = [*mpirun(NRANKS), "-m", "mpimcast", "bench", "all", *ARGUMENTS, *options]
+    said = run([*command, "--json", path], limit_s=LIMIT_S, **SETTINGS)
+    report = json.loads(path.read_text())
+    order = [(each["collective"], each["block_bytes"]) for each in report["measured"]]
+    assert order == list(product(COLLECTIVES, BLOCKS))
+    for measured in report["measured"]:
+        _check_collective(measured)
+        size = "total_bytes" if "nccl" in options else "block_bytes"
+        lines = re.findall(rf"^ +{measured[size]} .* 0$", said, re.MULTILINE)
+        assert len(lines) >= 2, said  # blocking and not
+    assert [name for name in COLLECTIVES if f"# {name}" not in said] == []
+    assert ("each root in turn" in said) == ("rotate" in options)
+
+
+def _check_collective(measured: dict[str, Any]) -> None:
+    nblocks = 1 if measured["collective"].lower().endswith("bcast") else NRANKS
+    assert measured["total_bytes"] == measured["block_bytes"] * nblocks
+    for way in WAYS:
+        each = measured[way]
+        assert each["wrong_bytes"] == 0
+        assert len(each["seconds"]) == ITERATIONS
+        if measured["collective"].startswith("I"):
+            for part in ("computation_seconds", "both_seconds"):
+                assert len(each[part]) == ITERATIONS
+                assert min(each[part]) > 0
+            assert 0 <= each["overlap_percent"] <= 100
+
+
+def test_computation() -> None:
+    """It is work: twice as much takes longer, and units fill the time asked for."""
+    computation = Computation()
+    units = computation.units(0.01)
+    assert computation.units(0.02) in (2 * units - 1, 2 * units, 2 * units + 1)
+    assert computation.units(0) == 1
 
 
 def _spoiled(
@@ -270,7 +382,7 @@ def test_a_wrong_byte(tmp_path: Path, options: tuple[str, ...]) -> None:
 
 
 def _sizes_of(path: Path) -> list[dict[str, Any]]:
-    return json.loads(path.read_text())["sizes"]
+    return json.loads(path.read_text())["measured"]
 
 
 @pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
@@ -301,6 +413,7 @@ def test_a_dead_network(tmp_path: Path, option: str) -> None:
         (("--json", "no such folder/x.json"), {}, "no such folder"),
         ((), {"MPIMCAST_TTL": "many"}, "MPIMCAST_TTL=many"),
         (("--sizes", "1000000G"), {}, "allocate"),
+        (("--root", str(NRANKS)), {}, f"no rank {NRANKS} among {NRANKS}"),
     ],
 )
 def test_bad_surroundings(

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What benchmarks repeat: a collective, its buffers, and what must be in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SEED = 20241117
+_SPAN = 1 << 16
+
+
+class Pattern:
+    """What ranks contribute: in every operation other bytes at every place.
+
+    So no byte that an earlier operation left there can be taken for a right one.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        random = np.random.Generator(np.random.PCG64(_SEED))
+        self._base = random.integers(0, 256, nbytes + _SPAN, np.uint8)
+        self._scratch = np.empty(nbytes, np.uint8)
+
+    def write(self, rank: int, number: int, block: NDArray[np.uint8]) -> None:
+        """Write the block of `rank` in operation `number`."""
+        begin = rank * 40503 % _SPAN  # far apart, at odd distances
+        base = self._base[begin : begin + block.size]
+        np.add(base, np.uint8(number % 256), out=block)
+
+    def wrong_bytes(self, rank: int, number: int, block: NDArray[np.uint8]) -> int:
+        """Return how many bytes are not those of `rank` in operation `number`."""
+        scratch = self._scratch[: block.size]
+        self.write(rank, number, scratch)
+        return int(np.count_nonzero(scratch != block))
+
+
+class Workload:
+    """One collective, to be done again and again.
+
+    Attributes
+    ----------
+    total_bytes : int
+        The size of the result.
+    unicast_bytes : float
+        What a rank sends on average if every byte goes to one receiver, at least.
+    bus_part : float
+        The part of `total_bytes` that every rank's link has to carry.
+    """
+
+    total_bytes: int
+    unicast_bytes: float
+    bus_part: float
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def turn_to(self, number: int, turn: int) -> None:
+        """Make operation `number` the next; `turn` chooses its root where one does."""
+        raise NotImplementedError
+
+    def fill(self) -> None:
+        """Write what this rank contributes."""
+        raise NotImplementedError
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return what the communicator's methods take."""
+        raise NotImplementedError
+
+    def wrong_bytes(self) -> int:
+        """Return how many bytes are not what the operation gives."""
+        raise NotImplementedError
+
+    def run(self, comm: MPI.Intracomm) -> None:
+        """Do the operation."""
+        getattr(comm, self._name)(*self.arguments())
+
+    def start(self, comm: MPI.Intracomm) -> MPI.Request:
+        """Begin the operation."""
+        request: MPI.Request = getattr(comm, f"I{self._name.lower()}")(
+            *self.arguments()
+        )
+        return request
+
+
+class _Gather(Workload):
+    """Every rank's block to all ranks; `bounds` are where the blocks begin and end."""
+
+    def __init__(
+        self, name: str, rank: int, bounds: NDArray[np.int64], *, in_place: bool
+    ) -> None:
+        super().__init__(name)
+        nbytes = np.diff(bounds)
+        place = np.empty(int(bounds[-1]), np.uint8)
+        self._blocks = np.split(place, bounds[1:-1])
+        own = self._blocks[rank]
+        self._own = own if in_place else np.empty_like(own)
+        send = MPI.IN_PLACE if in_place else self._own
+        recv: Any = [place, (nbytes.tolist(), bounds[:-1].tolist()), MPI.BYTE]
+        if name == "Allgather":
+            recv = place.reshape(len(nbytes), -1)
+        self._arguments = (send, recv)
+        self._rank, self._number = rank, 0
+        self._pattern = Pattern(int(nbytes.max()))
+        for each, block in enumerate(self._blocks):
+            self._pattern.write(each, -1, block)
+        self.fill()
+        self.total_bytes = place.nbytes
+        self.unicast_bytes = place.nbytes * (len(nbytes) - 1) / len(nbytes)
+        self.bus_part = (len(nbytes) - 1) / len(nbytes)
+
+    def turn_to(self, number: int, turn: int) -> None:  # noqa: ARG002 -- has no root
+        self._number = number
+
+    def fill(self) -> None:
+        self._pattern.write(self._rank, self._number, self._own)
+
+    def arguments(self) -> tuple[Any, ...]:
+        return self._arguments
+
+    def wrong_bytes(self) -> int:
+        return sum(
+            self._pattern.wrong_bytes(rank, self._number, block)
+            for rank, block in enumerate(self._blocks)
+        )
+
+
+class _Bcast(Workload):
+    """The root's block to all ranks."""
+
+    def __init__(self, rank: int, size: int, nbytes: int, root: int | None) -> None:
+        super().__init__("Bcast")
+        self._rank, self._size, self._fixed_root = rank, size, root
+        self._pattern = Pattern(nbytes)
+        self._place = np.empty(nbytes, np.uint8)
+        self._pattern.write(0, -1, self._place)
+        self.turn_to(0, 0)
+        self.fill()
+        self.total_bytes = nbytes
+        self.unicast_bytes = nbytes * (size - 1) / size
+        self.bus_part = 1.0
+
+    def turn_to(self, number: int, turn: int) -> None:
+        self._number = number
+        fixed = self._fixed_root
+        self._root = turn % self._size if fixed is None else fixed
+
+    def fill(self) -> None:
+        if self._rank == self._root:
+            self._pattern.write(0, self._number, self._place)
+
+    def arguments(self) -> tuple[Any, ...]:
+        return self._place, self._root
+
+    def wrong_bytes(self) -> int:
+        return self._pattern.wrong_bytes(0, self._number, self._place)
+
+
+def workload(
+    name: str,
+    comm: MPI.Intracomm,
+    nbytes: int,
+    *,
+    in_place: bool = False,
+    root: int | None = 0,
+) -> Workload:
+    """Return the workload of a blocking collective.
+
+    Parameters
+    ----------
+    name
+        ``"Allgather"``, ``"Allgatherv"`` or ``"Bcast"``.
+    comm
+        Of the ranks.
+    nbytes
+        Each rank's block; of an Allgatherv, whose blocks grow as 1 : 2 : ... : P,
+        their mean; of a Bcast, the root's.
+    in_place
+        Whether own blocks lie in their places already.
+    root
+        Of a Bcast; None: each rank in turn.
+    """
+    rank, size = comm.rank, comm.size
+    if name == "Bcast":
+        return _Bcast(rank, size, nbytes, root)
+    ends = np.arange(size + 1, dtype=np.int64)
+    if name == "Allgatherv":
+        bounds = size * nbytes * ends * (ends + 1) // (size * (size + 1))
+    else:
+        bounds = ends * nbytes
+    return _Gather(name, rank, bounds, in_place=in_place)
