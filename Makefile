@@ -32,7 +32,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-all test-qemu baseline guest guest-begin lint format \
+.PHONY: help demo build test test-all test-qemu bench baseline guest guest-begin lint format \
 	clean packages
 
 help: ## this list
@@ -52,6 +52,9 @@ test-all: packages guest-begin .venv/dev .venv-mpich/installed ## the tests in t
 test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
 test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulated; some 10 minutes
 	$(PY) -m pytest -q --qemu --durations=0 --durations-min=1 $(QEMU_TESTS)
+
+bench: packages .venv/dev .venv-mpich/installed ## measure beside other MPIs, then report; as root; CELLS="A D"
+	$(PY) -m bench $(CELLS)
 
 baseline: packages .venv/dev ## count anew what chunks and operations cost, which tests compare with
 	$(PY) -m bench.counters --write

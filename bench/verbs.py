@@ -1,29 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Allgather over RDMA devices in software: ``python -m bench.verbs``, as JSON.
+"""Allgather over RDMA devices in software, in a guest, ours and a bare C program's.
 
-Ours under Open MPI, and a bare C program that checks nothing (bare_verbs.c), take
-turns in one guest. A ratio above 1 is what checks, repair and Python cost.
+The bare one (bare_verbs.c) checks nothing and repairs nothing; both take turns in one
+guest. What ours takes longer is what checks, repair and Python cost.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
 import subprocess
-import sys
 import tempfile
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from bench import job
 from bench.guest.guest import Guest
 from bench.guest.kernel import kernel
+from bench.record import Network, Record
+from bench.ways import BARE, OPENMPI, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = Path(sys.executable).parent
 SOURCE = Path(__file__).with_name("bare_verbs.c")
-PROGRAM = Path(__file__).with_name("allgather.py")
 _LIMIT_S = 120
 
 
@@ -35,54 +34,54 @@ def build(folder: Path) -> Path:
     return program
 
 
-def bare(
-    guest: Guest, program: Path, nranks: int, nbytes: int, count: int
-) -> list[float]:
-    """Return the seconds of the bare program's operations."""
-    command = [program, str(nranks), str(nbytes), str(count)]
+def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, Any]:
+    """Return what a record says of the bare program."""
+    command = [program, str(nranks), str(task.nbytes), str(task.iterations)]
     said = guest.run(command, limit_s=_LIMIT_S)
-    return [float(line) for line in said.split()]
+    seconds = [float(line) for line in said.split()]
+    return {"seconds": seconds, "processor_seconds": [], "command": [program.name]}
 
 
-def ours(guest: Guest, nranks: int, nbytes: int, count: int) -> dict[str, Any]:
-    """Return what ranks of ours found: seconds and sums of counters."""
-    mpirun = [ENVIRONMENT / "mpirun", "--bind-to", "none", "-n", str(nranks)]
-    ranks = [ENVIRONMENT / "python", PROGRAM, "verbs", str(nbytes), str(count)]
+def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
+    """Return what a record says of ours."""
+    environment = OPENMPI.environment
+    mpirun = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
+    ranks = [environment / "python", job.PROGRAM, "-", "verbs", json.dumps([task])]
     said = guest.run([*mpirun, *ranks], limit_s=_LIMIT_S, cwd=ROOT)
-    line = next(line for line in said.splitlines() if line.startswith("{"))
-    found: dict[str, Any] = json.loads(line)
-    return found
+    results = [json.loads(line) for line in said.splitlines() if line[:1] == "{"]
+    command = [job.shown(str(word)) for word in (*mpirun, *ranks)]
+    versions = results[-1]["versions"]
+    return {**results[-1]["found"][0], "versions": versions, "command": command}
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--bytes", type=int, default=1 << 20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--iterations", type=int, default=5, help="of each round")
-    options = parser.parse_args()
-    shape = (options.ranks, options.bytes, options.iterations)
-    seconds: dict[str, list[float]] = {"ours": [], "bare": []}
+def records(
+    cell: str, nranks: int, nbytes: int, rounds: Iterable[int], iterations: int
+) -> Iterator[Record]:
+    """Measure Allgathers of blocks of one size."""
+    task = job.Task("Allgather", nbytes, iterations)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Guest(kernel(), devices=options.ranks, memory="4G") as guest,
+        Guest(kernel(), devices=nranks, memory="4G") as guest,
     ):
         program = build(Path(folder))
-        for _ in range(options.rounds):
-            seconds["bare"] += bare(guest, program, *shape)
-            found = ours(guest, *shape)
-            seconds["ours"] += found["seconds"]
-    medians = {way: statistics.median(each) for way, each in seconds.items()}
-    said = {
-        "load": os.getloadavg(),
-        "median_s": medians,
-        "ratio": medians["ours"] / medians["bare"],
-        "seconds": seconds,
-        "stats of the last round": found["stats"],
-    }
-    print(json.dumps(said, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+        for round_ in rounds:
+            for way in (BARE, "mpimcast"):
+                load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
+                found: dict[str, Any] = (
+                    bare(guest, program, nranks, task)
+                    if way == BARE
+                    else ours(guest, nranks, task)
+                )
+                yield Record(
+                    cell=cell,
+                    way=way,
+                    collective=task.collective,
+                    nranks=nranks,
+                    block_bytes=nbytes,
+                    round=round_,
+                    network=Network("verbs"),
+                    machine=job.machine(),
+                    load=[load, os.getloadavg()[0]],
+                    begin=begin.isoformat(timespec="seconds"),
+                    **found,
+                )

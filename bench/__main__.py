@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measure cells, then make a report: ``python -m bench [CELL ...]``, for root.
+
+Every record is written as soon as it is there, so that an interrupted run keeps what
+it has; a run into the same folder adds rounds to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from bench import host, report
+from bench.cells import CELLS, Effort
+from bench.record import Record, read
+from bench.ways import ROOT, WAYS
+
+
+def main() -> int:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    cells = ", ".join(f"{name} ({cell.title.lower()})" for name, cell in CELLS.items())
+    parser.add_argument(
+        "cells", nargs="*", metavar="CELL", help=f"default: all; {cells}"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "build/bench", metavar="DIR")
+    parser.add_argument("--rounds", type=int, default=Effort.rounds)
+    parser.add_argument("--iterations", type=int, default=Effort.iterations)
+    parser.add_argument(
+        "--task-s",
+        type=float,
+        default=Effort.task_s,
+        metavar="SECONDS",
+        help="how long the operations of one size in one job may take",
+    )
+    parser.add_argument(
+        "--ways", default=",".join(WAYS), help="comma separated (default: %(default)s)"
+    )
+    options = parser.parse_args()
+    names = [name.upper() for name in options.cells] or list(CELLS)
+    ways = tuple(options.ways.split(","))
+    if unknown := [*(set(names) - set(CELLS)), *(set(ways) - set(WAYS))]:
+        parser.error(f"unknown: {', '.join(unknown)}")
+    if obstacle := host.obstacle():
+        parser.error(obstacle)
+    effort = Effort(options.rounds, options.task_s, options.iterations, ways)
+    options.out.mkdir(parents=True, exist_ok=True)
+    status = 0
+    for name in names:
+        begin_s = time.monotonic()
+        path = options.out / f"{name}.jsonl"
+        earlier = read([path]) if path.exists() else ()
+        first = max((1 + record.round for record in earlier), default=0)
+        with path.open("a", encoding="utf-8") as out:
+            for record in CELLS[name].measure(replace(effort, first_round=first)):
+                out.write(record.line() + "\n")
+                out.flush()
+                print(_said(record), flush=True)
+                status |= record.wrong_bytes > 0
+        print(f"# cell {name}: {time.monotonic() - begin_s:.0f} s", flush=True)
+    print(report.write(options.out))
+    return status
+
+
+def _said(record: Record) -> str:
+    median_ms = 1e3 * statistics.median(record.seconds)
+    wrong = f" WRONG BYTES {record.wrong_bytes}" if record.wrong_bytes else ""
+    return (
+        f"{record.cell} {record.round} {record.way:14} {record.nranks:2} "
+        f"{record.collective:10} {record.block_bytes:9} {median_ms:10.3f} ms{wrong}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cells: what is measured where, each a letter. ``python -m bench --help``.
+
+In every cell all ways take turns, round by round, so that what disturbs one disturbs
+the others too. README.md says how each figure is made, and what it does not show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from bench import job, verbs
+from bench.cluster import BURST_BYTES, Cluster
+from bench.job import Place, Task
+from bench.record import Network, Record
+from bench.ways import WAYS
+
+Sizes = Mapping[str, Sequence[int]]
+
+KIB, MIB = 1 << 10, 1 << 20
+
+# Below a batch's length queues cut it up, so that single datagrams are lost.
+_DATAGRAM_BURST_BYTES = 4000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure.
+
+    Attributes
+    ----------
+    rounds : int
+        Turns of each way.
+    task_s : float
+        How long the operations of a task should take, by what links allow.
+    iterations : int
+        At most so many of a task.
+    ways : tuple of str
+        Who takes part.
+    first_round : int
+        The number of the first round.
+    """
+
+    rounds: int = 5
+    task_s: float = 0.6
+    iterations: int = 15
+    ways: tuple[str, ...] = tuple(WAYS)
+    first_round: int = 0
+
+    def turns(self) -> range:
+        """Return the numbers of the rounds."""
+        return range(self.first_round, self.first_round + self.rounds)
+
+    def tasks(self, place: Place, sizes: Sizes) -> list[Task]:
+        """Return tasks of some sizes by collective, as many operations as fit."""
+        return [
+            Task(name, nbytes, self._count(ideal_s(place, name, nbytes)))
+            for name, each in sizes.items()
+            for nbytes in each
+        ]
+
+    def _count(self, seconds: float) -> int:
+        return min(self.iterations, max(2, int(self.task_s / seconds)))
+
+
+def ideal_s(place: Place, collective: str, nbytes: int) -> float:
+    """Return how long links take for what each host has to receive, at least."""
+    nblocks = 1 if collective.endswith("cast") else len(place.numbers) - 1
+    nblocks *= 1 + ("+" in collective)
+    rates = (place.network.rate_mbit, place.network.trunk_mbit)
+    rate_mbit = min((rate for rate in rates if rate is not None), default=2000)
+    return nblocks * nbytes * 8 / (rate_mbit * 1e6) + 2e-4
+
+
+def take_turns(
+    cell: str, place: Place, effort: Effort, sizes: Sizes
+) -> Iterator[Record]:
+    """Let all ways measure the same, in rounds."""
+    tasks = effort.tasks(place, sizes)
+    for round_ in effort.turns():
+        for way in effort.ways:
+            yield from job.run(cell, place, WAYS[way], tasks, round_)
+
+
+# ---- the cells ---------------------------------------------------------------
+
+
+def one_switch(effort: Effort) -> Iterator[Record]:
+    """One switch, links of 200 Mbit/s, of 100 for 16 hosts."""
+    sizes = {
+        "Allgather": (64 * KIB, 256 * KIB, MIB),
+        "Bcast": (64 * KIB, 512 * KIB, 4 * MIB),
+    }
+    with Cluster(16) as cluster:
+        for nranks, rate_mbit in ((4, 200), (8, 200), (16, 100)):
+            cluster.shape(rate_mbit)
+            network = Network("cluster", rate_mbit=rate_mbit, burst_bytes=BURST_BYTES)
+            place = Place(network, range(nranks), cluster)
+            yield from take_turns("A", place, effort, sizes)
+
+
+def thin_trunk(effort: Effort) -> Iterator[Record]:
+    """Two switches with a trunk of half a link's rate, ranks in two orders."""
+    sizes = {"Allgather": (64 * KIB, 256 * KIB), "Bcast": (64 * KIB, 256 * KIB)}
+    orders = {"block": range(8), "interleaved": (0, 4, 1, 5, 2, 6, 3, 7)}
+    network = Network("cluster", 2, 200, 100, BURST_BYTES)
+    with Cluster(8, two_switches=True) as cluster:
+        cluster.shape(200, trunk_mbit=100)
+        for order, numbers in orders.items():
+            place = Place(replace(network, order=order), numbers, cluster)
+            yield from take_turns("B", place, effort, sizes)
+
+
+def unlimited(effort: Effort) -> Iterator[Record]:
+    """One switch without limits: processors are what is scarce."""
+    sizes = dict.fromkeys(("Allgather", "Bcast"), (64 * KIB, MIB, 4 * MIB))
+    with Cluster(8) as cluster:
+        place = Place(Network("cluster"), range(8), cluster)
+        yield from take_turns("C", place, effort, sizes)
+
+
+def lossy(effort: Effort) -> Iterator[Record]:
+    """One switch that loses single datagrams, or segments of TCP, to every host."""
+    with Cluster(4) as cluster:
+        cluster.shape(100, burst_bytes=_DATAGRAM_BURST_BYTES)
+        network = Network("cluster", rate_mbit=100, burst_bytes=_DATAGRAM_BURST_BYTES)
+        place = Place(network, range(4), cluster)
+        tasks = effort.tasks(place, {"Allgather": (512 * KIB,), "Bcast": (512 * KIB,)})
+        for round_ in effort.turns():
+            for way in effort.ways:
+                for loss in (0.0, 0.001, 0.01):
+                    with _losing(place, loss) as there:
+                        yield from job.run("D", there, WAYS[way], tasks, round_)
+
+
+@contextlib.contextmanager
+def _losing(place: Place, fraction: float) -> Iterator[Place]:
+    network = replace(place.network, loss=fraction)
+    if not fraction or place.cluster is None:
+        yield place._replace(network=network)
+        return
+    # MPI's own TCP suffers as ours does; ARP and IGMP do not.
+    both = "ip protocol { tcp, udp }"
+    with place.cluster.losing(place.numbers, fraction, both) as loss:
+        yield place._replace(network=network, loss=loss)
+
+
+def one_node(effort: Effort) -> Iterator[Record]:
+    """Measure on this machine alone, by whatever each way uses there."""
+    sizes = {
+        "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
+        "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
+    }
+    for nranks in (2, 4):
+        place = Place(Network("node"), range(nranks))
+        yield from take_turns("E", place, effort, sizes)
+
+
+def beside_a_reduction(effort: Effort) -> Iterator[Record]:
+    """Start an Allgather and a Reduce_scatter, which is the library's in every way."""
+    sizes = {"Allgather+Reduce_scatter": (64 * KIB, 512 * KIB)}
+    with Cluster(8) as cluster:
+        cluster.shape(200)
+        network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
+        place = Place(network, range(8), cluster)
+        yield from take_turns("F", place, effort, sizes)
+
+
+def small(effort: Effort) -> Iterator[Record]:
+    """Small blocks, where latency is all."""
+    sizes = dict.fromkeys(("Allgather", "Bcast"), (8, 64, 512, 4 * KIB, 16 * KIB))
+    with Cluster(8) as cluster:
+        cluster.shape(200)
+        network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
+        place = Place(network, range(8), cluster)
+        yield from take_turns("G", place, effort, sizes)
+
+
+def devices(effort: Effort) -> Iterator[Record]:
+    """RDMA devices in software, against a bare C program on the same."""
+    yield from verbs.records("V", 4, MIB, effort.turns(), effort.iterations)
+
+
+class Cell(NamedTuple):
+    """A cell, and what it has."""
+
+    title: str
+    measure: Callable[[Effort], Iterable[Record]]
+
+
+CELLS = {
+    "A": Cell("One switch, limited links", one_switch),
+    "B": Cell("Two switches with a thin trunk", thin_trunk),
+    "C": Cell("One switch, unlimited links", unlimited),
+    "D": Cell("Loss", lossy),
+    "E": Cell("One node", one_node),
+    "F": Cell("Allgather beside Reduce_scatter", beside_a_reduction),
+    "G": Cell("Small blocks", small),
+    "V": Cell("RDMA devices in software", devices),
+}

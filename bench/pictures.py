@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of a report, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+from bench import summary
+from bench.summary import OURS, Setting, Spread, Summary
+from bench.ways import BARE, TITLES
+
+Ways = dict[str, list[Summary]]
+
+# Ours stands out; of each library both are of one colour, tuned ones dashed.
+_COLOURS = {
+    OURS: "#c1272d",
+    "mpich": "#0000a7",
+    "mpich-tuned": "#0000a7",
+    "openmpi": "#008176",
+    "openmpi-tuned": "#008176",
+    BARE: "#777777",
+}
+_MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"}
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+}
+_DOTS_PER_INCH = 130
+
+# Bars of different ways stand side by side, this factor of the size apart.
+_ASIDE = 1.035
+
+
+class Picture(NamedTuple):
+    """A file, and what stands below it."""
+
+    path: Path
+    caption: str
+
+
+def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Picture]:
+    """Draw what one cell found, in files whose names begin with `name`."""
+    with mpl.rc_context(_STYLE):
+        sweep = {each.network.loss for each in settings} != {0.0}
+        if sweep:
+            yield _save(_loss(settings), folder / f"{name}-loss.png", _LOSS)
+        groups: dict[tuple[str, str], dict[Setting, Ways]] = {}
+        for setting, ways in settings.items():
+            key = (setting.collective, setting.network.order)
+            if not setting.network.loss:
+                groups.setdefault(key, {})[setting] = ways
+        for (collective, order), group in groups.items():
+            stem = f"{name}-{collective}-{order}".lower().replace("+", "-")
+            if any(
+                len(sizes) > 1 for ways in group.values() for sizes in ways.values()
+            ):
+                figure = _curves(group)
+                yield _save(figure, folder / f"{stem}-time.png", _TIME)
+            if all(_largest(ways) for ways in group.values()):
+                for cost in _costs(group):
+                    path = folder / f"{stem}-{cost.name}.png"
+                    yield _save(_bars(group, cost), path, cost.caption)
+
+
+_TIME = (
+    "Medians of the rounds; bars reach from the least to the greatest round. Bus "
+    "bandwidth is what each link has to carry by time, without headers; the dotted "
+    "line is the link's rate, which small blocks may exceed: an idle link carries some "
+    "at once."
+)
+_LOSS = (
+    "Each way's time by its own without loss, median and extremes of the rounds. Lost "
+    "are single datagrams of ours, single segments of the peers' TCP, at every port."
+)
+
+
+class _Cost(NamedTuple):
+    """A number that bars show."""
+
+    name: str
+    label: str
+    caption: str
+    of: Callable[[Summary], float]
+
+
+_PROCESSORS = _Cost(
+    "processors",
+    "ms of processors, all ranks",
+    "Time of processors that all ranks together used in an operation. The libraries "
+    "poll while they wait.",
+    lambda each: 1e3 * (each.processor_s or 0.0),
+)
+_BYTES = _Cost(
+    "bytes",
+    "blocks sent by the busiest host",
+    "What left the busiest host in an operation, frames, headers and barriers "
+    "included, in blocks.",
+    lambda each: each.host_blocks or 0.0,
+)
+_TRUNK = _Cost(
+    "trunk",
+    "blocks over the trunk, one way",
+    "What the trunk carried in its busier direction in an operation, in blocks.",
+    lambda each: each.trunk_blocks or 0.0,
+)
+
+
+def _save(figure: Figure, path: Path, caption: str) -> Picture:
+    figure.savefig(path, dpi=_DOTS_PER_INCH, bbox_inches="tight")
+    return Picture(path, caption)
+
+
+# ---- curves ------------------------------------------------------------------
+
+
+def _curves(settings: dict[Setting, Ways]) -> Figure:
+    """Draw time and bus bandwidth against size, a column for each setting."""
+    figure = Figure(figsize=(1.2 + 3.4 * len(settings), 5.6), layout="constrained")
+    axes = figure.subplots(2, len(settings), squeeze=False, sharex="col")
+    for column, (setting, ways) in enumerate(settings.items()):
+        above, below = axes[:, column]
+        above.set_title(setting.title(), fontsize=9)
+        for way, sizes in ways.items():
+            _curve(above, way, sizes, lambda each: _scaled(each.seconds, 1e3))
+            _curve(below, way, sizes, lambda each, at=setting: _bandwidth(at, each))
+        found = {each.block_bytes for sizes in ways.values() for each in sizes}
+        _log_sizes(above, found)
+        _log_sizes(below, found)
+        _log_numbers(above)
+        # Two switches share a trunk: no single link's rate is the limit.
+        rate_mbit = setting.network.rate_mbit if setting.network.switches == 1 else None
+        if rate_mbit is not None:
+            below.axhline(rate_mbit / 8, color="#555555", ls=":", lw=1)
+        medians = [
+            _bandwidth(setting, s).median for each in ways.values() for s in each
+        ]
+        below.set_ylim(0, 1.25 * max([*medians, (rate_mbit or 0) / 8]))
+        below.set_xlabel("bytes of a block")
+    axes[0, 0].set_ylabel("ms")
+    axes[1, 0].set_ylabel("bus bandwidth, MB/s")
+    _legend(figure, axes[0, 0])
+    return figure
+
+
+def _curve(
+    axes: Any, way: str, sizes: Sequence[Summary], of: Callable[[Summary], Spread]
+) -> None:
+    found = [of(each) for each in sizes]
+    medians = [each.median for each in found]
+    below = [each.median - each.low for each in found]
+    above = [each.high - each.median for each in found]
+    axes.errorbar(
+        [each.block_bytes * _ASIDE ** list(TITLES).index(way) for each in sizes],
+        medians,
+        yerr=(below, above),
+        label=TITLES.get(way, way),
+        color=_COLOURS.get(way, "#000000"),
+        linestyle="--" if way.endswith("-tuned") else "-",
+        linewidth=2 if way == OURS else 1.1,
+        marker=_MARKS.get(way, "v"),
+        markersize=4,
+        capsize=2.5,
+        zorder=3 if way == OURS else 2,
+    )
+
+
+def _scaled(spread: Spread, factor: float) -> Spread:
+    return Spread(*(each * factor for each in spread))
+
+
+def _bandwidth(setting: Setting, each: Summary) -> Spread:
+    nbytes = summary.payload_bytes(setting, each.block_bytes) / 1e6
+    seconds = each.seconds
+    return Spread(nbytes / seconds.median, nbytes / seconds.high, nbytes / seconds.low)
+
+
+def _log_sizes(axes: Any, sizes: set[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(sorted(sizes)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _log_numbers(axes: Any) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def size(nbytes: float) -> str:
+    """Return a size as people write it."""
+    for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
+        if nbytes >= unit:
+            return f"{nbytes / unit:g}{name}"
+    return f"{nbytes:g} B"
+
+
+def _legend(figure: Figure, axes: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(5, len(labels))
+    )
+
+
+# ---- loss --------------------------------------------------------------------
+
+
+def _loss(settings: dict[Setting, Ways]) -> Figure:
+    """Draw each way's time by its own without loss, against loss."""
+    collectives = sorted({each.collective for each in settings})
+    figure = Figure(figsize=(1.2 + 4 * len(collectives), 3.4), layout="constrained")
+    axes = figure.subplots(1, len(collectives), squeeze=False)[0]
+    for column, collective in enumerate(collectives):
+        group = {s: w for s, w in settings.items() if s.collective == collective}
+        clean = next(
+            ways for setting, ways in group.items() if not setting.network.loss
+        )
+        for way, (without, *_) in clean.items():
+            points = [
+                (setting.network.loss, _by_round(ways[way][0], without))
+                for setting, ways in group.items()
+                if way in ways
+            ]
+            _loss_curve(axes[column], way, points)
+        nranks = next(iter(group)).nranks
+        nbytes = size(next(iter(clean.values()))[0].block_bytes)
+        axes[column].set_title(f"{collective}, P = {nranks}, {nbytes}", fontsize=9)
+        axes[column].set_xlabel("lost at every port, %")
+    axes[0].set_ylabel("time by time without loss")
+    _legend(figure, axes[0])
+    return figure
+
+
+def _by_round(lossy: Summary, without: Summary) -> Spread:
+    both = set(lossy.rounds) & set(without.rounds)
+    return summary.spread([lossy.rounds[each] / without.rounds[each] for each in both])
+
+
+def _loss_curve(axes: Any, way: str, points: list[tuple[float, Spread]]) -> None:
+    medians = [each.median for _, each in points]
+    below = [each.median - each.low for _, each in points]
+    above = [each.high - each.median for _, each in points]
+    axes.errorbar(
+        [100 * loss for loss, _ in points],
+        medians,
+        yerr=(below, above),
+        label=TITLES.get(way, way),
+        color=_COLOURS.get(way, "#000000"),
+        linestyle="--" if way.endswith("-tuned") else "-",
+        linewidth=2 if way == OURS else 1.1,
+        marker=_MARKS.get(way, "v"),
+        markersize=4,
+        capsize=2.5,
+    )
+
+
+# ---- bars --------------------------------------------------------------------
+
+
+def _largest(ways: Ways) -> list[Summary]:
+    """Return what every way found of the largest size that all have."""
+    common = set.intersection(
+        *({each.block_bytes for each in sizes} for sizes in ways.values())
+    )
+    if not common:
+        return []
+    return [
+        each
+        for sizes in ways.values()
+        for each in sizes
+        if each.block_bytes == max(common)
+    ]
+
+
+def _costs(settings: dict[Setting, Ways]) -> Iterator[_Cost]:
+    yield _PROCESSORS
+    if all(each.network.kind == "cluster" for each in settings):
+        yield _BYTES
+    if any(each.network.switches == 2 for each in settings):
+        yield _TRUNK
+
+
+def _bars(settings: dict[Setting, Ways], cost: _Cost) -> Figure:
+    """Draw one number of the largest size for every way, a panel for each setting."""
+    rows = max(len(ways) for ways in settings.values())
+    figure = Figure(
+        figsize=(1.9 + 2.9 * len(settings), 0.9 + 0.32 * rows), layout="constrained"
+    )
+    panels = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
+    for axes, (setting, ways) in zip(panels, settings.items(), strict=True):
+        found = _largest(ways)
+        names = [TITLES.get(each.way, each.way) for each in found]
+        values = [cost.of(each) for each in found]
+        bars = axes.barh(
+            names,
+            values,
+            color=[_COLOURS.get(each.way, "#000000") for each in found],
+            hatch=["//" if each.way.endswith("-tuned") else "" for each in found],
+            edgecolor="white",
+        )
+        axes.bar_label(bars, [f"{each:.3g}" for each in values], padding=3, fontsize=8)
+        axes.margins(x=0.18)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(cost.label)
+        title = setting.title().partition(", ")
+        nbytes = size(found[0].block_bytes)
+        axes.set_title(f"{title[0]}, {nbytes}, {title[2]}", fontsize=8)
+    panels[0].invert_yaxis()
+    return figure

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that repeat collectives, as bench.job tells them; rank 0 reports to it.
+
+Every operation begins with a barrier and an equal idle gap, after which links have
+again what they carry in a burst. Its time is from the last rank's begin to the last
+rank's end, by the clock that they share on one machine: how long ranks take to leave
+the barrier is not the operation's. The time of processors is that of all ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import socket
+import time
+from typing import Any
+
+import mpi4py
+import numpy as np
+from mpi4py import MPI
+
+import mpimcast
+from mpimcast.measure import processor_s
+from mpimcast.workload import Workload, workload
+
+GAP_S = 0.005
+WARMUP = 2
+
+# Above so many bytes on all ranks only the last operation is looked at: to look at
+# all would take longer than the operations.
+LOOKED_AT_BYTES = 128 << 20
+
+
+class Pair:
+    """An Allgather beside a Reduce_scatter, as in the backward pass of FSDP.
+
+    Each rank contributes a block to either; the sums of the second are checked too.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
+        self._gather = workload("Allgather", comm, nbytes)
+        self._library = MPI.Intracomm(comm.Dup())
+        self._count = nbytes // 4
+        self._send = np.empty((comm.size, self._count), np.float32)
+        self._recv = np.zeros(self._count, np.float32)
+        self.total_bytes = 2 * comm.size * nbytes
+
+    def turn_to(self, number: int, turn: int) -> None:
+        """Make operation `number` the next."""
+        self._gather.turn_to(number, turn)
+        self._number = number
+
+    def fill(self) -> None:
+        """Write what this rank contributes."""
+        self._gather.fill()
+        # Small whole numbers, whose sums are exact.
+        rank = self._library.rank
+        self._send[:] = (np.arange(self._count) + self._number + rank) % 1000
+
+    def run(self, comm: MPI.Intracomm) -> None:
+        """Do both operations."""
+        gather = self._gather.start(comm)
+        reduce = self._library.Ireduce_scatter_block(self._send, self._recv)
+        reduce.Wait()
+        gather.Wait()
+
+    def wrong_bytes(self) -> int:
+        """Return how many bytes are not what the operations give."""
+        first = np.arange(self._count) + self._number
+        sums = sum((first + rank) % 1000 for rank in range(self._library.size))
+        return self._gather.wrong_bytes() + 4 * int(
+            np.count_nonzero(self._recv != sums)
+        )
+
+
+class Reporter:
+    """Rank 0's line to bench.job, or to whom it prints; the other ranks are silent."""
+
+    def __init__(self, path: str, rank: int) -> None:
+        self._rank = rank
+        self._line: Any = None
+        if rank == 0 and path != "-":
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(path)
+            self._line = connection.makefile("rw")
+
+    def tell(self, **said: Any) -> None:
+        """Say something, and wait until it is noted if somebody listens."""
+        if self._line is not None:
+            self._line.write(json.dumps(said) + "\n")
+            self._line.flush()
+            self._line.readline()
+        elif self._rank == 0:
+            print(json.dumps(said), flush=True)
+
+
+def measure(
+    world: MPI.Intracomm,
+    comm: MPI.Intracomm,
+    work: Workload | Pair,
+    iterations: int,
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Measure one collective; return what rank 0 reports."""
+    times = np.zeros((2, iterations))
+    used_s = np.zeros(iterations)
+    wrong_bytes = 0
+    looks = work.total_bytes * world.size <= LOOKED_AT_BYTES
+    before: dict[str, int] = {}
+    for number in range(-WARMUP, iterations):
+        if number == 0:
+            before = counters(comm)
+            reporter.tell(state="begin")
+        work.turn_to(number + WARMUP, 0)
+        work.fill()
+        world.Barrier()
+        time.sleep(GAP_S)
+        used_before_s, begin_s = processor_s(), time.monotonic()
+        work.run(comm)
+        end_s = time.monotonic()
+        if number >= 0:
+            times[:, number] = begin_s, end_s
+            used_s[number] = processor_s() - used_before_s
+        if looks or number == iterations - 1:
+            wrong_bytes += work.wrong_bytes()
+    world.Barrier()
+    reporter.tell(state="end")
+    after = counters(comm)
+    world.Allreduce(MPI.IN_PLACE, times, MPI.MAX)
+    world.Allreduce(MPI.IN_PLACE, used_s, MPI.SUM)
+    spent = world.allgather({name: after[name] - before[name] for name in after})
+    return {
+        "seconds": (times[1] - times[0]).tolist(),
+        "processor_seconds": used_s.tolist(),
+        "counters": {name: sum(each[name] for each in spent) for name in spent[0]},
+        "wrong_bytes": world.allreduce(wrong_bytes),
+    }
+
+
+def counters(comm: MPI.Intracomm) -> dict[str, int]:
+    """Return what ours has counted."""
+    return comm.stats() if isinstance(comm, mpimcast.Intracomm) else {}
+
+
+def versions() -> dict[str, str]:
+    """Return what took part."""
+    return {
+        "mpimcast": mpimcast.__version__,
+        "mpi": _library(),
+        "mpi4py": mpi4py.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _library() -> str:
+    """Return the MPI library's name and number, of what it says of itself."""
+    lines = MPI.Get_library_version().replace("\0", "").splitlines()
+    if lines[0].startswith("MPICH"):
+        return " ".join(lines[0].split()[::2][:1] + lines[0].split()[-1:])
+    return lines[0].partition(",")[0].strip()
+
+
+def main() -> None:
+    """Run one rank."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("socket", help="where bench.job listens, or - to print")
+    parser.add_argument("transport", help="of ours; library: the library's own")
+    parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
+    options = parser.parse_args()
+    world = MPI.Intracomm(MPI.COMM_WORLD)
+    reporter = Reporter(options.socket, world.rank)
+    comm = world
+    if options.transport != "library":
+        comm = mpimcast.Intracomm(world.Dup(), transport=options.transport, min_bytes=0)
+        # What nobody waits in cannot open what is needed.
+        workload("Allgather", world, 1).run(comm)
+    found = []
+    for collective, nbytes, iterations in json.loads(options.tasks):
+        work: Workload | Pair
+        if "+" in collective:
+            work = Pair(world, nbytes)
+        else:
+            work = workload(collective, world, nbytes)
+        found.append(measure(world, comm, work, iterations, reporter))
+    reporter.tell(state="result", found=found, versions=versions())
+
+
+if __name__ == "__main__":
+    main()

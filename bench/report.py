@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A page and pictures of a folder of records: ``python -m bench.report DIR``.
+
+The page holds its pictures, and is made of the records alone; ``--markdown`` prints
+its first table instead, for a README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+from bench import summary
+from bench.cells import CELLS
+from bench.pictures import Picture, Ways, draw, size
+from bench.record import Record, read
+from bench.summary import OURS, Ratio, Setting, Spread, Summary
+from bench.ways import TITLES
+
+TEMPLATE = Path(__file__).with_name("report.html")
+
+Found = dict[Setting, Ways]
+
+
+def write(folder: Path) -> Path:
+    """Write the page and the pictures into the folder of the records."""
+    records = list(read(sorted(folder.glob("*.jsonl"))))
+    if not records:
+        raise ValueError(f"{folder} has no records")
+    found = summary.summarise(records)
+    cells = "".join(_cell(name, found, folder) for name in CELLS)
+    page = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        about=escape(_about(records)), overview=_overview(found), cells=cells
+    )
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def markdown(found: Found) -> Iterator[str]:
+    """Yield the lines of the table of ratios."""
+    yield "| | size | ours | best peer | best peer / ours | best untuned / ours |"
+    yield "|---|---|---|---|---|---|"
+    for setting, ours, best, untuned in _ratios(found):
+        yield (
+            f"| {setting.title()} | {size(ours.block_bytes)} "
+            f"| {_ours(ours)} | {TITLES.get(best.peer, best.peer)} "
+            f"| {_times(best.spread)} | {_times(untuned.spread) if untuned else ''} |"
+        )
+
+
+# ---- what is said ------------------------------------------------------------
+
+
+def _about(records: Sequence[Record]) -> str:
+    machines = {str(each.machine) for each in records}
+    libraries = sorted({each.versions.get("mpi", "") for each in records} - {""})
+    loads = [load for each in records for load in each.load]
+    begins = [each.begin for each in records]
+    wrong = sum(each.wrong_bytes for each in records)
+    machine = records[0].machine
+    on = f"{len(machines)} machines"
+    if len(machines) == 1:
+        on = (
+            f"{machine.get('processor')}, {machine.get('cores')} cores, "
+            f"Linux {machine.get('kernel')}"
+        )
+    return (
+        f"{len(records)} measurements from {min(begins)} to {max(begins)} on {on}; "
+        f"{', '.join(libraries)}. Load average {min(loads):.1f} to {max(loads):.1f}; "
+        f"wrong bytes: {wrong}."
+    )
+
+
+def _ratios(found: Found) -> Iterator[tuple[Setting, Summary, Ratio, Ratio | None]]:
+    for setting, ways in found.items():
+        for ours in ways.get(OURS, []):
+            best = summary.ratio(ways, ours.block_bytes)
+            untuned = summary.ratio(ways, ours.block_bytes, tuned=False)
+            if best is not None:
+                yield setting, ours, best, untuned
+
+
+def _overview(found: Found) -> str:
+    rows, cell = [], ""
+    for setting, ours, best, untuned in _ratios(found):
+        if setting.cell != cell:
+            cell = setting.cell
+            title = CELLS[cell].title if cell in CELLS else ""
+            rows.append(_group(f"{cell}. {title}", 7))
+        words = [
+            *(setting.title(), size(ours.block_bytes), _ours(ours)),
+            *(TITLES.get(best.peer, best.peer), _coloured(best.spread)),
+            TITLES.get(untuned.peer, untuned.peer) if untuned else "",
+            _coloured(untuned.spread) if untuned else "",
+        ]
+        rows.append(_row(words))
+    heads = ["", "block", "ours", "best peer", "by ours", "best untuned", "by ours"]
+    return _table(heads, rows)
+
+
+def _cell(name: str, found: Found, folder: Path) -> str:
+    mine = {setting: ways for setting, ways in found.items() if setting.cell == name}
+    if not mine:
+        return ""
+    doc = (CELLS[name].measure.__doc__ or "").strip()
+    pictures = "".join(map(_figure, draw(mine, folder, f"cell-{name}".lower())))
+    return (
+        f"<h2>{name}. {escape(CELLS[name].title)}</h2>\n"
+        f'<p class="note">{escape(doc)}</p>\n{pictures}{_details(mine)}\n'
+    )
+
+
+def _figure(picture: Picture) -> str:
+    data = base64.b64encode(picture.path.read_bytes()).decode()
+    caption = escape(picture.caption)
+    return (
+        f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{caption}</figcaption></figure>\n"
+    )
+
+
+_HEADS = (
+    *("", "block", "time", "least", "greatest", "MB/s", "of the link"),
+    *("sent by a host", "over trunk", "processors", "dropped", "lost", "repaired"),
+)
+_COLUMNS = (
+    "Sent, over trunk: in blocks, by the busiest host and in the busier direction. Of "
+    "the link: payload by what a host's link could carry in the time. Dropped: frames, "
+    "by full queues. Lost: chunks of ours that were asked for again; repaired: bytes "
+    "sent again by bytes lost."
+)
+
+
+def _details(mine: Found) -> str:
+    rows = []
+    for setting, ways in mine.items():
+        rows.append(_group(setting.title(), len(_HEADS)))
+        for way, sizes in ways.items():
+            rows += [_row(_detail(setting, each), ours=way == OURS) for each in sizes]
+    return _table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
+
+
+def _detail(setting: Setting, each: Summary) -> list[str]:
+    seconds = each.seconds
+    part = summary.link_part(setting, each)
+    repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
+    ours = each.way == OURS
+    bandwidth = summary.payload_bytes(setting, each.block_bytes) / seconds.median / 1e6
+    return [
+        *(_title(each), size(each.block_bytes)),
+        *map(_ms, seconds),
+        *(f"{bandwidth:.1f}", "" if part is None else f"{part:.3f}"),
+        *map(_blocks, (each.host_blocks, each.trunk_blocks)),
+        "" if each.processor_s is None else _ms(each.processor_s),
+        *(str(each.dropped_frames or ""), str(each.lost_chunks) if ours else ""),
+        repaired if ours else "",
+    ]
+
+
+# ---- words and tables --------------------------------------------------------
+
+
+def _title(each: Summary) -> str:
+    note = ": the library's" if each.by_library else ""
+    return f"{TITLES.get(each.way, each.way)}{note}"
+
+
+def _ours(ours: Summary) -> str:
+    note = " (the library's)" if ours.by_library else ""
+    return f"{_ms(ours.seconds.median)}{note}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def _blocks(blocks: float | None) -> str:
+    return "" if blocks is None else f"{blocks:.2f}"
+
+
+def _times(spread: Spread) -> str:
+    return f"{spread.median:.2f} ({spread.low:.2f} to {spread.high:.2f})"
+
+
+def _coloured(spread: Spread) -> str:
+    """Return a ratio, coloured where all rounds agree who is faster."""
+    kind = "ahead" if spread.low > 1 else "behind" if spread.high < 1 else ""
+    return f'<span class="{kind}">{_times(spread)}</span>'
+
+
+def _row(words: Sequence[str], *, ours: bool = False) -> str:
+    cells = "".join(f"<td>{word}</td>" for word in words)
+    return f'<tr class="{"ours" if ours else ""}">{cells}</tr>\n'
+
+
+def _group(title: str, ncolumns: int) -> str:
+    return f'<tr class="group"><td colspan="{ncolumns}">{escape(title)}</td></tr>\n'
+
+
+def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f"<th>{each}</th>" for each in heads)
+    return f"<table>\n<tr>{head}</tr>\n{''.join(rows)}</table>\n"
+
+
+def main() -> None:
+    """Write the page, or print its first table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    if options.markdown:
+        records = read(sorted(options.folder.glob("*.jsonl")))
+        print("\n".join(markdown(summary.summarise(records))))
+    else:
+        print(write(options.folder))
+
+
+if __name__ == "__main__":
+    main()

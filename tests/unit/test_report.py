@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmark's records, what is made of them, and the page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support import absent
+
+from bench import job, record, summary
+from bench.record import Network, Record
+from bench.summary import Spread
+
+NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second
+BLOCK = 100_000
+
+
+def made(way: str, round_: int, seconds: list[float], **changes: object) -> Record:
+    """Return a record of four ranks that gather."""
+    port = {"sent_bytes": 4 * BLOCK, "sent_frames": 9, "dropped_frames": 1}
+    found = Record(
+        cell="A",
+        way=way,
+        collective="Allgather",
+        nranks=4,
+        block_bytes=BLOCK,
+        round=round_,
+        network=NETWORK,
+        seconds=seconds,
+        processor_seconds=[0.5 for _ in seconds],
+        ports={
+            name: port for kind in ("host", "to") for name in (f"{kind}0", f"{kind}1")
+        },
+        counters={"epochs": 4, "rx_lost_chunks": 3, "tx_repair_bytes": 50},
+        lost={"bytes": 40},
+        versions={"mpi": "some MPI"},
+        load=[1.0, 2.0],
+        begin="2026-01-01",
+    )
+    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
+
+
+RECORDS = [
+    *(made("mpimcast", 0, [1, 2, 3]), made("mpimcast", 1, [4, 4, 4])),
+    *(made("mpich", 0, [3]), made("mpich", 1, [2])),
+    *(made("openmpi-tuned", 0, [2]), made("openmpi-tuned", 1, [2])),
+]
+
+
+def test_lines() -> None:
+    """A record is a line and back, and a line that is none says so."""
+    for each in RECORDS:
+        assert "\n" not in each.line()
+        assert record.parse(each.line()) == each
+    found = json.loads(RECORDS[0].line())
+    for line in ("1", "{}", json.dumps({**found, "x": 1})):
+        with pytest.raises(ValueError, match="not a record"):
+            record.parse(line)
+
+
+def test_summary() -> None:
+    """Rounds are medians of their own, and a way's number is the median of those."""
+    ((setting, ways),) = summary.summarise(RECORDS).items()
+    assert list(ways) == ["mpimcast", "mpich", "openmpi-tuned"]
+    (ours,) = ways["mpimcast"]
+    assert ours.rounds == {0: 2, 1: 4}
+    assert ours.seconds == Spread(3, 2, 4)
+    assert ours.host_blocks == pytest.approx(8 / 6)
+    assert ours.trunk_blocks is None
+    assert (ours.processor_s, ours.dropped_frames) == (0.5, 8)
+    assert (ours.lost_chunks, ours.repair_bytes, ours.lost_bytes) == (6, 100, 80)
+    assert not ours.by_library
+    assert summary.link_part(setting, ours) == 3 * BLOCK / (3 * 10**7 + 1000)
+
+
+def test_ratio() -> None:
+    """The best peer's time by ours, round by round."""
+    (ways,) = summary.summarise(RECORDS).values()
+    assert summary.ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
+    assert summary.ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
+    assert summary.ratio(ways, 1) is None
+    assert summary.ratio({"mpimcast": ways["mpimcast"]}, BLOCK) is None
+
+
+def test_whose() -> None:
+    """An operation that our communicator left to the library is not called ours."""
+    records = [made("mpimcast", 0, [1], counters={"epochs": 0}), *RECORDS[2:]]
+    (ways,) = summary.summarise(records).values()
+    assert ways["mpimcast"][0].by_library
+    assert not ways["mpich"][0].by_library
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "collective", "goes"),
+    [(300, "Allgather", True), (299, "Allgather", False), (100, "Bcast", True)],
+)
+def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
+    """What came to a host came over its link, or the measurement is none."""
+    root = {"sent_bytes": 300 if collective == "Allgather" else 0}
+    ports = {"host0": {"sent_bytes": 0}, "to0": root, "to1": {"sent_bytes": nbytes}}
+    found = made("mpich", 0, [1], block_bytes=100, collective=collective, ports=ports)
+    if goes:
+        job.check_links(found)
+    else:
+        with pytest.raises(RuntimeError, match="not all went over its link"):
+            job.check_links(found)
+
+
+def test_page(tmp_path: Path) -> None:
+    """The page holds its pictures, all ways, and the ratios."""
+    try:
+        from bench import report
+    except ImportError:
+        absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
+    more = [dataclasses.replace(each, block_bytes=2 * BLOCK) for each in RECORDS]
+    lossy = dataclasses.replace(NETWORK, loss=0.01)
+    more += [dataclasses.replace(each, cell="D") for each in RECORDS]
+    more += [dataclasses.replace(each, cell="D", network=lossy) for each in RECORDS]
+    lines = [f"{each.line()}\n" for each in (*RECORDS, *more)]
+    (tmp_path / "A.jsonl").write_text("".join(lines))
+    page = report.write(tmp_path).read_text()
+    pictures = list(tmp_path.glob("*.png"))
+    assert len(pictures) == 6
+    assert page.count('src="data:image/png;base64,') == 6
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert not re.search(r"\$\w", page)
+    assert "0.75 (0.50 to 1.00)" in page
+    table = report.markdown(summary.summarise(RECORDS))
+    assert "| 3e+03 ms | Open MPI 5, tuned | 0.75 (0.50 to 1.00) " in "\n".join(table)
+    with pytest.raises(ValueError, match="has no records"):
+        report.write(tmp_path / "empty")
