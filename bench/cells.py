@@ -44,9 +44,9 @@ class Effort:
         The number of the first round.
     """
 
-    rounds: int = 5
-    task_s: float = 0.6
-    iterations: int = 15
+    rounds: int = 3
+    task_s: float = 0.4
+    iterations: int = 10
     ways: tuple[str, ...] = tuple(WAYS)
     first_round: int = 0
 

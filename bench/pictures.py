@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,22 +57,32 @@ def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Pic
         sweep = {each.network.loss for each in settings} != {0.0}
         if sweep:
             yield _save(_loss(settings), folder / f"{name}-loss.png", _LOSS)
-        groups: dict[tuple[str, str], dict[Setting, Ways]] = {}
+        groups: dict[str, dict[Setting, Ways]] = {}
         for setting, ways in settings.items():
-            key = (setting.collective, setting.network.order)
             if not setting.network.loss:
-                groups.setdefault(key, {})[setting] = ways
-        for (collective, order), group in groups.items():
-            stem = f"{name}-{collective}-{order}".lower().replace("+", "-")
+                groups.setdefault(setting.collective, {})[setting] = ways
+        for collective, group in groups.items():
+            stem = f"{name}-{collective}".lower().replace("+", "-")
             if any(
                 len(sizes) > 1 for ways in group.values() for sizes in ways.values()
             ):
-                figure = _curves(group)
-                yield _save(figure, folder / f"{stem}-time.png", _TIME)
+                path = folder / f"{stem}-time.png"
+                yield _save(_curves(group), path, _TIME + _note(group))
             if all(_largest(ways) for ways in group.values()):
-                for cost in _costs(group):
-                    path = folder / f"{stem}-{cost.name}.png"
-                    yield _save(_bars(group, cost), path, cost.caption)
+                costs = list(_costs(group))
+                caption = " ".join(cost.caption for cost in costs)
+                figure = _bars(group, costs)
+                path = folder / f"{stem}-costs.png"
+                yield _save(figure, path, caption + _note(group))
+
+
+def _note(settings: dict[Setting, Ways]) -> str:
+    """Return what is to be said where ours was not ours."""
+    ours = [each for ways in settings.values() for each in ways.get(OURS, ())]
+    if not any(each.by_library for each in ours):
+        return ""
+    whole = all(each.by_library for each in ours)
+    return f" mpimcast left {'all' if whole else 'some'} of these to the library."
 
 
 _TIME = (
@@ -89,30 +100,30 @@ _LOSS = (
 class _Cost(NamedTuple):
     """A number that bars show."""
 
-    name: str
     label: str
     caption: str
     of: Callable[[Summary], float]
 
 
+_DURATION = _Cost(
+    "ms",
+    "Largest blocks: the time of an operation.",
+    lambda each: 1e3 * each.seconds.median,
+)
 _PROCESSORS = _Cost(
-    "processors",
-    "ms of processors, all ranks",
-    "Time of processors that all ranks together used in an operation. The libraries "
-    "poll while they wait.",
+    "ms of processors",
+    "The time of processors that all ranks together used in it; the libraries poll "
+    "while they wait.",
     lambda each: 1e3 * (each.processor_s or 0.0),
 )
 _BYTES = _Cost(
-    "bytes",
-    "blocks sent by the busiest host",
-    "What left the busiest host in an operation, frames, headers and barriers "
-    "included, in blocks.",
+    "blocks sent by a host",
+    "What left the busiest host in it, frames, headers and barriers included.",
     lambda each: each.host_blocks or 0.0,
 )
 _TRUNK = _Cost(
-    "trunk",
-    "blocks over the trunk, one way",
-    "What the trunk carried in its busier direction in an operation, in blocks.",
+    "blocks over the trunk",
+    "What the trunk carried in its busier direction.",
     lambda each: each.trunk_blocks or 0.0,
 )
 
@@ -131,7 +142,7 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
     axes = figure.subplots(2, len(settings), squeeze=False, sharex="col")
     for column, (setting, ways) in enumerate(settings.items()):
         above, below = axes[:, column]
-        above.set_title(setting.title(), fontsize=9)
+        above.set_title(textwrap.fill(setting.title(), 44), fontsize=9)
         for way, sizes in ways.items():
             _curve(above, way, sizes, lambda each: _scaled(each.seconds, 1e3))
             _curve(below, way, sizes, lambda each, at=setting: _bandwidth(at, each))
@@ -286,37 +297,50 @@ def _largest(ways: Ways) -> list[Summary]:
 
 
 def _costs(settings: dict[Setting, Ways]) -> Iterator[_Cost]:
-    yield _PROCESSORS
+    yield _DURATION
+    if all(each.network.kind != "verbs" for each in settings):
+        yield _PROCESSORS
     if all(each.network.kind == "cluster" for each in settings):
         yield _BYTES
     if any(each.network.switches == 2 for each in settings):
         yield _TRUNK
 
 
-def _bars(settings: dict[Setting, Ways], cost: _Cost) -> Figure:
-    """Draw one number of the largest size for every way, a panel for each setting."""
-    rows = max(len(ways) for ways in settings.values())
+def _bars(settings: dict[Setting, Ways], costs: Sequence[_Cost]) -> Figure:
+    """Draw what the largest size costs every way, a column for each setting."""
+    names = {way for ways in settings.values() for way in ways}
+    height = 0.55 + 0.27 * len(names)
     figure = Figure(
-        figsize=(1.9 + 2.9 * len(settings), 0.9 + 0.32 * rows), layout="constrained"
+        figsize=(1.9 + 3.1 * len(settings), 0.5 + height * len(costs)),
+        layout="constrained",
     )
-    panels = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
-    for axes, (setting, ways) in zip(panels, settings.items(), strict=True):
+    panels = figure.subplots(len(costs), len(settings), squeeze=False, sharey=True)
+    for column, (setting, ways) in enumerate(settings.items()):
         found = _largest(ways)
-        names = [TITLES.get(each.way, each.way) for each in found]
-        values = [cost.of(each) for each in found]
-        bars = axes.barh(
-            names,
-            values,
-            color=[_COLOURS.get(each.way, "#000000") for each in found],
-            hatch=["//" if each.way.endswith("-tuned") else "" for each in found],
-            edgecolor="white",
-        )
-        axes.bar_label(bars, [f"{each:.3g}" for each in values], padding=3, fontsize=8)
-        axes.margins(x=0.18)
-        axes.grid(visible=False, axis="y")
-        axes.set_xlabel(cost.label)
-        title = setting.title().partition(", ")
-        nbytes = size(found[0].block_bytes)
-        axes.set_title(f"{title[0]}, {nbytes}, {title[2]}", fontsize=8)
-    panels[0].invert_yaxis()
+        for axes, cost in zip(panels[:, column], costs, strict=True):
+            _bar(axes, found, cost)
+        first, _, rest = setting.title().partition(", ")
+        title = f"{first}, {size(found[0].block_bytes)}, {rest}"
+        panels[0, column].set_title(textwrap.fill(title, 44), fontsize=9)
+    panels[0, 0].invert_yaxis()
     return figure
+
+
+def _bar(axes: Any, found: Sequence[Summary], cost: _Cost) -> None:
+    values = [cost.of(each) for each in found]
+    bars = axes.barh(
+        [TITLES.get(each.way, each.way) for each in found],
+        values,
+        color=[_COLOURS.get(each.way, "#000000") for each in found],
+        hatch=["//" if each.way.endswith("-tuned") else "" for each in found],
+        edgecolor="white",
+    )
+    axes.bar_label(bars, [number(each) for each in values], padding=3, fontsize=8)
+    axes.margins(x=0.2)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(cost.label)
+
+
+def number(value: float) -> str:
+    """Return three digits, or all of a greater number's whole part."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -25,7 +25,10 @@ from mpimcast.measure import processor_s
 from mpimcast.workload import Workload, workload
 
 GAP_S = 0.005
+
+# Operations before those that count; of long ones one has to do.
 WARMUP = 2
+FEW = 3
 
 # Above so many bytes on all ranks only the last operation is looked at: to look at
 # all would take longer than the operations.
@@ -106,13 +109,14 @@ def measure(
     times = np.zeros((2, iterations))
     used_s = np.zeros(iterations)
     wrong_bytes = 0
+    warmup = 1 if iterations <= FEW else WARMUP
     looks = work.total_bytes * world.size <= LOOKED_AT_BYTES
     before: dict[str, int] = {}
-    for number in range(-WARMUP, iterations):
+    for number in range(-warmup, iterations):
         if number == 0:
             before = counters(comm)
             reporter.tell(state="begin")
-        work.turn_to(number + WARMUP, 0)
+        work.turn_to(number + warmup, 0)
         work.fill()
         world.Barrier()
         time.sleep(GAP_S)

@@ -16,7 +16,7 @@ from string import Template
 
 from bench import summary
 from bench.cells import CELLS
-from bench.pictures import Picture, Ways, draw, size
+from bench.pictures import Picture, Ways, draw, number, size
 from bench.record import Record, read
 from bench.summary import OURS, Ratio, Setting, Spread, Summary
 from bench.ways import TITLES
@@ -62,6 +62,7 @@ def _about(records: Sequence[Record]) -> str:
     loads = [load for each in records for load in each.load]
     begins = [each.begin for each in records]
     wrong = sum(each.wrong_bytes for each in records)
+    rounds = 1 + max(each.round for each in records)
     machine = records[0].machine
     on = f"{len(machines)} machines"
     if len(machines) == 1:
@@ -70,7 +71,8 @@ def _about(records: Sequence[Record]) -> str:
             f"Linux {machine.get('kernel')}"
         )
     return (
-        f"{len(records)} measurements from {min(begins)} to {max(begins)} on {on}; "
+        f"{len(records)} measurements in up to {rounds} rounds, from {min(begins)} to "
+        f"{max(begins)}, on {on}; "
         f"{', '.join(libraries)}. Load average {min(loads):.1f} to {max(loads):.1f}; "
         f"wrong bytes: {wrong}."
     )
@@ -176,7 +178,7 @@ def _ours(ours: Summary) -> str:
 
 
 def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms"
+    return f"{number(1e3 * seconds)} ms"
 
 
 def _blocks(blocks: float | None) -> str:

@@ -51,23 +51,7 @@ WAYS = {
     for way in (
         Way("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
         Way("mpich", "MPICH 5", MPICH),
-        Way("openmpi", "Open MPI 5", OPENMPI),
-        # A ring, and a chain of segments whose messages never wait for a receiver.
-        Way(
-            "openmpi-tuned",
-            "Open MPI 5, tuned",
-            OPENMPI,
-            variables=_mca(
-                coll_tuned_use_dynamic_rules="1",
-                coll_tuned_allgather_algorithm="4",
-                coll_tuned_bcast_algorithm="3",
-                coll_tuned_bcast_algorithm_segmentsize=_SEGMENT_BYTES,
-                btl_tcp_eager_limit=_EAGER_BYTES,
-                btl_tcp_rndv_eager_limit=_EAGER_BYTES,
-                btl_tcp_max_send_size=_EAGER_BYTES,
-            ),
-        ),
-        # Likewise a ring, and a tree in which everybody has one child.
+        # A ring, and a chain of segments: a tree in which everybody has one child.
         Way(
             "mpich-tuned",
             "MPICH 5, tuned",
@@ -81,6 +65,22 @@ WAYS = {
                 "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM": "ring",
                 "MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE": "0",
             },
+        ),
+        Way("openmpi", "Open MPI 5", OPENMPI),
+        # Likewise, and no message waits until its receiver is ready.
+        Way(
+            "openmpi-tuned",
+            "Open MPI 5, tuned",
+            OPENMPI,
+            variables=_mca(
+                coll_tuned_use_dynamic_rules="1",
+                coll_tuned_allgather_algorithm="4",
+                coll_tuned_bcast_algorithm="3",
+                coll_tuned_bcast_algorithm_segmentsize=_SEGMENT_BYTES,
+                btl_tcp_eager_limit=_EAGER_BYTES,
+                btl_tcp_rndv_eager_limit=_EAGER_BYTES,
+                btl_tcp_max_send_size=_EAGER_BYTES,
+            ),
         ),
     )
 }
