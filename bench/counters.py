@@ -33,8 +33,12 @@ COUNTED = {
     "stage": "PROGRAM TOTALS",
     "cover": "PROGRAM TOTALS",
 }
-# The blocks of the Allgathers whose costs are told, in bytes.
-BLOCKS = (64 << 10, 512 << 10)
+# The operations whose costs are told, and their blocks in bytes.
+OPERATIONS = (
+    ("Allgather", 64 << 10),
+    ("Allgather", 512 << 10),
+    ("Bcast", 512 << 10),
+)
 
 _FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
 _LIMIT_S = 120
@@ -57,7 +61,7 @@ def instructions(way: str, folder: Path) -> float:
 
 
 def operations(folder: Path) -> dict[str, dict[str, float]]:
-    """Return what Allgathers of some blocks cost each of four ranks, by block."""
+    """Return what operations cost each of four ranks on average, by their names."""
     program = folder / "costs"
     source = ROOT / "tests/c/costs.c"
     wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
@@ -68,16 +72,16 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
         *(f"-Wl,--wrap={name}" for name in wrapped),
     )
     found = {}
-    for nbytes in BLOCKS:
-        lines = _run(program, str(nbytes)).splitlines()
-        found[str(nbytes)] = {
-            name: float(count) for name, count in map(str.split, lines)
+    for name, nbytes in OPERATIONS:
+        lines = _run(program, name, str(nbytes)).splitlines()
+        found[f"{name} {nbytes}"] = {
+            what: float(count) for what, count in map(str.split, lines)
         }
     return found
 
 
 def count(folder: Path) -> dict[str, dict[str, float]]:
-    """Return all counts: of instructions per chunk by way, of operations by block."""
+    """Return all counts: of instructions per chunk by way, of operations by name."""
     per_chunk = {way: round(instructions(way, folder), 1) for way in COUNTED}
     return {"instructions per chunk": per_chunk, **operations(folder)}
 

@@ -88,6 +88,7 @@ static struct {
 } ranks[NRANKS];
 
 static uint64_t block_bytes;
+static uint32_t kind;
 
 /* What one operation of all ranks cost, in the order of `names`. */
 enum { SYSTEM_CALLS, COPIED_BYTES, ALLOCATIONS, CONTROL, MULTICAST, NCOSTS };
@@ -175,7 +176,7 @@ static void close_all(struct mmc_engine *engine)
 static void start(uint32_t rank)
 {
 	const struct mmc_operation operation = {
-		.kind = MMC_ALLGATHER,
+		.kind = kind,
 		.block_bytes = block_bytes,
 		.recv = ranks[rank].place,
 	};
@@ -192,10 +193,13 @@ static void finish(uint32_t rank)
 	mmc_request_free(ranks[rank].request);
 }
 
+/* A Bcast's root is rank 0, whose block is at the same place. */
 static void check_data(void)
 {
+	uint64_t nblocks = kind == MMC_BCAST ? 1 : NRANKS;
+
 	for (uint32_t r = 0; r < NRANKS; r++)
-		for (uint64_t i = 0; i < NRANKS * block_bytes; i += 97)
+		for (uint64_t i = 0; i < nblocks * block_bytes; i += 97)
 			CHECK_EQ(ranks[r].place[i], i / block_bytes + 1);
 }
 
@@ -204,9 +208,10 @@ int main(int argc, char **argv)
 	uint64_t least[NCOSTS], before[NCOSTS], after[NCOSTS];
 	struct mmc_engine *engine;
 
-	block_bytes = argc == 2 ? strtoull(argv[1], NULL, 10) : 0;
-	if (block_bytes == 0 || mmc_engine_create(&engine) != 0)
+	if (argc != 3 || mmc_engine_create(&engine) != 0)
 		return 2;
+	kind = strcmp(argv[1], "Bcast") == 0 ? MMC_BCAST : MMC_ALLGATHER;
+	block_bytes = strtoull(argv[2], NULL, 10);
 	memset(least, 255, sizeof(least));
 	open_all(engine);
 	for (unsigned i = 0; i < NOPS; i++) {
@@ -218,11 +223,6 @@ int main(int argc, char **argv)
 		read_costs(after);
 		for (unsigned c = 0; i >= NWARM && c < NCOSTS; c++)
 			least[c] = mmc_min_u64(least[c], after[c] - before[c]);
-		if (getenv("VERBOSE")) {
-			for (unsigned c = 0; c < NCOSTS; c++)
-				printf(" %" PRIu64, after[c] - before[c]);
-			printf("\n");
-		}
 	}
 	check_data();
 	close_all(engine);
