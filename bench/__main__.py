@@ -40,6 +40,9 @@ def main() -> int:
     parser.add_argument(
         "--ways", default=",".join(WAYS), help="comma separated (default: %(default)s)"
     )
+    parser.add_argument(
+        "--only", default="", metavar="COLLECTIVE", help="such as Bcast; default: all"
+    )
     options = parser.parse_args()
     names = [name.upper() for name in options.cells] or list(CELLS)
     ways = tuple(options.ways.split(","))
@@ -47,7 +50,9 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(unknown)}")
     if obstacle := host.obstacle():
         parser.error(obstacle)
-    effort = Effort(options.rounds, options.task_s, options.iterations, ways)
+    effort = Effort(
+        options.rounds, options.task_s, options.iterations, ways, options.only
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     status = 0
     for name in names:

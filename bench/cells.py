@@ -40,6 +40,8 @@ class Effort:
         At most so many of a task.
     ways : tuple of str
         Who takes part.
+    only : str
+        The collective that is measured; empty: all of a cell's.
     first_round : int
         The number of the first round.
     """
@@ -48,6 +50,7 @@ class Effort:
     task_s: float = 0.4
     iterations: int = 10
     ways: tuple[str, ...] = tuple(WAYS)
+    only: str = ""
     first_round: int = 0
 
     def turns(self) -> range:
@@ -60,6 +63,7 @@ class Effort:
             Task(name, nbytes, self._count(ideal_s(place, name, nbytes)))
             for name, each in sizes.items()
             for nbytes in each
+            if self.only in ("", name)
         ]
 
     def _count(self, seconds: float) -> int:
