@@ -60,12 +60,12 @@ static void free_request(struct mmc_request *request)
 		mmc_engine_tell(request->stream->team->engine);
 	conceal(request, given_up);
 	free_memory(request, given_up);
-	free(request->copy);
+	mmc_copies_give(&request->stream->copies, request->copy);
 	free(request);
 }
 
 static struct mmc_request *new_request(struct mmc_stream *stream,
-				       size_t memory_bytes, size_t copy_bytes)
+				       size_t memory_bytes)
 {
 	struct mmc_request *request = calloc(1, sizeof(*request));
 
@@ -74,9 +74,6 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 	request->stream = stream;
 	request->memory = aligned_alloc(64, (memory_bytes + 63) / 64 * 64);
 	request->memory_bytes = memory_bytes;
-	request->copy_bytes = copy_bytes;
-	if (copy_bytes > 0)
-		request->copy = malloc(copy_bytes);
 	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, 1);
 	if (request->memory != NULL &&
 	    stream->options.repair == MMC_REPAIR_READ)
@@ -84,8 +81,7 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 						  memory_bytes,
 						  &stream->counters,
 						  &request->map) == 0;
-	if (request->memory != NULL &&
-	    (copy_bytes == 0 || request->copy != NULL))
+	if (request->memory != NULL)
 		return request;
 	free_request(request);
 	return NULL;
@@ -93,14 +89,13 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 
 /* Takes a spare that is large enough out of the list, or returns NULL. */
 static struct mmc_request *take_spare(struct mmc_stream *stream,
-				      size_t memory_bytes, size_t copy_bytes)
+				      size_t memory_bytes)
 {
 	for (struct mmc_request **at = &stream->spares; *at != NULL;
 	     at = &(*at)->next) {
 		struct mmc_request *spare = *at;
 
-		if (spare->memory_bytes < memory_bytes ||
-		    spare->copy_bytes < copy_bytes)
+		if (spare->memory_bytes < memory_bytes)
 			continue;
 		*at = spare->next;
 		return spare;
@@ -130,17 +125,16 @@ static void free_spares(struct mmc_stream *stream)
  * operation starts while this one still serves others from its copy.
  */
 static struct mmc_request *get_request(struct mmc_stream *stream,
-				       size_t memory_bytes, size_t copy_bytes)
+				       size_t memory_bytes)
 {
-	struct mmc_request *request =
-		take_spare(stream, memory_bytes, copy_bytes);
+	struct mmc_request *request = take_spare(stream, memory_bytes);
 	struct mmc_request *further;
 
 	if (request != NULL)
 		return request;
 	free_spares(stream);
-	request = new_request(stream, memory_bytes, copy_bytes);
-	further = new_request(stream, memory_bytes, copy_bytes);
+	request = new_request(stream, memory_bytes);
+	further = new_request(stream, memory_bytes);
 	if (further != NULL)
 		add_spare(stream, further);
 	return request;
@@ -163,6 +157,7 @@ void mmc_stream_drop_requests(struct mmc_stream *stream)
 	}
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
 		free_request(stream->requests[i]);
+	mmc_copies_clear(&stream->copies);
 }
 
 static void finish(struct mmc_request *request)
@@ -344,16 +339,40 @@ static int measure(const struct mmc_stream *stream,
 	return 0;
 }
 
-/* What is kept of the own block when the user has its buffers back. */
-static size_t copied_bytes(const struct mmc_stream *stream,
-			   const struct mmc_operation *operation)
+/* Operations that have been started and not closed, as far as copies matter. */
+static uint32_t count_live(const struct mmc_stream *stream)
+{
+	const struct mmc_request *queued = stream->queue;
+	uint32_t nlive = 0;
+
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		nlive += stream->requests[i] != NULL;
+	for (; queued != NULL && nlive < MMC_EPOCHS_OPEN_MAX; nlive++)
+		queued = queued->next;
+	return nlive;
+}
+
+/*
+ * Sees to it that what is kept of the own block, when the user has its buffers
+ * back, has a place. One more is for the next operation, as of requests.
+ */
+static int reserve_copies(struct mmc_stream *stream,
+			  const struct mmc_operation *operation)
 {
 	uint64_t nbytes =
 		mmc_operation_block(operation, stream->team->options.rank);
-	bool copies = stream->options.repair == MMC_REPAIR_NAK &&
+	bool copies = stream->options.repair == MMC_REPAIR_NAK && nbytes > 0 &&
 		      nbytes <= RETAIN_BYTES;
+	uint32_t n = mmc_max_u32(count_live(stream) + 1, 2);
+	uint32_t nmade = 0;
+	int rv = 0;
 
-	return copies ? nbytes : 0;
+	if (copies)
+		rv = mmc_copies_reserve(&stream->copies, nbytes,
+					mmc_min_u32(n, MMC_EPOCHS_OPEN_MAX),
+					&nmade);
+	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, nmade);
+	return rv;
 }
 
 static void put_own_block(struct mmc_request *request)
@@ -378,12 +397,13 @@ int mmc_request_start(struct mmc_stream *stream,
 
 	if (rv == 0)
 		rv = measure(stream, operation, &memory_bytes);
+	if (rv == 0)
+		rv = reserve_copies(stream, operation);
 	if (rv != 0)
 		return rv;
 	new = get_request(stream,
 			  memory_bytes +
-				  mmc_operation_bytes(operation, team->nranks),
-			  copied_bytes(stream, operation));
+				  mmc_operation_bytes(operation, team->nranks));
 	if (new == NULL)
 		return -MMC_ENOMEM;
 	mmc_operation_copy(&new->operation, operation, team->nranks,
@@ -420,14 +440,16 @@ static void end_reading(struct mmc_request *request)
 
 void mmc_request_done(struct mmc_request *request, bool retain)
 {
-	struct mmc_team *team = request->stream->team;
+	struct mmc_stream *stream = request->stream;
 	const struct mmc_block *own = &request->op->own;
 
-	team->path = request->stream->epochs.path;
+	stream->team->path = stream->epochs.path;
 	end_reading(request);
-	if (retain && own->nbytes > 0)
-		memcpy(request->copy, mmc_request_address(request, own->first),
-		       own->nbytes);
+	if (retain && own->nbytes > 0) {
+		request->copy = mmc_copies_take(&stream->copies);
+		memcpy(request->copy->bytes,
+		       mmc_request_address(request, own->first), own->nbytes);
+	}
 	finish(request);
 }
 
@@ -454,5 +476,7 @@ void mmc_request_closed(struct mmc_request *request)
 
 	stream->requests[slot] = NULL;
 	request->op = NULL;
+	mmc_copies_give(&stream->copies, request->copy);
+	request->copy = NULL;
 	mmc_request_recycle(request);
 }

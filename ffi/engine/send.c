@@ -67,7 +67,7 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 
 	if (!op->reported)
 		return mmc_request_address(request, chunk);
-	return request->copy +
+	return request->copy->bytes +
 	       (mmc_layout_offset(&op->layout, chunk) - op->own.offset_bytes);
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/epochs.h"
 #include "drivers/driver.h"
+#include "engine/copies.h"
 #include "engine/exposure.h"
 #include "engine/fetch.h"
 #include "engine/parking.h"
@@ -29,10 +30,9 @@ struct mmc_request {
 	struct mmc_op *op;		/* NULL while queued and when closed */
 	struct mmc_operation operation; /* with tables in `memory` */
 	uint8_t *base;			/* the user's, of all blocks */
-	uint8_t *copy; /* of the own block, after the user's is back */
-	void *memory;  /* the operation's */
+	struct mmc_copy *copy; /* of the own block, after the user's is back */
+	void *memory;	       /* the operation's */
 	size_t memory_bytes;
-	size_t copy_bytes;
 	uint64_t start_ns;
 	struct mmc_failure failure;
 	struct mmc_region map;	/* the operation's memory, if `mapped` */
@@ -54,6 +54,7 @@ struct mmc_stream {
 	struct mmc_request *requests[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
 	struct mmc_request *queue;  /* started, in order, and not yet active */
 	struct mmc_request *spares; /* memory to use again */
+	struct mmc_copies copies;   /* of the own blocks of ended operations */
 	uint32_t index;		    /* in the team's table */
 	bool stirred;		    /* something has come since the last poll */
 	uint64_t deadline_ns;
