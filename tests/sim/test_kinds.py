@@ -9,7 +9,7 @@ from simulated import CONTROL, HEADER_BYTES, MS, MULTICAST, READ, REPAIR, run, t
 from mpimcast import sim
 from mpimcast.errors import ConfigError
 
-ALLGATHERV, BCAST = 2, 3
+ALLGATHER, ALLGATHERV, BCAST = 1, 2, 3
 
 
 @pytest.mark.parametrize("repair", [0, 1, 2])
@@ -33,6 +33,25 @@ def test_small_bcast_costs_a_gate() -> None:
         sent = [rank["tx"]["datagrams"] for rank in result["ranks"]]
         assert [kinds[CONTROL] for kinds in sent] == [rounds] * nranks
         assert sum(kinds[MULTICAST] for kinds in sent) == 1
+
+
+@pytest.mark.parametrize("block_bytes", [64, 50_000])
+@pytest.mark.parametrize("kind", [ALLGATHER, ALLGATHERV, BCAST])
+@pytest.mark.parametrize("repair", [0, READ])
+def test_a_loop_costs_one_dissemination_each(
+    kind: int, block_bytes: int, repair: int
+) -> None:
+    """The gate of one operation tells that the one before is done.
+
+    Who may still be read waits for a message of its right neighbour besides.
+    """
+    nops = 20
+    for nranks, rounds in ((2, 1), (3, 2), (8, 3), (17, 5)):
+        result = run(
+            nranks=nranks, kind=kind, block_bytes=block_bytes, nops=nops, repair=repair
+        )
+        sent = [rank["tx"]["datagrams"][CONTROL] for rank in result["ranks"]]
+        assert sent == [nops * (rounds + (repair == READ))] * nranks
 
 
 def test_latency_of_a_small_bcast(capsys: pytest.CaptureFixture[str]) -> None:
