@@ -201,6 +201,12 @@ static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 		record.flags = MMC_RECORD_FAILED;
 		record.failure = (uint8_t)fault->error;
 		record.culprit = fault->culprit;
+		if (epoch == fault->epoch &&
+		    epochs->fault_terms.signature_max != 0) {
+			/* What ranks disagree about is in the terms. */
+			record.flags |= MMC_RECORD_ENTERED;
+			record.terms = epochs->fault_terms;
+		}
 	} else if (!mmc_epoch_after(epoch, epochs->last)) {
 		record.flags = MMC_RECORD_DONE | MMC_RECORD_CLOSED;
 		record.release_rounds = MMC_ROUNDS_MAX;
@@ -260,6 +266,8 @@ static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 				  .culprit = op->record.culprit,
 			  },
 			  false);
+	if (op->config.epoch == epochs->fault.epoch)
+		epochs->fault_terms = op->record.terms;
 }
 
 /* Takes note of how far everything is over for the user. */

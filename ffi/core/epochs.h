@@ -50,6 +50,7 @@ struct mmc_epochs {
 	uint32_t nopen;
 	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its gate has closed others */
 	struct mmc_fault fault;		   /* the first */
+	struct mmc_terms fault_terms;	   /* of its operation, if known */
 	struct mmc_early early[MMC_EPOCHS_EARLY_MAX];
 	uint32_t nearly;
 	struct mmc_answer answers[MMC_EPOCHS_ANSWERS_MAX];

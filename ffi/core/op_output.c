@@ -379,7 +379,8 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 
 	if (op->state < MMC_OP_RETAINED || !quiescent(op))
 		return;
-	if (!op->reported && mmc_actions_room(actions)) {
+	/* Whoever is told of a failure may close the stream: others come first. */
+	if (!op->reported && op->alarms == 0 && mmc_actions_room(actions)) {
 		mmc_op_close_card(op);
 		action = mmc_actions_add(
 			actions, failed ? MMC_ACTION_FAILED : MMC_ACTION_DONE,
@@ -389,8 +390,8 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 		mmc_count(op->config.counters, MMC_COUNT_RELEASE_NS,
 			  now_ns - op->stage_ns);
 	}
-	if (op->state != MMC_OP_RETAINED && op->reported && op->alarms == 0 &&
-	    !op->closed && mmc_actions_room(actions)) {
+	if (op->state != MMC_OP_RETAINED && op->reported && !op->closed &&
+	    mmc_actions_room(actions)) {
 		mmc_actions_add(actions, MMC_ACTION_CLOSED, op);
 		op->closed = true;
 	}
@@ -407,7 +408,6 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		 struct mmc_actions *actions)
 {
 	check_patience(op, now_ns);
-	poll_alarms(op, actions);
 	if (op->state == MMC_OP_GATE) {
 		poll_eager(op, actions);
 		poll_gate(op, &op->entry, now_ns, actions);
@@ -432,6 +432,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	if (op->state == MMC_OP_RELEASE ||
 	    (op->state == MMC_OP_RETAINED && op->gated))
 		poll_release(op, now_ns, actions);
+	poll_alarms(op, actions);
 	report(op, now_ns, actions);
 }
 
