@@ -311,12 +311,14 @@ void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
 
 static void enqueue(struct mmc_request *request)
 {
-	struct mmc_request **at = &request->stream->queue;
+	struct mmc_stream *stream = request->stream;
 
-	while (*at != NULL)
-		at = &(*at)->next;
 	request->next = NULL;
-	*at = request;
+	if (stream->queue == NULL)
+		stream->queue = request;
+	else
+		stream->queue_last->next = request;
+	stream->queue_last = request;
 }
 
 /* The memory that the core takes for an operation. */

@@ -52,11 +52,12 @@ struct mmc_stream {
 	struct mmc_counters counters;
 	struct mmc_parking parking;
 	struct mmc_request *requests[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
-	struct mmc_request *queue;  /* started, in order, and not yet active */
-	struct mmc_request *spares; /* memory to use again */
-	struct mmc_copies copies;   /* of the own blocks of ended operations */
-	uint32_t index;		    /* in the team's table */
-	bool stirred;		    /* something has come since the last poll */
+	struct mmc_request *queue; /* started, in order, and not yet active */
+	struct mmc_request *queue_last; /* valid while there is any */
+	struct mmc_request *spares;	/* memory to use again */
+	struct mmc_copies copies; /* of the own blocks of ended operations */
+	uint32_t index;		  /* in the team's table */
+	bool stirred;		  /* something has come since the last poll */
 	uint64_t deadline_ns;
 };
 
