@@ -26,6 +26,9 @@ struct mmc_schedule {
 #define MMC_BATCH_CHUNKS_MIN 4
 #define MMC_BATCH_CHUNKS_MAX 20
 
+/* The most where a transport takes more at a time: see mmc_schedule_widen(). */
+#define MMC_BATCH_CHUNKS_WIDE 64
+
 /* The memory for a layout's turns, in bytes; 0 where formulas do. */
 size_t mmc_schedule_bytes(const struct mmc_layout *layout);
 
@@ -42,6 +45,17 @@ size_t mmc_schedule_bytes(const struct mmc_layout *layout);
 void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       const struct mmc_layout *layout, uint32_t nchains,
 		       uint32_t window_bytes, bool apart);
+
+/* Has batches of up to `batch_chunks`, at most MMC_BATCH_CHUNKS_WIDE. */
+static inline void mmc_schedule_widen(struct mmc_schedule *schedule,
+				      uint32_t batch_chunks)
+{
+	uint32_t half = schedule->window_chunks / 2;
+
+	batch_chunks = batch_chunks < half ? batch_chunks : half;
+	if (batch_chunks > schedule->batch_chunks)
+		schedule->batch_chunks = batch_chunks;
+}
 
 /* The chain of the sender with `block`; one that sends nothing may ask too. */
 static inline uint32_t mmc_schedule_chain(const struct mmc_schedule *schedule,

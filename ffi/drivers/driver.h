@@ -97,7 +97,12 @@ struct mmc_endpoint {
 	 * That is so on all ranks, or on none.
 	 */
 	bool apart;
-	bool reliable;	    /* control between partners of a gate is not lost */
+	bool reliable; /* control between partners of a gate is not lost */
+	/*
+	 * Chunks worth a call of send(), MMC_BATCH_CHUNKS_WIDE at most; 0: as
+	 * many as usual.
+	 */
+	uint32_t batch_chunks;
 	uint64_t evacuated; /* datagrams that came to the place of another */
 };
 

@@ -107,12 +107,12 @@ int mmc_request_send(struct mmc_request *request,
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	struct mmc_parcel parcels[MMC_BATCH_CHUNKS_MAX];
-	uint8_t heads[MMC_BATCH_CHUNKS_MAX][HEAD_BYTES_MAX];
+	struct mmc_parcel parcels[MMC_BATCH_CHUNKS_WIDE];
+	uint8_t heads[MMC_BATCH_CHUNKS_WIDE][HEAD_BYTES_MAX];
 	uint32_t count = action->run.count;
 	uint64_t nbytes = 0;
 
-	MMC_ASSERT(count <= MMC_BATCH_CHUNKS_MAX);
+	MMC_ASSERT(count <= MMC_BATCH_CHUNKS_WIDE);
 	for (uint32_t i = 0; i < count; i++) {
 		parcels[i] = wrap_chunk(request, action, action->run.first + i,
 					heads[i]);

@@ -232,7 +232,27 @@ static void many_ranks(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(every_rank_has_a_turn), CHECK_TEST(empty_blocks),
-	   CHECK_TEST(auto_chains), CHECK_TEST(windows),
-	   CHECK_TEST(sources_apart), CHECK_TEST(one_sender),
-	   CHECK_TEST(uneven_blocks), CHECK_TEST(many_ranks))
+/* A transport that takes more at once gets it, but never over half a window. */
+static void batches_are_widened(void)
+{
+	for (uint32_t window_chunks = 2; window_chunks < 2000;
+	     window_chunks += 1 + window_chunks / 3) {
+		struct mmc_schedule schedule =
+			planned(4, 1000, 4, window_chunks);
+		uint32_t half = schedule.window_chunks / 2;
+		uint32_t usual = schedule.batch_chunks;
+
+		mmc_schedule_widen(&schedule, 0);
+		CHECK_EQ(schedule.batch_chunks, usual);
+		mmc_schedule_widen(&schedule, MMC_BATCH_CHUNKS_WIDE);
+		CHECK_EQ(schedule.batch_chunks,
+			 half < MMC_BATCH_CHUNKS_WIDE ? half
+						      : MMC_BATCH_CHUNKS_WIDE);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(batches_are_widened), CHECK_TEST(every_rank_has_a_turn),
+	   CHECK_TEST(empty_blocks), CHECK_TEST(auto_chains),
+	   CHECK_TEST(windows), CHECK_TEST(sources_apart),
+	   CHECK_TEST(one_sender), CHECK_TEST(uneven_blocks),
+	   CHECK_TEST(many_ranks))

@@ -395,8 +395,10 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 				    ? &sim_placing_driver
 				    : &sim_driver;
 	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
-	if (options->regions)
+	if (options->regions) {
 		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;
+		self->base.batch_chunks = MMC_BATCH_CHUNKS_WIDE;
+	}
 	self->options = *options;
 	self->places_end = &self->places;
 	self->placed_end = &self->placed;

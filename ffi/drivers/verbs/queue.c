@@ -5,9 +5,6 @@
 
 #include "drivers/verbs/device.h"
 
-/* Datagrams on their way out at a time, more than the engine sends at once. */
-#define NSLOTS 64
-
 #define COMPLETIONS 16
 
 /* Takes the queue pair from its creation until it can send. */
@@ -47,7 +44,7 @@ static int create(struct mmc_verbs_queue *queue,
 {
 	struct ibv_qp_init_attr attributes = {
 		.cap = {
-			.max_send_wr = NSLOTS,
+			.max_send_wr = MMC_VERBS_SENDS,
 			.max_recv_wr = nreceives,
 			.max_send_sge = 1,
 			.max_recv_sge = queue->ring.covers != NULL ? 3 : 2,
@@ -57,8 +54,8 @@ static int create(struct mmc_verbs_queue *queue,
 
 	queue->received.queue = mmc_ibv.create_cq(port->context, (int)nreceives,
 						  NULL, channel, 0);
-	queue->send_cq =
-		mmc_ibv.create_cq(port->context, NSLOTS, NULL, NULL, 0);
+	queue->send_cq = mmc_ibv.create_cq(port->context, MMC_VERBS_SENDS, NULL,
+					   NULL, 0);
 	if (queue->received.queue == NULL || queue->send_cq == NULL)
 		return mmc_verbs_explain(port, "create a completion queue",
 					 errno);
@@ -89,7 +86,7 @@ int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 					 MMC_VERBS_GRH_BYTES + head_bytes,
 					 mtu_bytes - head_bytes);
 	if (rv == 0)
-		rv = mmc_verbs_slots_init(&queue->slots, port, NSLOTS,
+		rv = mmc_verbs_slots_init(&queue->slots, port, MMC_VERBS_SENDS,
 					  mtu_bytes);
 	return rv == 0 ? start(queue, port) : rv;
 }

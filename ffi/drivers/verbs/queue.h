@@ -13,6 +13,9 @@
 /* The device puts a routing header before each datagram. */
 #define MMC_VERBS_GRH_BYTES 40
 
+/* Datagrams of a queue that are on their way out at a time. */
+#define MMC_VERBS_SENDS 128
+
 struct mmc_verbs_queue {
 	struct mmc_verbs_completions received;
 	struct ibv_cq *send_cq;

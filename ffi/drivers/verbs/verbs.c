@@ -347,6 +347,8 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 		verbs->own.nsubgroups, verbs->own.nconnections);
 	verbs->endpoint.read_bytes_max = MMC_VERBS_READ_BYTES_MAX;
 	verbs->endpoint.reliable = true;
+	/* While one batch leaves the next is filled in. */
+	verbs->endpoint.batch_chunks = MMC_VERBS_SENDS / 2;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);
 	*endpoint = &verbs->endpoint;
 	return 0;
