@@ -73,6 +73,7 @@ def test_wheel_in_a_second_environment(wheel: Path, tmp_path: Path) -> None:
     assert said.count(f"gathered {tmp_path}") == 2
 
 
+@pytest.mark.long
 @pytest.mark.timeout(500)
 def test_path_with_spaces(tmp_path: Path) -> None:
     """A fresh checkout sets itself up, also when first interrupted, and runs."""

@@ -71,7 +71,7 @@ def check_errors(results: Results) -> None:
 @pytest.mark.parametrize(
     ("for_s", "progress"),
     [
-        pytest.param(0, "poll", id="between"),
+        pytest.param(0, "poll", id="between", marks=pytest.mark.long),
         pytest.param(0, "event", id="between-event", marks=pytest.mark.long),
         pytest.param(0.03, "event", id="amid"),
         pytest.param(0.03, "poll", id="amid-poll", marks=pytest.mark.long),

@@ -151,6 +151,7 @@ def test_interrupted(guest: Guest, after_s: float) -> None:
         assert any(said[rank]["error"] for rank in said if rank != VICTIM)
 
 
+@pytest.mark.long
 def test_died(guest: Guest) -> None:
     """What a dead rank has not sent is covered until the others give up."""
     said = run(guest, mishap="die", after_s=0.02)
