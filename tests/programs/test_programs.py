@@ -16,7 +16,7 @@ JOBS = [
     pytest.param(support.MPICH_BIN, 3, 60, id="mpich"),
 ]
 LIMIT_S = 200
-NRUNS_LONG = 33
+NRUNS_LONG = 34
 
 
 @pytest.mark.timeout((LIMIT_S + 10) * NRUNS_LONG)
