@@ -13,6 +13,7 @@ PROGRAM = Path(__file__).with_name("large.py")
 NEEDED_KIB = 10 << 20  # two ranks that hold all of it, and the system's part
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 def test_over_4_gib() -> None:
     """Between two ranks, by loopback."""

@@ -96,6 +96,7 @@ def test_stopped(guest: Guest, progress: str) -> None:
     check_errors(results)
 
 
+@pytest.mark.long
 def test_stopped_for_a_moment(guest: Guest) -> None:
     """For less than that, it is waited for."""
     results = suffer(guest, "stop", for_s=0.5)

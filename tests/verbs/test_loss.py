@@ -124,7 +124,7 @@ def test_strides(guest: Guest) -> None:
     check_equal(outcome, outcome.dropped)
 
 
-@pytest.mark.parametrize("after_s", [0.003, 0.02])
+@pytest.mark.parametrize("after_s", [pytest.param(0.003, marks=pytest.mark.long), 0.02])
 def test_dying_neighbour(guest: Guest, after_s: float) -> None:
     """While its memory is read a rank dies: right bytes, or the same error for all."""
     dying, block, timeout_s = 2, 512 << 10, 1.5

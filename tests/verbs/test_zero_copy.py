@@ -142,7 +142,8 @@ def test_mispredicted(guest: Guest, netem: str) -> None:
     assert total(said, "read_chunks") <= total(said, "rx_lost_chunks")
 
 
-@pytest.mark.parametrize("after_s", [pytest.param(0.02, marks=pytest.mark.long), 0.1])
+@pytest.mark.long
+@pytest.mark.parametrize("after_s", [0.02, 0.1])
 def test_interrupted(guest: Guest, after_s: float) -> None:
     """Whoever gives an operation up has its memory back at once, and so have others."""
     said = run(guest, mishap="interrupt", after_s=after_s)
