@@ -7,6 +7,9 @@ import functools
 
 from mpi4py import MPI
 
+# MPICH has room for 2,047, and the program may want some.
+_CODES_MAX = 1024
+
 
 @functools.cache
 def error_class() -> int:
@@ -17,9 +20,15 @@ def error_class() -> int:
 
 
 def error_code(error: BaseException) -> int:
-    """Return the code that says what an error says, as far as there is room."""
+    """Return the code that says what an error says, as far as there is room.
+
+    Codes are never given back: once there are many, further texts have only the
+    class.
+    """
     if isinstance(error, MPI.Exception):
         return error.Get_error_code()
+    if _code.cache_info().currsize == _CODES_MAX:
+        return error_class()
     text = str(error).encode()[: MPI.MAX_ERROR_STRING - 1]
     return _code(text.decode(errors="ignore"))
 

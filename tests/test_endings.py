@@ -143,6 +143,27 @@ finally:
     assert text in said, said
 
 
+@LIBRARIES
+def test_many_mistakes(environment: Path) -> None:
+    """However often a program is wrong, it is told so, and goes on."""
+    status, said = job(
+        """
+for nbytes in range(1, 3000):
+    try:
+        comm.Allgather(np.zeros(nbytes, np.uint8), place)
+    except mpimcast.Error as error:
+        assert f"sends {nbytes} bytes" in str(error)
+MPI.Add_error_code(MPI.Add_error_class())  # there is room for the program's own
+comm.Allgather(block, place)
+check()
+say("end")
+""",
+        environment,
+    )
+    assert status == 0, said
+    assert said.count("end") == 2
+
+
 def test_interrupt() -> None:
     """Ctrl-C ends the waiting, not the operation: it can be waited for again."""
     status, said = job(
