@@ -24,8 +24,6 @@ from mpimcast.log import logger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpimcast.operation import Operation
-    from mpimcast.requests import Prequest, Request
     from mpimcast.traffic import Traffic
 
 
@@ -163,8 +161,8 @@ class Binding:
             team.transport, f"{team.path} ({refused})" if refused else team.path
         )
 
-    def takes(self, nbytes: int) -> bool:
-        """Decide whether an operation with blocks of `nbytes` is ours.
+    def carrier(self, nbytes: int) -> Traffic | None:
+        """Return what carries an operation with blocks of `nbytes`, if it is ours.
 
         Collective: agrees on settings and opens the transport where that is due.
         All ranks decide alike, by `nbytes` and what they agreed on.
@@ -175,7 +173,7 @@ class Binding:
                 self._level = agreement.agree(self._need_private(), self.config)
                 self._on_agreed(self._level)
             if self.bypass or nbytes < self.config.min_bytes:
-                return False
+                return None
             if self._traffic is None:
                 self._open()
         except Error as error:
@@ -185,19 +183,17 @@ class Binding:
         except BaseException:
             self._failure = Error("this communicator's opening was interrupted")
             raise
-        return not self.bypass
+        return self._traffic
 
-    def starts(self, nbytes: int) -> bool:
-        """Decide whether such an operation is ours if nobody waits for it. Local.
+    def open_carrier(self, nbytes: int) -> Traffic | None:
+        """Return what carries such an operation if nobody waits for it. Local.
 
         Nothing is opened then. All ranks decide alike, by what they have done in
         the same order.
         """
         self._check()
         return (
-            self.threaded
-            and self._traffic is not None
-            and nbytes >= self.config.min_bytes
+            self._traffic if self.threaded and nbytes >= self.config.min_bytes else None
         )
 
     def _check(self) -> None:
@@ -243,24 +239,6 @@ class Binding:
             self._private = self._entry.wait(self.config)
         return self._private
 
-    # ---- operations ----------------------------------------------------------
-
-    def run(self, operation: Operation) -> None:
-        """Do an operation that is ours."""
-        self._open_traffic().run(operation)
-
-    def start(self, operation: Operation) -> Request:
-        """Start an operation that is ours, which needs no other rank."""
-        return self._open_traffic().start(operation)
-
-    def prepare(self, operation: Operation) -> Prequest:
-        """Make a request that starts an operation again and again. Collective."""
-        return self._open_traffic().prepare(operation)
-
-    def _open_traffic(self) -> Traffic:
-        assert self._traffic is not None  # noqa: S101 -- the operation is ours
-        return self._traffic
-
     def stats(self) -> dict[str, int]:
         """Return all counters; zeros while nothing is open."""
         from mpimcast import _ffi
@@ -296,8 +274,9 @@ class Binding:
         """
         request = self.leave()
         self._await(request)
-        if request is not None and not request and self._open_traffic().in_use():
-            self._open_traffic().comm = self._need_private()
+        left = request is not None and not request
+        if left and self._traffic is not None and self._traffic.in_use():
+            self._traffic.comm = self._need_private()
             lifetime.add(self)
             return
         self.end(request)

@@ -177,10 +177,10 @@ class Intracomm(Handle):
         except (AttributeError, TypeError):
             pass
         operation = self._make(kind, *arguments)
-        if not binding.takes(operation.nbytes):
-            return False
-        binding.run(operation)
-        return True
+        carrier = binding.carrier(operation.nbytes)
+        if carrier is not None:
+            carrier.run(operation)
+        return carrier is not None
 
     def _make(self, kind: Callable[..., Operation], *arguments: Any) -> Operation:
         """Judge the user's arguments, by the communicator's error handler too."""
@@ -385,7 +385,8 @@ class Intracomm(Handle):
         if binding.bypass:
             return None
         operation = self._make(kind, *arguments)
-        return binding.start(operation) if binding.starts(operation.nbytes) else None
+        carrier = binding.open_carrier(operation.nbytes)
+        return carrier.start(operation) if carrier is not None else None
 
     def _prepare(
         self, kind: Callable[..., Operation], *arguments: Any
@@ -395,6 +396,7 @@ class Intracomm(Handle):
         if binding.bypass:
             return None
         operation = self._make(kind, *arguments)
-        if binding.takes(operation.nbytes) and binding.threaded:
-            return binding.prepare(operation)
+        carrier = binding.carrier(operation.nbytes)
+        if carrier is not None and binding.threaded:
+            return carrier.prepare(operation)
         return None

@@ -258,6 +258,6 @@ class Intercomm(MPI.Intercomm):
     """
 
     def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802, D102
-        from mpimcast.comm import Intracomm
+        from mpimcast.comm import Intracomm  # it is made of this module's Handle
 
         return Intracomm(super().Merge(high))

@@ -51,6 +51,7 @@ class Pending:
         self.over = False
         self.error: Exception | None = None
         self._traffic = traffic
+        self._stream = stream
         self._operation = operation
         self._staging = staging
         self._flight = flight.Request(stream, str(operation))
@@ -130,6 +131,7 @@ class Pending:
                 return
         except Exception as error:  # noqa: BLE001 -- told by the request
             self.error = error
+            self._traffic.poison(self._stream)
         self._end(self.request)
 
     def _end(self, request: MPI.Grequest) -> None:

@@ -69,6 +69,7 @@ class Traffic:
         self._lanes = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # lanes of requests that are no more
         self._closed = False
+        self._poisoned: _ffi.Stream | None = None  # the first that has failed
         self._attended = config.progress_thread == "on"
         self._most_in_use = array("i", [0])  # lanes, on any rank, after `leave`
         self._stagings: list[Staging] = []
@@ -94,6 +95,7 @@ class Traffic:
                 request.free()
             operation.unpack(staging)
         except Error as error:
+            self.poison(self._stream)
             self.fail(error)
             raise
         finally:
@@ -159,17 +161,22 @@ class Traffic:
             self.ended(pending)
             self.give_back(staging)
             if isinstance(error, Error):
+                self.poison(stream)
                 self.fail(error)
             raise
         return pending
 
     def _check(self) -> None:
         """Raise if an operation has failed, on whichever stream."""
-        for lane in self._lanes.values() if len(self._lanes) > 1 else ():
-            if lane.stream.poisoned():
-                error = flight.poisoned(lane.stream)
-                self.fail(error)
-                raise error
+        if self._poisoned is not None:
+            error = flight.poisoned(self._poisoned)
+            self.fail(error)
+            raise error
+
+    def poison(self, stream: _ffi.Stream) -> None:
+        """Take note that an operation of a stream has failed, if one has."""
+        if self._poisoned is None and stream.poisoned():
+            self._poisoned = stream
 
     # ---- what they need ------------------------------------------------------
 
