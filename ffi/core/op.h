@@ -69,7 +69,7 @@ struct mmc_op_config {
 	uint64_t retain_bytes; /* block up to which a copy serves repairs */
 	uint32_t lag_epochs;   /* behind the oldest that is not done here */
 	enum mmc_repair repair;
-	bool reliable; /* a partner's messages are not lost, it is only late */
+	bool reliable; /* messages are rarely lost: a silent partner is late */
 	uint32_t batch_chunks; /* that are sent in one go, if more than usual */
 	uint32_t
 		read_bytes; /* that one read of others' memory brings at most */

@@ -97,7 +97,7 @@ struct mmc_endpoint {
 	 * That is so on all ranks, or on none.
 	 */
 	bool apart;
-	bool reliable; /* control between partners of a gate is not lost */
+	bool reliable; /* a live partner of a gate gets all control, as a rule */
 	/*
 	 * Chunks worth a call of send(), MMC_BATCH_CHUNKS_WIDE at most; 0: as
 	 * many as usual.
