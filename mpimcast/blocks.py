@@ -107,11 +107,14 @@ def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
         _judge(spec)
         return spec, None, None, None
     buffer, counts, displacements, datatype = (*spec, None, None)[:4]
-    if len(spec) == 2 and isinstance(counts, MPI.Datatype | str):  # noqa: PLR2004
+    if len(spec) == 2 and isinstance(  # noqa: PLR2004 -- [buffer, datatype]
+        counts, MPI.Datatype | str
+    ):
         counts, datatype = None, counts
     elif len(spec) == 3:  # noqa: PLR2004 -- [buffer, counts, datatype]
         displacements, datatype = None, displacements
-    if len(spec) < 4 and isinstance(counts, tuple):  # noqa: PLR2004
+    # Of four the second is counts, tuple or not.
+    if len(spec) < 4 and isinstance(counts, tuple):  # noqa: PLR2004 -- see above
         if len(counts) != 2:  # noqa: PLR2004 -- counts, displacements
             _judge(spec)
         counts, displacements = counts
