@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from mpi4py import MPI
 from typing_extensions import Self
 
@@ -167,3 +168,17 @@ def _pairs(
     row: Mapping[int, int], new: tuple[int, int]
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return [(min(old, new), max(old, new)) for old in row.items()]
+
+
+def check_mistake(comm: MPI.Intracomm, name: str, arguments: Sequence[Any]) -> None:
+    """Check that a collective of ours refuses what the MPI library's does."""
+    with pytest.raises(Exception) as theirs:  # noqa: PT011 -- compared below
+        getattr(MPI.Intracomm, name)(comm, *arguments)
+    with pytest.raises(theirs.type) as ours:
+        getattr(comm, name)(*arguments)
+    if isinstance(theirs.value, MPI.Exception):
+        # With more words MPICH also says which function and which address.
+        assert isinstance(ours.value, MPI.Exception)
+        assert ours.value.Get_error_class() == theirs.value.Get_error_class()
+    else:
+        assert str(ours.value) == str(theirs.value)

@@ -4,23 +4,7 @@
 from __future__ import annotations
 
 import pytest
-
-from mpimcast import sim
-
-MS = 1_000_000
-READ = 2
-
-
-def run(**spec: object) -> sim.Plain:
-    """Run a spec that differs so from the default; every property must hold."""
-    result = sim.run(spec)
-    assert result["violation"] == ""
-    return result
-
-
-def total(result: sim.Plain, what: str) -> int:
-    """Return the sum over all ranks."""
-    return sum(int(rank[what]) for rank in result["ranks"])
+from simulated import MS, READ, run, total
 
 
 @pytest.mark.parametrize("checksum", range(3))
