@@ -168,14 +168,20 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
 def _curve(
     axes: Any, way: str, sizes: Sequence[Summary], of: Callable[[Summary], Spread]
 ) -> None:
-    found = [of(each) for each in sizes]
-    medians = [each.median for each in found]
-    below = [each.median - each.low for each in found]
-    above = [each.high - each.median for each in found]
+    aside = _ASIDE ** list(TITLES).index(way)
+    _line(axes, way, [(each.block_bytes * aside, of(each)) for each in sizes])
+
+
+def _line(axes: Any, way: str, points: Sequence[tuple[float, Spread]]) -> None:
+    """Draw a way's medians, each with its spread."""
+    spreads = [spread for _, spread in points]
     axes.errorbar(
-        [each.block_bytes * _ASIDE ** list(TITLES).index(way) for each in sizes],
-        medians,
-        yerr=(below, above),
+        [at for at, _ in points],
+        [each.median for each in spreads],
+        yerr=(
+            [each.median - each.low for each in spreads],
+            [each.high - each.median for each in spreads],
+        ),
         label=TITLES.get(way, way),
         color=_COLOURS.get(way, "#000000"),
         linestyle="--" if way.endswith("-tuned") else "-",
@@ -241,11 +247,11 @@ def _loss(settings: dict[Setting, Ways]) -> Figure:
         )
         for way, (without, *_) in clean.items():
             points = [
-                (setting.network.loss, _by_round(ways[way][0], without))
+                (100 * setting.network.loss, _by_round(ways[way][0], without))
                 for setting, ways in group.items()
                 if way in ways
             ]
-            _loss_curve(axes[column], way, points)
+            _line(axes[column], way, points)
         nranks = next(iter(group)).nranks
         nbytes = size(next(iter(clean.values()))[0].block_bytes)
         axes[column].set_title(f"{collective}, P = {nranks}, {nbytes}", fontsize=9)
@@ -258,24 +264,6 @@ def _loss(settings: dict[Setting, Ways]) -> Figure:
 def _by_round(lossy: Summary, without: Summary) -> Spread:
     both = set(lossy.rounds) & set(without.rounds)
     return summary.spread([lossy.rounds[each] / without.rounds[each] for each in both])
-
-
-def _loss_curve(axes: Any, way: str, points: list[tuple[float, Spread]]) -> None:
-    medians = [each.median for _, each in points]
-    below = [each.median - each.low for _, each in points]
-    above = [each.high - each.median for _, each in points]
-    axes.errorbar(
-        [100 * loss for loss, _ in points],
-        medians,
-        yerr=(below, above),
-        label=TITLES.get(way, way),
-        color=_COLOURS.get(way, "#000000"),
-        linestyle="--" if way.endswith("-tuned") else "-",
-        linewidth=2 if way == OURS else 1.1,
-        marker=_MARKS.get(way, "v"),
-        markersize=4,
-        capsize=2.5,
-    )
 
 
 # ---- bars --------------------------------------------------------------------
