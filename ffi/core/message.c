@@ -20,11 +20,12 @@ enum {
 	LAG_EPOCHS = 44,
 	NITEMS = 48,
 	TERMS_FLAGS = 52,
-	RESERVED = 56,
+	SOURCE_BYTES = 56,
 	ITEMS = MMC_MESSAGE_BYTES,
 };
 
-_Static_assert(RESERVED + 4 == ITEMS, "the fixed part ends where items begin");
+_Static_assert(SOURCE_BYTES + 4 == ITEMS,
+	       "the fixed part ends where items begin");
 
 /* A card's fields, from where items begin. */
 #define CARD_GENERATION 0
@@ -78,6 +79,7 @@ static void encode_record(uint8_t *bytes, const struct mmc_record *record)
 	mmc_put_u64(bytes + SIGNATURE_MIN, record->terms.signature_min);
 	mmc_put_u64(bytes + SIGNATURE_MAX, record->terms.signature_max);
 	mmc_put_u32(bytes + WINDOW_BYTES, record->terms.window_bytes);
+	mmc_put_u32(bytes + SOURCE_BYTES, record->terms.source_bytes);
 	mmc_put_u32(bytes + SRTT_US, record->terms.srtt_us);
 	mmc_put_u32(bytes + LAG_EPOCHS, record->terms.lag_epochs);
 	mmc_put_u32(bytes + TERMS_FLAGS, record->terms.flags);
@@ -96,6 +98,7 @@ static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 			.signature_min = mmc_get_u64(bytes + SIGNATURE_MIN),
 			.signature_max = mmc_get_u64(bytes + SIGNATURE_MAX),
 			.window_bytes = mmc_get_u32(bytes + WINDOW_BYTES),
+			.source_bytes = mmc_get_u32(bytes + SOURCE_BYTES),
 			.srtt_us = mmc_get_u32(bytes + SRTT_US),
 			.lag_epochs = mmc_get_u32(bytes + LAG_EPOCHS),
 			.flags = mmc_get_u32(bytes + TERMS_FLAGS),
@@ -148,7 +151,6 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	mmc_put_u32(bytes + ECHO, message->echo_us);
 	encode_record(bytes, &message->record);
 	mmc_put_u32(bytes + NITEMS, message->nitems);
-	mmc_put_u32(bytes + RESERVED, 0);
 	encode_items(bytes + ITEMS, message);
 }
 
@@ -162,8 +164,7 @@ static bool record_is_sane(const uint8_t *bytes)
 	       bytes[RELEASE_ROUNDS] <= MMC_ROUNDS_MAX &&
 	       bytes[FAILURE] <= MMC_EPOISONED &&
 	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0) &&
-	       mmc_get_u32(bytes + TERMS_FLAGS) <= MMC_TERMS_UNICAST &&
-	       mmc_get_u32(bytes + RESERVED) == 0;
+	       mmc_get_u32(bytes + TERMS_FLAGS) <= MMC_TERMS_UNICAST;
 }
 
 /* A run stays below MMC_CHUNKS_MAX, so that its end never wraps. */

@@ -125,6 +125,7 @@ static struct mmc_record first_record(const struct mmc_op_config *config)
 			.signature_min = config->signature,
 			.signature_max = config->signature,
 			.window_bytes = config->window_bytes,
+			.source_bytes = config->source_bytes,
 			.srtt_us = (uint32_t)(config->path->srtt_ns /
 					      MMC_US_NS),
 			.lag_epochs = config->lag_epochs,

@@ -64,7 +64,7 @@ struct mmc_op_config {
 	uint32_t chunk_bytes;
 	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
 	uint32_t window_bytes; /* that this rank's buffers hold */
-	bool apart; /* of it no sender may have more than its equal part */
+	uint32_t source_bytes; /* that they hold of a single sender */
 	uint64_t eager_bytes;  /* total up to which chunks precede the gate */
 	uint64_t retain_bytes; /* block up to which a copy serves repairs */
 	uint32_t lag_epochs;   /* behind the oldest that is not done here */

@@ -168,7 +168,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	if (op->unicast)
 		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
-			  nchains, terms->window_bytes, op->config.apart);
+			  nchains, terms->window_bytes, terms->source_bytes);
 	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
 		       op->config.path->late_ns, batch_time_ns(op),

@@ -11,6 +11,8 @@ void mmc_terms_merge(struct mmc_terms *terms, const struct mmc_terms *other)
 		mmc_max_u64(terms->signature_max, other->signature_max);
 	terms->window_bytes =
 		mmc_min_u32(terms->window_bytes, other->window_bytes);
+	terms->source_bytes =
+		mmc_min_u32(terms->source_bytes, other->source_bytes);
 	terms->srtt_us = mmc_max_u32(terms->srtt_us, other->srtt_us);
 	terms->lag_epochs = mmc_max_u32(terms->lag_epochs, other->lag_epochs);
 	terms->flags |= other->flags;

@@ -14,6 +14,7 @@ struct mmc_terms {
 	uint64_t signature_min; /* of kind and bytes: equal if all agree */
 	uint64_t signature_max;
 	uint32_t window_bytes; /* MIN: what every receiver can buffer */
+	uint32_t source_bytes; /* MIN: what it can of a single sender */
 	uint32_t srtt_us;      /* MAX */
 	uint32_t lag_epochs; /* MAX: how far behind the oldest unfinished is */
 	uint32_t flags;	     /* OR, of enum mmc_terms_flag */

@@ -57,7 +57,7 @@ static const uint32_t *starts_of(const struct mmc_layout *layout,
 
 void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       const struct mmc_layout *layout, uint32_t nchains,
-		       uint32_t window_bytes, bool apart)
+		       uint32_t window_bytes, uint32_t source_bytes)
 {
 	uint32_t window_chunks = window_bytes / layout->chunk_bytes;
 	uint32_t sharers;
@@ -70,9 +70,9 @@ void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 	/* A chain's next sender may start before its predecessor has ended. */
 	sharers = nchains == layout->nsenders ? heard_chains(layout, nchains)
 					      : nchains + 1;
-	if (apart)
-		sharers = mmc_max_u32(sharers, layout->nranks - 1);
-	share = mmc_max_u32(window_chunks / sharers, 2);
+	share = mmc_min_u32(window_chunks / sharers,
+			    source_bytes / layout->chunk_bytes);
+	share = mmc_max_u32(share, 2);
 	MMC_ASSERT(nchains > 0);
 	*schedule = (struct mmc_schedule){
 		.layout = *layout,

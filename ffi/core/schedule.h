@@ -34,17 +34,16 @@ size_t mmc_schedule_bytes(const struct mmc_layout *layout);
 
 /*
  * Plans the turns for blocks laid out by `layout` when every receiver buffers
- * `window_bytes`. With `nchains` MMC_CHAINS_AUTO all send at once as long as the
+ * `window_bytes`, and `source_bytes` of a single sender. With `nchains` MMC_CHAINS_AUTO all send at once as long as the
  * window holds two batches of each that a rank hears, else as many as it holds
  * two batches of, but at least two: fewer would idle a sender's own downlink.
- * With `apart` no sender's share is more than an equal part of the window, since
- * that is all that a receiver has for it. The result depends on nothing but the
+ * The result depends on nothing but the
  * arguments, equal on every rank. `memory`, mmc_schedule_bytes() long, must
  * outlive the schedule and its copies.
  */
 void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       const struct mmc_layout *layout, uint32_t nchains,
-		       uint32_t window_bytes, bool apart);
+		       uint32_t window_bytes, uint32_t source_bytes);
 
 /* Has batches of up to `batch_chunks`, at most MMC_BATCH_CHUNKS_WIDE. */
 static inline void mmc_schedule_widen(struct mmc_schedule *schedule,

@@ -172,6 +172,13 @@ static void finish(struct mmc_request *request)
 
 /* ---- starting ----------------------------------------------------------- */
 
+static uint32_t source_bytes(const struct mmc_team *team)
+{
+	if (!team->endpoint->apart)
+		return team->buffer_bytes;
+	return team->buffer_bytes / (team->options.nranks - 1);
+}
+
 static struct mmc_op_config op_config(const struct mmc_stream *stream,
 				      const struct mmc_operation *operation)
 {
@@ -192,7 +199,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.chunk_bytes = team->options.chunk_bytes,
 		.nchains = options->chains,
 		.window_bytes = window_bytes,
-		.apart = team->endpoint->apart,
+		.source_bytes = source_bytes(team),
 		.reliable = team->endpoint->reliable,
 		.batch_chunks = team->endpoint->batch_chunks,
 		.eager_bytes = options->eager_bytes,

@@ -40,7 +40,7 @@ static void open_stage(struct stage *at, bool loops)
 				 BLOCK_CHUNKS * CHUNK_BYTES, CHUNK_BYTES),
 		 0);
 	mmc_schedule_init(&at->schedule, NULL, &at->layout, 1, UINT32_MAX,
-			  false);
+			  UINT32_MAX);
 	mmc_bitmap_init(&at->claimed, at->words, NCHUNKS);
 	for (uint32_t i = 0; i < NSLOTS; i++)
 		at->queue->slots[i].staging = at->staging[i];
@@ -266,7 +266,8 @@ static void shared_queues_cover_nothing(void)
 	struct stage at;
 
 	open_stage(&at, false);
-	mmc_schedule_init(&at.schedule, NULL, &at.layout, 2, UINT32_MAX, false);
+	mmc_schedule_init(&at.schedule, NULL, &at.layout, 2, UINT32_MAX,
+			  UINT32_MAX);
 	CHECK_EQ(begin(&at), -MMC_EINVAL);
 	CHECK_EQ(post(&at, 0), NCHUNKS);
 	close_stage(&at);

@@ -43,7 +43,8 @@ static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
 {
 	return a->signature_min == b->signature_min &&
 	       a->signature_max == b->signature_max &&
-	       a->window_bytes == b->window_bytes && a->srtt_us == b->srtt_us &&
+	       a->window_bytes == b->window_bytes &&
+	       a->source_bytes == b->source_bytes && a->srtt_us == b->srtt_us &&
 	       a->lag_epochs == b->lag_epochs;
 }
 
@@ -65,6 +66,7 @@ static void net_open(struct net *net, uint32_t nranks, uint64_t seed,
 			.signature_min = mmc_prng_next(prng),
 			.signature_max = mmc_prng_next(prng),
 			.window_bytes = (uint32_t)mmc_prng_next(prng),
+			.source_bytes = (uint32_t)mmc_prng_next(prng),
 			.srtt_us = (uint32_t)mmc_prng_next(prng),
 			.lag_epochs = (uint32_t)mmc_prng_next(prng),
 		};

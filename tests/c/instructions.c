@@ -160,7 +160,7 @@ static void pass_gate(void)
 		.record = {
 			.flags = MMC_RECORD_ENTERED,
 			.entry_rounds = 1,
-			.terms = { 7, 7, UINT32_MAX, 100, 1 },
+			.terms = { 7, 7, UINT32_MAX, UINT32_MAX, 100, 1 },
 		},
 	};
 
@@ -185,6 +185,7 @@ int main(int argc, char **argv)
 		.block_bytes = (uint64_t)NCHUNKS * CHUNK_BYTES,
 		.chunk_bytes = CHUNK_BYTES,
 		.window_bytes = UINT32_MAX,
+		.source_bytes = UINT32_MAX,
 		.timeout_ns = 10 * MMC_S_NS,
 	};
 	size_t nbytes = mmc_op_footprint(&config);

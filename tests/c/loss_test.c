@@ -41,7 +41,7 @@ static void receiver_open(struct receiver *at, uint32_t nranks,
 				 (uint64_t)block_chunks * 100, 100),
 		 0);
 	mmc_schedule_init(&at->schedule, NULL, &at->layout, nchains, 100000,
-			  false);
+			  UINT32_MAX);
 	at->words = malloc(mmc_bitmap_bytes(at->layout.nchunks));
 	at->memory = malloc(mmc_loss_bytes(at->layout.nchunks, nranks));
 	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);

@@ -82,6 +82,7 @@ static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
 				.signature_min = mmc_prng_next(prng),
 				.signature_max = mmc_prng_next(prng),
 				.window_bytes = (uint32_t)mmc_prng_next(prng),
+				.source_bytes = (uint32_t)mmc_prng_next(prng),
 				.srtt_us = (uint32_t)mmc_prng_next(prng),
 				.lag_epochs = (uint32_t)mmc_prng_next(prng),
 			},
@@ -116,6 +117,7 @@ static void check_equal_records(const struct mmc_record *a,
 	CHECK_EQ(a->terms.signature_min, b->terms.signature_min);
 	CHECK_EQ(a->terms.signature_max, b->terms.signature_max);
 	CHECK_EQ(a->terms.window_bytes, b->terms.window_bytes);
+	CHECK_EQ(a->terms.source_bytes, b->terms.source_bytes);
 	CHECK_EQ(a->terms.srtt_us, b->terms.srtt_us);
 	CHECK_EQ(a->terms.lag_epochs, b->terms.lag_epochs);
 }
@@ -215,7 +217,7 @@ static void golden_bytes(void)
 		0x2d, 0x2e, 0x2f, 0x30,				/* lag */
 		0x00, 0x00, 0x00, 0x02,				/* items */
 		0x00, 0x00, 0x00, 0x01,				/* terms */
-		0x00, 0x00, 0x00, 0x00,				/* reserved */
+		0x31, 0x32, 0x33, 0x34,				/* source */
 	};
 	static const uint8_t runs[] = {
 		0x01, 0x02, 0x03, 0x04, 0x00, 0x00, 0x00, 0x05,
@@ -239,6 +241,7 @@ static void golden_bytes(void)
 				.window_bytes = 0x25262728,
 				.srtt_us = 0x292a2b2c,
 				.lag_epochs = 0x2d2e2f30,
+				.source_bytes = 0x31323334,
 			},
 		},
 		.nitems = 2,
@@ -368,8 +371,6 @@ static void fields_out_of_range(void)
 		{ "too many items", 48, UINT32_MAX },
 		{ "unknown terms", 52, 2 },
 		{ "unknown terms", 52, 0x80000001 },
-		{ "reserved", 56, 1 },
-		{ "reserved", 56, 0x80000000 },
 		{ "a run of a chunk that cannot be", 60, MMC_CHUNKS_MAX },
 		{ "a run of a chunk that cannot be", 60, UINT32_MAX },
 		{ "an empty run", 64, 0 },

@@ -190,6 +190,7 @@ static struct mmc_op *open_lone(enum mmc_repair repair,
 		.block_bytes = 101,
 		.chunk_bytes = 100,
 		.window_bytes = 60000,
+		.source_bytes = 60000,
 		.repair = repair,
 		.read_bytes = 1000,
 		.timeout_ns = MMC_S_NS,
@@ -275,6 +276,7 @@ static void say(struct mmc_op *op, uint32_t source, struct mmc_message message,
 	message.record.entry_rounds = 2;
 	message.record.culprit = MMC_PEER_ALL;
 	message.record.terms.window_bytes = 60000;
+	message.record.terms.source_bytes = 60000;
 	mmc_op_on_message(op, source, &message, MMC_S_NS);
 }
 

@@ -245,6 +245,7 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 		.chunk_bytes = shape->chunk_bytes,
 		.nchains = shape->nchains,
 		.window_bytes = shape->window_bytes,
+		.source_bytes = shape->window_bytes,
 		.eager_bytes = shape->eager_bytes,
 		.retain_bytes = shape->retain_bytes,
 		.repair = shape->repair,

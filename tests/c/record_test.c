@@ -16,6 +16,7 @@ static struct mmc_terms random_terms(struct mmc_prng *prng)
 		.signature_min = mmc_prng_next(prng) % 4,
 		.signature_max = mmc_prng_next(prng) % 4,
 		.window_bytes = mmc_prng_next(prng) % 4,
+		.source_bytes = mmc_prng_next(prng) % 4,
 		.srtt_us = mmc_prng_next(prng) % 4,
 		.lag_epochs = mmc_prng_next(prng) % 4,
 		.flags = (uint32_t)mmc_prng_below(prng, 2),
@@ -26,7 +27,8 @@ static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
 {
 	return a->signature_min == b->signature_min &&
 	       a->signature_max == b->signature_max &&
-	       a->window_bytes == b->window_bytes && a->srtt_us == b->srtt_us &&
+	       a->window_bytes == b->window_bytes &&
+	       a->source_bytes == b->source_bytes && a->srtt_us == b->srtt_us &&
 	       a->lag_epochs == b->lag_epochs && a->flags == b->flags;
 }
 
@@ -68,13 +70,14 @@ static void terms_form_a_semilattice(void)
 
 static void terms_by_field(void)
 {
-	struct mmc_terms a = { 5, 5, 100, 10, 0, 0 };
-	const struct mmc_terms b = { 3, 7, 200, 5, 2, 1 };
+	struct mmc_terms a = { 5, 5, 100, 60, 10, 0, 0 };
+	const struct mmc_terms b = { 3, 7, 200, 50, 5, 2, 1 };
 
 	mmc_terms_merge(&a, &b);
 	CHECK_EQ(a.signature_min, 3);
 	CHECK_EQ(a.signature_max, 7);
 	CHECK_EQ(a.window_bytes, 100);
+	CHECK_EQ(a.source_bytes, 50);
 	CHECK_EQ(a.srtt_us, 10);
 	CHECK_EQ(a.lag_epochs, 2);
 	CHECK_EQ(a.flags, 1);

@@ -17,7 +17,7 @@ static struct mmc_schedule planned(uint32_t nranks, uint32_t block_chunks,
 				 CHUNK_BYTES),
 		 0);
 	mmc_schedule_init(&schedule, NULL, &layout, nchains,
-			  window_chunks * CHUNK_BYTES, false);
+			  window_chunks * CHUNK_BYTES, UINT32_MAX);
 	CHECK_EQ(schedule.layout.nranks, nranks);
 	CHECK_EQ(schedule.layout.block_chunks, block_chunks);
 	return schedule;
@@ -148,7 +148,8 @@ static void sources_apart(void)
 						 CHUNK_BYTES),
 				 0);
 			mmc_schedule_init(&schedule, NULL, &layout, nchains,
-					  window_chunks * CHUNK_BYTES, true);
+					  window_chunks * CHUNK_BYTES,
+					  16 * CHUNK_BYTES);
 			CHECK(schedule.window_chunks <= 16);
 			if (nchains + 2 <= nranks)
 				CHECK_EQ(schedule.window_chunks, 16);
@@ -170,12 +171,14 @@ static void one_sender(void)
 					 7 * CHUNK_BYTES, CHUNK_BYTES),
 				 0);
 			mmc_schedule_init(&schedule, NULL, &layout, nchains,
-					  window_chunks * CHUNK_BYTES, false);
+					  window_chunks * CHUNK_BYTES,
+					  UINT32_MAX);
 			CHECK_EQ(schedule.nchains, 1);
 			CHECK_EQ(schedule.window_chunks, window_chunks);
 			check_turns(&schedule);
 			mmc_schedule_init(&schedule, NULL, &layout, nchains,
-					  window_chunks * CHUNK_BYTES, true);
+					  window_chunks * CHUNK_BYTES,
+					  16 * CHUNK_BYTES);
 			CHECK_EQ(schedule.window_chunks, 16);
 		}
 }
@@ -205,7 +208,7 @@ static void uneven_blocks(void)
 		CHECK(mmc_schedule_bytes(&layout) <= sizeof(memory));
 		mmc_schedule_init(&schedule, memory, &layout,
 				  (uint32_t)mmc_prng_below(&prng, nranks + 1),
-				  window * CHUNK_BYTES, false);
+				  window * CHUNK_BYTES, UINT32_MAX);
 		if (layout.nchunks > 0)
 			check_turns(&schedule);
 		nheard = schedule.nchains - (schedule.nchains == layout.nranks);

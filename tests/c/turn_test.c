@@ -33,7 +33,7 @@ static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 				 CHUNK_BYTES),
 		 0);
 	mmc_schedule_init(&at->schedule, NULL, &layout, nchains,
-			  window_chunks * CHUNK_BYTES, false);
+			  window_chunks * CHUNK_BYTES, UINT32_MAX);
 	at->memory = malloc(mmc_watermark_bytes(nranks, nranks));
 	mmc_watermark_init(&at->mark, at->memory, rank, &at->schedule);
 	mmc_turn_init(&at->turn, rank, &at->schedule);

@@ -42,7 +42,7 @@ static void net_open(struct net *net, uint32_t nranks, uint32_t nchains,
 				 CHUNK_BYTES),
 		 0);
 	mmc_schedule_init(&net->schedule, NULL, &layout, nchains,
-			  window_chunks * CHUNK_BYTES, false);
+			  window_chunks * CHUNK_BYTES, UINT32_MAX);
 	for (uint32_t r = 0; r < nranks; r++) {
 		net->memory[r] = malloc(
 			mmc_watermark_bytes(nranks, net->schedule.nchains));

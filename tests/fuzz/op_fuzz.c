@@ -364,6 +364,7 @@ static void bring_record(struct world *world)
 				.signature_min = world->config.signature,
 				.signature_max = world->config.signature,
 				.window_bytes = world->config.window_bytes,
+				.source_bytes = world->config.source_bytes,
 				.srtt_us = 50,
 				.lag_epochs = 1,
 			},
@@ -474,6 +475,7 @@ static void shape(struct world *world)
 		.timeout_ns = MMC_S_NS,
 		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
 	};
+	world->config.source_bytes = world->config.window_bytes;
 	share_out(world, first / NRANKS_MAX);
 	mmc_epochs_init(&world->epochs, UINT64_C(3) << 16,
 			take(input, 1) % nranks, nranks, &world->counters);

@@ -55,7 +55,7 @@ static void open_gathering(struct gathering *at)
 				 CHUNK_BYTES),
 		 0);
 	mmc_schedule_init(&at->schedule, NULL, &at->layout, 2, UINT32_MAX,
-			  false);
+			  UINT32_MAX);
 	mmc_bitmap_init(&at->claimed, at->words, 2 * NCHUNKS);
 	succeed(at->endpoint->driver->expose(at->endpoint, at->base, at->nbytes,
 					     &at->region));
