@@ -94,18 +94,18 @@ def take_turns(
 
 def one_switch(effort: Effort) -> Iterator[Record]:
     """One switch, links of 200 Mbit/s, of 100 for 16 hosts."""
-    sizes = {
-        "Allgather": (64 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB),
-        "Bcast": (64 * KIB, 512 * KIB, 4 * MIB),
+    shapes = {
+        4: (200, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
+        8: (200, (64 * KIB, 512 * KIB, 4 * MIB)),
+        # Here 4 MiB, 63 MB to every host, would take minutes of each round.
+        16: (100, (64 * KIB, 256 * KIB, MIB)),
     }
-    with Cluster(16) as cluster:
-        for nranks, rate_mbit in ((4, 200), (8, 200), (16, 100)):
-            if nranks == 16:  # noqa: PLR2004
-                # 63 MB to every host at half the rate: minutes of each round.
-                sizes["Allgather"] = sizes["Allgather"][:-1]
+    with Cluster(max(shapes)) as cluster:
+        for nranks, (rate_mbit, blocks) in shapes.items():
             cluster.shape(rate_mbit)
             network = Network("cluster", rate_mbit=rate_mbit, burst_bytes=BURST_BYTES)
             place = Place(network, range(nranks), cluster)
+            sizes = {"Allgather": blocks, "Bcast": (64 * KIB, 512 * KIB, 4 * MIB)}
             yield from take_turns("A", place, effort, sizes)
 
 

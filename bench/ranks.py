@@ -2,9 +2,10 @@
 """Ranks that repeat collectives, as bench.job tells them; rank 0 reports to it.
 
 Every operation begins with a barrier and an equal idle gap, after which links have
-again what they carry in a burst. Its time is from the last rank's begin to the last
-rank's end, by the clock that they share on one machine: how long ranks take to leave
-the barrier is not the operation's. The time of processors is that of all ranks.
+again what they carry in a burst, and is followed by as long a gap, in which who is done
+first leaves the processors to the last. Its time is from the last rank's begin to the
+last rank's end, by the clock that they share on one machine: how long ranks take to
+leave the barrier is not the operation's. The time of processors is that of all ranks.
 """
 
 from __future__ import annotations
@@ -123,9 +124,11 @@ def measure(
         used_before_s, begin_s = processor_s(), time.monotonic()
         work.run(comm)
         end_s = time.monotonic()
+        used_after_s = processor_s()
+        time.sleep(GAP_S)
         if number >= 0:
             times[:, number] = begin_s, end_s
-            used_s[number] = processor_s() - used_before_s
+            used_s[number] = used_after_s - used_before_s
         if looks or number == iterations - 1:
             wrong_bytes += work.wrong_bytes()
     world.Barrier()

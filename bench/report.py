@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A page and pictures of a folder of records: ``python -m bench.report DIR``.
 
-The page holds its pictures, and is made of the records alone; ``--markdown`` prints
-its first table instead, for a README.
+The page holds its pictures, and is made of the records alone; ``--markdown`` prints a
+table for a README instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from bench import summary
+from bench import goals, summary
 from bench.cells import CELLS
 from bench.pictures import Picture, Ways, draw, number, size
 from bench.record import Record, read
@@ -34,7 +34,10 @@ def write(folder: Path) -> Path:
     found = summary.summarise(records)
     cells = "".join(_cell(name, found, folder) for name in CELLS)
     page = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        about=escape(_about(records)), overview=_overview(found), cells=cells
+        about=escape(_about(records)),
+        goals=_goals(found),
+        overview=_overview(found),
+        cells=cells,
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
@@ -42,15 +45,30 @@ def write(folder: Path) -> Path:
 
 
 def markdown(found: Found) -> Iterator[str]:
-    """Yield the lines of the table of ratios."""
-    yield "| | size | ours | best peer | best peer / ours | best untuned / ours |"
-    yield "|---|---|---|---|---|---|"
-    for setting, ours, best, untuned in _ratios(found):
-        yield (
-            f"| {setting.title()} | {size(ours.block_bytes)} "
-            f"| {_ours(ours)} | {TITLES.get(best.peer, best.peer)} "
-            f"| {_times(best.spread)} | {_times(untuned.spread) if untuned else ''} |"
+    """Yield the lines of a table of each setting's largest blocks."""
+    yield (
+        "| | block | ours | best peer | its time / ours | sent by a host, ours / its "
+        "| processors, ours / its |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    largest = {setting: row for setting, *row in _ratios(found)}
+    for setting, (ours, best, _) in largest.items():
+        peer = next(
+            each
+            for each in found[setting][best.peer]
+            if each.block_bytes == ours.block_bytes
         )
+        words = (
+            *(setting.title(), size(ours.block_bytes), _ours(ours)),
+            *(TITLES.get(best.peer, best.peer), _times(best.spread)),
+            _by(ours.host_blocks, peer.host_blocks),
+            _by(ours.processor_s, peer.processor_s),
+        )
+        yield f"| {' | '.join(words)} |"
+
+
+def _by(ours: float | None, its: float | None) -> str:
+    return f"{ours / its:.2f}" if ours and its else ""
 
 
 # ---- what is said ------------------------------------------------------------
@@ -105,6 +123,21 @@ def _overview(found: Found) -> str:
     return _table(heads, rows)
 
 
+def _goals(found: Found) -> str:
+    rows = [
+        _row(
+            [
+                f"{each.goal.cell}. {each.goal.collective}: {escape(each.goal.what)}",
+                f"{'≥' if each.goal.least else '≤'} {each.goal.bound:.3g}",
+                _judged(f"{each.figure:.3g}", ahead=each.holds),
+                escape(f"{each.setting.title()}, {size(each.block_bytes)}"),
+            ]
+        )
+        for each in goals.reached(found)
+    ]
+    return _table(["", "must", "worst", "seen at"], rows)
+
+
 def _cell(name: str, found: Found, folder: Path) -> str:
     mine = {setting: ways for setting, ways in found.items() if setting.cell == name}
     if not mine:
@@ -113,7 +146,8 @@ def _cell(name: str, found: Found, folder: Path) -> str:
     pictures = "".join(map(_figure, draw(mine, folder, f"cell-{name}".lower())))
     return (
         f"<h2>{name}. {escape(CELLS[name].title)}</h2>\n"
-        f'<p class="note">{escape(doc)}</p>\n{pictures}{_details(mine)}\n'
+        f'<p class="note">{escape(doc)}</p>\n'
+        f"{pictures}{_details(mine)}{_stages(mine)}\n"
     )
 
 
@@ -164,6 +198,39 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
     ]
 
 
+_STAGE_HEADS = (
+    *("ours", "block", "time", *summary.STAGES, "else"),
+    *("control", "processors"),
+)
+_STAGE_COLUMNS = (
+    "Where our time goes, on the average of ranks. Gate: all enter, and wait for who "
+    "begins last. Multicast: until all chunks have been sent or asked for. Repair: "
+    "until all are here. Release: until nobody needs this rank. Else: what the slowest "
+    "rank takes longer than the average, less the waiting for late beginners, which is "
+    "not in the time. Control: datagrams that a rank sends."
+)
+
+
+def _stages(mine: Found) -> str:
+    rows = [
+        _row(
+            [
+                *(setting.title(), size(each.block_bytes), _ms(each.seconds.median)),
+                *(_ms(each.stages_s[name]) for name in summary.STAGES),
+                _ms(each.seconds.median - sum(each.stages_s.values())),
+                f"{each.control:.1f}",
+                "" if each.processor_s is None else _ms(each.processor_s),
+            ]
+        )
+        for setting, ways in mine.items()
+        for each in ways.get(OURS, ())
+        if not each.by_library
+    ]
+    if not rows:
+        return ""
+    return _table(_STAGE_HEADS, rows) + f'<p class="note">{_STAGE_COLUMNS}</p>'
+
+
 # ---- words and tables --------------------------------------------------------
 
 
@@ -191,8 +258,13 @@ def _times(spread: Spread) -> str:
 
 def _coloured(spread: Spread) -> str:
     """Return a ratio, coloured where all rounds agree who is faster."""
-    kind = "ahead" if spread.low > 1 else "behind" if spread.high < 1 else ""
-    return f'<span class="{kind}">{_times(spread)}</span>'
+    if spread.low <= 1 <= spread.high:
+        return _times(spread)
+    return _judged(_times(spread), ahead=spread.low > 1)
+
+
+def _judged(text: str, *, ahead: bool) -> str:
+    return f'<span class="{"ahead" if ahead else "behind"}">{text}</span>'
 
 
 def _row(words: Sequence[str], *, ours: bool = False) -> str:
@@ -210,7 +282,7 @@ def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Write the page, or print its first table."""
+    """Write the page, or print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--markdown", action="store_true")

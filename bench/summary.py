@@ -13,6 +13,7 @@ from bench.record import Network, Record
 from bench.ways import TITLES
 
 OURS = "mpimcast"
+STAGES = ("gate", "multicast", "repair", "release")
 
 
 class Spread(NamedTuple):
@@ -83,6 +84,11 @@ class Summary:
     lost_chunks, repair_bytes, lost_bytes
         Of ours: chunks asked for again, bytes sent for them, and what was made to
         get lost, in all rounds.
+    stages_s : dict
+        How long a rank of ours was in each stage of an operation, on average; in the
+        first, the gate, it also waits for ranks that begin later.
+    control : float
+        The control datagrams that a rank of ours sent in an operation, on average.
     by_library : bool
         Whether the operations were the MPI library's after all, though called on
         our communicator.
@@ -99,6 +105,8 @@ class Summary:
     lost_chunks: int
     repair_bytes: int
     lost_bytes: int
+    stages_s: dict[str, float]
+    control: float
     by_library: bool
 
 
@@ -139,6 +147,7 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
     def counted(name: str) -> int:
         return sum(each.counters.get(name, 0) for each in group)
 
+    epochs = counted("epochs")
     return Summary(
         way=way,
         block_bytes=nbytes,
@@ -153,7 +162,11 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
         lost_chunks=counted("rx_lost_chunks"),
         repair_bytes=counted("tx_repair_bytes"),
         lost_bytes=sum(each.lost.get("bytes", 0) for each in group),
-        by_library=way == OURS and counted("epochs") == 0,
+        stages_s={
+            name: 1e-9 * counted(f"{name}_ns") / max(1, epochs) for name in STAGES
+        },
+        control=counted("tx_control_datagrams") / max(1, epochs),
+        by_library=way == OURS and epochs == 0,
     )
 
 

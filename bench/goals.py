@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the project must get to, and how far it is: made of records alone.
+
+A goal holds in all settings and sizes of its kind, so what is shown of it is the worst
+of its figures, and where that was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from bench import summary
+from bench.summary import OURS, Setting, Summary
+
+Ways = dict[str, list[Summary]]
+Found = Mapping[Setting, Ways]
+
+KIB, MIB = 1 << 10, 1 << 20
+
+# What our header and those below leave of a frame of 1,514 bytes.
+HEADERS_LEAVE = 1456 / 1514
+
+
+class Case(NamedTuple):
+    """Ours in one setting and size, beside the others."""
+
+    setting: Setting
+    ours: Summary
+    ways: Ways
+    found: Found
+
+    def by_best(self, *, tuned: bool | None = None) -> float | None:
+        """Return the best peer's time by ours; of all, of tuned or of untuned ones."""
+        ways = {
+            way: sizes
+            for way, sizes in self.ways.items()
+            if tuned is None or way == OURS or way.endswith("-tuned") == tuned
+        }
+        ratio = summary.ratio(ways, self.ours.block_bytes)
+        return ratio.spread.median if ratio else None
+
+    def least_of_peers(self, of: Callable[[Summary], float | None]) -> float | None:
+        """Return the least of some figure among the peers."""
+        figures = [
+            of(each)
+            for way, sizes in self.ways.items()
+            for each in sizes
+            if way != OURS and each.block_bytes == self.ours.block_bytes
+        ]
+        return min((each for each in figures if each is not None), default=None)
+
+    def by_clean(self) -> float | None:
+        """Return our time by ours without loss, over the rounds that have both."""
+        setting = self.setting
+        clean = setting._replace(network=replace(setting.network, loss=0.0))
+        for each in self.found.get(clean, {}).get(OURS, ()):
+            both = set(each.rounds) & set(self.ours.rounds)
+            if each.block_bytes == self.ours.block_bytes and both:
+                ratios = [self.ours.rounds[n] / each.rounds[n] for n in both]
+                return summary.spread(ratios).median
+        return None
+
+
+class Goal(NamedTuple):
+    """One thing that must hold wherever it applies."""
+
+    cell: str
+    what: str
+    least: bool  # the figure must be `bound` at least; else at most
+    bound: float
+    figure: Callable[[Case], float | None]
+    collective: str = "Allgather"
+    sizes: Container[int] = range(1, 1 << 30)
+    applies: Callable[[Setting], bool] = lambda _: True
+
+
+class Reached(NamedTuple):
+    """A goal, its worst figure and where it was seen."""
+
+    goal: Goal
+    figure: float
+    setting: Setting
+    block_bytes: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the goal is reached."""
+        bound = self.goal.bound
+        return self.figure >= bound if self.goal.least else self.figure <= bound
+
+
+def reached(found: Found) -> Iterator[Reached]:
+    """Yield what was measured of each goal, where anything was."""
+    for goal in GOALS:
+        figures = [
+            Reached(goal, figure, case.setting, case.ours.block_bytes)
+            for case in _cases(found, goal)
+            if (figure := goal.figure(case)) is not None
+        ]
+        if figures:
+            worst = min if goal.least else max
+            yield worst(figures, key=lambda each: each.figure)
+
+
+def _cases(found: Found, goal: Goal) -> Iterator[Case]:
+    for setting, ways in found.items():
+        if (setting.cell, setting.collective) != (goal.cell, goal.collective):
+            continue
+        for ours in ways.get(OURS, ()):
+            if ours.block_bytes in goal.sizes and goal.applies(setting):
+                yield Case(setting, ours, ways, found)
+
+
+# ---- figures -----------------------------------------------------------------
+
+
+def _best(case: Case) -> float | None:
+    return case.by_best()
+
+
+def _tuned(case: Case) -> float | None:
+    return case.by_best(tuned=True)
+
+
+def _untuned(case: Case) -> float | None:
+    return case.by_best(tuned=False)
+
+
+def _by_bare(case: Case) -> float | None:
+    best = case.by_best()
+    return 1 / best if best else None
+
+
+def _lost(case: Case) -> float:
+    return case.ours.lost_chunks
+
+
+def _trunk_blocks(case: Case) -> float | None:
+    return case.ours.trunk_blocks
+
+
+def _host_blocks(case: Case) -> float | None:
+    return case.ours.host_blocks
+
+
+def _link(case: Case) -> float | None:
+    part = summary.link_part(case.setting, case.ours)
+    return None if part is None else part / HEADERS_LEAVE
+
+
+def _processors(case: Case) -> float | None:
+    least = case.least_of_peers(lambda each: each.processor_s)
+    ours = case.ours.processor_s
+    return ours / least if ours and least else None
+
+
+def _sent(case: Case) -> float | None:
+    least = case.least_of_peers(lambda each: each.host_blocks)
+    ours = case.ours.host_blocks
+    return ours / least if ours and least else None
+
+
+def _repaired(case: Case) -> float | None:
+    lost_bytes = case.ours.lost_bytes
+    return case.ours.repair_bytes / lost_bytes if lost_bytes else None
+
+
+def _at(**what: object) -> Callable[[Setting], bool]:
+    """Return whether a setting's network, or its ranks, are so."""
+    return lambda setting: all(
+        (setting.nranks if name == "nranks" else getattr(setting.network, name))
+        == value
+        for name, value in what.items()
+    )
+
+
+_PAIR = "Allgather+Reduce_scatter"
+_BIG = range(256 * KIB, 1 << 30)
+_UP_TO_1_MIB = range(4 * KIB, MIB + 1)
+_ABOVE = range(MIB + 1, 16 * MIB + 1)
+
+_LEAST, _MOST = True, False
+_BY_CLEAN = "time by ours without loss"
+_BEST = "best peer's time by ours"
+_CHAIN = "tuned chain's time by ours"
+
+GOALS = (
+    Goal("A", _BEST, _LEAST, 0.98, _best, sizes=_BIG),
+    Goal("A", "of what headers leave of the link", _LEAST, 0.985, _link, sizes=_BIG),
+    Goal("A", "blocks sent by a host", _MOST, 1.06, _host_blocks, sizes=_BIG),
+    Goal("A", "chunks lost", _MOST, 0, _lost, sizes=_BIG),
+    Goal(
+        "A",
+        "processors' time by the best peer's",
+        _MOST,
+        1 / 3,
+        _processors,
+        sizes=[512 * KIB],
+        applies=_at(nranks=8),
+    ),
+    Goal("A", _CHAIN, _LEAST, 0.97, _tuned, "Bcast", [512 * KIB]),
+    Goal("A", _CHAIN, _LEAST, 1.0, _tuned, "Bcast", [4 * MIB]),
+    Goal(
+        "A", "better default's time by ours", _LEAST, 2, _untuned, "Bcast", [512 * KIB]
+    ),
+    Goal("A", "blocks sent by the root", _MOST, 1.06, _host_blocks, "Bcast", _BIG),
+    Goal("B", _BEST, _LEAST, 1.7, _best, sizes=_BIG, applies=_at(order="block")),
+    Goal("B", _BEST, _LEAST, 3, _best, sizes=_BIG, applies=_at(order="interleaved")),
+    Goal("B", "blocks over the trunk", _MOST, 4.3, _trunk_blocks, sizes=_BIG),
+    Goal("C", _BEST, _LEAST, 0.97, _best, sizes=[64 * KIB]),
+    Goal("C", _BEST, _LEAST, 1.1, _best, sizes=[MIB, 4 * MIB]),
+    Goal("C", _BEST, _LEAST, 0.97, _best, "Bcast", [64 * KIB]),
+    Goal("C", _BEST, _LEAST, 1, _best, "Bcast", [MIB]),
+    Goal("C", _BEST, _LEAST, 1.25, _best, "Bcast", [4 * MIB]),
+    *(
+        Goal("D", _BY_CLEAN, _MOST, bound, Case.by_clean, name, applies=_at(loss=loss))
+        for loss, bound in ((0.001, 1.05), (0.01, 1.2))
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("D", "bytes repaired by bytes lost", _MOST, 1.3, _repaired, name)
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("E", _BEST, _LEAST, bound, _best, name, sizes)
+        for bound, sizes in ((1.2, _UP_TO_1_MIB), (0.97, _ABOVE))
+        for name in ("Allgather", "Bcast")
+    ),
+    Goal("F", _BEST, _LEAST, 1, _best, _PAIR),
+    Goal("F", "bytes sent by a host, by the best peer's", _MOST, 0.6, _sent, _PAIR),
+    Goal("V", "time by the bare program's", _MOST, 1.25, _by_bare),
+)
