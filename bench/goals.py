@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bench import summary
 from bench.summary import OURS, Setting, Summary
+from bench.ways import OWN
 
 Ways = dict[str, list[Summary]]
 Found = Mapping[Setting, Ways]
@@ -47,7 +48,7 @@ class Case(NamedTuple):
             of(each)
             for way, sizes in self.ways.items()
             for each in sizes
-            if way != OURS and each.block_bytes == self.ours.block_bytes
+            if way not in OWN and each.block_bytes == self.ours.block_bytes
         ]
         return min((each for each in figures if each is not None), default=None)
 

@@ -21,6 +21,7 @@ Ways = dict[str, list[Summary]]
 # Ours stands out; of each library both are of one colour, tuned ones dashed.
 _COLOURS = {
     OURS: "#c1272d",
+    "mpimcast-mpich": "#e08214",
     "mpich": "#0000a7",
     "mpich-tuned": "#0000a7",
     "openmpi": "#008176",

@@ -19,7 +19,7 @@ from bench.cells import CELLS
 from bench.pictures import Picture, Ways, draw, number, size
 from bench.record import Record, read
 from bench.summary import OURS, Ratio, Setting, Spread, Summary
-from bench.ways import TITLES
+from bench.ways import OWN, TITLES
 
 TEMPLATE = Path(__file__).with_name("report.html")
 
@@ -177,7 +177,7 @@ def _details(mine: Found) -> str:
     for setting, ways in mine.items():
         rows.append(_group(setting.title(), len(_HEADS)))
         for way, sizes in ways.items():
-            rows += [_row(_detail(setting, each), ours=way == OURS) for each in sizes]
+            rows += [_row(_detail(setting, each), ours=way in OWN) for each in sizes]
     return _table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
 
 
@@ -185,7 +185,7 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
     seconds = each.seconds
     part = summary.link_part(setting, each)
     repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
-    ours = each.way == OURS
+    ours = each.way in OWN
     bandwidth = summary.payload_bytes(setting, each.block_bytes) / seconds.median / 1e6
     return [
         *(_title(each), size(each.block_bytes)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench.record import Network, Record
-from bench.ways import TITLES
+from bench.ways import OWN, TITLES
 
 OURS = "mpimcast"
 STAGES = ("gate", "multicast", "repair", "release")
@@ -166,7 +166,7 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
             name: 1e-9 * counted(f"{name}_ns") / max(1, epochs) for name in STAGES
         },
         control=counted("tx_control_datagrams") / max(1, epochs),
-        by_library=way == OURS and epochs == 0,
+        by_library=way in OWN and epochs == 0,
     )
 
 
@@ -190,7 +190,8 @@ def ratio(
         for each in sizes
         if each.block_bytes == nbytes and (tuned or not way.endswith("-tuned"))
     }
-    ours = found.pop(OURS, None)
+    ours = found.get(OURS)
+    found = {way: each for way, each in found.items() if way not in OWN}
     if ours is None or not found:
         return None
     best = min(found.values(), key=lambda each: each.seconds.median)

@@ -33,6 +33,8 @@ class Way:
         Whether the operations are ours; else they are the library's.
     variables : dict
         What its ranks find in their environment.
+    cells : str
+        Those in which it takes part; empty: all.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Way:
     launcher: Launcher
     ours: bool = False
     variables: dict[str, str] = field(default_factory=dict)
+    cells: str = ""
 
 
 def _mca(**settings: str) -> dict[str, str]:
@@ -50,6 +53,8 @@ WAYS = {
     way.name: way
     for way in (
         Way("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
+        # Where half of the work is the library's own it matters which one that is.
+        Way("mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"),
         Way("mpich", "MPICH 5", MPICH),
         # A ring, and a chain of segments: a tree in which everybody has one child.
         Way(
@@ -87,4 +92,5 @@ WAYS = {
 
 # The bare C program of cell V, which has neither checks nor repair.
 BARE = "bare"
+OWN = {name for name, way in WAYS.items() if way.ours}
 TITLES = {name: way.title for name, way in WAYS.items()} | {BARE: "bare multicast, C"}
