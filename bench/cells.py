@@ -46,7 +46,7 @@ class Effort:
         The number of the first round.
     """
 
-    rounds: int = 3
+    rounds: int = 2
     task_s: float = 0.4
     iterations: int = 10
     ways: tuple[str, ...] = tuple(WAYS)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A page and pictures of a folder of records: ``python -m bench.report DIR``.
 
-The page holds its pictures, and is made of the records alone; ``--markdown`` prints a
-table for a README instead.
+The page holds its pictures, and is made of the records alone; ``--markdown`` prints one
+of its tables instead, for a README.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from string import Template
 
 from bench import goals, summary
 from bench.cells import CELLS
+from bench.goals import Reached
 from bench.pictures import Picture, Ways, draw, number, size
 from bench.record import Record, read
 from bench.summary import OURS, Ratio, Setting, Spread, Summary
@@ -44,7 +45,17 @@ def write(folder: Path) -> Path:
     return path
 
 
-def markdown(found: Found) -> Iterator[str]:
+def goals_table(found: Found) -> Iterator[str]:
+    """Yield the lines of a table of goals."""
+    yield "| goal | must | worst | seen at |"
+    yield "|---|---|---|---|"
+    for each in goals.reached(found):
+        figure = f"{each.figure:.3g}"
+        words = [*_goal(each), figure if each.holds else f"**{figure}**", _seen(each)]
+        yield f"| {' | '.join(words)} |"
+
+
+def largest_table(found: Found) -> Iterator[str]:
     """Yield the lines of a table of each setting's largest blocks."""
     yield (
         "| | block | ours | best peer | its time / ours | sent by a host, ours / its "
@@ -126,16 +137,21 @@ def _overview(found: Found) -> str:
 def _goals(found: Found) -> str:
     rows = [
         _row(
-            [
-                f"{each.goal.cell}. {each.goal.collective}: {escape(each.goal.what)}",
-                f"{'≥' if each.goal.least else '≤'} {each.goal.bound:.3g}",
-                _judged(f"{each.figure:.3g}", ahead=each.holds),
-                escape(f"{each.setting.title()}, {size(each.block_bytes)}"),
-            ]
+            [*_goal(each), _judged(f"{each.figure:.3g}", ahead=each.holds), _seen(each)]
         )
         for each in goals.reached(found)
     ]
     return _table(["", "must", "worst", "seen at"], rows)
+
+
+def _goal(each: Reached) -> tuple[str, str]:
+    goal = each.goal
+    bound = f"{'≥' if goal.least else '≤'} {goal.bound:.3g}"
+    return f"{goal.cell}. {goal.collective}: {goal.what}", bound
+
+
+def _seen(each: Reached) -> str:
+    return f"{each.setting.title()}, {size(each.block_bytes)}"
 
 
 def _cell(name: str, found: Found, folder: Path) -> str:
@@ -281,15 +297,19 @@ def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
     return f"<table>\n<tr>{head}</tr>\n{''.join(rows)}</table>\n"
 
 
+_TABLES = {"goals": goals_table, "largest": largest_table}
+
+
 def main() -> None:
     """Write the page, or print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--markdown", choices=_TABLES)
     options = parser.parse_args()
     if options.markdown:
         records = read(sorted(options.folder.glob("*.jsonl")))
-        print("\n".join(markdown(summary.summarise(records))))
+        table = _TABLES[options.markdown]
+        print("\n".join(table(summary.summarise(records))))
     else:
         print(write(options.folder))
 
