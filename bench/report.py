@@ -62,15 +62,15 @@ def largest_table(found: Found) -> Iterator[str]:
         "| processors, ours / its |"
     )
     yield "|---|---|---|---|---|---|---|"
-    largest = {setting: row for setting, *row in _ratios(found)}
-    for setting, (ours, best, _) in largest.items():
+    largest = {(row[0], row[1].way): row for row in _ratios(found)}
+    for setting, ours, best, _ in largest.values():
         peer = next(
             each
             for each in found[setting][best.peer]
             if each.block_bytes == ours.block_bytes
         )
         words = (
-            *(setting.title(), size(ours.block_bytes), _ours(ours)),
+            *(_place(setting, ours), size(ours.block_bytes), _ours(ours)),
             *(TITLES.get(best.peer, best.peer), _times(best.spread)),
             _by(ours.host_blocks, peer.host_blocks),
             _by(ours.processor_s, peer.processor_s),
@@ -109,9 +109,9 @@ def _about(records: Sequence[Record]) -> str:
 
 def _ratios(found: Found) -> Iterator[tuple[Setting, Summary, Ratio, Ratio | None]]:
     for setting, ways in found.items():
-        for ours in ways.get(OURS, []):
-            best = summary.ratio(ways, ours.block_bytes)
-            untuned = summary.ratio(ways, ours.block_bytes, tuned=False)
+        for ours in (each for way in ways if way in OWN for each in ways[way]):
+            best = summary.ratio(ways, ours.block_bytes, ours.way)
+            untuned = summary.ratio(ways, ours.block_bytes, ours.way, tuned=False)
             if best is not None:
                 yield setting, ours, best, untuned
 
@@ -124,7 +124,7 @@ def _overview(found: Found) -> str:
             title = CELLS[cell].title if cell in CELLS else ""
             rows.append(_group(f"{cell}. {title}", 7))
         words = [
-            *(setting.title(), size(ours.block_bytes), _ours(ours)),
+            *(_place(setting, ours), size(ours.block_bytes), _ours(ours)),
             *(TITLES.get(best.peer, best.peer), _coloured(best.spread)),
             TITLES.get(untuned.peer, untuned.peer) if untuned else "",
             _coloured(untuned.spread) if untuned else "",
@@ -231,7 +231,8 @@ def _stages(mine: Found) -> str:
     rows = [
         _row(
             [
-                *(setting.title(), size(each.block_bytes), _ms(each.seconds.median)),
+                *(_place(setting, each), size(each.block_bytes)),
+                _ms(each.seconds.median),
                 *(_ms(each.stages_s[name]) for name in summary.STAGES),
                 _ms(each.seconds.median - sum(each.stages_s.values())),
                 f"{each.control:.1f}",
@@ -239,8 +240,9 @@ def _stages(mine: Found) -> str:
             ]
         )
         for setting, ways in mine.items()
-        for each in ways.get(OURS, ())
-        if not each.by_library
+        for way in ways
+        for each in ways[way]
+        if way in OWN and not each.by_library
     ]
     if not rows:
         return ""
@@ -248,6 +250,11 @@ def _stages(mine: Found) -> str:
 
 
 # ---- words and tables --------------------------------------------------------
+
+
+def _place(setting: Setting, ours: Summary) -> str:
+    over = "" if ours.way == OURS else f", {TITLES[ours.way]}"
+    return f"{setting.title()}{over}"
 
 
 def _title(each: Summary) -> str:

@@ -181,16 +181,16 @@ class Ratio(NamedTuple):
 
 
 def ratio(
-    ways: dict[str, list[Summary]], nbytes: int, *, tuned: bool = True
+    ways: dict[str, list[Summary]], nbytes: int, own: str = OURS, *, tuned: bool = True
 ) -> Ratio | None:
-    """Return the ratio to the best peer, by its median over all rounds."""
+    """Return the ratio of one of ours to the best peer, by its median of all rounds."""
     found = {
         way: each
         for way, sizes in ways.items()
         for each in sizes
         if each.block_bytes == nbytes and (tuned or not way.endswith("-tuned"))
     }
-    ours = found.get(OURS)
+    ours = found.get(own)
     found = {way: each for way, each in found.items() if way not in OWN}
     if ours is None or not found:
         return None
