@@ -38,8 +38,8 @@ _PAUSE_S_MAX = 1e-3
 _PAUSE_SHARE = 1 / 16
 _PATIENCE_S = 60.0
 
-# What a rank tells, with its length before it.
-_SLOT_TEXT_BYTES = 504
+# What a rank tells, with its length before it; most facts fit.
+_SLOT_TEXT_BYTES = 248
 _SLOT = struct.Struct(f"=q{_SLOT_TEXT_BYTES}s")
 
 # What MPI may still write to although nobody waits for it any more.
@@ -92,16 +92,68 @@ def complete(
             _abandoned.append((request, buffers))
 
 
+class Private(MPI.Intracomm):
+    """A private duplicate of a communicator, which counts what it costs this rank.
+
+    Attributes
+    ----------
+    nmessages, nbytes : int
+        What `share` has sent. It receives as many messages, and as many bytes where
+        blocks are of one size.
+    """
+
+    nmessages = 0
+    nbytes = 0
+
+    def share(
+        self,
+        block: bytes,
+        sizes: Sequence[int],
+        limit_s: float,
+        what: str,
+        *,
+        vain: Callable[[], bool] = lambda: False,
+    ) -> list[bytes]:
+        """Give every rank's block, whose sizes all know, to all ranks.
+
+        Bruck's way: a message a round, and so many rounds as P has bits. Iallgather
+        may send one to every other rank, as Open MPI's does.
+        """
+        rank, size = self.Get_rank(), self.Get_size()
+        blocks = [block]  # of this rank and of those after it
+        while (have := len(blocks)) < size:
+            lacking = range(rank + have, rank + min(2 * have, size))
+            lengths = [sizes[each % size] for each in lacking]
+            place = bytearray(sum(lengths))
+            sent = b"".join(blocks[: len(lacking)])
+            requests = (
+                self.Irecv([place, MPI.BYTE], (rank + have) % size),
+                self.Isend([sent, MPI.BYTE], (rank - have) % size),
+            )
+            for request in requests:
+                complete(request, limit_s, what, buffers=(place, sent), vain=vain)
+            blocks += _split(place, lengths)
+            self.nmessages += 1
+            self.nbytes += len(sent)
+        first = size - rank
+        return blocks[first:] + blocks[:first]
+
+
+def _split(whole: bytearray, lengths: Sequence[int]) -> list[bytes]:
+    ends = accumulate(lengths)
+    return [bytes(whole[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
+
+
 class Entry:
     """A private duplicate of a communicator, there once all ranks have entered."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._private, self._request = MPI.Intracomm.Idup(comm)
 
-    def wait(self, config: Config) -> MPI.Intracomm:
+    def wait(self, config: Config) -> Private:
         """Return the duplicate."""
         complete(self._request, config.entry_timeout, "opening a communicator")
-        return MPI.Intracomm(self._private)
+        return Private(self._private)
 
     def give_up(self, config: Config) -> None:
         """Let ranks that come late finish, or the library fails on freed memory."""
@@ -111,14 +163,14 @@ class Entry:
 
 
 def exchange(
-    private: MPI.Intracomm,
+    private: Private,
     fact: object,
     limit_s: float,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Any]:
     """Give every rank's `fact`, anything that JSON can say, to all ranks.
 
-    Facts that fit into slots of equal size, as most do, take one collective.
+    Facts that fit into slots of equal size, as most do, are gathered once.
     """
 
     def vain() -> bool:
@@ -126,22 +178,18 @@ def exchange(
         return False
 
     text = json.dumps(fact).encode()
-    slots = bytearray(_SLOT.size * private.Get_size())
     what = "agreeing on a communicator"
-    request = private.Iallgather(_SLOT.pack(len(text), text), slots)
-    complete(request, limit_s, what, buffers=slots, vain=vain)
-    lengths, texts = map(list, zip(*_SLOT.iter_unpack(slots), strict=True))
+    sizes = [_SLOT.size] * private.Get_size()
+    slot = _SLOT.pack(len(text), text)
+    slots = private.share(slot, sizes, limit_s, what, vain=vain)
+    lengths, texts = map(list, zip(*map(_SLOT.unpack, slots), strict=True))
     if max(lengths) > _SLOT_TEXT_BYTES:
-        whole = bytearray(sum(lengths))
-        request = private.Iallgatherv([text, MPI.BYTE], [whole, lengths, MPI.BYTE])
-        complete(request, limit_s, what, buffers=(text, whole), vain=vain)
-        ends = list(accumulate(lengths))
-        texts = [whole[end - n : end] for end, n in zip(ends, lengths, strict=True)]
+        texts = private.share(text, lengths, limit_s, what, vain=vain)
     return [json.loads(t[:n]) for t, n in zip(texts, lengths, strict=True)]
 
 
 def together(
-    private: MPI.Intracomm, config: Config, act: Callable[[], tuple[_T, object]]
+    private: Private, config: Config, act: Callable[[], tuple[_T, object]]
 ) -> tuple[_T, list[Any]]:
     """Let every rank `act`, and tell all what came of it.
 
@@ -164,7 +212,7 @@ def together(
 # ---- settings ----------------------------------------------------------------
 
 
-def agree(private: MPI.Intracomm, config: Config) -> int:
+def agree(private: Private, config: Config) -> int:
     """Raise the same ConfigError on all ranks unless their settings are equal.
 
     Returns
@@ -178,13 +226,15 @@ def agree(private: MPI.Intracomm, config: Config) -> int:
         "byte order": sys.byteorder,
     }
     digest = hashlib.sha256(json.dumps(mine).encode()).digest()
-    size = private.Get_size()
     packed = struct.Struct(f"={len(digest)}si")
-    facts = bytearray(packed.size * size)
-    request = private.Iallgather(packed.pack(digest, MPI.Query_thread()), facts)
-    complete(request, config.timeout, "agreeing on settings", buffers=facts)
-    digests, levels = zip(*packed.iter_unpack(facts), strict=True)
-    if digests == (digest,) * size:
+    facts = private.share(
+        packed.pack(digest, MPI.Query_thread()),
+        [packed.size] * private.Get_size(),
+        config.timeout,
+        "agreeing on settings",
+    )
+    digests, levels = zip(*map(packed.unpack, facts), strict=True)
+    if set(digests) == {digest}:
         return int(min(levels))
     raise ConfigError(_difference(exchange(private, mine, config.timeout)))
 

@@ -8,6 +8,7 @@ whichever comes first.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -22,7 +23,7 @@ from mpimcast.errors import ConfigError, Error, TransportError
 from mpimcast.log import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mpimcast.traffic import Traffic
 
@@ -94,9 +95,9 @@ class Binding:
         self._reason = ""
         self._failure: Error | None = None
         self._entry: agreement.Entry | None = None
-        self._private: MPI.Intracomm | None = None
+        self._private: agreement.Private | None = None
         self._traffic: Traffic | None = None
-        self._open_ns = 0
+        self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
         self._pid = os.getpid()
         log.setup(self.config.log, MPI.COMM_WORLD.Get_rank())
         if self._size == 1:
@@ -170,7 +171,8 @@ class Binding:
         self._check()
         try:
             if self._level is None:
-                self._level = agreement.agree(self._need_private(), self.config)
+                with self._counted() as private:
+                    self._level = agreement.agree(private, self.config)
                 self._on_agreed(self._level)
             if self.bypass or nbytes < self.config.min_bytes:
                 return None
@@ -214,10 +216,9 @@ class Binding:
         self.bypass = True
 
     def _open(self) -> None:
-        private = self._need_private()
-        begin_ns = time.monotonic_ns()
         try:
-            opened = bootstrap.open_stream(private, self.config)
+            with self._counted() as private:
+                opened = bootstrap.open_stream(private, self.config)
         except TransportError as error:
             if self.config.transport != "auto":
                 raise
@@ -228,12 +229,21 @@ class Binding:
         from mpimcast.traffic import Traffic
 
         self._traffic = Traffic(self._comm, private, opened, self.config)
-        self._open_ns = time.monotonic_ns() - begin_ns
         lifetime.add(self)
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
-    def _need_private(self) -> MPI.Intracomm:
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[agreement.Private]:
+        """Count what a part of opening takes, once all ranks have entered."""
+        private = self._need_private()
+        begin_ns = time.monotonic_ns()
+        yield private
+        self._opening["open_ns"] += time.monotonic_ns() - begin_ns
+        self._opening["open_messages"] = private.nmessages
+        self._opening["open_bytes"] = private.nbytes
+
+    def _need_private(self) -> agreement.Private:
         if self._private is None:
             self._entry = agreement.Entry(self._comm)
             self._private = self._entry.wait(self.config)
@@ -244,8 +254,8 @@ class Binding:
         from mpimcast import _ffi
 
         if self._traffic is None:
-            return dict.fromkeys(_ffi.counter_names(), 0)
-        return {**self._traffic.counters(), "open_ns": self._open_ns}
+            return dict.fromkeys([*_ffi.counter_names(), *self._opening], 0)
+        return {**self._traffic.counters(), **self._opening}
 
     # ---- the end -------------------------------------------------------------
 

@@ -17,9 +17,8 @@ from mpimcast.transport import TRANSPORTS, Draft
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpi4py import MPI
-
     from mpimcast import _ffi
+    from mpimcast.agreement import Private
     from mpimcast.config import Config
     from mpimcast.transport import Transport
 
@@ -43,7 +42,7 @@ class Opened(NamedTuple):
     refused: str  # why a better transport was not taken; empty if none is better
 
 
-def open_stream(private: MPI.Intracomm, config: Config) -> Opened:
+def open_stream(private: Private, config: Config) -> Opened:
     """Open a stream over the best transport, on all ranks or on none.
 
     Communicators of the same processes share a team. Raises the same
@@ -133,7 +132,7 @@ def _draft(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
 
 
 def _open_team(
-    private: MPI.Intracomm, config: Config, draft: Draft, undo: contextlib.ExitStack
+    private: Private, config: Config, draft: Draft, undo: contextlib.ExitStack
 ) -> tuple[teams.Team, str]:
     """Open a team over the first transport that works; say why others do not."""
     failures: list[str] = []
@@ -159,7 +158,7 @@ def _open_team(
 
 
 def _open_over(
-    private: MPI.Intracomm,
+    private: Private,
     config: Config,
     transport: Transport,
     undo: contextlib.ExitStack,
@@ -181,7 +180,7 @@ def _open_over(
 
 
 def _connect_team(
-    private: MPI.Intracomm,
+    private: Private,
     config: Config,
     transport: Transport,
     chunk_bytes: int,
@@ -206,9 +205,7 @@ def _connect_team(
     return team
 
 
-def _probe(
-    private: MPI.Intracomm, config: Config, team: teams.Team
-) -> tuple[str, bool]:
+def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, bool]:
     """Find out, on all ranks alike, whether every rank hears every other.
 
     Returns

@@ -90,7 +90,9 @@ class Handle(MPI.Intracomm):
         Returns
         -------
         dict
-            ``open_ns`` is what opening took, ``epochs`` counts operations;
+            ``open_ns`` is what opening took, and ``open_messages`` and ``open_bytes``
+            what this rank sent for it through the MPI library, and received likewise,
+            besides what a duplicate costs; ``epochs`` counts operations;
             ``gate_ns``, ``multicast_ns``, ``repair_ns`` and ``release_ns`` are their
             stages; the others count bytes, datagrams and chunks.
 

@@ -56,7 +56,7 @@ class Traffic:
     def __init__(
         self,
         comm: MPI.Intracomm,
-        private: MPI.Intracomm,
+        private: agreement.Private,
         opened: bootstrap.Opened,
         config: Config,
     ) -> None:

@@ -27,6 +27,7 @@ COUNTERS = {
     *(f"rx_{fate}_chunks" for fate in ("lost", "repaired", "duplicate")),
     *(f"rx_{fate}_datagrams" for fate in ("foreign", "corrupt")),
     *(f"{stage}_ns" for stage in ("open", "gate", "multicast", "repair", "release")),
+    *("open_messages", "open_bytes"),
     "epochs",
 }
 
@@ -203,6 +204,9 @@ def test_stats(comm: Intracomm) -> None:
         return
     assert stats["epochs"] == 1
     assert stats["open_ns"] > 0
+    assert stats["open_messages"] % (comm.size - 1).bit_length() == 0
+    assert stats["open_bytes"] % (comm.size - 1) == 0
+    assert 0 < stats["open_bytes"] < 5000 * comm.size
     chunks = -(-24_000 // 512)
     assert stats["tx_multicast_datagrams"] == chunks
     assert stats["tx_multicast_bytes"] == 24_000 + 16 * chunks
