@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import platform
-import socket
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from mpimcast import info, table, terminal
 from mpimcast.config import Config, parse_size
 from mpimcast.errors import Error
-from mpimcast.launch import launch
+from mpimcast.launch import launch, node_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -275,6 +274,7 @@ def _measure_all(ranks: Ranks, comm: Intracomm, options: argparse.Namespace) -> 
                 )
                 report["measured"].append(measured)
                 _say(bar, lines.of(measured) if is_shown else ())
+    report["opening"] = _opening(ranks, comm)
     report["load"]["after"] = ranks.library.allgather(os.getloadavg())
     report["end"] = _now()
     return report
@@ -297,7 +297,7 @@ def _surroundings(
         "begin": _now(),
         "end": None,
         "ranks": ranks.size,
-        "hosts": ranks.library.allgather(socket.gethostname()),
+        "hosts": ranks.library.allgather(node_name()),
         "versions": {
             "mpimcast": found["version"],
             "wire": found["built"]["wire_version"],
@@ -312,7 +312,19 @@ def _surroundings(
             if name.startswith(_VARIABLES) and name not in _SECRETS
         },
         "load": {"before": ranks.library.allgather(os.getloadavg()), "after": None},
+        "opening": None,
         "measured": [],
+    }
+
+
+def _opening(ranks: Ranks, comm: Intracomm) -> Report:
+    """Return what opening took: of each the most on any rank, zeros if not opened."""
+    counters = ranks.library.allgather(comm.stats())
+    most = {name: max(each[name] for each in counters) for name in counters[0]}
+    return {
+        "seconds": most["open_ns"] / 1e9,
+        "messages": most["open_messages"],
+        "bytes": most["open_bytes"],
     }
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How commands that need several ranks get them when started alone."""
+"""How commands that need several ranks get them, and where those are."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,3 +36,8 @@ def launch(command: str, argv: Sequence[str]) -> None:
     os.execv(  # noqa: S606 -- no shell is wanted
         launcher, [launcher, "-n", str(_RANKS), *python, *argv]
     )
+
+
+def node_name() -> str:
+    """Return what Slurm calls this node, else what the host calls itself."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()

@@ -218,6 +218,7 @@ class _Measurement:
         # When each part of each step began and ended. Where ranks have clocks of
         # their own, each counts from its own begin.
         self._times = np.zeros((plan.nsteps, self._nparts, 2))
+        self._rank_s = np.zeros(plan.nsteps)  # the operation's, of this rank alone
         self._processor_s = np.zeros(plan.nsteps)
         self._wrong_bytes = [0] * len(WAYS)
         self._before: dict[str, int] = {}
@@ -281,6 +282,8 @@ class _Measurement:
         end_s = time.monotonic()
         origin_s = 0.0 if self._ranks.share_clock else begin_s
         self._times[step, part] = begin_s - origin_s, end_s - origin_s
+        if part == 0:
+            self._rank_s[step] = end_s - begin_s
         if plan.verify and moves:
             self._wrong_bytes[plan.way(step)] += work.wrong_bytes()
 
@@ -325,6 +328,7 @@ class _Measurement:
         library = self._ranks.library
         return {
             "seconds": seconds,
+            "rank_seconds": library.allgather(float(np.median(self._rank_s[mine]))),
             "min_s": min(seconds),
             "median_s": median_s,
             "p99_s": percentile(seconds, 99),

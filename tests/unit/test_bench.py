@@ -264,6 +264,19 @@ def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> Non
     for when in ("before", "after"):
         assert [len(each) for each in report["load"][when]] == [3] * NRANKS
     assert report["begin"] <= report["end"]
+    _check_opening(report["opening"])
+
+
+def _check_opening(opening: dict[str, Any]) -> None:
+    """See that it was a few turns of all ranks, each of two messages for three."""
+    assert set(opening) == {"seconds", "messages", "bytes"}
+    assert 0 < opening["seconds"] < LIMIT_S
+    nturns, odd = divmod(opening["messages"], 2)
+    assert not odd
+    assert 7 <= nturns <= 10  # the network may be probed up to four times
+    slot_bytes, digest_bytes = 256, 36
+    sent_bytes = slot_bytes * (nturns - 1) + digest_bytes
+    assert opening["bytes"] == (NRANKS - 1) * sent_bytes
 
 
 def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
@@ -273,6 +286,8 @@ def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
     for way in WAYS:
         each = measured[way]
         assert len(each["seconds"]) == ITERATIONS
+        assert len(each["rank_seconds"]) == NRANKS
+        assert min(each["rank_seconds"]) > 0
         assert 0 < each["min_s"] == min(each["seconds"])
         assert each["median_s"] == statistics.median(each["seconds"])
         assert each["p99_s"] == max(each["seconds"])
@@ -310,11 +325,15 @@ def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
 
 
 def test_report_on_standard_output() -> None:
-    """With ``--json -`` nothing else is printed, and a launcher is not needed."""
+    """With ``--json -`` nothing else is printed, and a launcher is not needed.
+
+    Under Slurm, nodes have its names.
+    """
     command = [sys.executable, "-m", "mpimcast", "bench", *ARGUMENTS, "--json", "-"]
     mpirun(NRANKS)  # lets root launch
-    report = json.loads(run(command, limit_s=LIMIT_S, **SETTINGS))
+    report = json.loads(run(command, limit_s=LIMIT_S, SLURMD_NODENAME="n7", **SETTINGS))
     assert report["ranks"] == 4
+    assert report["hosts"] == ["n7"] * 4
     assert [each["block_bytes"] for each in report["measured"]] == list(BLOCKS)
 
 
