@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench import summary
+from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
 from bench.summary import OURS, Setting, Spread, Summary
 from bench.ways import BARE, TITLES
 
@@ -29,35 +30,16 @@ _COLOURS = {
     BARE: "#777777",
 }
 _MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"}
-_STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-}
-_DOTS_PER_INCH = 130
-
 # Bars of different ways stand side by side, this factor of the size apart.
 _ASIDE = 1.035
 
 
-class Picture(NamedTuple):
-    """A file, and what stands below it."""
-
-    path: Path
-    caption: str
-
-
 def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Picture]:
     """Draw what one cell found, in files whose names begin with `name`."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         sweep = {each.network.loss for each in settings} != {0.0}
         if sweep:
-            yield _save(_loss(settings), folder / f"{name}-loss.png", _LOSS)
+            yield save(_loss(settings), folder / f"{name}-loss.png", _LOSS)
         groups: dict[str, dict[Setting, Ways]] = {}
         for setting, ways in settings.items():
             if not setting.network.loss:
@@ -68,13 +50,13 @@ def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Pic
                 len(sizes) > 1 for ways in group.values() for sizes in ways.values()
             ):
                 path = folder / f"{stem}-time.png"
-                yield _save(_curves(group), path, _TIME + _note(group))
+                yield save(_curves(group), path, _TIME + _note(group))
             if all(_largest(ways) for ways in group.values()):
                 costs = list(_costs(group))
                 caption = " ".join(cost.caption for cost in costs)
                 figure = _bars(group, costs)
                 path = folder / f"{stem}-costs.png"
-                yield _save(figure, path, caption + _note(group))
+                yield save(figure, path, caption + _note(group))
 
 
 def _note(settings: dict[Setting, Ways]) -> str:
@@ -129,11 +111,6 @@ _TRUNK = _Cost(
 )
 
 
-def _save(figure: Figure, path: Path, caption: str) -> Picture:
-    figure.savefig(path, dpi=_DOTS_PER_INCH, bbox_inches="tight")
-    return Picture(path, caption)
-
-
 # ---- curves ------------------------------------------------------------------
 
 
@@ -150,7 +127,7 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
         found = {each.block_bytes for sizes in ways.values() for each in sizes}
         _log_sizes(above, found)
         _log_sizes(below, found)
-        _log_numbers(above)
+        log_numbers(above)
         # Two switches share a trunk: no single link's rate is the limit.
         rate_mbit = setting.network.rate_mbit if setting.network.switches == 1 else None
         if rate_mbit is not None:
@@ -162,7 +139,7 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
         below.set_xlabel("bytes of a block")
     axes[0, 0].set_ylabel("ms")
     axes[1, 0].set_ylabel("bus bandwidth, MB/s")
-    _legend(figure, axes[0, 0])
+    legend(figure, axes[0, 0])
     return figure
 
 
@@ -171,27 +148,6 @@ def _curve(
 ) -> None:
     aside = _ASIDE ** list(TITLES).index(way)
     _line(axes, way, [(each.block_bytes * aside, of(each)) for each in sizes])
-
-
-def _line(axes: Any, way: str, points: Sequence[tuple[float, Spread]]) -> None:
-    """Draw a way's medians, each with its spread."""
-    spreads = [spread for _, spread in points]
-    axes.errorbar(
-        [at for at, _ in points],
-        [each.median for each in spreads],
-        yerr=(
-            [each.median - each.low for each in spreads],
-            [each.high - each.median for each in spreads],
-        ),
-        label=TITLES.get(way, way),
-        color=_COLOURS.get(way, "#000000"),
-        linestyle="--" if way.endswith("-tuned") else "-",
-        linewidth=2 if way == OURS else 1.1,
-        marker=_MARKS.get(way, "v"),
-        markersize=4,
-        capsize=2.5,
-        zorder=3 if way == OURS else 2,
-    )
 
 
 def _scaled(spread: Spread, factor: float) -> Spread:
@@ -204,33 +160,25 @@ def _bandwidth(setting: Setting, each: Summary) -> Spread:
     return Spread(nbytes / seconds.median, nbytes / seconds.high, nbytes / seconds.low)
 
 
+def _line(axes: Any, way: str, points: Sequence[tuple[float, Spread]]) -> None:
+    """Draw a way's medians, each with its spread."""
+    curve(
+        axes,
+        points,
+        label=TITLES.get(way, way),
+        color=_COLOURS.get(way, "#000000"),
+        linestyle="--" if way.endswith("-tuned") else "-",
+        linewidth=2 if way == OURS else 1.1,
+        marker=_MARKS.get(way, "v"),
+        zorder=3 if way == OURS else 2,
+    )
+
+
 def _log_sizes(axes: Any, sizes: set[int]) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sizes)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
     axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _log_numbers(axes: Any) -> None:
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-
-
-def size(nbytes: float) -> str:
-    """Return a size as people write it."""
-    for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
-        if nbytes >= unit:
-            return f"{nbytes / unit:g}{name}"
-    return f"{nbytes:g} B"
-
-
-def _legend(figure: Figure, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(5, len(labels))
-    )
 
 
 # ---- loss --------------------------------------------------------------------
@@ -258,7 +206,7 @@ def _loss(settings: dict[Setting, Ways]) -> Figure:
         axes[column].set_title(f"{collective}, P = {nranks}, {nbytes}", fontsize=9)
         axes[column].set_xlabel("lost at every port, %")
     axes[0].set_ylabel("time by time without loss")
-    _legend(figure, axes[0])
+    legend(figure, axes[0])
     return figure
 
 
@@ -328,8 +276,3 @@ def _bar(axes: Any, found: Sequence[Summary], cost: _Cost) -> None:
     axes.margins(x=0.2)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(cost.label)
-
-
-def number(value: float) -> str:
-    """Return three digits, or all of a greater number's whole part."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -2,27 +2,38 @@
 """A page and pictures of a folder of records: ``python -m bench.report DIR``.
 
 The page holds its pictures, and is made of the records alone; ``--markdown`` prints one
-of its tables instead, for a README.
+of its tables instead, for a README. The folder of a batch job has results in place of
+records, of which bench.scaling_report makes its page.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 
-from bench import goals, summary
+from bench import goals, page, scaling_report, summary
 from bench.cells import CELLS
+from bench.drawing import size
 from bench.goals import Reached
-from bench.pictures import Picture, Ways, draw, number, size
+from bench.page import figure, group, ms, row, table
+from bench.pictures import Ways, draw
 from bench.record import Record, read
+from bench.scaling import RESULTS
 from bench.summary import OURS, Ratio, Setting, Spread, Summary
 from bench.ways import OWN, TITLES
 
-TEMPLATE = Path(__file__).with_name("report.html")
+_GOALS = """<h2>Goals</h2>
+<p class="note">What the project has to reach, the worst figure of all settings and
+sizes that it holds for, and where that was seen.</p>
+"""
+_OVERVIEW = """<h2>Ours and the best peer</h2>
+<p class="note">The peer's time by ours, round by round: the median, and the extremes of
+the rounds. Above 1 ours is faster. The best peer is the one whose median is least,
+first among all, then among those that are not tuned by hand. Where it says so, the
+operation on our communicator was the MPI library's, which ours left it to.</p>
+"""
 
 Found = dict[Setting, Ways]
 
@@ -34,15 +45,8 @@ def write(folder: Path) -> Path:
         raise ValueError(f"{folder} has no records")
     found = summary.summarise(records)
     cells = "".join(_cell(name, found, folder) for name in CELLS)
-    page = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        about=escape(_about(records)),
-        goals=_goals(found),
-        overview=_overview(found),
-        cells=cells,
-    )
-    path = folder / "report.html"
-    path.write_text(page, encoding="utf-8")
-    return path
+    body = "".join((_GOALS, _goals(found), _OVERVIEW, _overview(found), cells))
+    return page.write(folder, _about(records), body)
 
 
 def goals_table(found: Found) -> Iterator[str]:
@@ -122,26 +126,26 @@ def _overview(found: Found) -> str:
         if setting.cell != cell:
             cell = setting.cell
             title = CELLS[cell].title if cell in CELLS else ""
-            rows.append(_group(f"{cell}. {title}", 7))
+            rows.append(group(f"{cell}. {title}", 7))
         words = [
             *(_place(setting, ours), size(ours.block_bytes), _ours(ours)),
             *(TITLES.get(best.peer, best.peer), _coloured(best.spread)),
             TITLES.get(untuned.peer, untuned.peer) if untuned else "",
             _coloured(untuned.spread) if untuned else "",
         ]
-        rows.append(_row(words))
+        rows.append(row(words))
     heads = ["", "block", "ours", "best peer", "by ours", "best untuned", "by ours"]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _goals(found: Found) -> str:
     rows = [
-        _row(
+        row(
             [*_goal(each), _judged(f"{each.figure:.3g}", ahead=each.holds), _seen(each)]
         )
         for each in goals.reached(found)
     ]
-    return _table(["", "must", "worst", "seen at"], rows)
+    return table(["", "must", "worst", "seen at"], rows)
 
 
 def _goal(each: Reached) -> tuple[str, str]:
@@ -159,20 +163,11 @@ def _cell(name: str, found: Found, folder: Path) -> str:
     if not mine:
         return ""
     doc = (CELLS[name].measure.__doc__ or "").strip()
-    pictures = "".join(map(_figure, draw(mine, folder, f"cell-{name}".lower())))
+    pictures = "".join(map(figure, draw(mine, folder, f"cell-{name}".lower())))
     return (
         f"<h2>{name}. {escape(CELLS[name].title)}</h2>\n"
         f'<p class="note">{escape(doc)}</p>\n'
         f"{pictures}{_details(mine)}{_stages(mine)}\n"
-    )
-
-
-def _figure(picture: Picture) -> str:
-    data = base64.b64encode(picture.path.read_bytes()).decode()
-    caption = escape(picture.caption)
-    return (
-        f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{caption}</figcaption></figure>\n"
     )
 
 
@@ -191,10 +186,10 @@ _COLUMNS = (
 def _details(mine: Found) -> str:
     rows = []
     for setting, ways in mine.items():
-        rows.append(_group(setting.title(), len(_HEADS)))
+        rows.append(group(setting.title(), len(_HEADS)))
         for way, sizes in ways.items():
-            rows += [_row(_detail(setting, each), ours=way in OWN) for each in sizes]
-    return _table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
+            rows += [row(_detail(setting, each), ours=way in OWN) for each in sizes]
+    return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
 
 
 def _detail(setting: Setting, each: Summary) -> list[str]:
@@ -205,10 +200,10 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
     bandwidth = summary.payload_bytes(setting, each.block_bytes) / seconds.median / 1e6
     return [
         *(_title(each), size(each.block_bytes)),
-        *map(_ms, seconds),
+        *map(ms, seconds),
         *(f"{bandwidth:.1f}", "" if part is None else f"{part:.3f}"),
         *map(_blocks, (each.host_blocks, each.trunk_blocks)),
-        "" if each.processor_s is None else _ms(each.processor_s),
+        "" if each.processor_s is None else ms(each.processor_s),
         *(str(each.dropped_frames or ""), str(each.lost_chunks) if ours else ""),
         repaired if ours else "",
     ]
@@ -229,14 +224,14 @@ _STAGE_COLUMNS = (
 
 def _stages(mine: Found) -> str:
     rows = [
-        _row(
+        row(
             [
                 *(_place(setting, each), size(each.block_bytes)),
-                _ms(each.seconds.median),
-                *(_ms(each.stages_s[name]) for name in summary.STAGES),
-                _ms(each.seconds.median - sum(each.stages_s.values())),
+                ms(each.seconds.median),
+                *(ms(each.stages_s[name]) for name in summary.STAGES),
+                ms(each.seconds.median - sum(each.stages_s.values())),
                 f"{each.control:.1f}",
-                "" if each.processor_s is None else _ms(each.processor_s),
+                "" if each.processor_s is None else ms(each.processor_s),
             ]
         )
         for setting, ways in mine.items()
@@ -246,7 +241,7 @@ def _stages(mine: Found) -> str:
     ]
     if not rows:
         return ""
-    return _table(_STAGE_HEADS, rows) + f'<p class="note">{_STAGE_COLUMNS}</p>'
+    return table(_STAGE_HEADS, rows) + f'<p class="note">{_STAGE_COLUMNS}</p>'
 
 
 # ---- words and tables --------------------------------------------------------
@@ -264,11 +259,7 @@ def _title(each: Summary) -> str:
 
 def _ours(ours: Summary) -> str:
     note = " (the library's)" if ours.by_library else ""
-    return f"{_ms(ours.seconds.median)}{note}"
-
-
-def _ms(seconds: float) -> str:
-    return f"{number(1e3 * seconds)} ms"
+    return f"{ms(ours.seconds.median)}{note}"
 
 
 def _blocks(blocks: float | None) -> str:
@@ -290,20 +281,6 @@ def _judged(text: str, *, ahead: bool) -> str:
     return f'<span class="{"ahead" if ahead else "behind"}">{text}</span>'
 
 
-def _row(words: Sequence[str], *, ours: bool = False) -> str:
-    cells = "".join(f"<td>{word}</td>" for word in words)
-    return f'<tr class="{"ours" if ours else ""}">{cells}</tr>\n'
-
-
-def _group(title: str, ncolumns: int) -> str:
-    return f'<tr class="group"><td colspan="{ncolumns}">{escape(title)}</td></tr>\n'
-
-
-def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f"<th>{each}</th>" for each in heads)
-    return f"<table>\n<tr>{head}</tr>\n{''.join(rows)}</table>\n"
-
-
 _TABLES = {"goals": goals_table, "largest": largest_table}
 
 
@@ -317,6 +294,8 @@ def main() -> None:
         records = read(sorted(options.folder.glob("*.jsonl")))
         table = _TABLES[options.markdown]
         print("\n".join(table(summary.summarise(records))))
+    elif (options.folder / RESULTS).exists():
+        print(scaling_report.write(options.folder))
     else:
         print(write(options.folder))
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pictures of reports share: their style, curves with spread, axes, files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from bench.summary import Spread
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+}
+_DOTS_PER_INCH = 130
+
+
+class Picture(NamedTuple):
+    """A file, and what stands below it."""
+
+    path: Path
+    caption: str
+
+
+def save(figure: Figure, path: Path, caption: str) -> Picture:
+    """Write a file."""
+    figure.savefig(path, dpi=_DOTS_PER_INCH, bbox_inches="tight")
+    return Picture(path, caption)
+
+
+def curve(axes: Any, points: Sequence[tuple[float, Spread]], **look: Any) -> None:
+    """Draw medians, each with its spread, as matplotlib is told to by `look`."""
+    spreads = [spread for _, spread in points]
+    axes.errorbar(
+        [at for at, _ in points],
+        [each.median for each in spreads],
+        yerr=(
+            [each.median - each.low for each in spreads],
+            [each.high - each.median for each in spreads],
+        ),
+        **{"markersize": 4, "capsize": 2.5, **look},
+    )
+
+
+def log_numbers(axes: Any) -> None:
+    """Give an axis of numbers, at 1, 2 and 5 of each power of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def legend(figure: Figure, axes: Any) -> None:
+    """Say below all panels what the curves of one of them are."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(5, len(labels))
+    )
+
+
+def size(nbytes: float) -> str:
+    """Return a size as people write it."""
+    for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
+        if nbytes >= unit:
+            return f"{nbytes / unit:g}{name}"
+    return f"{nbytes:g} B"
+
+
+def number(value: float) -> str:
+    """Return three digits, or all of a greater number's whole part."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a report: one file of HTML that holds its pictures."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+from bench.drawing import Picture, number
+
+TEMPLATE = Path(__file__).with_name("report.html")
+
+
+def write(folder: Path, about: str, body: str) -> Path:
+    """Write the page: what it is about, in plain text, and the rest, in HTML."""
+    page = Template(TEMPLATE.read_text(encoding="utf-8"))
+    path = folder / "report.html"
+    path.write_text(page.substitute(about=escape(about), body=body), encoding="utf-8")
+    return path
+
+
+def figure(picture: Picture) -> str:
+    """Return a picture with its caption, which holds the picture itself."""
+    data = base64.b64encode(picture.path.read_bytes()).decode()
+    caption = escape(picture.caption)
+    return (
+        f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{caption}</figcaption></figure>\n"
+    )
+
+
+def row(words: Sequence[str], *, ours: bool = False) -> str:
+    """Return a line of a table, of HTML; ours stands out."""
+    cells = "".join(f"<td>{word}</td>" for word in words)
+    return f'<tr class="{"ours" if ours else ""}">{cells}</tr>\n'
+
+
+def group(title: str, ncolumns: int) -> str:
+    """Return what stands above some lines, of plain text."""
+    return f'<tr class="group"><td colspan="{ncolumns}">{escape(title)}</td></tr>\n'
+
+
+def table(heads: Sequence[str], rows: Sequence[str]) -> str:
+    """Return a table."""
+    head = "".join(f"<th>{each}</th>" for each in heads)
+    return f"<table>\n<tr>{head}</tr>\n{''.join(rows)}</table>\n"
+
+
+def ms(seconds: float) -> str:
+    """Return a time as people read it."""
+    return f"{number(1e3 * seconds)} ms"

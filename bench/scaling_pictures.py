@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of a batch job: everything against nodes, then the nodes themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
+from bench.scaling import (
+    LIBRARY,
+    WAYS,
+    Curves,
+    Node,
+    Opening,
+    Openings,
+    Point,
+    efficiency,
+)
+from bench.summary import OURS, Spread, spread
+
+TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
+_LOOKS: dict[str, dict[str, Any]] = {
+    OURS: {"color": "#c1272d", "marker": "o", "linewidth": 2, "zorder": 3},
+    LIBRARY: {"color": "#0000a7", "marker": "s", "linewidth": 1.1, "zorder": 2},
+}
+_COLUMNS = 4
+_NODES_SHOWN = 24
+
+# Curves lie side by side, this factor of the nodes apart; numbers of nodes that are
+# nearer than the other factor would overlap.
+_ASIDE = 1.03
+_APART = 1.3
+
+_AGAINST_NODES = (
+    "Against nodes, for each size of a block: the median time of an operation; bus "
+    "bandwidth, which is what every rank's link has to carry by that time; bytes that "
+    "a rank sends, as counted of ours, with headers, and as computed of the library's, "
+    "payload alone; and efficiency, which is bus bandwidth by that on the fewest "
+    "nodes. Bars reach from the fastest tenth of all operations to the slowest."
+)
+_BY_NODE = (
+    "How long a node's ranks took, by the median of the other nodes' in the same "
+    "measurement: the median, and the extremes, of all measurements, the slowest nodes "
+    "first, but before them, in red, those that are outliers in a quarter of their "
+    "measurements or more: 1.25 times as slow, and far beyond how the others differ."
+)
+_OPENING = (
+    "What opening a communicator took on the rank where it took most, medians and "
+    "extremes of the steps; messages and bytes are what that rank sent through the MPI "
+    "library. Dotted: growth with the logarithm of the ranks, and with their number."
+)
+
+
+def draw_sizes(
+    title: str, sizes: dict[int, Curves], folder: Path, name: str
+) -> Iterator[Picture]:
+    """Draw one setting, in files whose names begin with `name`."""
+    blocks = list(sizes)
+    with mpl.rc_context(STYLE):
+        for begin in range(0, len(blocks), _COLUMNS):
+            some = {each: sizes[each] for each in blocks[begin : begin + _COLUMNS]}
+            suffix = f"-{begin // _COLUMNS}" if len(blocks) > _COLUMNS else ""
+            caption = _AGAINST_NODES + _note(some)
+            figure = _sizes(some)
+            figure.suptitle(title, fontsize=10)
+            yield save(figure, folder / f"{name}{suffix}.png", caption)
+
+
+def _note(sizes: dict[int, Curves]) -> str:
+    ours = [each for ways in sizes.values() for each in ways[OURS]]
+    if not any(each.by_library for each in ours):
+        return ""
+    whole = all(each.by_library for each in ours)
+    return f" mpimcast left {'all' if whole else 'some'} of these to the library."
+
+
+# ---- against nodes -----------------------------------------------------------
+
+
+class _Measure(NamedTuple):
+    """One row of panels."""
+
+    label: str
+    of: Callable[[Sequence[Point]], list[tuple[int, Spread]]]
+    scale: Callable[[Any, float], None]
+
+
+def _times(points: Sequence[Point]) -> list[tuple[int, Spread]]:
+    return [(each.nnodes, _scaled(each.seconds, 1e3)) for each in points]
+
+
+def _bandwidths(points: Sequence[Point]) -> list[tuple[int, Spread]]:
+    return [(each.nnodes, _scaled(each.bandwidth, 1e-6)) for each in points]
+
+
+def _bytes(points: Sequence[Point]) -> list[tuple[int, Spread]]:
+    return [
+        (each.nnodes, spread([each.sent_bytes])) for each in points if each.sent_bytes
+    ]
+
+
+def _scaled(each: Spread, factor: float) -> Spread:
+    return Spread(*(factor * value for value in each))
+
+
+def _log_times(axes: Any, _: float) -> None:
+    log_numbers(axes)
+
+
+def _log_bytes(axes: Any, _: float) -> None:
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_locator(LogLocator(base=2, numticks=7))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _from_zero(axes: Any, most: float) -> None:
+    axes.set_ylim(0, 1.05 * most or 1)
+
+
+def _around_one(axes: Any, most: float) -> None:
+    axes.axhline(1, color="#555555", ls=":", lw=1)
+    axes.set_ylim(0, 1.05 * max(1, most))
+
+
+_MEASURES = (
+    _Measure("ms", _times, _log_times),
+    _Measure("bus bandwidth, MB/s", _bandwidths, _from_zero),
+    _Measure("sent by a rank", _bytes, _log_bytes),
+    _Measure("efficiency", efficiency, _around_one),
+)
+
+
+def _sizes(sizes: dict[int, Curves]) -> Figure:
+    figure = Figure(
+        figsize=(1.6 + 2.7 * len(sizes), 0.8 + 2.1 * len(_MEASURES)),
+        layout="constrained",
+    )
+    panels = figure.subplots(len(_MEASURES), len(sizes), squeeze=False, sharex="col")
+    for column, (nbytes, ways) in enumerate(sizes.items()):
+        panels[0, column].set_title(f"blocks of {size(nbytes)}", fontsize=9)
+        for axes, measure in zip(panels[:, column], _MEASURES, strict=True):
+            _panel(axes, measure, ways)
+        panels[-1, column].set_xlabel("nodes")
+    for axes, measure in zip(panels[:, 0], _MEASURES, strict=True):
+        axes.set_ylabel(measure.label)
+    figure.align_ylabels(panels[:, 0])
+    legend(figure, panels[0, 0])
+    return figure
+
+
+def _panel(axes: Any, measure: _Measure, ways: Curves) -> None:
+    most = 0.0
+    for way, points in ways.items():
+        found = measure.of(points)
+        aside = _ASIDE ** (WAYS.index(way) - 0.5)
+        look = {"label": TITLES[way], **_LOOKS[way]}
+        curve(axes, [(at * aside, each) for at, each in found], **look)
+        most = max([most, *(each.high for _, each in found)])
+    measure.scale(axes, most)
+    _log_counts(axes, {each.nnodes for points in ways.values() for each in points})
+
+
+def _log_counts(axes: Any, counts: set[int]) -> None:
+    """Give an axis of nodes or ranks, with as many numbers as there is room for."""
+    axes.set_xscale("log", base=2)
+    shown: list[int] = []
+    for count in sorted(counts, reverse=True):
+        if not shown or count * _APART <= shown[-1]:
+            shown.append(count)
+    axes.xaxis.set_major_locator(FixedLocator(shown))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(min(counts) / 1.2, max(counts) * 1.2)
+
+
+# ---- nodes -------------------------------------------------------------------
+
+
+def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
+    """Draw how long each node's ranks took; of very many, the slowest."""
+    shown = nodes[:_NODES_SHOWN]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7, 1 + 0.22 * len(shown)), layout="constrained")
+        axes: Any = figure.subplots()
+        for at, node in enumerate(shown):
+            colour = "#c1272d" if node.is_outlier else "#555555"
+            low, high = node.ratio.low, node.ratio.high
+            axes.plot([low, high], [at, at], color=colour, lw=1.1)
+            axes.plot(node.ratio.median, at, "o", color=colour, markersize=5)
+        axes.axvline(1, color="#555555", ls=":", lw=1)
+        axes.set_yticks(range(len(shown)), [node.name for node in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1, 2**0.5), numticks=9))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel("time of its ranks by that of the other nodes'")
+        left = len(nodes) - len(shown)
+        note = f" {left} faster ones are not shown." if left else ""
+        return save(figure, folder / "nodes.png", _BY_NODE + note)
+
+
+# ---- opening -----------------------------------------------------------------
+
+
+class _Cost(NamedTuple):
+    """One panel, and how it may grow with the number of ranks."""
+
+    label: str
+    of: Callable[[Opening], float]
+    growth: Callable[[int], float] | None
+
+
+_COSTS = (
+    _Cost("ms", lambda each: 1e3 * each.seconds, None),
+    _Cost("messages sent by a rank", lambda each: each.messages, math.log2),
+    _Cost("KB sent by a rank", lambda each: 1e-3 * each.nbytes, lambda n: n - 1),
+)
+
+
+def draw_opening(found: Openings, folder: Path) -> Picture:
+    """Draw what opening took against ranks."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9.6, 3), layout="constrained")
+        panels = figure.subplots(1, len(_COSTS))
+        for axes, cost in zip(panels, _COSTS, strict=True):
+            _opening(axes, cost, found)
+        legend(figure, panels[0])
+        return save(figure, folder / "opening.png", _OPENING)
+
+
+def _opening(axes: Any, cost: _Cost, found: Openings) -> None:
+    counts = sorted({nranks for _, nranks in found})
+    for transport in sorted({each for each, _ in found}):
+        points = [
+            (nranks, spread([cost.of(each) for each in openings]))
+            for (kind, nranks), openings in found.items()
+            if kind == transport
+        ]
+        curve(axes, points, label=transport, marker="o", linewidth=1.5)
+    if cost.growth is not None:
+        most, (median, *_) = points[-1]
+        unit = median / cost.growth(most)
+        values = [unit * cost.growth(count) for count in counts]
+        axes.plot(counts, values, color="#555555", ls=":", lw=1)
+    axes.set_ylim(bottom=0)
+    _log_counts(axes, set(counts))
+    axes.set_xlabel("ranks")
+    axes.set_title(cost.label, fontsize=9)

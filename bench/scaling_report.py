@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a batch job, of its ``results.jsonl`` alone; bench.report writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+from bench import page, scaling
+from bench.drawing import number, size
+from bench.page import figure, group, ms, row, table
+from bench.scaling import Curves, Node, Openings, Setting, Step, efficiency
+from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
+from bench.summary import spread
+
+_HEADS = (
+    *("block", "nodes", "ours", "the library's", "by ours"),
+    *("MB/s, ours", "the library's", "efficiency, ours", "the library's"),
+    *("sent, ours", "the library's"),
+)
+_COLUMNS = (
+    "By ours: the library's median time by ours; above 1 ours is faster, in colour "
+    "where the tenth and ninetieth percentiles say so too. MB/s: bus bandwidth. Sent: "
+    "by a rank, in blocks; ours is counted, the library's computed."
+)
+
+
+def write(folder: Path) -> Path:
+    """Write the page and the pictures into the folder of the results."""
+    steps, notes = scaling.read(folder / scaling.RESULTS)
+    if not steps:
+        raise ValueError("; ".join([f"{folder} has no results", *notes]))
+    body = "".join(
+        (
+            "".join(f'<p class="behind">{escape(note)}</p>\n' for note in notes),
+            *_settings(steps, folder),
+            _nodes(scaling.nodes(steps), folder),
+            _opening(scaling.openings(steps), folder),
+        )
+    )
+    return page.write(folder, _about(steps), body)
+
+
+def _about(steps: Sequence[Step]) -> str:
+    libraries = sorted({step.library for step in steps})
+    begins = [step.begin for step in steps]
+    counts = sorted({step.nnodes for step in steps})
+    wrong = sum(row.wrong_bytes for step in steps for row in step.rows)
+    return (
+        f"{len(steps)} steps on {', '.join(map(str, counts))} nodes, "
+        f"from {min(begins)} to {max(begins)}; {', '.join(libraries)}; "
+        f"wrong bytes: {wrong}."
+    )
+
+
+# ---- against nodes -----------------------------------------------------------
+
+
+def _settings(steps: Sequence[Step], folder: Path) -> Iterator[str]:
+    for number_, (setting, sizes) in enumerate(scaling.curves(steps).items()):
+        words = re.findall(r"\w+", " ".join(map(str, setting)).lower())
+        name = "-".join(["scaling", str(number_), *words])
+        pictures = "".join(
+            map(figure, draw_sizes(setting.title(), sizes, folder, name))
+        )
+        yield f"<h2>{escape(setting.title())}</h2>\n{pictures}{_table(setting, sizes)}"
+
+
+def _table(setting: Setting, sizes: dict[int, Curves]) -> str:
+    rows = [group(setting.title(), len(_HEADS))]
+    rows += [row(words) for each in sizes.items() for words in _lines(*each)]
+    return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>\n'
+
+
+def _lines(nbytes: int, ways: Curves) -> Iterator[list[str]]:
+    """Yield a size's line for each number of nodes, of which both ways have all."""
+    parts = [dict(efficiency(points)) for points in ways.values()]
+    for both in zip(*ways.values(), strict=True):
+        ours, theirs = both
+        ratio = theirs.seconds.median / ours.seconds.median
+        ahead = ours.seconds.high < theirs.seconds.low
+        behind = ours.seconds.low > theirs.seconds.high
+        kind = "ahead" if ahead else "behind" if behind else ""
+        note = " (the library's)" if ours.by_library else ""
+        found = [part.get(ours.nnodes) for part in parts]
+        yield [
+            *(size(nbytes), str(ours.nnodes), f"{ms(ours.seconds.median)}{note}"),
+            *(ms(theirs.seconds.median), f'<span class="{kind}">{ratio:.2f}</span>'),
+            *(number(each.bandwidth.median / 1e6) for each in both),
+            *("" if part is None else f"{part.median:.2f}" for part in found),
+            *(f"{each.sent_bytes / nbytes:.2f}" for each in both),
+        ]
+
+
+# ---- nodes and opening -------------------------------------------------------
+
+
+def _nodes(nodes: Sequence[Node], folder: Path) -> str:
+    if not nodes:
+        return ""
+    outliers = [node for node in nodes if node.is_outlier]
+    rows = [
+        row(
+            [
+                *(escape(node.name), f"{node.ratio.median:.2f}"),
+                f"{node.ratio.low:.2f} to {node.ratio.high:.2f}",
+                f"{node.slow} of {node.measurements}",
+            ]
+        )
+        for node in outliers
+    ]
+    heads = ["node", "by the others' time", "extremes", "measurements as an outlier"]
+    found = table(heads, rows) if rows else "<p>No node is an outlier.</p>\n"
+    return f"<h2>Nodes</h2>\n{found}{figure(draw_nodes(nodes, folder))}"
+
+
+def _opening(found: Openings, folder: Path) -> str:
+    if not found:
+        return ""
+    rows = []
+    for (transport, nranks), each in found.items():
+        seconds, messages, nbytes = (
+            spread(values) for values in zip(*each, strict=True)
+        )
+        words = [escape(transport), str(nranks), ms(seconds.median)]
+        words += [f"{messages.median:g}", f"{nbytes.median:,.0f}"]
+        rows.append(row(words))
+    heads = ["transport", "ranks", "time", "messages", "bytes"]
+    shown = figure(draw_opening(found, folder))
+    return f"<h2>Opening a communicator</h2>\n{table(heads, rows)}{shown}"

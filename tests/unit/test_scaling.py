@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A batch job's results, what is made of them, and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import absent
+
+from bench import scaling
+from bench.scaling import OURS, RESULTS, Setting
+from bench.summary import Spread
+
+BLOCK = 100_000
+SETTING = Setting("Allgather", "udp", 2, "topology")
+
+
+def made(
+    nnodes: int,
+    *,
+    ours: Sequence[float] = (0.1,),
+    theirs: Sequence[float] = (0.2,),
+    slow: tuple[str, float] = ("", 1),
+    **changes: Any,
+) -> dict[str, Any]:
+    """Return a result of two ranks a node that gather; those of one may be slow."""
+    nodes = [f"n{1 + rank // 2}" for rank in range(2 * nnodes)]
+    nranks = len(nodes)
+
+    def way(seconds: Sequence[float], sent_bytes: float) -> dict[str, Any]:
+        name, factor = slow
+        return {
+            "seconds": list(seconds),
+            "rank_seconds": [factor if each == name else 1 for each in nodes],
+            "algbw_bytes_per_s": 1000.0,
+            "busbw_bytes_per_s": 1000.0 * (nranks - 1) / nranks,
+            "sent_bytes_per_rank": sent_bytes,
+            "wrong_bytes": 0,
+        }
+
+    row = {
+        "collective": "Allgather",
+        "block_bytes": BLOCK,
+        "total_bytes": nranks * BLOCK,
+        "path": "udp",
+        OURS: way(ours, BLOCK + 16),
+        "mpi": way(theirs, BLOCK * (nranks - 1)),
+    }
+    step = {"name": "a", "nodes": nnodes, "ranks_per_node": 2, "transport": "udp"}
+    return {
+        "step": {**step, "order": "topology", "collective": "Allgather"},
+        "ranks": nranks,
+        "hosts": nodes,
+        "begin": "2026-01-01",
+        "versions": {"mpi": "some MPI"},
+        "opening": {"seconds": 0.1 * nnodes, "messages": 14, "bytes": 2000},
+        "measured": [row],
+        **changes,
+    }
+
+
+def written(folder: Path, results: Iterable[dict[str, Any]], rest: bytes = b"") -> Path:
+    """Write results, and what is none, where a job does."""
+    path = folder / RESULTS
+    path.write_bytes(b"".join(b"%s\n" % json.dumps(r).encode() for r in results) + rest)
+    return path
+
+
+def test_curves(tmp_path: Path) -> None:
+    """Steps on equally many nodes are one point: its time, bandwidth and bytes."""
+    results = [made(4), made(2, ours=[1, 2]), made(2, ours=[3, 4, 5])]
+    steps, notes = scaling.read(written(tmp_path, results))
+    assert not notes
+    ((setting, sizes),) = scaling.curves(steps).items()
+    assert setting == SETTING
+    two, four = sizes[BLOCK][OURS]
+    assert (two.nnodes, four.nnodes) == (2, 4)
+    assert two.seconds == pytest.approx((3, 1.4, 4.6))
+    assert two.bandwidth == pytest.approx((3e5 / 3, 3e5 / 4.6, 3e5 / 1.4))
+    assert four.bandwidth == pytest.approx([7e6] * 3)
+    assert four.sent_bytes == BLOCK + 16
+    assert [each.sent_bytes for each in sizes[BLOCK]["mpi"]] == [3e5, 7e5]
+    assert not two.by_library
+    found = scaling.openings(steps)
+    assert [each.seconds for each in found["udp", 4]] == [0.2, 0.2]
+    assert found["udp", 8] == [(0.4, 14, 2000)]
+
+
+def test_efficiency(tmp_path: Path) -> None:
+    """Bus bandwidth by that on the fewest nodes: 3 blocks in 0.1 s is 1."""
+    results = [made(2), made(4, ours=[0.1, 0.2, 0.4]), made(8, ours=[0.5])]
+    steps, _ = scaling.read(written(tmp_path, results))
+    points = scaling.curves(steps)[SETTING][BLOCK][OURS]
+    two, four, eight = scaling.efficiency(points)
+    assert two == (2, Spread(1, 1, 1))
+    median, low, high = four[1]
+    assert median == pytest.approx(7 / 0.2 / (3 / 0.1))
+    assert low == pytest.approx(7 / 0.36 / 30)
+    assert high == pytest.approx(7 / 0.12 / 30)
+    assert eight[1].median == pytest.approx(1)
+
+
+def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
+    """A rank alone has no bandwidth that others could be compared with."""
+    alone = made(1)
+    for way in scaling.WAYS:
+        alone["measured"][0][way]["busbw_bytes_per_s"] = 0.0
+    steps, _ = scaling.read(written(tmp_path, [alone, made(2)]))
+    points = scaling.curves(steps)[SETTING][BLOCK][OURS]
+    assert scaling.efficiency(points) == [(2, Spread(1, 1, 1))]
+
+
+def test_outliers(tmp_path: Path) -> None:
+    """A slow node has its name, how slow, and how often."""
+    slow = [made(4, slow=("n3", 1.5))] * 2 + [made(4)] * 3
+    steps, _ = scaling.read(written(tmp_path, slow))
+    first, *others = scaling.nodes(steps)
+    assert first == ("n3", Spread(1, 1, 1.5), 4, 10)
+    assert first.is_outlier
+    assert [each.name for each in others] == ["n1", "n2", "n4"]
+    assert not any(each.is_outlier for each in others)
+
+
+@pytest.mark.parametrize(
+    ("slow", "nnodes", "found"),
+    [(1.2, 4, []), (1.3, 4, ["n2"]), (1.3, 3, ["n2"]), (9, 2, []), (0.5, 4, [])],
+)
+def test_what_is_no_outlier(
+    slow: float, nnodes: int, found: list[str], tmp_path: Path
+) -> None:
+    """Not a little slower, not one of two, and not a faster one."""
+    steps, _ = scaling.read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
+    outliers = [each.name for each in scaling.nodes(steps) if each.is_outlier]
+    assert outliers == found
+
+
+def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
+    """Where all nodes differ, one is no outlier for being a bit beyond them."""
+    result = made(4)
+    for way in scaling.WAYS:
+        times = [1, 1, 2, 2, 3, 3, 4, 4]
+        result["measured"][0][way]["rank_seconds"] = times
+    steps, _ = scaling.read(written(tmp_path, [result]))
+    ratios = [(each.name, each.ratio.median) for each in scaling.nodes(steps)]
+    assert ratios == [("n4", 2), ("n3", 1.5), ("n2", 2 / 3), ("n1", 1 / 3)]
+    assert not any(each.is_outlier for each in scaling.nodes(steps))
+
+
+def spoiled(*path: str | int, value: object) -> bytes:
+    """Return the line of a result in which one thing is wrong."""
+    result: Any = made(2)
+    place = result
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return json.dumps(result).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"{}\n", b"[]\n", b"null\n", b"7\n", b"\0\0\0\n", b"\xff\xfe\n"),
+        b"[" * 100_000 + b"\n",
+        spoiled("step", value=None),
+        spoiled("hosts", value=["n1"]),
+        spoiled("hosts", value=["n1"] * 4),
+        spoiled("measured", value=7),
+        spoiled("measured", 0, OURS, "seconds", value=[]),
+        spoiled("measured", 0, OURS, "seconds", value=[float("nan")]),
+        spoiled("measured", 0, OURS, "seconds", value=["1"]),
+        spoiled("measured", 0, OURS, "seconds", value=[-1]),
+        spoiled("measured", 0, OURS, "rank_seconds", value=[1]),
+        spoiled("measured", 0, "mpi", value={}),
+        spoiled("measured", 0, "block_bytes", value=0),
+        spoiled("measured", 0, "total_bytes", value=10**400),
+        spoiled("opening", "messages", value="many"),
+    ],
+)
+def test_what_is_no_result(line: bytes, tmp_path: Path) -> None:
+    """It is left out and named by its line; the others count."""
+    path = written(tmp_path, [made(2)], b"\n" + line + json.dumps(made(4)).encode())
+    steps, (note,) = scaling.read(path)
+    assert [each.nnodes for each in steps] == [2, 4]
+    assert note.startswith("line 3 is left out: no results")
+
+
+def test_a_line_cut_off(tmp_path: Path) -> None:
+    """What a killed job leaves of its last line is left out."""
+    whole = json.dumps(made(4)).encode()
+    for length in (1, 100, len(whole) - 1):
+        path = written(tmp_path, [made(2)], whole[:length])
+        steps, (note,) = scaling.read(path)
+        assert len(steps) == 1
+        assert note.startswith("line 2 is left out: cut off")
+
+
+def test_page(tmp_path: Path) -> None:
+    """The page holds its pictures, names outliers, and says what is left out."""
+    try:
+        from bench import scaling_report
+    except ImportError:
+        absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
+    results = [made(each, slow=("n2", 1.5)) for each in (1, 2, 4)]
+    results[0]["measured"][0]["path"] = "mpi"
+    results.append(made(3, opening={"seconds": 0, "messages": 0, "bytes": 0}))
+    results[-1]["step"]["order"] = "<script>"
+    written(tmp_path, results, b'{"step": "<script>')
+    page = scaling_report.write(tmp_path).read_text()
+    pictures = list(tmp_path.glob("*.png"))
+    assert len(pictures) == 4  # two orders, nodes, opening
+    assert page.count('src="data:image/png;base64,') == 4
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert not re.search(r"\$\w", page)
+    assert "<script>" not in page
+    assert "line 5 is left out: cut off" in page
+    assert "<td>n2</td><td>1.25</td><td>1.00 to 1.50</td><td>2 of 4</td>" in page
+    assert "<td>100 ms (the library's)</td>" in page
+    assert '<span class="ahead">2.00</span>' in page
+    written(tmp_path, [], b"{}")
+    with pytest.raises(ValueError, match="has no results; line 1 is left out"):
+        scaling_report.write(tmp_path)
