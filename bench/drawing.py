@@ -70,7 +70,7 @@ def legend(figure: Figure, axes: Any) -> None:
 
 def size(nbytes: float) -> str:
     """Return a size as people write it."""
-    for unit, name in ((1 << 20, " MiB"), (1 << 10, " KiB")):
+    for unit, name in ((1 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB")):
         if nbytes >= unit:
             return f"{nbytes / unit:g}{name}"
     return f"{nbytes:g} B"
