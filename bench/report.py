@@ -20,7 +20,7 @@ from bench.goals import Reached
 from bench.page import figure, group, ms, row, table
 from bench.pictures import Ways, draw
 from bench.record import Record, read
-from bench.scaling import RESULTS
+from bench.results import RESULTS
 from bench.summary import OURS, Ratio, Setting, Spread, Summary
 from bench.ways import OWN, TITLES
 

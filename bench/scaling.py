@@ -1,29 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of a batch job made into numbers against nodes.
-
-A line of its ``results.jsonl`` is what ``python -m mpimcast bench --json`` wrote of a
-step, and which step it was. Lines that are cut off, or no results, are named and left
-out.
-"""
+"""Results of a batch job made into numbers against nodes."""
 
 from __future__ import annotations
 
-import json
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bench.summary import OURS, Spread
-
-RESULTS = "results.jsonl"
-LIBRARY = "mpi"
-WAYS = (OURS, LIBRARY)
+from bench.results import WAYS, Opening, Row, Setting, Step
+from bench.summary import Spread
 
 # A node is an outlier of a measurement if its ranks take so many times as long as the
 # median of the others, and lie so many times the others' own deviation above it.
@@ -32,173 +20,6 @@ _OUTLIER_DEVIATIONS = 5
 # And one of the job if it is in this part of its measurements.
 _OUTLIER_PART = 0.25
 _NODES_MIN = 3
-
-
-class Setting(NamedTuple):
-    """What is compared: sizes and ways of one setting share a picture."""
-
-    collective: str
-    transport: str
-    ranks_per_node: int
-    order: str
-
-    def title(self) -> str:
-        """Return what a heading says."""
-        count = self.ranks_per_node
-        ranks = f"{count} rank{'' if count == 1 else 's'} a node"
-        return f"{self.collective}, {self.transport}, {ranks}, {self.order} order"
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a step found of one size and one way.
-
-    Attributes
-    ----------
-    seconds : tuple of float
-        Each operation's time.
-    rank_seconds : tuple of float
-        Each rank's own median time.
-    link_bytes : float
-        What every rank's link has to carry in an operation.
-    sent_bytes : float
-        What a rank sent in one, on average; computed if it is the library's.
-    """
-
-    setting: Setting
-    way: str
-    block_bytes: int
-    seconds: tuple[float, ...]
-    rank_seconds: tuple[float, ...]
-    link_bytes: float
-    sent_bytes: float
-    by_library: bool
-    wrong_bytes: int
-
-
-class Opening(NamedTuple):
-    """What opening a communicator took, of each the most on any rank."""
-
-    seconds: float
-    messages: int
-    nbytes: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """A line.
-
-    Attributes
-    ----------
-    nodes : tuple of str
-        Each rank's.
-    """
-
-    name: str
-    transport: str
-    nodes: tuple[str, ...]
-    begin: str
-    library: str
-    opening: Opening
-    rows: tuple[Row, ...]
-
-    @property
-    def nnodes(self) -> int:
-        """Return how many nodes it ran on."""
-        return len(set(self.nodes))
-
-
-# ---- reading -----------------------------------------------------------------
-
-
-def read(path: Path) -> tuple[list[Step], list[str]]:
-    """Return the steps of a file, and what is to be said of its other lines."""
-    steps, notes = [], []
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                step = _step(json.loads(line))
-            except _NOT_RESULTS as error:
-                cut = "" if line.endswith(b"\n") else "cut off, "
-                what = f"{type(error).__name__}: {str(error)[:80]}"
-                notes.append(f"line {number} is left out: {cut}no results ({what})")
-            else:
-                steps.append(step)
-    return steps, notes
-
-
-# What the wrong types, lengths and numbers in a line, or no JSON at all, end in.
-_NOT_RESULTS = (
-    *(ValueError, TypeError, KeyError, AttributeError),
-    *(OverflowError, RecursionError),
-)
-
-
-def _step(found: dict[str, Any]) -> Step:
-    """Return the step of a line; raise one of _NOT_RESULTS if it is none."""
-    step, opening = found["step"], found["opening"]
-    nodes = tuple(map(str, found["hosts"]))
-    if not nodes or len(nodes) != found["ranks"]:
-        raise ValueError(f"{len(nodes)} nodes are named for {found['ranks']} ranks")
-    if len(set(nodes)) != int(step["nodes"]):
-        raise ValueError(f"{step['nodes']} nodes were wanted, {len(set(nodes))} ran")
-    transport = str(step["transport"])
-    rows = []
-    for measured in found["measured"]:
-        setting = Setting(
-            str(measured["collective"]),
-            transport,
-            int(step["ranks_per_node"]),
-            str(step["order"]),
-        )
-        rows += [_row(setting, way, measured, len(nodes)) for way in WAYS]
-    return Step(
-        name=str(step["name"]),
-        transport=transport,
-        nodes=nodes,
-        begin=str(found["begin"]),
-        library=str(found["versions"]["mpi"]),
-        opening=Opening(
-            _finite(opening["seconds"]), int(opening["messages"]), int(opening["bytes"])
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _row(setting: Setting, way: str, measured: dict[str, Any], nranks: int) -> Row:
-    found = measured[way]
-    seconds = tuple(map(_positive, found["seconds"]))
-    rank_seconds = tuple(map(_positive, found["rank_seconds"]))
-    if not seconds or len(rank_seconds) != nranks:
-        raise ValueError(f"times of {len(rank_seconds)} ranks, {len(seconds)} in all")
-    link_part = _finite(found["busbw_bytes_per_s"]) / _positive(
-        found["algbw_bytes_per_s"]
-    )
-    return Row(
-        setting=setting,
-        way=way,
-        block_bytes=int(_positive(measured["block_bytes"])),
-        seconds=seconds,
-        rank_seconds=rank_seconds,
-        link_bytes=_positive(measured["total_bytes"]) * link_part,
-        sent_bytes=_finite(found["sent_bytes_per_rank"]),
-        by_library=way == OURS and measured["path"] == LIBRARY,
-        wrong_bytes=int(found["wrong_bytes"]),
-    )
-
-
-def _finite(value: object) -> float:
-    if not isinstance(value, (int, float)) or not 0 <= float(value) < math.inf:
-        raise ValueError(f"{value!r} is no such number")
-    return float(value)
-
-
-def _positive(value: object) -> float:
-    if not _finite(value):
-        raise ValueError("a zero")
-    return _finite(value)
 
 
 # ---- against nodes -----------------------------------------------------------

@@ -13,16 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
-from bench.scaling import (
-    LIBRARY,
-    WAYS,
-    Curves,
-    Node,
-    Opening,
-    Openings,
-    Point,
-    efficiency,
-)
+from bench.results import LIBRARY, WAYS, Opening
+from bench.scaling import Curves, Node, Openings, Point, efficiency
 from bench.summary import OURS, Spread, spread
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
@@ -39,11 +31,12 @@ _ASIDE = 1.03
 _APART = 1.3
 
 _AGAINST_NODES = (
-    "Against nodes, for each size of a block: the median time of an operation; bus "
-    "bandwidth, which is what every rank's link has to carry by that time; bytes that "
-    "a rank sends, as counted of ours, with headers, and as computed of the library's, "
-    "payload alone; and efficiency, which is bus bandwidth by that on the fewest "
-    "nodes. Bars reach from the fastest tenth of all operations to the slowest."
+    "Against nodes, for each size of a block, or of an unsharded model: the median "
+    "time of an operation; bus bandwidth, which is what every rank's link has to carry "
+    "by that time; bytes that a rank sends, as counted of ours, with headers, and as "
+    "computed of the library's, payload alone; and efficiency, which is bus bandwidth "
+    "by that on the fewest nodes. Bars reach from the fastest tenth of all operations "
+    "to the slowest."
 )
 _BY_NODE = (
     "How long a node's ranks took, by the median of the other nodes' in the same "
@@ -145,7 +138,7 @@ def _sizes(sizes: dict[int, Curves]) -> Figure:
     )
     panels = figure.subplots(len(_MEASURES), len(sizes), squeeze=False, sharex="col")
     for column, (nbytes, ways) in enumerate(sizes.items()):
-        panels[0, column].set_title(f"blocks of {size(nbytes)}", fontsize=9)
+        panels[0, column].set_title(size(nbytes), fontsize=9)
         for axes, measure in zip(panels[:, column], _MEASURES, strict=True):
             _panel(axes, measure, ways)
         panels[-1, column].set_xlabel("nodes")

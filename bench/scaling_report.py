@@ -8,28 +8,29 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import page, scaling
+from bench import page, results, scaling
 from bench.drawing import number, size
 from bench.page import figure, group, ms, row, table
-from bench.scaling import Curves, Node, Openings, Setting, Step, efficiency
+from bench.results import Setting, Step
+from bench.scaling import Curves, Node, Openings, efficiency
 from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
 from bench.summary import spread
 
 _HEADS = (
-    *("block", "nodes", "ours", "the library's", "by ours"),
+    *("size", "nodes", "ours", "the library's", "by ours"),
     *("MB/s, ours", "the library's", "efficiency, ours", "the library's"),
     *("sent, ours", "the library's"),
 )
 _COLUMNS = (
     "By ours: the library's median time by ours; above 1 ours is faster, in colour "
     "where the tenth and ninetieth percentiles say so too. MB/s: bus bandwidth. Sent: "
-    "by a rank, in blocks; ours is counted, the library's computed."
+    "by a rank, by the size; ours is counted, the library's computed."
 )
 
 
 def write(folder: Path) -> Path:
     """Write the page and the pictures into the folder of the results."""
-    steps, notes = scaling.read(folder / scaling.RESULTS)
+    steps, notes = results.read(folder / results.RESULTS)
     if not steps:
         raise ValueError("; ".join([f"{folder} has no results", *notes]))
     body = "".join(
@@ -44,15 +45,16 @@ def write(folder: Path) -> Path:
 
 
 def _about(steps: Sequence[Step]) -> str:
-    libraries = sorted({step.library for step in steps})
-    begins = [step.begin for step in steps]
     counts = sorted({step.nnodes for step in steps})
     wrong = sum(row.wrong_bytes for step in steps for row in step.rows)
-    return (
-        f"{len(steps)} steps on {', '.join(map(str, counts))} nodes, "
-        f"from {min(begins)} to {max(begins)}; {', '.join(libraries)}; "
-        f"wrong bytes: {wrong}."
-    )
+    parts = [
+        f"{len(steps)} steps on {', '.join(map(str, counts))} nodes",
+        *sorted({step.library for step in steps} - {""}),
+        f"wrong bytes: {wrong}",
+    ]
+    if begins := sorted({step.begin for step in steps} - {""}):
+        parts.insert(1, f"from {begins[0]} to {begins[-1]}")
+    return f"{'; '.join(parts)}."
 
 
 # ---- against nodes -----------------------------------------------------------

@@ -22,7 +22,7 @@ from rich.table import Table
 from mpimcast import __version__, model, terminal
 from mpimcast.config import PREFIX
 from mpimcast.errors import Error
-from mpimcast.launch import launch
+from mpimcast.launch import launch, node_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,10 +102,12 @@ def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> i
         "layers": len(layers),
         "model_bytes": sum(layer.nbytes for layer in layers),
         "ranks": nranks,
+        "hosts": library.allgather(node_name()),
         "path": str(comm.explain(block_bytes)),
         "settings": settings,
         "mpimcast": {
             "seconds": library.allreduce(ours_s, MPI.MAX),
+            "rank_seconds": library.allgather(ours_s),
             "payload_bytes_sent_per_rank": (data_bytes - headers_bytes) // nranks,
             "datagram_bytes_sent_per_rank": sent_bytes // nranks,
             "chunks_lost": total["rx_lost_chunks"],
@@ -113,6 +115,7 @@ def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> i
         },
         "mpi": {
             "seconds": library.allreduce(library_s, MPI.MAX),
+            "rank_seconds": library.allgather(library_s),
             "payload_bytes_sent_per_rank": block_bytes * (nranks - 1),
             "computed": ["payload_bytes_sent_per_rank"],
         },

@@ -13,8 +13,8 @@ import pytest
 from support import absent
 
 from bench import scaling
-from bench.scaling import OURS, RESULTS, Setting
-from bench.summary import Spread
+from bench.results import RESULTS, WAYS, Setting, read
+from bench.summary import OURS, Spread
 
 BLOCK = 100_000
 SETTING = Setting("Allgather", "udp", 2, "topology")
@@ -74,7 +74,7 @@ def written(folder: Path, results: Iterable[dict[str, Any]], rest: bytes = b"") 
 def test_curves(tmp_path: Path) -> None:
     """Steps on equally many nodes are one point: its time, bandwidth and bytes."""
     results = [made(4), made(2, ours=[1, 2]), made(2, ours=[3, 4, 5])]
-    steps, notes = scaling.read(written(tmp_path, results))
+    steps, notes = read(written(tmp_path, results))
     assert not notes
     ((setting, sizes),) = scaling.curves(steps).items()
     assert setting == SETTING
@@ -91,10 +91,37 @@ def test_curves(tmp_path: Path) -> None:
     assert found["udp", 8] == [(0.4, 14, 2000)]
 
 
+def test_demo(tmp_path: Path) -> None:
+    """A step of the demo is a measurement of the whole model."""
+    ours = {"seconds": 0.5, "rank_seconds": [0.4, 0.5]}
+    theirs = {"seconds": 2, "rank_seconds": [1, 2], "payload_bytes_sent_per_rank": 7}
+    result = made(2) | {
+        "ranks": 2,
+        "hosts": ["n1", "n2"],
+        "model": "GPT",
+        "model_bytes": 1000,
+        "path": "udp: lo",
+        OURS: ours | {"datagram_bytes_sent_per_rank": 8},
+        "mpi": theirs,
+        "different_bytes": 3,
+    }
+    for name in ("measured", "opening", "begin", "versions"):
+        del result[name]
+    steps, notes = read(written(tmp_path, [result]))
+    assert not notes
+    ((setting, sizes),) = scaling.curves(steps).items()
+    assert setting == SETTING._replace(collective="unshard of GPT")
+    (mine,), (other,) = sizes[1000].values()
+    assert mine == (2, Spread(*[0.5] * 3), Spread(*[1000.0] * 3), 8, False)
+    assert (other.seconds.median, other.sent_bytes) == (2, 7)
+    assert [row.wrong_bytes for row in steps[0].rows] == [3, 0]
+    assert not scaling.openings(steps)
+
+
 def test_efficiency(tmp_path: Path) -> None:
     """Bus bandwidth by that on the fewest nodes: 3 blocks in 0.1 s is 1."""
     results = [made(2), made(4, ours=[0.1, 0.2, 0.4]), made(8, ours=[0.5])]
-    steps, _ = scaling.read(written(tmp_path, results))
+    steps, _ = read(written(tmp_path, results))
     points = scaling.curves(steps)[SETTING][BLOCK][OURS]
     two, four, eight = scaling.efficiency(points)
     assert two == (2, Spread(1, 1, 1))
@@ -108,9 +135,9 @@ def test_efficiency(tmp_path: Path) -> None:
 def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
     """A rank alone has no bandwidth that others could be compared with."""
     alone = made(1)
-    for way in scaling.WAYS:
+    for way in WAYS:
         alone["measured"][0][way]["busbw_bytes_per_s"] = 0.0
-    steps, _ = scaling.read(written(tmp_path, [alone, made(2)]))
+    steps, _ = read(written(tmp_path, [alone, made(2)]))
     points = scaling.curves(steps)[SETTING][BLOCK][OURS]
     assert scaling.efficiency(points) == [(2, Spread(1, 1, 1))]
 
@@ -118,7 +145,7 @@ def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
 def test_outliers(tmp_path: Path) -> None:
     """A slow node has its name, how slow, and how often."""
     slow = [made(4, slow=("n3", 1.5))] * 2 + [made(4)] * 3
-    steps, _ = scaling.read(written(tmp_path, slow))
+    steps, _ = read(written(tmp_path, slow))
     first, *others = scaling.nodes(steps)
     assert first == ("n3", Spread(1, 1, 1.5), 4, 10)
     assert first.is_outlier
@@ -134,7 +161,7 @@ def test_what_is_no_outlier(
     slow: float, nnodes: int, found: list[str], tmp_path: Path
 ) -> None:
     """Not a little slower, not one of two, and not a faster one."""
-    steps, _ = scaling.read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
+    steps, _ = read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
     outliers = [each.name for each in scaling.nodes(steps) if each.is_outlier]
     assert outliers == found
 
@@ -142,10 +169,10 @@ def test_what_is_no_outlier(
 def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
     """Where all nodes differ, one is no outlier for being a bit beyond them."""
     result = made(4)
-    for way in scaling.WAYS:
+    for way in WAYS:
         times = [1, 1, 2, 2, 3, 3, 4, 4]
         result["measured"][0][way]["rank_seconds"] = times
-    steps, _ = scaling.read(written(tmp_path, [result]))
+    steps, _ = read(written(tmp_path, [result]))
     ratios = [(each.name, each.ratio.median) for each in scaling.nodes(steps)]
     assert ratios == [("n4", 2), ("n3", 1.5), ("n2", 2 / 3), ("n1", 1 / 3)]
     assert not any(each.is_outlier for each in scaling.nodes(steps))
@@ -184,7 +211,7 @@ def spoiled(*path: str | int, value: object) -> bytes:
 def test_what_is_no_result(line: bytes, tmp_path: Path) -> None:
     """It is left out and named by its line; the others count."""
     path = written(tmp_path, [made(2)], b"\n" + line + json.dumps(made(4)).encode())
-    steps, (note,) = scaling.read(path)
+    steps, (note,) = read(path)
     assert [each.nnodes for each in steps] == [2, 4]
     assert note.startswith("line 3 is left out: no results")
 
@@ -194,7 +221,7 @@ def test_a_line_cut_off(tmp_path: Path) -> None:
     whole = json.dumps(made(4)).encode()
     for length in (1, 100, len(whole) - 1):
         path = written(tmp_path, [made(2)], whole[:length])
-        steps, (note,) = scaling.read(path)
+        steps, (note,) = read(path)
         assert len(steps) == 1
         assert note.startswith("line 2 is left out: cut off")
 
