@@ -18,7 +18,7 @@ from bench.summary import Spread
 _OUTLIER_RATIO = 1.25
 _OUTLIER_DEVIATIONS = 5
 # And one of the job if it is in this part of its measurements.
-_OUTLIER_PART = 0.25
+_OUTLIER_PART = 0.5
 _NODES_MIN = 3
 
 

@@ -41,7 +41,7 @@ _AGAINST_NODES = (
 _BY_NODE = (
     "How long a node's ranks took, by the median of the other nodes' in the same "
     "measurement: the median, and the extremes, of all measurements, the slowest nodes "
-    "first, but before them, in red, those that are outliers in a quarter of their "
+    "first, but before them, in red, those that are outliers in half of their "
     "measurements or more: 1.25 times as slow, and far beyond how the others differ."
 )
 _OPENING = (

@@ -144,13 +144,15 @@ def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
 
 def test_outliers(tmp_path: Path) -> None:
     """A slow node has its name, how slow, and how often."""
-    slow = [made(4, slow=("n3", 1.5))] * 2 + [made(4)] * 3
+    slow = [made(4, slow=("n3", 1.5))] * 3 + [made(4)] * 2
     steps, _ = read(written(tmp_path, slow))
     first, *others = scaling.nodes(steps)
-    assert first == ("n3", Spread(1, 1, 1.5), 4, 10)
+    assert first == ("n3", Spread(1.5, 1, 1.5), 6, 10)
     assert first.is_outlier
     assert [each.name for each in others] == ["n1", "n2", "n4"]
     assert not any(each.is_outlier for each in others)
+    seldom, _ = read(written(tmp_path, slow[2:]))
+    assert not any(each.is_outlier for each in scaling.nodes(seldom))
 
 
 @pytest.mark.parametrize(
