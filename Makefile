@@ -14,6 +14,9 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
 	libibverbs-dev librdmacm-dev python3-pyverbs
 
+# Groups of tests side by side: see tests/conftest.py.
+GROUPS := --numprocesses=2 --dist=loadgroup
+
 # Of the verbs tests those that a machine in software can do in minutes.
 QEMU_TESTS := $(addprefix tests/verbs/, \
 	$(addprefix test_guest.py::test_, \
@@ -44,10 +47,10 @@ demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 
 test: packages guest-begin .venv/dev .venv-mpich/installed ## all tests; root also gets the Debian packages they use
-	$(PY) -m pytest tests -q
+	$(PY) -m pytest tests -q $(GROUPS)
 
 test-all: packages guest-begin .venv/dev .venv-mpich/installed ## the tests in their long versions
-	$(PY) -m pytest tests -q --long
+	$(PY) -m pytest tests -q --long $(GROUPS)
 
 test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
 test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulated; some 10 minutes

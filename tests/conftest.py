@@ -6,6 +6,9 @@ from __future__ import annotations
 import pytest
 import support
 
+# Folders whose tests share what takes long to set up, and little with others.
+APART = ("slurm", "verbs")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--long`` and ``--qemu``."""
@@ -37,10 +40,19 @@ def pytest_ignore_collect(
     return True if alone and collection_path == support.ROOT / "tests/mpi" else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Skip what is marked ``long`` unless it was asked for."""
+    """Form groups, and skip what is marked ``long`` unless it was asked for.
+
+    A group runs in one process, one test after the other: the guest has a single
+    processor, so that the others' tests go on beside it.
+    """
+    for item in items:
+        folder = item.path.relative_to(support.ROOT / "tests").parts[0]
+        group = folder if folder in APART else "others"
+        item.add_marker(pytest.mark.xdist_group(group))
     if config.getoption("--long"):
         return
     for item in items:
