@@ -4,8 +4,7 @@
  * messages of anybody with any fields, placements, sends, reads with anything in
  * them, time and polls. What others say may be nonsense; the rank must keep to
  * its contracts all the same: no assertion, nothing written twice or sent that is
- * not there, DONE only when all is present, and never a deadline that has passed
- * already.
+ * not there, DONE only when all is present, and never a deadline in the past.
  */
 #include "op_world.h"
 
