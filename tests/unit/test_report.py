@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support import absent
+from support import ROOT, absent
 
 from bench import goals, job, record, summary
 from bench.record import Network, Record
@@ -114,6 +114,20 @@ def test_losses() -> None:
     assert found["time by ours without loss"].figure == 1.5
     assert not found["time by ours without loss"].holds
     assert found["bytes repaired by bytes lost"].figure == 50 / 40
+
+
+def test_committed() -> None:
+    """The README's table is that of the records that were kept last."""
+    try:
+        from bench import report
+    except ImportError:
+        absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
+    *_, last = sorted(
+        each for each in (ROOT / "bench/results").iterdir() if each.is_dir()
+    )
+    found = summary.summarise(record.read(sorted(last.glob("*.jsonl"))))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(report.largest_table(found)) in readme
 
 
 def test_stages() -> None:
