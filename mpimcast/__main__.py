@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast {run,info,demo,bench,sim}``."""
+"""``python -m mpimcast {run,info,doctor,demo,bench,sim}``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib import import_module
 _COMMANDS = {
     "run": "run a script with MPI.COMM_WORLD replaced",
     "info": "say what was built and found, and which settings are in effect",
+    "doctor": "find nodes that spoil collectives, and say what mends them",
     "demo": "unshard a model through multicast, beside the MPI library",
     "bench": "time collectives, ours and the MPI library's side by side",
     "sim": "simulate one operation",
@@ -39,7 +40,7 @@ def _main(argv: list[str]) -> int:
     out = sys.stdout if argv in (["-h"], ["--help"]) else sys.stderr
     print("usage: python -m mpimcast COMMAND [ARGUMENT ...]\n", file=out)
     for name, doc in _COMMANDS.items():
-        print(f"  {name:6}{doc}", file=out)
+        print(f"  {name:8}{doc}", file=out)
     return 0 if out is sys.stdout else 2
 
 

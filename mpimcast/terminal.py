@@ -32,9 +32,16 @@ def is_watched() -> bool:
     return sys.stdout.isatty() and there.startswith(("/dev/pts/", "/dev/tty"))
 
 
-def console() -> Console:
-    """Return where to print tables."""
-    watched = is_watched()
+def console(*, watched: bool | None = None) -> Console:
+    """Return where to print tables.
+
+    Parameters
+    ----------
+    watched
+        What `is_watched` said before this process was another one's child.
+    """
+    if watched is None:
+        watched = is_watched()
     return Console(force_terminal=watched, width=None if watched else 100)
 
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast doctor``: finds nodes that spoil collectives, and says why.
+
+Run it under mpirun or srun, with the ranks and on the nodes of the job to come; alone
+it looks at this node. Exit status 0: usable; 3: degraded, to what it says; 4: unusable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from mpimcast import terminal
+from mpimcast.doctor import launcher
+from mpimcast.doctor.finding import STATUSES, Finding
+from mpimcast.doctor.guard import run_guarded
+from mpimcast.doctor.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+CHECKS = ("launch", "nodes", "multicast", "control", "reads", "mtu", "bandwidth")
+
+_LIMIT_S = 60.0
+_LIMIT_S_MAX = 3600.0
+
+# What is left for telling, when the time for checking is over.
+_TELLING_S = 5.0
+
+
+def main(argv: list[str]) -> int:
+    """Check, report on one rank, and return the exit status."""
+    options = _parser().parse_args(argv)
+    began_s = time.monotonic()
+    start = launcher.find(os.environ)
+    report = Report(
+        started=began_s, checks=_asked(options.checks), watched=terminal.is_watched()
+    )
+    sys.stdout.flush()
+    if not run_guarded(options.limit + _TELLING_S):
+        report.add(
+            [
+                Finding(
+                    launcher.node_name(),
+                    "launch",
+                    "unusable",
+                    f"rank {start.rank}: MPI did not let go for {options.limit:g} s",
+                    "see that all ranks start, and that the MPI library's own "
+                    "programs work",
+                )
+            ]
+        )
+        return _tell(report, options.json, shown=start.rank == 0)
+    from mpimcast.doctor.checkup import check
+
+    try:
+        shown = check(report, start, began_s + options.limit)
+    except TimeoutError:
+        # MPI's own end would wait for those that are missing.
+        os._exit(_tell(report, options.json, shown=start.rank == 0))
+    return _tell(report, options.json, shown=shown)
+
+
+def _tell(report: Report, path: str | None, *, shown: bool) -> int:
+    """Show the report where this is to be done; return the exit status."""
+    if shown:
+        report.show(path)
+    sys.stdout.flush()
+    return STATUSES[report.verdict]
+
+
+def _asked(checks: Sequence[str]) -> tuple[str, ...]:
+    """Return the checks to do in their order: on the first all others rest."""
+    return tuple(
+        name for name in CHECKS if not checks or name in checks or name == CHECKS[0]
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m mpimcast doctor", description=__doc__
+    )
+    parser.add_argument(
+        "checks",
+        nargs="*",
+        type=_check,
+        metavar="CHECK",
+        help=f"{', '.join(CHECKS)} (default: all)",
+    )
+    parser.add_argument(
+        "--json",
+        metavar="PATH",
+        help="also write everything there; with -, to standard output in place of the "
+        "table",
+    )
+    parser.add_argument(
+        "--limit",
+        type=_seconds,
+        default=_LIMIT_S,
+        metavar="SECONDS",
+        help="that all checks may take (default: %(default)g)",
+    )
+    return parser
+
+
+def _check(text: str) -> str:
+    if text not in CHECKS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no check; there are {', '.join(CHECKS)}"
+        )
+    return text
+
+
+def _seconds(text: str) -> float:
+    if not 0 < float(text) <= _LIMIT_S_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not within {_LIMIT_S_MAX:g} s")
+    return float(text)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether there is one MPI world of all that were started, and of one make."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+from mpimcast import __version__
+from mpimcast.config import Config
+from mpimcast.doctor import launcher
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.ranks import odd_ones
+from mpimcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mpimcast.doctor.launcher import Start
+    from mpimcast.doctor.ranks import Ranks
+
+Facts = dict[str, Any]
+
+# What must be alike on all ranks, and what to do where it is not.
+_SAME = {
+    "mpi": "have every node run the same MPI library: load the same module, or use the "
+    "same environment",
+    "mpi4py": "install the same mpi4py on every node: `pip install mpi4py=={}`",
+    "python": "start the same python on every node: version {}",
+    "mpimcast": "install the same mpimcast on every node: version {}",
+    "wire": "build the same mpimcast on every node: wire version {}",
+}
+
+
+def library() -> str:
+    """Return the MPI library's name and version."""
+    first = MPI.Get_library_version().strip("\0").splitlines()[0]
+    return " ".join(first.split()).split(", package")[0]
+
+
+def check_size(start: Start) -> Iterator[Finding]:
+    """Compare the world's size with what the launcher said it would start."""
+    size = MPI.COMM_WORLD.size
+    if size == start.size:
+        return
+    node, name = launcher.node_name(), library()
+    if start.by == "srun":
+        now, wanted = launcher.mpi_type(os.environ), launcher.mpi_type_wanted(name)
+        there = launcher.mpi_types_there()
+        mend = f"srun --mpi={wanted} ... (this was --mpi={now})"
+        mend += f"; srun --mpi=list says: {there}" if there else ""
+    else:
+        mend = f"start it by {name}'s own mpirun, or by srun"
+    what = f"{start.by} started {start.size} processes, which are not one MPI world"
+    whole = "each is alone" if size == 1 else f"this one has {size} ranks"
+    yield Finding(node, "launch", "unusable", f"{what}: {whole} in {name}", mend)
+
+
+def facts() -> Facts:
+    """Return what this rank is: where, and made of what."""
+    try:
+        from mpimcast import _ffi
+    except ImportError as error:
+        wire, missing = None, f"mpimcast's C library cannot be loaded: {error}"
+    else:
+        wire, missing = _ffi.wire_version(), ""
+    try:
+        settings = Config.read({}).agreed()
+    except ConfigError as error:
+        settings, missing = {}, missing or str(error)
+    return {
+        "node": launcher.node_name(),
+        "mpi": library(),
+        "mpi4py": metadata.version("mpi4py"),
+        "python": platform.python_version(),
+        "mpimcast": __version__,
+        "wire": wire,
+        "settings": settings,
+        "missing": missing,
+    }
+
+
+def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
+    """Name the ranks that differ from most others, and those that lack something."""
+    for rank, fact in enumerate(told):
+        if fact["missing"]:
+            yield Finding(
+                ranks.nodes[rank],
+                "launch",
+                "unusable",
+                f"rank {rank}: {fact['missing']}",
+                "python -m mpimcast info",
+                leave_out=True,
+            )
+    whole = [rank for rank, fact in enumerate(told) if not fact["missing"]]
+    for name, mend in _SAME.items():
+        values = [told[rank][name] for rank in whole]
+        yield from _differ(ranks, whole, name, values, mend)
+    names = {name for rank in whole for name in told[rank]["settings"]}
+    for name in sorted(names):
+        values = [told[rank]["settings"].get(name) for rank in whole]
+        mend = (
+            f"export MPIMCAST_{name}={{}} on every rank: mpirun -x, srun --export=ALL"
+        )
+        yield from _differ(ranks, whole, f"MPIMCAST_{name}", values, mend)
+
+
+def _differ(
+    ranks: Ranks, whole: Sequence[int], name: str, values: Sequence[Any], mend: str
+) -> Iterator[Finding]:
+    """Yield a finding for each node where a value is not what it is on most ranks."""
+    if not values:
+        return
+    usual, odd = odd_ones(values)
+    for node in ranks.names(whole[place] for place in odd):
+        place = next(place for place in odd if ranks.nodes[whole[place]] == node)
+        yield Finding(
+            node,
+            "launch",
+            "unusable",
+            f"rank {whole[place]}: {name} is {values[place]}, on most {usual}",
+            mend.format(usual),
+            leave_out=True,
+        )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who started this process, as one of how many, by what the environment says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The launcher's name, where it says how many it started, and which of them this is.
+# An MPI library's own launcher comes first: inside of a Slurm job it starts daemons
+# by srun, which leave what Slurm said of them to the ranks.
+_LAUNCHERS = (
+    ("Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("mpiexec", "PMI_SIZE", "PMI_RANK"),
+    ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+)
+
+_LIST_LIMIT_S = 5.0
+
+
+class Start(NamedTuple):
+    """How this process was started.
+
+    Attributes
+    ----------
+    by : str
+        The launcher; empty for a process that was started alone.
+    size : int
+        How many processes the launcher started, as the environment says.
+    rank : int
+        This one's number among them.
+    """
+
+    by: str
+    size: int
+    rank: int
+
+
+def find(environment: Mapping[str, str]) -> Start:
+    """Return how a process with this environment, at its start, was started.
+
+    MPI libraries add to the environment what launchers have not said.
+    """
+    for name, size, rank in _LAUNCHERS:
+        numbers = environment.get(size, ""), environment.get(rank, "")
+        if all(number.isdecimal() for number in numbers):
+            by_slurm = "SLURM_STEP_NUM_TASKS" in environment
+            by = "srun" if name == "mpiexec" and _is_task(environment) else name
+            return Start(by if by_slurm else name, *map(int, numbers))
+    return Start("", 1, 0)
+
+
+def _is_task(environment: Mapping[str, str]) -> bool:
+    """Return whether PMI's numbers are those of the Slurm task itself."""
+    return (environment.get("PMI_SIZE"), environment.get("PMI_RANK")) == (
+        environment.get("SLURM_STEP_NUM_TASKS"),
+        environment.get("SLURM_PROCID"),
+    )
+
+
+def node_name() -> str:
+    """Return what the user calls this node: Slurm's name for it, or the host's."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def mpi_type(environment: Mapping[str, str]) -> str:
+    """Return which of srun's MPI types has left its traces here."""
+    if "PMIX_RANK" in environment:
+        return "pmix"
+    return "pmi2" if "PMI_FD" in environment else "none"
+
+
+def mpi_type_wanted(library: str) -> str:
+    """Return the MPI type that a library, by its version's text, wants of srun."""
+    if "CRAY" in library.upper():
+        return "cray_shasta"
+    return "pmix" if library.startswith("Open MPI") else "pmi2"
+
+
+def mpi_types_there() -> str:
+    """Return what ``srun --mpi=list`` says, in one line; empty if it cannot be run."""
+    srun = shutil.which("srun")
+    if srun is None:
+        return ""
+    try:
+        said = subprocess.run(
+            [srun, "--mpi=list"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_LIST_LIMIT_S,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return "; ".join(" ".join(line.split()) for line in said.splitlines() if line)
