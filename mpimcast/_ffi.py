@@ -132,6 +132,18 @@ class Probe(NamedTuple):
     rank: int | None  # the first of these
 
 
+class Heard(NamedTuple):
+    """What has come of another rank in a survey."""
+
+    ndistinct: int  # numbers
+    nduplicates: int  # of these
+    longest_bytes: int  # the longest payload
+    nanswers: int
+    round_trip_us: int  # the least that an answer took
+    first_ns: int  # when the first number came, and the last
+    last_ns: int
+
+
 class Endpoint:
     """This process's endpoint of a team, a set of processes.
 
@@ -192,6 +204,47 @@ class Endpoint:
         check(status, "cannot probe the network")
         rank = None if probe.rank == _NOBODY else int(probe.rank)
         return Probe(int(probe.unheard), int(probe.unheard_full), rank)
+
+    def begin_survey(self, ident: int, nnumbers: int) -> None:
+        """Begin to count others' datagrams with numbers below `nnumbers`."""
+        status = lib.mmc_team_survey_begin(self.c, ident, nnumbers)
+        check(status, "cannot survey the network")
+
+    def send_survey(
+        self, peer: int | None, numbers: range, nbytes: int, *, asks: bool = False
+    ) -> None:
+        """Send numbered datagrams, to one rank or, by multicast, to all.
+
+        Parameters
+        ----------
+        peer
+            The rank, or None for all.
+        numbers
+            One after the other.
+        nbytes
+            Of payload.
+        asks
+            Whether they go the way of control, and want an answer.
+        """
+        salvo = {
+            "peer": _NOBODY if peer is None else peer,
+            "first": numbers.start,
+            "count": len(numbers),
+            "nbytes": nbytes,
+            "asks": asks,
+        }
+        status = lib.mmc_team_survey_send(self.c, ffi.new("struct mmc_salvo *", salvo))
+        check(status, "cannot send in a survey")
+
+    def listen_survey(self, slice_s: float) -> list[Heard]:
+        """Listen for so long; return what has come, by rank, since the beginning."""
+        heard = ffi.new("struct mmc_hearing[]", self.nranks)
+        status = lib.mmc_team_survey_listen(self.c, int(slice_s * 1e9), heard)
+        check(status, "cannot listen in a survey")
+        return [
+            Heard(*(int(getattr(each, name)) for name in Heard._fields))
+            for each in heard
+        ]
 
     def counters(self) -> Counter[str]:
         """Count what has come and is of no stream."""

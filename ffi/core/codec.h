@@ -12,8 +12,9 @@
  *     01 index of a chunk, sent again as a repair       (30 bits)
  *     10 kind of a control message (see message.h)      (30 bits)
  *
- * A datagram of a team's own channel is a probe: its epoch is the subgroup, its
- * index a control message's, and what follows is padding.
+ * A datagram of a team's own channel has a control message's index. Of kind 0 it
+ * is a probe: its epoch is the subgroup, and what follows is padding. Others are
+ * of surveys (engine/survey.c): their epoch is a number.
  *
  * A channel id has its low 16 bits clear; on the wire they hold a checksum of
  * the header and the datagram's length unless CHECKSUM=off. CHECKSUM=full also

@@ -7,6 +7,7 @@
 #include "engine/receive.h"
 #include "engine/request.h"
 #include "engine/send.h"
+#include "engine/survey.h"
 
 /* Takes in what has come for one team; returns how many events. */
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
@@ -108,6 +109,8 @@ static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 					    now_ns);
 	if (team->options.zero_copy)
 		mmc_team_cover(team);
+	if (team->survey != NULL)
+		mmc_survey_answer(team);
 	return busy;
 }
 

@@ -21,49 +21,58 @@ static uint64_t all_subgroups(const struct mmc_team *team)
 				: (UINT64_C(1) << nsubgroups) - 1;
 }
 
-void mmc_team_probed(struct mmc_team *team, const struct mmc_event *event,
-		     const struct mmc_header *header)
+void mmc_team_probed(struct mmc_team *team, uint32_t source,
+		     const struct mmc_header *header, uint32_t nbytes)
 {
 	uint32_t subgroup = header->epoch;
 
-	if (header->index != MMC_INDEX_CONTROL ||
-	    subgroup >= team->options.subgroups || subgroup >= 64) {
+	if (subgroup >= team->options.subgroups || subgroup >= 64) {
 		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 		return;
 	}
-	team->heard[event->source] |= UINT64_C(1) << subgroup;
-	if (event->nbytes >= MMC_HEADER_BYTES + team->options.chunk_bytes)
-		team->heard_full[event->source] |= UINT64_C(1) << subgroup;
+	team->heard[source] |= UINT64_C(1) << subgroup;
+	if (nbytes >= team->options.chunk_bytes)
+		team->heard_full[source] |= UINT64_C(1) << subgroup;
+}
+
+uint32_t mmc_team_own_head(const struct mmc_team *team, uint8_t *head,
+			   uint32_t epoch, uint32_t kind, const uint8_t *body,
+			   uint32_t nbytes)
+{
+	enum mmc_checksum checksum = team->options.checksum;
+	const struct mmc_header header = {
+		.channel = team->options.channel,
+		.epoch = epoch,
+		.index = MMC_INDEX_CONTROL | kind,
+	};
+	uint32_t head_bytes = MMC_HEADER_BYTES;
+	uint32_t crc;
+
+	if (checksum == MMC_CHECKSUM_FULL)
+		head_bytes += MMC_CRC_BYTES;
+	mmc_header_encode(head, &header, head_bytes + nbytes, checksum);
+	if (checksum != MMC_CHECKSUM_FULL)
+		return head_bytes;
+	crc = mmc_crc32c(0, head, MMC_HEADER_BYTES);
+	mmc_put_u32(head + MMC_HEADER_BYTES, mmc_crc32c(crc, body, nbytes));
+	return head_bytes;
 }
 
 static int send_probe(struct mmc_team *team, uint32_t subgroup,
 		      const uint8_t *padding, uint32_t padding_bytes)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
-	enum mmc_checksum checksum = team->options.checksum;
 	uint8_t head[MMC_HEADER_BYTES + MMC_CRC_BYTES];
-	const struct mmc_header header = {
-		.channel = team->options.channel,
-		.epoch = subgroup,
-		.index = MMC_INDEX_CONTROL,
-	};
-	struct mmc_parcel parcel = {
+	const struct mmc_parcel parcel = {
 		.head = head,
-		.head_bytes = MMC_HEADER_BYTES,
+		.head_bytes = mmc_team_own_head(team, head, subgroup, 0,
+						padding, padding_bytes),
 		.body = padding,
 		.body_bytes = padding_bytes,
 		.peer = MMC_PEER_ALL,
 		.subgroup = subgroup,
 	};
-	uint32_t crc;
 
-	if (checksum == MMC_CHECKSUM_FULL)
-		parcel.head_bytes += MMC_CRC_BYTES;
-	mmc_header_encode(head, &header, parcel.head_bytes + padding_bytes,
-			  checksum);
-	crc = mmc_crc32c(0, head, MMC_HEADER_BYTES);
-	mmc_put_u32(head + MMC_HEADER_BYTES,
-		    mmc_crc32c(crc, padding, padding_bytes));
 	return endpoint->driver->send(endpoint, &parcel, 1);
 }
 

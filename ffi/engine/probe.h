@@ -5,8 +5,17 @@
 
 #include "engine/state.h"
 
-/* A datagram of the team's own channel has come, with this header. */
-void mmc_team_probed(struct mmc_team *team, const struct mmc_event *event,
-		     const struct mmc_header *header);
+/* A probe has come, with this header and so much behind it. */
+void mmc_team_probed(struct mmc_team *team, uint32_t source,
+		     const struct mmc_header *header, uint32_t nbytes);
+
+/*
+ * Writes the head of a datagram of the team's own channel to `head`, which has
+ * room for header and CRC: `kind` is in place of a control message's. Returns its
+ * length.
+ */
+uint32_t mmc_team_own_head(const struct mmc_team *team, uint8_t *head,
+			   uint32_t epoch, uint32_t kind, const uint8_t *body,
+			   uint32_t nbytes);
 
 #endif

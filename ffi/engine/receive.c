@@ -5,6 +5,7 @@
 
 #include "engine/crc32c.h"
 #include "engine/probe.h"
+#include "engine/survey.h"
 
 /*
  * What the driver hands back with a placement that takes its time: which chunk
@@ -137,6 +138,17 @@ static void count_traffic(struct mmc_counters *counters, uint32_t index,
 	counters->value[bytes + 1]++;
 }
 
+/* A datagram of the team's own channel: a probe, or of a survey. */
+static void receive_own(struct mmc_team *team, uint32_t source,
+			const struct mmc_header *header, const uint8_t *body,
+			uint32_t nbytes, uint64_t now_ns)
+{
+	if (header->index == MMC_INDEX_CONTROL)
+		mmc_team_probed(team, source, header, nbytes);
+	else
+		mmc_team_surveyed(team, source, header, body, nbytes, now_ns);
+}
+
 void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 		      uint64_t now_ns)
 {
@@ -160,9 +172,12 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
 		return;
 	}
+	body = body_of(event, head_bytes);
+	body_bytes = event->nbytes - head_bytes;
 	if (header.channel != 0 &&
 	    header.channel == (team->options.channel & MMC_CHANNEL_MASK)) {
-		mmc_team_probed(team, event, &header);
+		receive_own(team, event->source, &header, body, body_bytes,
+			    now_ns);
 		return;
 	}
 	stream = find_stream(team, header.channel);
@@ -172,8 +187,6 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 	}
 	stream->stirred = true;
 	count_traffic(&stream->counters, header.index, event->nbytes);
-	body = body_of(event, head_bytes);
-	body_bytes = event->nbytes - head_bytes;
 	if (!(header.index & MMC_INDEX_CONTROL))
 		receive_chunk(stream, event->source, &header, body, body_bytes,
 			      now_ns);

@@ -23,6 +23,8 @@
 /* Datagrams taken in at a time. */
 #define MMC_EVENTS_MAX 64
 
+struct mmc_survey;
+
 struct mmc_request {
 	struct mmc_request
 		*next; /* in the stream's list of spares or of queued */
@@ -71,6 +73,7 @@ struct mmc_team {
 	struct mmc_path path; /* what its streams have measured last */
 	uint64_t *heard;      /* [nranks] subgroups whose probes have come */
 	uint64_t *heard_full; /* [nranks] likewise at full size */
+	struct mmc_survey *survey;   /* the latest, or NULL */
 	struct mmc_stream **streams; /* NULL where one was closed */
 	uint32_t nstreams;
 	struct mmc_stream **by_channel; /* those that are open, in order */

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/memory.h"
 #include "engine/owner.h"
+#include "engine/survey.h"
 
 static int check_options(const struct mmc_team_options *options)
 {
@@ -32,6 +33,7 @@ static void free_team(struct mmc_team *team)
 {
 	if (team == NULL)
 		return;
+	mmc_survey_free(team->survey);
 	free(team->heard);
 	free(team->heard_full);
 	free(team->streams);

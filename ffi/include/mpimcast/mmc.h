@@ -245,6 +245,48 @@ struct mmc_probe {
 int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 		   struct mmc_probe *probe);
 
+#define MMC_SURVEY_NUMBERS_MAX 65536
+#define MMC_SURVEY_BYTES_MIN 8 /* the shortest payload */
+
+/* What a rank has heard of another in a survey. */
+struct mmc_hearing {
+	uint32_t ndistinct;	/* numbers */
+	uint32_t nduplicates;	/* of these */
+	uint32_t longest_bytes; /* the longest payload */
+	uint32_t nanswers;
+	uint32_t round_trip_us; /* the least that an answer took */
+	uint64_t first_ns;	/* when the first number came, and the last */
+	uint64_t last_ns;
+};
+
+/*
+ * Begins to count what each other rank sends in a survey, by numbers below
+ * `nnumbers`, and forgets the one before. No rank sends before all have begun,
+ * with the same `id`, which is no earlier one's. Returns 0 or a negative error.
+ */
+int mmc_team_survey_begin(struct mmc_team *team, uint32_t id,
+			  uint32_t nnumbers);
+
+/* Datagrams numbered from `first` on. */
+struct mmc_salvo {
+	uint32_t peer; /* a rank, or UINT32_MAX for multicast */
+	uint32_t first;
+	uint32_t count;
+	uint32_t nbytes; /* of payload */
+	uint32_t asks;	 /* they go the way of control, and want an answer */
+};
+
+/* Sends them as fast as they go. Returns 0 or a negative error. */
+int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo);
+
+/*
+ * Listens for `slice_ns`; a rank that does so, or sends, answers. Returns 0, with
+ * what has been heard since the survey began in `heard` [nranks], or a negative
+ * error.
+ */
+int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
+			   struct mmc_hearing *heard);
+
 /* Leaves the groups and closes the endpoint; its streams must be closed. */
 void mmc_team_close(struct mmc_team *team);
 
