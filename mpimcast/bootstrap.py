@@ -31,7 +31,7 @@ _PORTS = 12288
 
 # How long each round of probing listens: most networks are through after the
 # first, a switch that has just learnt of a group may take longer.
-_PROBES_S = (0.005, 0.02, 0.08, 0.3)
+PROBES_S = (0.005, 0.02, 0.08, 0.3)
 
 
 class Opened(NamedTuple):
@@ -52,9 +52,9 @@ def open_stream(private: Private, config: Config) -> Opened:
         known = teams.find(private, config)
         if known is not None:
             undo.callback(teams.release, known)
-        _, facts = together(private, config, lambda: _introduce(config, known))
+        _, facts = together(private, config, lambda: (None, introduce(config, known)))
         _check_wire(facts)
-        draft = _draft(facts, private.Get_rank())
+        draft = draft_of(facts, private.Get_rank())
         refused = ""
         if known is not None and all(fact["team"] == known.name for fact in facts):
             team = known
@@ -72,7 +72,7 @@ def open_stream(private: Private, config: Config) -> Opened:
 # ---- who is there ------------------------------------------------------------
 
 
-def _introduce(config: Config, team: teams.Team | None) -> tuple[None, dict[str, Any]]:
+def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
     """Tell what decides about the team; of what is drawn, rank 0's will count."""
     try:
         from mpimcast import _ffi, devices
@@ -81,7 +81,7 @@ def _introduce(config: Config, team: teams.Team | None) -> tuple[None, dict[str,
             f"mpimcast's C library cannot be loaded: {error}"
         ) from error
     interfaces = devices.list_interfaces(config)
-    return None, {
+    return {
         "wire": _ffi.wire_version(),
         "host": _host_key(),
         "addresses": [str(each.address.ip) for each in interfaces],
@@ -115,7 +115,8 @@ def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
             )
 
 
-def _draft(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
+def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
+    """Return what all have told about a team, as its rank number `rank`."""
     first = facts[0]
     return Draft(
         rank=rank,
@@ -215,7 +216,7 @@ def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, boo
     narrow : bool
         Whether shorter datagrams do.
     """
-    for slice_s in _PROBES_S:
+    for slice_s in PROBES_S:
         probe = team.endpoint.probe(slice_s)
         probes = exchange(private, probe, config.timeout)
         deaf = [rank for rank, (_, full, _) in enumerate(probes) if full]

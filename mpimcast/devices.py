@@ -28,6 +28,7 @@ class Interface:
     name: str
     address: ipaddress.IPv4Interface  # with its netmask
     loopback: bool
+    mtu_bytes: int
     chunk_bytes_max: int
     c: CData
 
@@ -88,6 +89,7 @@ def _interface(found: CData, config: Config) -> Interface:
             f"{ipaddress.IPv4Address(found.address)}/{netmask}"
         ),
         loopback=bool(found.loopback),
+        mtu_bytes=int(found.mtu_bytes),
         chunk_bytes_max=lib.mmc_udp_chunk_bytes(mine, CHECKSUMS[config.checksum]),
         c=mine,
     )

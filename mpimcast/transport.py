@@ -10,14 +10,14 @@ from __future__ import annotations
 import ipaddress
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast import _ffi
+    from mpimcast import _ffi, devices
     from mpimcast.config import Config
 
 
@@ -82,6 +82,11 @@ class Transport(ABC):
     def describe(self) -> str:
         """Say, for people, what was chosen."""
 
+    @property
+    @abstractmethod
+    def device(self) -> str:
+        """The name of what was chosen on this rank."""
+
     def _agree_chunk(self, able_bytes: Sequence[int]) -> int:
         """Return what every rank's device carries in a datagram."""
         wanted = self._config.chunk_bytes
@@ -104,7 +109,7 @@ class Udp(Transport):
 
     def find(self) -> object:
         """Find an interface for each place that rank 0 might be reached at."""
-        self._found = [self._candidate(address) for address in self._candidates()]
+        self._found = self.candidates()
         return [
             [0, False, str(found)]
             if isinstance(found, TransportError)
@@ -134,13 +139,27 @@ class Udp(Transport):
             self._config,
             self.draft,
             chunk_bytes,
-            {"interface": self._found[self._chosen].c[0], "port": self.draft.port},
+            {"interface": self.interface.c[0], "port": self.draft.port},
         )
 
     def describe(self) -> str:
         """Name the interface."""
         where = "on one host" if self.draft.same_host else "over the network"
-        return f"UDP multicast {where}, {self._found[self._chosen].name}"
+        return f"UDP multicast {where}, {self.device}"
+
+    @property
+    def device(self) -> str:
+        """The interface's name."""
+        return self.interface.name
+
+    @property
+    def interface(self) -> devices.Interface:
+        """What was chosen."""
+        return cast("devices.Interface", self._found[self._chosen])
+
+    def candidates(self) -> list[devices.Interface | TransportError]:
+        """List an interface, or why there is none, for each such place."""
+        return [self._candidate(address) for address in self._candidates()]
 
     def _candidates(self) -> tuple[str, ...]:
         """List where rank 0 might be reached: "" stands for what needs no route."""
@@ -236,7 +255,12 @@ class Verbs(Transport):
     def describe(self) -> str:
         """Name the port."""
         kind = "RoCE" if self._device.ethernet else "InfiniBand"
-        return f"{kind} multicast, {self._device.name}:{self._device.port}"
+        return f"{kind} multicast, {self.device}:{self._device.port}"
+
+    @property
+    def device(self) -> str:
+        """The RDMA device's name."""
+        return self._device.name
 
     def _spins(self) -> bool:
         """Return whether a waiting rank polls all the time: it may have a core."""
