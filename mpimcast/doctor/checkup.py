@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from mpimcast.doctor import launch, launcher
+from mpimcast.config import Config
+from mpimcast.doctor import launch, launcher, network, nodes
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.ranks import Ranks
 from mpimcast.errors import TimedOut
@@ -15,58 +17,68 @@ if TYPE_CHECKING:
     from mpimcast.doctor.report import Report
 
 
-def check(report: Report, start: Start, deadline_s: float) -> bool:
-    """Do the checks that the report is to tell of.
+def check_world(report: Report, start: Start) -> bool:
+    """Tell in the report, and return, whether MPI's world is not what was started."""
+    report.nodes = [{"name": launcher.node_name(), "ranks": [0]}]
+    report.nranks = 1
+    wrong = list(launch.check_size(start))
+    report.add(wrong or launch.check_alone(start, os.environ))
+    return bool(wrong)
 
-    Returns
-    -------
-    bool
-        Whether this rank is the one to tell it.
+
+def check(report: Report, deadline_s: float) -> Ranks:
+    """Do the checks that the report is to tell of; return all ranks.
 
     Raises
     ------
-    TimeoutError
+    TimedOut
         If ranks are missing; MPI must not be used any more then.
     """
-    wrong = list(launch.check_size(start))
-    if wrong:
-        report.add(wrong)
-        report.nranks = 1
-        report.nodes = [{"name": launcher.node_name(), "ranks": [0]}]
-        return start.rank == 0
     ranks = Ranks(deadline_s)
     report.nranks = ranks.size
     try:
         _check(report, ranks)
     except TimedOut as error:
         report.add(_absent(ranks, str(error)))
-        raise TimeoutError from None
-    return ranks.rank == 0
+        raise
+    return ranks
 
 
 def _check(report: Report, ranks: Ranks) -> None:
     """Do the checks."""
-    ranks.begin("launch")
+    ranks.meet()
     mine = launch.facts()
     told = ranks.exchange(mine)
-    ranks.nodes = [fact.pop("node") for fact in told]
-    report.nodes = [
-        {"name": name, "ranks": ranks.ranks_of(name)} for name in ranks.node_names()
-    ]
+    ranks.nodes = launch.node_names(told)
+    names = ranks.names(range(ranks.size))
+    report.nodes = [{"name": name, "ranks": ranks.ranks_of(name)} for name in names]
     report.add(launch.check_alike(ranks, told))
-    report.measured["launch"] = {k: v for k, v in mine.items() if k != "missing"}
+    own = ("node", "host", "missing")
+    report.measured["launch"] = {k: v for k, v in mine.items() if k not in own}
+    if report.verdict == "unusable" or report.checks == ("launch",):
+        return
+    config = Config.read({})
+    ranks.begin("nodes")
+    nodes.check(report, ranks, config)
+    if {*report.checks} - {"launch", "nodes"}:
+        network.examine(report, ranks, config)
 
 
 def _absent(ranks: Ranks, what: str) -> list[Finding]:
-    """Say who is missing, as far as this rank knows."""
+    """Say who is missing, as far as rank 0 knows."""
+    absent = ranks.absent()
+    mend = "see whether its processes run and its network is up"
+    lost = {ranks.nodes[rank]: f"rank {rank} does not answer" for rank in absent}
+    if "" in lost:  # nobody has told the names
+        present = ranks.present()
+        silent = [name for name in launcher.job_nodes() if name not in present]
+        if silent:
+            del lost[""]
+        lost |= dict.fromkeys(silent, "none of its ranks answers")
+    if not absent and not ranks.rank:
+        lost[""] = "all have sent a short word: is the time too short, or are others?"
+        mend = "--limit; or compare the MTUs of interfaces and switches: ip link show"
     return [
-        Finding(
-            ranks.nodes[rank],
-            "launch",
-            "unusable",
-            f"rank {rank} does not answer ({what})",
-            "see whether its process runs and its node's network is up",
-            leave_out=True,
-        )
-        for rank in ranks.absent()
-    ] or [Finding(launcher.node_name(), "launch", "unusable", what, "")]
+        Finding(node, "launch", "unusable", f"{words} ({what})", mend, leave_out=True)
+        for node, words in lost.items()
+    ] or [Finding("", "launch", "unusable", what, mend)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -18,9 +19,12 @@ from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import STATUSES, Finding
 from mpimcast.doctor.guard import run_guarded
 from mpimcast.doctor.report import Report
+from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mpimcast.doctor.launcher import Start
 
 
 CHECKS = ("launch", "nodes", "multicast", "control", "reads", "mtu", "bandwidth")
@@ -30,6 +34,9 @@ _LIMIT_S_MAX = 3600.0
 
 # What is left for telling, when the time for checking is over.
 _TELLING_S = 5.0
+
+# What one of many singletons takes to say so.
+_SAYING_S = 1.0
 
 
 def main(argv: list[str]) -> int:
@@ -42,33 +49,48 @@ def main(argv: list[str]) -> int:
     )
     sys.stdout.flush()
     if not run_guarded(options.limit + _TELLING_S):
-        report.add(
-            [
-                Finding(
-                    launcher.node_name(),
-                    "launch",
-                    "unusable",
-                    f"rank {start.rank}: MPI did not let go for {options.limit:g} s",
-                    "see that all ranks start, and that the MPI library's own "
-                    "programs work",
-                )
-            ]
-        )
+        report.add([_overdue(start, options.limit)])
         return _tell(report, options.json, shown=start.rank == 0)
-    from mpimcast.doctor.checkup import check
+    from mpimcast.doctor import checkup
 
+    wrong = checkup.check_world(report, start)
+    if wrong:
+        if start.rank:
+            # Who fails first may end the others, of whom the first has more to say.
+            time.sleep(_SAYING_S)
+        return _tell(report, options.json, shown=start.rank == 0)
     try:
-        shown = check(report, start, began_s + options.limit)
-    except TimeoutError:
-        # MPI's own end would wait for those that are missing.
-        os._exit(_tell(report, options.json, shown=start.rank == 0))
-    return _tell(report, options.json, shown=shown)
+        ranks = checkup.check(report, began_s + options.limit)
+        status = _tell(report, options.json, shown=ranks.rank == 0)
+        ranks.part()
+    except TimedOut:
+        # MPI's own end would wait for those that are missing; and the guard ends us.
+        if start.rank:
+            signal.pause()
+        os._exit(_tell(report, options.json, shown=True))
+    return status
+
+
+def _overdue(start: Start, limit_s: float) -> Finding:
+    """Say that this process has hung where nothing could be done about it."""
+    return Finding(
+        "",
+        "launch",
+        "unusable",
+        f"rank {start.rank} has waited for {limit_s:g} s in a call of MPI, maybe its "
+        "first",
+        "see that all ranks start, and that a small program of the MPI library's "
+        "ends; then try half of the nodes",
+    )
 
 
 def _tell(report: Report, path: str | None, *, shown: bool) -> int:
     """Show the report where this is to be done; return the exit status."""
     if shown:
-        report.show(path)
+        try:
+            report.show(path)
+        except OSError as error:
+            print(f"mpimcast doctor: {error}", file=sys.stderr)
     sys.stdout.flush()
     return STATUSES[report.verdict]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +19,23 @@ from mpimcast.doctor.ranks import odd_ones
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mpimcast.doctor.launcher import Start
     from mpimcast.doctor.ranks import Ranks
 
 Facts = dict[str, Any]
 
-# What must be alike on all ranks, and what to do where it is not.
+# What must be alike on all ranks, and what to do where it is not; and what should.
 _SAME = {
     "mpi": "have every node run the same MPI library: load the same module, or use the "
     "same environment",
-    "mpi4py": "install the same mpi4py on every node: `pip install mpi4py=={}`",
-    "python": "start the same python on every node: version {}",
     "mpimcast": "install the same mpimcast on every node: version {}",
     "wire": "build the same mpimcast on every node: wire version {}",
+}
+_ALIKE = {
+    "mpi4py": "pip install mpi4py=={}, on every node",
+    "python": "start the same python on every node: version {}",
 }
 
 
@@ -60,6 +63,28 @@ def check_size(start: Start) -> Iterator[Finding]:
     yield Finding(node, "launch", "unusable", f"{what}: {whole} in {name}", mend)
 
 
+def check_alone(start: Start, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Say if a batch script has started a single process beside its tasks."""
+    ntasks = environment.get("SLURM_NTASKS", "1")
+    if start.by or ntasks == "1":
+        return
+    what = f"started alone in a job of {ntasks} tasks: this node only is checked"
+    mend = "srun python -m mpimcast doctor"
+    yield Finding(launcher.node_name(), "launch", "note", what, mend)
+
+
+def node_names(told: Sequence[Facts]) -> list[str]:
+    """Return the name of each rank's node, as Slurm has it if that can be trusted.
+
+    MPICH's launcher hands the variables of its own node to all ranks.
+    """
+    hosts: dict[str, str] = {}
+    for fact in told:
+        if hosts.setdefault(fact["node"], fact["host"]) != fact["host"]:
+            return [each["host"] for each in told]
+    return [fact["node"] for fact in told]
+
+
 def facts() -> Facts:
     """Return what this rank is: where, and made of what."""
     try:
@@ -74,6 +99,7 @@ def facts() -> Facts:
         settings, missing = {}, missing or str(error)
     return {
         "node": launcher.node_name(),
+        "host": socket.gethostname(),
         "mpi": library(),
         "mpi4py": metadata.version("mpi4py"),
         "python": platform.python_version(),
@@ -97,20 +123,29 @@ def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
                 leave_out=True,
             )
     whole = [rank for rank, fact in enumerate(told) if not fact["missing"]]
-    for name, mend in _SAME.items():
+    for name, mend in (_SAME | _ALIKE).items():
         values = [told[rank][name] for rank in whole]
-        yield from _differ(ranks, whole, name, values, mend)
+        severity = "unusable" if name in _SAME else "note"
+        yield from _differ(ranks, whole, name, values, mend=mend, severity=severity)
     names = {name for rank in whole for name in told[rank]["settings"]}
     for name in sorted(names):
         values = [told[rank]["settings"].get(name) for rank in whole]
         mend = (
             f"export MPIMCAST_{name}={{}} on every rank: mpirun -x, srun --export=ALL"
         )
-        yield from _differ(ranks, whole, f"MPIMCAST_{name}", values, mend)
+        yield from _differ(
+            ranks, whole, f"MPIMCAST_{name}", values, mend=mend, severity="unusable"
+        )
 
 
 def _differ(
-    ranks: Ranks, whole: Sequence[int], name: str, values: Sequence[Any], mend: str
+    ranks: Ranks,
+    whole: Sequence[int],
+    name: str,
+    values: Sequence[Any],
+    *,
+    mend: str,
+    severity: str,
 ) -> Iterator[Finding]:
     """Yield a finding for each node where a value is not what it is on most ranks."""
     if not values:
@@ -121,8 +156,8 @@ def _differ(
         yield Finding(
             node,
             "launch",
-            "unusable",
+            severity,
             f"rank {whole[place]}: {name} is {values[place]}, on most {usual}",
             mend.format(usual),
-            leave_out=True,
+            leave_out=severity != "note",
         )

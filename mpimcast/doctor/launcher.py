@@ -21,7 +21,7 @@ _LAUNCHERS = (
     ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
 
-_LIST_LIMIT_S = 5.0
+_SAID_LIMIT_S = 3.0
 
 
 class Start(NamedTuple):
@@ -69,6 +69,11 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
+def job_nodes() -> list[str]:
+    """List the nodes of the Slurm job; empty if there is none, or nobody tells."""
+    return _said("scontrol", "show", "hostnames")
+
+
 def mpi_type(environment: Mapping[str, str]) -> str:
     """Return which of srun's MPI types has left its traces here."""
     if "PMIX_RANK" in environment:
@@ -85,18 +90,23 @@ def mpi_type_wanted(library: str) -> str:
 
 def mpi_types_there() -> str:
     """Return what ``srun --mpi=list`` says, in one line; empty if it cannot be run."""
-    srun = shutil.which("srun")
-    if srun is None:
-        return ""
+    return "; ".join(_said("srun", "--mpi=list"))
+
+
+def _said(program: str, *arguments: str) -> list[str]:
+    """Return the lines that a program of Slurm's says; none where it cannot be run."""
+    path = shutil.which(program)
+    if path is None:
+        return []
     try:
         said = subprocess.run(
-            [srun, "--mpi=list"],
+            [path, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_LIST_LIMIT_S,
+            timeout=_SAID_LIMIT_S,
             check=True,
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return "; ".join(" ".join(line.split()) for line in said.splitlines() if line)
+        return []
+    return [" ".join(line.split()) for line in said.splitlines() if line.strip()]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast each node's link is, so that a slow one among many has a name."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.survey import Salvo, survey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mpimcast.config import Config
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.doctor.report import Report
+    from mpimcast.doctor.team import Team
+
+    Rates = dict[tuple[str, str], float]
+
+# What a node sends at most, and for how long.
+_SENT_MAX = 4096
+_SENT_BYTES = 8 << 20
+_SEND_S = 0.1
+_PART = 64  # of one salvo
+
+# A link is slow below this part of what is usual.
+_SLOW_PART = 0.5
+
+# Ways that are looked at alone, one after the other: half a second each.
+_SUSPECTS_MAX = 8
+
+
+class Way(NamedTuple):
+    """One direction of a node's link."""
+
+    node: str
+    leaving: bool
+
+    def words(self) -> str:
+        """Say what the node does there."""
+        return "it sends" if self.leaving else "it is sent to"
+
+
+def check(report: Report, ranks: Ranks, config: Config, team: Team) -> None:  # noqa: ARG001 -- all alike
+    """Let all nodes send to others at a time; then look at the slow ones alone."""
+    first = {ranks.nodes[rank]: rank for rank in reversed(team.members)}
+    names = sorted(first, key=lambda name: first[name])
+    rates: Rates = {}
+    # Where all send to two others, a slow node does not make its neighbours so.
+    for step in range(1, min(len(names), 3)):
+        pairs = list(zip(names, names[step:] + names[:step], strict=True))
+        rates |= _rates(ranks, team, first, pairs)
+    ways = best(rates)
+    alone: Rates = {}
+    slow: dict[Way, float] = {}
+    usual = median(ways.values()) if ways else 0.0
+    suspects = [way for way, rate in ways.items() if rate < _SLOW_PART * usual]
+    fine = [name for name in names if name not in {way.node for way in suspects}]
+    if suspects and len(fine) > 1:
+        pairs = [_pair(way, fine[0]) for way in suspects[:_SUSPECTS_MAX]]
+        for pair in [(fine[0], fine[1]), *pairs]:
+            alone |= _rates(ranks, team, first, [pair])
+        usual = alone[fine[0], fine[1]]
+        slow = {way: alone[_pair(way, fine[0])] for way in suspects[:_SUSPECTS_MAX]}
+    elif suspects:
+        # Of two nodes nobody can tell: the one that sends is named.
+        slow = {way: ways[way] for way in suspects if way.leaving}
+    report.measured["bandwidth"] = {
+        "bytes_per_s": _named(rates),
+        "alone_bytes_per_s": _named(alone),
+    }
+    slow = {way: rate for way, rate in slow.items() if rate < _SLOW_PART * usual}
+    report.add(_findings(slow, usual, ranks, team))
+
+
+def best(rates: Mapping[tuple[str, str], float]) -> dict[Way, float]:
+    """Return the best rate of each way of each node."""
+    ways: dict[Way, float] = {}
+    for (source, target), rate in rates.items():
+        for way in (Way(source, leaving=True), Way(target, leaving=False)):
+            ways[way] = max(rate, ways.get(way, 0.0))
+    return ways
+
+
+def _pair(way: Way, other: str) -> tuple[str, str]:
+    return (way.node, other) if way.leaving else (other, way.node)
+
+
+def _findings(
+    slow: Mapping[Way, float], usual: float, ranks: Ranks, team: Team
+) -> Iterable[Finding]:
+    for node in dict.fromkeys(way.node for way in slow):
+        said = " and ".join(
+            f"{way.words()} at {8e-6 * rate:,.0f} Mbit/s"
+            for way, rate in slow.items()
+            if way.node == node
+        )
+        device = team.devices[ranks.ranks_of(node)[0]]
+        yield Finding(
+            node,
+            "bandwidth",
+            "degraded",
+            f"{said}; others are at {8e-6 * usual:,.0f} Mbit/s",
+            f"on {node}: ethtool {device}; tc qdisc show dev {device}; see to its "
+            "cable and port",
+            "the slowest link's speed",
+            leave_out=True,
+        )
+
+
+def _rates(
+    ranks: Ranks,
+    team: Team,
+    first: Mapping[str, int],
+    pairs: Iterable[tuple[str, str]],
+) -> Rates:
+    """Let some nodes send to others as fast as they can; return bytes per second.
+
+    Parameters
+    ----------
+    ranks, team
+        All ranks, and the team of those concerned.
+    first
+        The rank that acts for a node.
+    pairs
+        Nodes that send, and to whom.
+    """
+    edges = {(first[one], first[two]) for one, two in pairs}
+    nbytes = team.chunk_bytes
+    nnumbers = max(_PART, min(_SENT_MAX, _SENT_BYTES // nbytes) // _PART * _PART)
+    salvos = [
+        Salvo(team.members.index(target), range(number, number + _PART), nbytes)
+        for source, target in edges
+        for number in range(0, nnumbers, _PART)
+        if source == ranks.rank
+    ]
+    awaited = {team.members.index(one) for one, two in edges if two == ranks.rank}
+    result = survey(
+        ranks,
+        team,
+        nnumbers,
+        salvos,
+        lambda place, heard: place not in awaited or heard.ndistinct == nnumbers,
+        for_s=_SEND_S,
+    )
+    rates = {}
+    for source, target in edges:
+        heard = result.heard[source, target]
+        spent_s = 1e-9 * (heard.last_ns - heard.first_ns)
+        later_bytes = (heard.ndistinct - 1) * nbytes
+        rates[ranks.nodes[source], ranks.nodes[target]] = (
+            later_bytes / spent_s if spent_s > 0 else 0.0
+        )
+    return rates
+
+
+def _named(rates: Rates) -> dict[str, int]:
+    return {f"{one} to {two}": round(rate) for (one, two), rate in rates.items()}

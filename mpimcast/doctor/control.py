@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The way of control: short datagrams, or messages, from one rank to another."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from mpimcast.doctor.blame import by_node, find_faults
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.survey import Salvo, survey
+
+if TYPE_CHECKING:
+    from mpimcast.config import Config
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.doctor.report import Report
+    from mpimcast.doctor.team import Team
+
+_SENT = 16
+_BYTES = 64
+
+# With more ranks each asks its partners only: its neighbours, and those of a gate.
+_ALL_PAIRS_MAX = 64
+
+
+def check(report: Report, ranks: Ranks, config: Config, team: Team) -> None:  # noqa: ARG001 -- all alike
+    """Let members ask each other, and name the nodes that answer badly."""
+    nranks = len(team.members)
+    partners = _partners(nranks)
+    mine = team.endpoint.rank if team.endpoint is not None else 0
+    # One of each in turn, so that no receive buffer gets all at once.
+    salvos = [
+        Salvo((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
+        for i in range(_SENT)
+        for step in partners
+    ]
+    result = survey(
+        ranks,
+        team,
+        _SENT,
+        salvos,
+        lambda place, heard: (
+            (mine - place) % nranks not in partners
+            or (heard.ndistinct == _SENT and heard.nanswers > 0)
+        ),
+    )
+    pairs = {
+        (source, target): heard
+        for (source, target), heard in result.heard.items()
+        if (team.members.index(target) - team.members.index(source)) % nranks
+        in partners
+    }
+    lost = {pair: 1 - heard.ndistinct / _SENT for pair, heard in pairs.items()}
+    trips_us = [h.round_trip_us for h in pairs.values() if h.nanswers]
+    report.measured["control"] = {
+        "sent": _SENT,
+        "pairs": len(pairs),
+        "lost": {f"{one}-{two}": part for (one, two), part in lost.items() if part},
+        "round_trip_us": {
+            "median": median(trips_us) if trips_us else None,
+            "max": max(trips_us, default=None),
+        },
+    }
+    for fault in find_faults(by_node(lost, ranks.nodes)):
+        device = team.devices[ranks.ranks_of(fault.node)[0]]
+        report.add(
+            [
+                Finding(
+                    fault.node,
+                    "control",
+                    "unusable" if fault.silent else "degraded",
+                    fault.words("send") + " (unicast)",
+                    f"on {fault.node}: nft list ruleset; UDP between the nodes has to "
+                    f"pass; ethtool -S {device}, and see to its cable and port",
+                    "asking again for control that is lost",
+                    leave_out=True,
+                )
+            ]
+        )
+
+
+def _partners(nranks: int) -> list[int]:
+    """Return how far away the ranks are that a rank asks."""
+    if nranks <= _ALL_PAIRS_MAX:
+        return list(range(1, nranks))
+    powers = [1 << bit for bit in range(nranks.bit_length()) if 1 << bit < nranks]
+    return sorted({*powers, *(nranks - power for power in powers)})

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who has to go so that no bad pair is left: a smallest vertex cover."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Graph = dict[str, set[str]]
+
+# Branches that are looked at. A network's faults are stars, which take few.
+_BUDGET = 20_000
+
+
+def smallest_cover(pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """Return few nodes that have a part in every pair.
+
+    As few as there can be, unless the pairs are so many and so confused that the
+    search for fewer was given up. Of equals those with more pairs are taken; of a
+    lone pair its second.
+    """
+    graph: Graph = defaultdict(set)
+    alone = set()
+    for one, other in pairs:
+        if one == other:
+            alone.add(one)
+        graph[one].add(other)
+        graph[other].add(one)
+    rest = _without(graph, alone)
+    return alone | _Search(rest).best
+
+
+class _Search:
+    """Branch and bound: a node goes, or all of its neighbours do."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.best = _greedy(graph)
+        self._left = _BUDGET
+        self._look(graph, set())
+
+    def _look(self, graph: Graph, taken: set[str]) -> None:
+        self._left -= 1
+        if not graph:
+            if len(taken) < len(self.best):
+                self.best = taken
+            return
+        node = _busiest(graph)
+        # Each node that goes ends at most as many pairs as the busiest has.
+        npairs = sum(map(len, graph.values())) / 2
+        least = len(taken) + -(-npairs // len(graph[node]))
+        if self._left <= 0 or least >= len(self.best):
+            return
+        self._look(_without(graph, {node}), taken | {node})
+        self._look(_without(graph, graph[node]), taken | graph[node])
+
+
+def _busiest(graph: Mapping[str, set[str]]) -> str:
+    return max(reversed(list(graph)), key=lambda node: len(graph[node]))
+
+
+def _greedy(graph: Graph) -> set[str]:
+    taken = set()
+    while graph:
+        node = _busiest(graph)
+        taken.add(node)
+        graph = _without(graph, {node})
+    return taken
+
+
+def _without(graph: Mapping[str, set[str]], nodes: set[str]) -> Graph:
+    """Return the graph without some nodes, and without those left alone."""
+    rest = {node: others - nodes for node, others in graph.items() if node not in nodes}
+    return {node: others for node, others in rest.items() if others}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long a datagram may be to come to all: the path MTU of multicast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.survey import Salvo, survey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mpimcast.doctor.blame import Fault
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.doctor.team import Team
+
+    Largest = dict[str, Any]
+
+# Of each length, so that one or two may be lost by chance.
+_COPIES = 4
+
+
+def largest(ranks: Ranks, team: Team, *, narrow: bool) -> Largest:
+    """Return the full payload, and the largest that leaves and comes to each node.
+
+    Parameters
+    ----------
+    ranks, team
+        All ranks, and the team of those that are asked for.
+    narrow
+        Whether full datagrams do not come everywhere; else they are the largest.
+    """
+    full = team.chunk_bytes
+    if not narrow:
+        nodes = dict.fromkeys(ranks.names(team.members), full)
+        return {"full_bytes": full, "largest_bytes": nodes}
+    lengths = sorted({n for n in team.kind.narrower if n < full} | {full})
+    salvos = [
+        Salvo(None, range(i * _COPIES, (i + 1) * _COPIES), nbytes)
+        for i, nbytes in enumerate(lengths)
+    ]
+    nnumbers = len(lengths) * _COPIES
+    result = survey(
+        ranks,
+        team,
+        nnumbers,
+        salvos,
+        lambda _, heard: heard.ndistinct == nnumbers,
+        in_turn=True,
+    )
+    names = ranks.names(team.members)
+    leaving, coming = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for (source, target), heard in result.heard.items():
+        for way, rank in ((leaving, source), (coming, target)):
+            node = ranks.nodes[rank]
+            way[node] = max(way[node], heard.longest_bytes)
+    nodes = {name: min(leaving[name], coming[name]) for name in names}
+    return {"full_bytes": full, "largest_bytes": nodes}
+
+
+def findings(
+    faults: Iterable[Fault], largest: Largest, ranks: Ranks, team: Team
+) -> list[Finding]:
+    """Say of each node that is to blame what it lets pass."""
+    full, nodes = largest["full_bytes"], largest["largest_bytes"]
+    return [
+        Finding(
+            fault.node,
+            "mtu",
+            "degraded",
+            f"datagrams of {full} bytes do not pass, of {nodes[fault.node]} they do",
+            _mend(fault, team.devices, ranks),
+            f"chunks of {nodes[fault.node]} bytes in place of {full}",
+            leave_out=True,
+        )
+        for fault in faults
+    ]
+
+
+def _mend(fault: Fault, devices: Sequence[str], ranks: Ranks) -> str:
+    device = devices[ranks.ranks_of(fault.node)[0]]
+    return (
+        f"set the MTU of {fault.node}'s port of the switch as that of the others; on "
+        f"{fault.node}: ip link show dev {device}"
+    )

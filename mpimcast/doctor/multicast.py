@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether each rank hears what each other multicasts, short and at full length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpimcast.bootstrap import PROBES_S
+from mpimcast.doctor import mtu
+from mpimcast.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.survey import Salvo, survey
+from mpimcast.doctor.team import Team
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mpimcast._ffi import Heard
+    from mpimcast.config import Config
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.doctor.report import Report
+
+    Pair = tuple[int, int]
+
+# The payload of a short datagram: no path is too narrow for it.
+SHORT_BYTES = 64
+
+# How many datagrams each rank multicasts, of each length; fewer where many do.
+_SENT_MAX, _SENT_MIN, _SENT_TOGETHER = 64, 8, 512
+
+# How often the rest is tried, if it shows faults that had been hidden.
+_TRIES = 3
+
+_DUPLICATES_MAX = 0.05
+
+# So few nodes can only both be to blame.
+_PAIR = 2
+
+
+class Sweep(NamedTuple):
+    """What was heard of short and of full datagrams, by pairs of ranks."""
+
+    sent: int
+    short: dict[Pair, Heard]
+    full: dict[Pair, Heard]
+    failures: dict[int, str]
+
+    def better(self, other: Sweep) -> Sweep:
+        """Return of each pair the sweep in which more was heard."""
+        return self._replace(
+            short={pair: max(h, other.short[pair]) for pair, h in self.short.items()},
+            full={pair: max(h, other.full[pair]) for pair, h in self.full.items()},
+            failures={**self.failures, **other.failures},
+        )
+
+
+class Diagnosis(NamedTuple):
+    """Who is to blame: for what is lost, or for full datagrams that are too long."""
+
+    losing: list[Fault]
+    narrow: list[Fault]
+
+    def nodes(self) -> set[str]:
+        """Return all of them."""
+        return {fault.node for fault in (*self.losing, *self.narrow)}
+
+    def widespread(self, nnodes: int) -> bool:
+        """Return whether it is the network rather than some of its nodes."""
+        return nnodes > _PAIR and 2 * len(self.losing) > nnodes
+
+
+def check(
+    report: Report, ranks: Ranks, config: Config, team: Team, instead: str
+) -> Team:
+    """Multicast from all to all; name the nodes to blame, and try without them.
+
+    Parameters
+    ----------
+    report
+        To be added to.
+    ranks, config
+        All ranks, and their settings.
+    team
+        That is open; it is closed if another one is returned.
+    instead
+        What takes over where multicast does not come; empty: nothing.
+
+    Returns
+    -------
+    Team
+        Of those who are well.
+    """
+    heard = _sweep(ranks, team)
+    found = _diagnose(heard, ranks.nodes)
+    if found.nodes():  # a machine may have been busy
+        heard = heard.better(_sweep(ranks, team))
+        found = _diagnose(heard, ranks.nodes)
+    report.measured["multicast"] = _measured(heard, ranks.size)
+    if found.widespread(len(ranks.names(team.members))):
+        report.add([_nowhere(instead)])
+        return team
+    report.add(_findings(found, ranks, team, instead))
+    report.add(_duplicates(heard, ranks.nodes))
+    report.add(_not_sent(heard, ranks, instead))
+    if "mtu" in report.checks or found.narrow:
+        largest = mtu.largest(ranks, team, narrow=bool(found.narrow))
+        report.add(mtu.findings(found.narrow, largest, ranks, team))
+        report.measured["mtu"] = largest
+    bad = found.nodes()
+    for _ in range(_TRIES):
+        rest = tuple(r for r in team.members if ranks.nodes[r] not in bad)
+        if not bad or len(ranks.names(rest)) <= 1:
+            break
+        team.close()
+        team = Team(ranks, config, team.kind, [rest])
+        more = (
+            set()
+            if team.failures
+            else _diagnose(_sweep(ranks, team), ranks.nodes).nodes()
+        )
+        report.measured["multicast"]["verified"] = not more and not team.failures
+        if not more:
+            break
+        bad |= more
+    return team
+
+
+def _sweep(ranks: Ranks, team: Team) -> Sweep:
+    """Let all members multicast."""
+    _settle(ranks, team)
+    together = max(_SENT_MIN, _SENT_TOGETHER // ranks.size)
+    sent = min(_SENT_MAX, together)
+    full_bytes = team.chunk_bytes
+    results = [
+        survey(
+            ranks,
+            team,
+            sent,
+            [Salvo(None, range(sent), nbytes)],
+            lambda _, heard: heard.ndistinct == sent,
+            in_turn=True,
+        )
+        for nbytes in (min(SHORT_BYTES, full_bytes), full_bytes)
+    ]
+    failures = results[0].failures | results[1].failures
+    return Sweep(sent, results[0].heard, results[1].heard, failures)
+
+
+def _settle(ranks: Ranks, team: Team) -> None:
+    """Give switches that have just learnt of a group the time that an opening does."""
+    for slice_s in PROBES_S:
+        unheard = 0
+        if team.endpoint is not None:
+            unheard = team.endpoint.probe(slice_s).unheard_full
+        if not any(ranks.exchange(unheard)):
+            break
+
+
+def _diagnose(heard: Sweep, nodes: Sequence[str]) -> Diagnosis:
+    short = _loss(heard.short, heard.sent, nodes)
+    full = _loss(heard.full, heard.sent, nodes)
+    narrow = {
+        pair: full[pair] if full[pair] >= LOSS_SILENT > short[pair] else 0.0
+        for pair in short
+    }
+    losing = {
+        pair: short[pair] if narrow[pair] else max(short[pair], full[pair])
+        for pair in short
+    }
+    return Diagnosis(find_faults(losing), find_faults(narrow))
+
+
+def _loss(
+    heard: Mapping[Pair, Heard], sent: int, nodes: Sequence[str]
+) -> dict[tuple[str, str], float]:
+    lost = {pair: 1 - each.ndistinct / sent for pair, each in heard.items()}
+    return by_node(lost, nodes)
+
+
+def _findings(
+    found: Diagnosis, ranks: Ranks, team: Team, instead: str
+) -> list[Finding]:
+    return [
+        Finding(
+            fault.node,
+            "multicast",
+            "degraded" if instead or not fault.silent else "unusable",
+            fault.words("multicast"),
+            _mend(fault, team.devices[ranks.ranks_of(fault.node)[0]]),
+            instead if fault.silent else "asking again for what multicast loses",
+            leave_out=True,
+        )
+        for fault in found.losing
+    ]
+
+
+def _nowhere(instead: str) -> Finding:
+    return Finding(
+        "",
+        "multicast",
+        "degraded" if instead else "unusable",
+        "most nodes do not hear each other's multicast",
+        "see to the network as a whole: IGMP snooping needs a querier, or to be off; "
+        "firewalls have to pass UDP to 239.192.0.0/14; NET_DEVICES names other "
+        "interfaces",
+        instead,
+    )
+
+
+def _mend(fault: Fault, device: str) -> str:
+    """Say what to try, and where."""
+    if not fault.silent:
+        return (
+            f"on {fault.node}: ethtool -S {device}, and see to its cable and port; "
+            "sysctl -w net.core.rmem_max=4194304"
+        )
+    if len(fault.incoming) >= len(fault.outgoing):
+        return (
+            f"on {fault.node}: nft list ruleset; ip maddr show dev {device}; at its "
+            "port of the switch: IGMP snooping needs a querier, or to be off"
+        )
+    return (
+        f"on {fault.node}: nft list ruleset; ip link set dev {device} multicast on; "
+        "at its port of the switch: storm control"
+    )
+
+
+def _duplicates(heard: Sweep, nodes: Sequence[str]) -> list[Finding]:
+    """Name those who hear more than was sent."""
+    twice = by_node(
+        {
+            pair: max(each.nduplicates, heard.full[pair].nduplicates) / heard.sent
+            for pair, each in heard.short.items()
+        },
+        nodes,
+    )
+    targets = {two for (_, two), part in twice.items() if part > _DUPLICATES_MAX}
+    what = "what others multicast comes to it more than once"
+    mend = "see whether two ways lead to it: a loop, a bond, a bridge"
+    return [
+        Finding(node, "multicast", "note", what, f"on {node}: {mend}")
+        for node in dict.fromkeys(nodes)
+        if node in targets
+    ]
+
+
+def _not_sent(heard: Sweep, ranks: Ranks, instead: str) -> list[Finding]:
+    """Name those who could not even send."""
+    return [
+        Finding(
+            ranks.nodes[rank],
+            "multicast",
+            "degraded" if instead else "unusable",
+            f"rank {rank}: {text}",
+            f"on {ranks.nodes[rank]}: python -m mpimcast info",
+            instead,
+            leave_out=True,
+        )
+        for rank, text in heard.failures.items()
+    ]
+
+
+def _measured(heard: Sweep, size: int) -> dict[str, Any]:
+    """Return matrices: a row for each rank that hears, a column for each that sends."""
+    measured: dict[str, Any] = {"sent": heard.sent}
+    for name, pairs in (("short", heard.short), ("full", heard.full)):
+        for what in ("ndistinct", "nduplicates"):
+            rows: list[list[int | None]] = [[None] * size for _ in range(size)]
+            for (source, target), each in pairs.items():
+                rows[target][source] = getattr(each, what)
+            key = "heard" if what == "ndistinct" else "duplicates"
+            measured[f"{name}_{key}"] = rows
+    return measured

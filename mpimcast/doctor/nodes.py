@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each node is like: its interface, devices, limits and processors."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpimcast import bootstrap, rdma
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.ranks import odd_ones
+from mpimcast.errors import Error
+from mpimcast.transport import Udp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mpimcast.config import Config
+    from mpimcast.devices import Interface
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.doctor.report import Report
+
+    Facts = dict[str, Any]
+
+# The driver asks for that much, and gets it where the user may have it.
+_BUFFER_BYTES = 4 << 20
+
+# Of the ports of RDMA devices, what has to be alike.
+_PORT = ("state", "link_layer", "mtu_bytes")
+
+
+def check(report: Report, ranks: Ranks, config: Config) -> None:
+    """Gather what all nodes are like, and say where they differ."""
+    facts = ranks.exchange(_facts(config))
+    interfaces = ranks.exchange(_interface(ranks, config, facts))
+    for fact, interface in zip(facts, interfaces, strict=True):
+        fact["interface"] = interface
+    for node in report.nodes:
+        first, *_ = node["ranks"]
+        told = facts[first]
+        node.update(
+            {k: v for k, v in told.items() if k not in ("cpus", "introduction")}
+        )
+        node["cpus"] = {str(rank): facts[rank]["cpus"] for rank in node["ranks"]}
+    if "nodes" in report.checks:
+        report.add(compare(report.nodes, ttl=config.ttl))
+
+
+def _facts(config: Config) -> Facts:
+    """Return what this rank sees of its node."""
+    try:
+        introduction = bootstrap.introduce(config)
+    except Error:
+        introduction = None
+    locked_bytes, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    unlimited = locked_bytes == resource.RLIM_INFINITY
+    return {
+        "introduction": introduction,
+        "rdma": rdma.gather(config),
+        "memlock_bytes": None if unlimited else locked_bytes,
+        "rmem_max_bytes": _number("/proc/sys/net/core/rmem_max"),
+        "wmem_max_bytes": _number("/proc/sys/net/core/wmem_max"),
+        "root": os.geteuid() == 0,
+        "cores": os.cpu_count(),
+        "cpus": sorted(os.sched_getaffinity(0)),
+    }
+
+
+def _number(path: str) -> int | None:
+    """Return what a file of the kernel's says; where it is not mounted, None."""
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _interface(ranks: Ranks, config: Config, facts: Sequence[Facts]) -> Facts:
+    """Find the interface that UDP would use; it need not be the same on all ranks."""
+    introductions = [fact["introduction"] for fact in facts]
+    if not all(introductions):
+        return {"reason": "some rank cannot load mpimcast's C library"}
+    udp = Udp(config, bootstrap.draft_of(introductions, ranks.rank))
+    for found in udp.candidates():
+        if not isinstance(found, Error):
+            return _described(found)
+    return {"reason": "no interface leads to rank 0"}
+
+
+def _described(found: Interface) -> Facts:
+    return {
+        "name": found.name,
+        "address": str(found.address.ip),
+        "subnet": str(found.address.network),
+        "mtu_bytes": found.mtu_bytes,
+        "igmp": _igmp_version(found.name),
+    }
+
+
+def _igmp_version(interface: str) -> str:
+    """Return the version that an interface speaks, as V3; empty if nobody tells."""
+    try:
+        lines = Path("/proc/net/igmp").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        words = line.replace(":", " ").split()
+        if interface in words and words[-1].startswith("V"):
+            return words[-1]
+    return ""
+
+
+# ---- what is odd ---------------------------------------------------------------
+
+
+def compare(nodes: Sequence[Facts], *, ttl: int) -> Iterator[Finding]:
+    """Say where nodes differ, and where one is short of something."""
+    wired = [node for node in nodes if "name" in node["interface"]]
+    for node in nodes:
+        if node not in wired:
+            reason = node["interface"]["reason"]
+            mend = f"on {node['name']}: ip address show; name one by NET_DEVICES"
+            yield Finding(node["name"], "nodes", "note", reason, mend)
+    if wired:
+        yield from _mtus(wired)
+        yield from _subnets(wired, ttl)
+        yield from _igmp(wired)
+    yield from _ports(nodes)
+    yield from _buffers(nodes)
+    for node in nodes:
+        yield from _limits(node)
+        yield from _cpus(node)
+
+
+def _mtus(nodes: Sequence[Facts]) -> Iterator[Finding]:
+    mtus = [node["interface"]["mtu_bytes"] for node in nodes]
+    usual, odd = odd_ones(mtus)
+    for place in odd:
+        node, mtu = nodes[place], mtus[place]
+        device = node["interface"]["name"]
+        smaller = mtu < usual
+        yield Finding(
+            node["name"],
+            "nodes",
+            "degraded" if smaller else "note",
+            f"the MTU of {device} is {mtu} bytes, on most nodes {usual}",
+            f"on {node['name']}: ip link set dev {device} mtu {usual}",
+            f"datagrams of {mtu} bytes in place of {usual}",
+            leave_out=smaller,
+        )
+
+
+def _subnets(nodes: Sequence[Facts], ttl: int) -> Iterator[Finding]:
+    subnets = [node["interface"]["subnet"] for node in nodes]
+    usual, odd = odd_ones(subnets)
+    for place in odd:
+        yield Finding(
+            nodes[place]["name"],
+            "nodes",
+            "note",
+            f"its interface is in {subnets[place]}, on most nodes in {usual}; "
+            f"multicast passes {ttl} router{'' if ttl == 1 else 's'} less one",
+            "export MPIMCAST_TTL=8 on every rank, or name interfaces of one network "
+            "by NET_DEVICES",
+        )
+
+
+def _igmp(nodes: Sequence[Facts]) -> Iterator[Finding]:
+    versions = [node["interface"]["igmp"] for node in nodes]
+    usual, odd = odd_ones(versions)
+    for place in odd:
+        name, device = nodes[place]["name"], nodes[place]["interface"]["name"]
+        yield Finding(
+            name,
+            "nodes",
+            "note",
+            f"{device} speaks IGMP {versions[place] or '?'}, on most nodes "
+            f"{usual or '?'}",
+            f"on {name}: sysctl -w net.ipv4.conf.{device}.force_igmp_version="
+            f"{(usual or 'V3')[1:]}",
+        )
+
+
+def _ports(nodes: Sequence[Facts]) -> Iterator[Finding]:
+    """Compare the ports of RDMA devices, of which all nodes should have as many."""
+    ports = [
+        tuple(
+            tuple(port.get(name) for name in _PORT)
+            for port in node["rdma"].get("ports", ())
+        )
+        for node in nodes
+    ]
+    usual, odd = odd_ones(ports)
+    for place in odd:
+        name = nodes[place]["name"]
+        yield Finding(
+            name,
+            "nodes",
+            "note",
+            f"its RDMA ports are {_shown(ports[place])}, on most nodes {_shown(usual)}",
+            f"on {name}: ibv_devinfo; rdma link show",
+        )
+
+
+def _shown(ports: Sequence[Sequence[object]]) -> str:
+    return "; ".join(" ".join(map(str, port)) for port in ports) or "none"
+
+
+def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
+    """Compare how large the buffers of sockets may be."""
+    for limit in ("rmem_max", "wmem_max"):
+        values = [node[f"{limit}_bytes"] for node in nodes]
+        usual, odd = odd_ones(values)
+        for place in odd:
+            name = nodes[place]["name"]
+            yield Finding(
+                name,
+                "nodes",
+                "note",
+                f"net.core.{limit} is {values[place]}, on most nodes {usual}",
+                f"on {name}: sysctl -w net.core.{limit}={usual}",
+            )
+    small = [
+        node["name"]
+        for node in nodes
+        if not node["root"]
+        and (node["rmem_max_bytes"] or _BUFFER_BYTES) < _BUFFER_BYTES
+    ]
+    if small:
+        yield Finding(
+            small[0] if len(small) == 1 else "",
+            "nodes",
+            "note",
+            f"receive buffers are smaller than they could be on {len(small)} "
+            f"node{'' if len(small) == 1 else 's'}",
+            f"sysctl -w net.core.rmem_max={_BUFFER_BYTES}",
+        )
+
+
+def _limits(node: Facts) -> Iterator[Finding]:
+    """Say if queue pairs may not lock the memory that they want."""
+    limit, name = node["memlock_bytes"], node["name"]
+    if limit is None or node["root"] or not node["rdma"].get("ports"):
+        return
+    yield Finding(
+        name,
+        "nodes",
+        "note",
+        f"no more than {limit} bytes may be locked: queues are shorter",
+        f"on {name}: ulimit -l unlimited (or memlock in /etc/security/limits.conf)",
+    )
+
+
+def _cpus(node: Facts) -> Iterator[Finding]:
+    """Say if ranks share processors although there are others."""
+    cpus = {rank: tuple(cpus) for rank, cpus in node["cpus"].items()}
+    shared = [
+        (one, other)
+        for one in cpus
+        for other in cpus
+        if int(one) < int(other) and cpus[one] == cpus[other] and len(cpus[one]) == 1
+    ]
+    union = {cpu for each in cpus.values() for cpu in each}
+    name, nranks = node["name"], len(cpus)
+    mend = (
+        "srun --cpu-bind=cores -c CORES, or mpirun --bind-to core; fewer ranks a node"
+    )
+    if shared and len(union) < min(nranks, node["cores"] or nranks):
+        one, other = shared[0]
+        what = f"ranks {one} and {other} are both bound to core {cpus[one][0]}"
+        yield Finding(name, "nodes", "degraded", what, mend, "ranks that share a core")
+    elif len(union) < nranks:
+        what = f"{nranks} ranks have {len(union)} cores between them"
+        yield Finding(name, "nodes", "note", what, mend)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RDMA Read: whether each rank can have from its neighbour what it has not heard."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpimcast import _ffi, flight
+from mpimcast.doctor.blame import find_faults
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.team import Team
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from mpimcast.config import Config
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.doctor.report import Report
+
+_BLOCK_BYTES = 64 << 10
+_TIMEOUT_S = 5.0
+_CHANNEL = 1 << 16  # its team has no other stream
+
+
+def check(report: Report, ranks: Ranks, config: Config, team: Team) -> None:
+    """Gather from all, with nothing heard, so that all of it has to be read."""
+    report.measured["reads"] = measured = {"transport": team.kind.name, "chunks": {}}
+    if team.kind.name != "verbs" or len(team.members) <= 1:
+        return
+    deaf = dataclasses.replace(
+        config,
+        fault="loss=1,dir=rx,kind=multicast",
+        repair="read",
+        timeout=_TIMEOUT_S,
+    )
+    reading = Team(ranks, deaf, team.kind, [team.members])
+    stream = _stream(reading, deaf)
+    told = ranks.exchange(_gather(stream) if stream is not None else 0)
+    if stream is not None:  # of which all ranks have had what they want
+        stream.close()
+    reading.close()
+    measured["chunks"] = {str(rank): told[rank] for rank in team.members}
+    lost = {}
+    for place, rank in enumerate(team.members):
+        left = team.members[place - 1]
+        lost[ranks.nodes[left], ranks.nodes[rank]] = 0.0 if told[rank] else 1.0
+    report.add(
+        Finding(
+            fault.node,
+            "reads",
+            "degraded",
+            "memory cannot be read between it and "
+            + ", ".join({**fault.incoming, **fault.outgoing}),
+            f"on {fault.node}: ibv_devinfo -v (max_qp_rd_atom); ulimit -l unlimited",
+            "asking for what multicast loses, which takes its sender's processor",
+            leave_out=True,
+        )
+        for fault in find_faults(lost)
+    )
+
+
+def _stream(team: Team, config: Config) -> _ffi.Stream | None:
+    if team.endpoint is None:
+        return None
+    return _ffi.Stream(team.endpoint, config, _CHANNEL)
+
+
+def _gather(stream: _ffi.Stream) -> int:
+    """Return how many chunks this rank has read; 0 if it had to do without."""
+    rank, nranks = stream.endpoint.rank, stream.endpoint.nranks
+    block = np.full(_BLOCK_BYTES, rank % 251, np.uint8)
+    place = np.frombuffer(_ffi.allocate(_BLOCK_BYTES * nranks), np.uint8)
+    moves = flight.Moves("allgather", _BLOCK_BYTES)
+    moves.at(block.ctypes.data, place.ctypes.data)
+    request = flight.Request(stream, "Allgather")
+    try:
+        over = request.start(moves)
+        while not over:  # which its TIMEOUT bounds
+            over = request.wait()
+    except Error:
+        return 0
+    finally:
+        request.free()
+    right = np.repeat((np.arange(nranks) % 251).astype(np.uint8), _BLOCK_BYTES)
+    return stream.counters()["read_chunks"] if np.array_equal(place, right) else 0

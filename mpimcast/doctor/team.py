@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Opening teams of some of the ranks, and finding out who cannot be in any.
+
+All ranks take part in every call, also those that are in no team: so nothing needs
+a communicator of the few.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpimcast import bootstrap
+from mpimcast.errors import Error, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mpimcast import _ffi
+    from mpimcast.config import Config
+    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.transport import Transport
+
+    Part = tuple[int, ...]
+
+
+class Team:
+    """Disjoint parts of all ranks, each of which has opened a team, or has not.
+
+    Parameters
+    ----------
+    ranks, config
+        All ranks, and their settings.
+    kind
+        The transport.
+    parts
+        The same on all ranks.
+
+    Attributes
+    ----------
+    members : tuple of int
+        The ranks of the first part, which is the only one of a team to be used.
+    chunk_bytes : int
+        What a full datagram of theirs carries.
+    failures : dict
+        Why a rank has failed, by rank. Where one has, its part has no team.
+    devices : list of str
+        What each rank sends from; empty where it has not come so far.
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        config: Config,
+        kind: type[Transport],
+        parts: Sequence[Part],
+    ) -> None:
+        self.kind = kind
+        self.failures: dict[int, str] = {}
+        self.devices = [""] * ranks.size
+        self.members = parts[0]
+        self.chunk_bytes = 0
+        self._part = next((part for part in parts if ranks.rank in part), ())
+        self._ranks = ranks
+        self._config = config
+        self._endpoint: _ffi.Endpoint | None = None
+        self._open()
+        if not self.is_open:
+            self.close()
+
+    def _open(self) -> None:
+        facts = self._step(lambda: bootstrap.introduce(self._config))
+        if self.is_open:
+            place = self._part.index(self._ranks.rank)
+            draft = bootstrap.draft_of([facts[r] for r in self._part], place)
+            self.transport = self.kind(self._config, draft)
+        found = self._step(lambda: self.transport.find())  # noqa: PLW0108 -- not all have one
+        ends = self._step(lambda: self._create(found))
+        self.devices, addresses, lengths = map(
+            list, zip(*(end or ("", "", 0) for end in ends), strict=True)
+        )
+        self.chunk_bytes = lengths[self.members[0]]
+        self._step(lambda: self._connect(addresses))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this rank's part has a team."""
+        return bool(self._part) and not self.failures.keys() & set(self._part)
+
+    @property
+    def endpoint(self) -> _ffi.Endpoint | None:
+        """This rank's endpoint, if its part has a team."""
+        return self._endpoint if self.is_open else None
+
+    def close(self) -> None:
+        """Close the team."""
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
+
+    def _step(self, act: Callable[[], object]) -> list[Any]:
+        """Act on the ranks of parts that are well; tell all what came of it."""
+        fact: object = None
+        failure = ""
+        if self.is_open:
+            try:
+                fact = act()
+            except Error as error:
+                failure = str(error)
+        told = self._ranks.exchange([failure, fact])
+        for rank, (failure, _) in enumerate(told):
+            if failure:
+                self.failures.setdefault(rank, failure)
+        return [fact for _, fact in told]
+
+    def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | None:
+        """Open this rank's endpoint; return its device, address and chunk."""
+        try:
+            chunk_bytes = self.transport.choose([found[r] for r in self._part])
+        except TransportError as error:
+            mine = self._part.index(self._ranks.rank)
+            if error.ranks and mine not in error.ranks:
+                return None  # it is another's fault, who tells
+            raise
+        self._endpoint = self.transport.create(chunk_bytes)
+        return self.transport.device, self._endpoint.address().hex(), chunk_bytes
+
+    def _connect(self, addresses: Sequence[str]) -> None:
+        assert self._endpoint is not None  # noqa: S101 -- all have created theirs
+        self._endpoint.connect(bytes.fromhex("".join(addresses[r] for r in self._part)))
+
+
+def isolate(opens: Callable[[Sequence[Part]], Sequence[bool]], members: Part) -> Part:
+    """Find ranks that can open a team, without those who keep others from it.
+
+    Halves of what does not open are tried until all parts open or are single ranks,
+    at each step all at a time. Then the largest that has opened takes in the others
+    that it opens together with.
+
+    Parameters
+    ----------
+    opens
+        Tells of disjoint parts which of them open.
+    members
+        All ranks, which do not open together.
+
+    Returns
+    -------
+    tuple of int
+        Ranks that open together.
+    """
+    well: list[Part] = []
+    parts = _halves([members])
+    while parts:
+        fine = opens(parts)
+        well += [part for part, is_open in zip(parts, fine, strict=True) if is_open]
+        parts = _halves(
+            p for p, is_open in zip(parts, fine, strict=True) if not is_open
+        )
+    well.sort(key=len, reverse=True)
+    for base in well:
+        joined = base
+        for part in well:
+            both = tuple(sorted((*joined, *part)))
+            if part is not base and all(opens([both])):
+                joined = both
+        # A rank that nobody can be with may open a team alone.
+        if len(joined) > 1:
+            return joined
+    return well[0] if well else ()
+
+
+def _halves(parts: Any) -> list[Part]:
+    return [
+        half
+        for part in parts
+        if len(part) > 1
+        for half in (part[: len(part) // 2], part[len(part) // 2 :])
+    ]
