@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support import run, run_unchecked
 
+COMMANDS = ("run", "info", "doctor", "demo", "bench", "sim")
 COMMAND = (sys.executable, "-m", "mpimcast")
 
 
@@ -22,7 +23,7 @@ def _mpimcast(*arguments: str | Path, **env: str) -> str:
 def test_help() -> None:
     """It lists the commands."""
     said = _mpimcast("--help")
-    assert all(f"  {name} " in said for name in ("run", "info", "demo", "bench", "sim"))
+    assert all(f"  {name} " in said for name in COMMANDS)
 
 
 def test_usage() -> None:
@@ -38,6 +39,7 @@ def test_usage() -> None:
         ["--help"],
         ["info"],
         ["info", "--json"],
+        ["doctor", "--help"],
         ["demo", "--help"],
         ["bench", "--help"],
         ["sim", "--ranks", "2", "--bytes", "1K"],

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The doctor on networks that are well, and on those where one node is not."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job import OPENMPI
+
+from bench import launch
+from bench.cluster import BURST_BYTES, Cluster
+
+NRANKS = 4
+SICK = 2  # the host that something is wrong with
+LIMIT_S = 30
+# Below a batch's length queues cut it up, so that single datagrams are lost.
+SINGLE = 4000
+
+pytestmark = pytest.mark.timeout(120)
+
+# What leaves the sick host, by the port that it comes in at.
+FROM_SICK = f"iifname to{SICK}"
+
+
+@pytest.fixture
+def examine(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
+    """Return a function that runs the doctor and returns status, words and JSON."""
+    yield functools.partial(_examine, cluster, tmp_path)
+    for host in cluster.hosts:
+        host.end_processes()
+
+
+def _examine(
+    cluster: Cluster, folder: Path, *checks: str, nranks: int = NRANKS, **variables: str
+) -> tuple[int, str, dict[str, Any]]:
+    report = folder / "report.json"
+    program = ["-m", "mpimcast", "doctor", *checks]
+    command = launch.command(
+        cluster,
+        OPENMPI,
+        [*program, "--limit", str(LIMIT_S), "--json", report],
+        numbers=range(nranks),
+        folder=folder,
+        variables=variables,
+    )
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,  # apart: launchers complain of exit statuses
+        text=True,
+        timeout=2 * LIMIT_S,
+        check=False,
+    )
+    assert report.exists(), done.stdout + done.stderr
+    return done.returncode, done.stdout, json.loads(report.read_text())
+
+
+def check_sick(
+    result: tuple[int, str, dict[str, Any]], status: int, check: str, words: str
+) -> dict[str, Any]:
+    """See that one host is named, by one check, and left out."""
+    code, said, document = result
+    name = f"host{SICK}"
+    assert code == status, said
+    assert document["exclude"] == [name], said
+    assert said.rstrip().splitlines()[-1] == f"sbatch -x {name} ..."
+    grave = [each for each in document["findings"] if each["severity"] != "note"]
+    assert {each["node"] for each in grave} == {name}, said
+    assert check in {each["check"] for each in grave}, said
+    assert any(words in each["what"] and each["mend"] for each in grave), said
+    return document
+
+
+def test_healthy(examine: Any) -> None:
+    """Nothing is wrong, and all has been looked at."""
+    code, said, document = examine()
+    assert code == 0, said
+    assert document["verdict"] == "usable"
+    assert document["exclude"] == []
+    assert [node["name"] for node in document["nodes"]] == [
+        f"host{number}" for number in range(NRANKS)
+    ]
+    heard = document["multicast"]
+    sent = heard["sent"]
+    for length in ("short", "full"):
+        for rank, row in enumerate(heard[f"{length}_heard"]):
+            assert row == [None if r == rank else sent for r in range(NRANKS)], said
+    assert document["control"]["pairs"] == NRANKS * (NRANKS - 1)
+    assert document["mtu"]["largest_bytes"] == dict.fromkeys(
+        (f"host{number}" for number in range(NRANKS)), 1456
+    )
+
+
+def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
+    """A link that drops multicast on its way to the node."""
+    with cluster.losing([SICK]):
+        result = examine()
+    document = check_sick(result, 3, "multicast", "nothing of what others multicast")
+    assert document["degraded_to"] == "the MPI library's own collectives"
+    assert document["multicast"]["verified"]
+    row = document["multicast"]["short_heard"][SICK]
+    assert row == [None if rank == SICK else 0 for rank in range(NRANKS)]
+
+
+@pytest.mark.long
+def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
+    """A link that drops it on its way from there; and nothing but udp will do."""
+    others = [number for number in range(NRANKS) if number != SICK]
+    dropped = f"{FROM_SICK} ip daddr 224.0.0.0/4 ip protocol udp"
+    with cluster.losing(others, traffic=dropped):
+        result = examine(MPIMCAST_TRANSPORT="udp")
+    check_sick(result, 4, "multicast", "nothing of what it multicasts comes to others")
+
+
+def test_small_mtu(cluster: Cluster, examine: Any) -> None:
+    """An interface whose MTU is less than that of the others."""
+    host = cluster.hosts[SICK]
+    host.run("ip", "link", "set", "dev", "eth0", "mtu", "1000")
+    try:
+        result = examine()
+    finally:
+        host.run("ip", "link", "set", "dev", "eth0", "mtu", "1500")
+    document = check_sick(result, 3, "nodes", "MTU of eth0 is 1000 bytes")
+    mends = [each["mend"] for each in document["findings"]]
+    assert any("ip link set dev eth0 mtu 1500" in mend for mend in mends)
+
+
+@pytest.mark.long
+def test_narrow_path(cluster: Cluster, examine: Any) -> None:
+    """A port of the switch that passes less than the interfaces at its ends."""
+    cluster.shape(200, burst_bytes=SINGLE)
+    with cluster.losing([SICK], traffic="ip protocol udp ip length > 1400"):
+        result = examine()
+    document = check_sick(result, 3, "mtu", "of 1356 they do")
+    assert document["mtu"]["largest_bytes"][f"host{SICK}"] == 1356
+
+
+def test_loss(cluster: Cluster, examine: Any) -> None:
+    """A port that loses one datagram in five."""
+    cluster.shape(200, burst_bytes=SINGLE)
+    with cluster.losing([SICK], 0.2, "udp"):
+        result = examine()
+    check_sick(result, 3, "multicast", "% of what others multicast does not come")
+
+
+@pytest.mark.long
+def test_no_unicast(cluster: Cluster, examine: Any) -> None:
+    """A firewall that passes multicast alone, so that nobody can ask for anything."""
+    with cluster.losing([SICK], traffic="unicast"):
+        result = examine()
+    check_sick(result, 4, "control", "nothing of what others send comes to it")
+
+
+def test_slow_link(cluster: Cluster, examine: Any) -> None:
+    """A link of a tenth of the others' rate, both ways."""
+    slow = ("root", "tbf", "rate", "20mbit", "burst", str(BURST_BYTES))
+    ends = [(cluster.hosts[SICK], "eth0"), (cluster.switch_of(SICK), f"to{SICK}")]
+    for host, device in ends:
+        host.run("tc", "qdisc", "replace", "dev", device, *slow, "limit", "1000000")
+    check_sick(examine(), 3, "bandwidth", "it sends at")
+
+
+@pytest.mark.long
+def test_everything_loses(cluster: Cluster, examine: Any) -> None:
+    """Where no node is well nobody is left out."""
+    with cluster.losing(range(NRANKS)):
+        code, said, document = examine()
+    assert code == 3, said
+    assert document["exclude"] == []
+    assert document["degraded_to"] == "the MPI library's own collectives"
+    assert "most nodes do not hear each other" in document["findings"][0]["what"]

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the doctor makes of what it has seen: blame, covers, verdicts, tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mpimcast.doctor import launch, launcher
+from mpimcast.doctor.bandwidth import Way, best
+from mpimcast.doctor.blame import by_node, find_faults
+from mpimcast.doctor.cover import smallest_cover
+from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.nodes import compare
+from mpimcast.doctor.report import Report
+from mpimcast.doctor.team import isolate
+
+NODES = ["n0", "n1", "n2", "n3", "n4"]
+PAIRS = list(itertools.permutations(NODES, 2))
+
+
+# ---- who is to blame ---------------------------------------------------------
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("abcdefgh")] * 2), max_size=16))
+def test_cover(pairs: list[tuple[str, str]]) -> None:
+    """It covers all pairs, and no fewer nodes would."""
+
+    def covers(nodes: Sequence[str]) -> bool:
+        return all(one in nodes or two in nodes for one, two in pairs)
+
+    found = smallest_cover(pairs)
+    assert covers(list(found))
+    names = sorted({name for pair in pairs for name in pair})
+    fewer = itertools.combinations(names, max(len(found) - 1, 0))
+    assert not found or not any(covers(nodes) for nodes in fewer)
+
+
+def test_cover_of_many() -> None:
+    """Stars among hundreds of nodes are found at once."""
+    names = [f"n{number}" for number in range(500)]
+    bad = {"n7", "n77", "n300"}
+    assert smallest_cover((b, n) for b in sorted(bad) for n in names if n != b) == bad
+
+
+def test_hears_nothing() -> None:
+    """Who hears nobody is to blame alone."""
+    loss = {(one, two): 1.0 if two == "n3" else 0.0 for one, two in PAIRS}
+    (fault,) = find_faults(loss)
+    assert fault.node == "n3"
+    assert fault.silent
+    assert fault.words("multicast") == "nothing of what others multicast comes to it"
+
+
+def test_is_not_heard() -> None:
+    """So is who is heard by nobody."""
+    loss = {(one, two): 1.0 if one == "n3" else 0.0 for one, two in PAIRS}
+    (fault,) = find_faults(loss)
+    assert fault.words("multicast") == "nothing of what it multicasts comes to others"
+
+
+def test_pair() -> None:
+    """Of a lone pair one is named, and the other told."""
+    loss = dict.fromkeys(PAIRS, 0.0) | {("n1", "n3"): 0.25}
+    (fault,) = find_faults(loss)
+    assert fault.node == "n3"
+    assert not fault.silent
+    assert fault.words("send") == "25 % of what n1 send does not come to it"
+
+
+def test_two_nodes() -> None:
+    """Of two nodes nobody can tell which is to blame."""
+    (fault,) = find_faults({("n0", "n1"): 0.0, ("n1", "n0"): 1.0})
+    assert "of two nobody can tell" in fault.words("multicast")
+
+
+def test_within_a_node() -> None:
+    """Ranks of one node that do not hear each other are that node's fault."""
+    lost = {(0, 1): 1.0, (1, 0): 1.0, (0, 2): 0.0, (2, 0): 0.0, (1, 2): 0.0}
+    (fault,) = find_faults(by_node(lost, ["n0", "n0", "n1"]))
+    assert fault.node == "n0"
+    assert "nothing of what itself" in fault.words("multicast")
+
+
+def test_little_loss() -> None:
+    """What networks lose that are well is nobody's fault."""
+    assert find_faults(dict.fromkeys(PAIRS, 0.03)) == []
+
+
+@settings(max_examples=50)
+@given(
+    st.integers(2, 20).flatmap(
+        lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=4))
+    )
+)
+def test_isolate(case: tuple[int, set[int]]) -> None:
+    """Ranks with which nobody can open a team are found by halves."""
+    nranks, bad = case
+
+    def opens(parts: Sequence[tuple[int, ...]]) -> list[bool]:
+        return [len(part) == 1 or not bad & set(part) for part in parts]
+
+    assume(nranks - len(bad) > 1)
+    well = isolate(opens, tuple(range(nranks)))
+    assert set(well) == set(range(nranks)) - bad
+
+
+# ---- how it was started ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "by", "size", "rank"),
+    [
+        ({}, "", 1, 0),
+        ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, "srun", 4, 3),
+        # In a batch script, not by srun.
+        ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, "", 1, 0),
+        # srun --mpi=pmi2.
+        (
+            {
+                "SLURM_STEP_NUM_TASKS": "4",
+                "SLURM_PROCID": "3",
+                "PMI_SIZE": "4",
+                "PMI_RANK": "3",
+            },
+            "srun",
+            4,
+            3,
+        ),
+        # By mpirun, whose daemon srun has started.
+        (
+            {
+                "SLURM_STEP_NUM_TASKS": "2",
+                "SLURM_PROCID": "0",
+                "OMPI_COMM_WORLD_SIZE": "8",
+                "OMPI_COMM_WORLD_RANK": "5",
+            },
+            "Open MPI's mpirun",
+            8,
+            5,
+        ),
+        (
+            {
+                "SLURM_STEP_NUM_TASKS": "2",
+                "SLURM_PROCID": "1",
+                "PMI_SIZE": "8",
+                "PMI_RANK": "5",
+            },
+            "mpiexec",
+            8,
+            5,
+        ),
+        ({"PMI_SIZE": "many", "PMI_RANK": "0"}, "", 1, 0),
+    ],
+)
+def test_start(environment: dict[str, str], by: str, size: int, rank: int) -> None:
+    """What launchers say is told apart from what their own launchers said."""
+    assert launcher.find(environment) == (by, size, rank)
+
+
+def test_alone_in_a_job() -> None:
+    """A batch script's own process is not all of the job."""
+    alone = launcher.find({"SLURM_NTASKS": "4"})
+    (finding,) = launch.check_alone(alone, {"SLURM_NTASKS": "4"})
+    assert "4 tasks" in finding.what
+    assert finding.mend.startswith("srun ")
+    assert list(launch.check_alone(alone, {})) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "names"),
+    [
+        # Several nodes of Slurm's on one host.
+        ([("n1", "box"), ("n2", "box")], ["n1", "n2"]),
+        # Two hosts' ranks that have the variables of one.
+        ([("n1", "box1"), ("n1", "box2")], ["box1", "box2"]),
+        ([("n1", "box1"), ("n2", "box2"), ("n2", "box2")], ["n1", "n2", "n2"]),
+    ],
+)
+def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
+    """Slurm's names of nodes are taken where they can be true."""
+    facts = [{"node": node, "host": host} for node, host in told]
+    assert launch.node_names(facts) == names
+
+
+@pytest.mark.parametrize(
+    ("library", "wanted"),
+    [
+        ("Open MPI v5.0.11", "pmix"),
+        ("MPICH Version: 5.0.2", "pmi2"),
+        ("MPI VERSION : CRAY MPICH version 8.1.29.18", "cray_shasta"),
+    ],
+)
+def test_mpi_type(library: str, wanted: str) -> None:
+    """Each library has a kind of PMI that it wants of srun."""
+    assert launcher.mpi_type_wanted(library) == wanted
+
+
+# ---- nodes ---------------------------------------------------------------------
+
+
+def node(name: str, **other: Any) -> dict[str, Any]:
+    """Return what a node that is well tells, or one that is in some point not."""
+    interface = {
+        "name": "eth0",
+        "address": "10.0.0.1",
+        "subnet": "10.0.0.0/24",
+        "mtu_bytes": 9000,
+        "igmp": "V3",
+    }
+    return {
+        "name": name,
+        "ranks": [0, 1],
+        "interface": interface | other.pop("interface", {}),
+        "rdma": {"reason": "none"},
+        "memlock_bytes": None,
+        "rmem_max_bytes": 4 << 20,
+        "wmem_max_bytes": 4 << 20,
+        "root": False,
+        "cores": 8,
+        "cpus": {"0": [0], "1": [1]},
+        **other,
+    }
+
+
+def compared(**other: Any) -> list[Finding]:
+    """Return what is found where one of three nodes is unlike the others."""
+    nodes = [node("n0"), node("n1", **other), node("n2")]
+    return list(compare(nodes, ttl=1))
+
+
+def test_alike() -> None:
+    """Nodes that are alike and short of nothing are well."""
+    assert compared() == []
+
+
+PORT = {"state": "active", "link_layer": "Ethernet", "mtu_bytes": 4096}
+
+
+@pytest.mark.parametrize(
+    ("other", "severity", "mend"),
+    [
+        ({"interface": {"mtu_bytes": 1500}}, "degraded", "mtu 9000"),
+        ({"interface": {"mtu_bytes": 65000}}, "note", "mtu 9000"),
+        ({"interface": {"subnet": "10.1.0.0/24"}}, "note", "MPIMCAST_TTL"),
+        ({"interface": {"igmp": "V2"}}, "note", "eth0.force_igmp_version=3"),
+        ({"rmem_max_bytes": 8 << 20}, "note", f"net.core.rmem_max={4 << 20}"),
+        ({"cpus": {"0": [3], "1": [3]}}, "degraded", "--bind-to core"),
+        ({"cores": 1, "cpus": {"0": [0], "1": [0]}}, "note", "fewer ranks"),
+        ({"rdma": {"ports": [PORT]}}, "note", "ibv_devinfo"),
+    ],
+    ids=["mtu", "jumbo", "subnet", "igmp", "buffers", "bound", "crowded", "rdma"],
+)
+def test_odd_node(other: dict[str, Any], severity: str, mend: str) -> None:
+    """The node that is unlike the others is named, and what mends it."""
+    (finding,) = compared(**other)
+    assert finding.node == "n1"
+    assert finding.severity == severity
+    assert mend in finding.mend
+
+
+def test_locked_memory() -> None:
+    """Where there are RDMA devices the limit of locked memory counts."""
+    rdma = {"ports": [PORT]}
+    nodes = [
+        node("n0", rdma=rdma),
+        node("n1", rdma=rdma, memlock_bytes=65536),
+        node("n2", rdma=rdma),
+    ]
+    (finding,) = compare(nodes, ttl=1)
+    assert finding.node == "n1"
+    assert "ulimit -l unlimited" in finding.mend
+
+
+# ---- links ---------------------------------------------------------------------
+
+
+def test_best() -> None:
+    """A slow node does not make those slow that have other ways as well."""
+    rates = {("a", "b"): 1.0, ("b", "c"): 9.0, ("c", "a"): 9.0, ("a", "c"): 1.0}
+    ways = best(rates | {("b", "a"): 9.0, ("c", "b"): 9.0})
+    assert [way for way, rate in ways.items() if rate < 5] == [Way("a", leaving=True)]
+
+
+# ---- what is told ----------------------------------------------------------------
+
+
+def report(*findings: Finding) -> Report:
+    """Return a report on two nodes."""
+    made = Report(0.0, ("launch", "multicast"), watched=False)
+    made.nranks = 2
+    made.nodes = [{"name": "n0", "ranks": [0]}, {"name": "n1", "ranks": [1]}]
+    made.add(findings)
+    return made
+
+
+NOTE = Finding("n0", "nodes", "note", "a [trifle]", "")
+LOSSY = Finding(
+    "n1", "multicast", "degraded", "loses", "mend", "repair", leave_out=True
+)
+DEAD = Finding("n0", "control", "unusable", "is dead", "mend", leave_out=True)
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict", "exclude"),
+    [
+        ((), "usable", []),
+        ((NOTE,), "usable", []),
+        ((NOTE, LOSSY), "degraded", ["n1"]),
+        ((LOSSY, DEAD), "unusable", []),
+        ((DEAD, NOTE), "unusable", ["n0"]),
+    ],
+)
+def test_verdict(
+    findings: tuple[Finding, ...],
+    verdict: str,
+    exclude: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The worst finding decides; the last line leaves nodes out, unless all."""
+    made = report(*findings)
+    assert made.verdict == verdict
+    assert made.exclude == exclude
+    made.show(None)
+    last = capsys.readouterr().out.rstrip().splitlines()[-1]
+    assert last.startswith(f"sbatch -x {','.join(exclude)} " if exclude else verdict)
+
+
+def test_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """The worst comes first, and words are shown as they are."""
+    report(NOTE, LOSSY).show(None)
+    said = capsys.readouterr().out
+    assert "2 ranks on 2 nodes" in said
+    assert said.index("degraded: loses") < said.index("note: a [trifle]")
+    assert "degraded (repair)" in said

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The doctor on RDMA devices."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import support
+
+from bench.guest.guest import Guest
+
+NRANKS = 3
+
+
+@pytest.mark.long
+def test_healthy(guest: Guest) -> None:
+    """It takes the transport that there is, and reads each neighbour's memory."""
+    doctor = ["-m", "mpimcast", "doctor", "--json", "report.json"]
+    said = guest.run([*support.mpirun(NRANKS), *doctor], limit_s=60)
+    document = json.loads((guest.work / "report.json").read_text())
+    assert document["verdict"] == "usable", said
+    assert document["transport"] == "verbs"
+    assert document["mtu"]["full_bytes"] == 4080
+    assert all(chunks > 0 for chunks in document["reads"]["chunks"].values()), said
+
+
+@pytest.mark.long
+def test_no_device_on_a_rank(guest: Guest) -> None:
+    """The node that lacks one is named, and what the others do without it."""
+    only = "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then export MPIMCAST_NET_DEVICES=lo; fi"
+    *launcher, python = support.mpirun(NRANKS)
+    program = ["sh", "-c", f'{only}; exec "$@"', "sh", python]
+    doctor = ["-m", "mpimcast", "doctor", "multicast", "--json", "report.json"]
+    code, said = guest.run_unchecked([*launcher, *program, *doctor], limit_s=60)
+    assert code == 3, said
+    document = json.loads((guest.work / "report.json").read_text())
+    (finding,) = (each for each in document["findings"] if each["severity"] != "note")
+    assert "verbs cannot be opened; rank 1: RDMA" in finding["what"]
+    assert document["degraded_to"] == "udp, as verbs cannot be opened"
