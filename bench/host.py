@@ -13,7 +13,8 @@ import os
 import subprocess
 from pathlib import Path
 
-_NAMESPACES = ("--net", "--uts", "--mount", "--pid", "--ipc")
+_NAMESPACES = ("--uts", "--mount", "--pid", "--ipc")
+_NETWORK = "--net"
 _LIMIT_S = 30
 
 
@@ -27,13 +28,18 @@ class Host:
     within
         The host whose /run it shares, which sees its processes and with which it
         ends; None for a host of this machine.
+    own_network
+        False: it has the network of the host that it is within.
     """
 
-    def __init__(self, name: str, within: Host | None = None) -> None:
+    def __init__(
+        self, name: str, within: Host | None = None, *, own_network: bool = True
+    ) -> None:
         self.name = name
         enter = within.enter() if within else []
+        namespaces = [*_NAMESPACES, _NETWORK] if own_network else _NAMESPACES
         self._holder = subprocess.Popen(
-            [*enter, "unshare", *_NAMESPACES, "--fork", "--mount-proc", "cat"],
+            [*enter, "unshare", *namespaces, "--fork", "--mount-proc", "cat"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -127,7 +133,7 @@ def obstacle() -> str:
     if os.geteuid() != 0:
         return "network namespaces need root"
     done = subprocess.run(
-        ["unshare", *_NAMESPACES, "--fork", "--mount-proc", "true"],  # noqa: S607 -- of PATH
+        ["unshare", *_NAMESPACES, _NETWORK, "--fork", "--mount-proc", "true"],  # noqa: S607 -- of PATH
         capture_output=True,
         text=True,
         check=False,
