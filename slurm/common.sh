@@ -1,0 +1,279 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What the batch scripts share: a job is begun, its nodes and its launcher are checked,
+# then its steps run one after the other. All that they leave lies in RESULTS. What
+# decides anything is in nodes.py and steps.py, which have tests.
+#
+# Exit codes: 0 all done, 1 a step failed, 2 a setting is wrong, 3 usable with less
+# (doctor), 4 nodes or launcher cannot be used, 143 ended by TERM.
+
+set -euo pipefail
+
+SCRIPTS=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+CHECKOUT=${SCRIPTS%/*}
+SCRIPT=$(basename -- "$1")
+JOB_NODES=$SLURM_JOB_NUM_NODES
+
+# ---- settings ----------------------------------------------------------------
+
+# Words, such as `apptainer exec image.sif`, that come before every Python.
+read -ra WRAP <<<"${WRAP:-}"
+read -ra SRUN_OPTIONS <<<"${SRUN_OPTIONS:---cpu-bind=cores}"
+if [ -z "${PYTHON:-}" ]; then
+	PYTHON=$CHECKOUT/.venv/bin/python
+	[ -x "$PYTHON" ] || PYTHON=python3
+fi
+case $PYTHON in /*) ;; */*) PYTHON=$SLURM_SUBMIT_DIR/$PYTHON ;; esac
+: "${MPI_TYPE:=}" "${ORDER:=topology}" "${CHECK_LIMIT:=60}" "${STEP_LIMIT:=600}"
+: "${RESULTS:=$SLURM_SUBMIT_DIR/$SLURM_JOB_NAME-$SLURM_JOB_ID}"
+: "${RANKS_PER_NODE:=${SLURM_NTASKS_PER_NODE:-1}}"
+export RANKS_PER_NODE ORDER OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+# A signal may come while a function's output goes to a file.
+exec 3>&1
+
+log() {
+	printf '%s %s\n' "$(date -u +%FT%TZ)" "$*" | keep_log
+}
+
+keep_log() {
+	tee -a "$RESULTS/log.txt" >&3
+}
+
+# End the job, with a line about why.
+fail() {
+	local code=$1
+	shift
+	log "$*"
+	exit "$code"
+}
+
+# Python on this node, with the modules of the checkout.
+helper() {
+	PYTHONPATH=$CHECKOUT${PYTHONPATH:+:$PYTHONPATH} "${WRAP[@]}" "$PYTHON" "$@"
+}
+
+# ---- begin and end -----------------------------------------------------------
+
+begin_job() {
+	case $RESULTS in /*) ;; *) RESULTS=$SLURM_SUBMIT_DIR/$RESULTS ;; esac
+	if ! mkdir -p "$RESULTS/steps" || ! : >>"$RESULTS/log.txt"; then
+		echo "RESULTS=$RESULTS cannot be written on $SLURMD_NODENAME" >&2
+		exit 2
+	fi
+	cd "$RESULTS"
+	# An earlier run's, whom this one continues.
+	rm -f exit_code steps/launch-*
+	export RESULTS
+	STEP_PID=
+	trap end_job EXIT
+	trap terminate TERM
+	log "job $SLURM_JOB_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)):" \
+		"$JOB_NODES nodes $SLURM_JOB_NODELIST; results in $RESULTS"
+	scontrol show job "$SLURM_JOB_ID" >job.txt
+	scontrol show hostnames "$SLURM_JOB_NODELIST" >hosts.txt
+	scontrol show topology >topology.txt 2>&1 || : # some sites have none
+	env | grep -E '^(SLURM|MPIMCAST|OMPI|PMIX|PRTE|MPICH|UCX|FI)_' |
+		grep -v '^SLURM_JWT=' | sort >environment.txt
+	{
+		srun --version
+		git -C "$CHECKOUT" describe --always --dirty 2>/dev/null || :
+		"${WRAP[@]}" "$PYTHON" -m mpimcast info
+	} >versions.txt 2>&1 || fail 2 "mpimcast does not run: PYTHON=$PYTHON, and see" \
+		"$RESULTS/versions.txt: $(tail -n 1 versions.txt)"
+}
+
+# The exit code comes first: the time that is left may not suffice for a report.
+end_job() {
+	local code=$?
+	trap '' TERM
+	echo "$code" >exit_code
+	[ ! -s results.jsonl ] || make_report
+	log "end of job $SLURM_JOB_ID: exit code $code"
+}
+
+make_report() {
+	local command="$PYTHON -m bench.report $RESULTS"
+	if ! helper -c 'import matplotlib' 2>/dev/null; then
+		log "no report, since matplotlib is missing; in $CHECKOUT:" \
+			"$PYTHON -m pip install matplotlib && $command"
+	elif helper -m bench.report "$RESULTS" >report.txt 2>&1; then
+		log "report: $(tail -n 1 report.txt)"
+	else
+		log "no report, see $RESULTS/report.txt; in $CHECKOUT: $command"
+	fi
+}
+
+# The time limit is near, or somebody or a node's failure ends the job.
+terminate() {
+	trap '' TERM
+	log "ended by TERM: scancel, the time limit or a node that failed"
+	[ -z "$STEP_PID" ] || kill "$STEP_PID" 2>/dev/null || :
+	sinfo --noheader --Node --nodes="$SLURM_JOB_NODELIST" --format='%N %T' |
+		helper -m slurm.nodes failed | keep_log || :
+	log "to go on from here: RESULTS=$RESULTS sbatch $SCRIPTS/$SCRIPT"
+	exit 143
+}
+
+# ---- checks ------------------------------------------------------------------
+
+# Read what this job has written, write beside it, and tell the place in the network.
+# shellcheck disable=SC2016 # the node's shell expands it
+NODE_CHECK='
+	read -r id <"$0/shared" && [ "$id" = "$1" ] &&
+		: >"$0/shared.$SLURMD_NODENAME" && rm "$0/shared.$SLURMD_NODENAME" &&
+		word=shared || word=apart
+	echo "${SLURM_TOPOLOGY_ADDR:-$SLURMD_NODENAME} $SLURMD_NODENAME $word"
+'
+
+# A: every node starts a process and sees the results. No MPI yet.
+check_nodes() {
+	echo "$SLURM_JOB_ID" >shared
+	limited "$CHECK_LIMIT" nodes srun --nodes="$JOB_NODES" --ntasks="$JOB_NODES" \
+		--ntasks-per-node=1 --mpi=none --kill-on-bad-exit=0 \
+		bash -c "$NODE_CHECK" "$RESULTS" "$SLURM_JOB_ID" || :
+	helper -m slurm.nodes check hosts.txt steps/nodes.out >order.txt 2>nodes.txt || {
+		tail -n 3 steps/nodes.err
+		keep_log <nodes.txt
+		fail 4 "not all nodes can be used"
+	}
+	[ "$ORDER" = topology ] || cp hosts.txt order.txt
+	log "step A: all $JOB_NODES nodes answer"
+}
+
+# B: the first launcher with which all ranks are in one MPI world.
+choose_launcher() {
+	local listed type code
+	listed=$(srun --mpi=list 2>&1 | tr -s ' \t,' '\n' || :)
+	for type in ${MPI_TYPE:-pmix pmi2 cray_shasta mpirun}; do
+		[ -n "$MPI_TYPE" ] || [ "$type" = mpirun ] || grep -qx "$type" <<<"$listed" ||
+			continue
+		LAUNCHER=$type code=0
+		doctor "launch-$type" launch || code=$?
+		case $code in
+		0 | 3)
+			log "step B: $type starts all ranks"
+			return
+			;;
+		esac
+		log "$type does not start the ranks, see $RESULTS/steps/launch-$type.*"
+	done
+	cat steps/launch-*.out
+	cat steps/launch-*.err | helper -m slurm.nodes blame
+	fail 4 "no launcher works: set MPI_TYPE, and see $SCRIPTS/README.md"
+}
+
+# What the network does; if it cannot be used the job ends.
+run_doctor() {
+	local checks code=0
+	read -ra checks <<<"${CHECKS:-}"
+	doctor doctor "${checks[@]}" --json "$RESULTS/doctor.json" || code=$?
+	cat steps/doctor.out
+	case $code in
+	0 | 3) log "doctor: exit code $code" ;;
+	*)
+		helper -m slurm.nodes blame <steps/doctor.err
+		fail 4 "doctor: the nodes cannot be used as they are (exit code $code)"
+		;;
+	esac
+	return "$code"
+}
+
+# The doctor, with all nodes and as many ranks on each as there will be. It ends by
+# itself, and a rank that ends early must not take along the one that tells why.
+doctor() {
+	local name=$1 ranks
+	shift
+	ranks=$(tr ' ' '\n' <<<"$RANKS_PER_NODE" | sort -n | tail -n 1)
+	KILL=0 STEP_LIMIT=$((CHECK_LIMIT + 60)) \
+		mpi_step "$name" "$JOB_NODES" "$ranks" doctor "$@" --limit "$CHECK_LIMIT"
+}
+
+# The same before a measurement, which goes on with less.
+check_network() {
+	[ "${DOCTOR:-on}" = off ] || run_doctor || :
+}
+
+# ---- steps -------------------------------------------------------------------
+
+# Run a command within a limit of seconds, so that TERM can come meanwhile.
+limited() {
+	local limit_s=$1 name=$2 code=0
+	shift 2
+	timeout --kill-after=15 "$limit_s" "$@" \
+		</dev/null >"steps/$name.out" 2>"steps/$name.err" 3>&- &
+	STEP_PID=$!
+	wait "$STEP_PID" || code=$?
+	STEP_PID=
+	return "$code"
+}
+
+# A step of so many nodes and ranks on each: a command of mpimcast.
+mpi_step() {
+	local name=$1 nodes=$2 ranks=$3 hosts=$RESULTS/steps/$1.hosts
+	local count=$((nodes * ranks)) start
+	shift 3
+	helper -m slurm.nodes ranks order.txt "$nodes" "$ranks" >"$hosts" || return
+	if [ "$LAUNCHER" = mpirun ]; then
+		start=("$(mpirun_of "$PYTHON")" -n "$count")
+		if "${start[0]}" --version | grep -q 'Open MPI'; then
+			start+=(--hostfile "$hosts" --map-by "ppr:$ranks:node")
+		else
+			start+=(-f "$hosts" -ppn "$ranks")
+		fi
+	else
+		# What the job was asked for would overrule what the step is.
+		start=(env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE
+			SLURM_HOSTFILE="$hosts"
+			srun --mpi="$LAUNCHER" --nodes="$nodes" --ntasks="$count"
+			--distribution=arbitrary --kill-on-bad-exit="${KILL:-1}"
+			--time=$(((STEP_LIMIT + 119) / 60))
+			--cpus-per-task="${SLURM_CPUS_PER_TASK:-$(cpus_of "$ranks")}"
+			"${SRUN_OPTIONS[@]}")
+	fi
+	limited "$STEP_LIMIT" "$name" "${start[@]}" "${WRAP[@]}" "$PYTHON" -m mpimcast "$@"
+}
+
+# The launcher of the same environment, if it has one.
+mpirun_of() {
+	local beside=${1%/*}/mpirun
+	[ -x "$beside" ] && echo "$beside" || echo mpirun
+}
+
+# The processors of a rank, if so many share a node.
+cpus_of() {
+	local cpus=$((${SLURM_CPUS_ON_NODE:-1} / $1))
+	echo $((cpus > 0 ? cpus : 1))
+}
+
+# All steps of a kind that results.jsonl does not hold yet.
+run_steps() {
+	local kind=$1 steps step failed=()
+	mapfile -t steps < <(helper -m slurm.steps todo "$kind" "$RESULTS")
+	wait "$!" || fail 2 "no plan"
+	log "${#steps[@]} steps to do"
+	for step in "${steps[@]}"; do
+		eval "run_step $step" || failed+=("${step%% *}")
+	done
+	[ ${#failed[@]} = 0 ] || fail 1 "${#failed[@]} of ${#steps[@]} steps failed:" \
+		"${failed[*]}; to repeat them: RESULTS=$RESULTS sbatch $SCRIPTS/$SCRIPT"
+}
+
+# One of them: its name, nodes, ranks on each, transport, order, and command.
+run_step() {
+	local name=$1 nodes=$2 ranks=$3 transport=$4 step=("$@") code=0 json
+	# A name that this node has not asked for yet: NFS remembers what was not there.
+	json=$RESULTS/steps/$name-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.json
+	shift 5
+	MPIMCAST_TRANSPORT=$transport \
+		mpi_step "$name" "$nodes" "$ranks" "$@" --json "$json" || code=$?
+	if [ "$code" != 0 ]; then
+		log "$name failed: exit code $code$([ "$code" != 124 ] ||
+			echo ", its limit of $STEP_LIMIT s is over")"
+		helper -m slurm.nodes blame <"steps/$name.err" | keep_log
+		return 1
+	fi
+	helper -m slurm.steps keep results.jsonl "$json" "${step[@]}"
+	log "$name done"
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the batch scripts have to know of a job's nodes: ``python -m slurm.nodes``.
+
+``check HOSTS ANSWERS``
+    Print the nodes in the order of the network; exit code 4 if one has not answered, or
+    does not see the folder of the results.
+``ranks ORDER NODES RANKS``
+    Print the node of each rank of a step.
+``failed``
+    Name the nodes that Slurm has lost; standard input is what sinfo says.
+``blame``
+    Print what counts of a failed step's errors, which are standard input.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_UNUSABLE = 4
+_LINES_MAX = 4
+
+# Slurm's own voice, of which the first lines tell who began.
+_SLURM = re.compile(r"(srun|slurmstepd-?\w*): ")
+_BEGAN = re.compile(r"srun: error: .*(task|[Nn]ode|launch)")
+
+
+class Answer(NamedTuple):
+    """What a node said when it was asked.
+
+    Attributes
+    ----------
+    address : str
+        Its place in the network, as ``core.leaf1.n3``; its name if Slurm knows none.
+    name : str
+        Its name in Slurm.
+    shares : bool
+        Whether it sees the folder of the results, and may write there.
+    """
+
+    address: str
+    name: str
+    shares: bool
+
+
+def answers(lines: Iterable[str]) -> Iterator[Answer]:
+    """Yield the answers among lines, some of which a prolog may have printed."""
+    for line in lines:
+        words = line.split()
+        if len(words) == 3 and words[2] in ("shared", "apart"):
+            yield Answer(words[0], words[1], words[2] == "shared")
+
+
+def place(answer: Answer) -> list[tuple[int, int | str]]:
+    """Return what sorts addresses as people do: n9 is before n10."""
+    parts = re.findall(r"\d+|\D+", answer.address)
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
+
+
+def in_order(found: Iterable[Answer]) -> list[str]:
+    """Return the nodes' names so that neighbours share switches."""
+    return [answer.name for answer in sorted(found, key=place)]
+
+
+def complaints(hosts: Sequence[str], found: Iterable[Answer]) -> dict[str, str]:
+    """Return what is wrong with which of the job's nodes."""
+    shares = {answer.name: answer.shares for answer in found}
+    said = {
+        True: "",
+        False: "does not share the folder of the results, or may not write there",
+        None: "has started no process",
+    }
+    wrong = {name: said[shares.get(name)] for name in hosts}
+    return {name: what for name, what in wrong.items() if what}
+
+
+def node_of_each_rank(order: Sequence[str], nnodes: int, ranks: int) -> list[str]:
+    """Return the nodes of a step on the first of them."""
+    if len(order) < nnodes:
+        raise ValueError(f"the job has {len(order)} nodes, the step wants {nnodes}")
+    return [name for name in order[:nnodes] for _ in range(ranks)]
+
+
+def lost(lines: Iterable[str]) -> dict[str, str]:
+    """Return the nodes, by ``sinfo``'s name and state, that can do no work."""
+    pairs = [line.split() for line in lines]
+    return {
+        name: state
+        for name, state in (pair for pair in pairs if len(pair) == 2)
+        if state.endswith("*") or state.startswith(("down", "fail", "error"))
+    }
+
+
+def blame(lines: Sequence[str]) -> list[str]:
+    """Return the few lines of a step's errors that tell who began and why."""
+    own = [line for line in lines if line.strip() and not _SLURM.match(line)]
+    began = [line for line in lines if _BEGAN.match(line)]
+    return own[-_LINES_MAX:] + began[:_LINES_MAX]
+
+
+def without(names: Iterable[str]) -> str:
+    """Return the beginning of the command that repeats a job without nodes."""
+    return f"to repeat without: sbatch -x {','.join(sorted(names))} ..."
+
+
+def _check(hosts: str, said: str) -> int:
+    found = list(answers(Path(said).read_text(errors="replace").splitlines()))
+    wrong = complaints(Path(hosts).read_text().split(), found)
+    if wrong:
+        for name, what in wrong.items():
+            print(f"{name} {what}", file=sys.stderr)
+        print(without(wrong), file=sys.stderr)
+        return _UNUSABLE
+    print(*in_order(found), sep="\n")
+    return 0
+
+
+def main(command: str, *arguments: str) -> int:
+    """Do what the command line says."""
+    if command == "check":
+        return _check(*arguments)
+    if command == "ranks":
+        order, nnodes, ranks = arguments
+        names = Path(order).read_text().split()
+        print(*node_of_each_rank(names, int(nnodes), int(ranks)), sep="\n")
+    elif command == "failed":
+        names = lost(sys.stdin)
+        for name, state in names.items():
+            print(f"{name} is {state}")
+        if names:
+            print(without(names))
+    else:
+        print(*blame(sys.stdin.read().splitlines()), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The steps of a batch job, and which of them are done: ``python -m slurm.steps``.
+
+``todo KIND RESULTS``
+    Print a line for each step that is still to be done, its words quoted for a shell.
+``keep LINES JSON WORD ...``
+    Add what a step has measured to the lines of the results.
+
+What is to be done is told by variables, which ``slurm/README.md`` lists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+_SETTINGS = {
+    "NODES": "",
+    "RANKS_PER_NODE": "1",
+    "TRANSPORTS": "auto",
+    "COLLECTIVES": "Allgather Bcast",
+    "SIZES": "64K:16M",
+    "ITERATIONS": "20",
+    "ORDER": "topology",
+    "FILE": "",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch of ranks, to measure one thing.
+
+    Attributes
+    ----------
+    name : str
+        Of its files.
+    nodes, ranks_per_node : int
+        How many: the first nodes of the order.
+    transport, order : str
+        Of the ranks; how the nodes are ordered.
+    command : tuple of str
+        What follows ``python -m mpimcast``.
+    """
+
+    name: str
+    nodes: int
+    ranks_per_node: int
+    transport: str
+    order: str
+    command: tuple[str, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """What a shell is told of it."""
+        numbers = [str(self.nodes), str(self.ranks_per_node)]
+        return [self.name, *numbers, self.transport, self.order, *self.command]
+
+    @staticmethod
+    def of(words: Sequence[str]) -> Step:
+        """Return the step of which a shell was told."""
+        name, nodes, ranks, transport, order, *command = words
+        return Step(name, int(nodes), int(ranks), transport, order, tuple(command))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What is recorded of it."""
+        said = {**asdict(self), "command": list(self.command)}
+        if self.command[0] == "bench":
+            said["collective"] = self.command[1]
+        return said
+
+
+def node_counts(asked: str, available: int) -> list[int]:
+    """Return on how many nodes to measure: powers of two and all unless told."""
+    if not asked:
+        powers = [1 << bits for bits in range(available.bit_length())]
+        return sorted({*powers, available})
+    counts = [available if word == "all" else int(word) for word in asked.split()]
+    for count in counts:
+        if not 1 <= count <= available:
+            raise ValueError(f"NODES has {count}, but the job has {available} nodes")
+    return counts
+
+
+def plan(kind: str, environment: Mapping[str, str], available: int) -> list[Step]:
+    """Return all steps of a job of a kind, "bench" or "demo"."""
+    settings = {
+        name: environment.get(name) or default for name, default in _SETTINGS.items()
+    }
+    steps = []
+    for nodes, ranks, transport in product(
+        node_counts(settings["NODES"], available),
+        map(int, settings["RANKS_PER_NODE"].split()),
+        settings["TRANSPORTS"].split(),
+    ):
+        if nodes * ranks < 2:
+            continue  # nobody to send to
+        for title, command in _commands(kind, settings):
+            name = f"{nodes}x{ranks}-{transport}-{title}"
+            order = settings["ORDER"]
+            steps.append(Step(name, nodes, ranks, transport, order, command))
+    return steps
+
+
+def _commands(
+    kind: str, settings: Mapping[str, str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if kind == "demo":
+        yield "demo", (("demo", settings["FILE"]) if settings["FILE"] else ("demo",))
+        return
+    how = ("--sizes", settings["SIZES"], "--iterations", settings["ITERATIONS"])
+    for collective in settings["COLLECTIVES"].split():
+        yield collective, ("bench", collective, *how)
+
+
+def done(path: Path) -> list[dict[str, Any]]:
+    """Return what is recorded of the steps that are kept."""
+    if not path.exists():
+        return []
+    kept = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue  # its writer was killed: the step will be done again
+        if isinstance(document, dict) and isinstance(document.get("step"), dict):
+            kept.append(document["step"])
+    return kept
+
+
+def keep(path: Path, step: Step, measured: dict[str, Any]) -> None:
+    """Append a finished step, behind whole lines only."""
+    line = json.dumps({"step": step.document, **measured}) + "\n"
+    with path.open("ab+") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(line.encode())
+
+
+def _todo(kind: str, folder: Path) -> Iterator[str]:
+    available = len((folder / "order.txt").read_text().split())
+    kept = done(folder / "results.jsonl")
+    for step in plan(kind, os.environ, available):
+        if step.document not in kept:
+            yield shlex.join(step.words)
+
+
+def main(command: str, *arguments: str) -> int:
+    """Do what the command line says."""
+    if command == "todo":
+        kind, folder = arguments
+        try:
+            for line in _todo(kind, Path(folder)):
+                print(line)
+        except ValueError as error:
+            print(f"settings: {error}", file=sys.stderr)
+            return 2
+        return 0
+    lines, measured, *words = arguments
+    keep(Path(lines), Step.of(words), json.loads(Path(measured).read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the batch scripts decide: the order of nodes, who is missing, what is done."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import ROOT, require_tool
+
+from slurm import nodes, steps
+from slurm.nodes import Answer
+
+SCRIPTS = sorted((ROOT / "slurm").glob("*.sbatch"))
+BASH = [*SCRIPTS, ROOT / "slurm/common.sh"]
+
+
+def test_shellcheck() -> None:
+    """It finds nothing to say of the scripts."""
+    shellcheck = require_tool("shellcheck")
+    done = subprocess.run(
+        [shellcheck, "--external-sources", *BASH],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_nothing_of_a_site(script: Path) -> None:
+    """Account, partition and the like are left to the command line."""
+    options = {
+        line.split()[1].partition("=")[0]
+        for line in script.read_text().splitlines()
+        if line.startswith("#SBATCH")
+    }
+    assert options == {
+        *("--job-name", "--nodes", "--ntasks-per-node", "--exclusive", "--time"),
+        *("--requeue", "--open-mode", "--signal", "--output"),
+    }
+
+
+# ---- nodes -------------------------------------------------------------------
+
+
+def test_order(seed: int) -> None:
+    """By switch, then as people count, however the answers came."""
+    expected = [
+        *("core.leaf2.n9", "core.leaf2.n10", "core.leaf10.n1", "core.leaf10.n2"),
+        *("edge.leaf1.n3", "edge.leaf1.n03b"),
+    ]
+    found = [Answer(each, each.rpartition(".")[2], shares=True) for each in expected]
+    random.Random(seed).shuffle(found)
+    assert nodes.in_order(found) == [each.rpartition(".")[2] for each in expected]
+
+
+def test_order_without_topology() -> None:
+    """Names alone, even where one begins with a number and another does not."""
+    names = ["b", "a10", "7", "a9"]
+    found = [Answer(name, name, shares=True) for name in names]
+    assert nodes.in_order(found) == ["7", "a9", "a10", "b"]
+
+
+def test_answers() -> None:
+    """What a prolog says is none."""
+    said = ["Welcome to this cluster", "core.n1 n1 shared", "", "n2 n2 apart", "a b c"]
+    assert list(nodes.answers(said)) == [
+        Answer("core.n1", "n1", shares=True),
+        Answer("n2", "n2", shares=False),
+    ]
+
+
+def test_complaints() -> None:
+    """Each node that is silent, or does not see the folder."""
+    found = [Answer("n1", "n1", shares=True), Answer("n2", "n2", shares=False)]
+    wrong = nodes.complaints(["n1", "n2", "n3"], found)
+    assert list(wrong) == ["n2", "n3"]
+    assert "does not share" in wrong["n2"]
+    assert "no process" in wrong["n3"]
+
+
+def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints the order, or whom to leave out."""
+    hosts, said = tmp_path / "hosts", tmp_path / "said"
+    hosts.write_text("n1\nn2\n")
+    said.write_text("s2.n1 n1 shared\ns1.n2 n2 shared\n")
+    assert nodes.main("check", str(hosts), str(said)) == 0
+    assert capsys.readouterr().out == "n2\nn1\n"
+    said.write_text("s2.n1 n1 shared\n")
+    assert nodes.main("check", str(hosts), str(said)) == 4
+    assert "sbatch -x n2 ..." in capsys.readouterr().err
+
+
+def test_ranks() -> None:
+    """The first nodes, each as often as it has ranks."""
+    order = ["n3", "n1", "n2"]
+    assert nodes.node_of_each_rank(order, 2, 2) == ["n3", "n3", "n1", "n1"]
+    with pytest.raises(ValueError, match="3 nodes, the step wants 4"):
+        nodes.node_of_each_rank(order, 4, 1)
+
+
+def test_lost() -> None:
+    """Nodes that Slurm calls down, failing, or silent."""
+    said = ["n1 allocated", "n2 down*", "n3 idle*", "n4 draining", "n5 fail", "noise"]
+    assert nodes.lost(said) == {"n2": "down*", "n3": "idle*", "n5": "fail"}
+
+
+def test_blame() -> None:
+    """The error itself, and who began; not who was ended for it."""
+    said = [
+        *("srun: cluster configuration lacks support for cpu binding", "Traceback"),
+        *("  File x", "", "RuntimeError: so"),
+        "srun: error: n2: task 1: Exited with exit code 1",
+        "slurmstepd-n1: error: *** STEP 1.1 ON n1 CANCELLED ***",
+    ]
+    assert nodes.blame(said) == [
+        *("Traceback", "  File x", "RuntimeError: so"),
+        "srun: error: n2: task 1: Exited with exit code 1",
+    ]
+
+
+# ---- steps -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "available", "counts"),
+    [
+        ("", 1, [1]),
+        ("", 8, [1, 2, 4, 8]),
+        ("", 100, [1, 2, 4, 8, 16, 32, 64, 100]),
+        ("all", 7, [7]),
+        ("2 6 all", 7, [2, 6, 7]),
+    ],
+)
+def test_node_counts(asked: str, available: int, counts: list[int]) -> None:
+    """Powers of two and all, unless told."""
+    assert steps.node_counts(asked, available) == counts
+
+
+@pytest.mark.parametrize("asked", ["0", "3 9", "-1"])
+def test_node_counts_that_are_not_there(asked: str) -> None:
+    """The message has the number and what there is."""
+    with pytest.raises(ValueError, match="the job has 8 nodes"):
+        steps.node_counts(asked, 8)
+
+
+def test_plan() -> None:
+    """Every combination but a rank alone; its words survive a shell."""
+    environment = {"RANKS_PER_NODE": "1 2", "TRANSPORTS": "udp mpi", "SIZES": "64K"}
+    plan = steps.plan("bench", environment, 2)
+    assert len(plan) == len({step.name for step in plan}) == 3 * 2 * 2
+    assert all(step.nodes * step.ranks_per_node > 1 for step in plan)
+    assert {step.document["collective"] for step in plan} == {"Allgather", "Bcast"}
+    for step in plan:
+        assert steps.Step.of(shlex.split(shlex.join(step.words))) == step
+    (demo,) = steps.plan("demo", {"FILE": "/a file", "NODES": "all"}, 2)
+    assert demo.command == ("demo", "/a file")
+    assert "collective" not in demo.document
+
+
+def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept is not done again, unless it was asked for otherwise."""
+    (tmp_path / "order.txt").write_text("n1\nn2\n")
+    monkeypatch.setenv("SIZES", "64K")
+
+    def todo() -> list[str]:
+        return list(steps._todo("bench", tmp_path))  # noqa: SLF001 -- its command
+
+    first, second = todo()
+    lines, measured = tmp_path / "results.jsonl", tmp_path / "step.json"
+    measured.write_text('{"measured": []}')
+    assert steps.main("keep", str(lines), str(measured), *shlex.split(first)) == 0
+    assert todo() == [second]
+    monkeypatch.setenv("SIZES", "64K,1M")
+    assert len(todo()) == 2
+
+
+def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
+    """Its step is done again, and what is added begins a line."""
+    path = tmp_path / "results.jsonl"
+    one, two, three = steps.plan("bench", {"COLLECTIVES": "Bcast"}, 8)
+    steps.keep(path, one, {"measured": [1]})
+    steps.keep(path, two, {"measured": [2]})
+    path.write_bytes(path.read_bytes()[:-5])
+    assert steps.done(path) == [one.document]
+    steps.keep(path, three, {"measured": [3]})
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["measured"] for each in kept] == [[1], [3]]
+
+
+@pytest.mark.parametrize("line", ["[]", "null", '{"step": 3}', "{", "\x00\xff"])
+def test_a_line_that_is_foreign(tmp_path: Path, line: str) -> None:
+    """It stands for nothing that was done."""
+    path = tmp_path / "results.jsonl"
+    path.write_text(line + "\n")
+    assert steps.done(path) == []
