@@ -12,7 +12,9 @@ PACKAGES := git make gcc libc6-dev python3-dev python3-venv
 TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf iproute2 nftables procps \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
-	libibverbs-dev librdmacm-dev python3-pyverbs
+	libibverbs-dev librdmacm-dev python3-pyverbs \
+	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
+	shellcheck
 
 # Groups of tests side by side: see tests/conftest.py.
 GROUPS := --numprocesses=2 --dist=loadgroup

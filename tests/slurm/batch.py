@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A batch job of ours on a Slurm of the tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster import Slurm
+from support import ROOT
+
+_LOOK_S = 0.1
+_ENDED = {
+    *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL"),
+    *("DEADLINE", "OUT_OF_MEMORY", "PREEMPTED"),
+}
+
+
+class Batch:
+    """A job that has been submitted.
+
+    Parameters
+    ----------
+    slurm
+        Where.
+    script
+        Which of ``slurm/``.
+    folder
+        Where it is submitted, and leaves its results.
+    python
+        The program that has an MPI library.
+    options
+        Of ``sbatch``.
+    settings
+        Variables of the job.
+    """
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        script: str,
+        folder: Path,
+        python: Path,
+        *,
+        options: Sequence[str],
+        settings: Mapping[str, str],
+    ) -> None:
+        self._slurm = slurm
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.results = Path(settings.get("RESULTS", folder / "results"))
+        variables = {
+            "PYTHON": str(python),
+            "RESULTS": str(self.results),
+            "TMPDIR": "/dev/shm",  # noqa: S108 -- each node's own
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            **settings,
+        }
+        path = str(ROOT / "slurm" / script)
+        said = slurm.run(
+            *("sbatch", "--parsable", "--output=out.txt", *options, path),
+            folder=folder,
+            variables=variables,
+        )
+        self.number = said.strip()
+
+    @property
+    def state(self) -> str:
+        """What Slurm says of it, as RUNNING."""
+        said = self._slurm.run("scontrol", "show", "job", self.number)
+        found = re.search(r"JobState=(\w+)", said)
+        assert found is not None, said
+        return found[1]
+
+    @property
+    def output(self) -> str:
+        """What it has printed."""
+        path = self.folder / "out.txt"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    @property
+    def exit_code(self) -> int:
+        """What its script has left."""
+        return int((self.results / "exit_code").read_text())
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """What it has measured."""
+        lines = (self.results / "results.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def wait(self, limit_s: float) -> str:
+        """Wait until it has ended; return its state."""
+        self.wait_until(lambda: self.state in _ENDED, limit_s)
+        return self.state
+
+    def wait_until(self, holds: Callable[[], bool], limit_s: float) -> None:
+        """Wait for a condition; an error if the job ends or the limit comes first."""
+        deadline_s = time.monotonic() + limit_s
+        while True:
+            state = self.state
+            if holds():
+                return
+            if state in _ENDED or time.monotonic() > deadline_s:
+                said = f"{self.output}\n{self._slurm.log()}"
+                raise AssertionError(f"{state}; limit {limit_s} s\n{said}")
+            time.sleep(_LOOK_S)

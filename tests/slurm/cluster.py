@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A real Slurm on one machine: its daemons on hosts of namespaces, for root.
+
+Munge and slurmctld run on the head, a slurmd on every host. The state of all is in the
+head's /run, which its hosts share, and ends with it, as do the daemons and their jobs.
+Files elsewhere are this machine's; only /dev/shm is a host's own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from typing_extensions import Self
+
+from bench.host import Host
+
+TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
+# Without it Slurm lists PMIx, but cannot load it.
+PMIX = "usr/lib/*/pmix2/lib/libpmix.so"
+
+FOLDER = "/run/slurm"
+CONF = f"{FOLDER}/slurm.conf"
+_SOCKET = f"{FOLDER}/munge/socket"
+_PORT = 6817
+_ADDRESS = "10.77.1.1"
+_LIMIT_S = 60
+_LOOK_S = 0.1
+_NODES_A_SWITCH = 2
+
+# Each node's own /dev/shm is its TmpFS: PMIx's folders are named there by the job only.
+# A node that does not answer for SlurmdTimeout seconds is down; jobs are killed so many
+# seconds after their TERM as KillWait says.
+_TEMPLATE = """
+ClusterName=test
+SlurmctldHost={head}
+SlurmctldPort={port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={socket}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/%n.log
+TmpFS=/dev/shm
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+ReturnToService=2
+EnforcePartLimits=ALL
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
+TopologyPlugin=topology/tree
+KillWait=20
+SlurmdTimeout=10
+MinJobAge=600
+{nodes}
+PartitionName=all Nodes=ALL Default=YES MaxTime=60 DefaultTime=5 State=UP
+"""
+
+
+class Machine:
+    """Hosts that share one network, with an interface besides loopback's.
+
+    MPI libraries take no loopback for a way from one host to another.
+    """
+
+    def __init__(self, nhosts: int) -> None:
+        self.head = Host("head")
+        self.hosts: list[Host] = []
+        try:
+            self.head.run("ip", "link", "add", "eth0", "type", "veth", "peer", "eth1")
+            self.head.run("ip", "addr", "add", f"{_ADDRESS}/24", "dev", "eth0")
+            for device in ("eth0", "eth1"):
+                self.head.run("ip", "link", "set", device, "up")
+            names = [f"host{number}" for number in range(nhosts)]
+            lines = "".join(f"{_ADDRESS} {name}\n" for name in [*names, "head"])
+            self.head.write("/run/hosts", f"127.0.0.1 localhost\n{lines}")
+            self.head.run("mount", "--bind", "/run/hosts", "/etc/hosts")
+            for name in names:
+                self.hosts.append(Host(name, self.head, own_network=False))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return itself, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """End all hosts and what runs in them."""
+        self.head.close()
+        for host in self.hosts:
+            host.close()
+
+
+class Slurm:
+    """Slurm on hosts, which must know each other by name.
+
+    Parameters
+    ----------
+    head
+        Where the controller runs and jobs are submitted.
+    hosts
+        The nodes, two to a switch of Slurm's topology, which numbers them from the
+        last to the first.
+    """
+
+    def __init__(self, head: Host, hosts: Sequence[Host]) -> None:
+        self.head = head
+        self.hosts = {host.name: host for host in hosts}
+        head.run("mkdir", "-m", "755", "-p", FOLDER, f"{FOLDER}/munge")
+        head.write(CONF, self._conf())
+        head.write(f"{FOLDER}/topology.conf", self._topology())
+        # It guesses, and may not find what it is not to use.
+        head.write(f"{FOLDER}/cgroup.conf", "CgroupPlugin=cgroup/v1\n")
+        self._start_munge()
+        head.run("env", f"SLURM_CONF={CONF}", "slurmctld", "-i")
+        for host in hosts:
+            self.start(host.name)
+        self.wait_idle()
+
+    def _conf(self) -> str:
+        nodes = "".join(
+            f"NodeName={name} NodeHostname={name} NodeAddr={name} Port={port} "
+            "CPUs=2 RealMemory=1024\n"
+            for port, name in enumerate(self.hosts, start=_PORT + 1)
+        )
+        return _TEMPLATE.format(
+            head=self.head.name,
+            port=_PORT,
+            socket=_SOCKET,
+            folder=FOLDER,
+            nodes=nodes,
+        )
+
+    def _topology(self) -> str:
+        names = list(reversed(self.hosts))
+        leaves = [
+            names[begin : begin + _NODES_A_SWITCH]
+            for begin in range(0, len(names), _NODES_A_SWITCH)
+        ]
+        lines = [
+            f"SwitchName=leaf{i} Nodes={','.join(x)}\n" for i, x in enumerate(leaves)
+        ]
+        return "".join(lines) + f"SwitchName=core Switches=leaf[0-{len(leaves) - 1}]\n"
+
+    def _start_munge(self) -> None:
+        key = f"{FOLDER}/munge/key"
+        self.head.run("dd", "if=/dev/urandom", f"of={key}", "bs=1024", "count=1")
+        self.head.run("chmod", "400", key)
+        files = {"key": key, "seed": f"{key}.seed", "log": f"{key}.log"}
+        self.head.run(
+            "munged",
+            *(f"--{name}-file={path}" for name, path in files.items()),
+            f"--pid-file={key}.pid",
+            f"--socket={_SOCKET}",
+        )
+
+    # ---- nodes ---------------------------------------------------------------
+
+    def start(self, name: str) -> None:
+        """Start a node's daemon, which must not be running."""
+        self.hosts[name].run("mkdir", "-p", f"{FOLDER}/spool-{name}")
+        self.hosts[name].run("env", f"SLURM_CONF={CONF}", "slurmd", "-N", name)
+
+    def wait_idle(self) -> None:
+        """Wait until all nodes can take a job."""
+        deadline_s = time.monotonic() + _LIMIT_S + 2 * len(self.hosts)
+        while True:
+            said = self.run("sinfo", "--noheader", "-N", "-t", "idle", "-o", "%N")
+            if set(said.split()) == set(self.hosts):
+                return
+            if time.monotonic() > deadline_s:
+                raise RuntimeError(
+                    f"not all nodes are idle:\n{self.run('sinfo', '-lN')}"
+                )
+            time.sleep(_LOOK_S)
+
+    def log(self) -> str:
+        """Return the controller's last words."""
+        return self.head.run("tail", "-n", "30", f"{FOLDER}/slurmctld.log")
+
+    def run(
+        self,
+        *command: str,
+        folder: str | Path = "/",
+        variables: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run one of Slurm's commands on the head; return what it printed."""
+        words = [f"{name}={value}" for name, value in (variables or {}).items()]
+        done = subprocess.run(
+            [*self.head.enter(folder), "env", f"SLURM_CONF={CONF}", *words, *command],
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+        return done.stdout

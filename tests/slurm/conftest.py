@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Slurms that the tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import cluster
+import pytest
+import support
+
+from bench import host
+from bench.cluster import Cluster
+
+TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
+
+
+@pytest.fixture(scope="session")
+def able() -> None:
+    """Skip what needs Slurm, or namespaces, where there is none."""
+    for tool in (*TOOLS, *cluster.TOOLS):
+        support.require_tool(tool)
+    if not list(Path("/").glob(cluster.PMIX)):
+        support.absent(f"/{cluster.PMIX} is missing, which libpmix-dev has")
+    obstacle = host.obstacle()
+    if obstacle:
+        support.absent(obstacle)
+
+
+@pytest.fixture(scope="session")
+def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
+    """Return four hosts on a switch, 200 Mbit/s each."""
+    with Cluster(4) as hosts:
+        hosts.shape(200)
+        yield hosts
+
+
+@pytest.fixture(scope="session")
+def network(links: Cluster) -> cluster.Slurm:
+    """Return Slurm on nodes with links of their own."""
+    return cluster.Slurm(links.head, links.hosts)
+
+
+@pytest.fixture(scope="session")
+def machine(able: None) -> Iterator[cluster.Slurm]:  # noqa: ARG001 -- comes first
+    """Return Slurm on four nodes that share the network of one machine."""
+    with cluster.Machine(4) as hosts:
+        yield cluster.Slurm(hosts.head, hosts.hosts)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The doctor as a batch job, where one node of four spoils it for all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from batch import Batch
+from cluster import Slurm
+from support import MPICH_BIN
+
+from bench.cluster import Cluster
+
+pytestmark = pytest.mark.timeout(200)
+
+LIMIT_S = 120
+MPICH = MPICH_BIN / "python"
+BAD = 2
+
+
+@contextlib.contextmanager
+def narrow(links: Cluster) -> Iterator[None]:
+    """Let a host take no frames as long as others send them."""
+    links.hosts[BAD].run("ip", "link", "set", "eth0", "mtu", "1280")
+    try:
+        yield
+    finally:
+        links.hosts[BAD].run("ip", "link", "set", "eth0", "mtu", "1500")
+
+
+def spoilt(links: Cluster, how: str) -> AbstractContextManager[object]:
+    """Spoil a host's link."""
+    if how == "mtu":
+        return narrow(links)
+    return links.losing([BAD], 0.2 if how == "loss" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [
+        ("deaf", "multicast"),
+        ("loss", "multicast"),
+        ("mtu", "nodes"),
+    ],
+)
+def test_bad_node(
+    links: Cluster, network: Slurm, tmp_path: Path, how: str, check: str
+) -> None:
+    """It is found and named, with what to do and the job without it."""
+    batch = Batch(
+        *(network, "doctor.sbatch", tmp_path, MPICH),
+        options=["--nodes=4"],
+        settings={"MPI_TYPE": "pmi2"},
+    )
+    with spoilt(links, how):
+        assert batch.wait(LIMIT_S) == "FAILED", batch.output
+    found = json.loads((batch.results / "doctor.json").read_text())
+    assert batch.exit_code == {"degraded": 3, "unusable": 4}[found["verdict"]]
+    assert found["exclude"] == [f"host{BAD}"]
+    named = [each for each in found["findings"] if each["node"] == f"host{BAD}"]
+    assert check in {each["check"] for each in named}
+    assert f"sbatch -x host{BAD}" in batch.output
