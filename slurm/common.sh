@@ -144,12 +144,12 @@ check_nodes() {
 
 # B: the first launcher with which all ranks are in one MPI world.
 choose_launcher() {
-	local listed type code
+	local listed type code tried=()
 	listed=$(srun --mpi=list 2>&1 | tr -s ' \t,' '\n' || :)
 	for type in ${MPI_TYPE:-pmix pmi2 cray_shasta mpirun}; do
 		[ -n "$MPI_TYPE" ] || [ "$type" = mpirun ] || grep -qx "$type" <<<"$listed" ||
 			continue
-		LAUNCHER=$type code=0
+		LAUNCHER=$type code=0 tried+=("steps/launch-$type")
 		doctor "launch-$type" launch || code=$?
 		case $code in
 		0 | 3)
@@ -160,7 +160,7 @@ choose_launcher() {
 		log "$type does not start the ranks, see $RESULTS/steps/launch-$type.*"
 	done
 	cat steps/launch-*.out
-	cat steps/launch-*.err | helper -m slurm.nodes blame
+	helper -m slurm.nodes blame "${tried[@]}"
 	fail 4 "no launcher works: set MPI_TYPE, and see $SCRIPTS/README.md"
 }
 
@@ -173,7 +173,7 @@ run_doctor() {
 	case $code in
 	0 | 3) log "doctor: exit code $code" ;;
 	*)
-		helper -m slurm.nodes blame <steps/doctor.err
+		helper -m slurm.nodes blame steps/doctor
 		fail 4 "doctor: the nodes cannot be used as they are (exit code $code)"
 		;;
 	esac
@@ -215,6 +215,7 @@ mpi_step() {
 	local count=$((nodes * ranks)) start
 	shift 3
 	helper -m slurm.nodes ranks order.txt "$nodes" "$ranks" >"$hosts" || return
+	rm -f "steps/$name".*.err
 	if [ "$LAUNCHER" = mpirun ]; then
 		start=("$(mpirun_of "$PYTHON")" -n "$count")
 		if "${start[0]}" --version | grep -q 'Open MPI'; then
@@ -223,11 +224,13 @@ mpi_step() {
 			start+=(-f "$hosts" -ppn "$ranks")
 		fi
 	else
-		# What the job was asked for would overrule what the step is.
+		# What the job was asked for would overrule what the step is. Nodes write
+		# errors themselves: those of a step that is aborted do not all reach srun.
 		start=(env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE
 			SLURM_HOSTFILE="$hosts"
 			srun --mpi="$LAUNCHER" --nodes="$nodes" --ntasks="$count"
 			--distribution=arbitrary --kill-on-bad-exit="${KILL:-1}"
+			--error="steps/$name.%N.err" --open-mode=append
 			--time=$(((STEP_LIMIT + 119) / 60))
 			--cpus-per-task="${SLURM_CPUS_PER_TASK:-$(cpus_of "$ranks")}"
 			"${SRUN_OPTIONS[@]}")
@@ -271,7 +274,7 @@ run_step() {
 	if [ "$code" != 0 ]; then
 		log "$name failed: exit code $code$([ "$code" != 124 ] ||
 			echo ", its limit of $STEP_LIMIT s is over")"
-		helper -m slurm.nodes blame <"steps/$name.err" | keep_log
+		helper -m slurm.nodes blame "steps/$name" | keep_log
 		return 1
 	fi
 	helper -m slurm.steps keep results.jsonl "$json" "${step[@]}"

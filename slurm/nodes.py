@@ -8,8 +8,9 @@
     Print the node of each rank of a step.
 ``failed``
     Name the nodes that Slurm has lost; standard input is what sinfo says.
-``blame``
-    Print what counts of a failed step's errors, which are standard input.
+``blame STEP ...``
+    Print what counts of failed steps' errors, which lie in STEP.err, and each node's in
+    STEP.NODE.err.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 _UNUSABLE = 4
 _LINES_MAX = 4
+_NODES_MAX = 4
 
 # Slurm's own voice, of which the first lines tell who began.
 _SLURM = re.compile(r"(srun|slurmstepd-?\w*): ")
@@ -101,6 +103,22 @@ def blame(lines: Sequence[str]) -> list[str]:
     return own[-_LINES_MAX:] + began[:_LINES_MAX]
 
 
+def errors(step: Path) -> Iterator[str]:
+    """Yield what counts of a failed step, of the nodes that ended first."""
+    paths = step.parent.glob(f"{step.name}.*.err")
+    found = [
+        (path.name[len(step.name) + 1 : -len(".err")], blame(_lines(path)))
+        for path in sorted(paths, key=lambda path: path.stat().st_mtime_ns)
+    ]
+    for node, lines in [each for each in found if each[1]][:_NODES_MAX]:
+        yield from (f"{node}: {line}" for line in lines)
+    yield from blame(_lines(step.with_name(f"{step.name}.err")))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines() if path.exists() else []
+
+
 def without(names: Iterable[str]) -> str:
     """Return the beginning of the command that repeats a job without nodes."""
     return f"to repeat without: sbatch -x {','.join(sorted(names))} ..."
@@ -133,7 +151,7 @@ def main(command: str, *arguments: str) -> int:
         if names:
             print(without(names))
     else:
-        print(*blame(sys.stdin.read().splitlines()), sep="\n")
+        print(*(line for step in arguments for line in errors(Path(step))), sep="\n")
     return 0
 
 

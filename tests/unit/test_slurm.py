@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shlex
 import subprocess
@@ -122,6 +123,26 @@ def test_blame() -> None:
         *("Traceback", "  File x", "RuntimeError: so"),
         "srun: error: n2: task 1: Exited with exit code 1",
     ]
+
+
+def test_errors(tmp_path: Path) -> None:
+    """Each node's own are told with its name, of those first that ended first."""
+    for path, text in (
+        ("2x1.err", "srun: error: n2: task 1: Killed\n"),
+        ("2x1.n2.err", "Traceback\n  File x\nRuntimeError: so\n"),
+        ("2x1.n1.err", "\n"),
+        ("2x1.n3.err", "connection lost\n"),
+        ("2x11.n4.err", "of another step\n"),
+    ):
+        (tmp_path / path).write_text(text)
+    for second, name in enumerate(("n2", "n1", "n3")):
+        os.utime(tmp_path / f"2x1.{name}.err", (second, second))
+    assert list(nodes.errors(tmp_path / "2x1")) == [
+        *("n2: Traceback", "n2:   File x", "n2: RuntimeError: so"),
+        "n3: connection lost",
+        "srun: error: n2: task 1: Killed",
+    ]
+    assert list(nodes.errors(tmp_path / "none")) == []
 
 
 # ---- steps -------------------------------------------------------------------
