@@ -17,7 +17,7 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	shellcheck
 
 # Groups of tests side by side: see tests/conftest.py.
-GROUPS := --numprocesses=2 --dist=loadgroup
+GROUPS := --numprocesses=2 --dist=loadscope
 
 # Of the verbs tests those that a machine in software can do in minutes.
 QEMU_TESTS := $(addprefix tests/verbs/, \

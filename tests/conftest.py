@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import support
 
@@ -40,19 +42,26 @@ def pytest_ignore_collect(
     return True if alone and collection_path == support.ROOT / "tests/mpi" else None
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Run groups of tests side by side, and in a group one after the other.
+
+    The guest has a single processor, so that the others' tests go on beside it.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            folder = nodeid.split("/")[1]
+            return folder if folder in APART else "others"
+
+    return Groups(config, log)
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Form groups, and skip what is marked ``long`` unless it was asked for.
-
-    A group runs in one process, one test after the other: the guest has a single
-    processor, so that the others' tests go on beside it.
-    """
-    for item in items:
-        folder = item.path.relative_to(support.ROOT / "tests").parts[0]
-        group = folder if folder in APART else "others"
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Skip what is marked ``long`` unless it was asked for."""
     if config.getoption("--long"):
         return
     for item in items:
