@@ -8,12 +8,11 @@ Files elsewhere are this machine's; only /dev/shm is a host's own.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-from typing_extensions import Self
 
 from bench.host import Host
 
@@ -69,42 +68,30 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 DefaultTime=5 State=UP
 """
 
 
-class Machine:
-    """Hosts that share one network, with an interface besides loopback's.
+@contextlib.contextmanager
+def one_network(nhosts: int) -> Iterator[tuple[Host, list[Host]]]:
+    """Make a head, and hosts that share its network.
 
-    MPI libraries take no loopback for a way from one host to another.
+    It has an interface besides loopback's, which MPI libraries do not take for a way
+    from one host to another.
     """
-
-    def __init__(self, nhosts: int) -> None:
-        self.head = Host("head")
-        self.hosts: list[Host] = []
-        try:
-            self.head.run("ip", "link", "add", "eth0", "type", "veth", "peer", "eth1")
-            self.head.run("ip", "addr", "add", f"{_ADDRESS}/24", "dev", "eth0")
-            for device in ("eth0", "eth1"):
-                self.head.run("ip", "link", "set", device, "up")
-            names = [f"host{number}" for number in range(nhosts)]
-            lines = "".join(f"{_ADDRESS} {name}\n" for name in [*names, "head"])
-            self.head.write("/run/hosts", f"127.0.0.1 localhost\n{lines}")
-            self.head.run("mount", "--bind", "/run/hosts", "/etc/hosts")
-            for name in names:
-                self.hosts.append(Host(name, self.head, own_network=False))
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        """Return itself, to be closed at the end of the block."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
-        """End all hosts and what runs in them."""
-        self.head.close()
-        for host in self.hosts:
+    head = Host("head")
+    hosts: list[Host] = []
+    try:
+        head.run("ip", "link", "add", "eth0", "type", "veth", "peer", "eth1")
+        head.run("ip", "addr", "add", f"{_ADDRESS}/24", "dev", "eth0")
+        for device in ("eth0", "eth1"):
+            head.run("ip", "link", "set", device, "up")
+        names = [f"host{number}" for number in range(nhosts)]
+        lines = "".join(f"{_ADDRESS} {name}\n" for name in [*names, "head"])
+        head.write("/run/hosts", f"127.0.0.1 localhost\n{lines}")
+        head.run("mount", "--bind", "/run/hosts", "/etc/hosts")
+        # Those that were made are closed also if one fails.
+        hosts.extend(Host(name, head, own_network=False) for name in names)
+        yield head, hosts
+    finally:
+        head.close()
+        for host in hosts:
             host.close()
 
 

@@ -45,5 +45,5 @@ def network(links: Cluster) -> cluster.Slurm:
 @pytest.fixture(scope="session")
 def machine(able: None) -> Iterator[cluster.Slurm]:  # noqa: ARG001 -- comes first
     """Return Slurm on four nodes that share the network of one machine."""
-    with cluster.Machine(4) as hosts:
-        yield cluster.Slurm(hosts.head, hosts.hosts)
+    with cluster.one_network(4) as (head, hosts):
+        yield cluster.Slurm(head, hosts)

@@ -53,6 +53,15 @@ def bench(slurm: Slurm, folder: Path, python: Path = MPICH, **changes: str) -> B
     return Batch(slurm, "bench.sbatch", folder, python, options=TWO, settings=settings)
 
 
+def begun(slurm: Slurm, folder: Path) -> Batch:
+    """Submit one whose second step hangs the first time, and wait until it does."""
+    path = folder / "once"
+    wrap = faulty(folder, once(path))
+    batch = bench(slurm, folder, COLLECTIVES="Bcast Allgather", WRAP=wrap)
+    batch.wait_until(path.exists, LIMIT_S)
+    return batch
+
+
 def collectives(batch: Batch) -> list[str]:
     """Return which steps are done."""
     return [each["step"]["collective"] for each in batch.steps]
@@ -125,7 +134,7 @@ def test_repeated(machine: Slurm, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "state"),
     [
-        pytest.param(["scancel"], "CANCELLED", marks=pytest.mark.long),
+        (["scancel"], "CANCELLED"),
         (["scancel", "--batch", "--signal=TERM"], "FAILED"),
     ],
     ids=["scancel", "before the time limit"],
@@ -146,14 +155,7 @@ def test_ended(machine: Slurm, tmp_path: Path, how: list[str], state: str) -> No
 
 def test_requeued(machine: Slurm, tmp_path: Path) -> None:
     """A job that is begun again goes on where it stopped."""
-    path = tmp_path / "once"
-    batch = bench(
-        machine,
-        tmp_path,
-        COLLECTIVES="Bcast Allgather",
-        WRAP=faulty(tmp_path, once(path)),
-    )
-    batch.wait_until(path.exists, LIMIT_S)
+    batch = begun(machine, tmp_path)
     machine.run("scontrol", "requeue", batch.number)
     batch.wait_until(lambda: batch.state == "PENDING", LIMIT_S)
     machine.run("scontrol", "update", f"jobid={batch.number}", "StartTime=now")
@@ -167,14 +169,7 @@ def test_requeued(machine: Slurm, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_node_fails(network: Slurm, tmp_path: Path) -> None:
     """Its name is told; once it is back the job goes on."""
-    path = tmp_path / "once"
-    batch = bench(
-        network,
-        tmp_path,
-        COLLECTIVES="Bcast Allgather",
-        WRAP=faulty(tmp_path, once(path)),
-    )
-    batch.wait_until(path.exists, LIMIT_S)
+    batch = begun(network, tmp_path)
     network.hosts["host1"].end_processes()
     batch.wait_until(lambda: batch.state == "PENDING", LIMIT_S)
     assert batch.exit_code == 143

@@ -23,8 +23,8 @@ OPENMPI = BIN / "python"
 )
 def test_many_nodes(tmp_path: Path, nnodes: int, limit_s: float) -> None:
     """The doctor sees them all, whatever it says of so few processors."""
-    with cluster.Machine(nnodes) as machine:
-        slurm = cluster.Slurm(machine.head, machine.hosts)
+    with cluster.one_network(nnodes) as (head, hosts):
+        slurm = cluster.Slurm(head, hosts)
         batch = Batch(
             *(slurm, "doctor.sbatch", tmp_path, OPENMPI),
             options=[f"--nodes={nnodes}"],
