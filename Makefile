@@ -16,8 +16,15 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
 	shellcheck
 
-# Groups of tests side by side: see tests/conftest.py.
-GROUPS := --numprocesses=2 --dist=loadscope
+# The guest has a single processor: beside its tests go those that need no more than
+# one. The others, which count on time, have the machine alone, and come first, while
+# the guest's kernel is being built.
+BESIDE := tests/verbs tests/structure tests/test_c.py tests/test_fuzz.py
+define TESTS
+	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
+	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(LONG) $(BESIDE) \
+		--numprocesses=2 --dist=loadscope && exit $$first
+endef
 
 # Of the verbs tests those that a machine in software can do in minutes.
 QEMU_TESTS := $(addprefix tests/verbs/, \
@@ -49,10 +56,11 @@ demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 
 test: packages guest-begin .venv/dev .venv-mpich/installed ## all tests; root also gets the Debian packages they use
-	$(PY) -m pytest tests -q $(GROUPS)
+	$(TESTS)
 
+test-all: LONG := --long
 test-all: packages guest-begin .venv/dev .venv-mpich/installed ## the tests in their long versions
-	$(PY) -m pytest tests -q --long $(GROUPS)
+	$(TESTS)
 
 test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
 test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulated; some 10 minutes

@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 import support
 
-# Folders whose tests share what takes long to set up, and little with others.
-APART = ("slurm", "verbs")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--long`` and ``--qemu``."""
@@ -44,16 +41,12 @@ def pytest_ignore_collect(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Run groups of tests side by side, and in a group one after the other.
-
-    The guest has a single processor, so that the others' tests go on beside it.
-    """
+    """Run the guest's tests beside the others, and in either group one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            folder = nodeid.split("/")[1]
-            return folder if folder in APART else "others"
+            return "guest" if nodeid.startswith("tests/verbs/") else "others"
 
     return Groups(config, log)
 
