@@ -2,7 +2,8 @@
 /*
  * Sending the own block: when this rank's turn comes, and how far it may run
  * ahead of the slowest receiver. Neither carries correctness. A turn that
- * begins early shares the link; a window that is not respected loses datagrams,
+ * begins early shares the link, and what its predecessor has not sent yet is
+ * taken for lost and sent twice; a window that is not respected loses datagrams,
  * which are repaired. So whoever waits for too long goes on: no straggler and no
  * lost report stalls the others.
  */
