@@ -17,10 +17,10 @@ from bench import goals, page, scaling_report, summary
 from bench.cells import CELLS
 from bench.drawing import size
 from bench.goals import Reached
+from bench.kept import RESULTS
 from bench.page import figure, group, ms, row, table
 from bench.pictures import Ways, draw
 from bench.record import Record, read
-from bench.results import RESULTS
 from bench.summary import OURS, Ratio, Setting, Spread, Summary
 from bench.ways import OWN, TITLES
 

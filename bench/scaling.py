@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.results import WAYS, Opening, Row, Setting, Step
+from bench.kept import WAYS, Opening, Row, Setting, Step
 from bench.summary import Spread
 
 # A node is an outlier of a measurement if its ranks take so many times as long as the

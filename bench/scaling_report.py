@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import page, results, scaling
+from bench import kept, page, scaling
 from bench.drawing import number, size
+from bench.kept import Setting, Step
 from bench.page import figure, group, ms, row, table
-from bench.results import Setting, Step
 from bench.scaling import Curves, Node, Openings, efficiency
 from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
 from bench.summary import spread
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 def write(folder: Path) -> Path:
     """Write the page and the pictures into the folder of the results."""
-    steps, notes = results.read(folder / results.RESULTS)
+    steps, notes = kept.read(folder / kept.RESULTS)
     if not steps:
         raise ValueError("; ".join([f"{folder} has no results", *notes]))
     body = "".join(

@@ -13,7 +13,7 @@ import pytest
 from support import absent
 
 from bench import scaling
-from bench.results import RESULTS, WAYS, Setting, read
+from bench.kept import RESULTS, WAYS, Setting, read
 from bench.summary import OURS, Spread
 
 BLOCK = 100_000
