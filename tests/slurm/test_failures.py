@@ -178,6 +178,8 @@ def test_node_fails(network: Slurm, tmp_path: Path) -> None:
     network.start("host1")
     network.wait_idle()
     network.run("srun", *TWO, "true")
-    network.run("scontrol", "update", f"jobid={batch.number}", "StartTime=now")
+    # A node that comes back ends the job's old run, and what begins in the same second.
+    later = "StartTime=now+5"
+    network.run("scontrol", "update", f"jobid={batch.number}", later)
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output
     assert len(batch.steps) == 2
