@@ -113,8 +113,9 @@ def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
         counts, datatype = None, counts
     elif len(spec) == 3:  # noqa: PLR2004 -- [buffer, counts, datatype]
         displacements, datatype = None, displacements
-    # Of four the second is counts, tuple or not.
-    if len(spec) < 4 and isinstance(counts, tuple):  # noqa: PLR2004 -- see above
+    if len(spec) < 4 and isinstance(  # noqa: PLR2004 -- of four it is counts alone
+        counts, tuple
+    ):
         if len(counts) != 2:  # noqa: PLR2004 -- counts, displacements
             _judge(spec)
         counts, displacements = counts
