@@ -42,15 +42,17 @@ class Case(NamedTuple):
         ratio = summary.ratio(ways, self.ours.block_bytes, self.ours.way)
         return ratio.spread.median if ratio else None
 
-    def least_of_peers(self, of: Callable[[Summary], float | None]) -> float | None:
-        """Return the least of some figure among the peers."""
+    def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
+        """Return some figure of ours by the least of the peers'."""
         figures = [
             of(each)
             for way, sizes in self.ways.items()
             for each in sizes
             if way not in OWN and each.block_bytes == self.ours.block_bytes
         ]
-        return min((each for each in figures if each is not None), default=None)
+        least = min((each for each in figures if each is not None), default=None)
+        ours = of(self.ours)
+        return ours / least if ours and least else None
 
     def by_clean(self) -> float | None:
         """Return our time by ours without loss, over the rounds that have both."""
@@ -153,15 +155,11 @@ def _link(case: Case) -> float | None:
 
 
 def _processors(case: Case) -> float | None:
-    least = case.least_of_peers(lambda each: each.processor_s)
-    ours = case.ours.processor_s
-    return ours / least if ours and least else None
+    return case.by_least(lambda each: each.processor_s)
 
 
 def _sent(case: Case) -> float | None:
-    least = case.least_of_peers(lambda each: each.host_blocks)
-    ours = case.ours.host_blocks
-    return ours / least if ours and least else None
+    return case.by_least(lambda each: each.host_blocks)
 
 
 def _repaired(case: Case) -> float | None:
