@@ -124,12 +124,19 @@ def _mpi() -> dict[str, Any]:
 
     mpi4py.rc.initialize = False
     try:
-        from mpi4py import MPI
+        name = library()
     except (ImportError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         return {"name": "mpi", "usable": False, "reason": reason}
-    library = " ".join(MPI.Get_library_version().strip("\0").splitlines()[0].split())
-    return {"name": "mpi", "usable": True, "reason": library.split(", package")[0]}
+    return {"name": "mpi", "usable": True, "reason": name}
+
+
+def library() -> str:
+    """Return the MPI library's name and version."""
+    from mpi4py import MPI
+
+    first = MPI.Get_library_version().strip("\0").splitlines()[0]
+    return " ".join(first.split()).split(", package")[0]
 
 
 def _print(report: dict[str, Any]) -> None:

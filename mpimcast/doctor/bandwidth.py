@@ -12,7 +12,6 @@ from mpimcast.doctor.survey import Salvo, survey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mpimcast.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
     from mpimcast.doctor.team import Team
@@ -43,7 +42,7 @@ class Way(NamedTuple):
         return "it sends" if self.leaving else "it is sent to"
 
 
-def check(report: Report, ranks: Ranks, config: Config, team: Team) -> None:  # noqa: ARG001 -- all alike
+def check(report: Report, ranks: Ranks, team: Team) -> None:
     """Let all nodes send to others at a time; then look at the slow ones alone."""
     first = {ranks.nodes[rank]: rank for rank in reversed(team.members)}
     names = sorted(first, key=lambda name: first[name])

@@ -11,6 +11,7 @@ from mpimcast.doctor import launch, launcher, network, nodes
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.ranks import Ranks
 from mpimcast.errors import TimedOut
+from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     from mpimcast.doctor.launcher import Start
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def check_world(report: Report, start: Start) -> bool:
     """Tell in the report, and return, whether MPI's world is not what was started."""
-    report.nodes = [{"name": launcher.node_name(), "ranks": [0]}]
+    report.nodes = [{"name": node_name(), "ranks": [0]}]
     report.nranks = 1
     wrong = list(launch.check_size(start))
     report.add(wrong or launch.check_alone(start, os.environ))

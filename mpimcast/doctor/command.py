@@ -56,7 +56,8 @@ def main(argv: list[str]) -> int:
     wrong = checkup.check_world(report, start)
     if wrong:
         if start.rank:
-            # Who fails first may end the others, of whom the first has more to say.
+            # Who fails first may end the others, of whom the first has more to say;
+            # and as there is no world, nobody can tell that it has been said.
             time.sleep(_SAYING_S)
         return _tell(report, options.json, shown=start.rank == 0)
     try:

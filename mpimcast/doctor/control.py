@@ -11,7 +11,6 @@ from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.survey import Salvo, survey
 
 if TYPE_CHECKING:
-    from mpimcast.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
     from mpimcast.doctor.team import Team
@@ -23,7 +22,7 @@ _BYTES = 64
 _ALL_PAIRS_MAX = 64
 
 
-def check(report: Report, ranks: Ranks, config: Config, team: Team) -> None:  # noqa: ARG001 -- all alike
+def check(report: Report, ranks: Ranks, team: Team) -> None:
     """Let members ask each other, and name the nodes that answer badly."""
     nranks = len(team.members)
     partners = _partners(nranks)

@@ -17,6 +17,8 @@ from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.ranks import odd_ones
 from mpimcast.errors import ConfigError
+from mpimcast.info import library
+from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,18 +41,12 @@ _ALIKE = {
 }
 
 
-def library() -> str:
-    """Return the MPI library's name and version."""
-    first = MPI.Get_library_version().strip("\0").splitlines()[0]
-    return " ".join(first.split()).split(", package")[0]
-
-
 def check_size(start: Start) -> Iterator[Finding]:
     """Compare the world's size with what the launcher said it would start."""
     size = MPI.COMM_WORLD.size
     if size == start.size:
         return
-    node, name = launcher.node_name(), library()
+    node, name = node_name(), library()
     if start.by == "srun":
         now, wanted = launcher.mpi_type(os.environ), launcher.mpi_type_wanted(name)
         there = launcher.mpi_types_there()
@@ -70,7 +66,7 @@ def check_alone(start: Start, environment: Mapping[str, str]) -> Iterator[Findin
         return
     what = f"started alone in a job of {ntasks} tasks: this node only is checked"
     mend = "srun python -m mpimcast doctor"
-    yield Finding(launcher.node_name(), "launch", "note", what, mend)
+    yield Finding(node_name(), "launch", "note", what, mend)
 
 
 def node_names(told: Sequence[Facts]) -> list[str]:
@@ -98,7 +94,7 @@ def facts() -> Facts:
     except ConfigError as error:
         settings, missing = {}, missing or str(error)
     return {
-        "node": launcher.node_name(),
+        "node": node_name(),
         "host": socket.gethostname(),
         "mpi": library(),
         "mpi4py": metadata.version("mpi4py"),

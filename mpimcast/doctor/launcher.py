@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,11 +60,6 @@ def _is_task(environment: Mapping[str, str]) -> bool:
         environment.get("SLURM_STEP_NUM_TASKS"),
         environment.get("SLURM_PROCID"),
     )
-
-
-def node_name() -> str:
-    """Return what the user calls this node: Slurm's name for it, or the host's."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def job_nodes() -> list[str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpimcast._ffi import Heard
-    from mpimcast.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
 
@@ -69,17 +68,15 @@ class Diagnosis(NamedTuple):
         return nnodes > _PAIR and 2 * len(self.losing) > nnodes
 
 
-def check(
-    report: Report, ranks: Ranks, config: Config, team: Team, instead: str
-) -> Team:
+def check(report: Report, ranks: Ranks, team: Team, instead: str) -> Team:
     """Multicast from all to all; name the nodes to blame, and try without them.
 
     Parameters
     ----------
     report
         To be added to.
-    ranks, config
-        All ranks, and their settings.
+    ranks
+        All of which call.
     team
         That is open; it is closed if another one is returned.
     instead
@@ -112,7 +109,7 @@ def check(
         if not bad or len(ranks.names(rest)) <= 1:
             break
         team.close()
-        team = Team(ranks, config, team.kind, [rest])
+        team = Team(ranks, team.config, team.kind, [rest])
         more = (
             set()
             if team.failures

@@ -52,21 +52,19 @@ def examine(report: Report, ranks: Ranks, config: Config) -> None:
         if team is None:
             continue
         report.measured["transport"] = kind.name
-        _check(report, ranks, config, team, instead)
+        _check(report, ranks, team, instead)
         return
 
 
-def _check(
-    report: Report, ranks: Ranks, config: Config, team: Team, instead: str
-) -> None:
+def _check(report: Report, ranks: Ranks, team: Team, instead: str) -> None:
     """Do the checks on an open team, the first of which may leave ranks out."""
     if {"multicast", "mtu"} & set(report.checks) and _has_time(report, ranks):
         ranks.begin("multicast")
-        team = multicast.check(report, ranks, config, team, instead)
+        team = multicast.check(report, ranks, team, instead)
     for name, check in _LATER.items():
         if name in report.checks and _has_time(report, ranks):
             ranks.begin(name)
-            check(report, ranks, config, team)
+            check(report, ranks, team)
     team.close()
 
 

@@ -121,7 +121,7 @@ def compare(nodes: Sequence[Facts], *, ttl: int) -> Iterator[Finding]:
         if node not in wired:
             reason = node["interface"]["reason"]
             mend = f"on {node['name']}: ip address show; name one by NET_DEVICES"
-            yield Finding(node["name"], "nodes", "note", reason, mend)
+            yield _note(node["name"], reason, mend)
     if wired:
         yield from _mtus(wired)
         yield from _subnets(wired, ttl)
@@ -131,6 +131,10 @@ def compare(nodes: Sequence[Facts], *, ttl: int) -> Iterator[Finding]:
     for node in nodes:
         yield from _limits(node)
         yield from _cpus(node)
+
+
+def _note(node: str, what: str, mend: str) -> Finding:
+    return Finding(node, "nodes", "note", what, mend)
 
 
 def _mtus(nodes: Sequence[Facts]) -> Iterator[Finding]:
@@ -155,10 +159,8 @@ def _subnets(nodes: Sequence[Facts], ttl: int) -> Iterator[Finding]:
     subnets = [node["interface"]["subnet"] for node in nodes]
     usual, odd = odd_ones(subnets)
     for place in odd:
-        yield Finding(
+        yield _note(
             nodes[place]["name"],
-            "nodes",
-            "note",
             f"its interface is in {subnets[place]}, on most nodes in {usual}; "
             f"multicast passes {ttl} router{'' if ttl == 1 else 's'} less one",
             "export MPIMCAST_TTL=8 on every rank, or name interfaces of one network "
@@ -171,10 +173,8 @@ def _igmp(nodes: Sequence[Facts]) -> Iterator[Finding]:
     usual, odd = odd_ones(versions)
     for place in odd:
         name, device = nodes[place]["name"], nodes[place]["interface"]["name"]
-        yield Finding(
+        yield _note(
             name,
-            "nodes",
-            "note",
             f"{device} speaks IGMP {versions[place] or '?'}, on most nodes "
             f"{usual or '?'}",
             f"on {name}: sysctl -w net.ipv4.conf.{device}.force_igmp_version="
@@ -194,10 +194,8 @@ def _ports(nodes: Sequence[Facts]) -> Iterator[Finding]:
     usual, odd = odd_ones(ports)
     for place in odd:
         name = nodes[place]["name"]
-        yield Finding(
+        yield _note(
             name,
-            "nodes",
-            "note",
             f"its RDMA ports are {_shown(ports[place])}, on most nodes {_shown(usual)}",
             f"on {name}: ibv_devinfo; rdma link show",
         )
@@ -214,10 +212,8 @@ def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
         usual, odd = odd_ones(values)
         for place in odd:
             name = nodes[place]["name"]
-            yield Finding(
+            yield _note(
                 name,
-                "nodes",
-                "note",
                 f"net.core.{limit} is {values[place]}, on most nodes {usual}",
                 f"on {name}: sysctl -w net.core.{limit}={usual}",
             )
@@ -228,10 +224,8 @@ def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
         and (node["rmem_max_bytes"] or _BUFFER_BYTES) < _BUFFER_BYTES
     ]
     if small:
-        yield Finding(
+        yield _note(
             small[0] if len(small) == 1 else "",
-            "nodes",
-            "note",
             f"receive buffers are smaller than they could be on {len(small)} "
             f"node{'' if len(small) == 1 else 's'}",
             f"sysctl -w net.core.rmem_max={_BUFFER_BYTES}",
@@ -243,10 +237,8 @@ def _limits(node: Facts) -> Iterator[Finding]:
     limit, name = node["memlock_bytes"], node["name"]
     if limit is None or node["root"] or not node["rdma"].get("ports"):
         return
-    yield Finding(
+    yield _note(
         name,
-        "nodes",
-        "note",
         f"no more than {limit} bytes may be locked: queues are shorter",
         f"on {name}: ulimit -l unlimited (or memlock in /etc/security/limits.conf)",
     )
@@ -272,4 +264,4 @@ def _cpus(node: Facts) -> Iterator[Finding]:
         yield Finding(name, "nodes", "degraded", what, mend, "ranks that share a core")
     elif len(union) < nranks:
         what = f"{nranks} ranks have {len(union)} cores between them"
-        yield Finding(name, "nodes", "note", what, mend)
+        yield _note(name, what, mend)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast.agreement import Private, complete, exchange
-from mpimcast.doctor import launcher
 from mpimcast.errors import TimedOut
+from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -62,7 +62,7 @@ class Ranks:
         self._stage = stage
         self._ncalls += 1
         if self.rank:
-            word = launcher.node_name().encode()[:_NAME_BYTES]
+            word = node_name().encode()[:_NAME_BYTES]
             self._words.append(word)
             self._requests.append(MPI.COMM_WORLD.Isend(word, 0, self._ncalls))
             return
@@ -78,7 +78,7 @@ class Ranks:
         """Return, on rank 0, the nodes from which some rank has come so far."""
         names: Any = self._words[-1]
         come = (bytes(name).rstrip(b"\0") for name in names)
-        return {launcher.node_name(), *(name.decode(errors="replace") for name in come)}
+        return {node_name(), *(name.decode(errors="replace") for name in come)}
 
     def part(self) -> None:
         """End, once all ranks do so: whoever fails first may end the others."""

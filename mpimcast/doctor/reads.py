@@ -24,13 +24,13 @@ _TIMEOUT_S = 5.0
 _CHANNEL = 1 << 16  # its team has no other stream
 
 
-def check(report: Report, ranks: Ranks, config: Config, team: Team) -> None:
+def check(report: Report, ranks: Ranks, team: Team) -> None:
     """Gather from all, with nothing heard, so that all of it has to be read."""
     report.measured["reads"] = measured = {"transport": team.kind.name, "chunks": {}}
     if team.kind.name != "verbs" or len(team.members) <= 1:
         return
     deaf = dataclasses.replace(
-        config,
+        team.config,
         fault="loss=1,dir=rx,kind=multicast",
         repair="read",
         timeout=_TIMEOUT_S,

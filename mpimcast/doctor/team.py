@@ -37,6 +37,8 @@ class Team:
 
     Attributes
     ----------
+    config : Config
+        The settings.
     members : tuple of int
         The ranks of the first part, which is the only one of a team to be used.
     chunk_bytes : int
@@ -61,25 +63,29 @@ class Team:
         self.chunk_bytes = 0
         self._part = next((part for part in parts if ranks.rank in part), ())
         self._ranks = ranks
-        self._config = config
+        self.config = config
         self._endpoint: _ffi.Endpoint | None = None
         self._open()
         if not self.is_open:
             self.close()
 
     def _open(self) -> None:
-        facts = self._step(lambda: bootstrap.introduce(self._config))
+        facts = self._step(lambda: bootstrap.introduce(self.config))
         if self.is_open:
             place = self._part.index(self._ranks.rank)
             draft = bootstrap.draft_of([facts[r] for r in self._part], place)
-            self.transport = self.kind(self._config, draft)
-        found = self._step(lambda: self.transport.find())  # noqa: PLW0108 -- not all have one
+            self.transport = self.kind(self.config, draft)
+        found = self._step(self._find)
         ends = self._step(lambda: self._create(found))
         self.devices, addresses, lengths = map(
             list, zip(*(end or ("", "", 0) for end in ends), strict=True)
         )
         self.chunk_bytes = lengths[self.members[0]]
         self._step(lambda: self._connect(addresses))
+
+    def _find(self) -> object:
+        """Find this rank's device; ranks of no team have no transport to do so."""
+        return self.transport.find()
 
     @property
     def is_open(self) -> bool:
