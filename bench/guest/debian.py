@@ -31,6 +31,6 @@ def debian() -> Path:
     if named is None:
         raise kernel.Unavailable(f"apt knows no kernel by way of {METAPACKAGE}")
     recipe = kernel.Recipe(
-        "guest-debian", named[1], _HERE / "unpack.sh", _HERE / "initrd.c", _TOOLS
+        "guest-debian", named[1], _HERE / "unpack.sh", (_HERE / "initrd.c",), _TOOLS
     )
     return recipe.result()

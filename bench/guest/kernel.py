@@ -9,7 +9,9 @@ an environment.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
+import errno
 import fcntl
 import hashlib
 import os
@@ -23,7 +25,11 @@ from pathlib import Path
 
 PACKAGE = "linux-source-6.12"
 
+# The kernel has room for this much: AMX takes 11,008, and some is to spare.
+REGISTER_BYTES = 11264
+
 _CONFIG = Path(__file__).with_name("kernel.config")
+_REGISTERS = Path(__file__).with_name("registers.sh")
 _BUILD = Path(__file__).with_name("build.sh")
 _TOOLS = ("tar", "xz", "make", "gcc", "ld", "strip", "flex", "bison", "bc")
 _APT_TOOLS = ("apt-cache", "apt-get", "dpkg-deb")
@@ -31,9 +37,21 @@ _LOG_LINES = 30
 _DOWNLOAD_LIMIT_S = 600
 _BUILD_LIMIT_S = 3600
 
+# Of <linux/ptrace.h> and <linux/elf.h>.
+_PTRACE_ATTACH = 16
+_PTRACE_GETREGSET = 0x4204
+_NT_X86_XSTATE = 0x202
+_REGISTER_BYTES_MAX = 1 << 20
+
 
 class Unavailable(RuntimeError):
     """This machine lacks what it takes; the text says what."""
+
+
+class _Vector(ctypes.Structure):
+    """A struct iovec."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("nbytes", ctypes.c_size_t))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +65,9 @@ class Recipe:
     package : str
         The package.
     script : Path
-        Makes ./linux, when it is given the package's file and the ingredient.
-    ingredient : Path
-        A file of ours.
+        Makes ./linux, when it is given the package's file and the ingredients.
+    ingredients : tuple
+        Further arguments of the script: paths of files, and words.
     tools : tuple of str
         The programs that the script needs.
     """
@@ -57,7 +75,7 @@ class Recipe:
     name: str
     package: str
     script: Path
-    ingredient: Path
+    ingredients: tuple[Path | str, ...]
     tools: tuple[str, ...]
 
     def result(self) -> Path:
@@ -83,14 +101,73 @@ class Recipe:
         return path
 
     def _checksum(self) -> str:
-        identity = _identity(self.package).encode()
-        parts = (identity, self.ingredient.read_bytes(), self.script.read_bytes())
+        parts = [_identity(self.package).encode()]
+        parts += [
+            each.read_bytes() if isinstance(each, Path) else each.encode()
+            for each in (*self.ingredients, self.script)
+        ]
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 def kernel() -> Path:
-    """Return the path of the kernel that is a program; see Recipe.result()."""
-    return Recipe("guest-kernel", PACKAGE, _BUILD, _CONFIG, _TOOLS).result()
+    """Return the path of the kernel that is a program.
+
+    Raises
+    ------
+    Unavailable
+        If this machine cannot run it, or see Recipe.result().
+    RuntimeError
+        See Recipe.result().
+    """
+    require("sleep")
+    check_registers(register_bytes())
+    ingredients = (_CONFIG, _REGISTERS, str(REGISTER_BYTES))
+    return Recipe("guest-kernel", PACKAGE, _BUILD, ingredients, _TOOLS).result()
+
+
+def register_bytes() -> int:
+    """Return how many bytes of registers the host keeps for a process.
+
+    That is 0 on a processor without XSAVE, whose few registers are always kept.
+
+    Raises
+    ------
+    Unavailable
+        If processes may not be traced, which is how a kernel that is a program runs
+        others.
+    """
+    room = ctypes.create_string_buffer(_REGISTER_BYTES_MAX)
+    vector = _Vector(ctypes.addressof(room), len(room))
+    with subprocess.Popen(["sleep", "60"]) as traced:  # noqa: S607 -- of PATH
+        try:
+            _ptrace(_PTRACE_ATTACH, traced.pid, 0, 0)
+            os.waitpid(traced.pid, 0)
+            _ptrace(
+                _PTRACE_GETREGSET,
+                traced.pid,
+                _NT_X86_XSTATE,
+                ctypes.addressof(vector),
+            )
+        except OSError as error:
+            if error.errno == errno.ENODEV:
+                return 0
+            raise Unavailable(
+                f"the guest's kernel has to trace processes, and this machine does "
+                f"not let it: {error.strerror}"
+            ) from None
+        finally:
+            traced.kill()
+    return vector.nbytes
+
+
+def check_registers(nbytes: int) -> None:
+    """Raise Unavailable if the kernel cannot keep so many bytes of registers."""
+    if nbytes > REGISTER_BYTES:
+        raise Unavailable(
+            f"this processor has {nbytes} bytes of registers, and the guest's kernel "
+            f"is built for {REGISTER_BYTES} at most: raise REGISTER_BYTES in "
+            "bench/guest/kernel.py, and KERNEL_STACK_ORDER in kernel.config with it"
+        )
 
 
 def require(*tools: str) -> None:
@@ -102,6 +179,14 @@ def require(*tools: str) -> None:
     missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
     if missing:
         raise Unavailable(f"the guest's kernel needs {', '.join(missing)}")
+
+
+def _ptrace(request: int, pid: int, address: int, data: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    words = map(ctypes.c_long, (request, pid, address, data))
+    if libc.ptrace(*words) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def _cache() -> Path:
@@ -151,7 +236,7 @@ def _make(recipe: Recipe, path: Path, lock: int) -> None:
             )
         (package,) = folder.glob("*.deb")
         build: list[str | Path]
-        build = ["nice", "-n", "19", recipe.script, package, recipe.ingredient]
+        build = ["nice", "-n", "19", recipe.script, package, *recipe.ingredients]
         status = _run(build, folder, lock, _BUILD_LIMIT_S)
         if status != 0:
             raise RuntimeError(f"the kernel's build failed:\n{_said(folder)}")

@@ -10,7 +10,7 @@ import pytest
 import support
 
 from bench.guest import debian, kernel, machine
-from bench.guest.guest import Guest
+from bench.guest.guest import Died, Guest
 
 NDEVICES = 8
 
@@ -28,15 +28,20 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session")
 def linux(pytestconfig: pytest.Config) -> Path:
-    """Return the guest's kernel, and wait until it has been made."""
+    """Return the guest's kernel, and wait until it has been made, and has booted."""
     for tool in _machine(pytestconfig).tools:
         support.require_tool(tool)
     emulated = pytestconfig.getoption("--qemu")
     try:
-        return debian.debian() if emulated else kernel.kernel()
+        made = debian.debian() if emulated else kernel.kernel()
     except kernel.Unavailable as reason:
         support.absent(str(reason))
         raise
+    try:
+        with Guest(made, devices=0):
+            return made
+    except Died as reason:
+        pytest.fail(f"the guest does not boot: {reason}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

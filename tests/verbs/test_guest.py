@@ -152,19 +152,24 @@ def test_idle(four: Guest) -> None:
 
 def test_a_killed_owner_leaves_no_guest(linux: Path, tmp_path: Path) -> None:
     """The guest switches itself off when nobody can ask it for anything."""
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, linux],
-        cwd=support.ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    errors = tmp_path / "errors"
+    with errors.open("w") as stderr:
+        owner = subprocess.Popen(
+            [sys.executable, "-c", OWNER, linux],
+            cwd=support.ROOT,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
     assert owner.stdout is not None
     assert owner.stdin is not None
     with owner.stdout, owner.stdin:
-        group = int(owner.stdout.readline())
-        assert _processes(group)
+        told = owner.stdout.readline()
+        assert told, f"the owner has no guest: {errors.read_text()}"
+        group = int(told)
+        assert _processes(group), f"the guest has ended: {errors.read_text()}"
         owner.kill()
         owner.wait()
     deadline_s = time.monotonic() + 20
@@ -188,4 +193,5 @@ def _processes(group: int) -> list[list[str]]:
 
 def _cpu_ticks(guest: Guest) -> int:
     processes = _processes(guest.process.pid)
+    assert processes, "the guest has ended"
     return sum(int(fields[11]) + int(fields[12]) for fields in processes)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,46 @@ until test -e "$GO"; do sleep 0.02; done
 test ! -e left-over && touch left-over && cp "$1" linux
 """
 
+# The size of the registers that the host keeps, see Intel's manual, volume 1, 13.2.
+CPUID = """
+#include <cpuid.h>
+#include <stdio.h>
+int main(void)
+{
+	unsigned eax, ebx, ecx, edx;
+
+	__cpuid_count(0xd, 0, eax, ebx, ecx, edx);
+	return printf("%u\\n", ebx) < 0;
+}
+"""
+
+# As much of a kernel's source as registers.sh looks at.
+REGISTERS = "arch/x86/um/os-Linux/registers.c"
+SOURCE = {
+    "arch/x86/um/user-offsets.c": """
+void foo(void)
+{
+	DEFINE_LONGS(HOST_FP_SIZE, 2696);
+}
+""",
+    REGISTERS: """
+int save_fp_registers(int pid, unsigned long *fp_regs)
+{
+	iov.iov_len = FP_SIZE * sizeof(unsigned long);
+}
+
+int restore_fp_registers(int pid, unsigned long *fp_regs)
+{
+	iov.iov_len = FP_SIZE * sizeof(unsigned long);
+}
+
+void arch_init_registers(int pid)
+{
+	have_xstate_support = 1;
+}
+""",
+}
+
 APT_CACHE = '#!/bin/sh\necho "SHA256: $VERSION"\n'
 APT_GET = "#!/bin/sh\necho a package >source.deb\n"
 
@@ -34,9 +75,10 @@ class Machine:
         self.cache = folder / "cache/mpimcast"
         self.count = folder / "count"
         self.go = folder / "go"
-        self._program = folder / "kernel.py"
-        shutil.copy(kernel.__file__, self._program)
+        self.program = folder / "kernel.py"
+        shutil.copy(kernel.__file__, self.program)
         (folder / "kernel.config").write_text("CONFIG_64BIT=y\n")
+        (folder / "registers.sh").write_text("exit 0\n")
         (folder / "bin").mkdir()
         programs = {"build.sh": BUILD}
         programs |= {"bin/apt-cache": APT_CACHE, "bin/apt-get": APT_GET}
@@ -56,7 +98,7 @@ class Machine:
     def start(self, version: str = "1") -> subprocess.Popen[str]:
         """Ask for the kernel."""
         return subprocess.Popen(
-            [sys.executable, self._program],
+            [sys.executable, self.program],
             env={**self._environment, "VERSION": version},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -84,6 +126,14 @@ def await_true(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def enlarge(program: Path, register_bytes: int) -> None:
+    """Let a copy of kernel.py build kernels for another size of registers."""
+    text = program.read_text()
+    size = f"REGISTER_BYTES = {kernel.REGISTER_BYTES}"
+    assert text.count(size) == 1
+    program.write_text(text.replace(size, f"REGISTER_BYTES = {register_bytes}"))
+
+
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """Return a machine without a kernel."""
@@ -93,7 +143,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_one_builds_for_all(machine: Machine) -> None:
-    """Of several at once one builds; later none does, until the source is another."""
+    """Of several at once one builds; later none does, until an ingredient changes."""
     several = [machine.start() for _ in range(3)]
     await_true(lambda: machine.builds() == 1)
     machine.go.touch()
@@ -101,10 +151,15 @@ def test_one_builds_for_all(machine: Machine) -> None:
     paths.add(machine.kernel(machine.start()))
     assert len(paths) == 1
     assert machine.builds() == 1
-    assert machine.kernel(machine.start(version="2")) not in paths
-    assert machine.builds() == 2
+    paths.add(machine.kernel(machine.start(version="2")))
+    machine.program.with_name("registers.sh").write_text("exit 1\n")
+    paths.add(machine.kernel(machine.start()))
+    enlarge(machine.program, kernel.REGISTER_BYTES + 1)
+    paths.add(machine.kernel(machine.start()))
+    assert len(paths) == 4
+    assert machine.builds() == 4
     names = {path.name for path in machine.cache.iterdir()}
-    assert len(names) == 3, "two kernels and a lock"
+    assert len(names) == 5, "four kernels and a lock"
 
 
 def test_a_killed_build_is_no_obstacle(machine: Machine) -> None:
@@ -132,3 +187,53 @@ def test_a_failed_build_says_why(machine: Machine) -> None:
     assert process.returncode == 1
     assert "no more room" in said
     assert [path.name for path in machine.cache.iterdir()] == ["guest-kernel.lock"]
+
+
+def test_registers_of_this_machine(tmp_path: Path) -> None:
+    """The size that the host tells is the one that its processor tells."""
+    support.require_tool("gcc")
+    (tmp_path / "cpuid.c").write_text(CPUID)
+    support.run(["gcc", "-o", "cpuid", "cpuid.c"], limit_s=30, cwd=tmp_path)
+    said = support.run([tmp_path / "cpuid"], limit_s=10)
+    assert kernel.register_bytes() == int(said)
+
+
+def test_too_many_registers(machine: Machine) -> None:
+    """On a processor that the kernel has no room for, one sentence says so."""
+    enlarge(machine.program, 8)
+    said, _ = (process := machine.start()).communicate(timeout=30)
+    assert process.returncode == 1
+    assert said.count("\n") == 1
+    assert re.match(r"this processor has \d+ bytes of registers, .* built for 8 ", said)
+    assert machine.builds() == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("have_xstate_support = 1;", "have_xstate_support = true;"),
+        ("have_xstate_support = 1;", "have_xstate_support = 1;\n" * 2),
+        ("void arch_init_registers(", "void init_registers("),
+    ],
+)
+def test_another_source(tmp_path: Path, old: str, new: str) -> None:
+    """A source that registers.sh does not know ends the build with a sentence."""
+    for name, text in SOURCE.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    change = ["bash", Path(kernel.__file__).with_name("registers.sh"), tmp_path, "96"]
+    spoilt = tmp_path / REGISTERS
+    text = spoilt.read_text()
+    spoilt.write_text(text.replace(old, new))
+    code, said = support.run_unchecked(change, limit_s=20)
+    assert code == 1
+    assert said.startswith(f"{REGISTERS} is not the one that registers.sh can change")
+    for name, original in SOURCE.items():
+        (tmp_path / name).write_text(original)
+    support.run(change, limit_s=20)
+    changed = "".join((tmp_path / name).read_text() for name in SOURCE)
+    assert changed.count("HOST_FP_SIZE, 96)") == 1
+    assert changed.count("iov_len = FP_SIZE") == 1
+    assert changed.count("iov_len = have_xstate_support;") == 1
+    assert changed.count("have_xstate_support = iov.iov_len;") == 1
