@@ -7,11 +7,12 @@ of its figures, and where that was seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from bench import summary
+from bench.drawing import size
 from bench.summary import OURS, Setting, Summary
 from bench.ways import OWN
 
@@ -66,6 +67,26 @@ class Case(NamedTuple):
         return None
 
 
+# Sizes of blocks.
+_ANY = range(1, 1 << 30)
+_BIG = range(256 * KIB, 1 << 30)
+_UP_TO_1_MIB = range(4 * KIB, MIB + 1)
+_ABOVE = range(MIB + 1, 16 * MIB + 1)
+_SPANS = {
+    _ANY: "",
+    _BIG: "256 KiB and more",
+    _UP_TO_1_MIB: "4 KiB to 1 MiB",
+    _ABOVE: "above 1 MiB",
+}
+
+
+def _span(sizes: Sequence[int]) -> str:
+    """Return sizes of blocks in words."""
+    if isinstance(sizes, range):
+        return _SPANS[sizes]
+    return " and ".join(map(size, sizes))
+
+
 class Goal(NamedTuple):
     """One thing that must hold wherever it applies."""
 
@@ -75,9 +96,16 @@ class Goal(NamedTuple):
     bound: float
     figure: Callable[[Case], float | None]
     collective: str = "Allgather"
-    sizes: Container[int] = range(1, 1 << 30)
+    sizes: Sequence[int] = _ANY
     applies: Callable[[Setting], bool] = lambda _: True
     way: str = OURS
+    where: str = ""  # `applies` in words
+
+    @property
+    def label(self) -> str:
+        """The goal's name, which no other has."""
+        where = [self.collective, self.where, _span(self.sizes)]
+        return f"{self.cell}. {', '.join(filter(None, where))}: {self.what}"
 
 
 class Reached(NamedTuple):
@@ -177,39 +205,63 @@ def _at(**what: object) -> Callable[[Setting], bool]:
 
 
 _PAIR = "Allgather+Reduce_scatter"
-_BIG = range(256 * KIB, 1 << 30)
-_UP_TO_1_MIB = range(4 * KIB, MIB + 1)
-_ABOVE = range(MIB + 1, 16 * MIB + 1)
 
 _OVER_MPICH = "mpimcast-mpich"
 
 _LEAST, _MOST = True, False
-_BY_CLEAN = "time by ours without loss"
-_BEST = "best peer's time by ours"
-_CHAIN = "tuned chain's time by ours"
+_BY_CLEAN = "time as a multiple of that without loss"
+_BEST = "times as fast as the best peer"
+_CHAIN = "times as fast as the tuned chain"
 
 GOALS = (
     Goal("A", _BEST, _LEAST, 0.98, _best, sizes=_BIG),
-    Goal("A", "of what headers leave of the link", _LEAST, 0.985, _link, sizes=_BIG),
+    Goal(
+        "A", "share of what headers leave of the link", _LEAST, 0.985, _link, sizes=_BIG
+    ),
     Goal("A", "blocks sent by a host", _MOST, 1.06, _host_blocks, sizes=_BIG),
     Goal("A", "chunks lost", _MOST, 0, _lost, sizes=_BIG),
     Goal(
         "A",
-        "processors' time by the best peer's",
+        "processor time as a share of the best peer's",
         _MOST,
         1 / 3,
         _processors,
         sizes=[512 * KIB],
         applies=_at(nranks=8),
+        where="P = 8",
     ),
     Goal("A", _CHAIN, _LEAST, 0.97, _tuned, "Bcast", [512 * KIB]),
     Goal("A", _CHAIN, _LEAST, 1.0, _tuned, "Bcast", [4 * MIB]),
     Goal(
-        "A", "better default's time by ours", _LEAST, 2, _untuned, "Bcast", [512 * KIB]
+        "A",
+        "times as fast as the better default",
+        _LEAST,
+        2,
+        _untuned,
+        "Bcast",
+        [512 * KIB],
     ),
     Goal("A", "blocks sent by the root", _MOST, 1.06, _host_blocks, "Bcast", _BIG),
-    Goal("B", _BEST, _LEAST, 1.7, _best, sizes=_BIG, applies=_at(order="block")),
-    Goal("B", _BEST, _LEAST, 3, _best, sizes=_BIG, applies=_at(order="interleaved")),
+    Goal(
+        "B",
+        _BEST,
+        _LEAST,
+        1.7,
+        _best,
+        sizes=_BIG,
+        applies=_at(order="block"),
+        where="block order",
+    ),
+    Goal(
+        "B",
+        _BEST,
+        _LEAST,
+        3,
+        _best,
+        sizes=_BIG,
+        applies=_at(order="interleaved"),
+        where="interleaved order",
+    ),
     Goal("B", "blocks over the trunk", _MOST, 4.3, _trunk_blocks, sizes=_BIG),
     Goal("C", _BEST, _LEAST, 0.97, _best, sizes=[64 * KIB]),
     Goal("C", _BEST, _LEAST, 1.1, _best, sizes=[MIB, 4 * MIB]),
@@ -217,12 +269,21 @@ GOALS = (
     Goal("C", _BEST, _LEAST, 1, _best, "Bcast", [MIB]),
     Goal("C", _BEST, _LEAST, 1.25, _best, "Bcast", [4 * MIB]),
     *(
-        Goal("D", _BY_CLEAN, _MOST, bound, Case.by_clean, name, applies=_at(loss=loss))
+        Goal(
+            "D",
+            _BY_CLEAN,
+            _MOST,
+            bound,
+            Case.by_clean,
+            name,
+            applies=_at(loss=loss),
+            where=f"{100 * loss:g} % lost",
+        )
         for loss, bound in ((0.001, 1.05), (0.01, 1.2))
         for name in ("Allgather", "Bcast")
     ),
     *(
-        Goal("D", "bytes repaired by bytes lost", _MOST, 1.3, _repaired, name)
+        Goal("D", "bytes repaired for each byte lost", _MOST, 1.3, _repaired, name)
         for name in ("Allgather", "Bcast")
     ),
     *(
@@ -232,7 +293,13 @@ GOALS = (
     ),
     Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, way=_OVER_MPICH),
     Goal(
-        "F", "bytes sent by the best peer's", _MOST, 0.6, _sent, _PAIR, way=_OVER_MPICH
+        "F",
+        "bytes sent as a share of the best peer's",
+        _MOST,
+        0.6,
+        _sent,
+        _PAIR,
+        way=_OVER_MPICH,
     ),
-    Goal("V", "time by the bare program's", _MOST, 1.25, _by_bare),
+    Goal("V", "time as a multiple of the bare program's", _MOST, 1.25, _by_bare),
 )

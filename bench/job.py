@@ -69,7 +69,7 @@ def run(
         path = f"{folder}/job"
         transport = "library"
         if way.ours:
-            transport = "udp" if place.cluster is not None else "auto"
+            transport = "udp" if place.cluster is not None else "verbs,udp"
         program = [PROGRAM, path, transport, json.dumps(tasks)]
         command = _command(place, way, program)
         said = _converse(command, path, lambda: readings.append(_read(place)))

@@ -13,15 +13,16 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import goals, page, scaling_report, summary
+from bench import comparison, goals, page, scaling_report, summary
 from bench.cells import CELLS
+from bench.comparison import percent
 from bench.drawing import size
 from bench.goals import Reached
 from bench.kept import RESULTS
 from bench.page import figure, group, ms, row, table
 from bench.pictures import Ways, draw
 from bench.record import Record, read
-from bench.summary import OURS, Ratio, Setting, Spread, Summary
+from bench.summary import Setting, Spread, Summary
 from bench.ways import OWN, TITLES
 
 _GOALS = """<h2>Goals</h2>
@@ -29,8 +30,8 @@ _GOALS = """<h2>Goals</h2>
 sizes that it holds for, and where that was seen.</p>
 """
 _OVERVIEW = """<h2>Ours and the best peer</h2>
-<p class="note">The peer's time by ours, round by round: the median, and the extremes of
-the rounds. Above 1 ours is faster. The best peer is the one whose median is least,
+<p class="note">How many times as fast as the peer ours is, round by round: the median,
+and the extremes of the rounds. The best peer is the one whose median is least,
 first among all, then among those that are not tuned by hand. Where it says so, the
 operation on our communicator was the MPI library's, which ours left it to.</p>
 """
@@ -45,7 +46,9 @@ def write(folder: Path) -> Path:
         raise ValueError(f"{folder} has no records")
     found = summary.summarise(records)
     cells = "".join(_cell(name, found, folder) for name in CELLS)
-    body = "".join((_GOALS, _goals(found), _OVERVIEW, _overview(found), cells))
+    body = "".join(
+        (_conclusion(found), _OVERVIEW, _overview(found), cells, _GOALS, _goals(found))
+    )
     return page.write(folder, _about(records), body)
 
 
@@ -62,28 +65,17 @@ def goals_table(found: Found) -> Iterator[str]:
 def largest_table(found: Found) -> Iterator[str]:
     """Yield the lines of a table of each setting's largest blocks."""
     yield (
-        "| | block | ours | best peer | its time / ours | sent by a host, ours / its "
-        "| processors, ours / its |"
+        "| | block | ours | best peer | times as fast as the peer "
+        "| bytes sent by a host, of the peer's | processor time, of the peer's |"
     )
     yield "|---|---|---|---|---|---|---|"
-    largest = {(row[0], row[1].way): row for row in _ratios(found)}
-    for setting, ours, best, _ in largest.values():
-        peer = next(
-            each
-            for each in found[setting][best.peer]
-            if each.block_bytes == ours.block_bytes
-        )
+    for each in comparison.largest(found):
         words = (
-            *(_place(setting, ours), size(ours.block_bytes), _ours(ours)),
-            *(TITLES.get(best.peer, best.peer), _times(best.spread)),
-            _by(ours.host_blocks, peer.host_blocks),
-            _by(ours.processor_s, peer.processor_s),
+            *(each.label, size(each.ours.block_bytes), _ours(each.ours)),
+            *(TITLES.get(each.best.peer, each.best.peer), _times(each.best.spread)),
+            *(percent(each.bytes_share), percent(each.processor_share)),
         )
         yield f"| {' | '.join(words)} |"
-
-
-def _by(ours: float | None, its: float | None) -> str:
-    return f"{ours / its:.2f}" if ours and its else ""
 
 
 # ---- what is said ------------------------------------------------------------
@@ -111,30 +103,29 @@ def _about(records: Sequence[Record]) -> str:
     )
 
 
-def _ratios(found: Found) -> Iterator[tuple[Setting, Summary, Ratio, Ratio | None]]:
-    for setting, ways in found.items():
-        for ours in (each for way in ways if way in OWN for each in ways[way]):
-            best = summary.ratio(ways, ours.block_bytes, ours.way)
-            untuned = summary.ratio(ways, ours.block_bytes, ours.way, tuned=False)
-            if best is not None:
-                yield setting, ours, best, untuned
+def _conclusion(found: Found) -> str:
+    first, *rest = map(escape, comparison.conclusion(found))
+    lines = "".join(f"<li>{each}</li>\n" for each in rest)
+    return f"<h2>Conclusion</h2>\n<p>{first}</p>\n<ul>\n{lines}</ul>\n"
 
 
 def _overview(found: Found) -> str:
     rows, cell = [], ""
-    for setting, ours, best, untuned in _ratios(found):
+    for each in comparison.compare(found):
+        setting, ours, untuned = each.setting, each.ours, each.untuned
         if setting.cell != cell:
             cell = setting.cell
             title = CELLS[cell].title if cell in CELLS else ""
-            rows.append(group(f"{cell}. {title}", 7))
+            rows.append(group(f"{cell}. {title}", 6))
         words = [
-            *(_place(setting, ours), size(ours.block_bytes), _ours(ours)),
-            *(TITLES.get(best.peer, best.peer), _coloured(best.spread)),
+            *(f"{each.label}, {size(ours.block_bytes)}", _ours(ours)),
+            *(TITLES.get(each.best.peer, each.best.peer), _coloured(each.best.spread)),
             TITLES.get(untuned.peer, untuned.peer) if untuned else "",
             _coloured(untuned.spread) if untuned else "",
         ]
         rows.append(row(words))
-    heads = ["", "block", "ours", "best peer", "by ours", "best untuned", "by ours"]
+    times = "times as fast"
+    heads = ["", "ours", "best peer", times, "best untuned peer", times]
     return table(heads, rows)
 
 
@@ -151,7 +142,7 @@ def _goals(found: Found) -> str:
 def _goal(each: Reached) -> tuple[str, str]:
     goal = each.goal
     bound = f"{'≥' if goal.least else '≤'} {goal.bound:.3g}"
-    return f"{goal.cell}. {goal.collective}: {goal.what}", bound
+    return goal.label, bound
 
 
 def _seen(each: Reached) -> str:
@@ -172,7 +163,7 @@ def _cell(name: str, found: Found, folder: Path) -> str:
 
 
 _HEADS = (
-    *("", "block", "time", "least", "greatest", "MB/s", "of the link"),
+    *("", "time", "least", "greatest", "MB/s", "of the link"),
     *("sent by a host", "over trunk", "processors", "dropped", "lost", "repaired"),
 )
 _COLUMNS = (
@@ -199,7 +190,7 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
     ours = each.way in OWN
     bandwidth = summary.payload_bytes(setting, each.block_bytes) / seconds.median / 1e6
     return [
-        *(_title(each), size(each.block_bytes)),
+        f"{_title(each)}, {size(each.block_bytes)}",
         *map(ms, seconds),
         *(f"{bandwidth:.1f}", "" if part is None else f"{part:.3f}"),
         *map(_blocks, (each.host_blocks, each.trunk_blocks)),
@@ -210,7 +201,7 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
 
 
 _STAGE_HEADS = (
-    *("ours", "block", "time", *summary.STAGES, "else"),
+    *("ours", "time", *summary.STAGES, "else"),
     *("control", "processors"),
 )
 _STAGE_COLUMNS = (
@@ -226,7 +217,7 @@ def _stages(mine: Found) -> str:
     rows = [
         row(
             [
-                *(_place(setting, each), size(each.block_bytes)),
+                f"{_place(setting, each)}, {size(each.block_bytes)}",
                 ms(each.seconds.median),
                 *(ms(each.stages_s[name]) for name in summary.STAGES),
                 ms(each.seconds.median - sum(each.stages_s.values())),
@@ -248,8 +239,7 @@ def _stages(mine: Found) -> str:
 
 
 def _place(setting: Setting, ours: Summary) -> str:
-    over = "" if ours.way == OURS else f", {TITLES[ours.way]}"
-    return f"{setting.title()}{over}"
+    return f"{setting.title()}, {TITLES[ours.way]}"
 
 
 def _title(each: Summary) -> str:

@@ -17,12 +17,12 @@ from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
 from bench.summary import spread
 
 _HEADS = (
-    *("size", "nodes", "ours", "the library's", "by ours"),
+    *("size", "nodes", "ours", "the library's", "times as fast"),
     *("MB/s, ours", "the library's", "efficiency, ours", "the library's"),
     *("sent, ours", "the library's"),
 )
 _COLUMNS = (
-    "By ours: the library's median time by ours; above 1 ours is faster, in colour "
+    "Times as fast: how many times as fast as the library ours is, in colour "
     "where the tenth and ninetieth percentiles say so too. MB/s: bus bandwidth. Sent: "
     "by a rank, by the size; ours is counted, the library's computed."
 )

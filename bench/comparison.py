@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ours beside the best peer in every setting, and what that comes to in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bench import summary
+from bench.cells import CELLS
+from bench.drawing import size
+from bench.summary import OURS, Ratio, Setting, Summary
+from bench.ways import OWN, TITLES
+
+Found = Mapping[Setting, dict[str, list[Summary]]]
+
+# Nearer to the peer's time than this is neither faster nor slower.
+_EQUAL = 0.03
+
+
+class Comparison(NamedTuple):
+    """Ours in one setting and size, and the peers that are best there.
+
+    Attributes
+    ----------
+    ours, peer : Summary
+        The figures of ours, and of the best of all peers.
+    best : Ratio
+        How many times as fast as that peer ours is.
+    untuned : Ratio or None
+        The same of the best peer that is not tuned by hand.
+    """
+
+    setting: Setting
+    ours: Summary
+    peer: Summary
+    best: Ratio
+    untuned: Ratio | None
+
+    @property
+    def label(self) -> str:
+        """The name of the setting, and of ours if there are several: no other's."""
+        over = "" if self.ours.way == OURS else f", {TITLES[self.ours.way]}"
+        return f"{self.setting.cell}. {self.setting.title()}{over}"
+
+    @property
+    def bytes_share(self) -> float | None:
+        """Bytes that the busiest host sends with ours, as a share of the peer's."""
+        return _share(self.ours.host_blocks, self.peer.host_blocks)
+
+    @property
+    def processor_share(self) -> float | None:
+        """The processor time of ours as a share of the peer's."""
+        return _share(self.ours.processor_s, self.peer.processor_s)
+
+
+def compare(found: Found) -> Iterator[Comparison]:
+    """Yield every setting and size of ours that some peer was measured in, too."""
+    for setting, ways in found.items():
+        for ours in (each for way in ways if way in OWN for each in ways[way]):
+            best = summary.ratio(ways, ours.block_bytes, ours.way)
+            if best is None:
+                continue
+            peer = next(
+                each for each in ways[best.peer] if each.block_bytes == ours.block_bytes
+            )
+            untuned = summary.ratio(ways, ours.block_bytes, ours.way, tuned=False)
+            yield Comparison(setting, ours, peer, best, untuned)
+
+
+def largest(found: Found) -> list[Comparison]:
+    """Return the comparison of each setting's largest blocks."""
+    return list({each.label: each for each in compare(found)}.values())
+
+
+def percent(share: float | None) -> str:
+    """Write a share."""
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+# ---- in words ----------------------------------------------------------------
+
+
+def conclusion(found: Found) -> list[str]:
+    """Return what a reader should know first: a sentence on all, then on each cell."""
+    compared = largest(found)
+    if not compared:
+        return ["No peer was measured beside ours."]
+    cells: dict[str, list[Comparison]] = {}
+    for each in compared:
+        cells.setdefault(each.setting.cell, []).append(each)
+    return [
+        f"{_count(compared)} {_shares(compared)}",
+        *(f"{name}. {_title(name)}: {_cell(each)}" for name, each in cells.items()),
+    ]
+
+
+def _count(compared: Sequence[Comparison]) -> str:
+    speeds = [each.best.spread.median for each in compared]
+    faster = sum(speed > 1 + _EQUAL for speed in speeds)
+    slower = sum(speed < 1 - _EQUAL for speed in speeds)
+    equal = len(speeds) - faster - slower
+    return (
+        f"With each setting's largest blocks, ours is faster than the best peer in "
+        f"{faster} of {len(speeds)} settings, as fast (within {100 * _EQUAL:.0f} %) in "
+        f"{equal}, and slower in {slower}."
+    )
+
+
+def _shares(compared: Sequence[Comparison]) -> str:
+    sent = [each.bytes_share for each in compared if each.bytes_share is not None]
+    if not sent:
+        return ""
+    fewer = sum(share < 1 for share in sent)
+    return (
+        f"It sends fewer bytes in {fewer} of the {len(sent)} in which they were "
+        f"counted: the host that sends most sends {_range(sent, percent)} of what it "
+        "does with the peer."
+    )
+
+
+def _cell(compared: Sequence[Comparison]) -> str:
+    speeds = [each.best.spread.median for each in compared]
+    parts = [
+        f"ours is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
+    ]
+    sent = [each.bytes_share for each in compared if each.bytes_share is not None]
+    if sent:
+        parts.append(f"sends {_range(sent, percent)} of its bytes")
+    spent = [
+        each.processor_share for each in compared if each.processor_share is not None
+    ]
+    if spent:
+        parts.append(f"takes {_range(spent, percent)} of its processor time")
+    blocks = sorted({each.ours.block_bytes for each in compared})
+    at = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
+    return f"{', '.join(parts)} (blocks of {at})."
+
+
+def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    return " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
+
+
+def _title(cell: str) -> str:
+    return CELLS[cell].title if cell in CELLS else "Other"
+
+
+def _share(ours: float | None, its: float | None) -> float | None:
+    return ours / its if ours and its else None
