@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpimcast.comm import Intracomm
-    from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
+    from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
     from mpimcast.memory import empty
     from mpimcast.requests import Startall
 
@@ -22,6 +22,7 @@ __all__ = [
     "ConfigError",
     "Error",
     "Intracomm",
+    "RankLeft",
     "Startall",
     "TimedOut",
     "TransportError",
@@ -35,11 +36,14 @@ _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
     "Intracomm": "mpimcast.comm",
+    "RankLeft": "mpimcast.errors",
     "Startall": "mpimcast.requests",
     "TimedOut": "mpimcast.errors",
     "TransportError": "mpimcast.errors",
     "empty": "mpimcast.memory",
 }
+
+_USERS_OF_MPI = ("mpimcast.comm", "mpimcast.requests")
 
 
 # A type checker that saw it would take any name.
@@ -49,6 +53,9 @@ if not TYPE_CHECKING:
         """Import a public name where it lives, once (PEP 562)."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if _HOMES[name] in _USERS_OF_MPI:
+            # First, and not by them: `run` uses them as soon as it is there.
+            import_module("mpi4py.MPI")
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value

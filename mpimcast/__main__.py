@@ -7,6 +7,9 @@ import os
 import sys
 from importlib import import_module
 
+from mpimcast.library import LibraryError
+from mpimcast.spelling import suggestion
+
 _COMMANDS = {
     "run": "run a script with MPI.COMM_WORLD replaced",
     "info": "say what was built and found, and which settings are in effect",
@@ -35,13 +38,37 @@ def main(argv: list[str]) -> int:
 
 def _main(argv: list[str]) -> int:
     if argv and argv[0] in _COMMANDS:
-        status: int = import_module(f"mpimcast.{argv[0]}").main(argv[1:])
+        command = import_module(f"mpimcast.{argv[0]}")
+        try:
+            status: int = command.main(argv[1:])
+        except LibraryError as error:
+            print(f"mpimcast {argv[0]}: {error}", file=sys.stderr)
+            status = 1
         return status
-    out = sys.stdout if argv in (["-h"], ["--help"]) else sys.stderr
-    print("usage: python -m mpimcast COMMAND [ARGUMENT ...]\n", file=out)
-    for name, doc in _COMMANDS.items():
-        print(f"  {name:8}{doc}", file=out)
-    return 0 if out is sys.stdout else 2
+    if argv in (["-h"], ["--help"]):
+        print(_usage())
+        return 0
+    print(_usage() + _complaint(argv), file=sys.stderr)
+    return 2
+
+
+def _usage() -> str:
+    commands = [f"  {name:8}{doc}" for name, doc in _COMMANDS.items()]
+    return "\n".join(
+        ["usage: python -m mpimcast COMMAND [ARGUMENT ...]", "", *commands]
+    )
+
+
+def _complaint(argv: list[str]) -> str:
+    """Return a last line about what is no command, if anything was given."""
+    if not argv:
+        return ""
+    if argv[0].endswith(".py"):
+        hint = f"a script is run by: python -m mpimcast run {argv[0]}"
+    else:
+        hint = suggestion(argv[0], _COMMANDS)
+    said = f"\n\nmpimcast: there is no command {argv[0]!r}"
+    return f"{said}; {hint}" if hint else said
 
 
 if __name__ == "__main__":

@@ -58,13 +58,18 @@ def last_error() -> str:
     return string(lib.mmc_last_error())
 
 
+class PortTakenError(TransportError):
+    """Another program of this host has the port of the groups for itself."""
+
+
 def check(status: int, what: str) -> None:
     """Raise what a negative `status` of a call other than an operation means."""
     if status >= 0:
         return
     text = f"{what}: {string(lib.mmc_strerror(status))}"
     more = last_error()
-    raise TransportError(f"{text} ({more})" if more else text)
+    kind = PortTakenError if status == -lib.MMC_EADDRINUSE else TransportError
+    raise kind(f"{text} ({more})" if more else text)
 
 
 # ---- engine, endpoints, streams -----------------------------------------------
@@ -142,6 +147,22 @@ class Heard(NamedTuple):
     round_trip_us: int  # the least that an answer took
     first_ns: int  # when the first number came, and the last
     last_ns: int
+
+
+class Detour(NamedTuple):
+    """Why blocks go from neighbour to neighbour by unicast."""
+
+    epoch: int  # of the first operation in which they do
+    rank: int  # which gets no multicast of the sender
+    sender: int | None  # None: of any rank
+
+    def __str__(self) -> str:
+        """Say so, after "since"."""
+        sender = "any rank" if self.sender is None else f"rank {self.sender}"
+        return (
+            f"operation {self.epoch} blocks go round a ring by unicast, because rank "
+            f"{self.rank} hears no multicast of {sender}"
+        )
 
 
 class Endpoint:
@@ -274,6 +295,7 @@ class Stream:
                 "repair": _REPAIRS[_repair(endpoint, config)],
                 "timeout_ns": _ns(config.timeout),
                 "entry_timeout_ns": _ns(config.entry_timeout),
+                "late_timeout_ns": _ns(config.late_timeout),
             },
         )
         made = ffi.new("struct mmc_stream **")
@@ -282,7 +304,8 @@ class Stream:
         self.channel = channel
         self.endpoint = endpoint
         self.config = config
-        self.first_reason = ""  # why an operation failed here, if one did
+        # Why an operation failed here, if one did, and which ranks that is about.
+        self.first_failure: tuple[str, tuple[int, ...]] | None = None
 
     def counters(self) -> Counter[str]:
         """Return all counters by name."""
@@ -293,13 +316,32 @@ class Stream:
         return self._error() != 0
 
     def deserted(self) -> bool:
-        """Return whether one has failed because a rank gives no answer."""
-        return self._error() == -lib.MMC_ENOANSWER
+        """Return whether one has failed because a rank does not answer any more."""
+        return self._error() in (
+            -lib.MMC_ENOANSWER,
+            -lib.MMC_EGONE,
+            -lib.MMC_ELATE,
+        )
 
     def _error(self) -> int:
         failure = ffi.new("struct mmc_failure *")
         lib.mmc_stream_failure(self.c, failure)
         return int(failure.error)
+
+    def leave(self) -> None:
+        """Start nothing any more: others that wait for a later operation fail."""
+        lib.mmc_stream_leave(self.c)
+
+    def detours(self) -> bool:
+        """Return whether nothing is multicast any more."""
+        return bool(lib.mmc_stream_unicast_epoch(self.c))
+
+    def detour(self) -> Detour:
+        """Return since when, and why, nothing is multicast."""
+        detour = ffi.new("struct mmc_detour *")
+        lib.mmc_stream_detour(self.c, detour)
+        sender = None if detour.sender == _NOBODY else int(detour.sender)
+        return Detour(int(detour.epoch), int(detour.rank), sender)
 
     def close(self) -> None:
         """Free the stream; peers must have finished or failed."""

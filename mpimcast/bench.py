@@ -20,13 +20,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import info, table, terminal
-from mpimcast.config import Config, parse_size
+from mpimcast import arguments, info, table, terminal
+from mpimcast.conclusion import conclude
+from mpimcast.config import Config
 from mpimcast.errors import Error
 from mpimcast.launch import launch, node_name
+from mpimcast.library import load
+from mpimcast.values import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from mpimcast.comm import Intracomm
     from mpimcast.measure import Plan, Ranks
@@ -55,6 +58,7 @@ def main(argv: list[str]) -> int:
     """Run the benchmark; return 1 if a rank failed or a byte was wrong."""
     options = _parser().parse_args(argv)
     launch("bench", argv)
+    load()
     from mpi4py.run import set_abort_status
 
     try:
@@ -87,14 +91,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--iterations",
-        type=_at_least(1),
+        type=arguments.whole(1).parse,
         default=100,
         metavar="N",
         help="of each size (default: %(default)s)",
     )
     add(
         "--warmup",
-        type=_at_least(0),
+        type=arguments.whole(0).parse,
         default=10,
         metavar="N",
         help="iterations before those that count (default: %(default)s)",
@@ -126,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--gap",
         dest="gap_s",
-        type=_seconds,
+        type=arguments.seconds(0, _GAP_S_MAX, example="0.005"),
         default=0.0,
         metavar="SECONDS",
         help="idle so long before every operation (default: 0)",
@@ -169,31 +173,15 @@ def _range(text: str) -> list[int]:
 
 
 def _collective(text: str) -> list[str]:
-    found = [name for name in COLLECTIVES if text.lower() in (name.lower(), "all")]
-    if not found:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no collective that is known here"
-        )
-    return found
+    name = arguments.names("collective", [*COLLECTIVES, "all"])(text)
+    return list(COLLECTIVES) if name == "all" else [name]
 
 
 def _root(text: str) -> int | None:
-    return None if text == "rotate" else _at_least(0)(text)
-
-
-def _seconds(text: str) -> float:
-    if not 0 <= float(text) <= _GAP_S_MAX:
-        raise argparse.ArgumentTypeError(f"{text} is not within {_GAP_S_MAX:g} seconds")
-    return float(text)
-
-
-def _at_least(low: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if int(text) < low:
-            raise argparse.ArgumentTypeError(f"{text} is below {low}")
-        return int(text)
-
-    return number
+    rotate = -1
+    words = {"rotate": rotate}
+    root = arguments.whole(0, metavar="RANK", words=words).parse(text)
+    return None if root == rotate else root
 
 
 # ---- the run -----------------------------------------------------------------
@@ -211,7 +199,7 @@ def _bench(options: argparse.Namespace) -> int:
     try:
         with ranks.together():
             _check_root(options.root, ranks.size)
-            comm = Intracomm(ranks.library)
+            comm = Intracomm(ranks.library, transport=_transport())
             comm.stats()  # which needs the C library
             if ranks.rank == 0 and path is not None:
                 path.open("a").close()  # before the work: an error is told now
@@ -245,6 +233,11 @@ def _patience_s() -> float:
     return _PATIENCE_S
 
 
+def _transport() -> str:
+    """Return the transports to measure, multicast also where auto would not take it."""
+    return ",".join(Config.read({}).transports)
+
+
 def _measure_all(ranks: Ranks, comm: Intracomm, options: argparse.Namespace) -> Report:
     """Measure all sizes; rank 0 shows the table as it grows."""
     from mpimcast.measure import Plan, measure
@@ -274,6 +267,8 @@ def _measure_all(ranks: Ranks, comm: Intracomm, options: argparse.Namespace) -> 
                 )
                 report["measured"].append(measured)
                 _say(bar, lines.of(measured) if is_shown else ())
+        report["conclusion"] = conclude(report["measured"])
+        _say(bar, lines.end() if is_shown else ())
     report["opening"] = _opening(ranks, comm)
     report["load"]["after"] = ranks.library.allgather(os.getloadavg())
     report["end"] = _now()
@@ -289,7 +284,7 @@ def _surroundings(
     ranks: Ranks, collectives: list[str], sizes: list[int], plan: Plan
 ) -> Report:
     """Return the report without what is measured."""
-    found = info.gather(Config.read({}))
+    found = info.gather(Config.read({"transport": _transport()}))
     known = ("python", "mpi4py", "mpi")
     return {
         "arguments": {"collectives": collectives, "sizes": sizes, **asdict(plan)},
@@ -314,6 +309,7 @@ def _surroundings(
         "load": {"before": ranks.library.allgather(os.getloadavg()), "after": None},
         "opening": None,
         "measured": [],
+        "conclusion": [],
     }
 
 

@@ -12,6 +12,7 @@ import contextlib
 import math
 import os
 import time
+from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,12 @@ class Binding:
         self._entry: agreement.Entry | None = None
         self._private: agreement.Private | None = None
         self._traffic: Traffic | None = None
+        # Streams in use, those of persistent requests too, and whether anything has
+        # failed: the most that any rank has, once all leave.
+        self._most_lanes = array("i", [0, 0])
+        self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
+        self._announced = False
         self._pid = os.getpid()
         log.setup(self.config.log, MPI.COMM_WORLD.Get_rank())
         if self._size == 1:
@@ -132,6 +138,17 @@ class Binding:
         sources = {**self.config.sources, **dict.fromkeys(given, "argument")}
         self.config = replace(self.config, **changes, sources=sources)
 
+    def announce(self) -> None:
+        """Note that all ranks have this communicator from the beginning to the end.
+
+        Not if the job is of several programs, which may not all do so.
+        """
+        several = os.environ.get("OMPI_NUM_APP_CTX", "1") != "1"
+        several |= bool(MPI.COMM_WORLD.Get_attr(MPI.APPNUM))
+        if not several and self._size > 1:
+            self._announced = True
+            lifetime.add(self)
+
     def heritage(self) -> Heritage:
         """Return what derived communicators start with."""
         return Heritage(self.config, self._level)
@@ -157,10 +174,26 @@ class Binding:
                 "to be opened by the first operation with blocks of at least "
                 f"MIN_BYTES={limit}",
             )
-        team, refused = self._traffic.team, self._traffic.refused
+        path, refused = self._traffic.path(), self._traffic.refused
         return Explanation(
-            team.transport, f"{team.path} ({refused})" if refused else team.path
+            self._traffic.team.transport, f"{path} ({refused})" if refused else path
         )
+
+    def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
+        """Return which way an operation took, and why if it was the MPI library's.
+
+        Unlike `explain` after the fact, and in words that do not depend on `nbytes`,
+        so that operations can be counted by them.
+        """
+        if self.bypass:
+            return "mpi", self._reason
+        if nbytes < self.config.min_bytes:
+            return "mpi", f"blocks below MIN_BYTES={self.config.min_bytes}"
+        if self._traffic is None:
+            return "mpi", "no blocking collective had opened a transport"
+        if not (waits or self.threaded):
+            return "mpi", "a rank's MPI has less than THREAD_MULTIPLE"
+        return self._traffic.team.transport, ""
 
     def carrier(self, nbytes: int) -> Traffic | None:
         """Return what carries an operation with blocks of `nbytes`, if it is ours.
@@ -219,8 +252,11 @@ class Binding:
         try:
             with self._counted() as private:
                 opened = bootstrap.open_stream(private, self.config)
+        except bootstrap.OneHost as choice:
+            self._settle(str(choice))
+            return
         except TransportError as error:
-            if self.config.transport != "auto":
+            if "mpi" not in self.config.transports:
                 raise
             self._settle(f"multicast cannot be opened: {error}")
             if self._rank == 0:
@@ -229,7 +265,6 @@ class Binding:
         from mpimcast.traffic import Traffic
 
         self._traffic = Traffic(self._comm, private, opened, self.config)
-        lifetime.add(self)
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
@@ -245,36 +280,75 @@ class Binding:
 
     def _need_private(self) -> agreement.Private:
         if self._private is None:
+            lifetime.watch()
             self._entry = agreement.Entry(self._comm)
             self._private = self._entry.wait(self.config)
+            if not self._announced:
+                lifetime.add(self)
         return self._private
 
     def stats(self) -> dict[str, int]:
-        """Return all counters; zeros while nothing is open."""
+        """Return all counters; zeros before anything is open, the last ones later."""
         from mpimcast import _ffi
 
-        if self._traffic is None:
-            return dict.fromkeys([*_ffi.counter_names(), *self._opening], 0)
-        return {**self._traffic.counters(), **self._opening}
+        if self._traffic is not None:
+            return {**self._traffic.counters(), **self._opening}
+        if self._last_counters is not None:
+            return {**self._last_counters, **self._opening}
+        return dict.fromkeys([*_ffi.counter_names(), *self._opening], 0)
 
     # ---- the end -------------------------------------------------------------
 
+    def join(self) -> None:
+        """Let ranks that open this communicator now do so, to learn that this ends.
+
+        Only where all ranks have it from the start: see `announce`.
+        """
+        untouched = self._entry is None and not self.bypass
+        if self._announced and untouched and not self._forked():
+            self._entry = agreement.Entry(self._comm)
+            self._private = self._entry.join()
+
+    def depart(self, *, ends: bool) -> None:
+        """Tell ranks that wait for more of this one that no more will come.
+
+        Persistent requests may still be started unless the program `ends`.
+        """
+        if self._forked():
+            return
+        if self._private is not None:
+            self._private.leaving = True
+        if self._traffic is not None:
+            self._traffic.depart(ends=ends)
+
     def leave(self) -> MPI.Request | None:
-        """Begin to wait until no rank needs an answer from this one any more."""
-        if self._traffic is None or self._forked():
+        """Begin to wait until no rank needs an answer from this one any more.
+
+        A rank that knows of a failure takes part, for those that do not, but need
+        not wait itself.
+        """
+        if self._private is None or self._forked():
             return None
-        return self._traffic.leave()
+        nlanes = 0 if self._traffic is None else self._traffic.leave()
+        if nlanes is None:
+            return None
+        self._most_lanes[0], self._most_lanes[1] = nlanes, self._vain()
+        with contextlib.suppress(MPI.Exception):
+            return self._private.Iallreduce(MPI.IN_PLACE, self._most_lanes, MPI.MAX)
+        return None
 
     def end(self, request: MPI.Request | None) -> None:
         """Wait for what `leave` began, then close what is open."""
         self.bypass = True
-        if self._traffic is None or self._forked():
+        if self._forked():
             return
         try:
             self._await(request)
         finally:
-            self._traffic.close()
-            self._traffic = None
+            if self._traffic is not None:
+                self._last_counters = self._traffic.counters()
+                self._traffic.close()
+                self._traffic = None
 
     def close(self) -> None:
         """End with the communicator, which all ranks free.
@@ -282,10 +356,11 @@ class Binding:
         What is under way is done first. If persistent requests are left on any
         rank, which may be started even then, all ranks stay open to the end.
         """
+        self.depart(ends=False)
         request = self.leave()
         self._await(request)
         left = request is not None and not request
-        if left and self._traffic is not None and self._traffic.in_use():
+        if left and self._traffic is not None and self._most_lanes[0] > 1:
             self._traffic.comm = self._need_private()
             lifetime.add(self)
             return
@@ -295,7 +370,7 @@ class Binding:
         if self._private is None:
             if self._entry is not None:
                 self._entry.give_up(self.config)
-        elif not request and self._failure is None:
+        elif left and not self._most_lanes[1]:
             # Nothing is under way on it: freed then, Open MPI would crash.
             self._private.Free()
         self._private = None
@@ -313,14 +388,15 @@ class Binding:
                 request,
                 math.inf,
                 "closing a communicator",
-                buffers=traffic,
+                buffers=self._most_lanes,
                 vain=vain,
             )
 
     def _vain(self) -> bool:
         """Return whether some rank may be gone or not come."""
         return self._failure is not None or (
-            self._traffic is not None and self._traffic.poisoned()
+            self._traffic is not None
+            and (self._traffic.poisoned() or self._traffic.team.deserted)
         )
 
     def _forked(self) -> bool:

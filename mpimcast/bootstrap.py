@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mpimcast import teams
 from mpimcast.agreement import exchange, together
 from mpimcast.errors import ConfigError, TransportError
-from mpimcast.transport import TRANSPORTS, Draft
+from mpimcast.firewall import GROUP_PORTS
+from mpimcast.naming import listed, minority
+from mpimcast.transport import Draft, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,16 +24,13 @@ if TYPE_CHECKING:
     from mpimcast.config import Config
     from mpimcast.transport import Transport
 
-# 239.192.0.0/14, of which consecutive subgroups must stay inside; and ports below
-# those that the kernel gives out by itself.
-_GROUP_FIRST = 0xEFC00000
-_GROUPS = 2**18 - 256
-_PORT_FIRST = 20480
-_PORTS = 12288
-
 # How long each round of probing listens: most networks are through after the
 # first, a switch that has just learnt of a group may take longer.
 PROBES_S = (0.005, 0.02, 0.08, 0.3)
+
+
+class OneHost(TransportError):
+    """All ranks share a host, where TRANSPORT=auto leaves data to the MPI library."""
 
 
 class Opened(NamedTuple):
@@ -46,7 +45,7 @@ def open_stream(private: Private, config: Config) -> Opened:
     """Open a stream over the best transport, on all ranks or on none.
 
     Communicators of the same processes share a team. Raises the same
-    TransportError on all ranks.
+    TransportError on all ranks, a OneHost where they chose to open none.
     """
     with contextlib.ExitStack() as undo:
         known = teams.find(private, config)
@@ -55,6 +54,11 @@ def open_stream(private: Private, config: Config) -> Opened:
         _, facts = together(private, config, lambda: (None, introduce(config, known)))
         _check_wire(facts)
         draft = draft_of(facts, private.Get_rank())
+        if config.transport == "auto" and draft.same_host:
+            raise OneHost(
+                "all ranks share one host, where the MPI library's shared memory is "
+                "faster; TRANSPORT=udp multicasts there too"
+            )
         refused = ""
         if known is not None and all(fact["team"] == known.name for fact in facts):
             team = known
@@ -83,19 +87,19 @@ def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
     interfaces = devices.list_interfaces(config)
     return {
         "wire": _ffi.wire_version(),
-        "host": _host_key(),
+        "host": host_key(),
         "addresses": [str(each.address.ip) for each in interfaces],
         "team": team.name if team else "",
         "name": secrets.token_hex(8),
         "channel": secrets.token_hex(8),
-        "group": _GROUP_FIRST + secrets.randbelow(_GROUPS),
-        "port": _PORT_FIRST + secrets.randbelow(_PORTS),
+        "group": config.group.draw(config.subgroups),
+        "port": (config.ports or GROUP_PORTS).draw(),
         # Keys with bit 31 are for the privileged.
         "qkey": secrets.randbelow(2**31),
     }
 
 
-def _host_key() -> str:
+def host_key() -> str:
     """Return what is equal in processes that reach each other's loopback."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     namespace = Path("/proc/self/ns/net")
@@ -106,13 +110,13 @@ def _host_key() -> str:
 
 def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
     """Raise on all ranks if one speaks another language."""
-    for rank, fact in enumerate(facts):
-        if fact["wire"] != facts[0]["wire"]:
-            raise TransportError(
-                f"rank {rank}: speaks wire version {fact['wire']}, rank 0 "
-                f"{facts[0]['wire']}",
-                ranks=(rank,),
-            )
+    versions = {rank: fact["wire"] for rank, fact in enumerate(facts)}
+    if len(set(versions.values())) > 1:
+        raise TransportError(
+            f"the ranks speak different versions of the wire format: "
+            f"{listed(versions)}; install one version of mpimcast everywhere",
+            ranks=minority(versions),
+        )
 
 
 def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
@@ -137,9 +141,7 @@ def _open_team(
 ) -> tuple[teams.Team, str]:
     """Open a team over the first transport that works; say why others do not."""
     failures: list[str] = []
-    for kind in TRANSPORTS:
-        if config.transport not in ("auto", kind.name):
-            continue
+    for kind in wanted(config):
         if config.progress_thread == "off" and kind.needs_thread:
             raise ConfigError(
                 "; ".join(
@@ -180,6 +182,41 @@ def _open_over(
     raise TransportError(failure)
 
 
+def _create_team(
+    private: Private,
+    config: Config,
+    transport: Transport,
+    chunk_bytes: int,
+    undo: contextlib.ExitStack,
+) -> tuple[teams.Team, list[str]]:
+    """Create endpoints, with the first port that all ranks can have; return theirs."""
+    from mpimcast import _ffi
+
+    def create() -> tuple[teams.Team | None, tuple[str, str]]:
+        try:
+            endpoint = transport.create(chunk_bytes)
+        except _ffi.PortTakenError as error:
+            return None, ("", str(error))
+        made = teams.add(private, config, endpoint, transport)
+        attempt.callback(teams.release, made)
+        return made, (endpoint.address().hex(), "")
+
+    while True:
+        with contextlib.ExitStack() as attempt:
+            team, facts = together(private, config, create)
+            failures = {rank: why for rank, (_, why) in enumerate(facts) if why}
+            if team is not None and not failures:
+                undo.push(attempt.pop_all())
+                return team, [address for address, _ in facts]
+        if not transport.take_next_port():
+            rank, why = min(failures.items())
+            raise TransportError(
+                f"rank {rank}: {why}; so it is with every port that was tried: give "
+                "PORTS more of them",
+                ranks=(rank,),
+            )
+
+
 def _connect_team(
     private: Private,
     config: Config,
@@ -188,14 +225,7 @@ def _connect_team(
     undo: contextlib.ExitStack,
 ) -> teams.Team:
     """Create this rank's endpoint and connect it to those of the others."""
-
-    def create() -> tuple[teams.Team, str]:
-        endpoint = transport.create(chunk_bytes)
-        made = teams.add(private, config, endpoint, transport)
-        undo.callback(teams.release, made)
-        return made, endpoint.address().hex()
-
-    team, addresses = together(private, config, create)
+    team, addresses = _create_team(private, config, transport, chunk_bytes, undo)
 
     def connect() -> tuple[None, None]:
         team.endpoint.connect(bytes.fromhex("".join(addresses)))

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpi4py import MPI
 
+from mpimcast import accelerators, tensors
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-# Sizes of the predefined types that a DLPack tensor may have.
-_DLPACK_EXTENTS = (1, 2, 4, 8, 16, 32)
 
 
 class Message:
@@ -207,47 +205,42 @@ def locate(
     buffer: Any, datatype: MPI.Datatype | None, name: str
 ) -> tuple[object, int, int, int]:
     """Return who holds a buffer, its address, its bytes, and those of an item."""
-    owner, address, length = None, 0, 0
+    owner, address, length, item_bytes = None, 0, 0, 1
     if buffer is not None and buffer is not MPI.BOTTOM:
-        owner, address, length = _memory(buffer, name)
+        owner, address, length, item_bytes = _memory(buffer, name)
     if datatype is None:
-        return owner, address, length, _item_bytes(buffer, length)
+        return owner, address, length, item_bytes
     return owner, address, length, datatype.Get_extent()[1]
 
 
-def _memory(buffer: Any, name: str) -> tuple[object, int, int]:
-    """Return who holds a contiguous buffer, its address and its number of bytes."""
-    address = MPI.Get_address(buffer)
-    try:
-        view = memoryview(buffer)
-    except TypeError:
-        pass  # no buffer protocol, so DLPack or the CUDA array interface
+def _memory(buffer: Any, name: str) -> tuple[object, int, int, int]:
+    """Return who holds a contiguous buffer, its address, its bytes, and an item's."""
+    if isinstance(buffer, MPI.buffer):
+        # mpi4py counts its bytes, whatever array they come from.
+        memory, item_bytes = buffer, 1
     else:
-        return view, address, view.nbytes
-    memory = MPI.buffer.frombuffer(buffer, readonly=True)
+        try:
+            view = memoryview(buffer)
+        except Exception:  # noqa: BLE001 -- after any, mpi4py tries the other protocols
+            memory = MPI.buffer.frombuffer(buffer, readonly=True)
+            item_bytes = tensors.item_bytes(memory.obj)
+        else:
+            return view, MPI.Get_address(buffer), view.nbytes, view.itemsize
+    _check_host(memory, name)
+    return memory, memory.address, memory.nbytes, item_bytes
+
+
+def _check_host(memory: MPI.buffer, name: str) -> None:
+    """Raise if only a device can use the memory, according to its driver.
+
+    The array's own claim does not count: it may describe the host's memory.
+    """
     try:
         memory[0:0]
     except BufferError as error:
-        raise BufferError(
-            f"{error}: {name} lies in a device's memory; mpimcast takes buffers in "
-            "host memory only"
-        ) from None
-    return memory, address, memory.nbytes
-
-
-def _item_bytes(buffer: Any, length: int) -> int:
-    """Return the size of a buffer's items, as mpi4py understands them."""
-    try:
-        return memoryview(buffer).itemsize
-    except TypeError:
-        pass
-    # mpi4py tells the type of a tensor only so: it refuses a displacement beyond
-    # the end, counted in items, so the first that it accepts names their size.
-    for extent in _DLPACK_EXTENTS:
-        probe: Sequence[Any] = [buffer, (0, length // extent)]
-        try:
-            MPI.COMM_SELF.Send_init(probe, 0).Free()
-        except ValueError:
-            continue
-        return extent
-    raise Error("mpi4py accepted a tensor and then refused it")
+        holder = accelerators.holder(memory.address) if memory.nbytes else None
+        if holder is not None:
+            raise BufferError(
+                f"{error}: {name} lies in a device's memory, says {holder}; mpimcast "
+                "takes buffers in host memory only"
+            ) from None

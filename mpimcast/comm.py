@@ -29,6 +29,11 @@ class Intracomm(Handle):
     state; communicators derived from it are of this class and inherit its settings,
     except those with a topology.
 
+    As in mpi4py, handles of ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` can be pickled.
+    Keywords go along, except those that may differ between ranks (``net_devices``,
+    ``progress``, ``log``). Where the communicator has other settings already, those
+    stay.
+
     Parameters
     ----------
     comm

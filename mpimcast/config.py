@@ -6,23 +6,33 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mpimcast import values
 from mpimcast.errors import ConfigError
+from mpimcast.ranges import Groups, Ports, Range
+from mpimcast.spelling import nearest, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 PREFIX = "MPIMCAST_"
 
 # What the C API holds in 32 bits.
 _UINT32_MAX = 2**32 - 1
 _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
-_TIMEOUT_S_MAX = 10**9
+
+# Variables that begin so belong to the project's own tests.
+_TESTS_PREFIX = f"{PREFIX}TEST_"
+
+# How like a whole variable's name another one must be to be taken for it.
+_ALIKE = 0.9
+
+# What can carry data, in the order that TRANSPORT=auto tries.
+_TRANSPORTS = ("verbs", "udp", "mpi")
 
 # Settings of one process: ranks may differ.
-_LOCAL = frozenset({"net_devices", "progress", "log"})
+_LOCAL = frozenset({"net_devices", "progress", "warn_after", "log"})
 
 
 class Setting(NamedTuple):
@@ -34,94 +44,8 @@ class Setting(NamedTuple):
     doc: str
 
 
-def _choice(*choices: str) -> tuple[Callable[[str], object], str]:
-    def parse(text: str) -> str:
-        if text.lower() not in choices:
-            raise ValueError
-        return text.lower()
-
-    return parse, " or ".join(choices)
-
-
-def _number(low: int, high: int, **words: int) -> tuple[Callable[[str], object], str]:
-    def parse(text: str) -> int:
-        if text.lower() in words:
-            return words[text.lower()]
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError
-        return value
-
-    return parse, " or ".join([f"a number from {low} to {high}", *words])
-
-
-def parse_size(text: str) -> int:
-    """Return a number of bytes that may be written as 64K, 1M or 1G."""
-    match = re.fullmatch(r"(\d+)([kmg]?)", text.strip().lower())
-    if match is None:
-        raise ValueError(f"{text!r} is no number of bytes, such as 8, 64K, 1M or 1G")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
-
-
-def _size(high: int) -> tuple[Callable[[str], object], str]:
-    def parse(text: str) -> int:
-        value = parse_size(text)
-        if value > high:
-            raise ValueError
-        return value
-
-    return parse, f"bytes up to {high}, also as 64K, 1M or 1G (powers of 2)"
-
-
-def _seconds(*, infinite: bool) -> tuple[Callable[[str], object], str]:
-    def parse(text: str) -> float:
-        value = float(text)
-        if not (0 < value <= _TIMEOUT_S_MAX or (infinite and value == math.inf)):
-            raise ValueError
-        return value
-
-    return parse, "seconds above 0" + (" or inf" if infinite else "")
-
-
-def _switch() -> tuple[Callable[[str], object], str]:
-    words = {"1": True, "on": True, "true": True, "0": False, "off": False}
-
-    def parse(text: str) -> bool:
-        try:
-            return {**words, "false": False}[text.lower()]
-        except KeyError:
-            raise ValueError from None
-
-    return parse, "on or off"
-
-
-def _text() -> tuple[Callable[[str], object], str]:
-    return str.strip, "text"
-
-
-def _fault() -> tuple[Callable[[str], object], str]:
-    def parse(text: str) -> str:
-        text = text.strip()
-        if text:
-            from mpimcast import _ffi
-
-            _ffi.check_fault(text)
-        return text
-
-    return parse, (
-        "clauses joined by ';' of key=value pairs joined by ',' with the keys loss, "
-        "dup, reorder, corrupt (probabilities), delay_us, stall_ms, seed, "
-        "rank=R+R..., dir=rx|tx, kind=multicast|control|repair|all"
-    )
-
-
-def _option(
-    default: object, domain: tuple[Callable[[str], object], str], doc: str
-) -> Any:
-    parse, choices = domain
-    return dataclasses.field(
-        default=default, metadata={"parse": parse, "choices": choices, "doc": doc}
-    )
+def _option(default: object, domain: values.Values, doc: str) -> Any:
+    return dataclasses.field(default=default, metadata={"values": domain, "doc": doc})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,107 +54,156 @@ class Config:
 
     transport: str = _option(
         "auto",
-        _choice("auto", "verbs", "udp", "mpi"),
-        "what carries the data: multicast over verbs (RDMA devices) or udp, the mpi "
-        "library, or auto: the first of these that can be opened on all ranks",
+        values.ordered(*_TRANSPORTS, last="mpi", word="auto", example="udp,mpi"),
+        "what carries the data: multicast over verbs (RDMA devices) or udp, or the mpi "
+        "library; of several the first that can be opened on all ranks; auto: "
+        "verbs,udp,mpi between hosts, and mpi where all ranks share one host",
     )
     net_devices: str = _option(
         "",
-        _text(),
+        values.text(example="eth0"),
         "comma separated: for udp interface names or addresses, of which the first "
         "that is up is used; for verbs devices, or device:port, over which the ranks "
         "of a host are spread; empty chooses",
     )
     min_bytes: int = _option(
         64 << 10,
-        _size(2**62),
+        values.size(2**62, example="1M"),
         "blocks (what one rank contributes) below this take the MPI library's own "
         "collective; 0 = never",
     )
     chains: int = _option(
         0,
-        _number(1, _UINT32_MAX - 1, auto=0, all=_UINT32_MAX),
+        values.number(1, _UINT32_MAX - 1, example=4, auto=0, all=_UINT32_MAX),
         "how many ranks multicast at a time; all = every rank, auto chooses",
     )
     subgroups: int = _option(
-        1, _number(1, 60), "multicast groups over which chunks are spread"
+        1,
+        values.number(1, 60, example=4),
+        "multicast groups over which chunks are spread",
+    )
+    group: Groups = _option(  # noqa: RUF009 -- a field, as the others
+        Groups.parse("239.192.0.0/14"),
+        values.groups(example="239.1.2.0/28"),
+        "multicast groups of which each set of processes takes SUBGROUPS at random",
+    )
+    ports: Ports | None = _option(  # noqa: RUF009 -- likewise
+        None,
+        values.ports(example="30000-30999"),
+        "udp: the ports of all sockets; auto: groups have one of 20480 to 32767, and "
+        "the kernel chooses the others",
     )
     chunk_bytes: int = _option(
-        0, _size(_DATAGRAM_BYTES_MAX), "payload of a datagram; 0 = from the path MTU"
+        0,
+        values.size(_DATAGRAM_BYTES_MAX, example=1456),
+        "payload of a datagram; 0 = from the path MTU",
     )
     window_bytes: int = _option(
-        0, _size(_UINT32_MAX), "data in flight towards a rank; 0 = adaptive"
+        0,
+        values.size(_UINT32_MAX, example="1M"),
+        "data in flight towards a rank; 0 = adaptive",
     )
     eager_bytes: int = _option(
         64 << 10,
-        _size(_UINT32_MAX),
+        values.size(_UINT32_MAX, example="256K"),
         "operations up to this, in all, do not wait for the ranks to be ready",
     )
     repair: str = _option(
         "auto",
-        _choice("auto", "nak", "neighbour", "read"),
+        values.choice("auto", "nak", "neighbour", "read", example="nak"),
         "who is asked for what was lost: its sender (nak) or the left neighbour, "
         "whose memory RDMA can also read; auto: read over verbs, else nak",
     )
     checksum: str = _option(
         "header",
-        _choice("off", "header", "full"),
+        values.choice("off", "header", "full", example="full"),
         "what is protected beyond UDP's own checksum",
     )
-    ttl: int = _option(1, _number(0, 255), "routers that a multicast datagram passes")
+    ttl: int = _option(
+        1, values.number(0, 255, example=4), "routers that a multicast datagram passes"
+    )
     join: str = _option(
         "auto",
-        _choice("auto", "cm", "attach"),
+        values.choice("auto", "cm", "attach", example="cm"),
         "how verbs joins a group: by the connection manager, or by attaching and a "
         "socket's membership; auto: by the first that works",
     )
     pkey_index: int = _option(
-        0, _number(0, 65535), "verbs: which of the port's partition keys is used"
+        0,
+        values.number(0, 65535, example=1),
+        "verbs: which of the port's partition keys is used",
     )
-    service_level: int = _option(0, _number(0, 15), "verbs: InfiniBand's service level")
+    service_level: int = _option(
+        0, values.number(0, 15, example=3), "verbs: InfiniBand's service level"
+    )
     traffic_class: int = _option(
-        0, _number(0, 255), "verbs: the traffic class (RoCE: DSCP and ECN bits)"
+        0,
+        values.number(0, 255, example=104),
+        "verbs: the traffic class (RoCE: DSCP and ECN bits)",
     )
     receives: int = _option(
-        0, _number(0, 32000), "verbs: receives posted for each subgroup; 0 chooses"
+        0,
+        values.number(0, 32000, example=4096),
+        "verbs: receives posted for each subgroup; 0 chooses",
     )
     zero_copy: bool = _option(
         False,  # noqa: FBT003 -- a default, not a flag
-        _switch(),
+        values.switch(example="on"),
         "verbs: whether results in mpimcast.empty are received in place",
     )
     progress: str = _option(
         "auto",
-        _choice("auto", "poll", "event"),
+        values.choice("auto", "poll", "event", example="poll"),
         "verbs: whether who waits polls all the time, or sleeps until something "
         "comes; auto: polls if each rank of the host may have a core",
     )
     progress_thread: str = _option(
         "on",
-        _choice("on", "off"),
+        values.choice("on", "off", example="off"),
         "verbs: whether a thread moves operations on while the program computes; off "
         "gives MPI's rule of progress up: they move only in calls of mpimcast, and "
         "the MPI library's Waitall on requests of ours does not return",
     )
     timeout: float = _option(
         10.0,
-        _seconds(infinite=False),
+        values.seconds(infinite=False, example=30.0),
         "seconds without an answer or without progress after which an operation fails",
     )
     entry_timeout: float = _option(
         math.inf,
-        _seconds(infinite=True),
+        values.seconds(infinite=True, example=600.0),
         "seconds to wait for a live rank that has not yet entered the operation",
     )
-    fault: str = _option("", _fault(), "faults to inject, for tests")
+    late_timeout: float = _option(
+        600.0,
+        values.seconds(infinite=True, example=60.0),
+        "seconds to wait for a rank that stands still while its kernel, or its RDMA "
+        "device, still vouches for its process",
+    )
+    warn_after: float = _option(
+        10.0,
+        values.seconds(infinite=True, example=2.5),
+        "seconds of waiting after which a line in the log tells for which ranks; "
+        "the next ones come after twice, four times... as long",
+    )
+    fault: str = _option("", values.fault(), "faults to inject, for tests")
     log: str = _option(
         "warn",
-        _choice("error", "warn", "info", "debug"),
+        values.choice("error", "warn", "info", "debug", example="info"),
         "least severe messages that are logged",
     )
     sources: Mapping[str, str] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
+
+    def __post_init__(self) -> None:
+        """See that the settings are possible together."""
+        if self.group.count < self.subgroups:
+            raise ConfigError(
+                f"SUBGROUPS={self.subgroups} needs as many multicast groups, and "
+                f"GROUP={self.group} has {self.group.count}: widen the one, or lessen "
+                "the other"
+            )
 
     @classmethod
     def read(
@@ -251,11 +224,8 @@ class Config:
             environment = os.environ
         unknown = sorted(set(arguments) - set(option_names()))
         if unknown:
-            raise ConfigError(
-                f"no such setting: {', '.join(unknown)}; there are "
-                f"{', '.join(option_names())}"
-            )
-        values: dict[str, Any] = {}
+            raise ConfigError(_unknown_keywords(unknown))
+        found: dict[str, Any] = {}
         sources = {}
         for option in _options():
             variable = PREFIX + option.name.upper()
@@ -265,9 +235,16 @@ class Config:
                 given, said, source = environment[variable], variable, "variable"
             else:
                 continue
-            values[option.name] = _parse(option, given, said)
+            found[option.name] = _parse(option, given, said)
             sources[option.name] = source
-        return cls(**values, sources=sources)
+        return cls(**found, sources=sources)
+
+    @property
+    def transports(self) -> tuple[str, ...]:
+        """The transports to be tried, in that order."""
+        if self.transport == "auto":
+            return _TRANSPORTS
+        return tuple(self.transport.split(","))
 
     def settings(self) -> list[Setting]:
         """List every setting with its value, source and meaning."""
@@ -276,10 +253,18 @@ class Config:
                 option.name.upper(),
                 shown(option.name, getattr(self, option.name)),
                 self.sources.get(option.name, "default"),
-                f"{option.metadata['doc']} ({option.metadata['choices']})",
+                f"{option.metadata['doc']} ({option.metadata['values'].expected})",
             )
             for option in _options()
         ]
+
+    def given(self) -> dict[str, object]:
+        """Return the arguments that must be equal on all ranks, in lower case."""
+        return {
+            name: shown(name, getattr(self, name))
+            for name, source in self.sources.items()
+            if source == "argument" and name not in _LOCAL
+        }
 
     def agreed(self) -> dict[str, object]:
         """Return what must be equal on all ranks, by the settings' names."""
@@ -294,6 +279,10 @@ def shown(name: str, value: object) -> object:
     """Return a value as it would be written in a variable; numbers stay numbers."""
     if name == "chains":
         return {0: "auto", _UINT32_MAX: "all"}.get(value, value)  # type: ignore[call-overload]
+    if isinstance(value, Range):
+        return str(value)
+    if name == "ports":
+        return "auto"
     return "inf" if value == math.inf else value
 
 
@@ -307,11 +296,61 @@ def _options() -> list[dataclasses.Field[Any]]:
 
 
 def _parse(option: dataclasses.Field[Any], given: object, said: str) -> object:
-    choices = option.metadata["choices"]
+    domain: values.Values = option.metadata["values"]
     try:
-        return option.metadata["parse"](str(given))
+        return domain.parse(str(given))
     except ValueError as error:
-        why = f" ({error})" if option.name == "fault" else ""
+        why = f" ({error})" if str(error) else ""
+        example = domain.example
+        if not said.startswith(PREFIX):
+            example = repr(example)
         raise ConfigError(
-            f"{said}={given!s} is not possible{why}; the choices are: {choices}"
+            f"{said}={given!s} is not valid{why}: it must be {domain.expected}, for "
+            f"example {said}={example}"
         ) from None
+
+
+# ---- names that are no settings ----------------------------------------------
+
+
+def ignored_variables(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Say of each variable that looks like a setting, and is none, what was meant.
+
+    Parameters
+    ----------
+    environment
+        Where to look for the variables; ``os.environ`` if None.
+    """
+    if environment is None:
+        environment = os.environ
+    known = [PREFIX + name.upper() for name in option_names()]
+    sentences = []
+    for name, value in sorted(environment.items()):
+        if value == "" or name in known or name.startswith(_TESTS_PREFIX):
+            continue
+        is_ours = name.upper().startswith(PREFIX)
+        if is_ours:
+            meant = nearest(name[len(PREFIX) :], option_names()).upper()
+            meant = PREFIX + meant if meant else ""
+        else:  # maybe the prefix itself is misspelt
+            alike = name.upper().startswith("MP")
+            meant = nearest(name, known, cutoff=_ALIKE) if alike else ""
+        if is_ours or meant:
+            hint = f"did you mean {meant}?" if meant else _LISTED
+            sentences.append(f"{name}={value} is ignored: no such setting; {hint}")
+    return sentences
+
+
+_LISTED = "`python -m mpimcast info` lists the settings"
+
+
+def _unknown_keywords(unknown: list[str]) -> str:
+    hints = (suggestion(name, option_names()) for name in unknown)
+    each = (
+        f"{name} ({hint})" if hint else name
+        for name, hint in zip(unknown, hints, strict=True)
+    )
+    return (
+        f"no such setting: {', '.join(each)}; the settings are "
+        f"{', '.join(option_names())}"
+    )

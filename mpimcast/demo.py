@@ -23,6 +23,7 @@ from mpimcast import __version__, model, terminal
 from mpimcast.config import PREFIX
 from mpimcast.errors import Error
 from mpimcast.launch import launch, node_name
+from mpimcast.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,7 @@ def main(argv: list[str]) -> int:
 
 def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> int:
     """Gather all layers and report, on every rank."""
+    load()
     from mpi4py import MPI
 
     from mpimcast.comm import Intracomm

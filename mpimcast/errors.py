@@ -66,7 +66,7 @@ class ConfigError(Error):
     >>> mpimcast.Intracomm(MPI.COMM_WORLD, chains=-1)
     Traceback (most recent call last):
         ...
-    mpimcast.errors.ConfigError: chains=-1 is not possible; the choices are: ...
+    mpimcast.errors.ConfigError: chains=-1 is not valid: it must be ...
     """
 
 
@@ -100,4 +100,20 @@ class TimedOut(Error):
     ... except mpimcast.TimedOut as error:
     ...     print(f"ranks {error.ranks} are missing")
     >>> comm.Free()
+    """
+
+
+class RankLeft(Error):
+    """A rank was waited for that has ended or has freed the communicator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> try:
+    ...     comm.Bcast(np.zeros(1000))
+    ... except mpimcast.RankLeft as error:
+    ...     print(f"ranks {error.ranks} have ended before this operation")
     """

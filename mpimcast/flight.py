@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mpimcast import disagreement
 from mpimcast._core import ffi, lib
 from mpimcast._ffi import last_error, string
-from mpimcast.errors import Error, TimedOut, TransportError
+from mpimcast.errors import Error, RankLeft, TimedOut, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mpimcast._core import _CData as CData
     from mpimcast._ffi import Stream
@@ -23,6 +25,7 @@ _KINDS = {
     "allgatherv": lib.MMC_ALLGATHERV,
     "bcast": lib.MMC_BCAST,
 }
+_COUNTS_SHOWN_MAX = 8
 _NAMES = {kind: name.capitalize() for name, kind in _KINDS.items()}
 
 
@@ -61,6 +64,18 @@ class Moves:
             self._offsets = ffi.new("uint64_t[]", len(blocks_bytes))
         self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
 
+    def fact(self) -> disagreement.Fact:
+        """Return what ranks compare that have started different operations."""
+        kind = _NAMES[self.c.kind]
+        counts = ""
+        if kind == "Allgatherv":
+            sizes = list(map(int, self._blocks))
+            counts = f"{', '.join(map(str, sizes))} bytes"
+            if len(sizes) > _COUNTS_SHOWN_MAX:
+                digest = hashlib.sha256(counts.encode()).hexdigest()[:8]
+                counts = f"{sum(sizes)} bytes in all, whose counts hash to {digest},"
+        return disagreement.Fact(kind, self.c.root, self.c.block_bytes, counts)
+
     def at(
         self, send: int | None, recv: int, offsets_bytes: Sequence[int] | None = None
     ) -> None:
@@ -86,12 +101,22 @@ class Waiting(NamedTuple):
 
     waited_s: float
     entered: bool
+    epoch: int  # 0 while earlier operations have to end first
     rank: int | None
+    late: int | None  # who has not entered, as far as that is known
+    still: bool  # the awaited rank's process exists, but does not answer
     missing_chunks: int
 
 
 class Request:
     """One operation of a stream, from before its start until it is over.
+
+    Attributes
+    ----------
+    channel : int
+        Of its stream.
+    differs
+        C's account of its failure, if ranks started different operations.
 
     Made before anything is started, so that no exception, as Ctrl-C may raise
     anywhere, can separate a started operation from the object that can end it:
@@ -101,6 +126,8 @@ class Request:
     def __init__(self, stream: Stream, name: str) -> None:
         self._stream = stream
         self.name = name
+        self.channel = stream.channel
+        self.differs: CData = None
         self._slot = ffi.new("struct mmc_request **")
         self._tells = False
 
@@ -141,7 +168,10 @@ class Request:
         return Waiting(
             waited_s=waiting.waited_ns / 1e9,
             entered=bool(waiting.entered),
-            rank=None if waiting.rank == _NOBODY else waiting.rank,
+            epoch=int(waiting.epoch),
+            rank=_rank(waiting.rank),
+            late=_rank(waiting.late),
+            still=bool(waiting.still),
             missing_chunks=waiting.missing_chunks,
         )
 
@@ -174,22 +204,49 @@ class Request:
             text = f"{self.name} was not started: {string(lib.mmc_strerror(status))}"
             return Error(f"{text} ({more})" if more else text)
         lib.mmc_request_failure(self._slot[0], failure)
-        return _failed(self._stream, self.name, failure, more)
+        if failure.error == -lib.MMC_EMISMATCH:
+            self.differs = failure
+        reason = _reason(self._stream, failure, more)
+        return _failed(self._stream, self.name, failure, reason, _culprits(failure))
+
+    def tell_apart(self, error: Error, told: Mapping[int, Any]) -> Error:
+        """Say which ranks started something else, by what they have told."""
+        text, ranks = disagreement.explain(told, self._stream.endpoint.nranks)
+        if not text:
+            return error
+        self._stream.first_failure = None
+        reason = f"the ranks disagree: {text}"
+        return _failed(self._stream, self.name, self.differs, reason, ranks)
+
+
+def _rank(number: int) -> int | None:
+    return None if number == _NOBODY else int(number)
 
 
 _ERRORS = {
     -lib.MMC_ENOANSWER: TimedOut,
     -lib.MMC_ENOPROGRESS: TimedOut,
     -lib.MMC_ENOENTRY: TimedOut,
+    -lib.MMC_ELEFT: RankLeft,
+    -lib.MMC_EGONE: RankLeft,
+    -lib.MMC_ELATE: TimedOut,
     -lib.MMC_EIO: TransportError,
     -lib.MMC_ENODEV: TransportError,
 }
 
 
-def _failed(stream: Stream, name: str, failure: CData, seen: str) -> Error:
+_DEEDS = {
+    -lib.MMC_ECANCELED: "was interrupted and gave the operation up",
+    -lib.MMC_ELEFT: "left without entering the operation: the program ended there, or "
+    "freed the communicator",
+}
+
+
+def _failed(
+    stream: Stream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
+) -> Error:
     """Say of an operation what happened, to whom, what was seen, and what to do."""
-    reason = _reason(stream, failure, seen)
-    stream.first_reason = stream.first_reason or reason
+    stream.first_failure = stream.first_failure or (reason, ranks)
     missing = ""
     if failure.missing_chunks:
         missing = f". {failure.missing_chunks} chunks were missing here"
@@ -197,7 +254,7 @@ def _failed(stream: Stream, name: str, failure: CData, seen: str) -> Error:
         f"{name} failed on {_here(stream)}, "
         f"operation {failure.epoch}: {reason}{missing}",
         epoch=int(failure.epoch),
-        ranks=_culprits(failure),
+        ranks=ranks,
         missing_chunks=int(failure.missing_chunks),
     )
 
@@ -206,12 +263,15 @@ def poisoned(stream: Stream) -> Error:
     """Say which earlier operation made all later ones fail."""
     failure = ffi.new("struct mmc_failure *")
     lib.mmc_stream_failure(stream.c, failure)
-    reason = stream.first_reason or _reason(stream, failure, last_error())
-    return Error(
+    reason, ranks = stream.first_failure or (
+        _reason(stream, failure, last_error()),
+        _culprits(failure),
+    )
+    return _ERRORS.get(failure.error, Error)(
         f"this communicator is unusable on {_here(stream)} since its operation "
         f"{failure.epoch} failed: {reason}. Free it and make another",
         epoch=int(failure.epoch),
-        ranks=_culprits(failure),
+        ranks=ranks,
     )
 
 
@@ -240,30 +300,44 @@ def _difference(failure: CData) -> str:
     )
 
 
+def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
+    """Say for whom the wait has ended, and which limit ended it; or nothing."""
+    config = stream.config
+    how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
+    return {
+        -lib.MMC_ENOANSWER: (
+            f"no answer from {who} {how}; see whether its process still runs and its "
+            "network works"
+        ),
+        -lib.MMC_ENOPROGRESS: (
+            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
+            f"({config.timeout:g} s); see whether the network passes multicast, or set "
+            "a longer MPIMCAST_TIMEOUT"
+        ),
+        -lib.MMC_ENOENTRY: (
+            f"{who} did not enter the operation within ENTRY_TIMEOUT "
+            f"({config.entry_timeout:g} s)"
+        ),
+        -lib.MMC_EGONE: (
+            f"the process of {who} has ended: its host refuses connections"
+        ),
+        -lib.MMC_ELATE: (
+            f"the process of {who} stands still, though its host answers, for longer "
+            f"than LATE_TIMEOUT ({config.late_timeout:g} s); see whether a debugger or "
+            "a signal has stopped it"
+        ),
+    }.get(int(failure.error), "")
+
+
 def _reason(stream: Stream, failure: CData, seen: str) -> str:
     """Say what failed; `seen` is what this rank's own device said, or ""."""
     who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
-    timeout_s, entry_timeout_s = stream.config.timeout, stream.config.entry_timeout
-    if failure.error == -lib.MMC_ENOANSWER:
-        how = f"({seen})" if seen else f"within TIMEOUT ({timeout_s:g} s)"
-        return (
-            f"no answer from {who} {how}; see whether its process still runs and its "
-            "network works"
-        )
-    if failure.error == -lib.MMC_ENOPROGRESS:
-        return (
-            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
-            f"({timeout_s:g} s); see whether the network passes multicast, or set a "
-            "longer MPIMCAST_TIMEOUT"
-        )
-    if failure.error == -lib.MMC_ENOENTRY:
-        return (
-            f"{who} did not enter the operation within ENTRY_TIMEOUT "
-            f"({entry_timeout_s:g} s)"
-        )
+    overdue = _overdue(stream, failure, who, seen)
+    if overdue:
+        return overdue
     if failure.error == -lib.MMC_EMISMATCH:
         return f"the ranks disagree: {_difference(failure)}"
-    if failure.error == -lib.MMC_ECANCELED:
-        return f"{who} was interrupted and gave the operation up"
+    if failure.error in _DEEDS:
+        return f"{who} {_DEEDS[failure.error]}"
     what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
     return f"{what} ({seen})" if seen else what

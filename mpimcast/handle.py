@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import lifetime
+from mpimcast import lifetime, pickling
 from mpimcast.binding import Binding, Heritage
 from mpimcast.config import Config
 
@@ -25,6 +25,8 @@ class Handle(MPI.Intracomm):
     of this class, except those with a topology.
     """
 
+    # Its name in mpi4py, if it replaces one of the library's constants.
+    _constant = ""
     _binding: Binding | None = None
     _heritage: Heritage | None = None
 
@@ -66,6 +68,66 @@ class Handle(MPI.Intracomm):
             self._binding or self._bind()
         ).heritage()
         return derived
+
+    # ---- handles in other forms ----------------------------------------------
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        """Let pickle do what the program wants for the library's communicators."""
+        registered = pickling.registered()
+        if registered is not None:
+            return registered(self)
+        return super().__reduce_ex__(protocol)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Be pickled if the communicator is one of the predefined ones."""
+        settings = self._binding.config.given() if self._binding is not None else {}
+        return self._constant or pickling.reduce(self, settings)
+
+    def free(self) -> None:
+        """Free the communicator unless it is null or predefined. A constant stays.
+
+        Examples
+        --------
+        >>> duplicate = comm.Dup()
+        >>> duplicate.free()
+        >>> duplicate == MPI.COMM_NULL
+        True
+        """
+        if not self._constant:
+            super().free()
+
+    @classmethod
+    def fromhandle(cls, handle: int) -> MPI.Comm:
+        """Return a handle of the communicator that the MPI library calls so.
+
+        Examples
+        --------
+        >>> comm.fromhandle(comm.handle) == comm
+        True
+        """
+        return wrap(cls, super().fromhandle(handle))
+
+    @classmethod
+    def fromint(cls, arg: int, /) -> MPI.Comm:
+        """Return a handle of the communicator that MPI's ABI gives a number.
+
+        Examples
+        --------
+        >>> comm.fromint(comm.toint()) == comm
+        True
+        """
+        return wrap(cls, super().fromint(arg))
+
+    @classmethod
+    def f2py(cls, arg: int) -> MPI.Comm:
+        """Return a handle of the communicator that Fortran knows by a number.
+
+        Examples
+        --------
+        >>> comm.f2py(comm.py2f()) == comm
+        True
+        """
+        return wrap(cls, super().f2py(arg))
 
     # ---- what it does and did ------------------------------------------------
 
@@ -251,6 +313,21 @@ class Handle(MPI.Intracomm):
         return Intercomm(
             super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
         )
+
+
+def wrap(cls: type[Handle], comm: MPI.Comm) -> MPI.Comm:
+    """Return a handle of a class of ours if it is an intracommunicator's, else `comm`.
+
+    Those with a topology are left alone.
+    """
+    return cls.__new__(cls, comm) if type(comm) is MPI.Intracomm else comm
+
+
+def replace_constant(name: str, handle: Handle) -> None:
+    """Put a handle in the place of one of mpi4py's constants, such as COMM_WORLD."""
+    handle._constant = name  # noqa: SLF001 -- our own class
+    handle.__module__ = MPI.__name__  # where pickle looks for the name
+    setattr(MPI, name, handle)
 
 
 class Intercomm(MPI.Intercomm):

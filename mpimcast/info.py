@@ -11,11 +11,13 @@ import textwrap
 from importlib import metadata
 from typing import Any
 
-from mpimcast import __version__
-from mpimcast.config import Config
+from mpimcast import __version__, firewall
+from mpimcast.config import Config, ignored_variables
 from mpimcast.errors import ConfigError, TransportError
+from mpimcast.library import LibraryError, load
 
 _PLACES = ("one host", "network")
+_JOBS = {"one host": "one host", "network": "several hosts"}
 
 
 def main(argv: list[str]) -> int:
@@ -54,26 +56,39 @@ def gather(config: Config) -> dict[str, Any]:
         found = rdma.gather(config)
         verbs = _verbs(config)
     transports = [verbs, _udp(interfaces), mpi]
-    chosen = [
-        each["name"]
-        for each in transports
-        if each["usable"] and config.transport in ("auto", each["name"])
-    ]
+    # Whatever carries the data, ranks find each other by the MPI library.
+    usable = [each["name"] for each in transports if each["usable"] and mpi["usable"]]
     return {
         "version": __version__,
         "built": {"wire_version": wire_version, "udp": wire_version is not None},
         "found": {
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-            "mpi4py": metadata.version("mpi4py"),
+            "mpi4py": _version("mpi4py"),
             "mpi": mpi["reason"] if mpi["usable"] else None,
             "interfaces": interfaces,
             "rdma": found,
         },
         "transports": transports,
-        "chosen": chosen[0] if chosen else None,
+        "firewall": firewall.passage(config),
+        "chosen": {place: _chosen(config, place, usable) for place in _PLACES},
         "settings": [setting._asdict() for setting in config.settings()],
+        "ignored": ignored_variables(),
     }
+
+
+def _chosen(config: Config, place: str, usable: list[str]) -> str | None:
+    """Return the transport of a job at that place; None if there is none for it."""
+    alone = place == "one host" and config.transport == "auto"
+    names = ["mpi"] if alone else config.transports
+    return next((name for name in names if name in usable), None)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _interface(config: Config, place: str) -> dict[str, Any]:
@@ -120,14 +135,17 @@ def _udp(interfaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _mpi() -> dict[str, Any]:
-    import mpi4py
-
-    mpi4py.rc.initialize = False
     try:
+        import mpi4py
+    except ImportError:
+        pass
+    else:
+        mpi4py.rc.initialize = False
+    try:
+        load()
         name = library()
-    except (ImportError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        return {"name": "mpi", "usable": False, "reason": reason}
+    except LibraryError as error:
+        return {"name": "mpi", "usable": False, "reason": str(error)}
     return {"name": "mpi", "usable": True, "reason": name}
 
 
@@ -146,16 +164,24 @@ def _print(report: dict[str, Any]) -> None:
     print(f"  Python {found['python']}, mpi4py {found['mpi4py']}, {found['system']}")
     print("\ntransports")
     for each in report["transports"]:
-        mark = "*" if each["name"] == report["chosen"] else " "
         usable = "usable" if each["usable"] else "not usable"
-        print(f"{mark} {each['name']}: {usable}; {each['reason']}")
-    print("  (* would be chosen)")
+        print(f"  {each['name']}: {usable}; {each['reason']}")
+    if found["mpi"] is None:
+        print("  no job can run without an MPI library, whatever the transport")
+    else:
+        for place, name in report["chosen"].items():
+            takes = name or "none of these and fails"
+            print(f"  a job on {_JOBS[place]} takes {takes}")
+    said = f"udp: {firewall.sentence(report['firewall'])}"
+    print(textwrap.fill(said, 80, initial_indent="  ", subsequent_indent="  "))
     _print_rdma(found["rdma"])
     print("\nsettings (variables MPIMCAST_...)")
     for setting in report["settings"]:
         value = setting["value"] if setting["value"] != "" else "(empty)"
         print(f"  {setting['name']} = {value} ({setting['source']})")
         print(textwrap.indent(textwrap.fill(setting["doc"], 80), " " * 6))
+    for sentence in report["ignored"]:
+        print(f"\nwarning: {sentence}")
 
 
 def _print_rdma(found: dict[str, Any]) -> None:

@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpi4py import MPI
 
+from mpimcast import agreement
+from mpimcast.errors import Error, RankLeft, TimedOut
+from mpimcast.log import logger
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpimcast.binding import Binding
 
 
 class _Closable(Protocol):
     """What is open and must not end before all ranks are through with it."""
+
+    def join(self) -> None: ...
+
+    def depart(self, *, ends: bool) -> None: ...
 
     def leave(self) -> MPI.Request | None: ...
 
@@ -33,6 +43,7 @@ class _Register:
     def __init__(self) -> None:
         self.open: list[_Closable] = []
         self.aborting = False
+        self.abort: Callable[[int], None] = lambda _status: None
 
     def close_all(self) -> None:
         """Close everything, in an order that need not be the other ranks'.
@@ -44,9 +55,37 @@ class _Register:
             return
         closing, self.open = self.open, []
         failing = self.aborting or hasattr(sys, "last_value")
+        if failing and closing:
+            _report(getattr(sys, "last_value", None))
+        agreement.depart()
+        for each in closing:
+            if not failing:
+                each.join()
+            each.depart(ends=True)
         requests = [None if failing else each.leave() for each in closing]
         for each, request in zip(closing, requests, strict=True):
             each.end(request)
+        if _misses_ranks(getattr(sys, "last_value", None)):
+            # MPI.Finalize would wait for them.
+            self.abort(1)
+
+
+def _report(error: BaseException | None) -> None:
+    """Name this rank in the log: others may wait for it."""
+    if not isinstance(error, (Error, KeyboardInterrupt)):
+        why = "an exit status" if error is None else f"{type(error).__name__}: {error}"
+        logger.error("the program ends here by %s", why)
+
+
+def _misses_ranks(error: BaseException | None) -> bool:
+    """Return whether an error, or what led to it, is that some rank did not come."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, (TimedOut, RankLeft)):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 _register = _Register()
@@ -54,8 +93,7 @@ _register = _Register()
 
 def add(closable: _Closable) -> None:
     """Have something closed when the program or MPI ends."""
-    if not _register.open:
-        _watch()
+    watch()
     _register.open.append(closable)
 
 
@@ -85,7 +123,7 @@ def _keyval() -> int:
 
 
 @functools.cache
-def _watch() -> None:
+def watch() -> None:
     """Ask to be told of every end that there is."""
     atexit.register(_register.close_all)
     keyval = MPI.Comm.Create_keyval(delete_fn=lambda *_: _register.close_all())
@@ -99,4 +137,5 @@ def _watch() -> None:
             _register.aborting = True
             announce(status)
 
+        _register.abort = announce
         MPI._set_abort_status = set_abort_status  # noqa: SLF001

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import socket
 import threading
+
+from mpimcast.config import ignored_variables
 
 logger = logging.getLogger("mpimcast")
 
@@ -35,6 +38,9 @@ class _Formatter(logging.Formatter):
 def setup(level: str, rank: int) -> None:
     """Set the level and, unless the program has a handler of its own, add one.
 
+    The first call on rank 0 also warns of variables that look like settings and are
+    none, in one line each.
+
     Parameters
     ----------
     level
@@ -48,3 +54,11 @@ def setup(level: str, rank: int) -> None:
         handler.setFormatter(_Formatter(rank))
         logger.addHandler(handler)
         logger.propagate = False
+    if rank == 0:
+        _warn_of_ignored_variables()
+
+
+@functools.cache
+def _warn_of_ignored_variables() -> None:
+    for sentence in ignored_variables():
+        logger.warning("%s", sentence)

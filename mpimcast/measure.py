@@ -293,9 +293,10 @@ class _Measurement:
         counters = self._counters()
         path, reason = self._path(counters)
         if path != "mpi":
-            sent_bytes = sum(each[name] for each in counters for name in _SENT)
             operations = self._plan.iterations * (1 if self._blocks else 2)
-            ours["sent_bytes_per_rank"] = sent_bytes / operations / self._ranks.size
+            sent = [sum(each[name] for name in _SENT) / operations for each in counters]
+            root = None if self._work.root_unicast_bytes is None else self._plan.root
+            ours |= _sent(sum(sent), None if root is None else sent[root], len(sent))
             ours["computed"] = []
         return {
             "collective": self._collective,
@@ -325,7 +326,9 @@ class _Measurement:
         seconds = times[:, 0].tolist()
         median_s = statistics.median(seconds)
         algorithm_bandwidth = self._work.total_bytes / median_s
-        library = self._ranks.library
+        library, work = self._ranks.library, self._work
+        nranks = self._ranks.size
+        sent = _sent(work.unicast_bytes * nranks, work.root_unicast_bytes, nranks)
         return {
             "seconds": seconds,
             "rank_seconds": library.allgather(float(np.median(self._rank_s[mine]))),
@@ -336,8 +339,8 @@ class _Measurement:
             "busbw_bytes_per_s": algorithm_bandwidth * self._work.bus_part,
             "processor_seconds": library.allreduce(self._processor_s)[mine].tolist(),
             "wrong_bytes": library.allreduce(self._wrong_bytes[way]),
-            "sent_bytes_per_rank": self._work.unicast_bytes,
-            "computed": ["sent_bytes_per_rank"],
+            **sent,
+            "computed": list(sent),
             **({} if self._blocks else _overlap(times)),
         }
 
@@ -347,6 +350,21 @@ class _Measurement:
         return self._ranks.library.allgather(
             {name: after[name] - before[name] for name in after}
         )
+
+
+def _sent(
+    total_bytes: float, root_bytes: float | None, nranks: int
+) -> dict[str, float]:
+    """Return what the ranks send in an operation: their mean, and whose is what.
+
+    Where one rank is the root it, and the mean of the others, are told apart.
+    """
+    sent = {"sent_bytes_per_rank": total_bytes / nranks}
+    if root_bytes is not None:
+        others = max(1, nranks - 1)
+        sent["sent_bytes_root"] = root_bytes
+        sent["sent_bytes_per_other_rank"] = (total_bytes - root_bytes) / others
+    return sent
 
 
 def _overlap(times: NDArray[np.float64]) -> dict[str, Any]:

@@ -63,14 +63,43 @@ class _Parcel(NamedTuple):
 def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
     """Send the root's object to all ranks, as ``comm.bcast`` does."""
     parcel = None
-    header = bytearray(_HEADER.size)
     if comm.Get_rank() == root:
         try:
             parcel = _Parcel.of(obj)
         except BaseException as error:
-            MPI.Intracomm.Bcast(comm, _failure(error), root)
+            with _whole(comm, "bcast"):
+                MPI.Intracomm.Bcast(comm, _failure(error), root)
             raise
-        header = parcel.header()
+    with _whole(comm, "bcast"):
+        stream, copies = _send(comm, parcel, root)
+    return _loads(stream, copies)
+
+
+def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
+    """Gather every rank's object to all ranks, as ``comm.allgather`` does."""
+    headers = bytearray(comm.Get_size() * _HEADER.size)
+    try:
+        parcel = _Parcel.of(obj)
+    except BaseException as error:
+        with _whole(comm, "allgather"):
+            MPI.Intracomm.Allgather(comm, _failure(error), headers)
+        raise
+    with _whole(comm, "allgather"):
+        MPI.Intracomm.Allgather(comm, parcel.header(), headers)
+        streams, copies = _exchange(comm, binding, parcel, headers)
+    return [_loads(*each) for each in zip(streams, copies, strict=True)]
+
+
+def _whole(comm: Intracomm, name: str) -> contextlib.AbstractContextManager[Any]:
+    """Keep calls of other threads from coming in between, by mpi4py's own lock."""
+    return MPI._comm_lock(comm, name)  # noqa: SLF001 -- as mpi4py.util does
+
+
+def _send(
+    comm: Intracomm, parcel: _Parcel | None, root: int
+) -> tuple[bytes | bytearray, list[bytes | bytearray]]:
+    """Send the root's parcel to all ranks; return the stream and copies of buffers."""
+    header = parcel.header() if parcel else bytearray(_HEADER.size)
     MPI.Intracomm.Bcast(comm, header, root)
     stream_bytes, nbuffers, _ = _check([header], [root], comm)[0]
     stream = parcel.stream if parcel else bytearray(stream_bytes)
@@ -84,19 +113,14 @@ def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
             place = bytearray(nbytes)
             comm.Bcast(place, root)
             copies.append(bytes(place) if readonly else place)
-    return _loads(stream, copies)
+    return stream, copies
 
 
-def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
-    """Gather every rank's object to all ranks, as ``comm.allgather`` does."""
+def _exchange(
+    comm: Intracomm, binding: Binding, parcel: _Parcel, place: bytearray
+) -> tuple[list[memoryview], list[list[bytes | bytearray]]]:
+    """Gather all ranks' parcels, of which `place` has the headers."""
     size = comm.Get_size()
-    place = bytearray(size * _HEADER.size)
-    try:
-        parcel = _Parcel.of(obj)
-    except BaseException as error:
-        MPI.Intracomm.Allgather(comm, _failure(error), place)
-        raise
-    MPI.Intracomm.Allgather(comm, parcel.header(), place)
     headers = _check(_cut(place, [_HEADER.size] * size), range(size), comm)
     streams = _gather(
         comm, binding, parcel.stream, [each.stream_bytes for each in headers]
@@ -113,7 +137,7 @@ def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
         for rank, (_, readonly) in enumerate(rows):
             if index < len(tables[rank]):
                 copies[rank].append(_copy(pieces[rank], readonly=readonly))
-    return [_loads(*each) for each in zip(streams, copies, strict=True)]
+    return streams, copies
 
 
 def _gather(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from mpimcast import failure, flight
+from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,8 @@ class Pending:
     ----------
     request : MPI.Grequest or None
         The MPI library's view of it, once started.
+    stream : _ffi.Stream
+        Where it runs.
     over : bool
         Whether C has done with it and with the buffers.
     error : Exception or None
@@ -45,15 +48,17 @@ class Pending:
         traffic: Traffic,
         stream: _ffi.Stream,
         operation: Operation,
+        moves: flight.Moves,
         staging: Staging,
     ) -> None:
         self.request: MPI.Grequest | None = None
         self.over = False
         self.error: Exception | None = None
         self._traffic = traffic
-        self._stream = stream
+        self.stream = stream
         self._operation = operation
         self._staging = staging
+        self._moves = moves
         self._flight = flight.Request(stream, str(operation))
         # Held by whoever looks whether it is over.
         self._lock = threading.Lock()
@@ -62,12 +67,12 @@ class Pending:
         self._heeded = False
         self._received = False
 
-    def start(self, moves: flight.Moves) -> None:
+    def start(self) -> None:
         """Start it; needs no other rank."""
         with self._lock:
             try:
-                self._operation.pack(moves, self._staging)
-                over = self._flight.start(moves, waits=False)
+                self._operation.pack(self._moves, self._staging)
+                over = self._flight.start(self._moves, waits=False)
                 self.request = MPI.Grequest.Start(self._query, self._free, self._refuse)
             except BaseException:
                 self._flight.cancel()
@@ -87,13 +92,13 @@ class Pending:
 
     def sleep(self) -> None:
         """Sleep until it is over, and keep the MPI library going."""
-        warned = False
+        patience = self._traffic.patience()
         while not self.over:
-            self._traffic.idle()
+            self._traffic.idle(self._flight)
             with self._lock:
                 self._look(self._flight.wait)
-                if not self.over and not warned:
-                    warned = self._traffic.warn(self._flight)
+                if not self.over and patience.exhausted():
+                    self._traffic.warn(self._flight)
             self._see_to_pokes()
 
     def heed(self, see: Callable[[], bool]) -> bool:
@@ -129,9 +134,12 @@ class Pending:
         try:
             if not (self._landed or is_over()):
                 return
+        except Error as error:
+            self.error = self._traffic.tell_apart(error, self._flight, self._moves)
+            self._traffic.poison(self.stream)
         except Exception as error:  # noqa: BLE001 -- told by the request
             self.error = error
-            self._traffic.poison(self._stream)
+            self._traffic.poison(self.stream)
         self._end(self.request)
 
     def _end(self, request: MPI.Grequest) -> None:

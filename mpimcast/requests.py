@@ -8,6 +8,8 @@ sleeps, where the library's polls.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -90,7 +92,10 @@ class Request(_Ours, MPI.Request):
 class Prequest(_Ours, MPI.Prequest):
     """A collective that can be started again and again.
 
-    While it is not active it equals ``MPI.REQUEST_NULL``.
+    While it is not active it equals ``MPI.REQUEST_NULL``. Several are started by
+    `mpimcast.Startall`; ``MPI.Prequest.Startall``, which knows the library's handles
+    alone, raises MPI_ERR_REQUEST, unless the program runs under
+    ``python -m mpimcast run``.
     """
 
     def __new__(cls, *_: object) -> Self:
@@ -98,6 +103,7 @@ class Prequest(_Ours, MPI.Prequest):
         return super().__new__(cls, MPI.REQUEST_NULL)
 
     def __init__(self, start: Callable[[], Pending], end: Callable[[], None]) -> None:
+        _explain_refusals()
         self._start: Callable[[], Pending] | None = start
         # Also for one that is dropped.
         self._end = weakref.finalize(self, end)
@@ -124,6 +130,28 @@ class Prequest(_Ours, MPI.Prequest):
         Startall(requests)
 
 
+@functools.cache
+def _explain_refusals() -> None:
+    """Have the error of ``MPI.Prequest.Startall`` name the function that works.
+
+    The method is one of a built-in type, and reads handles where no Python code can
+    step in; but the exception that it raises can be given more words.
+    """
+    if MPI.Prequest.Startall is Startall:  # under `run`
+        return
+    said = MPI.Exception.__str__
+
+    def say(error: MPI.Exception) -> str:
+        more = error.Get_error_class() == MPI.ERR_REQUEST
+        return f"{said(error).rstrip()}{_HINT if more else ''}"
+
+    with contextlib.suppress(TypeError):  # it may be built in, too
+        MPI.Exception.__str__ = say  # type: ignore[assignment,method-assign]
+
+
+_HINT = " (persistent requests of mpimcast are started by mpimcast.Startall)"
+
+
 def _handle(request: MPI.Request) -> MPI.buffer:
     """Return the memory in which mpi4py keeps the MPI library's handle."""
     return MPI.buffer.fromaddress(MPI._addressof(request), MPI._sizeof(request))  # noqa: SLF001
@@ -132,8 +160,8 @@ def _handle(request: MPI.Request) -> MPI.buffer:
 def Startall(requests: Sequence[MPI.Prequest]) -> None:  # noqa: N802
     """Start persistent requests, the MPI library's and ours in any mixture.
 
-    ``MPI.Prequest.Startall`` refuses those that are not the library's; under
-    ``python -m mpimcast run`` this one stands in for it.
+    ``MPI.Prequest.Startall`` refuses those that are not the library's, by an error
+    that names this function; under ``python -m mpimcast run`` this stands in for it.
 
     Parameters
     ----------

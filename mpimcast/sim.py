@@ -8,28 +8,22 @@ checked as it goes: right bytes, an end, nothing sent outside the protocol.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mpimcast import sim_options
 from mpimcast._core import ffi, lib
-from mpimcast.config import parse_size
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from mpimcast._core import _CData as CData
 
-_NOBODY = lib.MMC_SIM_NOBODY
-_PPM = 1_000_000
 _ROWS_MAX = 32
 _KINDS = ("multicast", "control", "repair")
-_REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
-_COLLECTIVES = {"mixed": 0, "allgather": 1, "allgatherv": 2, "bcast": 3}
-_CHECKSUMS = {"off": 0, "header": 1, "full": 2}
 
 Plain = dict[str, Any]
 
@@ -115,112 +109,21 @@ def _plain(struct: CData, *, pointers: bool = True) -> Plain:
 # ---- the command line --------------------------------------------------------
 
 
-def _ppm(text: str) -> int:
-    probability = float(text)
-    if not 0 <= probability < 1:
-        raise ValueError
-    return round(probability * _PPM)
-
-
-def _ns(unit_ns: int) -> Callable[[str], int]:
-    def nanoseconds(text: str) -> int:
-        return round(float(text) * unit_ns)
-
-    return nanoseconds
-
-
-def _mbits(text: str) -> int:
-    return round(float(text) * 1000)
-
-
-def _chains(text: str) -> int:
-    words = {"auto": 0, "all": 2**32 - 1}
-    return words[text] if text in words else int(text)
-
-
-# Option, field of the spec, type, and what it says in --help.
-_OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
-    ("--ranks", "nranks", int, "processes, one per host"),
-    ("--bytes", "block_bytes", parse_size, "bytes of each rank's block; also 64K, 1M"),
-    ("--root", "root", int, "of Bcasts; else each draws its own"),
-    ("--chains", "chains", _chains, "ranks that multicast at a time; also auto, all"),
-    ("--subgroups", "subgroups", int, "multicast groups that chunks are spread over"),
-    ("--loss", "loss_ppm", _ppm, "probability of loss on the way to each host"),
-    ("--seed", "seed", int, "of everything that is random"),
-    ("--streams", "nstreams", int, "streams side by side"),
-    ("--ops", "nops", int, "operations of each stream, one after the other"),
-    ("--chunk", "chunk_bytes", parse_size, "payload of a datagram"),
-    ("--window", "window_bytes", parse_size, "bytes in flight; 0: what a host buffers"),
-    ("--eager", "eager_bytes", parse_size, "operations up to this need not wait"),
-    ("--buffer", "buffer_bytes", parse_size, "data that a host can receive unread"),
-    ("--rate", "link_mbits", _mbits, "of a host's link, Gbit/s"),
-    ("--trunk-rate", "trunk_mbits", _mbits, "of a link between switches, Gbit/s"),
-    ("--switches", "nswitches", int, "leaf switches under a spine; 1: a single one"),
-    ("--latency", "latency_ns", _ns(1000), "of each link, microseconds"),
-    ("--jitter", "jitter_ns", _ns(1000), "at random on top, microseconds"),
-    ("--queue", "queue_bytes", parse_size, "bytes that a switch's port holds"),
-    ("--uplink-loss", "uplink_loss_ppm", _ppm, "probability of loss for all at once"),
-    ("--duplicate", "duplicate_ppm", _ppm, "probability of a second copy"),
-    ("--place", "place_ns", _ns(1000), "microseconds that placing a payload takes"),
-    ("--tight-ranks", "tight_ranks", int, "bit r: rank r can expose no more memory"),
-    ("--exposures", "exposures", int, "than so many regions at a time"),
-    ("--zero-copy", "zero_copy", int, "receives posted, to chunks' places; 0: copied"),
-    ("--late-rank", "late_rank", int, "this rank enters later"),
-    ("--late", "late_ns", _ns(1_000_000), "by this, milliseconds"),
-    ("--stalled-rank", "stalled_rank", int, "this rank stands still again and again"),
-    ("--stall", "stall_ns", _ns(1_000_000), "for this long, milliseconds"),
-    ("--stall-period", "stall_period_ns", _ns(1_000_000), "out of this"),
-    ("--stall-begin", "stall_begin_ns", _ns(1_000_000), "from here on"),
-    ("--dead-rank", "dead_rank", int, "this rank's host dies"),
-    ("--dead", "dead_ns", _ns(1_000_000), "after this, milliseconds"),
-    ("--cancelling-rank", "cancelling_rank", int, "this rank is interrupted"),
-    ("--cancel", "cancel_ns", _ns(1_000_000), "after this, milliseconds"),
-    ("--deaf-ranks", "deaf_ranks", int, "bit r: rank r gets no multicast"),
-    ("--deaf", "deaf_ns", _ns(1_000_000), "from here on, milliseconds"),
-    ("--timeout", "timeout_ns", _ns(1_000_000_000), "seconds until a rank gives up"),
-    ("--fault", "fault", str, "a FAULT setting, round every endpoint"),
-)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m mpimcast sim", description="Simulate collectives."
-    )
-    for option, field, kind, doc in _OPTIONS:
-        parser.add_argument(
-            option, dest=field, type=kind, help=doc, default=argparse.SUPPRESS
-        )
-    parser.add_argument("--kind", choices=_COLLECTIVES, default="allgather")
-    parser.add_argument("--repair", choices=_REPAIRS, default="nak")
-    parser.add_argument("--checksum", choices=_CHECKSUMS, default="header")
-    parser.add_argument(
-        "--unwatched",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="do not judge what is sent: a FAULT with dir=tx would look bad",
-    )
-    parser.add_argument("--json", action="store_true", help="print spec and result")
-    parser.add_argument("--case", type=int, help="run this random case of the test")
-    parser.add_argument("--cases", type=int, help="run so many, from --case (or 0) on")
-    return parser
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line says; return the exit status."""
-    options = vars(_parser().parse_args(arguments))
+    parser = sim_options.parser(default_spec())
+    options = vars(parser.parse_args(arguments))
     as_json = options.pop("json")
     case, cases = options.pop("case"), options.pop("cases")
-    chosen = {
-        "kind": _COLLECTIVES[options.pop("kind")],
-        "repair": _REPAIRS[options.pop("repair")],
-        "checksum": _CHECKSUMS[options.pop("checksum")],
-    }
+    chosen = sim_options.numbers(options)
     if cases is not None:
         return _main_cases(case or 0, cases)
     if case is not None:
         spec = {**case_spec(case), **options}
     else:
         spec = {**default_spec(), **chosen, **options}
+    if conflict := sim_options.conflict(spec):
+        parser.error(conflict)
     begin = time.perf_counter()
     try:
         result = run(spec)
@@ -262,7 +165,9 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
     fetched = sum(rank["read_chunks"] for rank in result["ranks"])
     blocks = 1 if spec["kind"] == lib.MMC_BCAST else spec["nranks"] - 1
     link_us = spec["block_bytes"] * blocks * 8 / spec["link_mbits"]
-    kind = next(name for name, kind in _COLLECTIVES.items() if kind == spec["kind"])
+    kind = next(
+        name for name, kind in sim_options.COLLECTIVES.items() if kind == spec["kind"]
+    )
     slowest_us = max(rank["busy_ns"] for rank in result["ranks"]) / 1000
     lines = [
         f"ranks     {spec['nranks']} x {spec['block_bytes']} bytes, {kind}",

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from mpimcast.conclusion import conclude
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -61,6 +63,11 @@ class Table:
             yield told
         yield self._line(measured)
 
+    def end(self) -> Iterator[str]:
+        """Yield what follows from all of it, in a line for each collective."""
+        yield "#"
+        yield from (f"# {sentence}" for sentence in conclude(self._report["measured"]))
+
     def _columns(self, collective: str) -> Iterator[str]:
         raise NotImplementedError
 
@@ -74,22 +81,42 @@ class Table:
 class Osu(Table):
     """Each rank's size, times, their ratio, bytes sent, and overlap where there is."""
 
+    def heading(self, collective: str) -> Iterator[str]:
+        """Yield what stands above the lines of one collective."""
+        # Of whose bytes there is a column: with a fixed root, its own are not those
+        # of the others.
+        rooted = collective.lower().endswith("bcast")
+        self._senders = {"sent": "sent_bytes_per_rank"}
+        if rooted and self._report["arguments"]["root"] is not None:
+            self._senders = {
+                "root": "sent_bytes_root",
+                "others": "sent_bytes_per_other_rank",
+            }
+        yield from super().heading(collective)
+
     def _columns(self, collective: str) -> Iterator[str]:
         overlap = collective.startswith("I")
-        yield "# ratio: the library's median time by ours; above 1 ours is faster"
-        yield "# sent: bytes that a rank sends in one; * computed, payload only"
+        yield "# ratio: how many times as fast as the library ours is, by the medians"
+        if "root" in self._senders:
+            yield "# root, others: bytes that the root sends in one, and each of the"
+            yield "# others, their mean; * computed for a chain of ranks, payload only"
+        else:
+            yield "# sent: bytes that a rank sends in one, the mean of all ranks;"
+            yield "# * computed, payload only"
         if overlap:
             yield "# overlap: of the operation, what passes while the ranks compute"
-        names = f"{'mpimcast':>12} {'library':>12}"
+        width = 13 * len(self._senders) - 1
+        names = f"{' mpimcast ':-^{width}} {' library ':-^{width}}"
+        hidden = f"{' mpimcast':>9} {'library':>12}" if overlap else ""
         yield (
             f"# {'bytes':>9} {'':4} {' mpimcast ':-^29} {' MPI library ':-^29} {'':6} "
-            f"{names}{f' {names[4:]}' if overlap else ''}"
+            f"{names}{hidden}"
         )
         times = "".join(f" {name:>9}" for name in _TIMES * 2)
+        sent = "".join(f" {name:>12}" for name in [*self._senders] * 2)
         hidden = f" {'overlap':>8} {'overlap':>12}" if overlap else ""
         yield (
-            f"# {'per rank':>9} path{times} {'ratio':>6} {'sent':>12} {'sent':>12}"
-            f"{hidden} {'#wrong':>6}"
+            f"# {'per rank':>9} path{times} {'ratio':>6}{sent}{hidden} {'#wrong':>6}"
         )
 
     def _line(self, measured: Report) -> str:
@@ -98,8 +125,9 @@ class Osu(Table):
             f" {1e6 * each[f'{name}_s']:9.1f}" for each in ways for name in _TIMES
         )
         sent = "".join(
-            f" {each['sent_bytes_per_rank']:11.0f}{'*' if each['computed'] else ' '}"
+            f" {each[name]:11.0f}{'*' if each['computed'] else ' '}"
             for each in ways
+            for name in self._senders.values()
         )
         hidden = "".join(
             f" {each['overlap_percent']:{width}.0f}%"

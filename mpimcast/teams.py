@@ -33,7 +33,11 @@ class Team:
         As TRANSPORT names it.
     path : str
         What it goes over, for people.
+    deserted : bool
+        Whether a rank has been found not to answer any more, on any communicator.
     """
+
+    deserted = False
 
     def __init__(
         self,
@@ -111,6 +115,8 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.transport,
         config.net_devices,
         config.subgroups,
+        config.group,
+        config.ports,
         config.chunk_bytes,
         config.checksum,
         config.ttl,

@@ -32,17 +32,20 @@ def is_watched() -> bool:
     return sys.stdout.isatty() and there.startswith(("/dev/pts/", "/dev/tty"))
 
 
-def console(*, watched: bool | None = None) -> Console:
+def console(*, watched: bool | None = None, stderr: bool = False) -> Console:
     """Return where to print tables.
 
     Parameters
     ----------
     watched
         What `is_watched` said before this process was another one's child.
+    stderr
+        Whether to print on standard error.
     """
     if watched is None:
         watched = is_watched()
-    return Console(force_terminal=watched, width=None if watched else 100)
+    width = None if watched else 100
+    return Console(force_terminal=watched, width=width, stderr=stderr)
 
 
 class Bar:

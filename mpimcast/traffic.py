@@ -8,15 +8,15 @@ ranks may start their requests in different orders.
 from __future__ import annotations
 
 import contextlib
-from array import array
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast import agreement, bootstrap, failure, flight, progress, teams
+from mpimcast import agreement, bootstrap, failure, flight, progress, roll, teams
 from mpimcast.errors import Error
 from mpimcast.log import logger
 from mpimcast.operation import Staging
+from mpimcast.patience import Patience
 from mpimcast.pending import Pending
 from mpimcast.requests import Prequest, Request
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from mpimcast.config import Config
     from mpimcast.operation import Operation
 
-_PATIENCE_S = 60.0
+# How long ranks that have failed wait to hear what the others started.
+_TELLING_S = 5.0
 
 
 class Traffic:
@@ -69,9 +70,9 @@ class Traffic:
         self._lanes = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # lanes of requests that are no more
         self._closed = False
+        self._detour: _ffi.Detour | None = None
         self._poisoned: _ffi.Stream | None = None  # the first that has failed
         self._attended = config.progress_thread == "on"
-        self._most_in_use = array("i", [0])  # lanes, on any rank, after `leave`
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
         self._watched: MutableSet[Pending] | None = None  # by the completer
@@ -88,11 +89,15 @@ class Traffic:
             request = flight.Request(self._stream, str(operation))
             try:
                 self._finish(request, moves)
+            except Error as error:
+                request.cancel()
+                raise self.tell_apart(error, request, moves) from None
             except BaseException:
                 request.cancel()
                 raise
             finally:
                 request.free()
+            self._watch_detour(self._stream)
             operation.unpack(staging)
         except Error as error:
             self.poison(self._stream)
@@ -103,13 +108,13 @@ class Traffic:
 
     def _finish(self, request: flight.Request, moves: flight.Moves) -> None:
         """Start an operation, and return when it is over."""
-        warned = False
+        patience = self.patience()
         over = request.start(moves)
         while not over:
-            self.idle()
+            self.idle(request)
             over = request.wait()
-            if not over and not warned:
-                warned = self.warn(request)
+            if not over and patience.exhausted():
+                self.warn(request)
 
     def start(self, operation: Operation) -> Request:
         """Start an operation, which needs no other rank."""
@@ -151,12 +156,12 @@ class Traffic:
         if self._attended and self._watched is None:
             self._watched = progress.acquire()
         staging = self._take_staging()
-        pending = Pending(self, stream, operation, staging)
+        pending = Pending(self, stream, operation, moves, staging)
         self._under_way.add(pending)
         if self._watched is not None:
             self._watched.add(pending)
         try:
-            pending.start(moves)
+            pending.start()
         except BaseException as error:
             self.ended(pending)
             self.give_back(staging)
@@ -177,38 +182,65 @@ class Traffic:
         """Take note that an operation of a stream has failed, if one has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
+            self.team.deserted |= stream.deserted()
 
     # ---- what they need ------------------------------------------------------
 
-    def idle(self) -> None:
-        """Let the MPI library go on with what others wait for."""
-        with contextlib.suppress(MPI.Exception):
-            self._private.Iprobe()
+    def idle(self, request: flight.Request) -> None:
+        """Let the MPI library go on with what others wait for, and answer them."""
+        self._private.doing = request.name
+        self._private.roll.hear()
+        roll.hear_all()
+        self._private.doing = ""
 
     def move(self) -> None:
         """Move operations on where no thread does: another rank may wait for that."""
         if not self._attended:
             self.team.endpoint.move()
 
-    def warn(self, request: flight.Request) -> bool:
-        """Log whom an operation waits for once it has waited long; tell whether."""
+    def patience(self) -> Patience:
+        """Return what tells when a wait that begins now is to be logged."""
+        return Patience(self._config.warn_after)
+
+    def warn(self, request: flight.Request) -> None:
+        """Log whom an operation that takes long waits for."""
         waiting = request.waiting()
-        if waiting.waited_s < _PATIENCE_S:
-            return False
-        who = "nobody" if waiting.rank is None else f"rank {waiting.rank}"
-        what = (
-            f"{waiting.missing_chunks} chunks are missing"
-            if waiting.entered
-            else "not all ranks have entered it"
-        )
+        if waiting.epoch == 0:
+            what = "earlier operations"
+        elif waiting.still:
+            what = f"rank {waiting.rank}, which stands still while its host answers"
+        elif waiting.entered:
+            who = "nobody" if waiting.rank is None else f"rank {waiting.rank}"
+            what = f"{who}: {waiting.missing_chunks} chunks are missing here"
+        elif waiting.late is None:
+            what = f"rank {waiting.rank}: not all ranks have entered it"
+        else:
+            what = (
+                f"rank {waiting.late}, which has not entered it: that rank computes, "
+                "has failed, or passed fewer bytes than MIN_BYTES"
+            )
         logger.warning(
-            "%s waits to hear from %s since %d s: %s",
+            "%s, operation %d of its communicator, has waited %.3g s for %s",
             request.name,
-            who,
+            waiting.epoch,
             waiting.waited_s,
             what,
         )
-        return True
+
+    def tell_apart(
+        self, error: Error, request: flight.Request, moves: flight.Moves
+    ) -> Error:
+        """Name the ranks that started something else, if that is the error.
+
+        All ranks have it, and tell each other what they started.
+        """
+        if request.differs is None:
+            return error
+        topic = f"operation {request.channel:x} {error.epoch}"
+        limit_s = min(self._config.timeout, _TELLING_S)
+        return request.tell_apart(
+            error, self._private.roll.gather(topic, moves.fact(), limit_s)
+        )
 
     def fail(self, error: BaseException) -> None:
         """Call the communicator's error handler."""
@@ -216,6 +248,7 @@ class Traffic:
 
     def ended(self, pending: Pending) -> None:
         """Take note that an operation is over."""
+        self._watch_detour(pending.stream)
         self._under_way.discard(pending)
         if self._watched is not None:
             self._watched.discard(pending)
@@ -228,6 +261,24 @@ class Traffic:
         with contextlib.suppress(IndexError):
             return self._stagings.pop()
         return Staging()
+
+    def _watch_detour(self, stream: _ffi.Stream) -> None:
+        """Warn once, on rank 0, when multicast has been given up."""
+        if self._detour is not None or not stream.detours():
+            return
+        self._detour = stream.detour()
+        if self.team.endpoint.rank == 0:
+            logger.warning(
+                "the network does not deliver multicast any more: since %s; "
+                "`python -m mpimcast doctor` finds out more",
+                self._detour,
+            )
+
+    def path(self) -> str:
+        """Say what data goes over, for people."""
+        if self._detour is None:
+            return self.team.path
+        return f"since {self._detour} ({self.team.path})"
 
     # ---- all of them ---------------------------------------------------------
 
@@ -242,28 +293,29 @@ class Traffic:
         """Return whether an operation has failed."""
         return any(lane.stream.poisoned() for lane in self._lanes.values())
 
-    def leave(self) -> MPI.Request | None:
-        """Begin to wait until no rank needs an answer from this one any more.
+    def depart(self, *, ends: bool) -> None:
+        """Start nothing any more, and tell ranks that wait for more.
 
-        What is under way is done first. A rank that knows of a failure takes part,
-        for those that do not, but need not wait itself. If a rank gives no answer,
+        Persistent requests may still be started unless the program `ends`.
+        """
+        self._stream.leave()
+        if ends:
+            for lane in self._lanes.values():
+                lane.stream.leave()
+
+    def leave(self) -> int | None:
+        """Finish what is under way; return how many streams this rank still uses.
+
+        None if a rank gives no answer, here or on another communicator of these ranks:
         all come to know of it, and even to begin a barrier with that rank may block.
         """
         for pending in tuple(self._under_way):
             pending.sleep()
         if any(lane.stream.deserted() for lane in self._lanes.values()):
+            self.team.deserted = True
+        if self.team.deserted:
             return None
-        self._most_in_use[0] = len(self._lanes) - len(self._idle)
-        with contextlib.suppress(MPI.Exception):
-            return self._private.Iallreduce(MPI.IN_PLACE, self._most_in_use, MPI.MAX)
-        return None
-
-    def in_use(self) -> bool:
-        """Return, alike on all ranks that have left, whether requests are left.
-
-        That is, persistent ones on any of these ranks.
-        """
-        return self._most_in_use[0] > 1
+        return len(self._lanes) - len(self._idle)
 
     def close(self) -> None:
         """Give up what is under way, and close all streams."""

@@ -13,12 +13,17 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from mpimcast.errors import TransportError
+from mpimcast.firewall import GROUP_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast import _ffi, devices
     from mpimcast.config import Config
+
+
+# Each takes a message between all ranks.
+_PORTS_TRIED = 64
 
 
 class Draft(NamedTuple):
@@ -76,7 +81,19 @@ class Transport(ABC):
 
     @abstractmethod
     def create(self, chunk_bytes: int) -> _ffi.Endpoint:
-        """Open this rank's endpoint."""
+        """Open this rank's endpoint.
+
+        Raises
+        ------
+        PortTakenError
+            If another port might do, see `take_next_port`.
+        TransportError
+            If it cannot be opened.
+        """
+
+    def take_next_port(self) -> bool:
+        """Change to another port, on all ranks alike; False if there is none left."""
+        return False
 
     @abstractmethod
     def describe(self) -> str:
@@ -106,6 +123,7 @@ class Udp(Transport):
     name = "udp"
     needs_thread = True
     narrower = (1456, 1356, 1200, 508)  # Ethernet, tunnels, IPv4 at all
+    _nports = 1  # that have been tried
 
     def find(self) -> object:
         """Find an interface for each place that rank 0 might be reached at."""
@@ -135,12 +153,26 @@ class Udp(Transport):
         """Open this rank's sockets."""
         from mpimcast import _ffi
 
+        own = self._config.ports
         return _ffi.Endpoint(
             self._config,
             self.draft,
             chunk_bytes,
-            {"interface": self.interface.c[0], "port": self.draft.port},
+            {
+                "interface": self.interface.c[0],
+                "port": self.draft.port,
+                "ports": {"first": own.first, "count": own.count} if own else {},
+            },
         )
+
+    def take_next_port(self) -> bool:
+        """Change to the next port of the range."""
+        ports = self._config.ports or GROUP_PORTS
+        self._nports += 1
+        if self._nports > min(ports.count, _PORTS_TRIED):
+            return False
+        self.draft = self.draft._replace(port=ports.after(self.draft.port))
+        return True
 
     def describe(self) -> str:
         """Name the interface."""
@@ -271,5 +303,10 @@ class Verbs(Transport):
         return len(os.sched_getaffinity(0)) >= nranks
 
 
-# By preference.
 TRANSPORTS: tuple[type[Transport], ...] = (Verbs, Udp)
+
+
+def wanted(config: Config) -> list[type[Transport]]:
+    """Return the transports to be tried, in that order."""
+    kinds = {kind.name: kind for kind in TRANSPORTS}
+    return [kinds[name] for name in config.transports if name in kinds]

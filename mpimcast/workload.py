@@ -47,13 +47,16 @@ class Workload:
     total_bytes : int
         The size of the result.
     unicast_bytes : float
-        What a rank sends on average if every byte goes to one receiver, at least.
+        The mean of what ranks send, at least, if each datagram has one receiver.
+    root_unicast_bytes : float or None
+        What the root sends then, as in a chain; None if it is not one rank.
     bus_part : float
         The part of `total_bytes` that every rank's link has to carry.
     """
 
     total_bytes: int
     unicast_bytes: float
+    root_unicast_bytes: float | None = None
     bus_part: float
 
     def __init__(self, name: str) -> None:
@@ -142,6 +145,8 @@ class _Bcast(Workload):
         self.fill()
         self.total_bytes = nbytes
         self.unicast_bytes = nbytes * (size - 1) / size
+        if root is not None:
+            self.root_unicast_bytes = float(nbytes if size > 1 else 0)
         self.bus_part = 1.0
 
     def turn_to(self, number: int, turn: int) -> None:

@@ -81,18 +81,24 @@ def run(
 
 
 def run_unchecked(
-    command: Sequence[str | Path], *, limit_s: float, cwd: Path = ROOT, **env: str
+    command: Sequence[str | Path],
+    *,
+    limit_s: float,
+    cwd: Path = ROOT,
+    given: str = "",
+    **env: str,
 ) -> tuple[int, str]:
     """Run a command and return its exit status and what it printed.
 
-    A command over its limit is asked to end, so that a launcher takes its ranks
-    along; what is left of its process group is killed. The status is TIMED_OUT.
+    Its standard input is `given`. A command over its limit is asked to end, so that a
+    launcher takes its ranks along; what is left of its process group is killed. The
+    status is TIMED_OUT.
     """
     process = subprocess.Popen(
         command,
         cwd=cwd,
         env={**os.environ, **env},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -100,7 +106,7 @@ def run_unchecked(
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=limit_s)
+        output, _ = process.communicate(given or None, timeout=limit_s)
     except subprocess.TimeoutExpired:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -129,5 +135,7 @@ def mpirun(
     if os.geteuid() == 0:
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    launcher = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
+    # MPICH binds nobody unless it is told to, and cannot spawn where it is told not to.
+    binding = () if environment == MPICH_BIN else ("--bind-to", "none")
+    launcher = [environment / "mpirun", *binding, "-n", str(nranks)]
     return [*launcher, *options, environment / "python"]

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import json
 import os
+import socket
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -37,8 +41,19 @@ sys.exit(main(["doctor", "--limit", "2"]))
 """
 
 
+# Ranks that are named lack the C library.
+WITHOUT_CORE = """
+import os, sys
+rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))
+if rank in sys.argv[1]:
+    sys.modules["mpimcast._core"] = None
+from mpimcast.__main__ import main
+sys.exit(main(["doctor", *sys.argv[2:]]))
+"""
+
+
 def test_alone() -> None:
-    """It looks at this node, and its exit status says that it is well."""
+    """It looks at this node, is content with it, and says what it cannot test."""
     command = [sys.executable, *DOCTOR, "--json", "-"]
     code, said = support.run_unchecked(command, limit_s=LIMIT_S)
     document = json.loads(said)
@@ -48,6 +63,89 @@ def test_alone() -> None:
     assert document["nranks"] == 1
     assert document["nodes"][0]["ranks"] == [0]
     assert document["nodes"][0]["interface"]["mtu_bytes"] > 0
+    network = ("multicast", "control", "reads", "mtu", "bandwidth")
+    assert set(document["untested"]) == set(network)
+    assert all("one rank" in reason for reason in document["untested"].values())
+
+
+@pytest.mark.parametrize("nranks", [1, pytest.param(NRANKS, marks=pytest.mark.long)])
+def test_nothing_but_the_library(nranks: int) -> None:
+    """TRANSPORT=mpi has no network to be tested, and programs run."""
+    command = [*support.mpirun(nranks), *DOCTOR, "--json", "-"]
+    said = support.run(command, limit_s=LIMIT_S, MPIMCAST_TRANSPORT="mpi")
+    document = json.loads(said)
+    assert document["verdict"] == "usable"
+    assert "TRANSPORT=mpi" in document["untested"]["multicast"]
+
+
+@pytest.mark.parametrize(
+    ("transport", "verdict", "status"),
+    [
+        ("auto", "degraded", 3),
+        pytest.param("udp,mpi", "degraded", 3, marks=pytest.mark.long),
+        ("udp", "unusable", 4),
+    ],
+)
+def test_without_core(
+    transport: str, verdict: str, status: int, tmp_path: Path
+) -> None:
+    """A node without the C library makes unusable only what cannot do without."""
+    path = tmp_path / "report.json"
+    code, said = support.run_unchecked(
+        [*support.mpirun(2), "-c", WITHOUT_CORE, "1", "--json", path],
+        limit_s=LIMIT_S,
+        MPIMCAST_TRANSPORT=transport,
+    )
+    assert code == status, said
+    document = json.loads(path.read_text())
+    assert document["verdict"] == verdict
+    (finding,) = document["findings"]
+    assert "rank 1: mpimcast's C library cannot be loaded" in finding["what"]
+    assert "rank 1" in document["untested"]["multicast"]
+    # Programs do as it says.
+    program = """
+        import os, sys
+        if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+            sys.modules["mpimcast._core"] = None
+        from mpi4py import MPI
+        import mpimcast, numpy
+        mpimcast.Intracomm(MPI.COMM_WORLD).Bcast(numpy.zeros(1 << 20))
+    """
+    code, said = support.run_unchecked(
+        [*support.mpirun(2), "-c", textwrap.dedent(program)],
+        limit_s=LIMIT_S,
+        MPIMCAST_TRANSPORT=transport,
+    )
+    assert (code == 0) == (verdict == "degraded"), said
+
+
+@pytest.mark.parametrize(
+    ("transport", "status"),
+    [("auto", 0), pytest.param("udp", 4, marks=pytest.mark.long)],
+)
+def test_no_interface(transport: str, status: int) -> None:
+    """On one host it harms none but those that insist on the network."""
+    code, said = support.run_unchecked(
+        [*support.mpirun(NRANKS), *DOCTOR],
+        limit_s=LIMIT_S,
+        MPIMCAST_TRANSPORT=transport,
+        MPIMCAST_NET_DEVICES="nosuch0",
+    )
+    assert code == status, said
+    assert "nosuch0" in said
+    assert "not tested: no transport" in " ".join(said.split())
+
+
+def test_misspelt_variable() -> None:
+    """It is told, with the nearest name, and does no harm."""
+    said = support.run(
+        [sys.executable, *DOCTOR, "launch", "--json", "-"],
+        limit_s=LIMIT_S,
+        MPIMCAST_TRANSPROT="udp",
+    )
+    (finding,) = json.loads(said)["findings"]
+    assert finding["severity"] == "note"
+    assert finding["what"].endswith("did you mean MPIMCAST_TRANSPORT?")
 
 
 @pytest.mark.long
@@ -65,6 +163,31 @@ def test_one_host(environment: Path, tmp_path: Path) -> None:
     assert document["nranks"] == NRANKS
     assert document["transport"] == "udp"
     assert document["control"]["lost"] == {}
+
+
+def test_port_of_another_program(tmp_path: Path) -> None:
+    """Ranks take the next port of the range, and the ranges are told."""
+    number = os.getpid()
+    group = str(ipaddress.IPv4Address(0xEFD00000 + number % 2**20))
+    first = 10000 + number % 300 * 64
+    last = first + 15
+    path = tmp_path / "report.json"
+    with contextlib.ExitStack() as others:
+        for port in range(first, last):
+            kind = socket.AF_INET, socket.SOCK_DGRAM
+            other = others.enter_context(socket.socket(*kind))
+            other.bind((group, port))
+        code, said = support.run_unchecked(
+            [*support.mpirun(2), *DOCTOR, "multicast", "--json", path],
+            limit_s=LIMIT_S,
+            MPIMCAST_TRANSPORT="udp",
+            MPIMCAST_GROUP=group,
+            MPIMCAST_PORTS=f"{first}-{last}",
+        )
+    assert code == 0, said
+    assert f"UDP to {group} on ports {first}-{last}" in " ".join(said.split())
+    ranges = {"group_ports": f"{first}-{last}", "host_ports": f"{first}-{last}"}
+    assert json.loads(path.read_text())["firewall"] == {"groups": group, **ranges}
 
 
 def test_singletons(tmp_path: Path) -> None:

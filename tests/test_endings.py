@@ -44,12 +44,13 @@ def job(
     *,
     nranks: int = 2,
     command: tuple[str, ...] = (),
+    **settings: str,
 ) -> tuple[int, str]:
-    """Run code on some ranks, after `BEGIN`."""
+    """Run code on some ranks, after `BEGIN`, with settings of MPI.COMM_WORLD."""
     begin = BEGIN.format(limit_s=LIMIT_S - 20)
     launcher = mpirun(nranks, environment=environment)
     status, said = run_unchecked(
-        [*launcher, *command, "-c", begin + code], limit_s=LIMIT_S
+        [*launcher, *command, "-c", begin + code], limit_s=LIMIT_S, **settings
     )
     assert status != TIMED_OUT, said
     assert "Timeout" not in said, said
@@ -302,6 +303,7 @@ for request in requests:
 say("end")
 """,
         command=("-m", "mpimcast", "run"),
+        MPIMCAST_TRANSPORT="udp",
     )
     assert status == 0, said
     assert said.count("end") == 2

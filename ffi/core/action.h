@@ -43,6 +43,11 @@ enum mmc_action_kind {
 	MMC_ACTION_READ,
 	/* Let others read the result's memory, and call mmc_op_exposed(). */
 	MMC_ACTION_EXPOSE,
+	/*
+	 * Find out by the transport whether the process of `peer` exists, and
+	 * call mmc_epochs_on_alive() or mmc_epochs_on_gone().
+	 */
+	MMC_ACTION_INQUIRE,
 };
 
 struct mmc_action {

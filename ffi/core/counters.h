@@ -33,6 +33,8 @@
 	/* Early datagrams kept for an operation to come, or without room. */     \
 	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                             \
 	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                         \
+	/* Requests that came early, and found no room: they come again. */       \
+	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                               \
 	X(EPOCHS, "epochs")                                                       \
 	X(UNICAST_EPOCHS, "unicast_epochs")                                       \
 	X(OPEN_NS, "open_ns")                                                     \

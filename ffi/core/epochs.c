@@ -3,9 +3,16 @@
 
 #include "core/assert.h"
 #include "core/bits.h"
+#include "core/op_tell.h"
 
-void mmc_epochs_init(struct mmc_epochs *epochs, uint64_t channel, uint32_t rank,
-		     uint32_t nranks, struct mmc_counters *counters)
+size_t mmc_epochs_bytes(uint32_t nranks)
+{
+	return mmc_answers_bytes(nranks);
+}
+
+void mmc_epochs_init(struct mmc_epochs *epochs, void *memory, uint64_t channel,
+		     uint32_t rank, uint32_t nranks,
+		     struct mmc_counters *counters)
 {
 	*epochs = (struct mmc_epochs){
 		.channel = channel & MMC_CHANNEL_MASK,
@@ -14,6 +21,7 @@ void mmc_epochs_init(struct mmc_epochs *epochs, uint64_t channel, uint32_t rank,
 		.counters = counters,
 	};
 	mmc_path_init(&epochs->path);
+	mmc_answers_init(&epochs->answers, memory, nranks);
 }
 
 static uint32_t slot_of(uint32_t epoch)
@@ -48,6 +56,8 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 					     : MMC_MESSAGE_RECORD;
 		message.stamp_us = 0;
 		message.echo_us = 0;
+		message.late_rank = MMC_PEER_ALL;
+		message.late_age_ms = 0;
 		message.record = early->record;
 		message.nitems = early->carded;
 		if (early->carded)
@@ -130,19 +140,6 @@ static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
 	keep_card(early, message);
 }
 
-/* Who gets no answer for want of room asks again. */
-static void owe_answer(struct mmc_epochs *epochs, uint32_t peer, uint32_t epoch,
-		       uint32_t echo_us)
-{
-	if (epochs->nanswers == MMC_EPOCHS_ANSWERS_MAX)
-		return;
-	epochs->answers[epochs->nanswers++] = (struct mmc_answer){
-		.peer = peer,
-		.epoch = epoch,
-		.echo_us = echo_us,
-	};
-}
-
 void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 			   uint32_t epoch, const struct mmc_message *message,
 			   uint64_t now_ns)
@@ -156,7 +153,12 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 				     (message->echo_us & ~1U)) *
 					    MMC_US_NS);
 	if (message->stamp_us != 0)
-		owe_answer(epochs, source, epoch, message->stamp_us);
+		mmc_answers_owe(&epochs->answers,
+				(struct mmc_answer){
+					.peer = source,
+					.epoch = epoch,
+					.echo_us = message->stamp_us,
+				});
 	if (record->flags & MMC_RECORD_FAILED)
 		mmc_epochs_poison(
 			epochs,
@@ -185,6 +187,26 @@ void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
 				    tell);
 }
 
+void mmc_epochs_leave(struct mmc_epochs *epochs, uint32_t final)
+{
+	epochs->left = true;
+	epochs->final = final;
+}
+
+void mmc_epochs_on_alive(struct mmc_epochs *epochs, uint32_t peer)
+{
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			mmc_op_on_alive(epochs->open[i], peer);
+}
+
+void mmc_epochs_on_gone(struct mmc_epochs *epochs, uint32_t peer)
+{
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			mmc_op_on_gone(epochs->open[i], peer);
+}
+
 /* ---- polling ------------------------------------------------------------ */
 
 /*
@@ -211,6 +233,8 @@ static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 		record.flags = MMC_RECORD_DONE | MMC_RECORD_CLOSED;
 		record.release_rounds = MMC_ROUNDS_MAX;
 		record.sent_chunks = UINT32_MAX;
+	} else if (epochs->left && mmc_epoch_after(epoch, epochs->final)) {
+		record.flags = MMC_RECORD_LEFT;
 	}
 	return record;
 }
@@ -218,25 +242,28 @@ static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 {
 	struct mmc_message message;
+	struct mmc_answer answer;
 
 	message.kind = MMC_MESSAGE_RECORD;
 	message.stamp_us = 0;
 	message.nitems = 0;
-	while (epochs->nanswers > 0 && mmc_actions_room(actions)) {
-		struct mmc_answer *answer =
-			&epochs->answers[--epochs->nanswers];
-		struct mmc_op *op = mmc_epochs_find(epochs, answer->epoch);
+	while (mmc_actions_room(actions) &&
+	       mmc_answers_next(&epochs->answers, &answer)) {
+		struct mmc_op *op = mmc_epochs_find(epochs, answer.epoch);
 
-		message.echo_us = answer->echo_us;
-		message.record = op != NULL
-					 ? op->record
-					 : bare_record(epochs, answer->epoch);
-		mmc_actions_tell(actions, op, epochs->channel, answer->epoch,
-				 answer->peer, &message);
+		message.late_rank = MMC_PEER_ALL;
+		message.late_age_ms = 0;
+		if (op != NULL)
+			mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+		else
+			message.record = bare_record(epochs, answer.epoch);
+		message.echo_us = answer.echo_us;
+		mmc_actions_tell(actions, op, epochs->channel, answer.epoch,
+				 answer.peer, &message);
 	}
 }
 
-/* A gate tells how far back all ranks are done, which closes those epochs. */
+/* A gate tells what way data takes, and how far back all are done: those close. */
 static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 {
 	uint32_t epoch = op->config.epoch;
@@ -245,6 +272,12 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	if (!op->begun || epochs->settled[slot_of(epoch)])
 		return;
 	epochs->settled[slot_of(epoch)] = true;
+	if (op->unicast && epochs->unicast_epoch == 0) {
+		epochs->deaf = op->record.terms.deaf;
+		/* Read by other threads, which then find the other. */
+		__atomic_store_n(&epochs->unicast_epoch, epoch,
+				 __ATOMIC_RELEASE);
+	}
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
 		struct mmc_op *other = epochs->open[i];
 
@@ -302,14 +335,14 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 			epochs->nopen--;
 		}
 	}
-	if (epochs->nanswers > 0)
+	if (epochs->answers.count > 0)
 		poll_answers(epochs, actions);
 	advance_done(epochs);
 }
 
 uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)
 {
-	uint64_t at_ns = epochs->nanswers > 0 ? 0 : MMC_NEVER_NS;
+	uint64_t at_ns = epochs->answers.count > 0 ? 0 : MMC_NEVER_NS;
 
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
 		if (epochs->open[i] != NULL)

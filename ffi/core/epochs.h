@@ -8,6 +8,7 @@
 #ifndef MMC_CORE_EPOCHS_H
 #define MMC_CORE_EPOCHS_H
 
+#include "core/answers.h"
 #include "core/op.h"
 
 /* Operations that may be in flight; further starts wait in order. */
@@ -16,9 +17,8 @@
 /* With those that only serve others: a later gate closes them in time. */
 #define MMC_EPOCHS_OPEN_MAX (2 * MMC_EPOCHS_ACTIVE_MAX)
 
-/* Records kept for epochs to come, and answers owed, before any are dropped. */
+/* Records kept for epochs to come, before any are dropped. */
 #define MMC_EPOCHS_EARLY_MAX (4 * MMC_ROUNDS_MAX)
-#define MMC_EPOCHS_ANSWERS_MAX 32
 
 struct mmc_early {
 	uint32_t epoch;
@@ -26,12 +26,6 @@ struct mmc_early {
 	struct mmc_record record;
 	struct mmc_card card; /* if `carded` */
 	bool carded;
-};
-
-struct mmc_answer {
-	uint32_t peer;
-	uint32_t epoch;
-	uint32_t echo_us;
 };
 
 struct mmc_fault {
@@ -46,22 +40,29 @@ struct mmc_epochs {
 	uint32_t nranks;
 	uint32_t last; /* the epoch started last; the first is 1 */
 	uint32_t done; /* all epochs up to this one are over for the user */
+	bool left;     /* no epoch is entered any more after `final` */
+	uint32_t final;
 	struct mmc_op *open[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
 	uint32_t nopen;
 	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its gate has closed others */
 	struct mmc_fault fault;		   /* the first */
 	struct mmc_terms fault_terms;	   /* of its operation, if known */
+	uint32_t unicast_epoch; /* the first without multicast; 0: none */
+	uint64_t deaf;		/* then: its terms' */
 	struct mmc_early early[MMC_EPOCHS_EARLY_MAX];
 	uint32_t nearly;
-	struct mmc_answer answers[MMC_EPOCHS_ANSWERS_MAX];
-	uint32_t nanswers;
+	struct mmc_answers answers;
 	struct mmc_path path;
 	struct mmc_counters *counters;
 };
 
-/* Begins a stream. `counters` outlives it. */
-void mmc_epochs_init(struct mmc_epochs *epochs, uint64_t channel, uint32_t rank,
-		     uint32_t nranks, struct mmc_counters *counters);
+/* The memory for a stream of `nranks` ranks, in bytes. */
+size_t mmc_epochs_bytes(uint32_t nranks);
+
+/* Begins a stream in `memory`, mmc_epochs_bytes() long. It and `counters` outlive it. */
+void mmc_epochs_init(struct mmc_epochs *epochs, void *memory, uint64_t channel,
+		     uint32_t rank, uint32_t nranks,
+		     struct mmc_counters *counters);
 
 /* Whether a further operation may start now; never on a poisoned stream. */
 bool mmc_epochs_ready(const struct mmc_epochs *epochs);
@@ -102,6 +103,21 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
  */
 void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
 		       bool tell);
+
+/*
+ * No epoch after `final`, which is not before the last one started, will be
+ * entered: whoever waits for this rank there learns so, and fails.
+ */
+void mmc_epochs_leave(struct mmc_epochs *epochs, uint32_t final);
+
+/* The transport has found that the process of `peer` exists. */
+void mmc_epochs_on_alive(struct mmc_epochs *epochs, uint32_t peer);
+
+/*
+ * The transport has found that the process of `peer` has ended. Operations that
+ * await it fail; others have what they need of it, or will ask for themselves.
+ */
+void mmc_epochs_on_gone(struct mmc_epochs *epochs, uint32_t peer);
 
 /* Adds what is to be done now to `actions`, as far as there is room. */
 void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,

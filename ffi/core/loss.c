@@ -396,21 +396,24 @@ uint32_t mmc_loss_heard(const struct mmc_loss *loss)
 	return nheard;
 }
 
-bool mmc_loss_deaf(const struct mmc_loss *loss)
+uint32_t mmc_loss_unheard(const struct mmc_loss *loss)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
 	const struct mmc_block own =
 		mmc_layout_block(&schedule->layout, loss->rank);
 	uint32_t own_chain = mmc_schedule_chain(schedule, &own);
+	bool own_first = mmc_schedule_start(schedule, &own) == 0;
 
 	for (uint32_t c = 0; c < schedule->nchains; c++) {
-		uint32_t expected = mmc_schedule_length(schedule, c) -
-				    (c == own_chain ? own.nchunks : 0);
+		uint32_t own_chunks = c == own_chain ? own.nchunks : 0;
 
-		if (expected >= DEAF_CHUNKS && loss->chains[c].nheard == 0)
-			return true;
+		if (mmc_schedule_length(schedule, c) >=
+			    DEAF_CHUNKS + own_chunks &&
+		    loss->chains[c].nheard == 0)
+			return mmc_schedule_rank(schedule, c,
+						 own_first ? own_chunks : 0);
 	}
-	return false;
+	return MMC_PEER_ALL;
 }
 
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss)

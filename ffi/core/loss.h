@@ -160,14 +160,14 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
  */
 bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer);
 
-/* The chunks that have come by multicast. */
+/* The number of chunks that came by multicast. */
 uint32_t mmc_loss_heard(const struct mmc_loss *loss);
 
 /*
- * Whether of some chain, of which others send enough to tell, nothing has come
- * by multicast.
+ * A sender in a chain from which no chunk came by multicast although others send
+ * enough there to tell; MMC_PEER_ALL if every chain was heard.
  */
-bool mmc_loss_deaf(const struct mmc_loss *loss);
+uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
 
 /* When the two above are to be called again. */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);

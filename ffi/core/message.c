@@ -19,12 +19,14 @@ enum {
 	SRTT_US = 40,
 	LAG_EPOCHS = 44,
 	NITEMS = 48,
-	TERMS_FLAGS = 52,
-	SOURCE_BYTES = 56,
+	SOURCE_BYTES = 52,
+	DEAF = 56,
+	LATE_RANK = 64,
+	LATE_AGE_MS = 68,
 	ITEMS = MMC_MESSAGE_BYTES,
 };
 
-_Static_assert(SOURCE_BYTES + 4 == ITEMS,
+_Static_assert(LATE_AGE_MS + 4 == ITEMS,
 	       "the fixed part ends where items begin");
 
 /* A card's fields, from where items begin. */
@@ -82,7 +84,7 @@ static void encode_record(uint8_t *bytes, const struct mmc_record *record)
 	mmc_put_u32(bytes + SOURCE_BYTES, record->terms.source_bytes);
 	mmc_put_u32(bytes + SRTT_US, record->terms.srtt_us);
 	mmc_put_u32(bytes + LAG_EPOCHS, record->terms.lag_epochs);
-	mmc_put_u32(bytes + TERMS_FLAGS, record->terms.flags);
+	mmc_put_u64(bytes + DEAF, record->terms.deaf);
 }
 
 static void decode_record(struct mmc_record *record, const uint8_t *bytes)
@@ -101,7 +103,7 @@ static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 			.source_bytes = mmc_get_u32(bytes + SOURCE_BYTES),
 			.srtt_us = mmc_get_u32(bytes + SRTT_US),
 			.lag_epochs = mmc_get_u32(bytes + LAG_EPOCHS),
-			.flags = mmc_get_u32(bytes + TERMS_FLAGS),
+			.deaf = mmc_get_u64(bytes + DEAF),
 		},
 	};
 }
@@ -150,6 +152,8 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	mmc_put_u32(bytes + STAMP, message->stamp_us);
 	mmc_put_u32(bytes + ECHO, message->echo_us);
 	encode_record(bytes, &message->record);
+	mmc_put_u32(bytes + LATE_RANK, message->late_rank);
+	mmc_put_u32(bytes + LATE_AGE_MS, message->late_age_ms);
 	mmc_put_u32(bytes + NITEMS, message->nitems);
 	encode_items(bytes + ITEMS, message);
 }
@@ -157,14 +161,16 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 static bool record_is_sane(const uint8_t *bytes)
 {
 	const unsigned known = MMC_RECORD_ENTERED | MMC_RECORD_DONE |
-			       MMC_RECORD_CLOSED | MMC_RECORD_FAILED;
+			       MMC_RECORD_CLOSED | MMC_RECORD_FAILED |
+			       MMC_RECORD_LEFT;
+	const bool left = (bytes[FLAGS] & MMC_RECORD_LEFT) != 0;
 
 	return (bytes[FLAGS] & ~known) == 0 &&
+	       (!left || bytes[FLAGS] == MMC_RECORD_LEFT) &&
 	       bytes[ENTRY_ROUNDS] <= MMC_ROUNDS_MAX &&
 	       bytes[RELEASE_ROUNDS] <= MMC_ROUNDS_MAX &&
-	       bytes[FAILURE] <= MMC_EPOISONED &&
-	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0) &&
-	       mmc_get_u32(bytes + TERMS_FLAGS) <= MMC_TERMS_UNICAST;
+	       bytes[FAILURE] <= MMC_ERROR_MAX &&
+	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0);
 }
 
 /* A run stays below MMC_CHUNKS_MAX, so that its end never wraps. */
@@ -216,6 +222,8 @@ int mmc_message_decode(struct mmc_message *message, uint32_t kind,
 	read.stamp_us = mmc_get_u32(bytes + STAMP);
 	read.echo_us = mmc_get_u32(bytes + ECHO);
 	decode_record(&read.record, bytes);
+	read.late_rank = mmc_get_u32(bytes + LATE_RANK);
+	read.late_age_ms = mmc_get_u32(bytes + LATE_AGE_MS);
 	read.nitems = nitems;
 	if (kind == MMC_MESSAGE_CARD) {
 		if (!card_is_sane(bytes + ITEMS, nitems))

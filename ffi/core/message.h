@@ -2,8 +2,8 @@
 /*
  * Control messages: what follows a header whose index has MMC_INDEX_CONTROL.
  *
- *      16     20      24    ...             76
- *     | stamp | echo  | the sender's record | what the kind adds ...
+ *      16     20      24    ...             88
+ *     | stamp | echo  | the sender's record, a late rank | what the kind adds ...
  *
  * A message with a stamp asks for an answer, which echoes the stamp: that
  * measures the round trip and proves that the asked process lives.
@@ -31,7 +31,13 @@ struct mmc_message {
 	uint32_t stamp_us; /* 0: no answer wanted */
 	uint32_t echo_us;  /* the stamp answered, 0 if none */
 	struct mmc_record record;
-	uint32_t nitems; /* runs or positions; of a card 1 */
+	/*
+	 * A rank whose process existed but did not answer, and how long ago, as
+	 * far as the sender knows. Not part of the record, for it passes.
+	 */
+	uint32_t late_rank;
+	uint32_t late_age_ms; /* 0: no rank is known to be late */
+	uint32_t nitems;      /* runs or positions; of a card 1 */
 	union {
 		struct mmc_card card;
 		struct mmc_run runs[MMC_RUNS_MAX];
@@ -40,7 +46,7 @@ struct mmc_message {
 };
 
 /* The bytes of a message's fixed part, the header not counted. */
-#define MMC_MESSAGE_BYTES 60
+#define MMC_MESSAGE_BYTES 72
 
 /* The longest message with its header, a CRC not counted. */
 #define MMC_MESSAGE_BYTES_MAX                                                  \

@@ -129,7 +129,10 @@ static struct mmc_record first_record(const struct mmc_op_config *config)
 			.srtt_us = (uint32_t)(config->path->srtt_ns /
 					      MMC_US_NS),
 			.lag_epochs = config->lag_epochs,
-			.flags = config->path->unicast ? MMC_TERMS_UNICAST : 0,
+			.deaf = config->path->unicast
+					? mmc_terms_deaf(config->rank,
+							 config->path->unheard)
+					: 0,
 		},
 	};
 }
@@ -204,6 +207,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 		.state = MMC_OP_GATE,
 		.record = first_record(config),
 		.heard = { .source = MMC_PEER_ALL },
+		.late = MMC_PEER_ALL,
 		.stage_ns = now_ns,
 		.original_ns = now_ns,
 	};
@@ -216,7 +220,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	mmc_gate_init(&op->release, config->rank, config->nranks);
 	mmc_gate_join(&op->entry);
 	mmc_op_renew(op);
-	mmc_patience_reset(&op->entering, now_ns);
+	mmc_liveness_init(&op->liveness, now_ns);
 	mmc_op_ask_soon(op, now_ns);
 	return op;
 }
@@ -285,4 +289,13 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 	default:
 		return MMC_PEER_ALL;
 	}
+}
+
+uint32_t mmc_op_late(const struct mmc_op *op)
+{
+	if (op->state != MMC_OP_GATE || mmc_gate_passed(&op->entry))
+		return MMC_PEER_ALL;
+	return mmc_gate_awaited_joined(&op->entry)
+		       ? op->late
+		       : mmc_gate_awaited(&op->entry);
 }

@@ -13,6 +13,7 @@
 #include "core/counters.h"
 #include "core/donor.h"
 #include "core/gate.h"
+#include "core/liveness.h"
 #include "core/reader.h"
 #include "core/turn.h"
 
@@ -80,6 +81,9 @@ struct mmc_op_config {
 	struct mmc_card card;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
+	uint64_t late_timeout_ns;  /* for a rank that exists; 0: none */
+	bool inquires;	 /* the transport can tell whether a rank exists */
+	bool unattended; /* ranks answer in their own calls only */
 	uint64_t seed;
 	struct mmc_path *path;	       /* outlives the operation */
 	struct mmc_counters *counters; /* likewise */
@@ -91,6 +95,17 @@ struct mmc_heard {
 	uint32_t chain;	 /* as soon as there are any */
 	uint32_t start;	 /* likewise: of its chunks in the chain */
 	struct mmc_block block;
+};
+
+/* Requests that are kept until this rank can serve; a further one comes again. */
+#define MMC_OP_EARLY_MAX 4
+
+/* A NAK or PLEA of a rank that knew sooner that all have entered. */
+struct mmc_early_ask {
+	uint32_t source;
+	bool plea;
+	uint32_t nruns;
+	struct mmc_run runs[MMC_RUNS_MAX];
 };
 
 struct mmc_op {
@@ -135,10 +150,11 @@ struct mmc_op {
 	bool exposed;	 /* it has been answered */
 	uint8_t alarms;	 /* multicasts of a failure that are still due */
 	struct mmc_backoff asking; /* the awaited rank */
-	bool renewed; /* the next two begin anew at the next poll */
-	struct mmc_patience listening; /* since the awaited rank was heard of */
-	struct mmc_patience progress;  /* since anything new came */
-	struct mmc_patience entering;  /* since the start, for ENTRY_TIMEOUT */
+	uint32_t late; /* whom that one waits for, as it said; or all ones */
+	bool renewed;  /* news came: waits begin anew at the next poll */
+	struct mmc_early_ask early[MMC_OP_EARLY_MAX];
+	uint32_t nearly;
+	struct mmc_liveness liveness;
 	uint64_t stage_ns;    /* when the present stage of the counters began */
 	uint64_t original_ns; /* when a chunk came by multicast last */
 };
@@ -213,6 +229,15 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 		 bool tell);
 
+/* The transport has found that the process of `peer` exists. */
+void mmc_op_on_alive(struct mmc_op *op, uint32_t peer);
+
+/* The transport has found that it has ended: who awaits it fails. */
+void mmc_op_on_gone(struct mmc_op *op, uint32_t peer);
+
+/* Whether the awaited rank exists and has not answered for some seconds. */
+bool mmc_op_awaits_late(const struct mmc_op *op);
+
 /* What was read here up to now, and is not over, will be of no use. */
 void mmc_op_close_card(struct mmc_op *op);
 
@@ -244,6 +269,15 @@ static inline uint32_t mmc_op_right(const struct mmc_op *op)
 {
 	return (op->config.rank + 1) % op->config.nranks;
 }
+
+/*
+ * A rank that has not entered although this one has, and keeps it waiting; by
+ * what others have told, where it is not awaited directly. MMC_PEER_ALL: none.
+ */
+uint32_t mmc_op_late(const struct mmc_op *op);
+
+/* Takes the requests that came before the operation had begun here. */
+void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns);
 
 /* Takes `event`, which the table must allow in the present state. */
 void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);

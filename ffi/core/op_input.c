@@ -2,7 +2,8 @@
 /* The events of an operation: what comes from the network and the engine. */
 #include "core/assert.h"
 #include "core/bits.h"
-#include "core/op.h"
+#include "core/memory.h"
+#include "core/op_liveness.h"
 
 /* ---- chunks ------------------------------------------------------------- */
 
@@ -68,8 +69,10 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 						      uint32_t chunk)
 {
-	if (mmc_bitmap_test(&op->loss.lost, chunk))
-		op->config.path->nlate++;
+	if (!mmc_bitmap_test(&op->loss.lost, chunk))
+		return;
+	mmc_path_late(op->config.path);
+	op->loss.chains[op->heard.chain].nheard++;
 }
 
 /* Another rank is heard than before. */
@@ -215,20 +218,19 @@ static bool is_leaving(const struct mmc_op *op)
 }
 
 /* Runs of one request do not overlap: more than all there is, is nonsense. */
-static void on_nak(struct mmc_op *op, uint32_t source,
-		   const struct mmc_message *message, uint64_t now_ns)
+static void on_ask(struct mmc_op *op, uint32_t source, bool plea,
+		   const struct mmc_run *runs, uint32_t nruns, uint64_t now_ns)
 {
 	uint32_t left = op->layout.nchunks;
 
 	if (is_leaving(op))
 		return;
-	if (op->strategy->reads && message->kind == MMC_MESSAGE_NAK &&
-	    source == mmc_op_right(op)) {
+	if (op->strategy->reads && !plea && source == mmc_op_right(op)) {
 		op->card_asked = true;
 		return;
 	}
-	for (uint32_t i = 0; i < message->nitems; i++) {
-		struct mmc_run run = message->runs[i];
+	for (uint32_t i = 0; i < nruns; i++) {
+		struct mmc_run run = runs[i];
 		uint32_t owner;
 
 		if (run.first >= op->layout.nchunks ||
@@ -240,11 +242,39 @@ static void on_nak(struct mmc_op *op, uint32_t source,
 		while (owner < op->config.nranks &&
 		       mmc_layout_block(&op->layout, owner).first <
 			       run.first + run.count) {
-			serve_block(op, source, owner, run,
-				    message->kind == MMC_MESSAGE_PLEA, now_ns);
+			serve_block(op, source, owner, run, plea, now_ns);
 			owner++;
 		}
 	}
+}
+
+/* The last ranks to enter are asked before they know that all have. */
+static void keep_ask(struct mmc_op *op, uint32_t source,
+		     const struct mmc_message *message)
+{
+	struct mmc_early_ask *early;
+
+	if (op->nearly == MMC_OP_EARLY_MAX) {
+		mmc_count(op->config.counters, MMC_COUNT_RX_UNKEPT_REQUESTS, 1);
+		return;
+	}
+	early = &op->early[op->nearly++];
+	early->source = source;
+	early->plea = message->kind == MMC_MESSAGE_PLEA;
+	early->nruns = message->nitems;
+	memcpy(early->runs, message->runs,
+	       message->nitems * sizeof(*message->runs));
+}
+
+void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < op->nearly; i++) {
+		const struct mmc_early_ask *early = &op->early[i];
+
+		on_ask(op, early->source, early->plea, early->runs,
+		       early->nruns, now_ns);
+	}
+	op->nearly = 0;
 }
 
 static void on_echo(struct mmc_op *op, const struct mmc_message *message,
@@ -277,7 +307,8 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
 	case MMC_MESSAGE_PLEA:
-		on_nak(op, source, message, now_ns);
+		on_ask(op, source, message->kind == MMC_MESSAGE_PLEA,
+		       message->runs, message->nitems, now_ns);
 		break;
 	case MMC_MESSAGE_ECHO:
 		on_echo(op, message, now_ns);
@@ -330,6 +361,16 @@ static void hear_left(struct mmc_op *op, const struct mmc_message *message,
 	op->left_done |= done;
 }
 
+/* Returns the rank that the awaited one names, unless there is no such rank. */
+static uint32_t late_of(const struct mmc_op *op,
+			const struct mmc_record *record)
+{
+	bool known = record->culprit < op->config.nranks &&
+		     record->culprit != op->config.rank;
+
+	return known ? record->culprit : MMC_PEER_ALL;
+}
+
 void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		       const struct mmc_message *message, uint64_t now_ns)
 {
@@ -344,8 +385,16 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 			    record->culprit, false);
 		return;
 	}
-	if (awaited)
-		mmc_patience_reset(&op->listening, now_ns);
+	if (record->flags & MMC_RECORD_LEFT) {
+		if (op->state == MMC_OP_GATE)
+			mmc_op_fail(op, MMC_ELEFT, source, true);
+		return;
+	}
+	if (awaited) {
+		mmc_liveness_hear(&op->liveness);
+		op->late = late_of(op, record);
+	}
+	mmc_op_hear_late(op, source, message, now_ns);
 	if (op->strategy->reads && source == mmc_op_left(op))
 		hear_left(op, message, now_ns);
 	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
@@ -358,4 +407,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		mmc_op_ask_soon(op, now_ns);
 	if (op->begun)
 		on_flow_message(op, source, message, now_ns);
+	else if (message->kind == MMC_MESSAGE_NAK ||
+		 message->kind == MMC_MESSAGE_PLEA)
+		keep_ask(op, source, message);
 }

@@ -2,6 +2,7 @@
 /* The actions of an operation: what to do now, and when to look again. */
 #include "core/assert.h"
 #include "core/bits.h"
+#include "core/op_liveness.h"
 #include "core/op_repair.h"
 #include "core/op_tell.h"
 
@@ -10,49 +11,6 @@
 
 /* A request of less would be answered in less than a batch or two. */
 #define BUDGET_CHUNKS_MIN 32
-
-/* ---- patience ----------------------------------------------------------- */
-
-/* Who entered just in time is asked once more before anybody is named. */
-static uint64_t entry_limit_ns(const struct mmc_op *op)
-{
-	return op->config.entry_timeout_ns + 2 * MMC_BACKOFF_MAX_NS;
-}
-
-/* Who never entered is named by those who wait for it directly. */
-static bool entry_is_overdue(struct mmc_op *op, uint64_t now_ns)
-{
-	return op->state == MMC_OP_GATE && op->config.entry_timeout_ns != 0 &&
-	       mmc_patience_over(&op->entering, now_ns, entry_limit_ns(op)) &&
-	       !mmc_gate_passed(&op->entry) &&
-	       !mmc_gate_awaited_joined(&op->entry);
-}
-
-/*
- * Waiting is over when the awaited rank gives no answer, or answers while no
- * data comes. The latter takes a little longer: it may itself await the one
- * that gives no answer, and will say so.
- */
-static void check_patience(struct mmc_op *op, uint64_t now_ns)
-{
-	uint64_t limit_ns = op->config.timeout_ns;
-
-	if (op->state > MMC_OP_RELEASE)
-		return;
-	if (op->renewed) {
-		op->renewed = false;
-		mmc_patience_reset(&op->progress, now_ns);
-		mmc_patience_reset(&op->listening, now_ns);
-	}
-	if (entry_is_overdue(op, now_ns))
-		mmc_op_fail(op, MMC_ENOENTRY, mmc_op_awaited(op), true);
-	else if (mmc_patience_over(&op->listening, now_ns, limit_ns))
-		mmc_op_fail(op, MMC_ENOANSWER, mmc_op_awaited(op), true);
-	else if (op->state == MMC_OP_FLOW &&
-		 mmc_patience_over(&op->progress, now_ns,
-				   limit_ns + limit_ns / 4))
-		mmc_op_fail(op, MMC_ENOPROGRESS, mmc_op_awaited(op), true);
-}
 
 /* ---- control messages --------------------------------------------------- */
 
@@ -88,8 +46,7 @@ static void poll_gate(struct mmc_op *op, struct mmc_gate *gate, uint64_t now_ns,
 			mmc_op_tell_record(op, peer, actions);
 	if (mmc_gate_passed(gate))
 		mmc_backoff_stop(&op->asking);
-	else if (mmc_actions_room(actions) &&
-		 mmc_backoff_due(&op->asking, now_ns)) {
+	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns)) {
 		mmc_op_ask_record(op, mmc_gate_awaited(gate), now_ns, actions);
 		if (op->state == MMC_OP_RETAINED)
 			mmc_backoff_stop(&op->asking);
@@ -164,7 +121,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, true);
 		return;
 	}
-	op->unicast = (terms->flags & MMC_TERMS_UNICAST) != 0;
+	op->unicast = terms->deaf != 0;
 	if (op->unicast)
 		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
@@ -190,6 +147,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_op_renew(op);
 	mmc_op_ask_soon(op, now_ns);
 	mmc_op_step(op, MMC_OP_ALL_ENTERED);
+	mmc_op_serve_early(op, now_ns);
 }
 
 static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
@@ -213,9 +171,8 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 {
 	uint32_t peer;
 
-	if (!mmc_actions_room(actions) ||
-	    !mmc_backoff_due(&op->asking, now_ns) ||
-	    op->progress.spent_ns < MMC_BACKOFF_MAX_NS)
+	if (!mmc_actions_room(actions) || !mmc_op_ask_due(op, now_ns) ||
+	    op->liveness.stalled_ns < MMC_BACKOFF_MAX_NS)
 		return;
 	peer = mmc_op_awaited(op);
 	if (peer != MMC_PEER_ALL)
@@ -301,6 +258,8 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		op->strategy->reads ? op->layout.nchunks / op->layout.nsenders
 				    : op->own.nchunks;
 	uint32_t nlost = lost_of_block(op, block_chunks);
+	/* Chunks that arrive before the stream is open here are foreign, not lost. */
+	bool begins_stream = op->eager && config->epoch == 1;
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
 		  op->original_ns - op->stage_ns);
@@ -313,11 +272,11 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 			       config->chunk_bytes, block_chunks, nlost,
 			       op->strategy->reads ? nlost : op->donor.nshared,
 			       rate_of(op, now_ns));
-	if (!op->unicast)
+	if (!op->unicast && !begins_stream)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->own.nchunks,
 			       mmc_loss_heard(&op->loss),
-			       mmc_loss_deaf(&op->loss));
+			       mmc_loss_unheard(&op->loss));
 	if (!op->unicast && !op->eager)
 		measure_rate(op, now_ns);
 	op->stage_ns = now_ns;
@@ -366,8 +325,7 @@ static void poll_release(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_step(op, MMC_OP_RIGHT_DONE);
 	else if (op->right_done)
 		mmc_backoff_stop(&op->asking);
-	else if (mmc_actions_room(actions) &&
-		 mmc_backoff_due(&op->asking, now_ns))
+	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns))
 		mmc_op_ask_record(op, mmc_op_right(op), now_ns, actions);
 }
 
@@ -408,7 +366,7 @@ static bool serves(const struct mmc_op *op)
 void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		 struct mmc_actions *actions)
 {
-	check_patience(op, now_ns);
+	mmc_op_poll_liveness(op, now_ns, actions);
 	if (op->state == MMC_OP_GATE) {
 		poll_eager(op, actions);
 		poll_gate(op, &op->entry, now_ns, actions);
@@ -447,16 +405,10 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 	if (op->state > MMC_OP_RELEASE)
 		return at_ns;
 	at_ns = mmc_min_u64(at_ns, op->asking.at_ns);
-	at_ns = mmc_min_u64(at_ns,
-			    mmc_patience_deadline(&op->listening,
-						  op->config.timeout_ns));
+	at_ns = mmc_min_u64(at_ns, mmc_op_liveness_deadline(op));
 	if (op->state == MMC_OP_FLOW) {
 		at_ns = mmc_min_u64(at_ns, mmc_op_repair_deadline(op));
 		at_ns = mmc_min_u64(at_ns, mmc_turn_deadline(&op->turn));
 	}
-	if (op->state == MMC_OP_GATE && op->config.entry_timeout_ns != 0)
-		at_ns = mmc_min_u64(at_ns,
-				    mmc_patience_deadline(&op->entering,
-							  entry_limit_ns(op)));
 	return at_ns;
 }

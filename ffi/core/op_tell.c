@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/op_tell.h"
 
+#include "core/op_liveness.h"
+
 void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 		    struct mmc_message *message)
 {
@@ -8,7 +10,10 @@ void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 	message->stamp_us = 0;
 	message->echo_us = 0;
 	message->record = op->record;
+	if (!(op->record.flags & MMC_RECORD_FAILED))
+		message->record.culprit = mmc_op_late(op);
 	message->nitems = 0;
+	mmc_op_tell_late(op, message);
 }
 
 void mmc_op_tell(struct mmc_op *op, uint32_t peer,

@@ -19,6 +19,7 @@ struct mmc_path {
 	bool measured;			 /* the rate is no longer a guess */
 	uint32_t silent_chunks;		 /* expected since anything was heard */
 	bool unicast;			 /* multicast has been given up */
+	uint32_t unheard; /* then: a sender of which nothing came */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
 	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
 	uint64_t late_ns; /* how long to wait for what may be late */
@@ -76,6 +77,13 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 #define MMC_PATH_LATE_MIN_NS MMC_MS_NS
 #define MMC_PATH_LATE_MAX_NS (16 * MMC_MS_NS)
 
+/* A multicast chunk arrives that was already fetched: multicast works. */
+static inline void mmc_path_late(struct mmc_path *path)
+{
+	path->nlate++;
+	path->silent_chunks = 0;
+}
+
 /*
  * Adapts the allowance for lateness after an operation, as RFC 8985 does: it
  * doubles when chunks came that had been given up, and slowly shrinks.
@@ -101,18 +109,20 @@ static inline void mmc_path_settle(struct mmc_path *path)
 #define MMC_PATH_SILENT_CHUNKS 6
 
 /*
- * Of `expected_chunks` by multicast `heard_chunks` came; `deaf`: of some sender
- * none at all. A network may deliver multicast for a while and then no more
- * (when an IGMP querier goes away, say): then multicast is given up for good.
- * However much is lost while some arrives, it is not.
+ * Of `expected_chunks` by multicast `heard_chunks` came, and of `unheard`, unless
+ * it is MMC_PEER_ALL, none at all. A network may deliver multicast for a while and
+ * then no more (when an IGMP querier goes away, say): then multicast is given up for
+ * good. However much is lost while some arrives, it is not.
  */
 static inline void mmc_path_heard(struct mmc_path *path,
 				  uint32_t expected_chunks,
-				  uint32_t heard_chunks, bool deaf)
+				  uint32_t heard_chunks, uint32_t unheard)
 {
 	path->silent_chunks =
 		heard_chunks == 0 ? path->silent_chunks + expected_chunks : 0;
-	path->ndeaf = deaf ? path->ndeaf + 1 : 0;
+	path->ndeaf = unheard != MMC_PEER_ALL ? path->ndeaf + 1 : 0;
+	if (!path->unicast)
+		path->unheard = unheard;
 	path->unicast |= path->ndeaf >= MMC_PATH_DEAF_EPOCHS ||
 			 path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
 }

@@ -17,19 +17,36 @@ struct mmc_terms {
 	uint32_t source_bytes; /* MIN: what it can of a single sender */
 	uint32_t srtt_us;      /* MAX */
 	uint32_t lag_epochs; /* MAX: how far behind the oldest unfinished is */
-	uint32_t flags;	     /* OR, of enum mmc_terms_flag */
+	/*
+	 * MAX: 0, or a rank that does not get what another one multicasts, so
+	 * that nothing is multicast in this epoch: see mmc_terms_deaf().
+	 */
+	uint64_t deaf;
 };
 
-enum mmc_terms_flag {
-	/* Somebody does not get what is multicast: nothing is, in this epoch. */
-	MMC_TERMS_UNICAST = 1,
-};
+/* Says in `mmc_terms.deaf` that `rank` gets no multicast of `sender`. */
+static inline uint64_t mmc_terms_deaf(uint32_t rank, uint32_t sender)
+{
+	return ((uint64_t)rank + 1) << 32 | sender;
+}
+
+/* The two of a `deaf` that is not 0. */
+static inline uint32_t mmc_deaf_rank(uint64_t deaf)
+{
+	return (uint32_t)(deaf >> 32) - 1;
+}
+
+static inline uint32_t mmc_deaf_sender(uint64_t deaf)
+{
+	return (uint32_t)deaf;
+}
 
 enum mmc_record_flag {
 	MMC_RECORD_ENTERED = 1,
 	MMC_RECORD_DONE = 2,   /* every chunk present, nothing in flight here */
 	MMC_RECORD_CLOSED = 4, /* serves nobody any more */
 	MMC_RECORD_FAILED = 8, /* `failure` and `culprit` say why */
+	MMC_RECORD_LEFT = 16,  /* will never enter; comes without the others */
 };
 
 struct mmc_record {
@@ -37,7 +54,11 @@ struct mmc_record {
 	uint8_t entry_rounds; /* rounds of the entry gate heard, from round 0 on */
 	uint8_t release_rounds; /* likewise of the release gate */
 	uint8_t failure;	/* enum mmc_error */
-	uint32_t culprit; /* a rank, or MMC_PEER_ALL for none in particular */
+	/*
+	 * The rank that failed. While nothing has, a rank that keeps this one
+	 * waiting since it has not entered. MMC_PEER_ALL: none in particular.
+	 */
+	uint32_t culprit;
 	uint32_t sent_chunks; /* of the own block, by multicast */
 	struct mmc_terms terms;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two clocks that are not the wall's: asking again ever more rarely, and
- * waiting for a time that only counts while we look.
+ * waiting for a time that only counts while somebody looks.
  */
 #ifndef MMC_CORE_TIMER_H
 #define MMC_CORE_TIMER_H
@@ -42,41 +42,31 @@ static inline bool mmc_backoff_due(struct mmc_backoff *backoff, uint64_t now_ns)
 }
 
 /*
- * What one look at the clock can cost at most. A process that was stopped, or
- * whose machine was suspended, has not waited: its peers could not be heard.
+ * The most that one look at the clock adds to a wait. A process that was
+ * stopped, or whose machine was suspended, has not waited: its peers could not
+ * be heard.
  */
-#define MMC_PATIENCE_STEP_NS (100 * MMC_MS_NS)
+#define MMC_LOOK_NS_MAX (100 * MMC_MS_NS)
 
-/* How long something has been waited for, in observed time. */
-struct mmc_patience {
-	uint64_t spent_ns;
-	uint64_t looked_ns;
-};
-
-static inline void mmc_patience_reset(struct mmc_patience *patience,
-				      uint64_t now_ns)
+/* Returns the observed time since the last look, and makes this the last. */
+static inline uint64_t mmc_look(uint64_t *looked_ns, uint64_t now_ns)
 {
-	*patience = (struct mmc_patience){ .looked_ns = now_ns };
+	uint64_t elapsed_ns = now_ns - *looked_ns;
+
+	*looked_ns = now_ns;
+	return mmc_min_u64(elapsed_ns, MMC_LOOK_NS_MAX);
 }
 
-/* Looks at the clock; returns whether `limit_ns` of waiting are used up. */
-static inline bool mmc_patience_over(struct mmc_patience *patience,
-				     uint64_t now_ns, uint64_t limit_ns)
+/*
+ * When to look again in a wait of `limit_ns`, of which `spent_ns` are used up;
+ * never once they all are.
+ */
+static inline uint64_t mmc_look_deadline(uint64_t looked_ns, uint64_t spent_ns,
+					 uint64_t limit_ns)
 {
-	patience->spent_ns +=
-		mmc_min_u64(now_ns - patience->looked_ns, MMC_PATIENCE_STEP_NS);
-	patience->looked_ns = now_ns;
-	return patience->spent_ns >= limit_ns;
-}
-
-/* When to look again in a wait of `limit_ns`; never when it is over. */
-static inline uint64_t
-mmc_patience_deadline(const struct mmc_patience *patience, uint64_t limit_ns)
-{
-	if (patience->spent_ns >= limit_ns)
+	if (spent_ns >= limit_ns)
 		return MMC_NEVER_NS;
-	return patience->looked_ns +
-	       mmc_min_u64(limit_ns - patience->spent_ns, MMC_PATIENCE_STEP_NS);
+	return looked_ns + mmc_min_u64(limit_ns - spent_ns, MMC_LOOK_NS_MAX);
 }
 
 #endif

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The last of `enum mmc_error`. */
+#define MMC_ERROR_MAX MMC_ELATE
+
 /* A deadline that never comes. */
 #define MMC_NEVER_NS UINT64_MAX
 

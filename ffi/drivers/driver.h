@@ -35,6 +35,8 @@ enum mmc_event_kind {
 	MMC_EVENT_PLACED,   /* a `place` has completed */
 	MMC_EVENT_READ,	    /* a `read` has */
 	MMC_EVENT_BROKEN,   /* nothing reaches or leaves a peer any more */
+	MMC_EVENT_ALIVE,    /* the process of `source` exists: see `inquire` */
+	MMC_EVENT_GONE,	    /* it has ended */
 };
 
 struct mmc_event {
@@ -187,6 +189,16 @@ struct mmc_driver {
 	int (*read)(struct mmc_endpoint *endpoint, uint32_t peer,
 		    const struct mmc_piece *pieces, unsigned npieces,
 		    uint64_t cookie);
+
+	/*
+	 * Asks for the process of `peer`, which gives no answer itself: not the
+	 * process but its kernel, or its network adapter, says whether it
+	 * exists. MMC_EVENT_ALIVE or MMC_EVENT_GONE may follow; nothing does if
+	 * that machine is silent, too. To be called again and again while the
+	 * peer is silent, tens of milliseconds apart at least. NULL where a
+	 * transport has no such means.
+	 */
+	void (*inquire)(struct mmc_endpoint *endpoint, uint32_t peer);
 
 	/*
 	 * Writes the descriptors that become readable when there is something

@@ -8,7 +8,7 @@
 void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
 {
 	struct mmc_fault fault = {
-		.error = event->error < 0 && event->error >= -MMC_EPOISONED
+		.error = event->error < 0 && event->error >= -MMC_ERROR_MAX
 				 ? (enum mmc_error) - event->error
 				 : MMC_EIO,
 		.culprit = event->source == MMC_PEER_ALL ? team->options.rank

@@ -55,8 +55,16 @@ const char *mmc_strerror(int error)
 		return "ranks started different operations";
 	case MMC_ECANCELED:
 		return "interrupted";
+	case MMC_ELEFT:
+		return "a rank has left";
 	case MMC_EPOISONED:
 		return "an earlier operation failed";
+	case MMC_EADDRINUSE:
+		return "port taken";
+	case MMC_EGONE:
+		return "its process has ended";
+	case MMC_ELATE:
+		return "its process stands still";
 	default:
 		return "unknown error";
 	}

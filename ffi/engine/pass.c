@@ -9,6 +9,22 @@
 #include "engine/send.h"
 #include "engine/survey.h"
 
+/* Tells all streams that the process of a rank exists, or has ended. */
+static void take_finding(struct mmc_team *team, const struct mmc_event *event)
+{
+	for (uint32_t i = 0; i < team->nstreams; i++) {
+		struct mmc_stream *stream = team->streams[i];
+
+		if (stream == NULL)
+			continue;
+		if (event->kind == MMC_EVENT_ALIVE)
+			mmc_epochs_on_alive(&stream->epochs, event->source);
+		else
+			mmc_epochs_on_gone(&stream->epochs, event->source);
+		stream->stirred = true;
+	}
+}
+
 /* Takes in what has come for one team; returns how many events. */
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 			    uint64_t now_ns)
@@ -34,6 +50,10 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 		case MMC_EVENT_BROKEN:
 			mmc_team_break(team, event);
 			break;
+		case MMC_EVENT_ALIVE:
+		case MMC_EVENT_GONE:
+			take_finding(team, event);
+			break;
 		}
 	}
 	if (team->fetches.nwaiting > 0)
@@ -44,6 +64,7 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 		    const struct mmc_actions *actions)
 {
+	struct mmc_endpoint *endpoint = stream->team->endpoint;
 	struct mmc_request *request =
 		action->op == NULL ? NULL
 				   : mmc_stream_request(stream, action->op);
@@ -73,6 +94,9 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 		break;
 	case MMC_ACTION_EXPOSE:
 		mmc_request_expose(request);
+		break;
+	case MMC_ACTION_INQUIRE:
+		endpoint->driver->inquire(endpoint, action->peer);
 		break;
 	}
 }

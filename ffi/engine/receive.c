@@ -83,8 +83,11 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 				  header->index, payload, nbytes, now_ns);
 	} else if (!mmc_epoch_after(header->epoch, epochs->last)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
-		if (!(header->index & MMC_INDEX_REPAIR))
-			stream->team->path.nlate++;
+		if (!(header->index & MMC_INDEX_REPAIR)) {
+			/* The one begins operations, the other ends them. */
+			mmc_path_late(&stream->team->path);
+			mmc_path_late(&epochs->path);
+		}
 	} else if (!mmc_epochs_is_next(epochs, header->epoch)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 	} else {

@@ -208,6 +208,9 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.read_bytes = team->endpoint->read_bytes_max,
 		.timeout_ns = options->timeout_ns,
 		.entry_timeout_ns = options->entry_timeout_ns,
+		.late_timeout_ns = options->late_timeout_ns,
+		.inquires = team->endpoint->driver->inquire != NULL,
+		.unattended = team->options.unattended != 0,
 		.seed = stream->epochs.channel ^
 			((uint64_t)team->options.rank << 32 |
 			 stream->epochs.last),
@@ -405,6 +408,10 @@ int mmc_request_start(struct mmc_stream *stream,
 	size_t memory_bytes;
 	int rv = mmc_operation_check(operation, team->nranks);
 
+	if (rv == 0 && stream->epochs.left) {
+		mmc_error_set("this rank has left the stream");
+		rv = -MMC_EINVAL;
+	}
 	if (rv == 0)
 		rv = measure(stream, operation, &memory_bytes);
 	if (rv == 0)

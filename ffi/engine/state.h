@@ -51,6 +51,7 @@ struct mmc_stream {
 	struct mmc_team *team;
 	struct mmc_stream_options options;
 	struct mmc_epochs epochs;
+	void *epochs_memory;
 	struct mmc_counters counters;
 	struct mmc_parking parking;
 	struct mmc_request *requests[MMC_EPOCHS_OPEN_MAX]; /* by epoch */

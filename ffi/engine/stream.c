@@ -86,6 +86,27 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 	return rv;
 }
 
+/* Allocates what a stream holds on to until it is closed. */
+static int begin(struct mmc_stream *stream)
+{
+	const struct mmc_team_options *team = &stream->team->options;
+
+	stream->epochs_memory = malloc(mmc_epochs_bytes(team->nranks));
+	if (stream->epochs_memory == NULL)
+		return -MMC_ENOMEM;
+	mmc_epochs_init(&stream->epochs, stream->epochs_memory,
+			stream->options.channel, team->rank, team->nranks,
+			&stream->counters);
+	return mmc_parking_init(&stream->parking, team->chunk_bytes);
+}
+
+static void end(struct mmc_stream *stream)
+{
+	mmc_parking_close(&stream->parking);
+	free(stream->epochs_memory);
+	free(stream);
+}
+
 int mmc_stream_create(struct mmc_team *team,
 		      const struct mmc_stream_options *options,
 		      struct mmc_stream **stream)
@@ -101,14 +122,11 @@ int mmc_stream_create(struct mmc_team *team,
 	new->team = team;
 	new->options = *options;
 	new->deadline_ns = MMC_NEVER_NS;
-	mmc_epochs_init(&new->epochs, options->channel, team->options.rank,
-			team->options.nranks, &new->counters);
-	rv = mmc_parking_init(&new->parking, team->options.chunk_bytes);
+	rv = begin(new);
 	if (rv == 0)
 		rv = add_stream(team, new);
 	if (rv != 0) {
-		mmc_parking_close(&new->parking);
-		free(new);
+		end(new);
 		return rv;
 	}
 	*stream = new;
@@ -127,8 +145,39 @@ void mmc_stream_close(struct mmc_stream *stream)
 		team->last = NULL;
 	mmc_stream_drop_requests(stream);
 	mmc_engine_leave(team->engine);
-	mmc_parking_close(&stream->parking);
-	free(stream);
+	end(stream);
+}
+
+void mmc_stream_leave(struct mmc_stream *stream)
+{
+	uint32_t final;
+
+	if (mmc_engine_enter(stream->team->engine) != 0)
+		return;
+	final = stream->epochs.last;
+	for (const struct mmc_request *queued = stream->queue; queued != NULL;
+	     queued = queued->next)
+		final++;
+	mmc_epochs_leave(&stream->epochs, final);
+	mmc_engine_leave(stream->team->engine);
+}
+
+uint32_t mmc_stream_unicast_epoch(struct mmc_stream *stream)
+{
+	return __atomic_load_n(&stream->epochs.unicast_epoch, __ATOMIC_ACQUIRE);
+}
+
+void mmc_stream_detour(struct mmc_stream *stream, struct mmc_detour *detour)
+{
+	const struct mmc_epochs *epochs = &stream->epochs;
+
+	*detour = (struct mmc_detour){
+		.epoch = mmc_stream_unicast_epoch(stream),
+	};
+	if (detour->epoch == 0)
+		return;
+	detour->rank = mmc_deaf_rank(epochs->deaf);
+	detour->sender = mmc_deaf_sender(epochs->deaf);
 }
 
 void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure)

@@ -121,7 +121,10 @@ void mmc_request_waiting(struct mmc_request *request,
 	struct mmc_engine *engine = request->stream->team->engine;
 	const struct mmc_op *op;
 
-	*waiting = (struct mmc_waiting){ .rank = UINT32_MAX };
+	*waiting = (struct mmc_waiting){
+		.rank = UINT32_MAX,
+		.late = UINT32_MAX,
+	};
 	if (mmc_engine_enter(engine) != 0)
 		return;
 	op = request->op;
@@ -129,7 +132,10 @@ void mmc_request_waiting(struct mmc_request *request,
 		mmc_team_now_ns(request->stream->team) - request->start_ns;
 	if (op != NULL && !mmc_request_over(request)) {
 		waiting->entered = mmc_op_entered_by_all(op);
+		waiting->epoch = op->config.epoch;
 		waiting->rank = mmc_op_awaited(op);
+		waiting->late = mmc_op_late(op);
+		waiting->still = mmc_op_awaits_late(op);
 		waiting->missing_chunks = op->layout.nchunks - op->npresent;
 	}
 	mmc_engine_leave(engine);

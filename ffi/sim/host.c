@@ -53,6 +53,8 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 		.regions = &host->stage->regions,
 		.exposures_max = exposures_max(spec, host->rank),
 		.read_kind = MMC_TIMER_READ,
+		.kernels = host->stage->kernels,
+		.inquiry_kind = MMC_TIMER_INQUIRY,
 		.receives = spec->zero_copy,
 	};
 	int rv = mmc_sim_endpoint_create(&options, &host->endpoint);
@@ -146,6 +148,7 @@ static int open_stream(struct mmc_host *host, uint32_t index)
 		.repair = spec->repair,
 		.timeout_ns = spec->timeout_ns,
 		.entry_timeout_ns = spec->entry_timeout_ns,
+		.late_timeout_ns = spec->late_timeout_ns,
 	};
 
 	stream->requests = calloc(spec->nops, sizeof(struct mmc_request *));
@@ -270,11 +273,25 @@ void mmc_host_read(struct mmc_host *host)
 					       host->stage->spec->wake_ns);
 }
 
-void mmc_host_die(struct mmc_host *host)
+/* An answer wakes whoever sleeps on the connection. */
+void mmc_host_inquiry(struct mmc_host *host)
+{
+	if (host->dead)
+		return;
+	mmc_sim_inquiries_due(host->endpoint);
+	if (mmc_sim_endpoint_pending(host->endpoint))
+		mmc_host_wake_at(host, host->stage->network.now_ns +
+					       host->stage->spec->wake_ns);
+}
+
+void mmc_host_die(struct mmc_host *host, enum mmc_sim_kernel kernel)
 {
 	const struct mmc_sim_spec *spec = host->stage->spec;
 
+	if (host->dead)
+		return;
 	host->dead = true;
+	host->stage->kernels[host->rank] = kernel;
 	mmc_sim_endpoint_die(host->endpoint);
 	for (uint32_t i = 0; i < spec->nstreams; i++)
 		host->stage->nrunning -= spec->nops - host->streams[i].nover;

@@ -54,7 +54,10 @@ void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame);
 void mmc_host_wake(struct mmc_host *host);
 void mmc_host_place(struct mmc_host *host);
 void mmc_host_read(struct mmc_host *host);
-void mmc_host_die(struct mmc_host *host);
+void mmc_host_inquiry(struct mmc_host *host);
+
+/* Its process is no more, with what that leaves at the host. */
+void mmc_host_die(struct mmc_host *host, enum mmc_sim_kernel kernel);
 
 /* Sums the counters of its streams up in `outcome`. */
 void mmc_host_count(struct mmc_host *host);

@@ -194,7 +194,7 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	const struct mmc_message *message = &wire->message;
 	const char *flaw = NULL;
 
-	seen->unicast |= message->record.terms.flags & MMC_TERMS_UNICAST;
+	seen->unicast |= message->record.terms.deaf != 0;
 	if (message->kind == MMC_MESSAGE_NAK ||
 	    message->kind == MMC_MESSAGE_PLEA ||
 	    message->kind == MMC_MESSAGE_ECHO)

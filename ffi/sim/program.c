@@ -32,6 +32,9 @@ void mmc_program_plan(struct mmc_host *host)
 	if (host->rank == spec->dead_rank)
 		mmc_network_at(network, spec->dead_ns, MMC_TIMER_DEATH,
 			       host->rank);
+	if (host->rank == spec->ended_rank)
+		mmc_network_at(network, spec->ended_ns, MMC_TIMER_END,
+			       host->rank);
 	if (host->rank == spec->cancelling_rank)
 		mmc_network_at(network, spec->cancel_ns, MMC_TIMER_CANCEL,
 			       host->rank);

@@ -74,7 +74,13 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 		mmc_program_cancel(&hosts[event->target]);
 		break;
 	case MMC_TIMER_DEATH:
-		mmc_host_die(&hosts[event->target]);
+		mmc_host_die(&hosts[event->target], MMC_SIM_KERNEL_OFF);
+		break;
+	case MMC_TIMER_END:
+		mmc_host_die(&hosts[event->target], MMC_SIM_KERNEL_REFUSES);
+		break;
+	case MMC_TIMER_INQUIRY:
+		mmc_host_inquiry(&hosts[event->target]);
 		break;
 	default:
 		MMC_ASSERT(false);
@@ -107,7 +113,8 @@ static void check_limits(struct mmc_run_state *run, uint64_t over_ns)
 	struct mmc_stage *stage = &run->stage;
 	uint64_t now_ns = stage->network.now_ns;
 	bool over = stage->nrunning == 0;
-	bool late = over ? now_ns - over_ns > SILENCE_NS
+	/* A rank that stands still at the end reads what came when it goes on. */
+	bool late = over ? now_ns - over_ns > SILENCE_NS + stage->spec->stall_ns
 			 : now_ns > stage->spec->limit_ns;
 
 	if (!late && stage->network.nevents <= stage->spec->limit_events)

@@ -200,6 +200,9 @@ int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec)
 	if (!spec_is_sane(spec))
 		return -MMC_EINVAL;
 	stage->scale = payload_scale(spec);
+	stage->kernels = calloc(spec->nranks, sizeof(*stage->kernels));
+	if (!stage->kernels)
+		return -MMC_ENOMEM;
 	rv = open_network(stage);
 	if (rv == 0)
 		rv = open_ops(stage);
@@ -216,6 +219,7 @@ void mmc_stage_close(struct mmc_stage *stage)
 	for (uint32_t i = 0; stage->ops && i < nall; i++)
 		mmc_sim_op_free(&stage->ops[i]);
 	free(stage->ops);
+	free(stage->kernels);
 	mmc_sim_regions_free(&stage->regions);
 	mmc_network_free(&stage->network);
 }
@@ -224,13 +228,21 @@ void mmc_stage_close(struct mmc_stage *stage)
 static bool is_true(const struct mmc_sim_spec *spec,
 		    const struct mmc_failure *failure)
 {
+	bool ended = spec->ended_rank != MMC_SIM_NOBODY;
+
 	switch (-failure->error) {
-	case MMC_ENOANSWER:
-		return failure->culprit == spec->dead_rank;
+	case MMC_ENOANSWER: /* a read's connection knows no reason */
+		return failure->culprit == spec->dead_rank ||
+		       (ended && failure->culprit == spec->ended_rank);
+	case MMC_EGONE:
+		return ended && failure->culprit == spec->ended_rank;
+	case MMC_ELATE:
+		return failure->culprit == spec->stalled_rank &&
+		       spec->stall_ns >= spec->late_timeout_ns;
 	case MMC_ECANCELED:
 		return failure->culprit == spec->cancelling_rank;
 	case MMC_ENOPROGRESS:
-		return spec->dead_rank != MMC_SIM_NOBODY;
+		return ended || spec->dead_rank != MMC_SIM_NOBODY;
 	case MMC_ENOENTRY:
 		return spec->entry_timeout_ns > 0;
 	default:

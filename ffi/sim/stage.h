@@ -6,6 +6,7 @@
 #ifndef MMC_SIM_STAGE_H
 #define MMC_SIM_STAGE_H
 
+#include "drivers/sim/inquiries.h"
 #include "drivers/sim/regions.h"
 #include "sim/monitor.h"
 
@@ -14,11 +15,13 @@
 /* The timers of a run. */
 enum {
 	MMC_TIMER_WAKE = MMC_NETWORK_TIMER, /* target: rank */
-	MMC_TIMER_START,  /* target: rank * nstreams + stream */
-	MMC_TIMER_PLACE,  /* target: rank */
-	MMC_TIMER_READ,	  /* target: the reading rank */
-	MMC_TIMER_DEATH,  /* target: rank */
-	MMC_TIMER_CANCEL, /* target: rank */
+	MMC_TIMER_START,   /* target: rank * nstreams + stream */
+	MMC_TIMER_PLACE,   /* target: rank */
+	MMC_TIMER_READ,	   /* target: the reading rank */
+	MMC_TIMER_DEATH,   /* target: rank */
+	MMC_TIMER_CANCEL,  /* target: rank */
+	MMC_TIMER_END,	   /* target: rank */
+	MMC_TIMER_INQUIRY, /* target: the asking rank */
 };
 
 struct mmc_stage {
@@ -26,6 +29,7 @@ struct mmc_stage {
 	uint32_t scale; /* bytes that a byte of payload stands for */
 	struct mmc_network network;
 	struct mmc_sim_regions regions;
+	enum mmc_sim_kernel *kernels; /* [nranks] */
 	struct mmc_monitor monitor;
 	struct mmc_finding finding;
 	uint64_t channels[MMC_SIM_STREAMS_MAX];

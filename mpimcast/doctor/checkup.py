@@ -7,10 +7,11 @@ import os
 from typing import TYPE_CHECKING
 
 from mpimcast.config import Config
-from mpimcast.doctor import launch, launcher, network, nodes
+from mpimcast.doctor import launch, launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.ranks import Ranks
 from mpimcast.errors import TimedOut
+from mpimcast.firewall import passage
 from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
@@ -54,11 +55,25 @@ def _check(report: Report, ranks: Ranks) -> None:
     names = ranks.names(range(ranks.size))
     report.nodes = [{"name": name, "ranks": ranks.ranks_of(name)} for name in names]
     report.add(launch.check_alike(ranks, told))
-    own = ("node", "host", "missing")
+    report.add(launch.check_ignored(ranks, told))
+    own = ("node", "host", "missing", "ignored", "falls_back")
     report.measured["launch"] = {k: v for k, v in mine.items() if k not in own}
-    if report.verdict == "unusable" or report.checks == ("launch",):
-        return
+    later = [name for name in report.checks if name != "launch"]
+    lacking = [rank for rank, fact in enumerate(told) if fact["missing"]]
+    if lacking:
+        report.skip(later, f"rank {lacking[0]} cannot take part")
+    elif report.verdict == "unusable":
+        report.skip(later, "no communicator can be opened")
+    elif later:
+        _look_at_network(report, ranks)
+
+
+def _look_at_network(report: Report, ranks: Ranks) -> None:
+    """Do the checks that need the C library, which all ranks have."""
+    from mpimcast.doctor import network, nodes
+
     config = Config.read({})
+    report.measured["firewall"] = passage(config)
     ranks.begin("nodes")
     nodes.check(report, ranks, config)
     if {*report.checks} - {"launch", "nodes"}:

@@ -2,7 +2,8 @@
 """``python -m mpimcast doctor``: finds nodes that spoil collectives, and says why.
 
 Run it under mpirun or srun, with the ranks and on the nodes of the job to come; alone
-it looks at this node. Exit status 0: usable; 3: degraded, to what it says; 4: unusable.
+it looks at this node. Exit status 0: programs run as they should; 3: they run degraded,
+to what it says; 4: they fail.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from mpimcast import terminal
+from mpimcast import arguments, terminal
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import STATUSES, Finding
 from mpimcast.doctor.guard import run_guarded
 from mpimcast.doctor.report import Report
 from mpimcast.errors import TimedOut
+from mpimcast.launch import node_name
+from mpimcast.library import LibraryError, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 CHECKS = ("launch", "nodes", "multicast", "control", "reads", "mtu", "bandwidth")
 
 _LIMIT_S = 60.0
+_LIMIT_S_MIN = 0.1
 _LIMIT_S_MAX = 3600.0
 
 # What is left for telling, when the time for checking is over.
@@ -51,6 +55,13 @@ def main(argv: list[str]) -> int:
     if not run_guarded(options.limit + _TELLING_S):
         report.add([_overdue(start, options.limit)])
         return _tell(report, options.json, shown=start.rank == 0)
+    try:
+        load()
+    except LibraryError as error:
+        report.add([_without_library(error)])
+        if start.rank:
+            print(f"rank {start.rank} on {node_name()}: {error}", file=sys.stderr)
+        return _tell(report, options.json, shown=start.rank == 0)
     from mpimcast.doctor import checkup
 
     wrong = checkup.check_world(report, start)
@@ -70,6 +81,11 @@ def main(argv: list[str]) -> int:
             signal.pause()
         os._exit(_tell(report, options.json, shown=True))
     return status
+
+
+def _without_library(error: LibraryError) -> Finding:
+    mend = "python -m mpimcast info, on every node"
+    return Finding(node_name(), "launch", "unusable", str(error), mend)
 
 
 def _overdue(start: Start, limit_s: float) -> Finding:
@@ -110,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "checks",
         nargs="*",
-        type=_check,
+        type=arguments.names("check", CHECKS),
         metavar="CHECK",
         help=f"{', '.join(CHECKS)} (default: all)",
     )
@@ -122,23 +138,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--limit",
-        type=_seconds,
+        type=arguments.seconds(_LIMIT_S_MIN, _LIMIT_S_MAX, example="60"),
         default=_LIMIT_S,
         metavar="SECONDS",
         help="that all checks may take (default: %(default)g)",
     )
     return parser
-
-
-def _check(text: str) -> str:
-    if text not in CHECKS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no check; there are {', '.join(CHECKS)}"
-        )
-    return text
-
-
-def _seconds(text: str) -> float:
-    if not 0 < float(text) <= _LIMIT_S_MAX:
-        raise argparse.ArgumentTypeError(f"{text} is not within {_LIMIT_S_MAX:g} s")
-    return float(text)

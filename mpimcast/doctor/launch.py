@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast import __version__
-from mpimcast.config import Config
+from mpimcast.config import Config, ignored_variables
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.ranks import odd_ones
 from mpimcast.errors import ConfigError
 from mpimcast.info import library
 from mpimcast.launch import node_name
+from mpimcast.naming import odd_ones
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mpimcast.doctor.ranks import Ranks
 
 Facts = dict[str, Any]
+
+LIBRARY = "the MPI library's own collectives"
 
 # What must be alike on all ranks, and what to do where it is not; and what should.
 _SAME = {
@@ -90,9 +92,10 @@ def facts() -> Facts:
     else:
         wire, missing = _ffi.wire_version(), ""
     try:
-        settings = Config.read({}).agreed()
+        config = Config.read({})
+        settings, falls_back = config.agreed(), "mpi" in config.transports
     except ConfigError as error:
-        settings, missing = {}, missing or str(error)
+        settings, missing, falls_back = {}, str(error), False
     return {
         "node": node_name(),
         "host": socket.gethostname(),
@@ -102,7 +105,10 @@ def facts() -> Facts:
         "mpimcast": __version__,
         "wire": wire,
         "settings": settings,
+        "ignored": ignored_variables(),
         "missing": missing,
+        # Whether the MPI library takes over where no transport can be opened.
+        "falls_back": falls_back,
     }
 
 
@@ -113,15 +119,18 @@ def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
             yield Finding(
                 ranks.nodes[rank],
                 "launch",
-                "unusable",
+                "degraded" if fact["falls_back"] else "unusable",
                 f"rank {rank}: {fact['missing']}",
-                "python -m mpimcast info",
+                f"on {ranks.nodes[rank]}: python -m mpimcast info",
+                LIBRARY,
                 leave_out=True,
             )
     whole = [rank for rank, fact in enumerate(told) if not fact["missing"]]
     for name, mend in (_SAME | _ALIKE).items():
         values = [told[rank][name] for rank in whole]
         severity = "unusable" if name in _SAME else "note"
+        if name == "wire" and told[0]["falls_back"]:
+            severity = "degraded"
         yield from _differ(ranks, whole, name, values, mend=mend, severity=severity)
     names = {name for rank in whole for name in told[rank]["settings"]}
     for name in sorted(names):
@@ -132,6 +141,17 @@ def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
         yield from _differ(
             ranks, whole, f"MPIMCAST_{name}", values, mend=mend, severity="unusable"
         )
+
+
+def check_ignored(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
+    """Tell, once for each, of variables that look like settings and are none."""
+    for sentence in dict.fromkeys(each for fact in told for each in fact["ignored"]):
+        nodes = ranks.names(
+            rank for rank, fact in enumerate(told) if sentence in fact["ignored"]
+        )
+        everywhere = len(nodes) == len(ranks.names(range(ranks.size)))
+        for node in [""] if everywhere else nodes:
+            yield Finding(node, "launch", "note", sentence, "")
 
 
 def _differ(
@@ -155,5 +175,6 @@ def _differ(
             severity,
             f"rank {whole[place]}: {name} is {values[place]}, on most {usual}",
             mend.format(usual),
+            LIBRARY,
             leave_out=severity != "note",
         )

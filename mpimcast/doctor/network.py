@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpimcast import bootstrap
 from mpimcast.doctor import bandwidth, control, multicast, reads
 from mpimcast.doctor.finding import Finding
+from mpimcast.doctor.launch import LIBRARY
 from mpimcast.doctor.team import Team, isolate
-from mpimcast.transport import TRANSPORTS
+from mpimcast.transport import wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,47 +36,84 @@ _LATER = {
 # What a check may take.
 _LEAST_S = 3.0
 
-LIBRARY = "the MPI library's own collectives"
+# All of them.
+_CHECKS = ("multicast", "mtu", *_LATER)
 
 
 def examine(report: Report, ranks: Ranks, config: Config) -> None:
     """Do the checks of the network that were asked for."""
-    kinds = [k for k in TRANSPORTS if config.transport in ("auto", k.name)]
+    kinds = wanted(config)
     if not kinds:
-        what = "TRANSPORT=mpi: there is nothing to check of the network"
-        report.add([Finding("", "multicast", "note", what, "")])
+        report.skip(_CHECKS, "TRANSPORT=mpi, which leaves all to the MPI library")
+        return
+    told = len(report.findings)
+    _examine(report, ranks, config, kinds)
+    if config.transport == "auto" and ranks.size > 1 and _share_host(ranks):
+        report.findings[told:] = map(_without_harm, report.findings[told:])
+
+
+def _examine(
+    report: Report, ranks: Ranks, config: Config, kinds: Sequence[type[Transport]]
+) -> None:
+    """Do the checks over the first transport that can be opened."""
     for kind, worse in zip(kinds, [*kinds[1:], None], strict=True):
         # What a team that cannot be opened comes down to.
         instead = worse.name if worse else LIBRARY
-        if config.transport != "auto":
+        if worse is None and "mpi" not in config.transports:
             instead = ""
         team = _open(report, ranks, config, kind, instead)
         if team is None:
             continue
         report.measured["transport"] = kind.name
-        _check(report, ranks, team, instead)
+        if len(team.members) > 1:
+            _check(report, ranks, team, instead)
+        else:
+            report.skip(_CHECKS, _why_alone(ranks))
+            team.close()
         return
+    report.skip(_CHECKS, "no transport can be opened")
+
+
+def _why_alone(ranks: Ranks) -> str:
+    """Say why no rank has another one to test with."""
+    if ranks.size > 1:
+        return "no two ranks can use the same transport"
+    return "one rank; run it under mpirun or srun to test with others"
+
+
+def _share_host(ranks: Ranks) -> bool:
+    """Return whether all ranks reach each other's loopback."""
+    return len(set(ranks.exchange(bootstrap.host_key()))) == 1
+
+
+def _without_harm(finding: Finding) -> Finding:
+    """Return a finding as what it is where TRANSPORT=auto takes the MPI library."""
+    if finding.severity == "note":
+        return finding
+    what = f"{finding.what} (on one host TRANSPORT=auto takes the MPI library anyway)"
+    return finding._replace(severity="note", what=what, leave_out=False)
 
 
 def _check(report: Report, ranks: Ranks, team: Team, instead: str) -> None:
     """Do the checks on an open team, the first of which may leave ranks out."""
-    if {"multicast", "mtu"} & set(report.checks) and _has_time(report, ranks):
+    first = {"multicast", "mtu"} & set(report.checks)
+    if first and _has_time(report, ranks, tuple(first)):
         ranks.begin("multicast")
         team = multicast.check(report, ranks, team, instead)
     for name, check in _LATER.items():
-        if name in report.checks and _has_time(report, ranks):
+        if len(team.members) == 1:
+            report.skip([name], "the others are left out, see above")
+        elif name in report.checks and _has_time(report, ranks, (name,)):
             ranks.begin(name)
             check(report, ranks, team)
     team.close()
 
 
-def _has_time(report: Report, ranks: Ranks) -> bool:
-    """Return whether there is time for one more check; if not, say so once."""
+def _has_time(report: Report, ranks: Ranks, checks: Sequence[str]) -> bool:
+    """Return whether there is time for more checks; if not, say so."""
     if min(ranks.exchange(ranks.left_s)) > _LEAST_S:
         return True
-    what = "the time was too short for all checks"
-    late = Finding("", "launch", "note", what, "--limit SECONDS")
-    report.add([late] if late not in report.findings else [])
+    report.skip(checks, "the time was too short: --limit SECONDS gives more")
     return False
 
 
@@ -100,7 +139,7 @@ def _open(
     bad = [rank for rank in everybody if rank not in well]
     for node in ranks.names(bad):
         why = next(
-            (f"rank {r}: {told[r]}" for r in ranks.ranks_of(node) if r in told),
+            (_by(r, told[r]) for r in ranks.ranks_of(node) if r in told),
             "nobody can with it",
         )
         report.add(
@@ -119,6 +158,12 @@ def _open(
     if next_kind or len(well) <= 1:
         return None  # a communicator of all ranks would take the next
     return Team(ranks, config, kind, [well])
+
+
+def _by(rank: int, text: str) -> str:
+    """Return what a rank says, with its number unless that is there already."""
+    begin = f"rank {rank}: "
+    return text if text.startswith(begin) else f"{begin}{text}"
 
 
 def _well(ranks: Ranks, config: Config, kind: type[Transport], members: Part) -> Part:

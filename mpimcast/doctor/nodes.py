@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast import bootstrap, rdma
 from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.ranks import odd_ones
 from mpimcast.errors import Error
+from mpimcast.naming import odd_ones
 from mpimcast.transport import Udp
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
@@ -14,7 +13,7 @@ from mpimcast.errors import TimedOut
 from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
 
 _NAME_BYTES = 64
@@ -112,12 +111,3 @@ class Ranks:
     def names(self, ranks: Iterable[int]) -> list[str]:
         """List the nodes of some ranks, each once."""
         return list(dict.fromkeys(self.nodes[rank] for rank in ranks))
-
-
-def odd_ones(values: Sequence[Any]) -> tuple[Any, list[int]]:
-    """Return what most have, the first of equally many, and who has something else.
-
-    The values are anything that can be a key of a dictionary.
-    """
-    usual = Counter(values).most_common(1)[0][0]
-    return usual, [place for place, value in enumerate(values) if value != usual]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from mpimcast import terminal
 from mpimcast.doctor.finding import SEVERITIES, Finding, degraded_to, verdict
+from mpimcast.firewall import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,6 +40,8 @@ class Report:
         Each node's name, ranks, and what is known of it.
     measured : dict
         What each check has measured, by its name.
+    untested : dict
+        Why a check was not made, by its name.
     """
 
     def __init__(self, started: float, checks: Sequence[str], *, watched: bool) -> None:
@@ -47,7 +51,14 @@ class Report:
         self.nranks = 0
         self.nodes: list[dict[str, Any]] = []
         self.measured: dict[str, Any] = {}
+        self.untested: dict[str, str] = {}
         self.findings: list[Finding] = []
+
+    def skip(self, checks: Iterable[str], reason: str) -> None:
+        """Take out checks that were asked for and cannot be made."""
+        for name in self.checks:
+            if name in checks:
+                self.untested.setdefault(name, reason)
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings of a check."""
@@ -76,6 +87,7 @@ class Report:
             "findings": [each.plain() for each in self._sorted()],
             "exclude": self.exclude,
             "seconds": round(time.monotonic() - self._started, 3),
+            "untested": self.untested,
             **self.measured,
         }
 
@@ -108,13 +120,26 @@ class Report:
             if each.mend:
                 words += f"\n-> {each.mend}"
             table.add_row(escape(each.node or "all"), each.check, escape(words))
-        if not self.findings:
-            table.add_row("all", ", ".join(self.checks), "nothing is wrong")
+        told = {*self.untested, *(each.check for each in self.findings)}
+        fine = [name for name in self.checks if name not in told]
+        if fine:
+            table.add_row("all", ", ".join(fine), "nothing is wrong")
+        for reason in dict.fromkeys(self.untested.values()):
+            names = [name for name, why in self.untested.items() if why == reason]
+            table.add_row("all", ", ".join(names), escape(f"not tested: {reason}"))
         console.print(table)
+        passed = self.measured.get("firewall")
+        if passed:
+            print(textwrap.fill(f"udp: {sentence(passed)}", 80))
         to = degraded_to(self.findings)
-        print(f"{self.verdict}{f' ({to})' if to else ''}")
+        print(f"{self.verdict}{f' ({to})' if to else ''}{self._reservation()}")
         if self.exclude:
             print(f"sbatch -x {','.join(self.exclude)} ...")
+
+    def _reservation(self) -> str:
+        """Say what the verdict does not rest on, if that is the network."""
+        alone = self.nranks == 1 and self.untested and self.verdict != "unusable"
+        return ", as far as one rank can tell" if alone else ""
 
 
 def _s(count: int) -> str:

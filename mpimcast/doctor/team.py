@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     Part = tuple[int, ...]
 
 
+# A rank cannot have the port that all ranks of its part are to have.
+_TAKEN = "taken"
+
+
 class Team:
     """Disjoint parts of all ranks, each of which has opened a team, or has not.
 
@@ -61,7 +65,9 @@ class Team:
         self.devices = [""] * ranks.size
         self.members = parts[0]
         self.chunk_bytes = 0
+        self._parts = parts
         self._part = next((part for part in parts if ranks.rank in part), ())
+        self._has_port = True
         self._ranks = ranks
         self.config = config
         self._endpoint: _ffi.Endpoint | None = None
@@ -77,6 +83,8 @@ class Team:
             self.transport = self.kind(self.config, draft)
         found = self._step(self._find)
         ends = self._step(lambda: self._create(found))
+        while self._shift_ports(ends):
+            ends = self._step(lambda: self._create(found))
         self.devices, addresses, lengths = map(
             list, zip(*(end or ("", "", 0) for end in ends), strict=True)
         )
@@ -118,8 +126,27 @@ class Team:
                 self.failures.setdefault(rank, failure)
         return [fact for _, fact in told]
 
-    def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | None:
+    def _shift_ports(self, ends: Sequence[object]) -> bool:
+        """Let parts take the next port if one of their ranks cannot have the last.
+
+        Returns
+        -------
+        bool
+            Whether there are such parts. A part without a next port tries the last
+            one again, and fails.
+        """
+        again = [
+            part for part in self._parts if any(ends[rank] == _TAKEN for rank in part)
+        ]
+        if self._part in again:
+            self.close()
+            self._has_port = self.transport.take_next_port()
+        return bool(again)
+
+    def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | str | None:
         """Open this rank's endpoint; return its device, address and chunk."""
+        from mpimcast import _ffi
+
         try:
             chunk_bytes = self.transport.choose([found[r] for r in self._part])
         except TransportError as error:
@@ -127,7 +154,13 @@ class Team:
             if error.ranks and mine not in error.ranks:
                 return None  # it is another's fault, who tells
             raise
-        self._endpoint = self.transport.create(chunk_bytes)
+        if self._endpoint is None:
+            try:
+                self._endpoint = self.transport.create(chunk_bytes)
+            except _ffi.PortTakenError:
+                if self._has_port:
+                    return _TAKEN
+                raise
         return self.transport.device, self._endpoint.address().hex(), chunk_bytes
 
     def _connect(self, addresses: Sequence[str]) -> None:

@@ -233,6 +233,39 @@ static void operations_without_a_caller(void)
 	close_all();
 }
 
+#define NQUEUED 6
+
+/* Leaves while operations are on their way, and more of them wait for a turn. */
+static void *start_and_leave(void *argument)
+{
+	struct rank *rank = argument;
+	struct mmc_request *requests[NQUEUED] = { NULL };
+	uint8_t *recv = calloc(NRANKS, NQUEUED * 5000);
+
+	for (uint64_t i = 0; i < NQUEUED; i++)
+		rank->nwrong += allgather(rank->streams[0], NULL,
+					  recv + i * NRANKS * 5000, 5000, 0,
+					  &requests[i]) < 0;
+	mmc_stream_leave(rank->streams[0]);
+	for (unsigned i = 0; i < NQUEUED; i++) {
+		rank->nwrong += wait_for(requests[i]) != 0;
+		mmc_request_free(requests[i]);
+	}
+	pthread_barrier_wait(&barrier);
+	free(recv);
+	return NULL;
+}
+
+/* Operations that were started before are not left. */
+static void leaving_waits_for_the_queue(void)
+{
+	for (unsigned i = 0; i < 50; i++) {
+		open_all("");
+		on_all(start_and_leave);
+		close_all();
+	}
+}
+
 /* A child has none of its parent's threads: its calls refuse. */
 static void forked_children_refuse(void)
 {
@@ -308,4 +341,5 @@ CHECK_MAIN(CHECK_TEST(right_bytes), CHECK_TEST(right_bytes_under_loss),
 	   CHECK_TEST(nothing_is_allocated_again),
 	   CHECK_TEST(the_responder_serves),
 	   CHECK_TEST(operations_without_a_caller),
+	   CHECK_TEST(leaving_waits_for_the_queue),
 	   CHECK_TEST(forked_children_refuse), CHECK_TEST(giving_up))

@@ -18,6 +18,7 @@ static const struct mmc_op_config config = {
 
 struct stream {
 	struct mmc_epochs epochs;
+	void *epochs_memory;
 	struct mmc_counters counters;
 	struct mmc_actions actions;
 	struct mmc_message said; /* what poll() found last */
@@ -31,8 +32,10 @@ struct stream {
 static void stream_open(struct stream *stream, uint32_t last)
 {
 	*stream = (struct stream){ .now_ns = MMC_S_NS };
-	mmc_epochs_init(&stream->epochs, UINT64_C(9) << 16, RANK, NRANKS,
-			&stream->counters);
+	stream->epochs_memory =
+		aligned_alloc(MMC_ALIGN_BYTES, mmc_epochs_bytes(NRANKS));
+	mmc_epochs_init(&stream->epochs, stream->epochs_memory,
+			UINT64_C(9) << 16, RANK, NRANKS, &stream->counters);
 	stream->epochs.last = last;
 	stream->epochs.done = last;
 }
@@ -41,6 +44,7 @@ static void stream_close(struct stream *stream)
 {
 	while (stream->nmemory > 0)
 		free(stream->memory[--stream->nmemory]);
+	free(stream->epochs_memory);
 }
 
 static struct mmc_op *start(struct stream *stream)
@@ -122,6 +126,34 @@ static void answers_about_any_epoch(void)
 	}
 }
 
+/* Whoever asks for an epoch that will never be entered here learns that. */
+static void tells_that_it_has_left(void)
+{
+	static struct stream stream;
+
+	for (unsigned i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
+		uint32_t last = lasts[i];
+
+		stream_open(&stream, last);
+		start(&stream);
+		/* One more has been started, and waits for its turn. */
+		mmc_epochs_leave(&stream.epochs, last + 2);
+		CHECK(ask(&stream, last, 3));
+		CHECK_EQ(stream.said.record.flags,
+			 MMC_RECORD_DONE | MMC_RECORD_CLOSED);
+		CHECK(ask(&stream, last + 1, 3));
+		CHECK_EQ(stream.said.record.flags, MMC_RECORD_ENTERED);
+		CHECK(ask(&stream, last + 2, 3));
+		CHECK_EQ(stream.said.record.flags, 0);
+		start(&stream);
+		CHECK(ask(&stream, last + 2, 3));
+		CHECK_EQ(stream.said.record.flags, MMC_RECORD_ENTERED);
+		CHECK(ask(&stream, last + 3, 3));
+		CHECK_EQ(stream.said.record.flags, MMC_RECORD_LEFT);
+		stream_close(&stream);
+	}
+}
+
 /* Nobody is answered who has not asked. */
 static void silent_unless_asked(void)
 {
@@ -139,7 +171,7 @@ static void silent_unless_asked(void)
 	stream_close(&stream);
 }
 
-/* A flood of questions is answered as far as there is room, and no further. */
+/* However often a rank asks, it has one answer at a time. */
 static void answers_are_bounded(void)
 {
 	static struct stream stream;
@@ -153,7 +185,7 @@ static void answers_are_bounded(void)
 		poll(&stream);
 		nanswers += stream.actions.count;
 	} while (stream.actions.count > 0);
-	CHECK_EQ(nanswers, MMC_EPOCHS_ANSWERS_MAX);
+	CHECK_EQ(nanswers, 2);
 	stream_close(&stream);
 }
 
@@ -343,8 +375,125 @@ static void disagreed(void)
 	stream_close(&stream);
 }
 
-CHECK_MAIN(CHECK_TEST(answers_about_any_epoch), CHECK_TEST(silent_unless_asked),
+static const struct mmc_message has_left = {
+	.record = { .flags = MMC_RECORD_LEFT, .culprit = MMC_PEER_ALL },
+};
+
+/* A rank that has left fails what waits for it, on all ranks, and that alone. */
+static void waits_for_nobody_who_has_left(void)
+{
+	static struct stream stream;
+
+	stream_open(&stream, 7);
+	hear(&stream, 1, 8, &has_left);
+	start(&stream);
+	poll(&stream);
+	CHECK_EQ(count_actions(&stream, MMC_ACTION_FAILED), 0);
+	hear(&stream, 1, 9, &has_left);
+	poll(&stream);
+	CHECK_EQ(count_actions(&stream, MMC_ACTION_FAILED), 0);
+	hear(&stream, 1, 8, &has_left);
+	poll(&stream);
+	CHECK_EQ(count_actions(&stream, MMC_ACTION_FAILED), 1);
+	CHECK_EQ(stream.epochs.fault.error, MMC_ELEFT);
+	CHECK_EQ(stream.epochs.fault.culprit, 1);
+	CHECK(ask(&stream, 8, 3));
+	CHECK_EQ(stream.said.record.failure, MMC_ELEFT);
+	stream_close(&stream);
+}
+
+/* What all have entered cannot fail because a rank leaves afterwards. */
+static void has_been_entered_by_all(void)
+{
+	static struct stream stream;
+	const struct mmc_message entered = {
+		.record = { .flags = MMC_RECORD_ENTERED,
+			    .entry_rounds = MMC_ROUNDS_MAX,
+			    .culprit = MMC_PEER_ALL,
+			    .terms = { .signature_min = 7,
+				       .signature_max = 7,
+				       .window_bytes = 60000 } },
+	};
+
+	stream_open(&stream, 7);
+	start(&stream);
+	for (uint32_t source = 1; source < NRANKS; source++)
+		hear(&stream, source, 8, &entered);
+	poll(&stream);
+	hear(&stream, 1, 8, &has_left);
+	poll(&stream);
+	CHECK_EQ(count_actions(&stream, MMC_ACTION_FAILED), 0);
+	CHECK_EQ(stream.epochs.fault.error, MMC_OK);
+	stream_close(&stream);
+}
+
+/* Who is awaited first has not entered, and others are told of that rank. */
+static void tells_who_is_late(void)
+{
+	static struct stream stream;
+	const struct mmc_message entered = {
+		.record = { .flags = MMC_RECORD_ENTERED,
+			    .culprit = MMC_PEER_ALL },
+	};
+
+	stream_open(&stream, 7);
+	start(&stream);
+	CHECK(ask(&stream, 8, 3));
+	CHECK_EQ(stream.said.record.culprit, 2);
+	hear(&stream, 2, 8, &entered);
+	CHECK(ask(&stream, 8, 3));
+	CHECK_EQ(stream.said.record.culprit, 1);
+	stream_close(&stream);
+}
+
+/* Does an operation whose chunks all come as repairs, none by multicast. */
+static void gather_by_repairs(struct stream *stream)
+{
+	const struct mmc_message all_entered = entered(2);
+	struct mmc_op_config eager = config;
+	void *memory;
+	struct mmc_op *op;
+
+	eager.eager_bytes = NRANKS * config.block_bytes;
+	memory = aligned_alloc(MMC_ALIGN_BYTES, mmc_op_footprint(&eager));
+	stream->memory[stream->nmemory++] = memory;
+	op = mmc_epochs_start(&stream->epochs, memory, &eager, stream->now_ns);
+	hear(stream, 1, op->config.epoch, &all_entered);
+	hear(stream, 2, op->config.epoch, &all_entered);
+	poll(stream);
+	poll(stream);
+	mmc_op_on_sent(op, op->nsending);
+	for (uint32_t r = 0; r < NRANKS; r++)
+		if (r != RANK) {
+			CHECK_EQ(mmc_op_on_chunk(op, r, r | MMC_INDEX_REPAIR,
+						 config.block_bytes,
+						 stream->now_ns),
+				 MMC_VERDICT_PLACE);
+			mmc_op_on_placed(op, r);
+		}
+	poll(stream);
+	CHECK(op->record.flags & MMC_RECORD_DONE);
+}
+
+/* Others may be in a stream's first operation before it is open here. */
+static void the_first_operation_proves_no_silence(void)
+{
+	static struct stream stream;
+
+	stream_open(&stream, 0);
+	gather_by_repairs(&stream);
+	CHECK_EQ(stream.epochs.path.silent_chunks, 0);
+	gather_by_repairs(&stream);
+	CHECK_EQ(stream.epochs.path.silent_chunks, NRANKS - 1);
+	stream_close(&stream);
+}
+
+CHECK_MAIN(CHECK_TEST(the_first_operation_proves_no_silence),
+	   CHECK_TEST(answers_about_any_epoch), CHECK_TEST(silent_unless_asked),
 	   CHECK_TEST(answers_are_bounded), CHECK_TEST(early_records_are_kept),
 	   CHECK_TEST(early_records_are_bounded),
 	   CHECK_TEST(starts_are_bounded), CHECK_TEST(poisoned),
-	   CHECK_TEST(failed_with_a_later_epoch), CHECK_TEST(disagreed))
+	   CHECK_TEST(failed_with_a_later_epoch), CHECK_TEST(disagreed),
+	   CHECK_TEST(tells_that_it_has_left),
+	   CHECK_TEST(waits_for_nobody_who_has_left),
+	   CHECK_TEST(has_been_entered_by_all), CHECK_TEST(tells_who_is_late))

@@ -14,6 +14,8 @@ enum event_kind {
 	EVENT_START,
 	EVENT_READ,
 	EVENT_READ_MAP,
+	EVENT_ALIVE, /* the transport reports that `source` exists */
+	EVENT_GONE,
 };
 
 struct event {

@@ -190,10 +190,12 @@ int main(int argc, char **argv)
 	};
 	size_t nbytes = mmc_op_footprint(&config);
 	void *memory = aligned_alloc(MMC_ALIGN_BYTES, nbytes);
+	void *epochs_memory =
+		aligned_alloc(MMC_ALIGN_BYTES, mmc_epochs_bytes(2));
 	uint32_t nchunks;
 	struct mmc_op *op;
 
-	mmc_epochs_init(&epochs, CHANNEL, 0, 2, &counters);
+	mmc_epochs_init(&epochs, epochs_memory, CHANNEL, 0, 2, &counters);
 	op = mmc_epochs_start(&epochs, memory, &config, now_ns);
 	if (receives) {
 		poll(op);
@@ -208,5 +210,6 @@ int main(int argc, char **argv)
 	mmc_covers_destroy(&ring.covers);
 	free(ring.base);
 	free(memory);
+	free(epochs_memory);
 	return nchunks != NCHUNKS;
 }

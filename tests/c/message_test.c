@@ -85,15 +85,18 @@ static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
 				.source_bytes = (uint32_t)mmc_prng_next(prng),
 				.srtt_us = (uint32_t)mmc_prng_next(prng),
 				.lag_epochs = (uint32_t)mmc_prng_next(prng),
+				.deaf = mmc_prng_next(prng),
 			},
 		},
+		.late_rank = (uint32_t)mmc_prng_next(prng),
+		.late_age_ms = (uint32_t)mmc_prng_next(prng),
 		.nitems = nitems,
 	};
 
 	if (mmc_prng_chance(prng, UINT64_C(1) << 31)) {
 		message.record.flags |= MMC_RECORD_FAILED;
 		message.record.failure =
-			(uint8_t)(1 + mmc_prng_below(prng, MMC_EPOISONED));
+			(uint8_t)(1 + mmc_prng_below(prng, MMC_ERROR_MAX));
 	}
 	for (uint32_t i = 0; i < nitems; i++)
 		if (kind == MMC_MESSAGE_CARD)
@@ -120,6 +123,7 @@ static void check_equal_records(const struct mmc_record *a,
 	CHECK_EQ(a->terms.source_bytes, b->terms.source_bytes);
 	CHECK_EQ(a->terms.srtt_us, b->terms.srtt_us);
 	CHECK_EQ(a->terms.lag_epochs, b->terms.lag_epochs);
+	CHECK_EQ(a->terms.deaf, b->terms.deaf);
 }
 
 static void check_equal_cards(const struct mmc_card *a,
@@ -140,6 +144,8 @@ static void check_equal_messages(const struct mmc_message *a,
 	CHECK_EQ(a->stamp_us, b->stamp_us);
 	CHECK_EQ(a->echo_us, b->echo_us);
 	check_equal_records(&a->record, &b->record);
+	CHECK_EQ(a->late_rank, b->late_rank);
+	CHECK_EQ(a->late_age_ms, b->late_age_ms);
 	CHECK_EQ(a->nitems, b->nitems);
 	if (a->kind == MMC_MESSAGE_CARD) {
 		check_equal_cards(&a->card, &b->card);
@@ -216,8 +222,10 @@ static void golden_bytes(void)
 		0x29, 0x2a, 0x2b, 0x2c,				/* round trip */
 		0x2d, 0x2e, 0x2f, 0x30,				/* lag */
 		0x00, 0x00, 0x00, 0x02,				/* items */
-		0x00, 0x00, 0x00, 0x01,				/* terms */
 		0x31, 0x32, 0x33, 0x34,				/* source */
+		0x00, 0x00, 0x00, 0x06, 0x00, 0x00, 0x00, 0x07, /* deaf */
+		0x35, 0x36, 0x37, 0x38,				/* late rank */
+		0x39, 0x3a, 0x3b, 0x3c,				/* late age */
 	};
 	static const uint8_t runs[] = {
 		0x01, 0x02, 0x03, 0x04, 0x00, 0x00, 0x00, 0x05,
@@ -237,13 +245,15 @@ static void golden_bytes(void)
 			.terms = {
 				.signature_min = UINT64_C(0x15161718191a1b1c),
 				.signature_max = UINT64_C(0x1d1e1f2021222324),
-				.flags = MMC_TERMS_UNICAST,
 				.window_bytes = 0x25262728,
 				.srtt_us = 0x292a2b2c,
 				.lag_epochs = 0x2d2e2f30,
 				.source_bytes = 0x31323334,
+				.deaf = mmc_terms_deaf(5, 7),
 			},
 		},
+		.late_rank = 0x35363738,
+		.late_age_ms = 0x393a3b3c,
 		.nitems = 2,
 		.runs = { { 0x01020304, 5 }, { 0x06070809, 0x0a0b0c0d } },
 	};
@@ -356,7 +366,7 @@ struct spoiled {
 static void fields_out_of_range(void)
 {
 	static const struct spoiled rows[] = {
-		{ "unknown flag", 8, 0x10000000 },
+		{ "unknown flag", 8, 0x20000000 },
 		{ "unknown flag", 8, 0x80000000 },
 		{ "entry rounds", 8, 0x00150000 },
 		{ "entry rounds", 8, 0x00ff0000 },
@@ -364,19 +374,20 @@ static void fields_out_of_range(void)
 		{ "release rounds", 8, 0x0000ff00 },
 		{ "a failure without its flag", 8, 0x00000001 },
 		{ "a flag without its failure", 8, 0x08000000 },
-		{ "unknown failure", 8, 0x0800000f },
+		{ "entered, and never will", 8, 0x11000000 },
+		{ "done, and will never enter", 8, 0x12000000 },
+		{ "failed, and will never enter", 8, 0x1800000f },
+		{ "unknown failure", 8, 0x08000013 },
 		{ "unknown failure", 8, 0x080000ff },
 		{ "too many items", 48, MMC_RUNS_MAX + 1 },
 		{ "too many items", 48, 0x20000001 },
 		{ "too many items", 48, UINT32_MAX },
-		{ "unknown terms", 52, 2 },
-		{ "unknown terms", 52, 0x80000001 },
-		{ "a run of a chunk that cannot be", 60, MMC_CHUNKS_MAX },
-		{ "a run of a chunk that cannot be", 60, UINT32_MAX },
-		{ "an empty run", 64, 0 },
-		{ "a run that ends too late", 64, MMC_CHUNKS_MAX - 4 },
-		{ "a run that wraps", 64, UINT32_MAX },
-		{ "a run that wraps", 64, UINT32_MAX - 4 },
+		{ "a run of a chunk that cannot be", 72, MMC_CHUNKS_MAX },
+		{ "a run of a chunk that cannot be", 72, UINT32_MAX },
+		{ "an empty run", 76, 0 },
+		{ "a run that ends too late", 76, MMC_CHUNKS_MAX - 4 },
+		{ "a run that wraps", 76, UINT32_MAX },
+		{ "a run that wraps", 76, UINT32_MAX - 4 },
 	};
 	const struct mmc_message message = {
 		.kind = MMC_MESSAGE_NAK,
@@ -407,7 +418,7 @@ static void fields_at_their_limits(void)
 			.flags = 15,
 			.entry_rounds = MMC_ROUNDS_MAX,
 			.release_rounds = MMC_ROUNDS_MAX,
-			.failure = MMC_EPOISONED,
+			.failure = MMC_ERROR_MAX,
 			.culprit = MMC_PEER_ALL,
 		},
 		.nitems = 2,
@@ -450,7 +461,7 @@ static void canonical(void)
 /* What the headers promise of sizes. */
 static void sizes(void)
 {
-	CHECK_EQ(MMC_MESSAGE_BYTES_MAX, 16 + 60 + 4 * MMC_CHAINS_MAX);
+	CHECK_EQ(MMC_MESSAGE_BYTES_MAX, 16 + 72 + 4 * MMC_CHAINS_MAX);
 	CHECK(MMC_HEADER_BYTES + MMC_MESSAGE_BYTES + 8 * MMC_RUNS_MAX <= 512);
 	CHECK(MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES <= 1472);
 }

@@ -44,6 +44,15 @@ struct ranks_shape {
 	uint64_t seed;
 	uint32_t odd;  /* has another idea of the operation; likewise */
 	uint32_t dead; /* does not answer; likewise */
+	/* The transport can be asked; of the dead rank it says that it ended. */
+	bool inquires;
+	bool ended;
+	/* This rank stands still in between, which its kernel does not. */
+	uint32_t stopped;
+	uint64_t stop_begin_ns;
+	uint64_t stop_end_ns; /* 0: it does not */
+	uint64_t late_timeout_ns;
+	bool unattended;
 };
 
 struct ranks_epoch {
@@ -62,6 +71,7 @@ struct ranks_epoch {
 
 struct ranks_rank {
 	struct mmc_epochs epochs;
+	_Alignas(16) uint8_t epochs_memory[RANKS_MAX * 32];
 	struct mmc_counters counters;
 	struct ranks_epoch epoch[RANKS_EPOCHS_MAX + 1];
 	uint64_t deadline_ns;
@@ -79,6 +89,18 @@ struct ranks {
 	uint64_t now_ns;
 	uint32_t nsteps;
 };
+
+/* When what is to happen to a rank at `at_ns` can: a stopped one waits. */
+static inline uint64_t ranks_when(const struct ranks *net, uint32_t r,
+				  uint64_t at_ns)
+{
+	const struct ranks_shape *shape = &net->shape;
+
+	if (r == shape->stopped && at_ns >= shape->stop_begin_ns &&
+	    at_ns < shape->stop_end_ns)
+		return shape->stop_end_ns;
+	return at_ns;
+}
 
 static inline uint64_t ranks_some(struct ranks *net, uint64_t time_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes wrong beyond loss: every rank gets its data or the same error. */
-#include "ranks.h"
+#include "mishaps.h"
 
 #define TIMEOUT_NS (10 * MMC_S_NS)
 
@@ -18,31 +18,6 @@ static const struct ranks_shape plain = {
 	.read_bytes = 408,
 };
 
-/* All who have not got their data name the same error and culprit. */
-static void check_failed_alike(const struct ranks *net, enum mmc_error error,
-			       uint32_t culprit)
-{
-	for (uint32_t r = 0; r < net->shape.nranks; r++) {
-		const struct mmc_fault *fault = &net->rank[r].epochs.fault;
-
-		if (r == net->shape.dead)
-			continue;
-		CHECK_EQ(fault->error, error);
-		CHECK_EQ(fault->culprit, culprit);
-	}
-}
-
-/* Steps on until `nsteps` are over; false when all is over before that. */
-static bool step_to(struct ranks *net, uint32_t nsteps)
-{
-	while (nsteps-- > 0) {
-		if (ranks_is_over(net))
-			return false;
-		CHECK(ranks_step(net));
-	}
-	return !ranks_is_over(net);
-}
-
 static void dead_from_the_beginning(void)
 {
 	static struct ranks net;
@@ -55,7 +30,7 @@ static void dead_from_the_beginning(void)
 			shape.dead = dead;
 			ranks_open(&net, &shape);
 			CHECK(ranks_run(&net));
-			check_failed_alike(&net, MMC_ENOANSWER, dead);
+			ranks_check_failed(&net, MMC_ENOANSWER, dead);
 			CHECK(net.now_ns < 2 * TIMEOUT_NS);
 			ranks_close(&net);
 		}
@@ -69,7 +44,7 @@ static bool die_after(const struct ranks_shape *shape, uint32_t dead,
 	bool died;
 
 	ranks_open(&net, shape);
-	died = step_to(&net, nsteps);
+	died = ranks_step_to(&net, nsteps);
 	net.shape.dead = dead;
 	CHECK(ranks_run(&net));
 	CHECK(net.now_ns < 3 * TIMEOUT_NS);
@@ -122,7 +97,7 @@ static void gives_up_at_any_moment(void)
 		shape.seed = nsteps;
 		shape.loss = 1 << 28;
 		ranks_open(&net, &shape);
-		ended = !step_to(&net, nsteps);
+		ended = !ranks_step_to(&net, nsteps);
 		mmc_epochs_poison(&net.rank[2].epochs, fault, true);
 		ranks_poll(&net, 2);
 		CHECK(ranks_run(&net));
@@ -148,7 +123,7 @@ static void different_operations(void)
 			shape.loss = 1 << 28;
 			ranks_open(&net, &shape);
 			CHECK(ranks_run(&net));
-			check_failed_alike(&net, MMC_EMISMATCH, MMC_PEER_ALL);
+			ranks_check_failed(&net, MMC_EMISMATCH, MMC_PEER_ALL);
 			ranks_close(&net);
 		}
 }
@@ -168,7 +143,7 @@ static void lateness_is_legal(void)
 		shape.loss = 1 << 28;
 		ranks_open(&net, &shape);
 		CHECK(ranks_run(&net));
-		check_failed_alike(&net, MMC_OK, 0);
+		ranks_check_failed(&net, MMC_OK, 0);
 		CHECK(net.now_ns > 1200 * MMC_S_NS);
 		ranks_close(&net);
 	}
@@ -188,7 +163,7 @@ static void lateness_may_be_limited(void)
 			shape.entry_timeout_ns = 30 * MMC_S_NS;
 			ranks_open(&net, &shape);
 			CHECK(ranks_run(&net));
-			check_failed_alike(&net, MMC_ENOENTRY, late);
+			ranks_check_failed(&net, MMC_ENOENTRY, late);
 			CHECK(net.rank[late].epochs.last == 0);
 			CHECK(net.now_ns > 30 * MMC_S_NS);
 			CHECK(net.now_ns < 40 * MMC_S_NS);
@@ -214,7 +189,7 @@ static void just_in_time(void)
 				shape.entry_timeout_ns = MMC_S_NS;
 				ranks_open(&net, &shape);
 				CHECK(ranks_run(&net));
-				check_failed_alike(&net, MMC_ENOENTRY, late);
+				ranks_check_failed(&net, MMC_ENOENTRY, late);
 				ranks_close(&net);
 			}
 }
@@ -232,12 +207,12 @@ static void suspended(void)
 		shape.entry_timeout_ns = TIMEOUT_NS;
 		shape.repair = (enum mmc_repair)(nsteps % 3);
 		ranks_open(&net, &shape);
-		step_to(&net, nsteps);
+		ranks_step_to(&net, nsteps);
 		net.now_ns += 3600 * MMC_S_NS;
 		for (uint32_t i = 0; i < net.future.nevents; i++)
 			net.future.events[i].at_ns += 3600 * MMC_S_NS;
 		CHECK(ranks_run(&net));
-		check_failed_alike(&net, MMC_OK, 0);
+		ranks_check_failed(&net, MMC_OK, 0);
 		ranks_close(&net);
 	}
 }

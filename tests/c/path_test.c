@@ -62,15 +62,32 @@ static void silence_is_no_accident(void)
 
 	mmc_path_init(&path);
 	for (int i = 0; i < 10000; i++)
-		mmc_path_heard(&path, 100, 1, false);
-	mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, false);
+		mmc_path_heard(&path, 100, 1, MMC_PEER_ALL);
+	mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, MMC_PEER_ALL);
 	CHECK(!path.unicast);
-	mmc_path_heard(&path, 1, 0, false);
+	mmc_path_heard(&path, 1, 0, MMC_PEER_ALL);
 	CHECK(path.unicast);
+	CHECK_EQ(path.unheard, MMC_PEER_ALL);
 	mmc_path_init(&path);
 	for (int i = 0; i < MMC_PATH_DEAF_EPOCHS; i++)
-		mmc_path_heard(&path, 100, 99, true);
+		mmc_path_heard(&path, 100, 99, 7);
+	mmc_path_heard(&path, 100, 99, MMC_PEER_ALL);
 	CHECK(path.unicast);
+	CHECK_EQ(path.unheard, 7);
+}
+
+/* What comes after it was fetched proves that multicast works. */
+static void lateness_is_no_silence(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	for (int i = 0; i < 1000; i++) {
+		mmc_path_settle(&path);
+		mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, 7);
+		mmc_path_late(&path);
+	}
+	CHECK(!path.unicast);
 }
 
 static void times(void)
@@ -139,4 +156,5 @@ CHECK_MAIN(CHECK_TEST(window_adapts), CHECK_TEST(window_bears_loss),
 	   CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
-	   CHECK_TEST(silence_is_no_accident))
+	   CHECK_TEST(silence_is_no_accident),
+	   CHECK_TEST(lateness_is_no_silence))

@@ -104,6 +104,24 @@ static inline void ranks_forget(struct ranks *net, uint32_t r,
 	memset(at->memory, 0xdd, mmc_op_footprint(&op->config));
 }
 
+/* Asks the kernel of a rank: nothing answers where the machine is dead. */
+static inline void ranks_inquire(struct ranks *net, uint32_t r,
+				 const struct mmc_action *action)
+{
+	struct event answer = {
+		.at_ns = ranks_some(net, net->shape.delay_ns),
+		.kind = action->peer == net->shape.dead ? EVENT_GONE
+							: EVENT_ALIVE,
+		.rank = r,
+		.source = action->peer,
+	};
+
+	CHECK(net->shape.inquires);
+	CHECK(action->peer < net->shape.nranks && action->peer != r);
+	if (action->peer != net->shape.dead || net->shape.ended)
+		future_push(&net->future, &answer);
+}
+
 static inline void ranks_carry_out(struct ranks *net, uint32_t r,
 				   const struct mmc_actions *actions,
 				   const struct mmc_action *action)
@@ -140,6 +158,9 @@ static inline void ranks_carry_out(struct ranks *net, uint32_t r,
 	case MMC_ACTION_EXPOSE:
 		mmc_op_exposed(action->op, !net->shape.unexposable,
 			       action->op->config.epoch, 0);
+		break;
+	case MMC_ACTION_INQUIRE:
+		ranks_inquire(net, r, action);
 		break;
 	}
 }
@@ -252,6 +273,9 @@ static inline void ranks_start(struct ranks *net, uint32_t r)
 		.read_bytes = shape->read_bytes,
 		.timeout_ns = 10 * MMC_S_NS,
 		.entry_timeout_ns = shape->entry_timeout_ns,
+		.late_timeout_ns = shape->late_timeout_ns,
+		.inquires = shape->inquires,
+		.unattended = shape->unattended,
 		.seed = shape->seed + r,
 	};
 
@@ -284,6 +308,12 @@ static inline void ranks_happen(struct ranks *net, struct event *event)
 		break;
 	case EVENT_START:
 		rank->ready = true;
+		break;
+	case EVENT_ALIVE:
+		mmc_epochs_on_alive(&rank->epochs, event->source);
+		break;
+	case EVENT_GONE:
+		mmc_epochs_on_gone(&rank->epochs, event->source);
 		break;
 	case EVENT_READ:
 	case EVENT_READ_MAP:
@@ -357,8 +387,9 @@ static inline void ranks_open(struct ranks *net,
 	CHECK_EQ(ranks_lay_out(net), 0);
 	for (uint32_t r = 0; r < shape->nranks; r++) {
 		net->rank[r].deadline_ns = MMC_NEVER_NS;
-		mmc_epochs_init(&net->rank[r].epochs, UINT64_C(5) << 16, r,
-				shape->nranks, &net->rank[r].counters);
+		mmc_epochs_init(&net->rank[r].epochs,
+				net->rank[r].epochs_memory, UINT64_C(5) << 16,
+				r, shape->nranks, &net->rank[r].counters);
 		ranks_start_later(net, r);
 	}
 }
@@ -408,7 +439,9 @@ static inline bool ranks_is_over(const struct ranks *net)
 
 static inline uint64_t ranks_deadline(const struct ranks *net, uint32_t r)
 {
-	return r == net->shape.dead ? MMC_NEVER_NS : net->rank[r].deadline_ns;
+	if (r == net->shape.dead)
+		return MMC_NEVER_NS;
+	return ranks_when(net, r, net->rank[r].deadline_ns);
 }
 
 /* The rank whose deadline comes first. */
@@ -433,6 +466,11 @@ static inline bool ranks_step(struct ranks *net)
 
 		net->now_ns = event.at_ns;
 		r = event.rank;
+		event.at_ns = ranks_when(net, r, net->now_ns);
+		if (event.at_ns > net->now_ns) {
+			future_push(&net->future, &event);
+			return true;
+		}
 		if (r != net->shape.dead)
 			ranks_happen(net, &event);
 		free(event.control);

@@ -19,7 +19,7 @@ static struct mmc_terms random_terms(struct mmc_prng *prng)
 		.source_bytes = mmc_prng_next(prng) % 4,
 		.srtt_us = mmc_prng_next(prng) % 4,
 		.lag_epochs = mmc_prng_next(prng) % 4,
-		.flags = (uint32_t)mmc_prng_below(prng, 2),
+		.deaf = mmc_prng_below(prng, 4),
 	};
 }
 
@@ -29,7 +29,7 @@ static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
 	       a->signature_max == b->signature_max &&
 	       a->window_bytes == b->window_bytes &&
 	       a->source_bytes == b->source_bytes && a->srtt_us == b->srtt_us &&
-	       a->lag_epochs == b->lag_epochs && a->flags == b->flags;
+	       a->lag_epochs == b->lag_epochs && a->deaf == b->deaf;
 }
 
 static bool equal_records(const struct mmc_record *a,
@@ -80,7 +80,7 @@ static void terms_by_field(void)
 	CHECK_EQ(a.source_bytes, 50);
 	CHECK_EQ(a.srtt_us, 10);
 	CHECK_EQ(a.lag_epochs, 2);
-	CHECK_EQ(a.flags, 1);
+	CHECK_EQ(a.deaf, 1);
 }
 
 /* One step in the life of a rank's record, which only grows. */
@@ -111,7 +111,7 @@ static void grow(struct mmc_record *record, struct mmc_prng *prng)
 			break;
 		record->flags |= MMC_RECORD_FAILED;
 		record->failure =
-			(uint8_t)(1 + mmc_prng_below(prng, MMC_EPOISONED));
+			(uint8_t)(1 + mmc_prng_below(prng, MMC_ERROR_MAX));
 		record->culprit = (uint32_t)mmc_prng_below(prng, 8);
 	}
 }

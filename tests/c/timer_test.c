@@ -41,48 +41,42 @@ static void stopped(void)
 	CHECK(!mmc_backoff_due(&backoff, MMC_NEVER_NS - 1));
 }
 
-/* Patience that is looked at on time ends on time. */
-static void patience_ends(void)
+/* A wait that is looked at on time ends on time. */
+static void waits_end(void)
 {
-	struct mmc_patience patience;
-	uint64_t now_ns = 5;
+	uint64_t looked_ns = 5;
+	uint64_t spent_ns = 0;
 	unsigned nlooks = 0;
 
-	mmc_patience_reset(&patience, now_ns);
-	while (!mmc_patience_over(&patience, now_ns, MMC_S_NS) &&
-	       CHECK(nlooks++ < 100)) {
-		uint64_t next_ns = mmc_patience_deadline(&patience, MMC_S_NS);
+	while (spent_ns < MMC_S_NS && CHECK(nlooks++ < 100)) {
+		uint64_t next_ns =
+			mmc_look_deadline(looked_ns, spent_ns, MMC_S_NS);
 
-		CHECK(next_ns > now_ns);
-		CHECK(next_ns <= now_ns + MMC_PATIENCE_STEP_NS);
-		now_ns = next_ns;
+		CHECK(next_ns > looked_ns);
+		CHECK(next_ns <= looked_ns + MMC_LOOK_NS_MAX);
+		spent_ns += mmc_look(&looked_ns, next_ns);
 	}
-	CHECK_EQ(now_ns, 5 + MMC_S_NS);
+	CHECK_EQ(looked_ns, 5 + MMC_S_NS);
+	CHECK_EQ(mmc_look_deadline(looked_ns, spent_ns, MMC_S_NS),
+		 MMC_NEVER_NS);
 }
 
 /* A stop of an hour costs no more than one look may. */
 static void a_stop_is_no_wait(void)
 {
-	struct mmc_patience patience;
+	uint64_t looked_ns = 0;
 
-	mmc_patience_reset(&patience, 0);
-	CHECK(!mmc_patience_over(&patience, 3600 * MMC_S_NS, MMC_S_NS));
-	CHECK_EQ(patience.spent_ns, MMC_PATIENCE_STEP_NS);
-	mmc_patience_reset(&patience, 3600 * MMC_S_NS);
-	CHECK_EQ(patience.spent_ns, 0);
-	CHECK(mmc_patience_over(&patience, 3600 * MMC_S_NS, 0));
+	CHECK_EQ(mmc_look(&looked_ns, 3600 * MMC_S_NS), MMC_LOOK_NS_MAX);
+	CHECK_EQ(looked_ns, 3600 * MMC_S_NS);
+	CHECK_EQ(mmc_look(&looked_ns, 3600 * MMC_S_NS + 7), 7);
 }
 
 static void no_limit(void)
 {
-	struct mmc_patience patience;
-
-	mmc_patience_reset(&patience, 7);
-	CHECK(!mmc_patience_over(&patience, MMC_S_NS, MMC_NEVER_NS));
-	CHECK_EQ(mmc_patience_deadline(&patience, MMC_NEVER_NS),
-		 MMC_S_NS + MMC_PATIENCE_STEP_NS);
+	CHECK_EQ(mmc_look_deadline(MMC_S_NS, 0, MMC_NEVER_NS),
+		 MMC_S_NS + MMC_LOOK_NS_MAX);
 }
 
 CHECK_MAIN(CHECK_TEST(asks_ever_more_rarely), CHECK_TEST(asks_once_when_late),
-	   CHECK_TEST(stopped), CHECK_TEST(patience_ends),
+	   CHECK_TEST(stopped), CHECK_TEST(waits_end),
 	   CHECK_TEST(a_stop_is_no_wait), CHECK_TEST(no_limit))

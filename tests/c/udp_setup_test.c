@@ -98,11 +98,11 @@ static void chunks_fit_the_interface(void)
 static void bad_options_are_refused(void)
 {
 	struct mmc_udp_options good = team_options(0, 1);
-	struct mmc_udp_options bad[9];
+	struct mmc_udp_options bad[12];
 	struct mmc_endpoint *endpoint = NULL;
 	uint32_t buffer_bytes = 7;
 
-	for (size_t i = 0; i < 9; i++)
+	for (size_t i = 0; i < 12; i++)
 		bad[i] = good;
 	bad[0].nranks = 0;
 	bad[1].rank = NRANKS;
@@ -113,7 +113,10 @@ static void bad_options_are_refused(void)
 	bad[6].ttl = 256;
 	bad[7].chunk_bytes = 0;
 	bad[8].chunk_bytes = 65500;
-	for (size_t i = 0; i < 9; i++)
+	bad[9].ports = (struct mmc_ports){ .first = 0, .count = 1 };
+	bad[10].ports = (struct mmc_ports){ .first = 65530, .count = 7 };
+	bad[11].ports = (struct mmc_ports){ .first = 65536, .count = 1 };
+	for (size_t i = 0; i < 12; i++)
 		CHECK_EQ(mmc_udp_open(&bad[i], &buffer_bytes, &endpoint),
 			 -MMC_EINVAL);
 	bad[0] = good;
@@ -124,6 +127,93 @@ static void bad_options_are_refused(void)
 	CHECK_EQ(buffer_bytes, 7);
 }
 
+/* Opens `count` endpoints, at most as many as a team has; see mmc_udp_open(). */
+static int open_within(struct mmc_ports ports, struct team *team,
+		       uint32_t count)
+{
+	memset(team, 0, sizeof(*team));
+	for (uint32_t i = 0; i < count; i++) {
+		struct mmc_udp_options options = team_options(0, 1);
+		int rv;
+
+		options.ports = ports;
+		rv = mmc_udp_open(&options, &team->buffer_bytes,
+				  &team->endpoints[i]);
+		if (rv != 0)
+			return rv;
+		team->endpoints[i]->driver->address(team->endpoints[i],
+						    team->addresses);
+		team->nranks++;
+	}
+	return 0;
+}
+
+/* The first of 20 ports of this process; the kernel gives none of them out. */
+static uint32_t own_ports(void)
+{
+	return 10000 + (uint32_t)getpid() % 1000 * 20;
+}
+
+static void own_ports_are_of_the_range(void)
+{
+	struct mmc_ports ports = { .first = own_ports(), .count = 8 };
+	struct mmc_udp_address address;
+	uint32_t nseen[8] = { 0 };
+	struct team team;
+
+	for (uint32_t round = 0; round < 20; round++) {
+		CHECK_EQ(open_within(ports, &team, 1), 0);
+		mmc_udp_address_decode(&address, team.addresses);
+		CHECK(address.control_port - ports.first < ports.count);
+		CHECK(address.data_port - ports.first < ports.count);
+		CHECK(address.control_port != address.data_port);
+		nseen[address.control_port - ports.first]++;
+		team_close(&team);
+	}
+	/* Which port is tried first is random. */
+	CHECK(nseen[0] < 20);
+}
+
+static void a_full_range_is_an_error(void)
+{
+	struct mmc_ports ports = { .first = own_ports(), .count = 5 };
+	struct team team;
+	char words[64];
+
+	/* Two endpoints take four ports, and the third one finds one of five. */
+	CHECK_EQ(open_within(ports, &team, 3), -MMC_EIO);
+	CHECK_EQ(team.nranks, 2);
+	snprintf(words, sizeof(words),
+		 "no port of %u to %u is free on 127.0.0.1", ports.first,
+		 ports.first + 4);
+	CHECK(strstr(mmc_last_error(), words) != NULL);
+	CHECK(strstr(mmc_last_error(), "PORTS") != NULL);
+	team_close(&team);
+	/* What was closed is free again, also what the failed one had. */
+	CHECK_EQ(open_within(ports, &team, 2), 0);
+	team_close(&team);
+}
+
+static void a_port_of_another_program_is_told(void)
+{
+	struct mmc_udp_options options = team_options(0, 1);
+	struct mmc_endpoint *endpoint = NULL;
+	struct sockaddr_in group = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(options.group),
+		.sin_port = htons((uint16_t)options.port),
+	};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint32_t buffer_bytes;
+
+	CHECK_EQ(bind(fd, (const struct sockaddr *)&group, sizeof(group)), 0);
+	CHECK_EQ(mmc_udp_open(&options, &buffer_bytes, &endpoint),
+		 -MMC_EADDRINUSE);
+	close(fd);
+	CHECK_EQ(mmc_udp_open(&options, &buffer_bytes, &endpoint), 0);
+	endpoint->driver->close(endpoint);
+}
+
 static void addresses_survive_encoding(void)
 {
 	struct mmc_udp_address address = {
@@ -131,6 +221,7 @@ static void addresses_survive_encoding(void)
 		.ip = 0x0a0b0c0d,
 		.control_port = 0x1234,
 		.data_port = 0xfedc,
+		.listener_port = 0xcba9,
 	};
 	struct mmc_udp_address read = { .rank = 0 };
 	uint8_t good[MMC_UDP_ADDRESS_BYTES], bad[MMC_UDP_ADDRESS_BYTES];
@@ -141,6 +232,7 @@ static void addresses_survive_encoding(void)
 	CHECK_EQ(read.ip, 0x0a0b0c0d);
 	CHECK_EQ(read.control_port, 0x1234);
 	CHECK_EQ(read.data_port, 0xfedc);
+	CHECK_EQ(read.listener_port, 0xcba9);
 	memcpy(bad, good, sizeof(bad));
 	bad[0] ^= 1;
 	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
@@ -152,6 +244,9 @@ static void addresses_survive_encoding(void)
 	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
 	memcpy(bad, good, sizeof(bad));
 	bad[14] = bad[15] = 0;
+	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
+	memcpy(bad, good, sizeof(bad));
+	bad[16] = bad[17] = 0;
 	CHECK_EQ(mmc_udp_address_decode(&read, bad), -MMC_EINVAL);
 }
 
@@ -206,5 +301,8 @@ CHECK_MAIN(CHECK_TEST(interfaces_are_found_by_name_and_address),
 	   CHECK_TEST(routes_lead_to_interfaces),
 	   CHECK_TEST(chunks_fit_the_interface),
 	   CHECK_TEST(bad_options_are_refused),
+	   CHECK_TEST(own_ports_are_of_the_range),
+	   CHECK_TEST(a_full_range_is_an_error),
+	   CHECK_TEST(a_port_of_another_program_is_told),
 	   CHECK_TEST(addresses_survive_encoding),
 	   CHECK_TEST(foreign_addresses_are_refused))

@@ -149,6 +149,11 @@ static void carry_out(struct world *world, const struct mmc_actions *actions,
 		MMC_ASSERT(!world->epoch[action->op->config.epoch].over);
 		mmc_op_exposed(action->op, take(&world->input, 1) % 2, 1, 2);
 		break;
+	case MMC_ACTION_INQUIRE:
+		MMC_ASSERT(world->config.inquires);
+		MMC_ASSERT(action->peer < world->config.nranks &&
+			   action->peer != world->epochs.rank);
+		break;
 	}
 }
 
@@ -332,6 +337,9 @@ static void bring_message(struct world *world)
 	mmc_put_u32(bytes + 40, take(input, 2)); /* round trip */
 	mmc_put_u32(bytes + 44, take(input, 1)); /* lag */
 	mmc_put_u32(bytes + 48, nitems);
+	mmc_put_u64(bytes + 56, take(input, 1) == 255); /* deaf */
+	mmc_put_u32(bytes + 64, take(input, 1));	/* late rank */
+	mmc_put_u32(bytes + 68, take(input, 2));	/* late age */
 	for (uint32_t at = MMC_MESSAGE_BYTES; at < nbytes; at += 4)
 		mmc_put_u32(bytes + at, take(input, 1));
 	if (mmc_message_decode(&message, kind, bytes, nbytes) == 0)
@@ -375,19 +383,32 @@ static void bring_record(struct world *world)
 			      world->now_ns);
 }
 
-static void give_up(struct world *world)
+static void end(struct world *world, uint32_t how)
 {
-	const struct mmc_fault fault = {
-		.error = MMC_ECANCELED,
-		.epoch = world->epochs.last,
-		.culprit = world->epochs.rank,
-	};
+	struct mmc_epochs *epochs = &world->epochs;
+	struct mmc_fault fault = { MMC_ECANCELED, epochs->last, epochs->rank };
 
-	mmc_epochs_poison(&world->epochs, fault, true);
+	if (how == 255)
+		mmc_epochs_poison(epochs, fault, true);
+	else if (how == 254)
+		mmc_epochs_leave(epochs, epochs->last);
+}
+
+/* The transport reports, rightly or wrongly, that some rank exists or has ended. */
+static void bring_finding(struct world *world)
+{
+	uint32_t peer = take(&world->input, 1) % world->config.nranks;
+
+	if (take(&world->input, 1) % 4 == 0)
+		mmc_epochs_on_gone(&world->epochs, peer);
+	else
+		mmc_epochs_on_alive(&world->epochs, peer);
 }
 
 static void step(struct world *world)
 {
+	uint32_t how;
+
 	switch (take(&world->input, 1) % 16) {
 	case 0:
 		start(world);
@@ -422,62 +443,15 @@ static void step(struct world *world)
 		finish_reading(world);
 		break;
 	case 13:
-		if (take(&world->input, 1) == 255)
-			give_up(world);
+		how = take(&world->input, 1);
+		if (how < 128)
+			bring_finding(world);
+		else
+			end(world, how);
 		break;
 	default:
 		poll(world);
 	}
-}
-
-/* Who has how much: all the same, one all, or each something else or nothing. */
-static void share_out(struct world *world, uint32_t how)
-{
-	struct mmc_op_config *config = &world->config;
-
-	if (how % 4 == 2) {
-		config->sole = true;
-		config->root = how / 4 % config->nranks;
-	} else if (how % 4 == 3) {
-		config->blocks_bytes = world->blocks_bytes;
-		for (uint32_t r = 0; r < config->nranks; r++)
-			world->blocks_bytes[r] =
-				(r + how) % 3 == 0
-					? 0
-					: config->block_bytes * (r + 1) % 60;
-	}
-}
-
-/* The first bytes are the shape of the operations and this rank's place. */
-static void shape(struct world *world)
-{
-	struct input *input = &world->input;
-	uint32_t first = take(input, 1);
-	uint32_t nranks = first % NRANKS_MAX + 1;
-	uint32_t flags = take(input, 1);
-
-	world->config = (struct mmc_op_config){
-		.nranks = nranks,
-		.signature = 7,
-		.block_bytes = take(input, 1) % 100,
-		.chunk_bytes = CHUNK_BYTES,
-		.nchains = take(input, 1) % (nranks + 1),
-		.window_bytes = take(input, 2),
-		.eager_bytes = flags & 1 ? 1000 : 0,
-		.retain_bytes = flags & 2 ? 1000 : 0,
-		.repair = flags & 16  ? MMC_REPAIR_READ
-			  : flags & 4 ? MMC_REPAIR_NEIGHBOUR
-				      : MMC_REPAIR_NAK,
-		.read_bytes = flags & 32 ? 24 : 1000,
-		.card = { .generation = flags & 64 ? 0 : 5,
-			  .exposed = (flags & 128) != 0 },
-		.timeout_ns = MMC_S_NS,
-		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
-	};
-	world->config.source_bytes = world->config.window_bytes;
-	share_out(world, first / NRANKS_MAX);
-	mmc_epochs_init(&world->epochs, UINT64_C(3) << 16,
-			take(input, 1) % nranks, nranks, &world->counters);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -496,5 +470,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t e = 1; e <= EPOCHS_MAX; e++)
 		if (world.epoch[e].op != NULL)
 			free(world.epoch[e].memory);
+	free(world.epochs_memory);
 	return 0;
 }

@@ -43,6 +43,7 @@ struct world {
 	struct mmc_op_config config;
 	uint64_t blocks_bytes[NRANKS_MAX]; /* if uneven */
 	struct mmc_epochs epochs;
+	void *epochs_memory;
 	struct mmc_counters counters;
 	struct epoch epoch[EPOCHS_MAX + 1];
 	struct placing placing[PLACING_MAX];
@@ -61,6 +62,64 @@ static inline uint32_t take(struct input *input, unsigned nbytes)
 		input->size--;
 	}
 	return value;
+}
+
+/* ---- the shape of a world ------------------------------------------------- */
+
+/* Who has how much: all the same, one all, or each something else or nothing. */
+static inline void share_out(struct world *world, uint32_t how)
+{
+	struct mmc_op_config *config = &world->config;
+
+	if (how % 4 == 2) {
+		config->sole = true;
+		config->root = how / 4 % config->nranks;
+	} else if (how % 4 == 3) {
+		config->blocks_bytes = world->blocks_bytes;
+		for (uint32_t r = 0; r < config->nranks; r++)
+			world->blocks_bytes[r] =
+				(r + how) % 3 == 0
+					? 0
+					: config->block_bytes * (r + 1) % 60;
+	}
+}
+
+/* The first bytes are the shape of the operations and this rank's place. */
+static inline void shape(struct world *world)
+{
+	struct input *input = &world->input;
+	uint32_t first = take(input, 1);
+	uint32_t nranks = first % NRANKS_MAX + 1;
+	uint32_t flags = take(input, 1);
+	uint32_t block_bytes = take(input, 1);
+
+	world->config = (struct mmc_op_config){
+		.nranks = nranks,
+		.signature = 7,
+		.block_bytes = block_bytes % 100,
+		.chunk_bytes = CHUNK_BYTES,
+		.nchains = take(input, 1) % (nranks + 1),
+		.window_bytes = take(input, 2),
+		.eager_bytes = flags & 1 ? 1000 : 0,
+		.retain_bytes = flags & 2 ? 1000 : 0,
+		.repair = flags & 16  ? MMC_REPAIR_READ
+			  : flags & 4 ? MMC_REPAIR_NEIGHBOUR
+				      : MMC_REPAIR_NAK,
+		.read_bytes = flags & 32 ? 24 : 1000,
+		.card = { .generation = flags & 64 ? 0 : 5,
+			  .exposed = (flags & 128) != 0 },
+		.timeout_ns = MMC_S_NS,
+		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
+		.late_timeout_ns = 2 * MMC_S_NS,
+		.inquires = true,
+		.unattended = block_bytes >= 200,
+	};
+	world->config.source_bytes = world->config.window_bytes;
+	share_out(world, first / NRANKS_MAX);
+	world->epochs_memory =
+		aligned_alloc(MMC_ALIGN_BYTES, mmc_epochs_bytes(nranks));
+	mmc_epochs_init(&world->epochs, world->epochs_memory, UINT64_C(3) << 16,
+			take(input, 1) % nranks, nranks, &world->counters);
 }
 
 #endif

@@ -31,6 +31,27 @@ class Tensor:
         return self._content.__dlpack_device__()
 
 
+class DeviceTensor(Tensor):
+    """What has DLPack, and claims to lie on a device."""
+
+    def __dlpack__(self, *, stream: int, **options: object) -> object:
+        """Give the capsule, whenever the device will be ready."""
+        assert stream == -1
+        return super().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Give the device: CUDA's first."""
+        return 2, 0
+
+
+class CudaArray:
+    """What has the CUDA array interface only."""
+
+    def __init__(self, content: np.ndarray) -> None:
+        self._content = content
+        self.__cuda_array_interface__ = {**content.__array_interface__, "version": 3}
+
+
 # Types of which one item holds four doubles, but where, differs.
 DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
     "contiguous": lambda: MPI.DOUBLE.Create_contiguous(4),
@@ -105,6 +126,8 @@ OWNERS: dict[str, tuple[Callable[[np.ndarray], Any], bool]] = {
     "memoryview": (memoryview, False),
     "MPI.buffer": (MPI.buffer.frombuffer, False),
     "DLPack": (Tensor, False),
+    "DLPack, device": (DeviceTensor, False),
+    "CUDA array": (CudaArray, False),
     "bytearray": (lambda content: bytearray(content.tobytes()), True),
     "array.array": (lambda content: array.array("d", content.tobytes()), True),
     "mpimcast.empty": (_ours, True),
@@ -122,9 +145,10 @@ class Owner:
         make, copies = OWNERS[kind]
         self.made = make(content)
         self._where = self.made if copies else content
-        self.item_bytes = memoryview(
-            content if kind == "DLPack" else self.made
-        ).itemsize
+        try:
+            self.item_bytes = memoryview(self.made).itemsize
+        except TypeError:
+            self.item_bytes = content.itemsize
 
     def tobytes(self) -> bytes:
         """Return all that is in it."""

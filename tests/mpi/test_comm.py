@@ -84,7 +84,7 @@ def test_conflicting_settings(comm: Intracomm) -> None:
 
 def test_bad_settings(library: MPI.Intracomm) -> None:
     """A bad value is an error that names the choices, at once and locally."""
-    with pytest.raises(ConfigError, match=r"transport=tcp.*auto or verbs or udp"):
+    with pytest.raises(ConfigError, match=r"transport=tcp.*verbs, udp and mpi"):
         Intracomm(library, transport="tcp")
     with pytest.raises(ConfigError, match="no such setting: speed"):
         Intracomm(library, speed=9)
@@ -159,7 +159,8 @@ def test_one_rank_cannot_open(library: MPI.Intracomm) -> None:
     assert comm.explain(10**6).path == "none"
     comm.Free()
 
-    comm = Intracomm(library.Dup(), transport="auto", net_devices=devices, log="error")
+    kinds = "verbs,udp,mpi"
+    comm = Intracomm(library.Dup(), transport=kinds, net_devices=devices, log="error")
     check(comm, 9000)
     why = comm.explain(72_000)
     assert why.path == "mpi"
@@ -189,6 +190,17 @@ def test_explain(library: MPI.Intracomm) -> None:
     assert str(forced.explain(10**6)) == "mpi: TRANSPORT=mpi"
     assert forced.stats()["epochs"] == 0
     forced.Free()
+    comm.Free()
+
+
+def test_one_host(library: MPI.Intracomm) -> None:
+    """TRANSPORT=auto leaves a job on one host to the MPI library, and says so."""
+    comm = Intracomm(library.Dup(), transport="auto")
+    check(comm, 9000)
+    why = comm.explain(72_000)
+    assert why.path == "mpi"
+    assert comm.size == 1 or "one host" in why.reason
+    assert comm.stats()["epochs"] == 0
     comm.Free()
 
 
@@ -270,10 +282,11 @@ def test_create_from_group(library: MPI.Intracomm) -> None:
     comm.Free()
 
 
-def test_merge(comm: Intracomm) -> None:
-    """Two halves, merged, are ours again."""
+def test_merge(comm: Intracomm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two halves, merged, are ours again, with settings that are read anew."""
     if comm.size == 1:
         return
+    monkeypatch.setenv("MPIMCAST_TRANSPORT", "udp")
     half = comm.Split(comm.rank % 2)
     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
     whole = between.Merge(comm.rank % 2 == 1)

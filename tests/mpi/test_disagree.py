@@ -32,36 +32,46 @@ def allgatherv(comm: Intracomm, counts: list[int]) -> Call:
     return "Allgatherv", (send, [recv, counts, MPI.DOUBLE])
 
 
-# What is called with so many items, on the last rank or not.
+# What is called with so many items, on the last rank or not; and what is said of the
+# others and of the last.
 CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
     "roots": (
         lambda comm, count, last: bcast(comm, count, comm.rank if last else 0),
-        r"roots are ranks 0 to {top}; all must pass the same",
+        "root 0 on {most}, but root {last} on rank {last}; all must pass the same",
     ),
     "sizes of a Bcast": (
         lambda comm, count, last: bcast(comm, count + last),
-        "data is of {less} to {more} bytes; all must pass equally many",
+        (
+            "data is of {less} bytes on {most}, but {more} bytes on rank {last}; all "
+            "must pass equally many"
+        ),
     ),
     "sizes of an Allgather": (
         lambda comm, count, last: allgather(comm, count + last),
-        "blocks are of {less} to {more} bytes; all must pass equally many",
+        (
+            "blocks are of {less} bytes on {most}, but {more} bytes on rank {last}; "
+            "all must pass equally many"
+        ),
     ),
     "counts": (
         # As many in all.
         lambda comm, count, last: allgatherv(
             comm, [count + last, count - last, *[count] * (comm.size - 2)]
         ),
-        "blocks are not of the same bytes; all must pass the same counts",
+        (
+            "blocks are of {less}, {less},? ?.* bytes on {most}, but {more}, .* bytes "
+            "on rank {last}; all must pass the same counts"
+        ),
     ),
     "Bcast, Allgather": (
         lambda comm, count, last: (bcast if last else allgather)(comm, count),
-        "some are in Allgather, others in Bcast; all must call the same",
+        "Allgather on {most}, but Bcast on rank {last}; all must call the same",
     ),
     "Allgatherv, Bcast": (
         lambda comm, count, last: (
             allgatherv(comm, [count] * comm.size) if last else bcast(comm, count)
         ),
-        "some are in Allgatherv, others in Bcast; all must call the same",
+        "Bcast on {most}, but Allgatherv on rank {last}; all must call the same",
     ),
 }
 
@@ -98,9 +108,15 @@ def test_difference(
     comm = opened()
     alone(comm)
     call, text = CALLS[name]
-    text = text.format(top=comm.size - 1, less=8 * count, more=8 * count + 8)
+    last = comm.size - 1
+    most = f"ranks {', '.join(map(str, range(last)))}" if last > 1 else "rank 0"
+    text = text.format(most=most, last=last, less=8 * count, more=8 * count + 8)
     with pytest.raises(Error, match=f"the ranks disagree: {text}") as caught:
         way(comm, *call(comm, count, comm.rank == comm.size - 1))
     assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
-    with pytest.raises(Error, match=rf"unusable .* since its operation .*{text}"):
+    # Of two ranks that differ neither is right.
+    culprits = (last,) if comm.size > 2 else (0, 1)
+    assert caught.value.ranks == culprits
+    with pytest.raises(Error, match=rf"unusable .* since .*{text}") as caught:
         blocking(comm, *allgather(comm, 1))
+    assert caught.value.ranks == culprits

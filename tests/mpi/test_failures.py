@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import re
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Error, Intracomm, TimedOut, _ffi, agreement, log, traffic
+from mpimcast import Error, Intracomm, TimedOut, _ffi, agreement, log
 
 Make = Callable[..., Intracomm]
 
@@ -39,14 +38,16 @@ def test_different_sizes(make: Make, nbytes: int) -> None:
     alone(comm)
     gather(comm)
     mine = nbytes + (comm.rank == comm.size - 1)
-    with pytest.raises(Error, match=f"{nbytes} to {nbytes + 1} bytes") as caught:
+    with pytest.raises(
+        Error, match=f"{nbytes} bytes on .*{nbytes + 1} bytes on"
+    ) as caught:
         gather(comm, mine)
     assert caught.value.epoch is not None
     assert f"of {mine} bytes a rank" in str(caught.value)
     assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
     with pytest.raises(Error, match=r"unusable .* since its operation") as later:
         gather(comm)
-    assert f"{nbytes} to {nbytes + 1} bytes" in str(later.value)
+    assert f"but {nbytes + 1} bytes on rank {comm.size - 1}" in str(later.value)
 
 
 def test_own_sizes_differ(comm: Intracomm) -> None:
@@ -102,10 +103,10 @@ def test_interrupt(make: Make, library: MPI.Intracomm, entered: bool) -> None:
     lost = "loss=1,kind=multicast+repair" if entered else ""
     comm = make(fault=lost, eager_bytes=0, timeout=30)
     alone(comm)
-    if not entered:
-        gather(comm)
     block = np.zeros(3000, np.uint8)
     place = np.zeros(comm.size * 3000, np.uint8)
+    # That opens it.
+    comm.Allgather_init(block, place).Free()
     victim = 0
     if comm.rank == victim:
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -156,33 +157,95 @@ def test_freeing_after_failure(library: MPI.Intracomm) -> None:
         comm.Free()
 
 
+class Lines(logging.Handler):
+    """The lines that a rank logs, of which one is to tell another rank.
+
+    Parameters
+    ----------
+    number
+        Which line.
+    tell
+        What is done when it is written.
+    """
+
+    def __init__(self, number: int, tell: Callable[[], None]) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._number, self._tell = number, tell
+        self.setFormatter(log.logger.handlers[0].formatter)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take in a line."""
+        self.lines.append(self.format(record))
+        if len(self.lines) == self._number:
+            self._tell()
+
+
+@pytest.mark.parametrize("late", [0, -1])
+@pytest.mark.parametrize("what", ["operation", "request", "preparing"])
 def test_a_long_wait_is_logged(
-    make: Make, library: MPI.Intracomm, monkeypatch: pytest.MonkeyPatch
+    make: Make, library: MPI.Intracomm, late: int, what: str
 ) -> None:
-    """One line names who is awaited, in the format that logs have."""
-    monkeypatch.setattr(traffic, "_PATIENCE_S", 0.1)
-    written = io.StringIO()
-    handler = logging.StreamHandler(written)
-    comm = make()
+    """Ever more rarely a line names the rank that keeps all others waiting."""
+    comm = make(warn_after=0.1)
     alone(comm)
-    handler.setFormatter(log.logger.handlers[0].formatter)
+    late %= comm.size
+    handler = Lines(3, lambda: library.send(None, late))
+    gather(comm)
     log.logger.addHandler(handler)
-    gather(comm)
-    if comm.rank == 0:
-        threading.Event().wait(0.5)
-    gather(comm)
+    if comm.rank == late:
+        for _ in range(comm.size - 1):
+            library.recv()
+    block = np.zeros(3000, np.uint8)
+    place = np.zeros(comm.size * 3000, np.uint8)
+    if what == "operation":
+        comm.Allgather(block, place)
+    elif what == "request":
+        comm.Iallgather(block, place).Wait()
+    else:
+        comm.Allgather_init(block, place).Free()
     library.Barrier()
     log.logger.removeHandler(handler)
-    lines = written.getvalue().splitlines()
-    if comm.rank == 0:
-        assert not lines
-    else:
-        where = rf"\S+:{os.getpid()}:\d+ \[{comm.rank}\] MPIMCAST WARN "
-        # From whom a rank hears is not always who is late.
-        who = r"Allgather of \d+ bytes a rank waits to hear from rank \d"
-        what = rf"{who} since \d+ s: not all ranks .*"
-        assert len(lines) == 1
-        assert re.fullmatch(where + what, lines[0])
+    if comm.rank == late:
+        return
+    where = rf"\S+:{os.getpid()}:\d+ \[{comm.rank}\] MPIMCAST WARN "
+    whom = (
+        "agreeing on a communicator has waited (.*) s: .*"
+        if what == "preparing"
+        else r"Allgather of 3000 bytes a rank, operation 2 of its communicator, has "
+        f"waited (.*) s for rank {late}, which has not entered it: .*"
+    )
+    # Who is on the way to a roll call may first seem to be missing as well.
+    assert any(f"rank {late}" in line for line in handler.lines)
+    found = [re.fullmatch(where + whom, line) for line in handler.lines]
+    assert all(found), handler.lines
+    waits_s = [float(each[1]) for each in found if each]
+    assert all(after >= 0.09 * 2**k for k, after in enumerate(waits_s)), waits_s
+
+
+def test_waits_leave_nothing_behind(library: MPI.Intracomm) -> None:
+    """What ranks tell while they wait never comes to a later communicator."""
+    if library.size == 1:
+        pytest.skip("needs a second rank")
+    for turn in range(12):
+        comm = Intracomm(
+            library.Dup(), transport="udp", min_bytes=0, warn_after=0.02, timeout=20
+        )
+        gather(comm)
+        late = turn % comm.size
+        handler = Lines(1, lambda late=late: library.send(None, late))
+        log.logger.addHandler(handler)
+        if comm.rank == late:
+            for _ in range(comm.size - 1):
+                library.recv()
+        place = np.zeros((comm.size, 100), int)
+        request = comm.Allgather_init(np.full(100, comm.rank), place)
+        log.logger.removeHandler(handler)
+        request.Start()
+        request.Wait()
+        request.Free()
+        assert (place == np.arange(comm.size)[:, None]).all()
+        comm.Free()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +256,10 @@ def test_a_long_wait_is_logged(
             (agreement, "sys", SimpleNamespace(byteorder="middle")),
             "byte order is .* 'middle' on",
         ),
-        ((_ffi, "wire_version", lambda: 999), "speaks wire version 999, rank 0 "),
+        (
+            (_ffi, "wire_version", lambda: 999),
+            r"wire format: \d+ on rank.*, but 999 on rank",
+        ),
     ],
     ids=["version", "byte order", "wire version"],
 )
@@ -214,3 +280,24 @@ def test_ranks_of_different_kinds(
     assert f"rank {odd}" in str(caught.value)
     with pytest.raises(Error, match=text):
         gather(comm)
+
+
+@pytest.mark.parametrize("why", ["differ", "no progress"])
+def test_another_communicator_after_a_failure(library: MPI.Intracomm, why: str) -> None:
+    """What failed can be freed, and another one of the same ranks works."""
+    lossy = {"fault": "loss=1,kind=multicast+repair", "timeout": 0.5}
+    settings = {"transport": "udp", "min_bytes": 0}
+    comm = Intracomm(
+        library.Dup(), **settings, **(lossy if why == "no progress" else {})
+    )
+    alone(comm)
+    for start in (gather, lambda comm, n: comm.Ibcast(np.zeros(n)).Wait()):
+        with pytest.raises(Error):
+            start(comm, 3000 + (why == "differ" and comm.rank == 0))
+    again = Intracomm(library.Dup(), **settings)
+    gather(again)
+    comm.Free()
+    place = np.zeros((again.size, 3000), int)
+    again.Iallgather(np.full(3000, again.rank), place).Wait()
+    assert (place == np.arange(again.size)[:, None]).all()
+    again.Free()

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Intracomm, TransportError
+from mpimcast import Intracomm, TransportError, log
 
 Make = Callable[..., Intracomm]
 
@@ -28,8 +29,8 @@ def gather(comm: Intracomm, nbytes: int, salt: int) -> None:
 
 
 def test_falls_back_at_open(make: Make) -> None:
-    """TRANSPORT=auto takes the MPI library, on all ranks, and says why."""
-    comm = make(transport="auto", chunk_bytes=0, fault=DEAF.format(rank=1))
+    """The MPI library, if it is in the list, is taken on all ranks, which say why."""
+    comm = make(transport="udp,mpi", chunk_bytes=0, fault=DEAF.format(rank=1))
     if comm.size < 2:
         pytest.skip("one rank needs no network")
     gather(comm, 10_000, 1)
@@ -50,15 +51,33 @@ def test_fails_at_open(make: Make, library: MPI.Intracomm) -> None:
 
 @pytest.mark.parametrize("repair", ["nak", "neighbour"])
 @pytest.mark.parametrize("deaf", ["0", "1", "0+1"])
-def test_goes_on_by_unicast(make: Make, repair: str, deaf: str) -> None:
+def test_goes_on_by_unicast(
+    make: Make, caplog: pytest.LogCaptureFixture, repair: str, deaf: str
+) -> None:
     """At most 3 operations multicast in vain; then blocks go round the ring."""
     fault = f"loss=1,kind=multicast,rank={deaf}"
     comm = make(fault=fault, repair=repair)
     if comm.size < 2:
         pytest.skip("one rank needs no network")
+    caplog.handler.setLevel("WARNING")
+    log.logger.addHandler(caplog.handler)
     for salt in range(8):
         gather(comm, 5_000, salt)
+    log.logger.removeHandler(caplog.handler)
     stats = comm.stats()
+    # The eighth is the first but as many as there have been since.
+    first = 9 - stats["unicast_epochs"]
+    found = re.match(
+        rf"since operation {first} blocks go round a ring by unicast, because rank "
+        r"(\d+) hears no multicast of (any rank|rank (\d+)) \(UDP multicast",
+        comm.explain(5_000).reason,
+    )
+    assert found, comm.explain(5_000)
+    assert found[1] in deaf.split("+")
+    assert found[3] != found[1]
+    warnings = [each.getMessage() for each in caplog.records]
+    assert len(warnings) == (comm.rank == 0), warnings
+    assert all("does not deliver multicast any more" in text for text in warnings)
     assert 5 <= stats["unicast_epochs"] <= 7
     nchunks = -(-5_000 // 512)
     assert stats["tx_multicast_datagrams"] == nchunks * (8 - stats["unicast_epochs"])

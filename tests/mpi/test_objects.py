@@ -303,3 +303,35 @@ def test_inter(comm: Intracomm) -> None:
     assert (data == 5).all()
     between.Free()
     half.Free()
+
+
+@pytest.mark.parametrize("name", ["bcast", "allgather"])
+def test_threads_on_one_communicator(make: Make, name: str) -> None:
+    """Calls of several threads are whole, in whichever order each rank makes them."""
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        pytest.skip("needs MPI_THREAD_MULTIPLE")
+    comm = make()
+    plan = [(thread, call) for thread in range(3) for call in range(4)]
+    got: list[Any] = []
+
+    def thing(rank: int, thread: int, call: int) -> tuple[Any, ...]:
+        size = 1 + (7 * thread + 3 * call + rank) % 11 * 500
+        return rank, thread, call, bytes(size), np.full(size, thread, np.uint8)
+
+    def work(thread: int) -> None:
+        for _, call in plan[:4]:
+            mine = thing(comm.rank, thread, call)
+            got.append(comm.bcast(mine) if name == "bcast" else comm.allgather(mine))
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    columns = [got] if name == "bcast" else zip(*got, strict=True)
+    for rank, column in enumerate(columns):
+        received = sorted(column, key=lambda each: each[:3])
+        for each, (thread, call) in zip(received, plan, strict=True):
+            expected = thing(rank, thread, call)
+            assert each[:4] == expected[:4]
+            assert np.array_equal(each[4], expected[4])

@@ -338,6 +338,20 @@ def test_startall(opened: Make) -> None:
         request.Free()
 
 
+def test_the_librarys_startall(opened: Make) -> None:
+    """It refuses ours, and says what starts them."""
+    comm = opened()
+    each = Gathering(comm, 2000)
+    request = comm.Allgather_init(each.block, each.place)
+    if comm.size > 1:
+        with pytest.raises(MPI.Exception, match=r"mpimcast\.Startall"):
+            MPI.Prequest.Startall([request])
+    mpimcast.Startall([request])
+    request.Wait()
+    each.check()
+    request.Free()
+
+
 def test_streams_are_kept(opened: Make) -> None:
     """A request takes over what one has left that all ranks have freed."""
     comm = opened()

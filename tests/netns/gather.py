@@ -69,6 +69,14 @@ class Mishap:
         """Stand still for some time, from some point of the operation on."""
         _shell(f"sleep 0.02; kill -STOP $0; sleep {self.for_s}; kill -CONT $0")
 
+    def stop_kill(self) -> None:
+        """Stand still for some time, then be killed."""
+        _shell(f"sleep 0.02; kill -STOP $0; sleep {self.for_s}; kill -KILL $0")
+
+    def stop_down(self) -> None:
+        """Stand still, and lose the network after some time."""
+        _shell(f"sleep 0.02; kill -STOP $0; sleep {self.for_s}; ip link set eth0 down")
+
     def pulse(self) -> None:
         """Stand still 20 ms of every 100 from now on."""
         _shell("while kill -STOP $0; do sleep .02; kill -CONT $0; sleep .08; done")
@@ -120,6 +128,8 @@ class Spec:
         How many communicators do so, each in its own thread.
     spare : bool
         Whether, after a failure, those without a mishap use another communicator.
+    warm : bool
+        Whether the ranks open their transport beforehand, with time enough for that.
     again : bool
         Whether, after a failure and the mishaps' end, all use another communicator.
     verify : bool
@@ -133,6 +143,7 @@ class Spec:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     ncomms: int = 1
     spare: bool = False
+    warm: bool = False
     again: bool = False
     verify: bool = True
     free: bool = True
@@ -153,6 +164,8 @@ class Rank:
             "seconds": [],
             "errors": [],
         }
+        # Of communicators after a failure, to which ranks come at different times.
+        self.patient = {**spec.settings, "timeout": 60}
 
     def gather(self, comm: mpimcast.Intracomm, op: int, nbytes: int) -> None:
         """Do one operation and check it."""
@@ -200,15 +213,19 @@ class Rank:
             mpimcast.Intracomm(self.world.Dup(), **self.spec.settings)
             for _ in range(self.spec.ncomms)
         ]
+        if self.spec.warm:
+            comms.append(self.warm())
         hurt = self.rank in {mishap.rank for mishap in self.mishaps}
-        spare = mpimcast.Intracomm(self.world.Split(hurt), **self.spec.settings)
+        spare = mpimcast.Intracomm(self.world.Split(hurt), **self.patient)
         try:
-            self.use(comms)
+            self.use(comms[: self.spec.ncomms])
         except mpimcast.Error:
             self.fail(comms[0], spare)
             if self.spec.again:
-                comms[0].Free()
-                comms[0] = self.another()
+                # With the last of them goes what they share.
+                while comms:
+                    comms.pop().Free()
+                comms.append(self.another())
         self.said["stats"] = comms[0].stats()
         self.said["explained"] = str(comms[0].explain(self.spec.sizes[0]))
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -220,6 +237,12 @@ class Rank:
         if self.spec.free:
             for comm in [*comms, spare]:
                 comm.Free()
+
+    def warm(self) -> mpimcast.Intracomm:
+        """Return a communicator that has what others of these ranks share with it."""
+        comm = mpimcast.Intracomm(self.world.Dup(), **self.patient)
+        comm.Allgather(np.zeros(1), np.zeros(comm.size))
+        return comm
 
     def use(self, comms: list[mpimcast.Intracomm]) -> None:
         """Work on all communicators, first on another one on each rank."""
@@ -251,7 +274,7 @@ class Rank:
         for shell in _shells:
             shell.wait()
         self.world.Barrier()
-        comm = mpimcast.Intracomm(self.world.Dup(), **self.spec.settings)
+        comm = mpimcast.Intracomm(self.world.Dup(), **self.patient)
         self.gather(comm, 1001, self.spec.sizes[0])
         self.said["again"] = True
         return comm

@@ -52,6 +52,7 @@ def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
         pytest.param(MPICH, id="mpich", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.timeout(240)
 def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
     """10,000 back to back, of which some wait for the gate and some need not."""
     cluster.shape(None)
@@ -66,5 +67,5 @@ def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> Non
         repeat=1250,
         settings={"eager_bytes": 4000},
     ) as job:
-        results = job.results(60)
+        results = job.results(200)
     assert ours(results)["epochs"] == 4 * 10_000

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def check_survivors(
-    results: Mapping[int, Mapping[str, Any]], victim: int = VICTIM
+    results: Mapping[int, Mapping[str, Any]],
+    victim: int = VICTIM,
+    longest_s: float = TIMEOUT_S * 1.25 + 1,
 ) -> None:
     """See that all ended alike: with the same error, in time, and went on without."""
     errors = {rank: result["errors"][0] for rank, result in results.items()}
@@ -32,7 +34,7 @@ def check_survivors(
         assert error["op"] in (OP - 1, OP, OP + 1)
         assert error["ranks"] == [victim], error
         assert f"rank {victim}" in error["text"]
-        assert error["seconds"] < TIMEOUT_S * 1.25 + 1
+        assert error["seconds"] < longest_s
     for result in results.values():
         assert result["poisoned_seconds"] < 0.1
         assert result["spare"]
@@ -45,6 +47,7 @@ def job_with(
     *,
     nranks: int = NRANKS,
     outlive: bool = True,
+    warm: bool = False,
     **mishap: Any,
 ) -> Job:
     """Return a job of which one rank has a mishap."""
@@ -57,6 +60,7 @@ def job_with(
         sizes=[BLOCK],
         repeat=10,
         spare=True,
+        warm=warm,
         settings={"timeout": TIMEOUT_S, **mishap.pop("settings", {})},
         mishaps=[{"rank": VICTIM, "op": OP, **mishap}],
     )
@@ -72,16 +76,18 @@ def test_killed(
     """By a signal before it begins, or gone while it sends its block."""
     mishap = {"what": "kill"} if after_s is None else {"what": "die", "for_s": after_s}
     with job_with(cluster, tmp_path, launcher, **mishap) as job:
-        check_survivors(job.results(20, without=[VICTIM], failing=True))
-
-
-def test_stopped_and_continued(cluster: Cluster, tmp_path: Path) -> None:
-    """Stopped for longer than TIMEOUT it is given up; going on, it learns so."""
-    with job_with(cluster, tmp_path, what="stop", for_s=5) as job:
-        results = job.results(20, failing=True)
-    victim = results.pop(VICTIM)
+        results = job.results(20, without=[VICTIM], failing=True)
     check_survivors(results)
-    assert victim["errors"][0]["op"] in (OP, OP + 1)
+    for result in results.values():
+        assert result["errors"][0]["kind"] == "RankLeft"
+        assert "has ended" in result["errors"][0]["text"]
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_freeing(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
+    """Nor does a communicator, on which nothing has failed, wait to be freed."""
+    with job_with(cluster, tmp_path, launcher, warm=True, what="kill") as job:
+        check_survivors(job.results(20, without=[VICTIM], failing=True))
 
 
 @pytest.mark.parametrize("after_s", [0, 0.03])

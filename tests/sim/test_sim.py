@@ -134,6 +134,20 @@ def test_multicast_that_dies(nranks: int, deaf: int, repair: int) -> None:
         assert rank["rx"]["datagrams"][REPAIR] < 1.5 * ring
 
 
+@pytest.mark.parametrize("repair", [0, 1, 2])
+@pytest.mark.parametrize(("nranks", "longest_us"), [(3, 50), (8, 100), (17, 200)])
+def test_a_ring_waits_for_no_retry(nranks: int, longest_us: int, repair: int) -> None:
+    """A request that comes before its receiver has begun is answered all the same."""
+    spec = {
+        "nranks": nranks,
+        "block_bytes": 65536,
+        "repair": repair,
+        "deaf_ranks": (1 << nranks) - 1,
+    }
+    some, more = (run(nops=nops, **spec)["time_ns"] for nops in (4, 14))
+    assert more - some < 10 * longest_us * 1000
+
+
 def test_a_trunk_carries_each_block_once() -> None:
     """A leaf's uplink carries the blocks of its own ranks only."""
     result = run(nranks=16, nswitches=4, block_bytes=65536)

@@ -52,12 +52,12 @@ def test_bad_node(
     links: Cluster, network: Slurm, tmp_path: Path, how: str, check: str
 ) -> None:
     """It is found and named, with what to do and the job without it."""
-    batch = Batch(
-        *(network, "doctor.sbatch", tmp_path, MPICH),
-        options=["--nodes=4"],
-        settings={"MPI_TYPE": "pmi2"},
-    )
     with spoilt(links, how):
+        batch = Batch(
+            *(network, "doctor.sbatch", tmp_path, MPICH),
+            options=["--nodes=4"],
+            settings={"MPI_TYPE": "pmi2"},
+        )
         assert batch.wait(LIMIT_S) == "FAILED", batch.output
     found = json.loads((batch.results / "doctor.json").read_text())
     assert batch.exit_code == {"degraded": 3, "unusable": 4}[found["verdict"]]

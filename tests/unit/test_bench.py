@@ -320,7 +320,9 @@ def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
         assert each["tx_multicast_bytes"] == sent_bytes
     kinds = ("multicast", "repair", "control")
     sent_bytes = sum(each[f"tx_{kind}_bytes"] for each in counters for kind in kinds)
-    assert ours["sent_bytes_per_rank"] == sent_bytes / NRANKS / ITERATIONS
+    assert ours["sent_bytes_per_rank"] == pytest.approx(
+        sent_bytes / NRANKS / ITERATIONS
+    )
     assert ours["computed"] == []
 
 
@@ -347,16 +349,48 @@ def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
     order = [(each["collective"], each["block_bytes"]) for each in report["measured"]]
     assert order == list(product(COLLECTIVES, BLOCKS))
     for measured in report["measured"]:
-        _check_collective(measured)
+        _check_collective(measured, rooted="rotate" not in options)
         size = "total_bytes" if "nccl" in options else "block_bytes"
         lines = re.findall(rf"^ +{measured[size]} .* 0$", said, re.MULTILINE)
         assert len(lines) >= 2, said  # blocking and not
     assert [name for name in COLLECTIVES if f"# {name}" not in said] == []
     assert ("each root in turn" in said) == ("rotate" in options)
+    assert ("root, others: bytes that the root sends" in said) == (not options)
+    _check_conclusion(report, said)
 
 
-def _check_collective(measured: dict[str, Any]) -> None:
-    nblocks = 1 if measured["collective"].lower().endswith("bcast") else NRANKS
+def _check_conclusion(report: dict[str, Any], said: str) -> None:
+    """See that the last lines are a sentence for each collective."""
+    last = said.splitlines()[-len(COLLECTIVES) :]
+    assert last == [f"# {sentence}" for sentence in report["conclusion"]]
+    for name, sentence in zip(COLLECTIVES, report["conclusion"], strict=True):
+        assert sentence.startswith(f"{name}: ")
+        assert "times as fast" in sentence
+        assert sentence.endswith("bytes than computed for the library")
+
+
+def _check_senders(measured: dict[str, Any]) -> None:
+    """See that a fixed root's bytes are told apart from the others'."""
+    for way in WAYS:
+        each = measured[way]
+        total_bytes = NRANKS * each["sent_bytes_per_rank"]
+        others_bytes = (NRANKS - 1) * each["sent_bytes_per_other_rank"]
+        assert each["sent_bytes_root"] + others_bytes == pytest.approx(total_bytes)
+    assert measured["mpi"]["sent_bytes_root"] == measured["block_bytes"]
+    if measured["path"] == "udp":
+        ours = measured["mpimcast"]
+        assert ours["sent_bytes_root"] > measured["block_bytes"]
+        # Others send control alone.
+        assert 0 < ours["sent_bytes_per_other_rank"] < ours["sent_bytes_root"]
+
+
+def _check_collective(measured: dict[str, Any], *, rooted: bool) -> None:
+    is_bcast = measured["collective"].lower().endswith("bcast")
+    nblocks = 1 if is_bcast else NRANKS
+    for way in WAYS:
+        assert ("sent_bytes_root" in measured[way]) == (is_bcast and rooted)
+    if is_bcast and rooted:
+        _check_senders(measured)
     assert measured["total_bytes"] == measured["block_bytes"] * nblocks
     for way in WAYS:
         each = measured[way]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import math
@@ -10,12 +11,14 @@ import math
 import pytest
 
 from mpimcast import ConfigError
-from mpimcast.config import Config
+from mpimcast.config import Config, ignored_variables
+from mpimcast.ranges import Groups, Ports
 
 NAMES = (
-    "TRANSPORT NET_DEVICES MIN_BYTES CHAINS SUBGROUPS CHUNK_BYTES WINDOW_BYTES "
-    "EAGER_BYTES REPAIR CHECKSUM TTL JOIN PKEY_INDEX SERVICE_LEVEL TRAFFIC_CLASS "
-    "RECEIVES ZERO_COPY PROGRESS PROGRESS_THREAD TIMEOUT ENTRY_TIMEOUT FAULT LOG"
+    "TRANSPORT NET_DEVICES MIN_BYTES CHAINS SUBGROUPS GROUP PORTS CHUNK_BYTES "
+    "WINDOW_BYTES EAGER_BYTES REPAIR CHECKSUM TTL JOIN PKEY_INDEX SERVICE_LEVEL "
+    "TRAFFIC_CLASS RECEIVES ZERO_COPY PROGRESS PROGRESS_THREAD TIMEOUT ENTRY_TIMEOUT "
+    "LATE_TIMEOUT WARN_AFTER FAULT LOG"
 )
 
 
@@ -58,9 +61,17 @@ def test_an_empty_variable_is_not_set() -> None:
         ("chains", "auto", 0),
         ("chains", "3", 3),
         ("transport", "UDP", "udp"),
+        ("transport", "udp, MPI", "udp,mpi"),
         ("timeout", "2.5", 2.5),
         ("entry_timeout", "inf", math.inf),
         ("net_devices", " lo,eth0 ", "lo,eth0"),
+        ("group", "239.1.2.3", Groups(0xEF010203, 0xEF010203)),
+        ("group", "239.1.2.0 - 239.1.2.15", Groups(0xEF010200, 0xEF01020F)),
+        ("group", "239.1.2.0/28", Groups(0xEF010200, 0xEF01020F)),
+        ("ports", "AUTO", None),
+        ("ports", "30000", Ports(30000, 30000)),
+        ("ports", "30000-30999", Ports(30000, 30999)),
+        ("ports", "1-65535", Ports(1, 65535)),
     ],
 )
 def test_good(name: str, text: str, value: object) -> None:
@@ -69,50 +80,184 @@ def test_good(name: str, text: str, value: object) -> None:
     assert getattr(Config.read({name: text}, {}), name) == value
 
 
+def test_transports() -> None:
+    """They are tried in the order in which they are written."""
+    assert Config().transports == ("verbs", "udp", "mpi")
+    assert Config(transport="udp").transports == ("udp",)
+    assert Config(transport="udp,verbs").transports == ("udp", "verbs")
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "choices"),
+    ("name", "text", "words"),
     [
-        ("transport", "tcp", "auto or verbs or udp or mpi"),
-        ("repair", "", "auto or nak or neighbour or read"),
-        ("checksum", "crc", "off or header or full"),
-        ("log", "loud", "error or warn or info or debug"),
-        ("min_bytes", "-1", "64K"),
-        ("min_bytes", "1T", "64K"),
-        ("min_bytes", "1.5K", "64K"),
-        ("min_bytes", str(2**63), "64K"),
+        ("transport", "tcp", "verbs, udp and mpi"),
+        ("transport", "udp,auto", "verbs, udp and mpi"),
+        ("transport", "udp,udp", "verbs, udp and mpi"),
+        ("transport", "mpi,udp", "mpi last"),
+        ("transport", "upd", "did you mean udp"),
+        ("repair", "", "auto, nak, neighbour or read"),
+        ("checksum", "crc", "off, header or full"),
+        ("log", "loud", "error, warn, info or debug"),
+        ("zero_copy", "perhaps", "on or off"),
+        ("min_bytes", "-1", "bytes"),
+        ("min_bytes", "12X", "end in K, M or G"),
+        ("min_bytes", "1T", "end in K, M or G"),
+        ("min_bytes", "1.5K", "a whole number of bytes"),
+        ("min_bytes", str(2**63), str(2**62)),
         ("chunk_bytes", "70000", "65507"),
         ("chains", "0", "auto or all"),
-        ("chains", "many", "auto or all"),
+        ("chains", "atuo", "did you mean auto"),
         ("subgroups", "0", "from 1"),
+        ("subgroups", "1.5", "a whole number"),
         ("ttl", "256", "255"),
         ("timeout", "0", "above 0"),
+        ("timeout", "1e10", "up to 1000000000"),
         ("timeout", "inf", "above 0"),
         ("timeout", "nan", "above 0"),
         ("entry_timeout", "never", "or inf"),
+        ("group", "10.0.0.1", "239.1.2.3"),
+        ("group", "224.0.0.251", "from 224.0.1.0 on"),
+        ("group", "239.1.2.9-239.1.2.3", "239.1.2.0-239.1.2.15"),
+        ("group", "239.1.2.1/28", "239.1.2.0/28"),
+        ("group", "ff0e::1", "IPv4"),
+        ("group", "239.0.0.0-240.0.0.0", "IPv4 multicast"),
+        ("ports", "0-100", "from 1 to 65535"),
+        ("ports", "30000-65536", "from 1 to 65535"),
+        ("ports", "30010-30000", "30000-30999"),
+        ("ports", "30000-", "30000-30999"),
+        ("ports", "udp", "auto, or ports"),
+        ("fault", "los=0.1", "unknown key 'los'"),
+        ("fault", "loss=5%", "a number from 0 to 1"),
     ],
 )
-def test_bad(name: str, text: str, choices: str) -> None:
-    """A bad value is an error that names it and the choices."""
-    with pytest.raises(ConfigError, match=f"{name}={text}.*{choices}"):
+def test_bad(name: str, text: str, words: str) -> None:
+    """A bad value is an error that says what is valid, by an example that is valid."""
+    variable = f"MPIMCAST_{name.upper()}"
+    with pytest.raises(ConfigError) as caught:
         Config.read({name: text}, {})
+    said = str(caught.value)
+    assert said.startswith(f"{name}={text} is not valid")
+    assert words in said
+    example = ast.literal_eval(said.rpartition(f"for example {name}=")[2])
+    Config.read({name: example}, {})
     if text:
-        variable = f"MPIMCAST_{name.upper()}"
-        with pytest.raises(ConfigError, match=f"{variable}={text}.*{choices}"):
+        with pytest.raises(ConfigError) as caught:
             Config.read({}, {variable: text})
+        said = str(caught.value)
+        assert said.startswith(f"{variable}={text} is not valid")
+        assert words in said
+        Config.read({}, {variable: said.rpartition(f"for example {variable}=")[2]})
+
+
+def test_every_example() -> None:
+    """Every setting's example is a valid value other than its default."""
+    for option in dataclasses.fields(Config):
+        if not option.metadata:
+            continue
+        example = option.metadata["values"].example
+        (given,) = {
+            getattr(Config.read({option.name: example}, {}), option.name),
+            getattr(
+                Config.read({}, {f"MPIMCAST_{option.name.upper()}": str(example)}),
+                option.name,
+            ),
+        }
+        assert given != option.default
 
 
 def test_fault() -> None:
     """The C library judges FAULT, and says why it refuses."""
     good = "loss=0.1,dup=0.02,reorder=0.05,seed=99"
     assert Config.read({"fault": good}, {}).fault == good
-    with pytest.raises(ConfigError, match=r"fault=loss=2 is not possible .*seed"):
+    with pytest.raises(ConfigError, match=r"fault=loss=2 is not valid .*seed"):
         Config.read({"fault": "loss=2"}, {})
 
 
-def test_unknown() -> None:
-    """A misspelt keyword is an error that names the right ones."""
-    with pytest.raises(ConfigError, match=r"min_byte; there are .*min_bytes"):
-        Config.read({"min_byte": 0}, {})
+def test_groups_for_subgroups() -> None:
+    """As many groups as subgroups are needed, whichever of the two is given."""
+    assert Config.read({"group": "239.1.2.0/30", "subgroups": 4}, {}).group.count == 4
+    with pytest.raises(ConfigError, match=r"SUBGROUPS=4 .* GROUP=239.1.2.3 has 1: "):
+        Config.read({"group": "239.1.2.3", "subgroups": 4}, {})
+
+
+def test_ranges() -> None:
+    """What is drawn is within, to the last number and with its neighbours."""
+    groups = Groups.parse("239.1.2.3-239.1.2.6")
+    drawn = {groups.draw(3) for _ in range(200)}
+    assert drawn == {groups.first, groups.first + 1}
+    ports = Ports(30000, 30002)
+    assert {ports.draw() for _ in range(200)} == {30000, 30001, 30002}
+    assert [ports.after(port) for port in range(30000, 30003)] == [30001, 30002, 30000]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("group", "239.1.2.3"),
+        ("group", "239.1.2.0-239.1.2.15"),
+        ("ports", "30000"),
+        ("ports", "30000-30999"),
+        ("ports", "auto"),
+    ],
+)
+def test_ranges_are_shown_as_they_are_read(name: str, text: str) -> None:
+    """Ranks compare settings as texts, and users copy them."""
+    config = Config.read({name: text}, {})
+    assert config.agreed()[name.upper()] == text
+    assert Config.read({name: str(config.agreed()[name.upper()])}, {}) == config
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("min_byte", "min_bytes"), ("TTL", "ttl"), ("transpor", "transport")],
+)
+def test_unknown(given: str, meant: str) -> None:
+    """A misspelt keyword is an error that guesses what was meant and lists all."""
+    words = rf"no such setting: {given} \(did you mean {meant}\?\); .*, subgroups, "
+    with pytest.raises(ConfigError, match=words):
+        Config.read({given: 1}, {})
+
+
+def test_unlike_any() -> None:
+    """Where no name is near none is guessed."""
+    with pytest.raises(ConfigError, match=r"no such setting: xyzzy; the settings are"):
+        Config.read({"xyzzy": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("MPIMCAST_TRANSPROT", "did you mean MPIMCAST_TRANSPORT?"),
+        ("MPIMCAST_ttl", "did you mean MPIMCAST_TTL?"),
+        ("mpimcast_log", "did you mean MPIMCAST_LOG?"),
+        ("MPIMCAST_MINBYTES", "did you mean MPIMCAST_MIN_BYTES?"),
+        ("MPIMCAST_LOG_LEVEL", "did you mean MPIMCAST_LOG?"),
+        ("MPICAST_TRANSPORT", "did you mean MPIMCAST_TRANSPORT?"),
+        ("MPIMCAST_XYZZY", "lists the settings"),
+    ],
+)
+def test_ignored(variable: str, meant: str) -> None:
+    """A variable that is no setting is told, with the nearest name."""
+    (sentence,) = ignored_variables({variable: "udp", "MPIMCAST_TTL": "2"})
+    assert sentence.startswith(f"{variable}=udp is ignored: no such setting; ")
+    assert sentence.endswith(meant)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("MPIMCAST_TEST_SEED", "MPI4PY_RC_THREADS", "MPIR_CVAR_POLLS_BEFORE_YIELD"),
+        *("TRANSPORT", "MPI_TRANSPORT", "MPICH_ASYNC_PROGRESS"),
+    ],
+)
+def test_not_ours(variable: str) -> None:
+    """Those of our tests, and of other libraries, are not taken for misspelt."""
+    assert ignored_variables({variable: "1"}) == []
+
+
+def test_empty_variables() -> None:
+    """What is empty is not set, by whatever name."""
+    assert ignored_variables({"MPIMCAST_TRANSPROT": ""}) == []
 
 
 def test_listing() -> None:
@@ -128,7 +273,7 @@ def test_listing() -> None:
 
 def test_what_ranks_agree_on() -> None:
     """All settings but those of one machine or one process."""
-    local = {"NET_DEVICES", "PROGRESS", "LOG"}
+    local = {"NET_DEVICES", "PROGRESS", "WARN_AFTER", "LOG"}
     assert set(Config().agreed()) == set(NAMES.split()) - local
 
 

@@ -338,3 +338,28 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 ranks on 2 nodes" in said
     assert said.index("degraded: loses") < said.index("note: a [trifle]")
     assert "degraded (repair)" in said
+
+
+def test_untested(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was not tested is not said to be well; what was, and is, is."""
+    made = Report(0.0, ("launch", "nodes", "multicast", "reads"), watched=False)
+    made.nranks, made.nodes = 1, [{"name": "n0", "ranks": [0]}]
+    made.skip(["multicast", "control", "reads"], "one rank")
+    made.skip(["multicast"], "another reason")
+    made.add([NOTE])
+    assert made.document()["untested"] == {"multicast": "one rank", "reads": "one rank"}
+    made.show(None)
+    said = capsys.readouterr().out
+    (fine,) = (line for line in said.splitlines() if "nothing is wrong" in line)
+    (untested,) = (line for line in said.splitlines() if "not tested" in line)
+    assert "launch" in fine
+    assert not any(name in fine for name in ("nodes", "multicast", "reads"))
+    assert "multicast, reads" in untested
+    assert "not tested: one rank" in untested
+    assert said.rstrip().endswith("usable, as far as one rank can tell")
+
+
+def test_all_tested(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without reservations the last word is the verdict."""
+    report(NOTE).show(None)
+    assert capsys.readouterr().out.endswith("\nusable\n")

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from mpimcast import ConfigError, Error, TimedOut, TransportError, errors
+from mpimcast import ConfigError, Error, RankLeft, TimedOut, TransportError, errors
 
 
-@pytest.mark.parametrize("kind", [Error, ConfigError, TransportError, TimedOut])
+@pytest.mark.parametrize(
+    "kind", [Error, ConfigError, TransportError, TimedOut, RankLeft]
+)
 def test_family(kind: type[Error]) -> None:
     """Whoever catches RuntimeError or Error catches all, with all attributes."""
     error = kind("text", epoch=3, ranks=[1, 2], missing_chunks=4)

@@ -39,5 +39,5 @@ def test_public_names() -> None:
         "assert names == sorted(mpimcast.__all__); "
         "[getattr(mpimcast, name) for name in names]; print(*names)"
     )
-    classes = "ConfigError Error Intracomm Startall TimedOut TransportError"
+    classes = "ConfigError Error Intracomm RankLeft Startall TimedOut TransportError"
     assert _python(code).split() == [*classes.split(), "__version__", "empty"]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import mpirun, run, run_unchecked
+from support import BIN, MPICH_BIN, mpirun, require_tool, run, run_unchecked
 
 SETTINGS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 LIMIT_S = 60
@@ -55,6 +56,26 @@ def test_run_a_script(tmp_path: Path) -> None:
     assert run(command, limit_s=LIMIT_S, **SETTINGS).count("done") == 3
 
 
+def test_run_merges_with_self(tmp_path: Path) -> None:
+    """A communicator is ours on all ranks, though one of them comes from COMM_SELF."""
+    path = script(
+        tmp_path,
+        """
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        others = world.Split(world.rank > 0)
+        mine = others if world.rank else MPI.COMM_SELF
+        between = mine.Create_intercomm(0, world, 0 if world.rank else 1)
+        whole = between.Merge(world.rank > 0)
+        gather(whole)
+        assert whole.stats()["epochs"] == 1
+        print("done", flush=True)
+        """,
+    )
+    command = [*mpirun(3), "-m", "mpimcast", "run", path]
+    assert run(command, limit_s=LIMIT_S, **SETTINGS).count("done") == 3
+
+
 def test_run_a_module(tmp_path: Path) -> None:
     """``run -m`` runs a module of the search path, ``run -c`` a string."""
     (tmp_path / "program.py").write_text(
@@ -67,6 +88,66 @@ def test_run_a_module(tmp_path: Path) -> None:
     command = [*mpirun(2), "-m", "mpimcast", "run", "-c", code, "x"]
     said = run(command, limit_s=LIMIT_S, PYTHONPATH=str(tmp_path), **SETTINGS)
     assert said.count("done") == 2
+
+
+def test_run_a_script_beside(tmp_path: Path) -> None:
+    """As in Python itself, ``__file__`` is absolute whatever path was given."""
+    path = script(tmp_path, "print(__file__)")
+    command = [sys.executable, "-m", "mpimcast", "run", path.name]
+    assert run(command, limit_s=LIMIT_S, cwd=tmp_path).strip() == str(path)
+
+
+@pytest.mark.parametrize("environment", [BIN, MPICH_BIN])
+def test_run_leaves_the_initialising_to_the_program(
+    tmp_path: Path, environment: Path
+) -> None:
+    """The program's ``mpi4py.rc`` holds, and COMM_WORLD is ours after its Init."""
+    require_tool(str(environment / "mpirun"))
+    path = script(
+        tmp_path,
+        """
+        import sys
+        import mpi4py
+        assert "mpi4py.MPI" not in sys.modules
+        mpi4py.rc(initialize=False, recv_mprobe=False)
+        from mpi4py import MPI
+        assert not MPI.Is_initialized()
+        assert MPI.Init_thread(MPI.THREAD_SERIALIZED) == MPI.Query_thread()
+        gather(MPI.COMM_WORLD)
+        assert MPI.COMM_WORLD.stats()["epochs"] == 1
+        print("done", flush=True)
+        MPI.Finalize()
+        """,
+    )
+    launcher = mpirun(2, environment=environment)
+    said = run([*launcher, "-m", "mpimcast", "run", path], limit_s=LIMIT_S, **SETTINGS)
+    assert said.count("done") == 2
+
+
+def test_run_without_mpi() -> None:
+    """A program that does without MPI is not given any."""
+    code = "import mpi4py, sys; print('mpi4py.MPI' in sys.modules)"
+    said = run([sys.executable, "-m", "mpimcast", "run", "-c", code], limit_s=LIMIT_S)
+    assert said.split() == ["False"]
+
+
+def test_run_with_a_setting_that_one_rank_has_wrong(tmp_path: Path) -> None:
+    """The job ends, though the other rank waits for this one in MPI."""
+    path = script(
+        tmp_path,
+        """
+        import os
+        if os.environ.get("OMPI_COMM_WORLD_RANK") == "1":
+            os.environ["MPIMCAST_TRANSPORT"] = "pigeons"
+        from mpi4py import MPI
+        MPI.COMM_WORLD.Barrier()
+        """,
+    )
+    status, said = run_unchecked(
+        [*mpirun(2), "-m", "mpimcast", "run", path], limit_s=20
+    )
+    assert status == 1, said
+    assert "MPIMCAST_TRANSPORT=pigeons" in said
 
 
 @pytest.mark.parametrize(
@@ -98,19 +179,19 @@ def test_an_exception_aborts(
 
 
 def test_an_exception_without_a_runner(tmp_path: Path) -> None:
-    """Nobody aborts the job, so the other ranks learn it from the missing answers."""
+    """Nobody aborts the job, but the other ranks learn that the process has ended."""
     path = script(
         tmp_path,
         """
         from mpi4py import MPI
         import mpimcast
-        comm = mpimcast.Intracomm(MPI.COMM_WORLD, timeout=0.5)
+        comm = mpimcast.Intracomm(MPI.COMM_WORLD, timeout=20)
         gather(comm)
         if comm.rank == 1:
             raise ValueError("on purpose")
         try:
             gather(comm)
-        except mpimcast.TimedOut as error:
+        except mpimcast.RankLeft as error:
             assert error.ranks == (1,), error
             print("told", flush=True)
         """,
@@ -246,3 +327,25 @@ def test_demo_of_a_file(tmp_path: Path) -> None:
     assert "every byte is equal" in said
     assert '"different_bytes": 0' in result.read_text()
     assert "\x1b" not in said
+
+
+def test_a_misspelt_variable(tmp_path: Path) -> None:
+    """One warning is logged, by rank 0, however many communicators there are."""
+    path = script(
+        tmp_path,
+        """
+        from mpi4py import MPI
+        import mpimcast
+        for _ in range(2):
+            comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup())
+            gather(comm)
+            comm.Split(comm.rank % 2).Free()
+            comm.Free()
+        """,
+    )
+    said = run(
+        [*mpirun(3), path], limit_s=LIMIT_S, MPIMCAST_TRANSPROT="mpi", **SETTINGS
+    )
+    (line,) = said.splitlines()
+    assert "[0] MPIMCAST WARN MPIMCAST_TRANSPROT=mpi is ignored" in line
+    assert line.endswith("did you mean MPIMCAST_TRANSPORT?")

@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
 from support import ROOT, absent
 
-from bench import goals, job, record, summary
+from bench import comparison, goals, job, record, summary
 from bench.record import Network, Record
 from bench.summary import Spread
 
@@ -78,7 +79,7 @@ def test_summary() -> None:
 
 
 def test_ratio() -> None:
-    """The best peer's time by ours, round by round."""
+    """How many times as fast as the best peer ours is, round by round."""
     (ways,) = summary.summarise(RECORDS).values()
     assert summary.ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
     assert summary.ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
@@ -97,7 +98,7 @@ def test_goals() -> None:
         each.goal.what: (each.figure, each.holds, each.block_bytes)
         for each in goals.reached(summary.summarise(records))
     }
-    assert found["best peer's time by ours"] == (0.98, True, goals.MIB)
+    assert found["times as fast as the best peer"] == (0.98, True, goals.MIB)
     assert found["chunks lost"] == (3, False, goals.MIB)
     assert "blocks over the trunk" not in found
 
@@ -111,9 +112,9 @@ def test_losses() -> None:
         for number, seconds in enumerate(rounds)
     ]
     found = {each.goal.what: each for each in goals.reached(summary.summarise(records))}
-    assert found["time by ours without loss"].figure == 1.5
-    assert not found["time by ours without loss"].holds
-    assert found["bytes repaired by bytes lost"].figure == 50 / 40
+    assert found["time as a multiple of that without loss"].figure == 1.5
+    assert not found["time as a multiple of that without loss"].holds
+    assert found["bytes repaired for each byte lost"].figure == 50 / 40
 
 
 def test_committed() -> None:
@@ -128,6 +129,39 @@ def test_committed() -> None:
     found = summary.summarise(record.read(sorted(last.glob("*.jsonl"))))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "\n".join(report.largest_table(found)) in readme
+    results = (last.parent / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(report.goals_table(found)) in results
+    (page,) = last.glob("*.html")
+    said = page.read_text(encoding="utf-8")
+    for sentence in comparison.conclusion(found):
+        assert escape(sentence) in said
+    for lines in (report.largest_table(found), report.goals_table(found)):
+        labels = [line.split("|")[1] for line in lines]
+        assert len(set(labels)) == len(labels)
+
+
+def test_conclusion() -> None:
+    """It counts settings by who is faster at their largest blocks, then tells cells."""
+    records = [
+        made(way, 0, [seconds], cell=cell, block_bytes=nbytes)
+        for cell, nbytes, ours_s in (("A", 1024, 9), ("A", 2048, 1), ("C", 1024, 8))
+        for way, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
+    ]
+    first, *cells = comparison.conclusion(summary.summarise(records))
+    assert "faster than the best peer in 1 of 2 settings" in first
+    assert "slower in 1." in first
+    fast, slow = cells
+    assert fast.startswith("A. One switch, limited links: ours is 2.00 times as fast")
+    assert "sends 100 % of its bytes, takes 100 % of its processor time" in fast
+    assert fast.endswith("(blocks of 2 KiB).")
+    assert slow.startswith("C. ")
+    assert "ours is 0.25 times as fast" in slow
+
+
+def test_labels() -> None:
+    """No goal is called like another one."""
+    labels = [goal.label for goal in goals.GOALS]
+    assert len(set(labels)) == len(labels)
 
 
 def test_stages() -> None:
@@ -176,6 +210,13 @@ def test_page(tmp_path: Path) -> None:
     lines = [f"{each.line()}\n" for each in (*RECORDS, *more)]
     (tmp_path / "A.jsonl").write_text("".join(lines))
     page = report.write(tmp_path).read_text()
+    heads = re.findall(r"<h2>(.*?)</h2>", page)
+    assert heads[0] == "Conclusion"
+    assert heads[-1] == "Goals"
+    for rows in re.findall(r"<table>(.*?)</table>", page, re.DOTALL):
+        for part in rows.split('<tr class="group">'):
+            labels = re.findall(r'<tr class="(?:ours)?"><td>(.*?)</td>', part)
+            assert len(set(labels)) == len(labels)
     pictures = list(tmp_path.glob("*.png"))
     assert len(pictures) == 4
     assert page.count('src="data:image/png;base64,') == 4
@@ -184,6 +225,6 @@ def test_page(tmp_path: Path) -> None:
     assert "0.75 (0.50 to 1.00)" in page
     (*_, row) = report.largest_table(summary.summarise(RECORDS))
     assert "| 3,000 ms | Open MPI 5, tuned | 0.75 (0.50 to 1.00) | " in row
-    assert row.endswith("| 0.33 | 1.00 |")
+    assert row.endswith("| 100 % |")
     with pytest.raises(ValueError, match="has no records"):
         report.write(tmp_path / "empty")

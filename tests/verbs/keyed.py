@@ -10,7 +10,7 @@ import os
 
 import gather
 
-from mpimcast import bootstrap
+from mpimcast import transport
 from mpimcast.config import Config
 from mpimcast.transport import Draft, Verbs
 
@@ -23,7 +23,7 @@ class Keyed(Verbs):
         super().__init__(config, draft._replace(group=group, qkey=qkey))
 
 
-bootstrap.TRANSPORTS = (Keyed,)
+transport.TRANSPORTS = (Keyed,)
 
 if __name__ == "__main__":
     gather.main()

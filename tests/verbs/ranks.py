@@ -22,8 +22,9 @@ KEYED = support.ROOT / "tests/verbs/keyed.py"
 # What a device's chunks hold: packets of 4096 bytes, less our header.
 CHUNK = 4080
 
-# Every operation is ours, over RDMA devices or not at all.
-SETTINGS = {"transport": "verbs", "min_bytes": 0}
+# Every operation is ours, over RDMA devices or not at all. Nobody is given up because
+# the machine is busy.
+SETTINGS = {"transport": "verbs", "min_bytes": 0, "timeout": 40}
 
 # Where the programs find each other.
 VARIABLES = {"PYTHONPATH": str(support.ROOT / "tests/netns")}

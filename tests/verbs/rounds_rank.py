@@ -9,6 +9,7 @@ round by round, and FOLDER/RANK.end that the process came to its end.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -21,12 +22,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import switch
 from exchange import Bytes, Exchange
 from mpi4py import MPI
 
 import mpimcast
 
 POISON = 0xA5
+
+# How long copies of chunks may be on their way to a rank, or in its queues, after
+# the operations that they were for.
+SETTLE_S = 2.0
+
+Counts = dict[str, int]
 
 # Old results that are kept and looked at in the end.
 KEPT = 16
@@ -182,8 +190,15 @@ class Player:
 
     def play(self, what: Round) -> dict[str, Any]:
         """Play a round; return what was wrong, and counters' differences."""
+        with contextlib.ExitStack() as until_end:
+            if what.spoil and self.comm.rank == 0:
+                until_end.enter_context(switch.counting(self.comm.size))
+            return self._play(what)
+
+    def _play(self, what: Round) -> dict[str, Any]:
         self.wrong = []
         self._shell(what.spoil)
+        begun = self._look(what)
         before = self.comm.stats()
         places = Places(self.comm.rank)
         self.apart = what.apart
@@ -194,16 +209,37 @@ class Player:
             self._gather_all(what, places)
         seconds = time.monotonic() - begin_s
         places.finish()
-        self.plain.Barrier()
-        stats = self.comm.stats()
-        dropped = _dropped() if what.spoil and self.comm.rank == 0 else 0
+        deadline_s = time.monotonic() + SETTLE_S
+        while True:
+            self.plain.Barrier()
+            stats = since(self.comm.stats(), before)
+            fate = since(self._look(what), begun)
+            is_late = time.monotonic() > deadline_s
+            is_settled = self._is_settled(stats, fate) if what.spoil else True
+            if self.plain.bcast(is_settled or is_late):
+                break
+            time.sleep(0.01)
         self._shell(what.mend)
         return {
             "wrong": self.wrong + places.wrong,
             "seconds": seconds,
-            "stats": {name: stats[name] - before[name] for name in stats},
-            "dropped": dropped,
+            "stats": stats,
+            "fate": fate,
         }
+
+    def _look(self, what: Round) -> Counts:
+        """Return what the switch has counted, on rank 0 of a round that it spoils."""
+        return switch.look() if what.spoil and self.comm.rank == 0 else {}
+
+    def _is_settled(self, stats: Counts, fate: Counts) -> bool:
+        """Return, on rank 0, whether each copy of a chunk has met its fate.
+
+        A copy that a device has dropped never will have.
+        """
+        sent = self.plain.allreduce(stats["tx_multicast_datagrams"])
+        heard = self.plain.allreduce(stats["rx_multicast_datagrams"])
+        ncopies = sent * (self.comm.size - 1)
+        return sum(fate.values()) >= ncopies and fate.get("arrived") == heard
 
     def _gather_all(self, what: Round, places: Places) -> None:
         sizes = what.sizes * what.repeat
@@ -227,15 +263,9 @@ class Player:
         self.plain.Barrier()
 
 
-def _dropped() -> int:
-    """Return how many packets the switch has lost on purpose."""
-    said = subprocess.run(
-        ["/bin/sh", "-c", "tc -statistics -json qdisc show"],
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    shown = json.loads(said.stdout)
-    return sum(each["drops"] for each in shown if each["kind"] == "netem")
+def since(now: Counts, before: Counts) -> Counts:
+    """Return how much has been counted between two looks."""
+    return {name: now[name] - before[name] for name in now}
 
 
 def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 
-from ranks import CHUNK
+import pytest
+from ranks import CHUNK, gather
 from rounds import game, play
 
 from bench.guest.guest import Guest
@@ -45,6 +47,30 @@ def test_settings(guest: Guest) -> None:
         ),
     ]
     play(guest, [game(4, rounds, **settings) for settings in choices])
+
+
+@pytest.mark.parametrize("join", ["cm", pytest.param("attach", marks=pytest.mark.long)])
+def test_groups(guest: Guest, join: str) -> None:
+    """Devices are in groups of GROUP alone, one for each subgroup."""
+    groups = ["239.77.9.4", "239.77.9.5"]
+    joined = guest.work / "joined"
+    gather(
+        guest,
+        3,
+        beside="until test -e reached1; do sleep 0.02; done\n"
+        f"ip -json maddress show >{joined}; touch go1",
+        sizes=[CHUNK],
+        repeat=2,
+        settings={"group": "-".join(groups), "subgroups": 2, "join": join},
+        mishaps=[{"what": "meet", "rank": 0, "op": 1}],
+    )
+    found: dict[str, set[str]] = {}
+    for device in json.loads(joined.read_text()):
+        addresses = {each.get("address", "") for each in device["maddr"]}
+        found[device["ifname"]] = {each for each in addresses if each[:4] == "239."}
+    assert {name: each for name, each in found.items() if each} == {
+        f"net{rank}": set(groups) for rank in range(3)
+    }
 
 
 def test_requests(guest: Guest) -> None:

@@ -19,6 +19,14 @@ OP = 5  # where it happens
 BLOCK = 512 << 10
 TIMEOUT_S = 1.5
 
+# What a busy machine may take for what is done in a moment.
+BUSY_S = 5
+
+# Where ranks stand still: a TIMEOUT that opening the job keeps within on a busy
+# machine, and a stop of several of them.
+PATIENCE_S = 4
+STOP_S = 10
+
 # In both ways to wait; the second of them in the long version.
 PROGRESS = ["event", pytest.param("poll", marks=pytest.mark.long)]
 
@@ -46,7 +54,11 @@ def suffer(guest: Guest, what: str, progress: str = "auto", **options: Any) -> R
         failing=True,
         sizes=[BLOCK],
         repeat=40,
-        settings={"timeout": TIMEOUT_S, "progress": progress},
+        warm=True,
+        settings={
+            "timeout": options.pop("timeout_s", TIMEOUT_S),
+            "progress": progress,
+        },
         mishaps=[mishap],
         **options,
     )
@@ -64,8 +76,9 @@ def check_errors(results: Results) -> None:
     assert max(ends) - min(ends) <= 1, errors
     for rank, result in results.items():
         if rank != VICTIM:
-            assert errors[rank]["seconds"] < TIMEOUT_S * 1.25 + 1
-            assert result["poisoned_seconds"] < 0.2
+            assert errors[rank]["seconds"] < TIMEOUT_S * 1.25 + BUSY_S
+            # It waits for nobody.
+            assert result["poisoned_seconds"] < TIMEOUT_S
 
 
 @pytest.mark.parametrize(
@@ -90,17 +103,52 @@ def test_killed(guest: Guest, for_s: float, progress: str) -> None:
 
 @pytest.mark.parametrize("progress", PROGRESS)
 def test_stopped(guest: Guest, progress: str) -> None:
-    """Stopped for longer than TIMEOUT it is given up; going on, it learns so."""
-    results = suffer(guest, "stop", progress, for_s=4, again=True)
-    assert all(result["again"] for result in results.values())
-    check_errors(results)
+    """Stopped for longer than TIMEOUT it is waited for: its device vouches for it."""
+    results = suffer(guest, "stop", progress, for_s=STOP_S, timeout_s=PATIENCE_S)
+    assert not any(result["errors"] for result in results.values()), results
+    longest_s = max(
+        seconds
+        for rank, result in results.items()
+        if rank != VICTIM
+        for seconds in result["seconds"]
+    )
+    assert longest_s > 1.5 * PATIENCE_S
 
 
-@pytest.mark.long
-def test_stopped_for_a_moment(guest: Guest) -> None:
-    """For less than that, it is waited for."""
-    results = suffer(guest, "stop", for_s=0.5)
-    assert not any(result["errors"] for result in results.values())
+def test_killed_while_stopped(guest: Guest) -> None:
+    """The others wait, then all name it as its queue pairs are gone."""
+    results = suffer(
+        guest,
+        "stop_kill",
+        for_s=STOP_S,
+        timeout_s=PATIENCE_S,
+        spare=True,
+        outlive=True,
+        without=[VICTIM],
+    )
+    errors = [result["errors"][0] for result in results.values()]
+    assert all(error["ranks"] == [VICTIM] for error in errors), errors
+    # A rank that was about to enter as the others failed has not waited.
+    longest_s = max(error["seconds"] for error in errors)
+    assert 1.5 * PATIENCE_S < longest_s < STOP_S + PATIENCE_S, errors
+    assert all(result["spare"] for result in results.values())
+
+
+def test_computing_without_a_thread(guest: Guest) -> None:
+    """With PROGRESS_THREAD=off a rank may compute for longer than TIMEOUT."""
+    results = gather(
+        guest,
+        NRANKS,
+        sizes=[BLOCK],
+        repeat=OP + 3,
+        settings={"timeout": PATIENCE_S, "progress_thread": "off"},
+        mishaps=[
+            {"what": "late", "rank": VICTIM, "op": OP, "for_s": STOP_S},
+            {"what": "late", "rank": 0, "op": OP + 1, "for_s": STOP_S},
+        ],
+    )
+    longest_s = max(max(result["seconds"]) for result in results.values())
+    assert longest_s > 1.5 * PATIENCE_S
 
 
 @pytest.mark.parametrize("for_s", [0.1, pytest.param(4, marks=pytest.mark.long)])

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 from ranks import CHUNK, gather
 from ranks import losing as lossy
@@ -15,24 +18,47 @@ BLOCK_CHUNKS = 60
 BLOCK = BLOCK_CHUNKS * CHUNK - 1000
 VICTIM = 1
 
-
-def fetched(outcome: Outcome) -> int:
-    """Return how many chunks came again, in whatever way."""
-    return outcome.total("read_chunks") + outcome.total("rx_repair_datagrams")
+# Times that a case is played at most, until no rank was late in it.
+TRIES = 6
 
 
-def check_equal(outcome: Outcome, dropped: int) -> bool:
-    """See that what was lost has come again, once; return whether all by reads.
-
-    In the guest a chunk may come after it was asked for, for each queue has to wait
-    for a processor of its own.
-    """
-    late = outcome.total("rx_duplicate_chunks")
-    assert fetched(outcome) - late == dropped, outcome
-    assert late <= BLOCK_CHUNKS + dropped // 10, outcome
+def check_equal(outcome: Outcome) -> bool:
+    """See that what was lost has come again, once; return whether all by reads."""
+    outcome.check()
     assert outcome.total("failed_reads") == 0, outcome
     assert outcome.total("unicast_epochs") == 0, outcome
-    return outcome.total("read_chunks") == dropped
+    return outcome.total("read_chunks") == outcome.dropped
+
+
+def play_until(
+    guest: Guest,
+    rounds: Sequence[dict[str, Any]],
+    is_spare: Callable[[Outcome], bool] = check_equal,
+) -> list[Outcome]:
+    """Play rounds until each was played with nobody late.
+
+    Parameters
+    ----------
+    guest, rounds
+        Where, and what.
+    is_spare
+        Checks what holds at any speed, and tells whether no more was fetched than
+        what was dropped.
+
+    Returns
+    -------
+    list of Outcome
+        For each round the one of which that is true.
+    """
+    spare: dict[int, Outcome] = {}
+    for _ in range(TRIES):
+        left = [number for number in range(len(rounds)) if number not in spare]
+        (outcomes,) = play(guest, [game(NRANKS, [rounds[number] for number in left])])
+        played = zip(left, outcomes, strict=True)
+        spare |= {number: each for number, each in played if is_spare(each)}
+        if len(spare) == len(rounds):
+            return [spare[number] for number in sorted(spare)]
+    pytest.fail(f"more was fetched than dropped, {TRIES} times: {outcomes}")
 
 
 def test_random(guest: Guest) -> None:
@@ -42,10 +68,8 @@ def test_random(guest: Guest) -> None:
         {"sizes": [BLOCK], "repeat": repeat, **losing(ports, f"loss {percent}%")}
         for ports, percent, repeat in cases
     ]
-    (outcomes,) = play(guest, [game(NRANKS, rounds * 2)])
-    exact = [check_equal(outcome, outcome.dropped) for outcome in outcomes]
-    assert sum(outcome.dropped for outcome in outcomes) > 0
-    assert sum(exact) > len(exact) // 2, outcomes
+    outcomes = play_until(guest, rounds)
+    assert all(outcome.dropped > 0 for outcome in outcomes), outcomes
 
 
 def test_places(guest: Guest) -> None:
@@ -59,12 +83,8 @@ def test_places(guest: Guest) -> None:
     rounds = [
         {"sizes": [BLOCK], "repeat": 3, **missing(VICTIM, chunks)} for chunks in lost
     ]
-    (outcomes,) = play(guest, [game(NRANKS, rounds)])
-    exact = [
-        check_equal(outcome, 3 * len(chunks))
-        for outcome, chunks in zip(outcomes, lost, strict=True)
-    ]
-    assert any(exact), outcomes
+    outcomes = play_until(guest, rounds)
+    assert [each.dropped for each in outcomes] == [3 * len(each) for each in lost]
 
 
 def test_rings(guest: Guest) -> None:
@@ -82,7 +102,8 @@ def test_rings(guest: Guest) -> None:
     outcomes, *_ = play(guest, games)
     for outcome, chunks in zip(outcomes, lost, strict=True):
         # The ring itself may overflow, too.
-        assert fetched(outcome) >= 2 * len(chunks), outcome
+        outcome.check()
+        assert outcome.dropped == 2 * len(chunks), outcome
 
 
 def test_reordered(guest: Guest) -> None:
@@ -96,12 +117,19 @@ def test_reordered(guest: Guest) -> None:
             **losing([1, 3], f"{slow} loss 5%", "delay 1ms limit 20000"),
         }
     ]
-    ((outcome,),) = play(guest, [game(NRANKS, rounds)])
     expected = repeat * NRANKS * (NRANKS - 1) * BLOCK_CHUNKS
-    came = outcome.total("rx_multicast_datagrams")
-    twice = came - (expected - outcome.dropped)
-    assert twice > 0
-    assert fetched(outcome) <= 1.1 * outcome.dropped + twice
+
+    def is_spare(outcome: Outcome) -> bool:
+        came = outcome.total("rx_multicast_datagrams")
+        twice = came - (expected - outcome.dropped)
+        assert twice > 0, outcome
+        unused = outcome.total("rx_unparked_datagrams")
+        repeated = outcome.total("rx_duplicate_chunks")
+        # Each chunk is placed once, however often it has come.
+        assert came - unused + outcome.fetched - repeated == expected, outcome
+        return outcome.fetched <= 1.1 * outcome.dropped + twice
+
+    play_until(guest, rounds, is_spare)
 
 
 def test_late_neighbour(guest: Guest) -> None:
@@ -112,8 +140,10 @@ def test_late_neighbour(guest: Guest) -> None:
     ((eager, bulk),) = play(
         guest, [game(NRANKS, [{**small, **late}, {**large, **late}])]
     )
-    check_equal(eager, 4)
-    check_equal(bulk, bulk.dropped)
+    check_equal(eager)
+    assert eager.dropped == 4
+    check_equal(bulk)
+    assert bulk.dropped > 0
 
 
 def test_strides(guest: Guest) -> None:
@@ -121,7 +151,8 @@ def test_strides(guest: Guest) -> None:
     strided = {"sizes": [100, 4000, 4100, 100_000], "repeat": 2, "place": "strided"}
     rounds = [strided, {**strided, **losing([1, 3], "loss 10%")}]
     ((_, outcome),) = play(guest, [game(NRANKS, rounds)])
-    check_equal(outcome, outcome.dropped)
+    check_equal(outcome)
+    assert outcome.dropped > 0
 
 
 @pytest.mark.parametrize("after_s", [pytest.param(0.003, marks=pytest.mark.long), 0.02])
@@ -137,6 +168,7 @@ def test_dying_neighbour(guest: Guest, after_s: float) -> None:
             without=[dying],
             sizes=[block],
             repeat=6,
+            warm=True,
             spare=True,
             settings={"timeout": timeout_s},
             mishaps=[{"what": "die", "rank": dying, "op": 3, "for_s": after_s}],
@@ -146,5 +178,5 @@ def test_dying_neighbour(guest: Guest, after_s: float) -> None:
         # Who had all its data ended one operation more.
         assert error["op"] in (2, 3, 4), results
         assert error["ranks"] == [dying], results
-        assert error["seconds"] < 2 * timeout_s + 1
+        assert error["seconds"] < 2 * timeout_s + 5
         assert result["spare"]

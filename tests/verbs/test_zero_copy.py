@@ -18,7 +18,7 @@ from bench.guest.guest import Guest
 PROGRAM = Path(__file__).with_name("covering_rank.py")
 NRANKS = 4
 VICTIM = 2
-NOPS = 8
+NOPS = 5
 NCHUNKS = 300  # of a block
 RECEIVES = 64
 TIMEOUT_S = 1.5
@@ -56,7 +56,7 @@ def run(
     alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
     launcher = support.mpirun(NRANKS, *(alone if mishap == "die" else []))
     status, text = guest.run_unchecked(
-        [*launcher, PROGRAM, folder], limit_s=40, cwd=support.ROOT
+        [*launcher, PROGRAM, folder], limit_s=100, cwd=support.ROOT
     )
     said: Said = {}
     for rank in range(NRANKS):

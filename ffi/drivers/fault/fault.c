@@ -136,6 +136,12 @@ static struct mmc_parcel parcel_of(const struct fault *fault,
 	return parcel;
 }
 
+/* Answers to inquiries about a rank travel as control does, and are lost as it is. */
+static bool finding_passes(struct fault *fault)
+{
+	return !mmc_fault_judge_datagram(&fault->judge, false, NULL, 0, 0).lost;
+}
+
 /* Keeps those of `count` events from index `nevents` on that pass. */
 static unsigned filter(struct fault *fault, struct mmc_event *events,
 		       unsigned nevents, unsigned count, bool stalled,
@@ -146,6 +152,12 @@ static unsigned filter(struct fault *fault, struct mmc_event *events,
 	for (unsigned i = nevents; i < end; i++) {
 		struct mmc_parcel whole = parcel_of(fault, &events[i]);
 
+		if (events[i].kind == MMC_EVENT_ALIVE ||
+		    events[i].kind == MMC_EVENT_GONE) {
+			if (finding_passes(fault))
+				events[nevents++] = events[i];
+			continue;
+		}
 		if (events[i].kind != MMC_EVENT_DATAGRAM ||
 		    pass(fault, &fault->rx, &whole, events[i].source, stalled,
 			 now_ns))
@@ -316,6 +328,13 @@ static int fault_read(struct mmc_endpoint *endpoint, uint32_t peer,
 	return inner->driver->read(inner, peer, pieces, npieces, cookie);
 }
 
+static void fault_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
+{
+	struct mmc_endpoint *inner = of(endpoint)->inner;
+
+	inner->driver->inquire(inner, peer);
+}
+
 static bool fault_arm(struct mmc_endpoint *endpoint)
 {
 	struct mmc_endpoint *inner = of(endpoint)->inner;
@@ -356,6 +375,7 @@ static const struct mmc_driver driver = {
 	.expose = fault_expose,
 	.withdraw = fault_withdraw,
 	.read = fault_read,
+	.inquire = fault_inquire,
 	.fds = fault_fds,
 	.arm = fault_arm,
 	.deadline_ns = fault_deadline_ns,
@@ -392,6 +412,8 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 		fault->driver.cover = NULL;
 		fault->driver.uncover = NULL;
 	}
+	if (inner->driver->inquire == NULL)
+		fault->driver.inquire = NULL;
 	if (inner->driver->arm == NULL)
 		fault->driver.arm = NULL;
 	if (inner->read_bytes_max == 0) {

@@ -109,7 +109,8 @@ bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
 	       endpoint->queued_control_bytes > 0 || endpoint->placed ||
-	       endpoint->reads_over || endpoint->covering.nplugs > 0;
+	       endpoint->reads_over || endpoint->covering.nplugs > 0 ||
+	       endpoint->nanswered > 0;
 }
 
 static void give_back(struct mmc_sim_endpoint *self)
@@ -220,6 +221,7 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		mmc_sim_covering_post(self);
 	n = poll_placed(self, events, nmax);
 	n += mmc_sim_reads_poll(self, events + n, nmax - n);
+	n += mmc_sim_inquiries_poll(self, events + n, nmax - n);
 	n += poll_queue(self, QUEUE_CONTROL, events + n, nmax - n);
 	for (uint32_t i = 0; i < ndata; i++) {
 		uint32_t queue = QUEUE_UNICAST + (self->next_queue + i) % ndata;
@@ -310,6 +312,7 @@ void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint)
 	endpoint->places = NULL;
 	endpoint->places_end = &endpoint->places;
 	mmc_sim_reads_free(endpoint);
+	mmc_sim_inquiries_free(endpoint);
 	if (endpoint->options.regions)
 		mmc_sim_regions_die(endpoint->options.regions,
 				    endpoint->options.host);
@@ -344,25 +347,12 @@ static void sim_close(struct mmc_endpoint *endpoint)
 	free_places(self->places);
 	free_places(self->placed);
 	mmc_sim_reads_free(self);
+	mmc_sim_inquiries_free(self);
 	mmc_sim_covering_destroy(self);
 	free(self);
 }
 
-static const struct mmc_driver sim_driver = {
-	.name = "sim",
-	.now_ns = sim_now_ns,
-	.address = sim_address,
-	.connect = sim_connect,
-	.poll = sim_poll,
-	.send = sim_send,
-	.expose = mmc_sim_expose,
-	.withdraw = mmc_sim_withdraw,
-	.read = mmc_sim_read,
-	.fds = sim_fds,
-	.close = sim_close,
-};
-
-static const struct mmc_driver sim_placing_driver = {
+static const struct mmc_driver driver = {
 	.name = "sim",
 	.now_ns = sim_now_ns,
 	.address = sim_address,
@@ -375,9 +365,26 @@ static const struct mmc_driver sim_placing_driver = {
 	.expose = mmc_sim_expose,
 	.withdraw = mmc_sim_withdraw,
 	.read = mmc_sim_read,
+	.inquire = mmc_sim_inquire,
 	.fds = sim_fds,
 	.close = sim_close,
 };
+
+/* The driver without what the options do not ask for. */
+static struct mmc_driver
+driver_for(const struct mmc_sim_endpoint_options *options)
+{
+	struct mmc_driver left = driver;
+
+	if (options->place_delay_ns == 0 && options->receives == 0) {
+		left.place = NULL;
+		left.cover = NULL;
+		left.uncover = NULL;
+	}
+	if (options->kernels == NULL)
+		left.inquire = NULL;
+	return left;
+}
 
 int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 			    struct mmc_sim_endpoint **endpoint)
@@ -391,9 +398,8 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	self = calloc(1, sizeof(*self));
 	if (!self)
 		return -MMC_ENOMEM;
-	self->base.driver = options->place_delay_ns > 0 || options->receives > 0
-				    ? &sim_placing_driver
-				    : &sim_driver;
+	self->driver = driver_for(options);
+	self->base.driver = &self->driver;
 	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
 	if (options->regions) {
 		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;

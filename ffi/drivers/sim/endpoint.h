@@ -12,6 +12,7 @@
 
 #include "drivers/driver.h"
 #include "drivers/sim/covering.h"
+#include "drivers/sim/inquiries.h"
 #include "drivers/sim/network.h"
 #include "drivers/sim/regions.h"
 
@@ -47,6 +48,12 @@ struct mmc_sim_endpoint_options {
 	uint32_t exposures_max;
 	uint32_t read_kind; /* the timer that says that a read goes on */
 	/*
+	 * How each host answers inquiries, shared by all; NULL: there are none.
+	 * The timer says that an answer has arrived.
+	 */
+	const enum mmc_sim_kernel *kernels;
+	uint32_t inquiry_kind;
+	/*
 	 * Receives that each subgroup has posted, for datagrams that may come
 	 * right to their places; 0: it has none, and only bytes count.
 	 */
@@ -72,6 +79,7 @@ struct mmc_sim_place {
 
 struct mmc_sim_endpoint {
 	struct mmc_endpoint base;
+	struct mmc_driver driver; /* what the options leave of it */
 	struct mmc_sim_endpoint_options options;
 	struct mmc_sim_queue queues[MMC_SIM_QUEUES_MAX];
 	uint64_t queued_bytes; /* of data */
@@ -88,6 +96,8 @@ struct mmc_sim_endpoint {
 	struct mmc_sim_read *reads_lent; /* until the next poll */
 	uint32_t nreads;		 /* not yet reported */
 	uint32_t nexposed;
+	struct mmc_sim_inquiry *inquiries;
+	uint32_t nanswered; /* of these, not yet reported */
 	struct mmc_sim_covering covering;
 	struct mmc_traffic_count received;
 	uint64_t overrun_datagrams;

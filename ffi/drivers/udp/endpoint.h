@@ -5,6 +5,8 @@
 
 #include "core/codec.h"
 #include "drivers/udp/batch.h"
+#include "drivers/udp/inquiries.h"
+#include "drivers/udp/listener.h"
 #include "drivers/udp/peers.h"
 #include "drivers/udp/staging.h"
 #include "drivers/udp/udp.h"
@@ -17,6 +19,12 @@ enum {
 	MMC_UDP_CONTROL,
 	MMC_UDP_DATA,
 	MMC_UDP_GROUP0,
+};
+
+/* Tags of what epoll watches; a socket's tag is its index, below these. */
+enum {
+	MMC_UDP_WATCH_LISTENER = MMC_UDP_SOCKETS_MAX,
+	MMC_UDP_WATCH_INQUIRIES,
 };
 
 struct mmc_udp_socket {
@@ -35,8 +43,9 @@ struct mmc_udp {
 	struct mmc_udp_address own;
 
 	struct mmc_udp_peers peers;
-	struct sockaddr_in *control; /* where each rank takes control */
-	struct sockaddr_in *data;    /* and where it takes repairs */
+	struct sockaddr_in *control;   /* where each rank takes control */
+	struct sockaddr_in *data;      /* and where it takes repairs */
+	struct sockaddr_in *listeners; /* and where its kernel vouches for it */
 	struct sockaddr_in groups[MMC_UDP_SUBGROUPS_MAX];
 
 	/* Apart: data that waits to be taken holds no control up. */
@@ -45,6 +54,11 @@ struct mmc_udp {
 	uint32_t longest_bytes; /* of the datagrams that ranks send */
 
 	struct mmc_udp_batch batch;
+
+	struct mmc_udp_listener listener;
+	struct mmc_udp_inquiries inquiries;
+	bool connecting; /* somebody does, to the listener */
+	bool finding;	 /* a connection of an inquiry is ready */
 };
 
 static inline struct sockaddr_in mmc_udp_socket_address(uint32_t ip,
@@ -74,8 +88,8 @@ static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 }
 
 /*
- * Opens and binds the sockets and fills in `own`. Returns 0 or -MMC_EIO; what
- * is open then is in `sockets` all the same.
+ * Opens and binds the sockets and fills in `own`. Returns 0, -MMC_EADDRINUSE or
+ * -MMC_EIO; what is open then is in `sockets` all the same.
  */
 int mmc_udp_open_sockets(struct mmc_udp *udp);
 

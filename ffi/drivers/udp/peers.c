@@ -13,7 +13,8 @@ enum {
 	ADDRESS_RANK = 4,
 	ADDRESS_IP = 8,
 	ADDRESS_PORTS = 12,
-	ADDRESS_END = 16,
+	ADDRESS_LISTENER = 16,
+	ADDRESS_END = 18,
 };
 
 void mmc_udp_address_encode(uint8_t *bytes,
@@ -25,6 +26,8 @@ void mmc_udp_address_encode(uint8_t *bytes,
 	mmc_put_u32(bytes + ADDRESS_IP, address->ip);
 	mmc_put_u32(bytes + ADDRESS_PORTS,
 		    (uint32_t)address->control_port << 16 | address->data_port);
+	mmc_put_u32(bytes + ADDRESS_LISTENER,
+		    (uint32_t)address->listener_port << 16);
 }
 
 int mmc_udp_address_decode(struct mmc_udp_address *address,
@@ -36,6 +39,8 @@ int mmc_udp_address_decode(struct mmc_udp_address *address,
 		.ip = mmc_get_u32(bytes + ADDRESS_IP),
 		.control_port = (uint16_t)(ports >> 16),
 		.data_port = (uint16_t)ports,
+		.listener_port =
+			(uint16_t)(mmc_get_u32(bytes + ADDRESS_LISTENER) >> 16),
 	};
 
 	if (mmc_get_u32(bytes) != ADDRESS_TAG)
@@ -45,7 +50,8 @@ int mmc_udp_address_decode(struct mmc_udp_address *address,
 			return -MMC_EINVAL;
 	if (read.ip == 0 || read.ip >> 28 >= 0xe)
 		return -MMC_EINVAL;
-	if (read.control_port == 0 || read.data_port == 0)
+	if (read.control_port == 0 || read.data_port == 0 ||
+	    read.listener_port == 0)
 		return -MMC_EINVAL;
 	*address = read;
 	return 0;

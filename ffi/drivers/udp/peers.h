@@ -13,14 +13,15 @@
 /*
  * A rank's address. As the bytes that ranks exchange, in network order:
  *
- *     0           4         8         12             14          16
- *     | tag u32   | rank    | IPv4    | control port | data port | zeros ...
+ *     0     4      8      12             14          16              18
+ *     | tag | rank | IPv4 | control port | data port | listener port | zeros ...
  */
 struct mmc_udp_address {
 	uint32_t rank;
 	uint32_t ip; /* host order */
 	uint16_t control_port;
 	uint16_t data_port;
+	uint16_t listener_port; /* TCP */
 };
 
 void mmc_udp_address_encode(uint8_t *bytes,

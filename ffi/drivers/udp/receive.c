@@ -115,8 +115,33 @@ static void look(struct mmc_udp *udp)
 	struct epoll_event found[MMC_UDP_SOCKETS_MAX];
 	int nfound = epoll_wait(udp->epoll_fd, found, MMC_UDP_SOCKETS_MAX, 0);
 
-	for (int i = 0; i < nfound; i++)
-		udp->sockets[found[i].data.u32].readable = true;
+	for (int i = 0; i < nfound; i++) {
+		uint32_t which = found[i].data.u32;
+
+		if (which < MMC_UDP_SOCKETS_MAX)
+			udp->sockets[which].readable = true;
+		else if (which == MMC_UDP_WATCH_LISTENER)
+			udp->connecting = true;
+		else
+			udp->finding = true;
+	}
+}
+
+/* Reports, behind `nevents`, what inquiries have found; closes those answered. */
+static unsigned take_findings(struct mmc_udp *udp, struct mmc_event *events,
+			      unsigned nevents, unsigned nmax)
+{
+	struct mmc_endpoint *endpoint = &udp->endpoint;
+	uint64_t now_ns = endpoint->driver->now_ns(endpoint);
+
+	for (unsigned i = 0; i < nevents; i++)
+		mmc_udp_inquiries_heard(&udp->inquiries, events[i].source);
+	if (udp->finding || now_ns >= udp->inquiries.due_ns)
+		mmc_udp_inquiries_look(&udp->inquiries, udp->listeners, now_ns);
+	udp->finding = false;
+	return nevents + mmc_udp_inquiries_poll(&udp->inquiries,
+						events + nevents,
+						nmax - nevents);
 }
 
 int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
@@ -134,5 +159,10 @@ int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (rv < 0)
 		return rv;
 	rv = (int)deliver(udp, &udp->data_staging, events, (unsigned)rv, nmax);
-	return drain_in_turn(udp, events, (unsigned)rv, nmax);
+	rv = drain_in_turn(udp, events, (unsigned)rv, nmax);
+	if (udp->connecting)
+		udp->connecting = mmc_udp_listener_clear(&udp->listener);
+	if (rv >= 0 && udp->inquiries.count > 0)
+		rv = (int)take_findings(udp, events, (unsigned)rv, nmax);
+	return rv;
 }

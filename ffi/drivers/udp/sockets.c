@@ -9,6 +9,7 @@
 #include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
 #include "drivers/udp/filter.h"
+#include "drivers/udp/ports.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* the headers may be older than the kernel */
@@ -68,40 +69,58 @@ static int configure(const struct mmc_udp *udp, int fd, bool is_group)
 	return is_group ? set_receiving(fd) : set_sending(fd, &udp->options);
 }
 
-/*
- * Opens the next socket of the endpoint and binds it, to a port of the kernel's
- * choice if `address` has none.
- */
+static int explain(const struct mmc_udp *udp, const struct sockaddr_in *address)
+{
+	int rv = errno == EADDRINUSE ? -MMC_EADDRINUSE : -MMC_EIO;
+	char text[INET_ADDRSTRLEN];
+
+	mmc_error_set("cannot set up a socket for %s:%u on %s: %s",
+		      inet_ntop(AF_INET, &address->sin_addr, text,
+				sizeof(text)),
+		      ntohs(address->sin_port), udp->options.interface.name,
+		      strerror(errno));
+	return rv;
+}
+
+/* Binds a socket, to one of the endpoint's own ports if `address` has none. */
+static int bind_socket(const struct mmc_udp *udp, int fd,
+		       const struct sockaddr_in *address)
+{
+	if (address->sin_port == 0)
+		return mmc_udp_bind_within(fd, address, &udp->options.ports);
+	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+		return 0;
+	return explain(udp, address);
+}
+
+/* Opens the next socket of the endpoint; see bind_socket(). */
 static int open_socket(struct mmc_udp *udp, const struct sockaddr_in *address)
 {
 	struct epoll_event watch = {
 		.events = EPOLLIN,
 		.data.u32 = udp->nsockets,
 	};
-	char text[INET_ADDRSTRLEN];
-	int fd;
+	int fd, rv;
 
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		mmc_error_set("cannot open a socket: %s", strerror(errno));
 		return -MMC_EIO;
 	}
-	if (configure(udp, fd, address->sin_port != 0) == 0 &&
-	    bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
-	    epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, fd, &watch) == 0) {
+	if (configure(udp, fd, address->sin_port != 0) != 0)
+		rv = explain(udp, address);
+	else
+		rv = bind_socket(udp, fd, address);
+	if (rv == 0 && epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, fd, &watch) != 0)
+		rv = explain(udp, address);
+	if (rv == 0)
 		udp->sockets[udp->nsockets++].fd = fd;
-		return 0;
-	}
-	mmc_error_set("cannot set up a socket for %s:%u on %s: %s",
-		      inet_ntop(AF_INET, &address->sin_addr, text,
-				sizeof(text)),
-		      ntohs(address->sin_port), udp->options.interface.name,
-		      strerror(errno));
-	close(fd);
-	return -MMC_EIO;
+	else
+		close(fd);
+	return rv;
 }
 
-/* The port that the kernel chose, or 0. */
+/* The port that a socket is bound to, or 0. */
 static uint16_t bound_port(int fd)
 {
 	struct sockaddr_in address = { .sin_port = 0 };
@@ -112,6 +131,25 @@ static uint16_t bound_port(int fd)
 	return ntohs(address.sin_port);
 }
 
+/* Connections are rare: an edge tells of them, and wakes nobody twice. */
+static int open_listener(struct mmc_udp *udp, const struct sockaddr_in *address)
+{
+	struct epoll_event watch = {
+		.events = EPOLLIN | EPOLLET,
+		.data.u32 = MMC_UDP_WATCH_LISTENER,
+	};
+	int rv = mmc_udp_listener_open(&udp->listener, address,
+				       &udp->options.ports,
+				       2 * udp->options.nranks);
+
+	if (rv == 0 && epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, udp->listener.fd,
+				 &watch) != 0) {
+		mmc_error_set("cannot watch a listener: %s", strerror(errno));
+		rv = -MMC_EIO;
+	}
+	return rv;
+}
+
 int mmc_udp_open_sockets(struct mmc_udp *udp)
 {
 	const struct mmc_udp_options *options = &udp->options;
@@ -120,8 +158,12 @@ int mmc_udp_open_sockets(struct mmc_udp *udp)
 	int rv = 0;
 
 	udp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	mmc_udp_inquiries_init(&udp->inquiries, udp->epoll_fd,
+			       MMC_UDP_WATCH_INQUIRIES);
 	for (unsigned i = 0; i < MMC_UDP_GROUP0 && rv == 0; i++)
 		rv = open_socket(udp, &address);
+	if (rv == 0)
+		rv = open_listener(udp, &address);
 	if (rv < 0)
 		return rv;
 	udp->own = (struct mmc_udp_address){
@@ -129,6 +171,7 @@ int mmc_udp_open_sockets(struct mmc_udp *udp)
 		.ip = ip,
 		.control_port = bound_port(udp->sockets[MMC_UDP_CONTROL].fd),
 		.data_port = bound_port(udp->sockets[MMC_UDP_DATA].fd),
+		.listener_port = udp->listener.port,
 	};
 	for (unsigned i = 0; i < options->nsubgroups && rv == 0; i++) {
 		udp->groups[i] = mmc_udp_socket_address(options->group + i,

@@ -54,6 +54,12 @@ static int check_options(const struct mmc_udp_options *options)
 			      options->group, last);
 	else if (options->port == 0 || options->port > UINT16_MAX)
 		mmc_error_set("port %u", options->port);
+	else if (options->ports.count > 0 &&
+		 (options->ports.first == 0 ||
+		  options->ports.first > UINT16_MAX ||
+		  options->ports.count > UINT16_MAX + 1 - options->ports.first))
+		mmc_error_set("%u ports from %u on", options->ports.count,
+			      options->ports.first);
 	else if (options->ttl > UINT8_MAX)
 		mmc_error_set("a TTL of %u; 0 to 255 are possible",
 			      options->ttl);
@@ -82,7 +88,9 @@ static int allocate(struct mmc_udp *udp)
 	udp->longest_bytes = longest_bytes;
 	udp->control = calloc(nranks, sizeof(*udp->control));
 	udp->data = calloc(nranks, sizeof(*udp->data));
+	udp->listeners = calloc(nranks, sizeof(*udp->listeners));
 	if (udp->control == NULL || udp->data == NULL ||
+	    udp->listeners == NULL ||
 	    mmc_udp_staging_init(&udp->control_staging, udp->longest_bytes) <
 		    0 ||
 	    mmc_udp_staging_init(&udp->data_staging, MMC_UDP_RUN_BYTES) < 0)
@@ -106,6 +114,8 @@ static void udp_close(struct mmc_endpoint *endpoint)
 	struct mmc_udp *udp = of(endpoint);
 
 	linger(udp);
+	mmc_udp_inquiries_destroy(&udp->inquiries);
+	mmc_udp_listener_close(&udp->listener);
 	/* The kernel leaves a socket's groups with it. */
 	for (unsigned i = 0; i < udp->nsockets; i++)
 		close(udp->sockets[i].fd);
@@ -114,6 +124,7 @@ static void udp_close(struct mmc_endpoint *endpoint)
 	mmc_udp_peers_destroy(&udp->peers);
 	mmc_udp_staging_destroy(&udp->data_staging);
 	mmc_udp_staging_destroy(&udp->control_staging);
+	free(udp->listeners);
 	free(udp->data);
 	free(udp->control);
 	free(udp);
@@ -131,7 +142,8 @@ static bool is_own(const struct mmc_udp *udp,
 {
 	return address->ip == udp->own.ip &&
 	       address->control_port == udp->own.control_port &&
-	       address->data_port == udp->own.data_port;
+	       address->data_port == udp->own.data_port &&
+	       address->listener_port == udp->own.listener_port;
 }
 
 static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
@@ -159,6 +171,8 @@ static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
 	udp->control[rank] =
 		mmc_udp_socket_address(address.ip, address.control_port);
 	udp->data[rank] = mmc_udp_socket_address(address.ip, address.data_port);
+	udp->listeners[rank] =
+		mmc_udp_socket_address(address.ip, address.listener_port);
 	return 0;
 }
 
@@ -193,9 +207,20 @@ static unsigned udp_fds(struct mmc_endpoint *endpoint, int *fds,
 /* What a socket has handed over and poll() had no room for is there now. */
 static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 {
-	return mmc_udp_staging_holds(&of(endpoint)->data_staging)
-		       ? 0
-		       : MMC_NEVER_NS;
+	const struct mmc_udp *udp = of(endpoint);
+
+	if (mmc_udp_staging_holds(&udp->data_staging) ||
+	    udp->inquiries.nfound > 0)
+		return 0;
+	return udp->inquiries.due_ns;
+}
+
+static void udp_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
+{
+	struct mmc_udp *udp = of(endpoint);
+
+	mmc_udp_inquiries_ask(&udp->inquiries, peer, &udp->listeners[peer],
+			      udp_now_ns(endpoint));
 }
 
 static const struct mmc_driver driver = {
@@ -205,6 +230,7 @@ static const struct mmc_driver driver = {
 	.connect = udp_connect,
 	.poll = mmc_udp_poll,
 	.send = mmc_udp_send,
+	.inquire = udp_inquire,
 	.fds = udp_fds,
 	.deadline_ns = udp_deadline_ns,
 	.close = udp_close,
@@ -227,6 +253,7 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 	udp->options = *options;
 	udp->batch.cutting = true;
 	udp->epoll_fd = -1;
+	udp->listener.fd = -1;
 	mmc_udp_linger_sweep(udp_now_ns(NULL));
 	rv = allocate(udp);
 	if (rv == 0)

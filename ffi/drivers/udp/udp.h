@@ -3,7 +3,8 @@
  * The UDP driver: IPv4 multicast on one interface, or on loopback.
  *
  * An endpoint has a control socket (unicast), a data socket (sends multicast
- * and repairs, receives unicast repairs) and one receive socket for each
+ * and repairs, receives unicast repairs), both on ports of a range or of the
+ * kernel's choice (ports.h), and one receive socket for each
  * subgroup, which has joined one group; so the kernel's limit of 20 groups a
  * socket is never met. Up to MMC_UDP_RANKS_APART_MAX ranks every subgroup has,
  * besides, a receive socket for each other rank, connected to the address that
@@ -32,6 +33,9 @@
  * MMC_UDP_ROOM_MS, the rest of the batch counts as lost by the network, and so
  * does what the host refuses to send at this moment (no route, an unplugged
  * interface, a firewall).
+ *
+ * inquire() asks the kernel of a peer by TCP (inquiries.h). Every endpoint has a
+ * listener for that (listener.h), which costs nothing while nobody is silent.
  *
  * close() keeps the groups joined for a while (linger.h).
  */
@@ -69,6 +73,7 @@ struct mmc_udp_options {
 	struct mmc_interface interface; /* of mmc_udp_interface() */
 	uint32_t group;			/* the first one, IPv4, host order */
 	uint32_t port;			/* that all groups are received on */
+	struct mmc_ports ports;		/* of the control and data sockets */
 	uint32_t nsubgroups;		/* consecutive groups */
 	uint32_t ttl;
 	uint32_t chunk_bytes; /* payload of the longest datagram */
@@ -82,7 +87,8 @@ struct mmc_udp_options {
  * is true if each of the nranks - 1 others sends an equal part of it, and no
  * more; else whoever sends them.
  *
- * Returns 0, -MMC_EINVAL if an option is out of range, -MMC_ENOMEM or -MMC_EIO.
+ * Returns 0, -MMC_EINVAL if an option is out of range, -MMC_ENOMEM,
+ * -MMC_EADDRINUSE if another program has `port` for itself, or -MMC_EIO.
  * connect() returns -MMC_EINVAL if an address is not of this driver, not of its
  * place's rank, not unique or, for the own rank, not the own one, and -MMC_EIO
  * if a group cannot be joined; the endpoint is then only fit to be closed.

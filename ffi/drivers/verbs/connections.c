@@ -12,6 +12,9 @@
 /* Control messages to one peer on their way at a time. */
 #define NSLOTS 16
 
+/* Messages, reads and an inquiry. */
+#define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
+
 /* Posted receives for each partner, and at least. */
 #define RECEIVES 32
 #define RECEIVES_MIN 64
@@ -36,7 +39,7 @@ static int create_shared(struct mmc_verbs_connections *connections,
 {
 	uint32_t nreceives =
 		mmc_max_u32(RECEIVES * connections->count, RECEIVES_MIN);
-	uint32_t nsends = connections->count * (NSLOTS + MMC_VERBS_READS_MAX);
+	uint32_t nsends = connections->count * NSENDS;
 	struct ibv_srq_init_attr attributes = {
 		.attr = { .max_wr = nreceives, .max_sge = 1 },
 	};
@@ -69,7 +72,7 @@ static int create(struct mmc_verbs_connections *connections,
 		.recv_cq = connections->received.queue,
 		.srq = connections->srq,
 		.cap = {
-			.max_send_wr = NSLOTS + MMC_VERBS_READS_MAX,
+			.max_send_wr = NSENDS,
 			.max_send_sge = 1,
 		},
 		.qp_type = IBV_QPT_RC,

@@ -8,6 +8,7 @@
 
 #include "core/codec.h"
 #include "core/message.h"
+#include "drivers/driver.h"
 #include "drivers/verbs/completions.h"
 #include "drivers/verbs/ring.h"
 #include "drivers/verbs/slots.h"
@@ -31,12 +32,17 @@ struct mmc_verbs_connection {
 	struct mmc_verbs_slots slots;
 	uint32_t reads_max; /* pieces that may be read at a time */
 	uint32_t nreads;    /* that are */
+	bool silent;	/* the peer was inquired about, and not heard since */
+	bool inquiring; /* a read of no bytes is under way */
+	bool vouched;	/* the peer's adapter has answered one */
+	uint64_t inquired_ns; /* when the last was posted */
 };
 
 struct mmc_verbs_connections {
 	struct mmc_verbs_connection *items;
 	uint32_t count;
-	uint32_t nbroken; /* that the engine has to be told */
+	uint32_t nbroken;  /* that the engine has to be told */
+	uint32_t nvouched; /* likewise */
 	struct ibv_srq *srq;
 	struct mmc_verbs_completions received;
 	struct ibv_cq *send_cq; /* of reads, too */
@@ -67,6 +73,17 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 struct mmc_verbs_connection *
 mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 			  uint32_t qpn);
+
+/* The id of a request that is an inquiry; no slot's and no read's. */
+#define MMC_VERBS_ID_INQUIRY (UINT64_C(1) << 62)
+
+/* The inquiry about the peer of a connection was answered. */
+void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
+			    struct mmc_verbs_connection *connection);
+
+/* Writes the event of a peer that was vouched for; false if there is none. */
+bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
+			      struct mmc_event *event);
 
 /* Marks it as broken, unless it is already: `status` is why. */
 void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,

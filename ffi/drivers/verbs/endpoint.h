@@ -82,6 +82,8 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 int mmc_verbs_send(struct mmc_endpoint *endpoint,
 		   const struct mmc_parcel *parcels, unsigned nparcels);
 
+void mmc_verbs_inquire(struct mmc_endpoint *endpoint, uint32_t peer);
+
 /*
  * Sends up to `count` datagrams without payload from a subgroup's queue to
  * itself. Returns how many.

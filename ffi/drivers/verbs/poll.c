@@ -53,6 +53,20 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 }
 
 /*
+ * A datagram, too, ends a peer's silence. Where both partners found each other
+ * silent they would else send nothing but datagrams for good.
+ */
+static void hear_peer(const struct mmc_verbs *verbs, uint32_t source)
+{
+	struct mmc_verbs_connection *connection =
+		source == MMC_PEER_UNKNOWN ? NULL
+					   : verbs->ranks[source].connection;
+
+	if (connection != NULL)
+		connection->silent = false;
+}
+
+/*
  * Makes an event of what a queue has received, unless it is our own. Where what
  * a broken device has received lies is not known for sure.
  */
@@ -77,6 +91,7 @@ static void take_datagram(struct mmc_verbs *verbs,
 		mmc_verbs_ring_give(ring, slot);
 		return;
 	}
+	hear_peer(verbs, source);
 	mmc_verbs_ring_lend(ring, slot);
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_DATAGRAM,
@@ -142,6 +157,8 @@ static void take_message(struct mmc_verbs *verbs,
 					      connection, completion->status);
 		return;
 	}
+	if (connection != NULL)
+		connection->silent = false;
 	mmc_verbs_ring_lend(&connections->ring, completion->wr_id);
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_DATAGRAM,
@@ -173,6 +190,10 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 			       mmc_ibv.wc_status_str(IBV_WC_GENERAL_ERR));
 	while (sink->count < sink->nmax &&
 	       mmc_verbs_reads_take(&verbs->reads, &sink->events[sink->count]))
+		sink->count++;
+	while (sink->count < sink->nmax &&
+	       mmc_verbs_inquiries_take(connections,
+					&sink->events[sink->count]))
 		sink->count++;
 }
 

@@ -133,10 +133,15 @@ void mmc_verbs_reads_break(struct mmc_verbs_reads *reads,
 }
 
 static void finish(struct mmc_verbs_reads *reads,
+		   struct mmc_verbs_connections *connections,
 		   struct mmc_verbs_connection *connection, uint64_t id)
 {
 	struct mmc_verbs_read *read;
 
+	if (id == MMC_VERBS_ID_INQUIRY) {
+		mmc_verbs_inquiry_over(connections, connection);
+		return;
+	}
 	if (!(id & ID_READ)) {
 		mmc_verbs_slots_left(&connection->slots, id);
 		return;
@@ -167,7 +172,8 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 
 			MMC_ASSERT(connection != NULL);
 			if (found[i].status == IBV_WC_SUCCESS)
-				finish(reads, connection, found[i].wr_id);
+				finish(reads, connections, connection,
+				       found[i].wr_id);
 			else
 				mmc_verbs_reads_break(reads, connections,
 						      connection,

@@ -31,14 +31,16 @@ static uint64_t clock_ns(void)
 
 /*
  * Whether a peer's connection can take the parcel now. A peer that is stopped
- * takes nothing: what does not fit goes as a datagram, which it may lose.
+ * takes nothing: what does not fit goes as a datagram, which it may lose. So
+ * does all that is for a silent one, to leave it receives: without any it could
+ * not answer inquiries behind what waits for one.
  */
 static bool connection_takes(struct mmc_verbs *verbs,
 			     const struct mmc_verbs_connection *connection,
 			     const struct mmc_parcel *parcel)
 {
 	if (connection == NULL || connection->link != MMC_VERBS_LINK_UP ||
-	    !parcel->control ||
+	    connection->silent || !parcel->control ||
 	    parcel->head_bytes + parcel->body_bytes >
 		    MMC_VERBS_MESSAGE_BYTES_MAX)
 		return false;

@@ -292,6 +292,7 @@ static const struct mmc_driver driver = {
 	.expose = verbs_expose,
 	.withdraw = verbs_withdraw,
 	.read = verbs_read,
+	.inquire = mmc_verbs_inquire,
 	.fds = mmc_verbs_fds,
 	.arm = mmc_verbs_arm,
 	.deadline_ns = mmc_verbs_cover_deadline_ns,

@@ -114,6 +114,7 @@ static bool has_come(struct mmc_verbs *verbs)
 			return true;
 	return mmc_verbs_completions_peek(&verbs->unicast.received) ||
 	       verbs->reads.nover > 0 || connections->nbroken > 0 ||
+	       connections->nvouched > 0 ||
 	       (verbs->failure[0] != '\0' && !verbs->told);
 }
 

@@ -24,6 +24,10 @@ enum mmc_error {
 	MMC_ECANCELED = 13, /* a rank was interrupted in the operation */
 	MMC_EPOISONED =
 		14, /* an earlier operation of the communicator failed */
+	MMC_EADDRINUSE = 15, /* another program has the groups' port */
+	MMC_ELEFT = 16,	     /* a rank has left and will never enter */
+	MMC_EGONE = 17,	     /* the process of a rank has ended */
+	MMC_ELATE = 18, /* it exists, but gave no answer for LATE_TIMEOUT */
 };
 
 #endif

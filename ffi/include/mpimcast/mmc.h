@@ -170,6 +170,12 @@ int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes,
 /* Frees it; no operation on it is in flight. */
 void mmc_memory_free(struct mmc_engine *engine, void *memory);
 
+/* A range of ports; with a count of 0 the kernel chooses. */
+struct mmc_ports {
+	uint32_t first;
+	uint32_t count;
+};
+
 enum mmc_transport {
 	MMC_TRANSPORT_UDP = 0,
 	MMC_TRANSPORT_VERBS = 1,
@@ -195,7 +201,8 @@ struct mmc_team_options {
 
 	/* UDP. */
 	struct mmc_interface interface;
-	uint32_t port; /* that all groups are received on */
+	uint32_t port;		/* that all groups are received on */
+	struct mmc_ports ports; /* of this rank's own sockets */
 
 	/* Verbs. */
 	struct mmc_device device;
@@ -213,7 +220,10 @@ struct mmc_team_options {
 	char fault[MMC_FAULT_SIZE]; /* "" for none */
 };
 
-/* Opens this rank's endpoint: its own side of it, not yet groups or peers. */
+/*
+ * Opens this rank's endpoint: its own side of it, not yet groups or peers.
+ * Returns 0 or a negative error; -MMC_EADDRINUSE if another `port` might do.
+ */
 int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team);
@@ -300,11 +310,32 @@ struct mmc_stream_options {
 	uint32_t repair;       /* 0 nak, 1 neighbour, 2 read */
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
+	uint64_t late_timeout_ns;  /* for a rank that stands still; 0: none */
 };
 
 int mmc_stream_create(struct mmc_team *team,
 		      const struct mmc_stream_options *options,
 		      struct mmc_stream **stream);
+
+/*
+ * Starts nothing on the stream any more: mmc_start() fails with -MMC_EINVAL.
+ * What has been started goes on, and others are served. A rank that waits for
+ * this one in a later operation fails with -MMC_ELEFT, and so do all.
+ */
+void mmc_stream_leave(struct mmc_stream *stream);
+
+/* Why nothing is multicast any more. */
+struct mmc_detour {
+	uint32_t epoch;	 /* the first without multicast; 0: multicast goes on */
+	uint32_t rank;	 /* which gets no multicast of `sender` */
+	uint32_t sender; /* UINT32_MAX: of any rank */
+};
+
+/* The first epoch without multicast, as mmc_detour.epoch says. */
+uint32_t mmc_stream_unicast_epoch(struct mmc_stream *stream);
+
+/* Writes since when, and why, blocks go round the ring instead. */
+void mmc_stream_detour(struct mmc_stream *stream, struct mmc_detour *detour);
 
 /*
  * Frees a stream. What is in flight is given up, its buffers are no longer
@@ -394,7 +425,10 @@ void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure);
 struct mmc_waiting {
 	uint64_t waited_ns; /* since the start of the operation */
 	uint32_t entered;   /* whether all ranks have entered it */
+	uint32_t epoch;	    /* 0 while earlier ones have to end first */
 	uint32_t rank;	    /* whom it waits for first; UINT32_MAX: nobody */
+	uint32_t late;	/* who has not entered; UINT32_MAX: nobody is known */
+	uint32_t still; /* whether its process exists, but does not answer */
 	uint32_t missing_chunks;
 };
 

@@ -49,6 +49,7 @@ struct mmc_sim_spec {
 	uint32_t eager_bytes;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns;
+	uint64_t late_timeout_ns;
 
 	/* The hosts. */
 	uint64_t buffer_bytes; /* of data that a host can receive unread */
@@ -91,6 +92,8 @@ struct mmc_sim_spec {
 	uint64_t stall_period_ns;
 	uint32_t dead_rank; /* its host is off from dead_ns on */
 	uint64_t dead_ns;
+	uint32_t ended_rank; /* its process has ended from ended_ns on */
+	uint64_t ended_ns;
 	uint32_t cancelling_rank; /* gives up what it has in flight then */
 	uint64_t cancel_ns;
 	uint64_t deaf_ranks; /* bit r: rank r gets no multicast ... */

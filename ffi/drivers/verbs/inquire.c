@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asking a partner's adapter whether its process exists. A read of no bytes
+ * needs neither a key (IBTA C9-88) nor a posted receive nor the process: the
+ * adapter answers it as long as the queue pair is there.
+ */
+#include <string.h>
+
+#include "drivers/verbs/endpoint.h"
+
+/*
+ * A request that nothing answers fails within this time: 7 attempts of at most
+ * 4 * 134 ms each (IBTA 9.7.6.1.3). One that is older and has not failed is
+ * being put off by its receiver, for want of a posted receive.
+ */
+#define UNANSWERED_NS_MAX (4 * MMC_S_NS)
+
+static void vouch(struct mmc_verbs_connections *connections,
+		  struct mmc_verbs_connection *connection)
+{
+	connections->nvouched += !connection->vouched;
+	connection->vouched = true;
+}
+
+static int post(const struct mmc_verbs_connection *connection)
+{
+	struct ibv_send_wr request = {
+		.wr_id = MMC_VERBS_ID_INQUIRY,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *refused;
+
+	return ibv_post_send(connection->qp, &request, &refused);
+}
+
+void mmc_verbs_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
+{
+	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	struct mmc_verbs_connection *connection = verbs->ranks[peer].connection;
+	uint64_t now_ns = endpoint->driver->now_ns(endpoint);
+
+	if (connection == NULL || connection->reads_max == 0)
+		return;
+	mmc_verbs_reads_reap(&verbs->reads, &verbs->connections);
+	if (connection->link != MMC_VERBS_LINK_UP)
+		return;
+	connection->silent = true;
+	if (!connection->inquiring) {
+		connection->inquiring = post(connection) == 0;
+		connection->inquired_ns = now_ns;
+	} else if (now_ns - connection->inquired_ns >= UNANSWERED_NS_MAX) {
+		vouch(&verbs->connections, connection);
+	}
+}
+
+void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
+			    struct mmc_verbs_connection *connection)
+{
+	connection->inquiring = false;
+	vouch(connections, connection);
+}
+
+bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
+			      struct mmc_event *event)
+{
+	struct mmc_verbs_connection *connection = connections->items;
+
+	if (connections->nvouched == 0)
+		return false;
+	while (!connection->vouched)
+		connection++;
+	connection->vouched = false;
+	connections->nvouched--;
+	*event = (struct mmc_event){
+		.kind = MMC_EVENT_ALIVE,
+		.source = connection->peer,
+	};
+	return true;
+}

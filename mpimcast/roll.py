@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calling the roll: which ranks are there, and what each of them has to tell.
+
+No collective call can find that out, since it waits for those that are missing. So
+facts spread here from neighbour to neighbour over a private communicator, in a graph
+with edges of 1, 2, 4... ranks in both directions: what one rank tells soon reaches
+all that look for messages, past those that do not, and nobody waits for anybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Messages of `agreement.Private.share` have tag 0.
+_TAG = 1
+_COUNT_TAG = 2
+
+# Topics are remembered up to this, the newest.
+_TOPICS_MAX = 64
+
+_DRAIN_PAUSE_S = 50e-6
+
+# What MPI may still write to although nobody waits for it any more.
+_abandoned: list[object] = []
+
+# Communicators on which this rank is not waiting are looked at no more often.
+_PAUSE_S = 0.02
+
+HERE = "here"
+LEFT = "left"
+GAVE_UP = "gave up"
+
+
+class Roll:
+    """What ranks of a private communicator tell each other by topic.
+
+    Any thread may call; where the MPI library does not allow that, only one does.
+
+    Parameters
+    ----------
+    comm
+        The communicator.
+    answer
+        What this rank has to tell when a topic that it did not raise comes to it;
+        None: nothing.
+
+    Attributes
+    ----------
+    rank : int
+        This rank's.
+    """
+
+    def __init__(
+        self, comm: MPI.Intracomm, answer: Callable[[str], object] = lambda _topic: None
+    ) -> None:
+        self._comm = comm
+        self._answer = answer
+        self.rank, size = comm.Get_rank(), comm.Get_size()
+        steps = [1 << k for k in range((size - 1).bit_length())]
+        around = {(self.rank + way * step) % size for step in steps for way in (1, -1)}
+        self._neighbours = sorted(around - {self.rank})
+        self._lock = threading.Lock()
+        # What each rank has told, with a number that grows when it changes.
+        self._topics: dict[str, dict[int, tuple[int, Any]]] = {}
+        self._sends: list[tuple[MPI.Request, bytes]] = []
+        self._arriving: list[tuple[MPI.Request, bytearray, int]] = []
+        self._nsent: Counter[int] = Counter()
+        self._nreceived: Counter[int] = Counter()
+        self._closed = False
+        self._status = MPI.Status()
+
+    def tell(self, topic: str, fact: object) -> None:
+        """Tell all ranks something that JSON can say."""
+        with self._lock, contextlib.suppress(MPI.Exception):
+            if self._note(topic, fact):
+                self._spread(topic)
+
+    def hear(self) -> None:
+        """Take in what has come, and pass on what is new. Waits for nothing."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            # The library may refuse to talk to anybody once a rank has died.
+            with contextlib.suppress(MPI.Exception):
+                for topic in self._receive():
+                    fact = self._answer(topic)
+                    if fact is not None:
+                        self._note(topic, fact)
+                    self._spread(topic)
+        finally:
+            self._lock.release()
+
+    def facts(self, topic: str) -> dict[int, Any]:
+        """Return what is known by now, by rank."""
+        with self._lock:
+            known = self._topics.get(topic, {})
+            return {rank: fact for rank, (_, fact) in known.items()}
+
+    def numbers(self, group: MPI.Group) -> list[int]:
+        """Return the rank here of each rank of a group, or MPI.UNDEFINED."""
+        whole = self._comm.Get_group()
+        try:
+            return group.Translate_ranks(None, whole)
+        finally:
+            whole.Free()
+
+    def gather(self, topic: str, fact: object, limit_s: float) -> dict[int, Any]:
+        """Tell a fact; return all that come before the limit, at best all ranks'."""
+        self.tell(topic, fact)
+        deadline_s = time.monotonic() + limit_s
+        size = self._comm.Get_size()
+        while len(facts := self.facts(topic)) < size:
+            if time.monotonic() > deadline_s:
+                break
+            time.sleep(1e-3)
+            self.hear()
+        return facts
+
+    def drain(self, limit_s: float) -> bool:
+        """Take in all that is still on its way, and tell nothing any more.
+
+        All ranks call it before they free the communicator: Open MPI would deliver
+        what comes later on the next one that it numbers alike, in place of what
+        belongs there. Returns whether all took part.
+        """
+        told = {each: array("q", [0]) for each in self._neighbours}
+        with self._lock:
+            self._closed = True
+            sent = {each: array("q", [self._nsent[each]]) for each in told}
+            requests = [
+                self._comm.Irecv(n, each, _COUNT_TAG) for each, n in told.items()
+            ]
+            requests += [
+                self._comm.Isend(n, each, _COUNT_TAG) for each, n in sent.items()
+            ]
+        deadline_s = time.monotonic() + limit_s
+        while time.monotonic() < deadline_s:
+            with self._lock:
+                self._receive()
+                self._tidy()
+                done = [each.Test() for each in requests]
+                here = [self._nreceived[each] == n[0] for each, n in told.items()]
+                if all(done) and all(here) and not self._sends:
+                    return True
+            time.sleep(_DRAIN_PAUSE_S)
+        _abandoned.append((requests, told, sent))
+        return False
+
+    def _note(self, topic: str, fact: object) -> bool:
+        """Note this rank's own fact; return whether it is new."""
+        known = self._known(topic)
+        version, before = known.get(self.rank, (0, None))
+        if before == fact:
+            return False
+        known[self.rank] = version + 1, fact
+        return True
+
+    def _known(self, topic: str) -> dict[int, tuple[int, Any]]:
+        if topic not in self._topics and len(self._topics) == _TOPICS_MAX:
+            del self._topics[next(iter(self._topics))]
+        return self._topics.setdefault(topic, {})
+
+    def _receive(self) -> list[str]:
+        """Take in all that has come; return the topics that brought news."""
+        fresh: dict[str, None] = {}
+        status = self._status
+        while self._comm.Iprobe(MPI.ANY_SOURCE, _TAG, status):
+            text = bytearray(status.Get_count(MPI.BYTE))
+            source = status.Get_source()
+            request = self._comm.Irecv([text, MPI.BYTE], source, _TAG)
+            self._arriving.append((request, text, source))
+        # A long one comes only while its sender takes part.
+        arriving, self._arriving = self._arriving, []
+        for request, text, source in arriving:
+            if not request.Test():
+                self._arriving.append((request, text, source))
+                continue
+            self._nreceived[source] += 1
+            topic, told = json.loads(text)
+            known = self._known(topic)
+            for rank, version, fact in told:
+                if known.get(rank, (0, None))[0] < version:
+                    known[rank] = version, fact
+                    fresh[topic] = None
+        return list(fresh)
+
+    def _spread(self, topic: str) -> None:
+        """Send all that is known of a topic to the neighbours."""
+        if self._closed:
+            return
+        told = [[rank, *fact] for rank, fact in self._topics[topic].items()]
+        text = json.dumps([topic, told]).encode()
+        self._tidy()
+        self._nsent.update(self._neighbours)
+        self._sends += [
+            (self._comm.Isend([text, MPI.BYTE], neighbour, _TAG), text)
+            for neighbour in self._neighbours
+        ]
+
+    def _tidy(self) -> None:
+        """Forget what has been sent."""
+        self._sends = [each for each in self._sends if not each[0].Test()]
+
+
+# ---- all that this process has -----------------------------------------------
+
+_rolls: list[Roll] = []
+_heard_s = 0.0
+
+
+def add(roll: Roll) -> None:
+    """Have `hear_all` look at a communicator too."""
+    _rolls.append(roll)
+
+
+def remove(roll: Roll) -> None:
+    """Forget a communicator that is no more."""
+    if roll in _rolls:
+        _rolls.remove(roll)
+
+
+def covering(group: MPI.Group) -> Roll | None:
+    """Return the roll of a communicator that has all ranks of a group, if any."""
+    for roll in _rolls:
+        if MPI.UNDEFINED not in roll.numbers(group):
+            return roll
+    return None
+
+
+def hear_all() -> None:
+    """Hear what ranks tell on communicators where this rank does not wait itself."""
+    global _heard_s  # noqa: PLW0603 -- there is one in a process
+    now_s = time.monotonic()
+    if now_s - _heard_s < _PAUSE_S:
+        return
+    _heard_s = now_s
+    for each in tuple(_rolls):
+        each.hear()

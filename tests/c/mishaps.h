@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tests of mishaps share: how far all ranks get, and how they fail. */
+#ifndef MMC_TESTS_MISHAPS_H
+#define MMC_TESTS_MISHAPS_H
+
+#include "ranks.h"
+
+/* Steps on until `nsteps` are over; false when all is over before that. */
+static inline bool ranks_step_to(struct ranks *net, uint32_t nsteps)
+{
+	while (nsteps-- > 0) {
+		if (ranks_is_over(net))
+			return false;
+		CHECK(ranks_step(net));
+	}
+	return !ranks_is_over(net);
+}
+
+/* Checks that all live ranks have failed alike; with MMC_OK, that none has. */
+static inline void ranks_check_failed(const struct ranks *net,
+				      enum mmc_error error, uint32_t culprit)
+{
+	for (uint32_t r = 0; r < net->shape.nranks; r++) {
+		const struct mmc_fault *fault = &net->rank[r].epochs.fault;
+
+		if (r == net->shape.dead)
+			continue;
+		CHECK_EQ(fault->error, error);
+		if (error != MMC_OK)
+			CHECK_EQ(fault->culprit, culprit);
+	}
+}
+
+#endif

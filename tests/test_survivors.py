@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A rank is killed, and the survivors go on with a communicator of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import BIN, MPICH_BIN, TIMED_OUT, mpirun, run_unchecked
+
+LIMIT_S = 90
+NRANKS = 5
+
+CODE = """
+import os, signal
+import numpy as np
+from mpi4py import MPI
+import mpimcast
+
+world = MPI.Intracomm(MPI.COMM_WORLD)
+world.Set_errhandler(MPI.ERRORS_RETURN)
+victim = 3
+others = [rank for rank in range(world.size) if rank != victim]
+group = world.Get_group().Incl(others)
+comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0, timeout=2)
+block = np.full(100_000, world.rank)
+
+def gather(comm, ranks):
+    place = np.zeros((len(ranks), block.size), int)
+    comm.Allgather(block, place)
+    assert (place == np.array(ranks)[:, None]).all()
+    place.fill(-1)
+    comm.Iallgather(block, place).Wait()
+    assert (place == np.array(ranks)[:, None]).all()
+
+gather(comm, range(world.size))
+if world.rank == victim:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    gather(comm, range(world.size))
+except mpimcast.Error as error:
+    assert error.ranks == (victim,), error
+else:
+    raise AssertionError("an operation without a rank")
+survivors = {survivors}
+again = mpimcast.Intracomm(survivors, transport="udp", min_bytes=0, timeout=20)
+gather(again, others)
+assert again.explain(block.nbytes).path == "udp"
+again.Free()
+comm.Free()
+open(f"{folder}/{{world.rank}}", "w").close()
+# Nothing but the MPI library's Finalize is left, which may wait for the dead.
+os._exit(0)
+"""
+
+
+# MPICH's launcher ends all ranks that it has started in the same way as one that
+# dies, so each is started as if on a host of its own.
+APART = (
+    "-launcher",
+    "fork",
+    "-hosts",
+    ",".join(f"127.0.0.{n + 1}:1" for n in range(NRANKS)),
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "survivors"),
+    [
+        pytest.param(BIN, ("--with-ft", "ulfm"), "world.Shrink()", id="openmpi-shrink"),
+        pytest.param(
+            BIN,
+            ("--enable-recovery",),
+            "world.Create_group(group)",
+            id="openmpi-create-group",
+        ),
+        pytest.param(
+            MPICH_BIN,
+            ("-disable-auto-cleanup", *APART),
+            "world.Create_group(group)",
+            id="mpich-create-group",
+        ),
+    ],
+)
+def test_survivors(
+    environment: Path, options: tuple[str, ...], survivors: str, tmp_path: Path
+) -> None:
+    """Theirs works as if nothing had been; what failed can be freed."""
+    code = CODE.format(survivors=survivors, folder=tmp_path)
+    launcher = mpirun(NRANKS, *options, environment=environment)
+    status, said = run_unchecked([*launcher, "-c", code], limit_s=LIMIT_S)
+    assert status != TIMED_OUT, said
+    ended = sorted(path.name for path in tmp_path.iterdir())
+    assert ended == ["0", "1", "2", "4"], said

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The conclusion of ``python -m mpimcast bench``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpimcast.conclusion import conclude
+
+
+def row(nbytes: int, ratio: float, ours: float, theirs: float) -> dict[str, Any]:
+    """Return what a conclusion reads of a measurement."""
+    return {
+        "collective": "Bcast",
+        "block_bytes": nbytes,
+        "path": "udp",
+        "reason": "",
+        "ratio": ratio,
+        "mpimcast": {"sent_bytes_per_rank": ours},
+        "mpi": {"sent_bytes_per_rank": theirs},
+    }
+
+
+LEFT = row(8, 9.0, 100, 100) | {"path": "mpi", "reason": "below MIN_BYTES"}
+
+
+FASTER = [LEFT, row(1024, 1.5, 26, 100), row(2048, 2, 30, 100)]
+SLOWER = [row(1000, 0.5, 110, 100), row(1 << 20, 0.8, 110, 100)]
+LATER = [row(4096, 3, 90, 100), row(1024, 0.5, 101, 100), row(2048, 1.25, 90, 100)]
+MIXED = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "faster", "saved"),
+    [
+        ([LEFT], "nothing was multicast (below MIN_BYTES)", ""),
+        (
+            FASTER,
+            "mpimcast is 1.5 to 2 times as fast as the MPI library at 1 KiB to 2 KiB",
+            "70 to 74 % fewer bytes",
+        ),
+        (
+            SLOWER,
+            "the MPI library is 1.2 to 2 times as fast as mpimcast at 1000 bytes to 1 ",
+            "10 % more bytes",
+        ),
+        (
+            LATER,
+            "from 2 KiB on mpimcast is 1.2 to 3 times as fast as the MPI library; ",
+            "from 1 % more to 10 % fewer bytes",
+        ),
+        (LATER, "below, at 1 KiB, that is 2 times as fast", "fewer"),
+        (
+            MIXED,
+            "mpimcast is 2 times as fast as the MPI library at 1 KiB",
+            "50 % fewer",
+        ),
+        (MIXED, "at the other sizes of 1 KiB to 2 KiB that is 4 times as fast", ""),
+        ([row(1024, 1.5, 10, 0)], "1.5 times", "there is nobody to send to"),
+    ],
+)
+def test_conclusion(rows: list[dict[str, Any]], faster: str, saved: str) -> None:
+    """It tells who is faster, from which size on and how much, and what is saved."""
+    (sentence,) = conclude(rows)
+    assert sentence.startswith("Bcast: ")
+    assert faster in sentence
+    assert saved in sentence.rpartition("; ")[2]

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Handles that are pickled: under ``run``, without it, and from one to the other."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from support import BIN, MPICH_BIN, mpirun, run
+
+LIMIT_S = 60
+UNDER = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
+
+# Expressions for what mpi4py can pickle.
+PLAIN = (
+    "MPI.COMM_NULL",
+    "MPI.GROUP_EMPTY",
+    "MPI.INFO_NULL",
+    "MPI.INT",
+    "MPI.DOUBLE.Create_vector(2, 1, 3).Commit()",
+    "MPI.SUM",
+    "MPI.IN_PLACE",
+    "MPI.BOTTOM",
+    "MPI.ERRORS_RETURN",
+    "MPI.REQUEST_NULL",
+    "MPI.Request()",
+    "MPI.Prequest()",
+    "MPI.Intracomm()",
+    "MPI.Intercomm()",
+    "MPI.Intracomm(MPI.COMM_WORLD)",
+    "MPI.Comm(MPI.COMM_SELF)",
+    "MPI.COMM_WORLD",
+    "MPI.COMM_SELF",
+    "type(MPI.COMM_WORLD)",
+    "type(MPI.COMM_WORLD)(MPI.COMM_WORLD)",
+    "type(MPI.COMM_SELF)()",
+)
+
+
+def program(tmp_path: Path, code: str) -> Path:
+    """Write a program."""
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(code))
+    return path
+
+
+def alone(runner: str, code: str, *arguments: object) -> str:
+    """Run some code on one rank and return what it prints."""
+    command = [sys.executable, *UNDER[runner], "-c", textwrap.dedent(code)]
+    return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
+
+
+COPIES = """
+    import copy, pickle
+    from mpi4py import MPI
+
+    def copies(thing):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            yield pickle.loads(pickle.dumps(thing, protocol))
+            yield pickle._loads(pickle._dumps(thing, protocol))
+        for each in (copy.copy, copy.deepcopy):
+            yield each(thing)
+        yield MPI.COMM_SELF.sendrecv(thing, 0, source=0)
+        yield MPI.COMM_WORLD.bcast([thing])[0]
+        yield from MPI.COMM_WORLD.allgather(thing)
+"""
+
+
+@pytest.mark.parametrize("runner", UNDER)
+def test_copies(runner: str) -> None:
+    """Whatever mpi4py can pickle comes back as it was, by every protocol."""
+    code = f"""
+    {COPIES}
+    for expression in {PLAIN}:
+        thing = eval(expression)
+        for each in copies(thing):
+            assert type(each) is type(thing), (expression, each)
+            if "(" not in expression:
+                assert each is thing, expression
+            elif isinstance(thing, MPI.Comm):
+                assert each == thing, expression
+    dup = MPI.COMM_WORLD.Dup()
+    try:
+        pickle.dumps(dup)
+    except ValueError as error:
+        assert "cannot serialize" in str(error)
+    else:
+        raise AssertionError("a communicator without a name was pickled")
+    print("done")
+    """
+    assert alone(runner, code) == "done\n"
+
+
+def test_ours_come_back(tmp_path: Path) -> None:
+    """On several ranks a world that was sent is the receiver's, and ours."""
+    path = program(
+        tmp_path,
+        """
+        import pickle
+        import mpimcast
+        import numpy as np
+        from mpi4py import MPI
+        comm = MPI.COMM_WORLD
+        for sent in (MPI.COMM_WORLD, MPI.COMM_SELF):
+            for each in (comm.bcast(sent), *comm.allgather(sent)):
+                assert each is sent
+                assert isinstance(each, mpimcast.Intracomm)
+        place = np.zeros(comm.size)
+        pickle.loads(pickle.dumps(comm)).Allgather(np.array([1.0 + comm.rank]), place)
+        assert place.tolist() == [1.0 + rank for rank in range(comm.size)]
+        assert comm.explain(1).path == "udp"
+        print("done", flush=True)
+        """,
+    )
+    settings = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
+    for environment in (BIN, MPICH_BIN):
+        command = [*mpirun(3, environment=environment), *UNDER["run"], path]
+        assert run(command, limit_s=LIMIT_S, **settings).count("done") == 3
+
+
+def test_futures_and_pkl5(tmp_path: Path) -> None:
+    """A world that goes to a worker of mpi4py.futures, or by pkl5, is ours there."""
+    path = program(
+        tmp_path,
+        """
+        import mpimcast
+        from mpi4py import MPI
+        from mpi4py.futures import MPICommExecutor
+        from mpi4py.util import pkl5
+
+        def look(comm):
+            return comm is MPI.COMM_WORLD, isinstance(comm, mpimcast.Intracomm), comm
+
+        expected = True, True, MPI.COMM_WORLD
+        with MPICommExecutor(MPI.COMM_WORLD, root=1) as executor:
+            if executor is not None:
+                seen = list(executor.map(look, [MPI.COMM_WORLD] * 5))
+                assert seen == [expected] * 5
+                assert all(comm is MPI.COMM_WORLD for _, _, comm in seen)
+        by_pkl5 = pkl5.Intracomm(MPI.COMM_WORLD)
+        assert look(by_pkl5.bcast(MPI.COMM_WORLD)) == expected
+        print("done", flush=True)
+        """,
+    )
+    command = [*mpirun(3), *UNDER["run"], path]
+    assert run(command, limit_s=LIMIT_S).count("done") == 3
+
+
+@pytest.mark.parametrize("runner", UNDER)
+def test_from_one_to_the_other(tmp_path: Path, runner: str) -> None:
+    """A pickle may be made under ``run`` and loaded without, and the reverse."""
+    path = tmp_path / "pickle"
+    dump = """
+        import pickle, sys
+        import mpimcast
+        from mpi4py import MPI
+        plain = MPI.Intracomm(MPI.COMM_WORLD)
+        ours = mpimcast.Intracomm(MPI.COMM_SELF, min_bytes=7)
+        things = [MPI.COMM_WORLD, MPI.COMM_SELF, MPI.Prequest, plain, ours]
+        open(sys.argv[1], "wb").write(pickle.dumps(things))
+    """
+    alone(runner, dump, path)
+    load = """
+        import pickle, sys
+        from mpi4py import MPI
+        *constants, plain, ours = pickle.load(open(sys.argv[1], "rb"))
+        expected = [MPI.COMM_WORLD, MPI.COMM_SELF, MPI.Prequest]
+        assert all(map(lambda one, other: one is other, constants, expected))
+        assert type(plain) is MPI.Intracomm and plain == MPI.COMM_WORLD
+        assert type(ours).__module__ == "mpimcast.comm" and ours == MPI.COMM_SELF
+        print("done")
+    """
+    (other,) = set(UNDER) - {runner}
+    assert alone(other, load, path) == "done\n"
+
+
+def test_settings_go_along() -> None:
+    """Keywords come back, unless the communicator has others by then."""
+    dumped = alone(
+        "mpi4py",
+        """
+        import pickle
+        import mpimcast
+        from mpi4py import MPI
+        settings = dict(min_bytes=0, chains="all", entry_timeout="inf", zero_copy=True)
+        local = dict(net_devices="lo", log="error")
+        print(pickle.dumps(mpimcast.Intracomm(MPI.COMM_WORLD, **settings, **local)))
+        """,
+    ).strip()
+    load = """
+        import pickle
+        import mpimcast
+        from mpi4py import MPI
+        {before}
+        comm = pickle.loads({dumped})
+        config = mpimcast.Intracomm(MPI.COMM_WORLD)._binding.config
+        print(comm == MPI.COMM_WORLD, sorted(config.given().items()))
+    """
+    given = {"min_bytes": 0, "chains": "all", "entry_timeout": "inf", "zero_copy": True}
+    said = alone("mpi4py", load.format(dumped=dumped, before=""))
+    assert said == f"True {sorted(given.items())}\n"
+    before = "first = mpimcast.Intracomm(MPI.COMM_WORLD, min_bytes=8)"
+    said = alone("mpi4py", load.format(dumped=dumped, before=before))
+    assert said == "True [('min_bytes', 8)]\n"
+
+
+@pytest.mark.parametrize("runner", UNDER)
+@pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
+def test_copyreg(runner: str, which: str) -> None:
+    """A program's own way with communicators is taken for ours too."""
+    code = f"""
+    import copyreg
+    {COPIES}
+    named = [MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Split(), MPI.COMM_WORLD]
+    def find(index):
+        return named[index]
+    def reduce(comm):
+        return find, ([each == comm for each in named].index(True),)
+    copyreg.pickle({which}, reduce)
+    for comm in named:
+        assert all(each is comm for each in copies(comm)), comm.name
+    print("done")
+    """
+    assert alone(runner, code) == "done\n"
+
+
+def test_extension_codes() -> None:
+    """A code that copyreg gives to the name of a constant stands for ours."""
+    code = f"""
+    import copyreg
+    {COPIES}
+    for code, name in enumerate(("COMM_WORLD", "COMM_SELF"), 240):
+        copyreg.add_extension("mpi4py.MPI", name, code)
+        constant = getattr(MPI, name)
+        assert len(pickle.dumps(constant)) < 9
+        assert all(each is constant for each in copies(constant))
+    print("done")
+    """
+    assert alone("run", code) == "done\n"
+
+
+@pytest.mark.parametrize("runner", UNDER)
+def test_constants_stay(runner: str) -> None:
+    """Neither ``free`` nor a handle in another form ends or changes a constant."""
+    code = """
+    from mpi4py import MPI
+    for constant in (MPI.COMM_WORLD, MPI.COMM_SELF):
+        constant.free()
+        assert constant and constant.size
+        clone = type(constant)(constant)
+        clone.free()
+        clone.free()
+        assert constant and not clone
+        for form in ("fromhandle", "f2py"):
+            number = constant.handle if form == "fromhandle" else constant.py2f()
+            again = getattr(type(constant), form)(number)
+            assert type(again) is type(constant) and again == constant
+        cart = constant.Create_cart([constant.size])
+        assert type(type(constant).fromhandle(cart.handle)) is MPI.Cartcomm
+        cart.free()
+    assert type(MPI.COMM_SELF) is type(MPI.COMM_WORLD)
+    print("done")
+    """
+    assert alone(runner, code) == "done\n"
+
+
+def test_communicators_of_compiled_code() -> None:
+    """A communicator that an extension module makes of a handle is ours."""
+    code = """
+    import ctypes
+    import mpimcast
+    from mpi4py import MPI
+    signature = b"PyObject *(MPI_Comm)"
+    kind = ctypes.c_uint64 if MPI._sizeof(MPI.Comm) == 8 else ctypes.c_uint32
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, kind)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], prototype
+    make = pointer(MPI.__pyx_capi__["PyMPIComm_New"], signature)
+    cart = MPI.COMM_SELF.Create_cart([1])
+    null = MPI.COMM_NULL
+    for comm in (MPI.COMM_WORLD, MPI.COMM_WORLD.Dup(), MPI.COMM_SELF, cart, null):
+        again = make(comm.handle)
+        assert again == comm and type(again) is type(comm), comm
+    print("done")
+    """
+    for runner in UNDER:
+        assert alone(runner, code) == "done\n"
