@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run test files of mpi4py by its own main.py, and write down what passes.
+
+``record.py TESTS RESULTS [arguments of main.py]``. Each rank writes a file of its own
+in the folder RESULTS line by line, so that what came before a crash is known too.
+Workers of mpi4py.futures load this file as well and must not do anything by that.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+
+class Recorder(unittest.TextTestResult):
+    """Writes the name of each test that begins or passes."""
+
+    folder: Path
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        from mpi4py import MPI
+
+        rank = MPI.COMM_WORLD.Get_rank()
+        self.file = (self.folder / f"rank.{rank}.tests").open("w", buffering=1)
+
+    def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
+        """Note the test that may be the last."""
+        super().startTest(test)
+        self.file.write(f"begins {test.id()}\n")
+
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+        """Note a test of which no part failed."""
+        super().addSuccess(test)
+        self.file.write(f"passes {test.id()}\n")
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
+        """Note a test that failed as it should."""
+        super().addExpectedFailure(test, err)
+        self.file.write(f"passes {test.id()}\n")
+
+    def stopTestRun(self) -> None:  # noqa: N802
+        """Note that all tests were run."""
+        super().stopTestRun()
+        self.file.write("ends\n")
+
+
+if __name__ == "__main__":
+    _, tests, results, *arguments = sys.argv
+    Recorder.folder = Path(results)
+    sys.path.insert(0, tests)
+    sys.argv[:] = [str(Path(tests, "main.py")), *arguments]
+    sys.dont_write_bytecode = True
+    main = __import__("main").main
+    runner = unittest.TextTestRunner(verbosity=2, resultclass=Recorder)
+    main(module=None, testRunner=runner)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mpi4py's own tests: what passes without us passes under ``run`` too."""
+
+from __future__ import annotations
+
+import pytest
+import sdist
+import suite
+
+# Files that take long and, but for the blocking and persistent collectives of buffers
+# below, use none of ours or the same in other forms.
+SLOW = (
+    *("test_datatype", "test_io", "test_pack", "test_rma", "test_rma_nb", "test_spawn"),
+    *("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part", "test_util_dtlib"),
+    *(f"test_cco_{kind}" for kind in ("buf", "vec", "nb_buf", "nb_vec", "pr_buf")),
+    *(f"test_cco_{kind}" for kind in ("pr_vec", "ngh_buf", "pr_ngh_buf")),
+)
+PART = {("openmpi", 3): ["test_cco_buf"], ("mpich", 2): ["test_cco_pr_vec"]}
+PART_LIMIT_S = 300
+WHOLE_LIMIT_S = 1500
+
+
+def files() -> list[str]:
+    """List the names of all files."""
+    return sorted(path.stem for path in suite.fetch().glob("test_*.py"))
+
+
+def compare(library: str, nranks: int, chosen: list[str], limit_s: float) -> None:
+    """Check that what passes without us passes with us, on each rank."""
+    without = suite.play(library, nranks, suite.WITHOUT, chosen, limit_s)
+    assert without.ended, without.report
+    assert all(without.passed), without.report
+    ours = suite.play(library, nranks, suite.WITH, chosen, limit_s)
+    missing = without.ended - ours.ended
+    for theirs, mine in zip(without.passed, ours.passed, strict=True):
+        missing |= theirs - mine
+    if missing:
+        names = "\n".join(sorted(missing))
+        pytest.fail(f"{ours.report}\npass without us only:\n{names}", pytrace=False)
+
+
+@pytest.mark.timeout(2 * PART_LIMIT_S + sdist.LIMIT_S)
+@pytest.mark.parametrize(("library", "nranks"), PART)
+def test_part(library: str, nranks: int) -> None:
+    """Most of the tests that take no time, and some that take seconds."""
+    quick = [each for each in files() if each not in SLOW]
+    compare(library, nranks, quick + PART[library, nranks], PART_LIMIT_S)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(4 * WHOLE_LIMIT_S)
+@pytest.mark.parametrize("nranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("library", suite.LIBRARIES)
+def test_whole(library: str, nranks: int) -> None:
+    """All tests."""
+    compare(library, nranks, files(), WHOLE_LIMIT_S)
