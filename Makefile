@@ -16,10 +16,11 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
 	shellcheck
 
-# The guest has a single processor: beside its tests go those that need no more than
-# one. The others, which count on time, have the machine alone, and come first, while
-# the guest's kernel is being built.
-BESIDE := tests/verbs tests/structure tests/test_c.py tests/test_fuzz.py
+# The guest has a single processor: beside its tests go those that do with one, and
+# whatever time they get. The others, which count on time, have the machine alone, and
+# come first, while the guest's kernel is being built.
+BESIDE := $(addprefix tests/, verbs structure unit sim programs upstream foreign test_c.py \
+	test_fuzz.py test_documented.py)
 define TESTS
 	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
 	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(LONG) $(BESIDE) \
