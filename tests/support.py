@@ -85,12 +85,11 @@ def run_unchecked(
     *,
     limit_s: float,
     cwd: Path = ROOT,
-    given: str = "",
     **env: str,
 ) -> tuple[int, str]:
     """Run a command and return its exit status and what it printed.
 
-    Its standard input is `given`. A command over its limit is asked to end, so that a
+    It has no input. A command over its limit is asked to end, so that a
     launcher takes its ranks along; what is left of its process group is killed. The
     status is TIMED_OUT.
     """
@@ -98,7 +97,7 @@ def run_unchecked(
         command,
         cwd=cwd,
         env={**os.environ, **env},
-        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -106,7 +105,7 @@ def run_unchecked(
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(given or None, timeout=limit_s)
+        output, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -24,8 +24,13 @@ DEFAULTS: dict[str, str] = {}
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
 
 # Every rank writes to a file of its own: through the launcher what they print at the
-# same time becomes mixed, also in the middle of a word.
-_APART = ("sh", "-c", 'exec "$@" >"$(mktemp -p "$OUTPUTS")" 2>&1', "sh")
+# same time becomes mixed, also in the middle of a word. Nor does the launcher hand rank
+# 0 its input: Open MPI's may lose that of a rank that is slow to begin.
+_SCRIPT = (
+    '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || GIVEN=/dev/null; '
+    'exec "$@" <"$GIVEN" >"$(mktemp -p "$OUTPUTS")" 2>&1'
+)
+_APART = ("sh", "-c", _SCRIPT, "sh")
 
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+|\S")
 
@@ -71,23 +76,27 @@ def start(
     """
     require_tool(str(environment / "mpirun"))
     ours = () if settings is None else ("-m", "mpimcast", "run")
-    with tempfile.TemporaryDirectory() as outputs:
+    with tempfile.TemporaryDirectory() as folder:
+        given, outputs = Path(folder, "given"), Path(folder, "outputs")
+        given.write_text(program.given)
+        outputs.mkdir()
         status, said = run_unchecked(
-            [*mpirun(nranks, *_APART, environment=environment), *ours]
-            + [*program.arguments],
+            [
+                *mpirun(nranks, *_APART, environment=environment),
+                *ours,
+                *program.arguments,
+            ],
             limit_s=program.limit_s,
             cwd=program.folder,
-            given=program.given,
             MPLBACKEND="agg",
             OMP_NUM_THREADS="1",
             OPENBLAS_NUM_THREADS="1",
-            OUTPUTS=outputs,
+            GIVEN=str(given),
+            OUTPUTS=str(outputs),
             **program.env,
             **(settings or {}),
         )
-        texts = [
-            file.read_text(errors="replace") for file in sorted(Path(outputs).iterdir())
-        ]
+        texts = [file.read_text(errors="replace") for file in sorted(outputs.iterdir())]
     return status, "\n".join([said, *texts])
 
 

@@ -66,9 +66,10 @@ PROGRAMS = {
     "threads": {"sendrecv.py": (2,)},
 }
 
-# Those that print times.
+# Those that print times, or sums of floating-point numbers added in any order.
 VARYING = (
     "cpi-dpm.py 2",
+    "cpi-rma.py",
     "mandelbrot.py",
     "test_reductions.py",
     "threads.py",

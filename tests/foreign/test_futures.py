@@ -39,7 +39,7 @@ HELLO = ("-m", "mpi4py.bench", "helloworld")
 RING = ("-m", "mpi4py.bench", "ringtest", "-n", "1000", "-l", "3")
 SHORT = ("-s", "1", "-l", "3", "--loop-large", "2", "--loop-huge", "1")
 PINGPONG = ("-m", "mpi4py.bench", "pingpong", *SHORT)
-POOLS = ("-m", "mpi4py.bench", "futures", *SHORT, "--tasks", "3")
+POOLS = ("-m", "mpi4py.bench", "futures", *SHORT, "--num-tasks", "3")
 
 
 @LIBRARIES
