@@ -191,6 +191,7 @@ class Endpoint:
                 "channel": int(draft.name, 16),
                 "fault": config.fault.encode(),
                 "unattended": config.progress_thread == "off",
+                "crowded": draft.crowded,
                 **specific,
             },
         )

@@ -46,7 +46,7 @@ _PAUSE_SHARE = 1 / 16
 _DRAIN_S = 10.0
 
 # What a rank tells, with its length before it; most facts fit.
-_SLOT_TEXT_BYTES = 248
+_SLOT_TEXT_BYTES = 376
 _SLOT = struct.Struct(f"=q{_SLOT_TEXT_BYTES}s")
 
 # What MPI may still write to although nobody waits for it any more.

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import secrets
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,6 +90,8 @@ def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
     return {
         "wire": _ffi.wire_version(),
         "host": host_key(),
+        "machine": machine_key(),
+        "processors": f"{sum(1 << number for number in os.sched_getaffinity(0)):x}",
         "addresses": [str(each.address.ip) for each in interfaces],
         "team": team.name if team else "",
         "name": secrets.token_hex(8),
@@ -101,11 +105,30 @@ def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
 
 def host_key() -> str:
     """Return what is equal in processes that reach each other's loopback."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     namespace = Path("/proc/self/ns/net")
     # A kernel without namespaces has one network.
     network = namespace.stat().st_ino if namespace.exists() else 0
-    return hashlib.sha256(f"{boot.strip()} {network}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{_boot_id()} {network}".encode()).hexdigest()[:16]
+
+
+def machine_key() -> str:
+    """Return what is equal in processes that share processors."""
+    return hashlib.sha256(_boot_id().encode()).hexdigest()[:8]
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def is_crowded(facts: Sequence[dict[str, Any]]) -> bool:
+    """Return whether the ranks of some machine have fewer processors than they are."""
+    nranks = Counter(fact["machine"] for fact in facts)
+    processors: dict[str, int] = dict.fromkeys(nranks, 0)
+    for fact in facts:
+        processors[fact["machine"]] |= int(fact["processors"], 16)
+    return any(
+        processors[machine].bit_count() < count for machine, count in nranks.items()
+    )
 
 
 def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
@@ -125,6 +148,7 @@ def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
     return Draft(
         rank=rank,
         hosts=tuple(fact["host"] for fact in facts),
+        crowded=is_crowded(facts),
         addresses=tuple(first["addresses"]),
         name=first["name"],
         group=first["group"],

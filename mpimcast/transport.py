@@ -31,6 +31,7 @@ class Draft(NamedTuple):
 
     rank: int
     hosts: tuple[str, ...]  # by rank; equal where ranks reach each other's loopback
+    crowded: bool  # some machine has fewer processors than ranks
     addresses: tuple[str, ...]  # of rank 0's network interfaces
     name: str  # no other team's
     group: int

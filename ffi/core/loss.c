@@ -20,10 +20,12 @@
 
 #define RETRY_MIN_NS (200 * MMC_US_NS)
 
-size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nchains)
+size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains)
 {
 	return 3 * mmc_part_bytes(mmc_bitmap_bytes(nchunks)) +
-	       mmc_part_bytes(nchains * sizeof(struct mmc_chain));
+	       mmc_part_bytes(nchains * sizeof(struct mmc_chain)) +
+	       mmc_part_bytes(mmc_chain_sequences(nsenders, nchains) *
+			      sizeof(struct mmc_sequence));
 }
 
 void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
@@ -36,6 +38,7 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 		.rank = rank,
 		.strategy = strategy,
 		.prng = { .state = seed },
+		.gap_ns = MMC_NEVER_NS,
 		.ask_ns = MMC_NEVER_NS,
 		.silence_ns = MMC_NEVER_NS,
 		.sweep_chunk = nchunks,
@@ -46,32 +49,110 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 	mmc_bitmap_init(&loss->lost, mmc_part_take(&memory, bytes), nchunks);
 	loss->chains =
 		mmc_part_take(&memory, nchains * sizeof(struct mmc_chain));
+	loss->sequences = (struct mmc_sequence *)memory;
 }
 
-/* What came before the plan was known counts as seen. */
+/* ---- what comes --------------------------------------------------------- */
+
+struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
+				     const struct mmc_bitmap *claimed,
+				     const struct mmc_block *block,
+				     uint64_t now_ns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	uint32_t number = mmc_schedule_chain(schedule, block);
+	struct mmc_chain *chain = &loss->chains[number];
+	uint32_t npassed = chain->npassed;
+	struct mmc_sequence *sequence =
+		mmc_chain_follow(chain, schedule, number, claimed,
+				 mmc_schedule_turn(schedule, block), now_ns);
+
+	if (chain->npassed > npassed) {
+		loss->passed = true;
+		loss->ask_ns = now_ns;
+	}
+	return sequence;
+}
+
+void mmc_loss_pass(struct mmc_loss *loss, uint32_t chain, uint64_t now_ns)
+{
+	struct mmc_chain *at = &loss->chains[chain];
+
+	if (at->turn == at->nturns)
+		return;
+	mmc_chain_pass(at, &loss->schedule, chain, now_ns);
+	if (at->turn == at->nturns)
+		loss->nopen--;
+	else
+		loss->silence_ns =
+			mmc_min_u64(loss->silence_ns, now_ns + loss->quiet_ns);
+}
+
+void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		   const struct mmc_block *block, struct mmc_run run,
+		   uint64_t now_ns)
+{
+	uint32_t chain = mmc_schedule_chain(&loss->schedule, block);
+	struct mmc_sequence *sequence =
+		mmc_loss_follow(loss, claimed, block, now_ns);
+
+	loss->chains[chain].npassed += run.count;
+	if (sequence == NULL)
+		return;
+	sequence->heard_ns = now_ns;
+	sequence->end = run.first + run.count;
+	sequence->lost_end = sequence->end;
+	sequence->nleft -= run.count;
+	loss->chains[chain].seen = mmc_max_u32(loss->chains[chain].seen,
+					       sequence->start + sequence->end);
+	mmc_loss_pass(loss, chain, now_ns);
+}
+
+/* Takes what came of a sender before the plan was known. */
 static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		     uint32_t owner, uint64_t now_ns)
 {
-	const struct mmc_schedule *schedule = &loss->schedule;
 	const struct mmc_block block =
-		mmc_layout_block(&schedule->layout, owner);
-	uint32_t chain = mmc_schedule_chain(schedule, &block);
+		mmc_layout_block(&loss->schedule.layout, owner);
+	uint32_t chain = mmc_schedule_chain(&loss->schedule, &block);
 	uint32_t end = block.first + block.nchunks;
 	struct mmc_run run = mmc_bitmap_next_set(claimed, block.first, end);
+	struct mmc_sequence *sequence;
 
+	if (run.count == 0 || owner == loss->rank)
+		return;
+	sequence = mmc_loss_follow(loss, claimed, &block, now_ns);
 	while (run.count > 0) {
 		uint32_t last = run.first + run.count - 1;
 
-		loss->chains[chain].nleft -= run.count;
-		if (owner != loss->rank) {
-			loss->chains[chain].nheard += run.count;
-			mmc_loss_hear(loss, chain,
-				      mmc_schedule_start(schedule, &block) +
-					      last - block.first,
-				      now_ns);
-		}
+		loss->chains[chain].nheard += run.count;
+		loss->chains[chain].npassed += run.count;
+		sequence->nleft -= run.count;
+		mmc_loss_hear(loss, &loss->chains[chain], sequence,
+			      last - block.first, now_ns);
 		run = mmc_bitmap_next_set(claimed, last + 1, end);
 	}
+	mmc_loss_pass(loss, chain, now_ns);
+}
+
+/* Expects the first senders of all chains. */
+static void begin_chains(struct mmc_loss *loss,
+			 const struct mmc_bitmap *claimed, uint64_t now_ns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	const struct mmc_layout *layout = &schedule->layout;
+	struct mmc_sequence *sequences = loss->sequences;
+
+	loss->nopen = schedule->nchains;
+	for (uint32_t c = 0; c < schedule->nchains; c++) {
+		mmc_chain_init(&loss->chains[c], sequences, schedule, c,
+			       now_ns);
+		sequences += loss->chains[c].nsequences;
+	}
+	for (uint32_t s = 0; s < layout->nsenders; s++)
+		catch_up(loss, claimed, mmc_layout_sender(layout, s), now_ns);
+	for (uint32_t c = 0; c < schedule->nchains; c++)
+		mmc_loss_pass(loss, c, now_ns);
 }
 
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
@@ -79,10 +160,10 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
 		    uint64_t now_ns)
 {
-	const struct mmc_layout *layout = &schedule->layout;
-	uint64_t nranks = layout->nranks;
+	uint64_t nranks = schedule->layout.nranks;
 
 	loss->schedule = *schedule;
+	loss->heard_ns = now_ns;
 	loss->budget_chunks = budget_chunks;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
 			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
@@ -96,17 +177,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 			 loss->jitter_ns;
 	loss->silence_ns = now_ns + loss->quiet_ns;
 	loss->silence_chain = schedule->nchains;
-	for (uint32_t c = 0; c < schedule->nchains; c++) {
-		loss->chains[c] = (struct mmc_chain){
-			.nleft = mmc_schedule_length(schedule, c),
-			.heard_ns = now_ns,
-			.trust_ns = MMC_NEVER_NS,
-		};
-		mmc_backoff_start(&loss->chains[c].silence, now_ns,
-				  loss->quiet_ns);
-	}
-	for (uint32_t s = 0; s < layout->nsenders; s++)
-		catch_up(loss, claimed, mmc_layout_sender(layout, s), now_ns);
+	begin_chains(loss, claimed, now_ns);
 }
 
 void mmc_loss_expect_nothing(struct mmc_loss *loss,
@@ -116,8 +187,14 @@ void mmc_loss_expect_nothing(struct mmc_loss *loss,
 	loss->strategy = strategy;
 	loss->silence_ns = MMC_NEVER_NS;
 	loss->ask_ns = now_ns;
-	for (uint32_t c = 0; c < loss->schedule.nchains; c++)
-		loss->chains[c].seen = mmc_schedule_length(&loss->schedule, c);
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
+		struct mmc_chain *chain = &loss->chains[c];
+
+		for (uint32_t i = 0; i < chain->nsequences; i++)
+			chain->sequences[i].turn = MMC_TURN_NONE;
+		chain->turn = chain->nturns;
+		chain->npassed = mmc_schedule_length(&loss->schedule, c);
+	}
 }
 
 void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
@@ -135,37 +212,59 @@ void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
 
 void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 {
-	if (loss->ask_ns == MMC_NEVER_NS)
-		loss->ask_ns = now_ns + loss->allowance_ns +
-			       mmc_prng_below(&loss->prng, loss->jitter_ns);
+	if (loss->gap_ns != MMC_NEVER_NS)
+		return;
+	loss->gap_ns = now_ns + loss->allowance_ns +
+		       mmc_prng_below(&loss->prng, loss->jitter_ns);
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
+		struct mmc_chain *chain = &loss->chains[c];
+
+		for (uint32_t i = 0; i < chain->nsequences; i++)
+			chain->sequences[i].gap_end = chain->sequences[i].end;
+	}
 }
 
-bool mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
-		   bool pausing, uint64_t now_ns)
+/* Whether chunks of the sequence are missing that are not lost yet. */
+static bool has_gap(const struct mmc_sequence *sequence,
+		    const struct mmc_bitmap *claimed)
 {
-	const struct mmc_schedule *schedule = &loss->schedule;
-	const struct mmc_block block =
-		mmc_layout_block(&schedule->layout, owner);
-	uint32_t sent = mmc_min_u32(sent_chunks, block.nchunks);
-	uint32_t told = mmc_schedule_start(schedule, &block) + sent;
-	struct mmc_chain *at =
-		&loss->chains[mmc_schedule_chain(schedule, &block)];
+	uint32_t first = sequence->first;
 
-	if (sent == 0 || told <= at->seen)
-		return at->silence.at_ns != MMC_NEVER_NS &&
-		       at->silence.interval_ns > loss->quiet_ns;
-	if (told > at->told) {
-		at->told = told;
-		at->told_ns = now_ns;
-		loss->silence_ns =
-			mmc_min_u64(loss->silence_ns, now_ns + loss->quiet_ns);
-	}
-	if (pausing) {
-		at->trust_ns = now_ns + loss->allowance_ns;
-		loss->silence_ns = mmc_min_u64(loss->silence_ns, at->trust_ns);
-	}
-	return false;
+	return mmc_bitmap_next_clear(&claimed, 1, first + sequence->lost_end,
+				     first + sequence->end)
+		       .count > 0;
 }
+
+/* What was missing when gaps were noted, and still is, is lost. */
+static void lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		      uint64_t now_ns)
+{
+	bool again = false;
+
+	if (now_ns < loss->gap_ns)
+		return;
+	loss->gap_ns = MMC_NEVER_NS;
+	loss->ask_ns = now_ns;
+	loss->passed = true;
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
+		struct mmc_chain *chain = &loss->chains[c];
+
+		for (uint32_t turn = chain->turn; turn < chain->nbegun;
+		     turn++) {
+			struct mmc_sequence *sequence =
+				mmc_chain_sequence(chain, turn);
+
+			mmc_chain_lose(chain, sequence, claimed,
+				       sequence->gap_end);
+			again |= has_gap(sequence, claimed);
+		}
+		mmc_loss_pass(loss, c, now_ns);
+	}
+	if (again)
+		mmc_loss_gap(loss, now_ns);
+}
+
+/* ---- asking for what is lost ---------------------------------------------- */
 
 /* The chunks that have been asked for, or announced, and are not here. */
 static uint32_t count_waited(const struct mmc_loss *loss,
@@ -181,6 +280,16 @@ static uint32_t count_waited(const struct mmc_loss *loss,
 	return nwaited;
 }
 
+/* Begins the first retry interval, if none is under way. */
+static void start_retry(struct mmc_loss *loss, uint64_t now_ns)
+{
+	if (loss->retry.at_ns != MMC_NEVER_NS)
+		return;
+	mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	loss->retried_ns = now_ns;
+	loss->retried_heard = mmc_loss_heard(loss);
+}
+
 uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		       struct mmc_run run, uint64_t now_ns)
 {
@@ -190,8 +299,7 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 	mmc_bitmap_set_run(&loss->asked, run);
 	loss->waited_chunks = count_waited(loss, claimed);
-	if (loss->retry.at_ns == MMC_NEVER_NS)
-		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	start_retry(loss, now_ns);
 	for (;;) {
 		run = mmc_bitmap_next_clear(known, 2, run.first, end);
 		if (run.count == 0)
@@ -201,12 +309,31 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 }
 
+/* Whether answers may still be on their way, behind a window of chunks. */
+static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	uint64_t window_chunks =
+		(uint64_t)schedule->window_chunks * schedule->nchains;
+
+	return now_ns - loss->heard_ns < loss->retry_ns &&
+	       now_ns - loss->retried_ns < MMC_BACKOFF_MAX_NS &&
+	       mmc_loss_heard(loss) - loss->retried_heard < window_chunks;
+}
+
 /* A new retry interval: what was asked for long ago may be asked for again. */
 static void turn_interval(struct mmc_loss *loss,
 			  const struct mmc_bitmap *claimed, uint64_t now_ns)
 {
-	if (!mmc_backoff_due(&loss->retry, now_ns))
+	if (now_ns < loss->retry.at_ns)
 		return;
+	if (answers_queue(loss, now_ns)) {
+		loss->retry.at_ns = now_ns + loss->retry_ns;
+		return;
+	}
+	mmc_backoff_due(&loss->retry, now_ns);
+	loss->retried_ns = now_ns;
+	loss->retried_heard = mmc_loss_heard(loss);
 	mmc_bitmap_copy(&loss->before, &loss->asked);
 	mmc_bitmap_clear_all(&loss->asked);
 	loss->waited_chunks = count_waited(loss, claimed);
@@ -214,18 +341,15 @@ static void turn_interval(struct mmc_loss *loss,
 	loss->ask_ns = now_ns;
 }
 
-/* The first chunks of a block that would be here if nothing had been lost. */
+/* The first chunks of a block that are here or lost. */
 static uint32_t block_limit(const struct mmc_loss *loss,
 			    const struct mmc_block *block)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
-	uint32_t chain = mmc_schedule_chain(schedule, block);
-	uint32_t start = mmc_schedule_start(schedule, block);
-	uint32_t seen = loss->chains[chain].seen;
 
-	if (loss->chains[chain].nleft == 0 || seen <= start)
-		return 0;
-	return mmc_min_u32(seen - start, block->nchunks);
+	return mmc_chain_lost_end(
+		&loss->chains[mmc_schedule_chain(schedule, block)],
+		mmc_schedule_turn(schedule, block), block->nchunks);
 }
 
 static uint32_t budget_left(const struct mmc_loss *loss)
@@ -295,6 +419,7 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint64_t now_ns, uint32_t *donor, struct mmc_run *runs,
 		  uint32_t *nruns, uint32_t *nlost)
 {
+	lose_gaps(loss, claimed, now_ns);
 	turn_interval(loss, claimed, now_ns);
 	if (now_ns >= loss->ask_ns) {
 		loss->ask_ns = MMC_NEVER_NS;
@@ -315,78 +440,11 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		mmc_bitmap_set_run(&loss->asked, runs[i]);
 	}
 	/* Also if all that is missing was announced: that may be lost as well. */
-	if (loss->retry.at_ns == MMC_NEVER_NS)
-		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	start_retry(loss, now_ns);
 	return *nruns > 0;
 }
 
-/* Takes what a chain's sender has told as seen, if that may be trusted now. */
-static bool trust(struct mmc_loss *loss, uint32_t chain, uint64_t now_ns)
-{
-	struct mmc_chain *at = &loss->chains[chain];
-	bool silent = now_ns - mmc_max_u64(at->heard_ns, at->told_ns) >=
-		      loss->quiet_ns;
-
-	if (at->told <= at->seen) {
-		at->trust_ns = MMC_NEVER_NS;
-		return false;
-	}
-	/* What comes says that more was on its way than the record told of. */
-	if (at->trust_ns != MMC_NEVER_NS)
-		at->trust_ns = mmc_max_u64(at->trust_ns,
-					   at->heard_ns + loss->allowance_ns);
-	if (!silent && now_ns < at->trust_ns)
-		return false;
-	mmc_loss_hear(loss, chain, at->told - 1, now_ns);
-	at->trust_ns = MMC_NEVER_NS;
-	loss->ask_ns = now_ns;
-	loss->passed = true;
-	return true;
-}
-
-/* The rank whose chunk is the next to come, if `chain` has been silent. */
-static bool chain_is_silent(struct mmc_loss *loss, uint32_t chain,
-			    uint64_t now_ns, uint32_t *peer)
-{
-	struct mmc_chain *at = &loss->chains[chain];
-
-	if (at->nleft == 0 ||
-	    at->seen == mmc_schedule_length(&loss->schedule, chain)) {
-		mmc_backoff_stop(&at->silence);
-		at->trust_ns = MMC_NEVER_NS;
-		return false;
-	}
-	if (trust(loss, chain, now_ns) ||
-	    now_ns - at->heard_ns < loss->quiet_ns) {
-		mmc_backoff_start(&at->silence, at->heard_ns, loss->quiet_ns);
-		return false;
-	}
-	if (!mmc_backoff_due(&at->silence, now_ns))
-		return false;
-	*peer = mmc_schedule_rank(&loss->schedule, chain, at->seen);
-	return *peer != loss->rank;
-}
-
-bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer)
-{
-	if (now_ns >= loss->silence_ns) {
-		loss->silence_ns = MMC_NEVER_NS;
-		loss->silence_chain = 0;
-	}
-	while (loss->silence_chain < loss->schedule.nchains) {
-		uint32_t chain = loss->silence_chain++;
-		bool silent = chain_is_silent(loss, chain, now_ns, peer);
-
-		loss->silence_ns = mmc_min_u64(
-			loss->silence_ns,
-			mmc_min_u64(loss->chains[chain].silence.at_ns,
-				    loss->chains[chain].trust_ns));
-		if (silent)
-			return true;
-	}
-	return false;
-}
-
+/* ---- what was heard ------------------------------------------------------- */
 uint32_t mmc_loss_heard(const struct mmc_loss *loss)
 {
 	uint32_t nheard = 0;
@@ -422,5 +480,5 @@ uint64_t mmc_loss_deadline(const struct mmc_loss *loss)
 	    loss->silence_chain < loss->schedule.nchains)
 		return 0;
 	return mmc_min_u64(mmc_min_u64(loss->ask_ns, loss->silence_ns),
-			   loss->retry.at_ns);
+			   mmc_min_u64(loss->gap_ns, loss->retry.at_ns));
 }

@@ -1,64 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What multicast has lost, and when to ask for it. Chunks of a chain come in
- * the order of their positions; what is missing below the highest position
- * seen is lost. A chain that falls silent is asked about: its next sender's
- * record tells how much it has sent, which is as good as having seen it. The
- * record of one that goes on sending is not: it overtakes data in our buffers.
+ * What multicast has lost, and when to ask for it: the gaps in a sender's sequence
+ * that are older than an allowance for reordering, and what a sender that has fallen
+ * silent says it has sent. The record of one that goes on sending is no proof: it
+ * overtakes data in our buffers. While others' chunks come, a sender may be waiting
+ * for the link, and is asked ever so rarely.
  *
- * A chunk is asked for after an allowance for reordering and a random delay in
- * which others' requests for it may be heard of, and again only after one to
- * two retry intervals, which double while nothing comes.
+ * A chunk is asked for after a random delay in which others' requests for it may be
+ * heard of, and again only after one to two retry intervals, which double while
+ * nothing comes.
  */
 #ifndef MMC_CORE_LOSS_H
 #define MMC_CORE_LOSS_H
 
-#include "core/bitmap.h"
+#include "core/chain.h"
 #include "core/prng.h"
 #include "core/repair.h"
-#include "core/schedule.h"
-#include "core/timer.h"
-
-struct mmc_chain {
-	uint32_t seen;	   /* positions below have been received or passed by */
-	uint64_t told_ns;  /* when `told` last grew */
-	uint32_t told;	   /* positions below have been sent, a record says */
-	uint32_t nheard;   /* chunks that came by multicast */
-	uint32_t nleft;	   /* chunks that are not yet claimed */
-	uint64_t heard_ns; /* when it was heard of last */
-	uint64_t trust_ns; /* when `told` is as good as seen */
-	struct mmc_backoff
-		silence; /* since `heard_ns`, when that was long ago */
-};
 
 struct mmc_loss {
 	uint32_t rank;
 	struct mmc_schedule schedule;
 	const struct mmc_repair_strategy *strategy;
 	struct mmc_chain *chains;
-	struct mmc_bitmap asked;  /* in this retry interval */
-	struct mmc_bitmap before; /* in the one before */
-	struct mmc_bitmap lost;	  /* ever */
+	uint32_t nopen;			/* chains of which more is to come */
+	struct mmc_sequence *sequences; /* of all chains */
+	struct mmc_bitmap asked;	/* in this retry interval */
+	struct mmc_bitmap before;	/* in the one before */
+	struct mmc_bitmap lost;		/* ever */
 	struct mmc_prng prng;
-	uint64_t quiet_ns;     /* a chain silent for so long is asked about */
+	uint64_t heard_ns;     /* when a chunk came by multicast last */
+	uint64_t quiet_ns;     /* a sender silent for so long is asked */
 	uint64_t retry_ns;     /* the first retry interval */
 	uint64_t allowance_ns; /* for reordering */
 	uint64_t jitter_ns;    /* random delay, at most */
-	uint64_t ask_ns;       /* when to look for what is missing */
-	uint64_t silence_ns;   /* when to look for silent chains */
+	uint64_t gap_ns;       /* when gaps up to `gap_end` are old enough */
+	uint64_t ask_ns;       /* when to look for what is lost */
+	uint64_t silence_ns;   /* when to look for silent senders */
 	struct mmc_backoff retry;
+	uint64_t retried_ns;	/* when the present retry interval began */
+	uint32_t retried_heard; /* chunks heard by then */
 	uint32_t nasked;	/* retry intervals since nothing was missing */
 	uint32_t budget_chunks; /* that may be asked for and not yet here */
 	uint32_t waited_chunks; /* that are */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
+	uint32_t silence_turn;	/* in that chain */
 	bool missing;		/* found in this sweep */
 	bool held;		/* the budget has ended it */
-	bool passed;		/* `seen` has grown by what records told */
+	bool passed; /* a chain's `npassed` has grown by what is lost */
 };
 
-/* The memory for `nchunks` chunks in at most `nchains` chains, in bytes. */
-size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nchains);
+/* The memory for `nchunks` chunks of `nsenders` in at most `nchains` chains, in bytes. */
+size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains);
 
 /* Begins in `memory`, mmc_loss_bytes() long; nothing is expected yet. */
 void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
@@ -77,64 +70,89 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
 		    uint64_t now_ns);
 
-/* Something below a position just seen is missing: it will be asked for. */
+/*
+ * The sequence of the sender with `block`, which has begun; NULL if all that is
+ * missing of it is lost already.
+ */
+struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
+				     const struct mmc_bitmap *claimed,
+				     const struct mmc_block *block,
+				     uint64_t now_ns);
+
+/* Something below a chunk just heard is missing: it will be asked for. */
 __attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
 
-/* A chunk at `position` of `chain` came for the first time, by multicast. */
-static inline void mmc_loss_hear(struct mmc_loss *loss, uint32_t chain,
-				 uint32_t position, uint64_t now_ns)
+/*
+ * The `place`th chunk of a sender came for the first time, by multicast; `sequence`
+ * is NULL if the sender has been passed.
+ */
+static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
+				 struct mmc_sequence *sequence, uint32_t place,
+				 uint64_t now_ns)
 {
-	struct mmc_chain *at = &loss->chains[chain];
-	uint32_t seen = at->seen;
+	uint32_t end;
 
-	at->heard_ns = now_ns;
-	if (position < seen)
+	loss->heard_ns = now_ns;
+	if (sequence == NULL)
 		return;
-	at->seen = position + 1;
-	if (position > seen)
+	end = sequence->end;
+	sequence->heard_ns = now_ns;
+	if (place < end)
+		return;
+	sequence->end = place + 1;
+	chain->seen = mmc_max_u32(chain->seen, sequence->start + place + 1);
+	if (place > end)
 		mmc_loss_gap(loss, now_ns);
 }
 
-/* This rank has sent `count` chunks from `position` of its chain on. */
-static inline void mmc_loss_sent(struct mmc_loss *loss, uint32_t chain,
-				 uint32_t position, uint32_t count,
-				 uint64_t now_ns)
-{
-	mmc_loss_hear(loss, chain, position, now_ns);
-	if (position + count > loss->chains[chain].seen)
-		loss->chains[chain].seen = position + count;
-}
-
-/*
- * `owner` says that it has sent the first `sent_chunks` of its block; `pausing`:
- * and that no more will come soon, so what is not here yet is not on its way.
- * Returns whether its silence was asked about, and it had sent nothing in it.
- */
-bool mmc_loss_tell(struct mmc_loss *loss, uint32_t owner, uint32_t sent_chunks,
-		   bool pausing, uint64_t now_ns);
+/* All that a sender has to send is here: the next one is expected. */
+__attribute__((cold)) void mmc_loss_pass(struct mmc_loss *loss, uint32_t chain,
+					 uint64_t now_ns);
 
 /* Takes note that a chunk that may have been asked for is here. */
 __attribute__((cold)) void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk,
 					 uint64_t now_ns);
 
-/* `chunk`, of `chain`, is claimed, in whatever way it came. */
+/*
+ * The `place`th chunk of the sender of `sequence`, NULL if that is not followed, is
+ * claimed, in whatever way it came.
+ */
 static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
+				 struct mmc_sequence *sequence, uint32_t place,
 				 uint32_t chunk, uint64_t now_ns)
 {
-	loss->chains[chain].nleft--;
 	if (loss->waited_chunks > 0)
 		mmc_loss_came(loss, chunk, now_ns);
+	if (sequence == NULL)
+		return;
+	loss->chains[chain].npassed += place >= sequence->lost_end;
+	if (--sequence->nleft == 0)
+		mmc_loss_pass(loss, chain, now_ns);
 }
+
+/* This rank, with `block`, has sent the chunks of `run`, counted in the block. */
+void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		   const struct mmc_block *block, struct mmc_run run,
+		   uint64_t now_ns);
 
 /* Nothing will be multicast: all that is missing is to be asked for. */
 void mmc_loss_expect_nothing(struct mmc_loss *loss,
 			     const struct mmc_repair_strategy *strategy,
 			     uint64_t now_ns);
 
-/* A repair has come: asking helps, so the next retry need not wait longer. */
-static inline void mmc_loss_helped(struct mmc_loss *loss)
+/*
+ * A repair has come: asking helps, and others asked for may be on their way behind
+ * it. So what is missing is asked for again when no more come; not much later, though.
+ */
+static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 {
+	if (loss->retry.at_ns == MMC_NEVER_NS)
+		return;
 	loss->retry.interval_ns = loss->retry_ns;
+	loss->retry.at_ns =
+		mmc_max_u64(loss->retry.at_ns,
+			    mmc_min_u64(now_ns + loss->retry_ns,
+					loss->retried_ns + MMC_BACKOFF_MAX_NS));
 }
 
 /*
@@ -153,13 +171,6 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint64_t now_ns, uint32_t *donor, struct mmc_run *runs,
 		  uint32_t *nruns, uint32_t *nlost);
 
-/*
- * Whether a silent chain's next sender is to be asked for its record now; if so
- * writes its rank. Call until it returns false. What has been told of silent
- * chains is taken as seen, and `passed` set.
- */
-bool mmc_loss_silent(struct mmc_loss *loss, uint64_t now_ns, uint32_t *peer);
-
 /* The number of chunks that came by multicast. */
 uint32_t mmc_loss_heard(const struct mmc_loss *loss);
 
@@ -169,7 +180,7 @@ uint32_t mmc_loss_heard(const struct mmc_loss *loss);
  */
 uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
 
-/* When the two above are to be called again. */
+/* When to call mmc_loss_ask() and mmc_silence_ask() again. */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);
 
 #endif

@@ -104,7 +104,8 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	return mmc_part_bytes(sizeof(struct mmc_op)) + read_bytes +
 	       mmc_layout_bytes(&layout) + mmc_schedule_bytes(&layout) +
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
-	       mmc_part_bytes(mmc_loss_bytes(layout.nchunks, nchains)) +
+	       mmc_part_bytes(mmc_loss_bytes(layout.nchunks, layout.nsenders,
+					     nchains)) +
 	       mmc_part_bytes(mmc_donor_bytes(layout.nchunks)) +
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
@@ -167,7 +168,8 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 		memory = lay_out_card(op, memory);
 	mmc_bitmap_init(&op->present, mmc_part_take(&memory, map_bytes),
 			nchunks);
-	part = mmc_part_take(&memory, mmc_loss_bytes(nchunks, nchains));
+	part = mmc_part_take(
+		&memory, mmc_loss_bytes(nchunks, op->layout.nsenders, nchains));
 	mmc_loss_init(&op->loss, part, config->rank, nchunks, nchains,
 		      config->seed, op->strategy);
 	op->donor_memory = mmc_part_take(&memory, mmc_donor_bytes(nchunks));
@@ -209,7 +211,6 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 		.heard = { .source = MMC_PEER_ALL },
 		.late = MMC_PEER_ALL,
 		.stage_ns = now_ns,
-		.original_ns = now_ns,
 	};
 	rv = count_chunks(config, &op->layout);
 	MMC_ASSERT(rv == 0);

@@ -93,7 +93,9 @@ struct mmc_op_config {
 struct mmc_heard {
 	uint32_t source; /* MMC_PEER_ALL: none */
 	uint32_t chain;	 /* as soon as there are any */
-	uint32_t start;	 /* likewise: of its chunks in the chain */
+	uint32_t turn;	 /* likewise, in the chain */
+	struct mmc_sequence
+		*sequence; /* NULL, or another's by now: look it up */
 	struct mmc_block block;
 };
 
@@ -155,8 +157,7 @@ struct mmc_op {
 	struct mmc_early_ask early[MMC_OP_EARLY_MAX];
 	uint32_t nearly;
 	struct mmc_liveness liveness;
-	uint64_t stage_ns;    /* when the present stage of the counters began */
-	uint64_t original_ns; /* when a chunk came by multicast last */
+	uint64_t stage_ns; /* when the present stage of the counters began */
 };
 
 /* The memory that an operation of this shape takes, in bytes; 0 if invalid. */

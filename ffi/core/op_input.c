@@ -4,6 +4,7 @@
 #include "core/bits.h"
 #include "core/memory.h"
 #include "core/op_liveness.h"
+#include "core/silence.h"
 
 /* ---- chunks ------------------------------------------------------------- */
 
@@ -32,8 +33,14 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 static void mend(struct mmc_op *op, const struct mmc_block *block,
 		 uint32_t chunk, uint64_t now_ns)
 {
-	mmc_loss_mend(&op->loss, mmc_schedule_chain(&op->schedule, block),
-		      chunk, now_ns);
+	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
+	struct mmc_sequence *sequence =
+		mmc_chain_sequence(&op->loss.chains[chain],
+				   mmc_schedule_turn(&op->schedule, block));
+
+	mmc_loss_mend(&op->loss, chain, sequence, chunk - block->first, chunk,
+		      now_ns);
+	mmc_watermark_drain(&op->mark, chain, op->loss.chains[chain].npassed);
 	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 }
@@ -61,7 +68,7 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
 	mend(op, &block, chunk, now_ns);
-	mmc_loss_helped(&op->loss);
+	mmc_loss_helped(&op->loss, now_ns);
 	return verdict;
 }
 
@@ -84,21 +91,21 @@ __attribute__((noinline)) static void change_heard(struct mmc_op *op,
 	MMC_ASSERT(source < op->config.nranks);
 	heard->source = source;
 	heard->block = mmc_layout_block(&op->layout, source);
+	heard->sequence = NULL;
 	if (!op->begun)
 		return;
 	heard->chain = mmc_schedule_chain(&op->schedule, &heard->block);
-	heard->start = mmc_schedule_start(&op->schedule, &heard->block);
+	heard->turn = mmc_schedule_turn(&op->schedule, &heard->block);
 }
 
 enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 				 uint32_t index, size_t payload_bytes,
 				 uint64_t now_ns)
 {
-	const struct mmc_heard *heard = &op->heard;
+	struct mmc_heard *heard = &op->heard;
+	struct mmc_chain *chain;
 	enum mmc_verdict verdict;
-	uint32_t position;
 	uint32_t place;
-	uint32_t chain;
 
 	if (index & MMC_INDEX_REPAIR)
 		return on_repair(op, source, index & MMC_INDEX_MASK,
@@ -114,13 +121,15 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 			note_late(op, index);
 		return verdict;
 	}
-	chain = heard->chain;
-	position = heard->start + place;
-	op->original_ns = now_ns;
-	op->loss.chains[chain].nheard++;
-	mmc_loss_mend(&op->loss, chain, index, now_ns);
-	mmc_loss_hear(&op->loss, chain, position, now_ns);
-	mmc_watermark_drain(&op->mark, chain, position + 1);
+	chain = &op->loss.chains[heard->chain];
+	chain->nheard++;
+	if (heard->sequence == NULL || heard->sequence->turn != heard->turn)
+		heard->sequence = mmc_loss_follow(&op->loss, &op->claimed,
+						  &heard->block, now_ns);
+	mmc_loss_hear(&op->loss, chain, heard->sequence, place, now_ns);
+	mmc_loss_mend(&op->loss, heard->chain, heard->sequence, place, index,
+		      now_ns);
+	mmc_watermark_drain(&op->mark, heard->chain, chain->npassed);
 	return verdict;
 }
 
@@ -297,10 +306,11 @@ static void on_echo(struct mmc_op *op, const struct mmc_message *message,
 static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
-	bool vain = mmc_loss_tell(&op->loss, source,
-				  message->record.sent_chunks,
-				  message->kind == MMC_MESSAGE_RECORD, now_ns);
+	bool vain =
+		mmc_silence_tell(&op->loss, source, message->record.sent_chunks,
+				 message->kind == MMC_MESSAGE_RECORD, now_ns);
 
+	mmc_turn_hear(&op->turn, source, now_ns);
 	/* Where control is not lost a sender without a processor can wait. */
 	if (vain && op->config.reliable)
 		op->config.path->nlate++;

@@ -104,6 +104,16 @@ static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
+/* What was multicast before the gate is sent. */
+static void resume_turn(struct mmc_op *op, uint64_t now_ns)
+{
+	struct mmc_run sent = { .count = op->record.sent_chunks };
+
+	op->turn.next = sent.count;
+	if (sent.count > 0)
+		mmc_loss_sent(&op->loss, &op->claimed, &op->own, sent, now_ns);
+}
+
 /* All have entered: the plan follows from what they agreed on. */
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
@@ -115,7 +125,6 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_count(op->config.counters, MMC_COUNT_GATE_NS,
 		  now_ns - op->stage_ns);
 	op->stage_ns = now_ns;
-	op->original_ns = now_ns;
 	if (terms->signature_min != terms->signature_max) {
 		/* Others may not have heard all when this rank goes away. */
 		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, true);
@@ -137,11 +146,12 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		mmc_reader_begin(&op->reader, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
-	mmc_op_drain_passed(op);
-	mmc_turn_init(&op->turn, op->config.rank, &op->schedule);
-	op->turn.next = op->record.sent_chunks;
+	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
 	if (op->unicast)
 		begin_unicast(op, now_ns);
+	else
+		resume_turn(op, now_ns);
+	mmc_op_drain_passed(op);
 	op->begun = true;
 	op->heard.source = MMC_PEER_ALL;
 	mmc_op_renew(op);
@@ -183,19 +193,22 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
-	uint32_t chain = op->turn.chain;
-	uint32_t start = op->turn.start;
+	const struct mmc_chain *chain = &op->loss.chains[op->turn.chain];
 	struct mmc_run run;
 
 	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
+	if (mmc_actions_room(actions) &&
+	    mmc_turn_ask(&op->turn, &op->loss, &op->mark, op->config.path,
+			 now_ns))
+		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
 	if (!mmc_actions_room(actions) ||
-	    !mmc_turn_next(&op->turn, &op->loss.chains[chain], &op->mark,
-			   op->config.path, now_ns, &run))
+	    !mmc_turn_next(&op->turn, &op->loss, &op->mark, op->config.path,
+			   now_ns, &run))
 		return;
-	mmc_loss_sent(&op->loss, chain, start + run.first, run.count, now_ns);
+	mmc_loss_sent(&op->loss, &op->claimed, &op->own, run, now_ns);
 	send_original(op, run, actions);
-	mmc_watermark_drain(&op->mark, chain, start + op->turn.next);
+	mmc_watermark_drain(&op->mark, op->turn.chain, chain->npassed);
 	mmc_op_renew(op);
 	/* Whoever has lost the last chunk would else only notice the silence. */
 	if (op->config.path->lossy && mmc_turn_over(&op->turn) &&
@@ -244,7 +257,7 @@ static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 
 	if (nbytes > 0 && nbytes >= op->own.nbytes)
 		mmc_path_received(op->config.path, nbytes,
-				  op->original_ns - op->stage_ns);
+				  op->loss.heard_ns - op->stage_ns);
 	else if (nbytes < op->own.nbytes && op->config.nranks > 1)
 		mmc_path_received(op->config.path, op->own.nbytes,
 				  now_ns - op->stage_ns);
@@ -262,9 +275,9 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	bool begins_stream = op->eager && config->epoch == 1;
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
-		  op->original_ns - op->stage_ns);
+		  op->loss.heard_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
-		  now_ns - op->original_ns);
+		  now_ns - op->loss.heard_ns);
 	config->path->lossy = nlost > 0;
 	mmc_path_settle(config->path);
 	if (!op->unicast && !op->eager)

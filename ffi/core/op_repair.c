@@ -2,6 +2,7 @@
 #include "core/op_repair.h"
 
 #include "core/op_tell.h"
+#include "core/silence.h"
 
 /* Requests after which it is clear that answers by multicast do not arrive. */
 #define NAKS_BEFORE_PLEA 2
@@ -24,7 +25,7 @@ void mmc_op_drain_passed(struct mmc_op *op)
 {
 	op->loss.passed = false;
 	for (uint32_t c = 0; c < op->schedule.nchains; c++)
-		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].seen);
+		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].npassed);
 }
 
 /* Asks whom the strategy says; where that is a read, the reader will. */
@@ -70,7 +71,8 @@ void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		return;
 	ask_for_lost(op, now_ns, actions);
 	while (mmc_actions_room(actions) &&
-	       mmc_loss_silent(&op->loss, now_ns, &peer))
+	       mmc_silence_ask(&op->loss, &op->claimed, op->mark.drained,
+			       now_ns, &peer))
 		mmc_op_ask_record(op, peer, now_ns, actions);
 	if (op->loss.passed)
 		mmc_op_drain_passed(op);

@@ -23,8 +23,10 @@ struct mmc_path {
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
 	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
 	uint64_t late_ns; /* how long to wait for what may be late */
-	bool lossy;   /* of the last operation chunks had to be sent again */
-	bool backlog; /* datagrams lie unread here: silence proves nothing */
+	uint64_t
+		lag_ns; /* for which the slowest receiver is waited, at least */
+	bool lossy;	/* of the last operation chunks had to be sent again */
+	bool backlog;	/* datagrams lie unread here: silence proves nothing */
 };
 
 /*
@@ -33,6 +35,15 @@ struct mmc_path {
  */
 #define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
 #define MMC_PATH_RATE_BYTES_PER_S UINT64_C(10000000)
+
+/* How long a full window is waited for, at least: some round trips. */
+#define MMC_PATH_LAG_NS (500 * MMC_US_NS)
+
+/*
+ * Likewise where ranks share processors: in less than a scheduler's slice every
+ * receiver that waits for one would be overrun.
+ */
+#define MMC_PATH_LAG_CROWDED_NS (10 * MMC_MS_NS)
 
 /* Clocks are not finer than this: repeating anything within 0 would not end. */
 #define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
@@ -45,6 +56,7 @@ static inline void mmc_path_init(struct mmc_path *path)
 	*path = (struct mmc_path){
 		.srtt_ns = MMC_PATH_SRTT_NS,
 		.rate_bytes_per_s = MMC_PATH_RATE_BYTES_PER_S,
+		.lag_ns = MMC_PATH_LAG_NS,
 	};
 }
 

@@ -27,11 +27,16 @@ static uint32_t auto_chains(const struct mmc_layout *layout,
 {
 	const uint32_t two_batches = 2 * MMC_BATCH_CHUNKS_MIN;
 	uint32_t nsenders = layout->nsenders;
+	uint32_t nchains;
+	uint32_t nturns;
 
 	if (nsenders <= 2 ||
 	    window_chunks / heard_chains(layout, nsenders) >= two_batches)
 		return nsenders;
-	return mmc_max_u32(2, window_chunks / two_batches);
+	nchains = mmc_max_u32(2, window_chunks / two_batches);
+	/* With as few turns, but as many in each chain: all end together. */
+	nturns = (nsenders + nchains - 1) / nchains;
+	return mmc_max_u32(2, (nsenders + nturns - 1) / nturns);
 }
 
 /* Where each sender's chunks begin in its chain. */
@@ -86,11 +91,8 @@ void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 /* The number of the last sender of `chain`. */
 static uint32_t last_sender(const struct mmc_schedule *schedule, uint32_t chain)
 {
-	uint32_t nturns =
-		(schedule->layout.nsenders - chain + schedule->nchains - 1) /
-		schedule->nchains;
-
-	return (nturns - 1) * schedule->nchains + chain;
+	return (mmc_schedule_turns(schedule, chain) - 1) * schedule->nchains +
+	       chain;
 }
 
 uint32_t mmc_schedule_length(const struct mmc_schedule *schedule,

@@ -73,7 +73,22 @@ static inline uint32_t mmc_schedule_start(const struct mmc_schedule *schedule,
 	       schedule->layout.block_chunks;
 }
 
-/* The chunks of all senders of `chain`, which is below nchains. */
+/* The turn in its chain of the sender with `block`, likewise. */
+static inline uint32_t mmc_schedule_turn(const struct mmc_schedule *schedule,
+					 const struct mmc_block *block)
+{
+	return block->number / schedule->nchains;
+}
+
+/* The number of senders of `chain`, which is below nchains. */
+static inline uint32_t mmc_schedule_turns(const struct mmc_schedule *schedule,
+					  uint32_t chain)
+{
+	return (schedule->layout.nsenders - chain + schedule->nchains - 1) /
+	       schedule->nchains;
+}
+
+/* The chunks of all senders of `chain`, likewise. */
 uint32_t mmc_schedule_length(const struct mmc_schedule *schedule,
 			     uint32_t chain);
 

@@ -4,11 +4,11 @@
 /* A predecessor that has been silent for less is waiting for a processor. */
 #define ALPHA_NS (2 * MMC_MS_NS)
 
-/*
- * The shortest time a full window is waited for. Below a scheduler's slice every
- * descheduled receiver would be overrun on machines with few cores.
- */
-#define LAG_MIN_NS (5 * MMC_MS_NS)
+/* How long its answer may take, besides two round trips. */
+#define ANSWER_NS MMC_MS_NS
+
+/* Of fewer chunks their number tells no rate. */
+#define RATE_CHUNKS_MIN 64
 
 /*
  * The longest. A rate that was measured while waiting is too low, and trusting
@@ -17,82 +17,193 @@
 #define WAIT_MAX_NS (100 * MMC_MS_NS)
 
 void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
-		   const struct mmc_schedule *schedule)
+		   const struct mmc_schedule *schedule, uint64_t now_ns)
 {
-	const struct mmc_block block =
-		mmc_layout_block(&schedule->layout, rank);
+	const struct mmc_layout *layout = &schedule->layout;
+	const struct mmc_block block = mmc_layout_block(layout, rank);
+	uint32_t position = mmc_schedule_turn(schedule, &block);
 
 	*turn = (struct mmc_turn){
 		.schedule = *schedule,
 		.chain = mmc_schedule_chain(schedule, &block),
+		.turn = position,
 		.start = mmc_schedule_start(schedule, &block),
 		.nchunks = block.nchunks,
+		.predecessor =
+			position == 0
+				? MMC_PEER_ALL
+				: mmc_layout_sender(layout,
+						    block.number -
+							    schedule->nchains),
+		.flow_ns = now_ns,
+		.drained_ns = now_ns,
+		.patience_ns = ALPHA_NS,
 		.begin_ns = MMC_NEVER_NS,
 		.lag_ns = MMC_NEVER_NS,
 		.probe = { .at_ns = MMC_NEVER_NS },
 	};
 }
 
-/* The time that `nchunks` of one chain take while all chains share the link. */
+/*
+ * The time that `nchunks` of one chain take while all chains share the link: at the
+ * rate that this operation has had, as soon as enough has come. That of earlier ones
+ * may be wrong, or a guess.
+ */
 static uint64_t chain_time_ns(const struct mmc_turn *turn,
-			      const struct mmc_path *path, uint32_t nchunks)
+			      const struct mmc_loss *loss,
+			      const struct mmc_watermark *mark,
+			      const struct mmc_path *path, uint32_t nchunks,
+			      uint64_t now_ns)
 {
-	uint64_t nbytes = (uint64_t)nchunks * turn->schedule.layout.chunk_bytes;
+	uint64_t all_chunks = (uint64_t)nchunks * turn->schedule.nchains;
+	/* Who sends alone hears nothing: what receivers have must do. */
+	uint32_t came =
+		mmc_max_u32(mmc_loss_heard(loss), mark->drained[turn->chain]);
+	uint64_t time_ns;
 
-	nbytes *= turn->schedule.nchains;
-	return mmc_min_u64(mmc_path_time_ns(path, nbytes), WAIT_MAX_NS);
+	if (came >= RATE_CHUNKS_MIN)
+		time_ns = all_chunks * (now_ns - turn->flow_ns) / came;
+	else
+		time_ns = mmc_path_time_ns(
+			path, all_chunks * turn->schedule.layout.chunk_bytes);
+	return mmc_min_u64(time_ns, WAIT_MAX_NS);
 }
 
-/* The turn has come when the predecessors' last chunks are in sight. */
-static bool may_begin(struct mmc_turn *turn, const struct mmc_chain *chain,
+/* The turn has come when the predecessor's last chunks are in sight, or it says so. */
+static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss)
+{
+	const struct mmc_chain *chain = &loss->chains[turn->chain];
+	uint32_t lead = turn->schedule.batch_chunks / 2;
+	const struct mmc_sequence *before;
+
+	if (chain->turn >= turn->turn)
+		return true;
+	before = mmc_chain_sequence(chain, turn->turn - 1);
+	if (before == NULL)
+		return false;
+	/* Of small blocks several are in sight: no more begin than are followed. */
+	return before->told == before->nchunks ||
+	       (before->end + lead >= before->nchunks &&
+		chain->seen + lead >= turn->start &&
+		chain->nbegun + MMC_CHAIN_SEQUENCES / 4 >= turn->turn);
+}
+
+/* Decides when the predecessor has been silent for too long. */
+static void look_back(struct mmc_turn *turn, const struct mmc_loss *loss,
+		      const struct mmc_watermark *mark,
 		      const struct mmc_path *path, uint64_t now_ns)
 {
-	uint32_t lead = turn->schedule.batch_chunks / 2;
+	const struct mmc_chain *chain = &loss->chains[turn->chain];
+	const struct mmc_sequence *at = mmc_chain_sequence(chain, chain->turn);
+	const struct mmc_sequence *before =
+		mmc_chain_sequence(chain, turn->turn - 1);
+	uint64_t ahead_ns = 0;
 
-	if (chain->seen + lead >= turn->start || chain->nleft == 0)
-		return true;
-	turn->begin_ns = chain->heard_ns + ALPHA_NS +
-			 chain_time_ns(turn, path, turn->start - chain->seen);
-	return now_ns >= turn->begin_ns && !path->backlog;
+	if (before != NULL && before->end > 0)
+		at = before;
+	/* Others of the chain come before it: they take their time. */
+	if (at != before)
+		ahead_ns = chain_time_ns(turn, loss, mark, path,
+					 turn->start - mmc_min_u32(turn->start,
+								   chain->seen),
+					 now_ns);
+	if (at->heard_ns > turn->asked_ns)
+		turn->patience_ns = ALPHA_NS;
+	if (mmc_max_u64(at->heard_ns, turn->answered_ns) > turn->asked_ns)
+		turn->asked = false;
+	if (!turn->asked)
+		turn->begin_ns = mmc_max_u64(at->heard_ns, turn->answered_ns) +
+				 turn->patience_ns + ahead_ns;
 }
 
-/* The chunks that the window leaves, seen from the next one to send. */
+bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
+		  const struct mmc_watermark *mark, const struct mmc_path *path,
+		  uint64_t now_ns)
+{
+	if (turn->began || mmc_turn_over(turn) || is_free(turn, loss))
+		return false;
+	look_back(turn, loss, mark, path, now_ns);
+	if (turn->asked || now_ns < turn->begin_ns || path->backlog)
+		return false;
+	turn->asked = true;
+	turn->asked_ns = now_ns;
+	turn->patience_ns =
+		mmc_min_u64(2 * turn->patience_ns, MMC_BACKOFF_MAX_NS);
+	turn->begin_ns = now_ns + ANSWER_NS + 2 * path->srtt_ns;
+	return true;
+}
+
+static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
+		      const struct mmc_watermark *mark,
+		      const struct mmc_path *path, uint64_t now_ns)
+{
+	if (is_free(turn, loss))
+		return true;
+	look_back(turn, loss, mark, path, now_ns);
+	return turn->asked && now_ns >= turn->begin_ns && !path->backlog;
+}
+
+/*
+ * The chunks that the window leaves. Who has been overtaken and who overtook it
+ * share it: what counts is what all receivers have of the chain.
+ */
 static uint32_t window_left(const struct mmc_turn *turn,
 			    const struct mmc_watermark *mark)
 {
 	uint64_t limit = (uint64_t)mark->drained[turn->chain] +
 			 turn->schedule.window_chunks;
-	uint64_t at = (uint64_t)turn->start + turn->next;
+	uint64_t here = mark->own[turn->chain];
 
 	if (mark->step_chunks == 0)
 		return turn->schedule.batch_chunks;
-	if (limit <= at)
+	if (limit <= here)
 		return 0;
-	return (uint32_t)mmc_min_u64(limit - at, turn->nchunks);
+	return (uint32_t)mmc_min_u64(limit - here, turn->nchunks);
 }
 
-/* A full window opens by a batch when it has been full for too long. */
+/* Whether as many chunks of the others have come as this rank has sent since. */
+static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
+{
+	uint64_t others = turn->schedule.nchains - 1;
+
+	return others > 0 && mmc_loss_heard(loss) - turn->nheard >=
+				     others * turn->schedule.batch_chunks;
+}
+
+/*
+ * A full window opens by a batch at a time if no receiver has freed any of it for the
+ * time of a half: then one of them stands still, and what overflows there is repaired.
+ * From then on what comes of the others sets the pace, so that as much is on its way
+ * as before.
+ */
 static uint32_t wait_for_window(struct mmc_turn *turn,
+				const struct mmc_loss *loss,
+				const struct mmc_watermark *mark,
 				const struct mmc_path *path, uint64_t now_ns)
 {
-	uint64_t window_ns =
-		chain_time_ns(turn, path, turn->schedule.window_chunks);
 	uint32_t batch = turn->schedule.batch_chunks;
+	uint64_t window_ns;
 
 	if (turn->lag_ns == MMC_NEVER_NS) {
-		turn->lag_ns = now_ns + mmc_max_u64(LAG_MIN_NS, 2 * window_ns);
+		window_ns = chain_time_ns(turn, loss, mark, path,
+					  turn->schedule.window_chunks, now_ns);
+		turn->lag_ns = turn->drained_ns +
+			       mmc_max_u64(path->lag_ns, window_ns / 2);
+		turn->open_loop = false;
 		mmc_backoff_start(&turn->probe, now_ns,
-				  2 * path->srtt_ns +
-					  (path->measured ? window_ns : 0));
-		return 0;
+				  2 * path->srtt_ns + window_ns);
 	}
-	if (now_ns < turn->lag_ns)
+	if (now_ns < turn->lag_ns &&
+	    !(turn->open_loop && keeps_pace(turn, loss)))
 		return 0;
-	turn->lag_ns = now_ns + chain_time_ns(turn, path, batch);
+	turn->open_loop = true;
+	turn->nheard = mmc_loss_heard(loss);
+	turn->lag_ns =
+		now_ns + chain_time_ns(turn, loss, mark, path, batch, now_ns);
 	return batch;
 }
 
-bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
+bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 		   const struct mmc_watermark *mark,
 		   const struct mmc_path *path, uint64_t now_ns,
 		   struct mmc_run *run)
@@ -101,15 +212,19 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_chain *chain,
 
 	if (mmc_turn_over(turn))
 		return false;
-	if (!turn->began && !may_begin(turn, chain, path, now_ns))
+	if (!turn->began && !may_begin(turn, loss, mark, path, now_ns))
 		return false;
 	turn->began = true;
+	if (mark->drained[turn->chain] != turn->drained) {
+		turn->drained = mark->drained[turn->chain];
+		turn->drained_ns = now_ns;
+	}
 	left = window_left(turn, mark);
 	if (left > 0) {
 		turn->lag_ns = MMC_NEVER_NS;
 		mmc_backoff_stop(&turn->probe);
 	} else {
-		left = wait_for_window(turn, path, now_ns);
+		left = wait_for_window(turn, loss, mark, path, now_ns);
 	}
 	left = mmc_min_u32(left, turn->schedule.batch_chunks);
 	left = mmc_min_u32(left, turn->nchunks - turn->next);

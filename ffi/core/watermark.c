@@ -28,7 +28,10 @@ static uint32_t report_step(const struct mmc_schedule *schedule)
 {
 	for (uint32_t c = 0; c < schedule->nchains; c++)
 		if (mmc_schedule_length(schedule, c) > schedule->window_chunks)
-			return mmc_max_u32(1, schedule->window_chunks / 4 * 3);
+			return mmc_max_u32(
+				1,
+				(uint32_t)((uint64_t)schedule->window_chunks *
+					   3 / 4));
 	return 0;
 }
 

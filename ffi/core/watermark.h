@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How far all receivers have drained, so that what is in flight stays below
- * what they buffer. Each rank knows, for each chain, the position up to which
- * all is received or passed by. Minima go up a tree of fan-in 8 and the root
+ * what they buffer. Each rank counts, for each chain, the chunks that are here or
+ * lost, whoever of the chain sent them. Minima go up a tree of fan-in 8 and the root
  * multicasts them: an acknowledgement to each sender would cost P times more.
- * Positions only grow, so lost, old and repeated reports do no harm.
+ * Counts only grow, so lost, old and repeated reports do no harm.
  */
 #ifndef MMC_CORE_WATERMARK_H
 #define MMC_CORE_WATERMARK_H

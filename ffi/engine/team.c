@@ -92,6 +92,8 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->generation = options->channel;
 	mmc_path_init(&new->path);
 	new->path.window_bytes = first_window_bytes(options, buffer_bytes);
+	if (options->crowded != 0)
+		new->path.lag_ns = MMC_PATH_LAG_CROWDED_NS;
 	new->next = engine->teams;
 	engine->teams = new;
 	mmc_engine_leave(engine);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a rank sends, and how far ahead: in virtual time, one rank at a time. */
 #include "check.h"
+#include "core/silence.h"
 #include "core/turn.h"
 #include "core/types.h"
 
@@ -10,47 +11,98 @@
 static const struct mmc_path path = {
 	.srtt_ns = 100 * MMC_US_NS,
 	.rate_bytes_per_s = 1000000000,
+	.lag_ns = 5 * MMC_MS_NS,
 };
 
 struct sender {
+	struct mmc_layout layout;
 	struct mmc_schedule schedule;
-	struct mmc_chain chain;
+	struct mmc_bitmap claimed;
+	struct mmc_loss loss;
 	struct mmc_watermark mark;
 	struct mmc_turn turn;
-	uint8_t *memory;
+	uint32_t rank;
+	uint64_t *words;
+	uint8_t *loss_memory;
+	uint8_t *mark_memory;
 	uint64_t now_ns;
+	unsigned nquestions;
 };
 
 static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 			uint32_t block_chunks, uint32_t nchains,
 			uint32_t window_chunks)
 {
-	struct mmc_layout layout;
+	struct mmc_block own;
 
-	*at = (struct sender){ .now_ns = MMC_S_NS };
-	CHECK_EQ(mmc_layout_init(&layout, nranks,
+	*at = (struct sender){ .now_ns = MMC_S_NS, .rank = rank };
+	CHECK_EQ(mmc_layout_init(&at->layout, nranks,
 				 (uint64_t)block_chunks * CHUNK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	mmc_schedule_init(&at->schedule, NULL, &layout, nchains,
+	mmc_schedule_init(&at->schedule, NULL, &at->layout, nchains,
 			  window_chunks * CHUNK_BYTES, UINT32_MAX);
-	at->memory = malloc(mmc_watermark_bytes(nranks, nranks));
-	mmc_watermark_init(&at->mark, at->memory, rank, &at->schedule);
-	mmc_turn_init(&at->turn, rank, &at->schedule);
-	at->chain.nleft = nranks * block_chunks;
-	at->chain.heard_ns = at->now_ns;
-	mmc_backoff_start(&at->chain.silence, at->now_ns, MMC_MS_NS);
+	at->words = malloc(mmc_bitmap_bytes(at->layout.nchunks) + 1);
+	at->loss_memory =
+		malloc(mmc_loss_bytes(at->layout.nchunks, nranks, nranks));
+	at->mark_memory = malloc(mmc_watermark_bytes(nranks, nranks));
+	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);
+	own = mmc_layout_block(&at->layout, rank);
+	mmc_bitmap_set_run(&at->claimed,
+			   (struct mmc_run){ own.first, own.nchunks });
+	mmc_loss_init(&at->loss, at->loss_memory, rank, at->layout.nchunks,
+		      nranks, 18, mmc_repair_strategy(MMC_REPAIR_NAK));
+	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, path.srtt_ns, 0,
+		       0, 1000, at->now_ns);
+	mmc_watermark_init(&at->mark, at->mark_memory, rank, &at->schedule);
+	mmc_turn_init(&at->turn, rank, &at->schedule, at->now_ns);
 }
 
 static void sender_close(struct sender *at)
 {
-	free(at->memory);
+	free(at->words);
+	free(at->loss_memory);
+	free(at->mark_memory);
 }
 
-static bool next(struct sender *at, struct mmc_run *run)
+static const struct mmc_chain *chain_of(const struct sender *at)
 {
-	return mmc_turn_next(&at->turn, &at->chain, &at->mark, &path,
-			     at->now_ns, run);
+	return &at->loss.chains[at->turn.chain];
+}
+
+/* The next `count` chunks of `rank`, from `place` on, come by multicast. */
+static void hear(struct sender *at, uint32_t rank, uint32_t place,
+		 uint32_t count)
+{
+	const struct mmc_block block = mmc_layout_block(&at->layout, rank);
+	uint32_t chain = mmc_schedule_chain(&at->schedule, &block);
+
+	for (uint32_t i = place; i < place + count; i++) {
+		struct mmc_sequence *sequence = mmc_loss_follow(
+			&at->loss, &at->claimed, &block, at->now_ns);
+
+		mmc_bitmap_test_and_set(&at->claimed, block.first + i);
+		mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence, i,
+			      at->now_ns);
+		mmc_loss_mend(&at->loss, chain, sequence, i, block.first + i,
+			      at->now_ns);
+	}
+	mmc_watermark_drain(&at->mark, chain, at->loss.chains[chain].npassed);
+}
+
+static bool next(struct sender *at, const struct mmc_path *along,
+		 struct mmc_run *run)
+{
+	const struct mmc_block own = mmc_layout_block(&at->layout, at->rank);
+
+	at->nquestions += mmc_turn_ask(&at->turn, &at->loss, &at->mark, along,
+				       at->now_ns);
+	if (!mmc_turn_next(&at->turn, &at->loss, &at->mark, along, at->now_ns,
+			   run))
+		return false;
+	mmc_loss_sent(&at->loss, &at->claimed, &own, *run, at->now_ns);
+	mmc_watermark_drain(&at->mark, at->turn.chain, chain_of(at)->npassed);
+	return true;
 }
 
 /* Sends what may be sent now; the runs are in order and without a gap. */
@@ -59,7 +111,7 @@ static uint32_t send_all(struct sender *at)
 	uint32_t nsent = 0;
 	struct mmc_run run;
 
-	while (next(at, &run)) {
+	while (next(at, &path, &run)) {
 		CHECK(run.count >= 1);
 		CHECK(run.count <= at->schedule.batch_chunks);
 		CHECK_EQ(run.first + run.count, at->turn.next);
@@ -114,33 +166,81 @@ static void sees_its_predecessor(void)
 
 	sender_open(&at, 3, 4, 100, 1, 1000);
 	CHECK_EQ(send_all(&at), 0);
-	at.chain.seen = 200;
+	hear(&at, 0, 0, 100);
+	hear(&at, 1, 0, 100);
 	CHECK_EQ(send_all(&at), 0);
-	at.chain.seen = 300;
+	hear(&at, 2, 0, 50);
+	CHECK_EQ(send_all(&at), 0);
+	hear(&at, 2, 50, 45);
 	CHECK_EQ(send_all(&at), 100);
 	CHECK(mmc_turn_over(&at.turn));
 	sender_close(&at);
 }
 
-/* A lost signal costs time only: who has waited too long begins. */
-static void begins_in_silence(void)
+/* Its word that it has sent all is as good, also where its chunks are lost. */
+static void takes_its_predecessors_word(void)
 {
 	struct sender at;
-	uint64_t begin_ns;
 
 	sender_open(&at, 3, 4, 100, 1, 1000);
-	CHECK_EQ(send_all(&at), 0);
-	begin_ns = mmc_turn_deadline(&at.turn);
-	CHECK(begin_ns > at.now_ns + 300 * MMC_US_NS);
-	CHECK(begin_ns < at.now_ns + 10 * MMC_MS_NS);
-	at.now_ns = begin_ns - 1;
-	CHECK_EQ(send_all(&at), 0);
-	at.now_ns = begin_ns;
+	mmc_silence_tell(&at.loss, 2, 100, true, at.now_ns);
 	CHECK_EQ(send_all(&at), 100);
 	sender_close(&at);
 }
 
-/* Asking about the silence is not hearing: it must not put the turn off. */
+/* A silent predecessor is asked, and overtaken if it does not answer. */
+static void overtakes_the_silent(void)
+{
+	struct sender at;
+	uint64_t asked_ns;
+
+	sender_open(&at, 3, 4, 100, 1, 1000);
+	CHECK_EQ(send_all(&at), 0);
+	asked_ns = mmc_turn_deadline(&at.turn);
+	CHECK(asked_ns > at.now_ns + 300 * MMC_US_NS);
+	CHECK(asked_ns < at.now_ns + 10 * MMC_MS_NS);
+	at.now_ns = asked_ns - 1;
+	CHECK_EQ(send_all(&at), 0);
+	CHECK_EQ(at.nquestions, 0);
+	at.now_ns = asked_ns;
+	CHECK_EQ(send_all(&at), 0);
+	CHECK_EQ(at.nquestions, 1);
+	at.now_ns = mmc_turn_deadline(&at.turn);
+	CHECK(at.now_ns > asked_ns + 2 * path.srtt_ns);
+	CHECK(at.now_ns < asked_ns + 3 * MMC_MS_NS);
+	CHECK_EQ(send_all(&at), 100);
+	CHECK_EQ(at.nquestions, 1);
+	sender_close(&at);
+}
+
+/* One that answers, or sends, is waited for and asked ever more rarely. */
+static void waits_for_the_living(void)
+{
+	struct sender at;
+	unsigned nsent = 0;
+
+	for (unsigned sends = 0; sends < 2; sends++) {
+		sender_open(&at, 1, 2, 100, 1, 1000);
+		for (unsigned i = 0; i < 50 && nsent == 0; i++) {
+			unsigned nquestions = at.nquestions;
+
+			nsent += send_all(&at);
+			at.now_ns = mmc_turn_deadline(&at.turn);
+			if (at.nquestions == nquestions)
+				continue;
+			at.now_ns -= 100 * MMC_US_NS;
+			if (sends)
+				hear(&at, 0, i, 1);
+			else
+				mmc_turn_hear(&at.turn, 0, at.now_ns);
+		}
+		CHECK_EQ(nsent, 0);
+		CHECK(at.now_ns > MMC_S_NS + (sends ? 50 : 300) * MMC_MS_NS);
+		sender_close(&at);
+	}
+}
+
+/* Asking does not put the turn off: nobody answers, and it comes. */
 static void begins_although_it_asks(void)
 {
 	struct sender at;
@@ -151,7 +251,6 @@ static void begins_although_it_asks(void)
 	start_ns = at.now_ns;
 	while (at.now_ns < start_ns + 2 * MMC_S_NS && !at.turn.began) {
 		at.now_ns += MMC_MS_NS / 2;
-		mmc_backoff_due(&at.chain.silence, at.now_ns);
 		send_all(&at);
 	}
 	CHECK(at.turn.began);
@@ -163,7 +262,8 @@ static void begins_although_it_asks(void)
 static void low_rate_delays_little(void)
 {
 	const struct mmc_path slow = { .srtt_ns = 100 * MMC_US_NS,
-				       .rate_bytes_per_s = 1 };
+				       .rate_bytes_per_s = 1,
+				       .lag_ns = MMC_PATH_LAG_NS };
 	struct mmc_run run;
 	struct sender at;
 	uint64_t start_ns;
@@ -172,8 +272,7 @@ static void low_rate_delays_little(void)
 	start_ns = at.now_ns;
 	while (!mmc_turn_over(&at.turn) &&
 	       CHECK(at.now_ns < start_ns + 100 * MMC_S_NS)) {
-		mmc_turn_next(&at.turn, &at.chain, &at.mark, &slow, at.now_ns,
-			      &run);
+		next(&at, &slow, &run);
 		at.now_ns += MMC_MS_NS;
 	}
 	/* The wait for the turn, for the window, and one for each batch. */
@@ -239,8 +338,7 @@ static void tells_what_it_has_sent(void)
 
 		sender_open(&at, 0, 4, 500, 1, 100);
 		for (int i = 0; i < 6; i++) {
-			while (mmc_turn_next(&at.turn, &at.chain, &at.mark,
-					     &paths[p], at.now_ns, &run))
+			while (next(&at, &paths[p], &run))
 				;
 			nprobes += wait_for_deadline(&at);
 		}
@@ -279,7 +377,9 @@ static void hostile_positions(void)
 
 	for (uint32_t rank = 0; rank < 6; rank++) {
 		sender_open(&at, rank, 6, 70, 2, 30);
-		at.chain.seen = UINT32_MAX - MMC_BATCH_CHUNKS_MAX;
+		for (uint32_t other = 0; other < 6; other++)
+			mmc_silence_tell(&at.loss, other, UINT32_MAX, true,
+					 at.now_ns);
 		at.mark.drained[rank % 2] = UINT32_MAX;
 		CHECK_EQ(send_all(&at), 70);
 		sender_close(&at);
@@ -308,7 +408,9 @@ static void every_turn_comes(void)
 }
 
 CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
-	   CHECK_TEST(sees_its_predecessor), CHECK_TEST(begins_in_silence),
+	   CHECK_TEST(sees_its_predecessor),
+	   CHECK_TEST(takes_its_predecessors_word),
+	   CHECK_TEST(overtakes_the_silent), CHECK_TEST(waits_for_the_living),
 	   CHECK_TEST(low_rate_delays_little),
 	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
 	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(tells_what_it_has_sent),

@@ -44,11 +44,11 @@ def test_cost(private: Private) -> None:
     assert private.nbytes == 10 * (private.size - 1)
 
 
-@pytest.mark.parametrize("nbytes", [10, 245, 100_000])
+@pytest.mark.parametrize("nbytes", [10, 373, 100_000])
 def test_facts_of_any_size(private: Private, nbytes: int) -> None:
     """A fact too long for a slot, of one rank alone, takes a second turn of all."""
     facts = [[rank, ""] for rank in range(private.size)]
     facts[-1][1] = "x" * nbytes
     assert exchange(private, facts[private.rank], LIMIT_S) == facts
-    turns = 1 + (nbytes > 200)
+    turns = 1 + (nbytes > 300)
     assert private.nmessages == turns * rounds(private)

@@ -274,7 +274,7 @@ def _check_opening(opening: dict[str, Any]) -> None:
     nturns, odd = divmod(opening["messages"], 2)
     assert not odd
     assert 7 <= nturns <= 10  # the network may be probed up to four times
-    slot_bytes, digest_bytes = 256, 36
+    slot_bytes, digest_bytes = 384, 36
     sent_bytes = slot_bytes * (nturns - 1) + digest_bytes
     assert opening["bytes"] == (NRANKS - 1) * sent_bytes
 

@@ -198,6 +198,7 @@ struct mmc_team_options {
 	uint32_t ttl;
 	uint32_t spins; /* a caller that waits polls and yields, not sleeps */
 	uint32_t unattended; /* it moves in callers' own calls only */
+	uint32_t crowded; /* some ranks wait for others to free a processor */
 
 	/* UDP. */
 	struct mmc_interface interface;

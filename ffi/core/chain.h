@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What has come of the senders of a chain. Each has a sequence of its own: its
+ * chunks come in order, so a gap behind a later chunk of the same sender is lost
+ * once the allowance for reordering is over, and what its record says it has
+ * sent is lost if nothing more comes. That another sender has begun tells
+ * nothing: it may have overtaken this one.
+ *
+ * Few senders of a chain are under way at a time, and only their sequences are
+ * kept: of a sender overtaken by MMC_CHAIN_SEQUENCES others all that is missing
+ * counts as lost.
+ */
+#ifndef MMC_CORE_CHAIN_H
+#define MMC_CORE_CHAIN_H
+
+#include "core/bitmap.h"
+#include "core/schedule.h"
+#include "core/timer.h"
+
+/* The sequences that a chain keeps at a time. */
+#define MMC_CHAIN_SEQUENCES 16
+
+/* In place of a sequence's turn: it is nobody's. */
+#define MMC_TURN_NONE UINT32_MAX
+
+/* The chunks of one sender; they are counted from the first of its block. */
+struct mmc_sequence {
+	uint32_t turn; /* of the sender in its chain */
+	uint32_t rank;
+	uint32_t first; /* chunk of the block */
+	uint32_t nchunks;
+	uint32_t start; /* the position of the first in the chain */
+	uint32_t nleft; /* chunks that are not claimed; of the own, not sent */
+	uint32_t end;	/* chunks below have been sent: a later one came */
+	uint32_t gap_end;  /* what is missing below was, when gaps were noted */
+	uint32_t lost_end; /* what is missing below is lost */
+	uint32_t told;	   /* chunks that have been sent, a record says */
+	uint64_t told_ns;  /* when `told` last grew */
+	uint64_t heard_ns; /* when it was heard of last, or its turn came */
+	uint64_t trust_ns; /* when what is missing below `told` is lost */
+	struct mmc_backoff
+		silence; /* since `heard_ns`, when that was long ago */
+	bool asked;	 /* about it, and it has not answered */
+};
+
+struct mmc_chain {
+	struct mmc_sequence *sequences; /* [nsequences], by turn modulo that */
+	uint32_t nsequences;
+	uint32_t nturns;
+	uint32_t turn;	  /* of the first sender of whom more is to come */
+	uint32_t nbegun;  /* of later turns none has been heard of */
+	uint32_t seen;	  /* behind the furthest position that came */
+	uint32_t npassed; /* chunks that are here or lost */
+	uint32_t nheard;  /* chunks that came by multicast */
+};
+
+/* The sequences that chains of a layout take at most. */
+uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains);
+
+/* Begins to follow the first senders of the chain with `number`. */
+void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
+		    const struct mmc_schedule *schedule, uint32_t number,
+		    uint64_t now_ns);
+
+/* The sequence of a turn; NULL if it is not kept, or no more. */
+static inline struct mmc_sequence *
+mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
+{
+	struct mmc_sequence *sequence =
+		&chain->sequences[turn % chain->nsequences];
+
+	return sequence->turn == turn ? sequence : NULL;
+}
+
+/* How many first chunks of a turn's block are here or lost. */
+static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
+					  uint32_t turn, uint32_t nchunks)
+{
+	const struct mmc_sequence *sequence = mmc_chain_sequence(chain, turn);
+
+	if (sequence != NULL)
+		return sequence->lost_end;
+	return turn < chain->turn ? nchunks : 0;
+}
+
+/* What is missing below `end`, and not in `claimed`, is lost. */
+void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
+		    const struct mmc_bitmap *claimed, uint32_t end);
+
+/* Follows the next senders in place of the first, if nothing more comes of those. */
+void mmc_chain_pass(struct mmc_chain *chain,
+		    const struct mmc_schedule *schedule, uint32_t number,
+		    uint64_t now_ns);
+
+/*
+ * Follows the sender of `turn`, which has begun, giving up on earlier ones if need
+ * be. Returns its sequence, or NULL if the sender has been passed.
+ */
+struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
+				      const struct mmc_schedule *schedule,
+				      uint32_t number,
+				      const struct mmc_bitmap *claimed,
+				      uint32_t turn, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/silence.h"
+
+#include "core/bits.h"
+
+/*
+ * The sender has sent no more than is here, and waits: for its window, say. Returns
+ * whether it says so because it was asked.
+ */
+static bool wait_longer(struct mmc_sequence *sequence, uint64_t now_ns)
+{
+	struct mmc_backoff *silence = &sequence->silence;
+	bool asked = sequence->asked;
+
+	sequence->asked = false;
+	if (silence->at_ns == MMC_NEVER_NS)
+		return false;
+	silence->interval_ns =
+		mmc_min_u64(2 * silence->interval_ns, MMC_BACKOFF_MAX_NS);
+	silence->at_ns = now_ns + silence->interval_ns;
+	return asked;
+}
+
+bool mmc_silence_tell(struct mmc_loss *loss, uint32_t owner,
+		      uint32_t sent_chunks, bool pausing, uint64_t now_ns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	const struct mmc_block block =
+		mmc_layout_block(&schedule->layout, owner);
+	uint32_t sent = mmc_min_u32(sent_chunks, block.nchunks);
+	struct mmc_chain *chain =
+		&loss->chains[mmc_schedule_chain(schedule, &block)];
+	uint32_t turn = mmc_schedule_turn(schedule, &block);
+	struct mmc_sequence *sequence = mmc_chain_sequence(chain, turn);
+
+	if (block.nchunks == 0 || sequence == NULL)
+		return false;
+	if (sent <= sequence->end)
+		return pausing && wait_longer(sequence, now_ns);
+	chain->nbegun = mmc_max_u32(chain->nbegun, turn + 1);
+	if (sent > sequence->told) {
+		sequence->told = sent;
+		sequence->told_ns = now_ns;
+		loss->silence_ns =
+			mmc_min_u64(loss->silence_ns, now_ns + loss->quiet_ns);
+	}
+	if (pausing) {
+		sequence->trust_ns = now_ns + loss->allowance_ns;
+		loss->silence_ns =
+			mmc_min_u64(loss->silence_ns, sequence->trust_ns);
+	}
+	return false;
+}
+
+/* Whether what the sender has told, and is not here, is lost by now. */
+static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
+		  struct mmc_sequence *sequence,
+		  const struct mmc_bitmap *claimed, uint64_t now_ns)
+{
+	uint64_t last_ns = mmc_max_u64(sequence->heard_ns, sequence->told_ns);
+
+	if (sequence->told <= sequence->end) {
+		sequence->trust_ns = MMC_NEVER_NS;
+		return false;
+	}
+	/* What comes says that more was on its way than the record told of. */
+	if (sequence->trust_ns != MMC_NEVER_NS)
+		sequence->trust_ns =
+			mmc_max_u64(sequence->trust_ns,
+				    sequence->heard_ns + loss->allowance_ns);
+	if (now_ns - last_ns < loss->quiet_ns && now_ns < sequence->trust_ns)
+		return false;
+	mmc_chain_lose(chain, sequence, claimed, sequence->told);
+	sequence->heard_ns = now_ns;
+	sequence->trust_ns = MMC_NEVER_NS;
+	loss->ask_ns = now_ns;
+	loss->passed = true;
+	return true;
+}
+
+/*
+ * Whether a sender is silent although the link is free for it, and its window open
+ * as far as is known here; or has been for so long that it is asked all the same.
+ */
+static bool is_silent(const struct mmc_loss *loss, bool held,
+		      const struct mmc_sequence *sequence, uint64_t now_ns)
+{
+	uint64_t silent_ns = now_ns - sequence->heard_ns;
+
+	return silent_ns >= MMC_BACKOFF_MAX_NS ||
+	       (!held && silent_ns >= loss->quiet_ns &&
+		now_ns - loss->heard_ns >= loss->quiet_ns);
+}
+
+/* Whether the sender is to be asked for its record now. */
+static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
+		       struct mmc_sequence *sequence,
+		       const struct mmc_bitmap *claimed, bool held,
+		       uint64_t now_ns)
+{
+	uint64_t since_ns;
+
+	if (sequence->rank == loss->rank || sequence->nleft == 0 ||
+	    sequence->end == sequence->nchunks) {
+		mmc_backoff_stop(&sequence->silence);
+		sequence->trust_ns = MMC_NEVER_NS;
+		return false;
+	}
+	if (sequence->silence.at_ns == MMC_NEVER_NS)
+		mmc_backoff_start(&sequence->silence, sequence->heard_ns,
+				  loss->quiet_ns);
+	if (trust(loss, chain, sequence, claimed, now_ns) ||
+	    !is_silent(loss, held, sequence, now_ns)) {
+		since_ns = mmc_max_u64(sequence->heard_ns, loss->heard_ns);
+		if (since_ns + loss->quiet_ns <= now_ns)
+			since_ns = now_ns;
+		mmc_backoff_start(&sequence->silence, since_ns, loss->quiet_ns);
+		return false;
+	}
+	if (!mmc_backoff_due(&sequence->silence, now_ns))
+		return false;
+	sequence->asked = true;
+	return true;
+}
+
+/* The next sender of the chain that is being looked at; NULL behind the last. */
+static struct mmc_sequence *next_sender(struct mmc_loss *loss,
+					struct mmc_chain *chain)
+{
+	uint32_t turn = mmc_max_u32(loss->silence_turn, chain->turn);
+
+	loss->silence_turn = turn + 1;
+	if (turn >= chain->nturns ||
+	    turn >= mmc_max_u32(chain->nbegun, chain->turn + 1))
+		return NULL;
+	return mmc_chain_sequence(chain, turn);
+}
+
+/*
+ * Whether the chain that is looked at has come so far that its sender's window is full,
+ * as far as is known here. What is missing when most chains are over is rather lost.
+ */
+static bool is_held(const struct mmc_loss *loss, const uint32_t *drained)
+{
+	uint32_t c = loss->silence_chain;
+	uint64_t limit = (uint64_t)drained[c] + loss->schedule.window_chunks;
+
+	return loss->chains[c].npassed >= limit &&
+	       loss->nopen > loss->schedule.nchains / 4;
+}
+
+bool mmc_silence_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		     const uint32_t *drained, uint64_t now_ns, uint32_t *peer)
+{
+	if (now_ns >= loss->silence_ns) {
+		loss->silence_ns = MMC_NEVER_NS;
+		loss->silence_chain = 0;
+		loss->silence_turn = 0;
+	}
+	while (loss->silence_chain < loss->schedule.nchains) {
+		struct mmc_chain *chain = &loss->chains[loss->silence_chain];
+		struct mmc_sequence *sequence = next_sender(loss, chain);
+		bool silent;
+
+		if (sequence == NULL) {
+			mmc_loss_pass(loss, loss->silence_chain++, now_ns);
+			loss->silence_turn = 0;
+			continue;
+		}
+		silent = ask_silent(loss, chain, sequence, claimed,
+				    is_held(loss, drained), now_ns);
+		loss->silence_ns = mmc_min_u64(
+			loss->silence_ns, mmc_min_u64(sequence->silence.at_ns,
+						      sequence->trust_ns));
+		*peer = sequence->rank;
+		if (silent)
+			return true;
+	}
+	return false;
+}

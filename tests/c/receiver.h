@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A receiver in virtual time, which every question that it asks is checked of: none for
+ * what is here, or within a retry interval of the last. What the tests of core/loss.h
+ * and core/silence.h share.
+ */
+#ifndef MPIMCAST_TEST_RECEIVER_H
+#define MPIMCAST_TEST_RECEIVER_H
+
+#include "check.h"
+#include "core/layout.h"
+#include "core/silence.h"
+#include "core/types.h"
+
+#define NRANKS_MAX 9
+#define NCHUNKS_MAX 400
+#define SRTT_NS (100 * MMC_US_NS)
+#define END_NS (10 * MMC_S_NS)
+
+/* More than any test loses at a time, but for the one about it. */
+#define BUDGET_CHUNKS 1000
+
+/* Windows are longer than any chain, so that nothing is drained. */
+static const uint32_t no_windows[NRANKS_MAX + 1];
+
+struct receiver {
+	struct mmc_layout layout;
+	struct mmc_schedule schedule;
+	struct mmc_loss loss;
+	struct mmc_bitmap claimed;
+	uint8_t *memory;
+	uint64_t *words;
+	uint64_t now_ns;
+	uint32_t rank;
+	uint32_t nlost;
+	unsigned nquestions;
+	unsigned nasked[NCHUNKS_MAX];
+	uint64_t asked_ns[NCHUNKS_MAX];
+};
+
+static inline void receiver_open(struct receiver *at, uint32_t nranks,
+				 uint32_t block_chunks, uint32_t nchains,
+				 enum mmc_repair repair)
+{
+	*at = (struct receiver){ .now_ns = MMC_S_NS };
+	CHECK_EQ(mmc_layout_init(&at->layout, nranks,
+				 (uint64_t)block_chunks * 100, 100),
+		 0);
+	mmc_schedule_init(&at->schedule, NULL, &at->layout, nchains, 100000,
+			  UINT32_MAX);
+	at->words = malloc(mmc_bitmap_bytes(at->layout.nchunks));
+	at->memory = malloc(mmc_loss_bytes(at->layout.nchunks, nranks, nranks));
+	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);
+	mmc_bitmap_set_run(&at->claimed,
+			   (struct mmc_run){ .count = block_chunks });
+	mmc_loss_init(&at->loss, at->memory, 0, at->layout.nchunks, nranks, 18,
+		      mmc_repair_strategy(repair));
+}
+
+static inline void receiver_close(struct receiver *at)
+{
+	free(at->words);
+	free(at->memory);
+}
+
+static inline void begin(struct receiver *at)
+{
+	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, SRTT_NS, 0, 0,
+		       BUDGET_CHUNKS, at->now_ns);
+}
+
+static inline struct mmc_block block_of(const struct receiver *at,
+					uint32_t chunk)
+{
+	return mmc_layout_block(&at->layout,
+				mmc_layout_owner(&at->layout, chunk));
+}
+
+/* A chunk comes in some other way. */
+static inline void claim(struct receiver *at, uint32_t chunk)
+{
+	const struct mmc_block block = block_of(at, chunk);
+	uint32_t chain = mmc_schedule_chain(&at->schedule, &block);
+
+	if (mmc_bitmap_test_and_set(&at->claimed, chunk))
+		return;
+	mmc_loss_mend(
+		&at->loss, chain,
+		mmc_chain_sequence(&at->loss.chains[chain],
+				   mmc_schedule_turn(&at->schedule, &block)),
+		chunk - block.first, chunk, at->now_ns);
+}
+
+/* A chunk comes by multicast. */
+static inline void hear(struct receiver *at, uint32_t chunk)
+{
+	const struct mmc_block block = block_of(at, chunk);
+	uint32_t chain = mmc_schedule_chain(&at->schedule, &block);
+	struct mmc_sequence *sequence;
+
+	if (mmc_bitmap_test_and_set(&at->claimed, chunk))
+		return;
+	sequence = mmc_loss_follow(&at->loss, &at->claimed, &block, at->now_ns);
+	mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence,
+		      chunk - block.first, at->now_ns);
+	mmc_loss_mend(&at->loss, chain, sequence, chunk - block.first, chunk,
+		      at->now_ns);
+}
+
+static inline void check_question(struct receiver *at, uint32_t donor,
+				  struct mmc_run run)
+{
+	uint64_t once_ns = at->loss.retry_ns;
+
+	CHECK(donor < at->layout.nranks);
+	CHECK(donor != 0);
+	CHECK(run.count > 0);
+	if (!CHECK(run.first + run.count <= at->layout.nchunks))
+		return;
+	for (uint32_t c = run.first; c < run.first + run.count; c++) {
+		CHECK(!mmc_bitmap_test(&at->claimed, c));
+		CHECK(at->nasked[c] == 0 ||
+		      at->asked_ns[c] + once_ns <= at->now_ns);
+		at->asked_ns[c] = at->now_ns;
+		at->nasked[c]++;
+	}
+}
+
+/* A chunk of the own block has been sent. */
+static inline void send_own(struct receiver *at, uint32_t index)
+{
+	const struct mmc_block own = mmc_layout_block(&at->layout, 0);
+	struct mmc_run run = { .first = index, .count = 1 };
+
+	mmc_loss_sent(&at->loss, &at->claimed, &own, run, at->now_ns);
+}
+
+/* Asks all that is to be asked now; returns the number of chunks. */
+static inline unsigned ask(struct receiver *at)
+{
+	struct mmc_run runs[MMC_RUNS_MAX];
+	uint32_t nruns;
+	uint32_t donor;
+	unsigned nchunks = 0;
+
+	while (mmc_loss_ask(&at->loss, &at->claimed, at->now_ns, &donor, runs,
+			    &nruns, &at->nlost)) {
+		CHECK(nruns >= 1);
+		if (!CHECK(nruns <= MMC_RUNS_MAX))
+			break;
+		at->nquestions++;
+		for (uint32_t i = 0; i < nruns; i++) {
+			check_question(at, donor, runs[i]);
+			nchunks += runs[i].count;
+		}
+	}
+	return nchunks;
+}
+
+/* Steps from deadline to deadline until `chunk` has been asked for. */
+static inline bool waits_for_question(struct receiver *at, uint32_t chunk)
+{
+	unsigned before = at->nasked[chunk];
+	uint32_t peer;
+
+	while (at->nasked[chunk] == before) {
+		uint64_t next_ns = mmc_loss_deadline(&at->loss);
+
+		if (!CHECK(next_ns < END_NS))
+			return false;
+		at->now_ns = next_ns > at->now_ns ? next_ns : at->now_ns + 1;
+		ask(at);
+		while (mmc_silence_ask(&at->loss, &at->claimed, no_windows,
+				       at->now_ns, &peer))
+			CHECK(peer != 0);
+	}
+	return true;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whom a receiver asks when nothing comes, and what it makes of the answer. */
+#include "receiver.h"
+
+/* Silence is asked about, and what the record tells is as good as seen. */
+static void silence(void)
+{
+	static struct receiver at;
+	uint32_t peer = 0;
+
+	receiver_open(&at, 4, 10, 2, MMC_REPAIR_NAK);
+	begin(&at);
+	hear(&at, 20); /* rank 2, chain 0, turn 1; chain 1 is silent */
+	at.now_ns += 2 * at.loss.quiet_ns;
+	CHECK(mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
+			      &peer));
+	CHECK_EQ(peer, 2);
+	CHECK(mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
+			      &peer));
+	CHECK_EQ(peer, 1);
+	CHECK(!mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
+			       &peer));
+	mmc_silence_tell(&at.loss, 1, 4, true, at.now_ns);
+	CHECK(waits_for_question(&at, 10));
+	CHECK_EQ(at.nasked[13], 1);
+	CHECK_EQ(at.nasked[14], 0);
+	CHECK_EQ(at.nasked[30], 0);
+	receiver_close(&at);
+}
+
+/* A record that tells more than there is reaches no further than the block. */
+static void hostile_records(void)
+{
+	static struct receiver at;
+
+	for (uint32_t nchains = 1; nchains <= 4; nchains++) {
+		receiver_open(&at, 4, 10, nchains, MMC_REPAIR_NAK);
+		begin(&at);
+		for (uint32_t owner = 0; owner < 4; owner++) {
+			mmc_silence_tell(&at.loss, owner, 0, true, at.now_ns);
+			mmc_silence_tell(&at.loss, owner, UINT32_MAX, owner % 2,
+					 at.now_ns);
+		}
+		CHECK(waits_for_question(&at, 39));
+		receiver_close(&at);
+	}
+}
+
+/*
+ * What a sender has not sent yet is not lost when another overtakes it: nothing is
+ * asked for, but how far it is; and then only what it says it has sent.
+ */
+static void overtaken(void)
+{
+	static struct receiver at;
+	uint32_t peer = 0;
+
+	receiver_open(&at, 4, 10, 1, MMC_REPAIR_NAK);
+	begin(&at);
+	for (uint32_t i = 0; i < 10; i++)
+		send_own(&at, i);
+	hear(&at, 10);
+	hear(&at, 11);
+	for (uint32_t c = 20; c < 30; c++)
+		hear(&at, c);
+	CHECK_EQ(at.loss.chains[0].npassed, 22);
+	at.now_ns += at.loss.quiet_ns - 1;
+	CHECK_EQ(ask(&at), 0);
+	CHECK(!mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
+			       &peer));
+	at.now_ns++;
+	CHECK(mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
+			      &peer));
+	CHECK_EQ(peer, 1);
+	mmc_silence_tell(&at.loss, 1, 5, true, at.now_ns);
+	CHECK(waits_for_question(&at, 14));
+	CHECK_EQ(at.nlost, 3);
+	CHECK_EQ(at.loss.chains[0].npassed, 25);
+	/* It goes on where it was, and its window is what all have of the chain. */
+	hear(&at, 15);
+	claim(&at, 13);
+	CHECK_EQ(at.loss.chains[0].npassed, 26);
+	receiver_close(&at);
+}
+
+/* A sender overtaken by more than are followed is given up on. */
+static void overtaken_by_many(void)
+{
+	static struct receiver at;
+
+	receiver_open(&at, MMC_CHAIN_SEQUENCES + 2, 10, 1, MMC_REPAIR_NAK);
+	begin(&at);
+	for (uint32_t i = 0; i < 10; i++)
+		send_own(&at, i);
+	hear(&at, 10);
+	for (uint32_t s = 2; s < MMC_CHAIN_SEQUENCES + 1; s++)
+		hear(&at, 10 * s);
+	CHECK_EQ(ask(&at), 0);
+	hear(&at, 10 * (MMC_CHAIN_SEQUENCES + 1));
+	CHECK_EQ(ask(&at), 9);
+	CHECK_EQ(at.nasked[11], 1);
+	CHECK_EQ(at.loss.chains[0].npassed, 20 + MMC_CHAIN_SEQUENCES);
+	receiver_close(&at);
+}
+
+/* While the link brings others' chunks nobody is asked, for a time. */
+static void busy_link(void)
+{
+	static struct receiver at;
+	uint64_t begin_ns;
+	uint32_t peer;
+
+	receiver_open(&at, 3, 130, 3, MMC_REPAIR_NAK);
+	begin(&at);
+	begin_ns = at.now_ns;
+	for (uint32_t c = 130; c < 259; c++) {
+		hear(&at, c);
+		at.now_ns += at.loss.quiet_ns / 2;
+		if (!mmc_silence_ask(&at.loss, &at.claimed, no_windows,
+				     at.now_ns, &peer))
+			continue;
+		CHECK_EQ(peer, 2);
+		CHECK(at.now_ns - begin_ns >= MMC_BACKOFF_MAX_NS);
+		at.nquestions++;
+	}
+	CHECK(at.nquestions > 0);
+	receiver_close(&at);
+}
+
+CHECK_MAIN(CHECK_TEST(silence), CHECK_TEST(hostile_records),
+	   CHECK_TEST(overtaken), CHECK_TEST(overtaken_by_many),
+	   CHECK_TEST(busy_link))

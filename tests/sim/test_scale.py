@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many ranks where machines and networks are not still: what that may cost."""
+
+from __future__ import annotations
+
+import pytest
+from simulated import CONTROL, MS, MULTICAST, REPAIR, run, total
+
+from mpimcast import sim
+
+KIB = 1024
+CHUNK = 1456
+EACH = 2**32 - 1  # in place of a rank that stands still: each, at other times
+
+
+def time_ns(result: sim.Plain) -> int:
+    """Return the time of a run."""
+    return int(result["time_ns"])
+
+
+def link_ns(nranks: int, block_bytes: int, link_mbits: int) -> float:
+    """Return the time in which a link brings all other ranks' blocks, headers apart."""
+    return (nranks - 1) * block_bytes * 8000 / link_mbits
+
+
+def control(result: sim.Plain) -> list[int]:
+    """Return how many control datagrams each rank sent."""
+    return [rank["tx"]["datagrams"][CONTROL] for rank in result["ranks"]]
+
+
+def repair_bytes(result: sim.Plain) -> int:
+    """Return the bytes that were sent again, a multicast counted once."""
+    return sum(rank["tx"]["bytes"][REPAIR] for rank in result["ranks"])
+
+
+def stalls(buffer_bytes: int, seed: int) -> sim.Plain:
+    """Run 64 ranks of which each stands still for 4 ms of every 100."""
+    return run(
+        nranks=64,
+        block_bytes=256 * KIB,
+        chunk_bytes=CHUNK,
+        link_mbits=1000,
+        buffer_bytes=buffer_bytes,
+        stalled_rank=EACH,
+        stall_ns=4 * MS,
+        stall_period_ns=100 * MS,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_stalls_that_buffers_hold(seed: int) -> None:
+    """Nobody waits for ranks that stand still, and nothing is sent twice."""
+    result = stalls(640_000, seed)
+    assert total(result, "overrun_datagrams") == 0
+    assert repair_bytes(result) == 0
+    assert time_ns(result) <= 1.25 * link_ns(64, 256 * KIB, 1000)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_stalls_that_overflow_buffers(seed: int) -> None:
+    """The others go on, each block is multicast once, and what overflowed is mended."""
+    result = stalls(212_992, seed)
+    nchunks = -(-256 * KIB // CHUNK)
+    for rank in result["ranks"]:
+        assert rank["tx"]["datagrams"][MULTICAST] == nchunks
+    assert 0 < total(result, "lost_chunks") <= total(result, "overrun_datagrams")
+    assert time_ns(result) <= 1.7 * link_ns(64, 256 * KIB, 1000)
+
+
+@pytest.mark.parametrize("repair", [0, 1, 2])
+@pytest.mark.parametrize("jitter_ns", [20_000, 40_000])
+def test_jitter_is_no_loss(jitter_ns: int, repair: int) -> None:
+    """What comes late by less than the allowance is not asked for."""
+    result = run(
+        nranks=8,
+        block_bytes=4096 * KIB,
+        link_mbits=10_000,
+        jitter_ns=jitter_ns,
+        repair=repair,
+    )
+    assert repair_bytes(result) == 0
+    assert total(result, "lost_chunks") == total(result, "reads") == 0
+
+
+@pytest.mark.parametrize(("nranks", "kib"), [(64, 256), (128, 64)])
+def test_first_operation_is_tame(nranks: int, kib: int) -> None:
+    """Nobody is asked although no rate is known yet."""
+    result = run(
+        nranks=nranks, block_bytes=kib * KIB, chunk_bytes=CHUNK, link_mbits=1000
+    )
+    assert max(control(result)) <= 40
+    assert repair_bytes(result) == 0
+    assert time_ns(result) <= 1.10 * link_ns(nranks, kib * KIB, 1000)
+
+
+def test_188_healthy() -> None:
+    """The paper's size, at most a tenth above what the link needs."""
+    result = run(nranks=188, block_bytes=64 * KIB, link_mbits=10_000)
+    assert repair_bytes(result) == 0
+    assert time_ns(result) <= 1.10 * link_ns(188, 64 * KIB, 10_000)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_lost_control_costs_no_window(seed: int) -> None:
+    """A lost report is none of a sender's troubles for long."""
+    result = run(
+        nranks=8,
+        block_bytes=4096 * KIB,
+        link_mbits=10_000,
+        loss_ppm=10_000,
+        seed=seed,
+    )
+    assert time_ns(result) <= 1.2 * link_ns(8, 4096 * KIB, 10_000)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ranks learn of each other before they open a transport."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpimcast.bootstrap import is_crowded, machine_key
+
+
+def fact(machine: str, *processors: int) -> dict[str, Any]:
+    """Return what a rank tells that may run on these processors of a machine."""
+    mask = sum(1 << number for number in processors)
+    return {"machine": machine, "processors": f"{mask:x}"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "crowded"),
+    [
+        ([fact("a", 0), fact("b", 0)], False),
+        ([fact("a", 0, 1), fact("a", 0, 1)], False),
+        ([fact("a", 0), fact("a", 1), fact("a", 300)], False),
+        ([fact("a", 0), fact("a", 0)], True),
+        ([fact("a", *range(64))] * 64 + [fact("b", 0), fact("b", 0)], True),
+    ],
+    ids=["alone", "enough", "bound", "bound alike", "one machine of two"],
+)
+def test_crowded(facts: list[dict[str, Any]], crowded: bool) -> None:
+    """Ranks that have fewer processors between them than they are wait for one."""
+    assert is_crowded(facts) is crowded
+
+
+def test_a_machine_has_a_name() -> None:
+    """All its processes find the same."""
+    assert machine_key() == machine_key()
+    assert len(machine_key()) == 8
