@@ -334,7 +334,7 @@ class Stream:
         lib.mmc_stream_leave(self.c)
 
     def detours(self) -> bool:
-        """Return whether nothing is multicast any more."""
+        """Return whether nothing is multicast for the time being."""
         return bool(lib.mmc_stream_unicast_epoch(self.c))
 
     def detour(self) -> Detour:

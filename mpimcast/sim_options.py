@@ -235,6 +235,7 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
             "ranks that receive no multicast: bit r stands for rank r",
         ),
         Option("--deaf", "deaf_ns", _MS, "time from which on they receive none"),
+        Option("--deaf-end", "deaf_end_ns", _MS, "time up to which; 0: for good"),
     ),
 }
 

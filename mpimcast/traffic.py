@@ -263,14 +263,23 @@ class Traffic:
         return Staging()
 
     def _watch_detour(self, stream: _ffi.Stream) -> None:
-        """Warn once, on rank 0, when multicast has been given up."""
-        if self._detour is not None or not stream.detours():
+        """Tell, on rank 0, when multicast has been given up, and when it is back."""
+        if stream.detours() == (self._detour is not None):
             return
-        self._detour = stream.detour()
-        if self.team.endpoint.rank == 0:
+        first = self.team.endpoint.rank == 0
+        if self._detour is not None:
+            self._detour = None
+            if first:
+                logger.info("the network delivers multicast again")
+            return
+        detour = stream.detour()
+        if not detour.epoch:  # it has just ended
+            return
+        self._detour = detour
+        if first:
             logger.warning(
-                "the network does not deliver multicast any more: since %s; "
-                "`python -m mpimcast doctor` finds out more",
+                "the network does not deliver multicast any more: since %s; it is "
+                "tried again now and then; `python -m mpimcast doctor` finds out more",
                 self._detour,
             )
 

@@ -263,6 +263,25 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 	}
 }
 
+/*
+ * Notes when nothing is multicast any more, and when it is again: in two operations in
+ * a row, for the first may be a try that fails.
+ */
+static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
+{
+	uint32_t epoch = epochs->unicast_epoch;
+
+	epochs->nmulticast = op->unicast ? 0 : epochs->nmulticast + 1;
+	if (op->unicast && epoch == 0) {
+		epochs->deaf = op->record.terms.deaf;
+		epoch = op->config.epoch;
+	} else if (epochs->nmulticast >= 2) {
+		epoch = 0;
+	}
+	/* Read by other threads, which then find the other. */
+	__atomic_store_n(&epochs->unicast_epoch, epoch, __ATOMIC_RELEASE);
+}
+
 /* A gate tells what way data takes, and how far back all are done: those close. */
 static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 {
@@ -272,12 +291,7 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	if (!op->begun || epochs->settled[slot_of(epoch)])
 		return;
 	epochs->settled[slot_of(epoch)] = true;
-	if (op->unicast && epochs->unicast_epoch == 0) {
-		epochs->deaf = op->record.terms.deaf;
-		/* Read by other threads, which then find the other. */
-		__atomic_store_n(&epochs->unicast_epoch, epoch,
-				 __ATOMIC_RELEASE);
-	}
+	note_way(epochs, op);
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
 		struct mmc_op *other = epochs->open[i];
 

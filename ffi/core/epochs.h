@@ -48,6 +48,7 @@ struct mmc_epochs {
 	struct mmc_fault fault;		   /* the first */
 	struct mmc_terms fault_terms;	   /* of its operation, if known */
 	uint32_t unicast_epoch; /* the first without multicast; 0: none */
+	uint32_t nmulticast;	/* operations by multicast in a row */
 	uint64_t deaf;		/* then: its terms' */
 	struct mmc_early early[MMC_EPOCHS_EARLY_MAX];
 	uint32_t nearly;

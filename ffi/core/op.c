@@ -117,7 +117,8 @@ static bool is_eager(const struct mmc_layout *layout, uint64_t eager_bytes)
 	       layout->total_bytes <= eager_bytes;
 }
 
-static struct mmc_record first_record(const struct mmc_op_config *config)
+static struct mmc_record first_record(const struct mmc_op_config *config,
+				      uint64_t now_ns)
 {
 	return (struct mmc_record){
 		.flags = MMC_RECORD_ENTERED,
@@ -130,7 +131,7 @@ static struct mmc_record first_record(const struct mmc_op_config *config)
 			.srtt_us = (uint32_t)(config->path->srtt_ns /
 					      MMC_US_NS),
 			.lag_epochs = config->lag_epochs,
-			.deaf = config->path->unicast
+			.deaf = mmc_path_is_deaf(config->path, now_ns)
 					? mmc_terms_deaf(config->rank,
 							 config->path->unheard)
 					: 0,
@@ -207,7 +208,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 		.config = *config,
 		.strategy = mmc_repair_strategy(config->repair),
 		.state = MMC_OP_GATE,
-		.record = first_record(config),
+		.record = first_record(config, now_ns),
 		.heard = { .source = MMC_PEER_ALL },
 		.late = MMC_PEER_ALL,
 		.stage_ns = now_ns,

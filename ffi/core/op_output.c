@@ -289,7 +289,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->own.nchunks,
 			       mmc_loss_heard(&op->loss),
-			       mmc_loss_unheard(&op->loss));
+			       mmc_loss_unheard(&op->loss), now_ns);
 	if (!op->unicast && !op->eager)
 		measure_rate(op, now_ns);
 	op->stage_ns = now_ns;

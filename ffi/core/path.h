@@ -19,7 +19,9 @@ struct mmc_path {
 	bool measured;			 /* the rate is no longer a guess */
 	uint32_t silent_chunks;		 /* expected since anything was heard */
 	bool unicast;			 /* multicast has been given up */
-	uint32_t unheard; /* then: a sender of which nothing came */
+	uint32_t unheard;     /* then: a sender of which nothing came */
+	uint64_t retry_ns;    /* likewise: when to try it again */
+	uint64_t interval_ns; /* from one try to the next */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
 	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
 	uint64_t late_ns; /* how long to wait for what may be late */
@@ -120,23 +122,55 @@ static inline void mmc_path_settle(struct mmc_path *path)
 /* Chunks of which none came: then it is no accident. */
 #define MMC_PATH_SILENT_CHUNKS 6
 
+/* How soon multicast that was given up is tried again: the interval doubles. */
+#define MMC_PATH_RETRY_MIN_NS (50 * MMC_MS_NS)
+#define MMC_PATH_RETRY_MAX_NS MMC_S_NS
+
+/* Whether nothing is to be multicast, as far as this rank is concerned. */
+static inline bool mmc_path_is_deaf(const struct mmc_path *path,
+				    uint64_t now_ns)
+{
+	return path->unicast && now_ns < path->retry_ns;
+}
+
+/* Multicast has failed, again if it was being tried. */
+static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
+{
+	path->unicast = true;
+	path->interval_ns = mmc_max_u64(MMC_PATH_RETRY_MIN_NS,
+					mmc_min_u64(2 * path->interval_ns,
+						    MMC_PATH_RETRY_MAX_NS));
+	path->retry_ns = now_ns + path->interval_ns;
+}
+
 /*
- * Of `expected_chunks` by multicast `heard_chunks` came, and of `unheard`, unless
- * it is MMC_PEER_ALL, none at all. A network may deliver multicast for a while and
- * then no more (when an IGMP querier goes away, say): then multicast is given up for
- * good. However much is lost while some arrives, it is not.
+ * In an operation by multicast `expected_chunks` were to come, `heard_chunks` did, and
+ * of `unheard`, unless it is MMC_PEER_ALL, none at all. A network may deliver multicast
+ * for a while and then no more (when an IGMP querier goes away, say): then it is given
+ * up, and tried again ever more rarely. However much is lost while some arrives, it is
+ * not.
  */
 static inline void mmc_path_heard(struct mmc_path *path,
 				  uint32_t expected_chunks,
-				  uint32_t heard_chunks, uint32_t unheard)
+				  uint32_t heard_chunks, uint32_t unheard,
+				  uint64_t now_ns)
 {
+	bool tried = path->unicast;
+
+	if (expected_chunks == 0)
+		return;
 	path->silent_chunks =
 		heard_chunks == 0 ? path->silent_chunks + expected_chunks : 0;
 	path->ndeaf = unheard != MMC_PEER_ALL ? path->ndeaf + 1 : 0;
-	if (!path->unicast)
+	path->unicast = tried && (heard_chunks == 0 || path->ndeaf > 0);
+	if (path->unicast || path->ndeaf >= MMC_PATH_DEAF_EPOCHS ||
+	    path->silent_chunks >= MMC_PATH_SILENT_CHUNKS) {
 		path->unheard = unheard;
-	path->unicast |= path->ndeaf >= MMC_PATH_DEAF_EPOCHS ||
-			 path->silent_chunks >= MMC_PATH_SILENT_CHUNKS;
+		mmc_path_give_up(path, now_ns);
+	} else if (!tried) {
+		/* A network that fails now and then is trusted less for a time. */
+		path->interval_ns -= path->interval_ns / 64;
+	}
 }
 
 /* A window that is a few batches can hardly be the cause of loss. */

@@ -180,6 +180,8 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		spec->deaf_ranks = mmc_prng_next(prng) &
 				   ((UINT64_C(1) << spec->nranks) - 1);
 		spec->deaf_ns = one_in(prng, 2) ? 0 : scaled(prng, 22);
+		if (one_in(prng, 2))
+			spec->deaf_end_ns = spec->deaf_ns + scaled(prng, 28);
 	}
 }
 

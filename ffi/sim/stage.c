@@ -61,6 +61,7 @@ static int open_network(struct mmc_stage *stage)
 		.duplicate = ((uint64_t)spec->duplicate_ppm << 32) / PPM,
 		.deaf_hosts = spec->deaf_ranks,
 		.deaf_ns = spec->deaf_ns,
+		.deaf_end_ns = spec->deaf_end_ns,
 		.datagram_bytes_max = longest_bytes + crc_bytes,
 		.head_bytes = MMC_HEADER_BYTES + crc_bytes,
 		.payload_scale = stage->scale,

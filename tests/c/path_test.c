@@ -62,18 +62,55 @@ static void silence_is_no_accident(void)
 
 	mmc_path_init(&path);
 	for (int i = 0; i < 10000; i++)
-		mmc_path_heard(&path, 100, 1, MMC_PEER_ALL);
-	mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, MMC_PEER_ALL);
+		mmc_path_heard(&path, 100, 1, MMC_PEER_ALL, MMC_S_NS);
+	mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, MMC_PEER_ALL,
+		       MMC_S_NS);
 	CHECK(!path.unicast);
-	mmc_path_heard(&path, 1, 0, MMC_PEER_ALL);
+	mmc_path_heard(&path, 1, 0, MMC_PEER_ALL, MMC_S_NS);
 	CHECK(path.unicast);
 	CHECK_EQ(path.unheard, MMC_PEER_ALL);
 	mmc_path_init(&path);
 	for (int i = 0; i < MMC_PATH_DEAF_EPOCHS; i++)
-		mmc_path_heard(&path, 100, 99, 7);
-	mmc_path_heard(&path, 100, 99, MMC_PEER_ALL);
+		mmc_path_heard(&path, 100, 99, 7, MMC_S_NS);
 	CHECK(path.unicast);
 	CHECK_EQ(path.unheard, 7);
+}
+
+/* Multicast that was given up is tried again, at least once a second. */
+static void silence_does_not_last(void)
+{
+	struct mmc_path path;
+	uint64_t now_ns = MMC_S_NS;
+	unsigned ntries = 0;
+
+	mmc_path_init(&path);
+	mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+	for (uint64_t end_ns = now_ns + 10 * MMC_S_NS; now_ns < end_ns;
+	     now_ns += MMC_MS_NS) {
+		if (mmc_path_is_deaf(&path, now_ns))
+			continue;
+		/* What brings no chunk here tells nothing. */
+		mmc_path_heard(&path, 0, 0, MMC_PEER_ALL, now_ns);
+		CHECK(!mmc_path_is_deaf(&path, now_ns));
+		mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+		CHECK(mmc_path_is_deaf(&path, now_ns));
+		ntries++;
+	}
+	CHECK(ntries >= 10);
+	CHECK(ntries <= 15);
+	now_ns += MMC_PATH_RETRY_MAX_NS;
+	CHECK(!mmc_path_is_deaf(&path, now_ns));
+	mmc_path_heard(&path, 100, 99, MMC_PEER_ALL, now_ns);
+	CHECK(!path.unicast);
+	/* When it fails soon after, it is not tried as often as at first. */
+	mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+	CHECK(mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MAX_NS / 2));
+	/* After a long time without trouble it is. */
+	mmc_path_heard(&path, 100, 99, MMC_PEER_ALL, now_ns);
+	for (int i = 0; i < 1000; i++)
+		mmc_path_heard(&path, 100, 99, MMC_PEER_ALL, now_ns);
+	mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+	CHECK(!mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MIN_NS));
 }
 
 /* What comes after it was fetched proves that multicast works. */
@@ -84,7 +121,8 @@ static void lateness_is_no_silence(void)
 	mmc_path_init(&path);
 	for (int i = 0; i < 1000; i++) {
 		mmc_path_settle(&path);
-		mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, 7);
+		mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, 7,
+			       MMC_S_NS);
 		mmc_path_late(&path);
 	}
 	CHECK(!path.unicast);
@@ -157,4 +195,5 @@ CHECK_MAIN(CHECK_TEST(window_adapts), CHECK_TEST(window_bears_loss),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident),
+	   CHECK_TEST(silence_does_not_last),
 	   CHECK_TEST(lateness_is_no_silence))

@@ -54,7 +54,10 @@ def test_fails_at_open(make: Make, library: MPI.Intracomm) -> None:
 def test_goes_on_by_unicast(
     make: Make, caplog: pytest.LogCaptureFixture, repair: str, deaf: str
 ) -> None:
-    """At most 3 operations multicast in vain; then blocks go round the ring."""
+    """At most 3 operations multicast in vain; then blocks go round the ring.
+
+    But for an operation now and then, to see whether the network is back.
+    """
     fault = f"loss=1,kind=multicast,rank={deaf}"
     comm = make(fault=fault, repair=repair)
     if comm.size < 2:
@@ -65,10 +68,8 @@ def test_goes_on_by_unicast(
         gather(comm, 5_000, salt)
     log.logger.removeHandler(caplog.handler)
     stats = comm.stats()
-    # The eighth is the first but as many as there have been since.
-    first = 9 - stats["unicast_epochs"]
     found = re.match(
-        rf"since operation {first} blocks go round a ring by unicast, because rank "
+        r"since operation [2-4] blocks go round a ring by unicast, because rank "
         r"(\d+) hears no multicast of (any rank|rank (\d+)) \(UDP multicast",
         comm.explain(5_000).reason,
     )
@@ -78,7 +79,7 @@ def test_goes_on_by_unicast(
     warnings = [each.getMessage() for each in caplog.records]
     assert len(warnings) == (comm.rank == 0), warnings
     assert all("does not deliver multicast any more" in text for text in warnings)
-    assert 5 <= stats["unicast_epochs"] <= 7
+    assert 4 <= stats["unicast_epochs"] <= 7
     nchunks = -(-5_000 // 512)
     assert stats["tx_multicast_datagrams"] == nchunks * (8 - stats["unicast_epochs"])
 

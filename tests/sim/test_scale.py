@@ -112,3 +112,37 @@ def test_lost_control_costs_no_window(seed: int) -> None:
         seed=seed,
     )
     assert time_ns(result) <= 1.2 * link_ns(8, 4096 * KIB, 10_000)
+
+
+OUTAGES = [
+    *((3, 0b100, 50), (8, 0xFF, 50), (66, 1 << 39, 50)),
+    *((3, 0b100, 2000), (8, 0xFF, 2000)),
+]
+
+
+@pytest.mark.parametrize("repair", [0, 1, 2])
+@pytest.mark.parametrize(("nranks", "deaf", "outage_ms"), OUTAGES)
+def test_multicast_comes_back(
+    nranks: int, deaf: int, outage_ms: int, repair: int
+) -> None:
+    """Within a second of the network's return operations are by multicast again."""
+    nops, gap_ms = (150, 2) if outage_ms == 50 else (400, 20)
+    result = run(
+        nranks=nranks,
+        block_bytes=8 * KIB,
+        chunk_bytes=512,
+        nops=nops,
+        gap_spread_ns=gap_ms * MS,
+        repair=repair,
+        deaf_ranks=deaf,
+        deaf_ns=5 * MS,
+        deaf_end_ns=(5 + outage_ms) * MS,
+    )
+    # What goes by unicast while the interval to the next try doubles.
+    longest_ms = 160 if outage_ms == 50 else outage_ms + 1000
+    assert time_ns(result) > longest_ms * MS
+    share = longest_ms * MS / time_ns(result)
+    for rank in result["ranks"]:
+        by_multicast = rank["tx"]["datagrams"][MULTICAST] // 16
+        assert nops > by_multicast >= (1 - share) * nops - 3
+        assert rank["busy_ns"] <= 30 * MS

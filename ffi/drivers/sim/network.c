@@ -368,11 +368,14 @@ static bool is_unheard(const struct mmc_network *network,
 		       const struct mmc_heap_item *event,
 		       const struct mmc_frame *frame)
 {
-	uint32_t host = event->target - network->options.nhosts;
+	const struct mmc_network_options *options = &network->options;
+	uint32_t host = event->target - options->nhosts;
 
-	return frame->peer == MMC_PEER_ALL && host < network->options.nhosts &&
-	       event->time_ns >= network->options.deaf_ns && host < 64 &&
-	       (network->options.deaf_hosts >> host & 1) != 0;
+	return frame->peer == MMC_PEER_ALL && host < options->nhosts &&
+	       event->time_ns >= options->deaf_ns &&
+	       (options->deaf_end_ns == 0 ||
+		event->time_ns < options->deaf_end_ns) &&
+	       host < 64 && (options->deaf_hosts >> host & 1) != 0;
 }
 
 /* Lets a frame out of a link. Returns whether it has come to a host. */

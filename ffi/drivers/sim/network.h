@@ -37,6 +37,7 @@ struct mmc_network_options {
 	uint64_t duplicate;   /* on the link from a switch to a host */
 	uint64_t deaf_hosts;  /* bit h: host h gets no multicast ... */
 	uint64_t deaf_ns;     /* ... from here on */
+	uint64_t deaf_end_ns; /* and up to here; 0: for good */
 	uint32_t datagram_bytes_max;
 	uint32_t head_bytes;	/* of each datagram; the rest is payload */
 	uint32_t payload_scale; /* bytes that one byte of a chunk stands for */

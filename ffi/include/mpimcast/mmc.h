@@ -325,7 +325,7 @@ int mmc_stream_create(struct mmc_team *team,
  */
 void mmc_stream_leave(struct mmc_stream *stream);
 
-/* Why nothing is multicast any more. */
+/* Why nothing is multicast for the time being. */
 struct mmc_detour {
 	uint32_t epoch;	 /* the first without multicast; 0: multicast goes on */
 	uint32_t rank;	 /* which gets no multicast of `sender` */

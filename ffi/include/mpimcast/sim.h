@@ -96,8 +96,9 @@ struct mmc_sim_spec {
 	uint64_t ended_ns;
 	uint32_t cancelling_rank; /* gives up what it has in flight then */
 	uint64_t cancel_ns;
-	uint64_t deaf_ranks; /* bit r: rank r gets no multicast ... */
-	uint64_t deaf_ns;    /* ... from here on */
+	uint64_t deaf_ranks;  /* bit r: rank r gets no multicast ... */
+	uint64_t deaf_ns;     /* ... from here on */
+	uint64_t deaf_end_ns; /* and up to here; 0: for good */
 	/*
 	 * The network loses one control datagram of this kind (enum
 	 * mmc_message_kind, or 7 for a record of a rank that is done), the nth
