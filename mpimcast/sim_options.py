@@ -110,6 +110,12 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
             "data in flight towards a rank; 0: as much as a host buffers",
         ),
         Option(
+            "--adaptive",
+            "adaptive",
+            arguments.whole(0, 1),
+            "1: begin with a window of 384 KiB, and find out what the queues hold",
+        ),
+        Option(
             "--eager",
             "eager_bytes",
             arguments.size(0, _UINT32_MAX),

@@ -263,6 +263,23 @@ static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 				  now_ns - op->stage_ns);
 }
 
+/* Who has no block goes by an average one, so that all take samples together. */
+static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
+			 uint32_t nlost, uint64_t now_ns)
+{
+	const struct mmc_window_sample sample = {
+		.window_bytes = op->record.terms.window_bytes,
+		.chunk_bytes = op->config.chunk_bytes,
+		.nchunks = mmc_max_u32(
+			block_chunks, op->layout.nchunks / op->layout.nsenders),
+		.nlost = nlost,
+		.nshared = op->strategy->reads ? nlost : op->donor.nshared,
+		.rate_bytes_per_s = rate_of(op, now_ns),
+	};
+
+	mmc_window_adapt(&op->config.path->window, &sample);
+}
+
 /* Counts the stages' times, and learns the path's rate, window and health. */
 static void measure(struct mmc_op *op, uint64_t now_ns)
 {
@@ -281,10 +298,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	config->path->lossy = nlost > 0;
 	mmc_path_settle(config->path);
 	if (!op->unicast && !op->eager)
-		mmc_path_adapt(config->path, op->record.terms.window_bytes,
-			       config->chunk_bytes, block_chunks, nlost,
-			       op->strategy->reads ? nlost : op->donor.nshared,
-			       rate_of(op, now_ns));
+		adapt_window(op, block_chunks, nlost, now_ns);
 	if (!op->unicast && !begins_stream)
 		mmc_path_heard(config->path,
 			       op->layout.nchunks - op->own.nchunks,

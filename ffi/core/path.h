@@ -8,20 +8,18 @@
 
 #include "core/bits.h"
 #include "core/types.h"
+#include "core/window.h"
 
 struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
 	uint64_t rate_bytes_per_s; /* of all that a rank receives */
-	uint32_t window_bytes;	/* that no queue on the way overflows; 0: any */
-	uint32_t ceiling_bytes; /* a larger window has lost; 0: none has */
-	bool grew;		/* the window did, after the last operation */
-	uint64_t grown_rate_bytes_per_s; /* of the operation it grew after */
-	bool measured;			 /* the rate is no longer a guess */
-	uint32_t silent_chunks;		 /* expected since anything was heard */
-	bool unicast;			 /* multicast has been given up */
-	uint32_t unheard;     /* then: a sender of which nothing came */
-	uint64_t retry_ns;    /* likewise: when to try it again */
-	uint64_t interval_ns; /* from one try to the next */
+	struct mmc_window window;  /* that no queue on the way overflows */
+	bool measured;		   /* the rate is no longer a guess */
+	uint32_t silent_chunks;	   /* expected since anything was heard */
+	bool unicast;		   /* multicast has been given up */
+	uint32_t unheard;	   /* then: a sender of which nothing came */
+	uint64_t retry_ns;	   /* likewise: when to try it again */
+	uint64_t interval_ns;	   /* from one try to the next */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
 	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
 	uint64_t late_ns; /* how long to wait for what may be late */
@@ -171,60 +169,6 @@ static inline void mmc_path_heard(struct mmc_path *path,
 		/* A network that fails now and then is trusted less for a time. */
 		path->interval_ns -= path->interval_ns / 64;
 	}
-}
-
-/* A window that is a few batches can hardly be the cause of loss. */
-#define MMC_PATH_WINDOW_CHUNKS_MIN 64
-
-/* Most switches hold this much for a port: where to begin. */
-#define MMC_PATH_WINDOW_BYTES (384 * 1024)
-
-/* What an operation without shared loss adds: a batch. */
-#define MMC_PATH_WINDOW_STEP_CHUNKS 20
-
-/*
- * Adapts the window after an operation with `window_bytes`, of whose own
- * `block_chunks`, of `chunk_bytes` each, `nlost` had to be repaired, `nshared`
- * of them for several receivers. Where a queue overflows, bursts are lost by
- * many: the window is halved. When loss follows upon growth the window steps
- * back and stays there; beyond MMC_PATH_WINDOW_BYTES it grows only while
- * `rate_bytes_per_s` does. Loss without growth is none of its doing.
- */
-static inline void mmc_path_adapt(struct mmc_path *path, uint32_t window_bytes,
-				  uint32_t chunk_bytes, uint32_t block_chunks,
-				  uint32_t nlost, uint32_t nshared,
-				  uint64_t rate_bytes_per_s)
-{
-	uint64_t step_bytes =
-		(uint64_t)chunk_bytes * MMC_PATH_WINDOW_STEP_CHUNKS;
-	uint64_t least_bytes =
-		mmc_min_u64(window_bytes,
-			    (uint64_t)chunk_bytes * MMC_PATH_WINDOW_CHUNKS_MIN);
-	uint64_t most_bytes = path->ceiling_bytes != 0 ? path->ceiling_bytes
-						       : UINT32_MAX;
-	uint64_t next_bytes = window_bytes;
-	bool grew = path->grew;
-	bool faster = rate_bytes_per_s >
-		      path->grown_rate_bytes_per_s +
-			      path->grown_rate_bytes_per_s / 20;
-
-	if (path->window_bytes == 0)
-		return;
-	path->grew = false;
-	if (nshared > block_chunks / 16) {
-		next_bytes = window_bytes / 2;
-		path->ceiling_bytes = window_bytes - window_bytes / 4;
-	} else if (nlost > 0 && grew && window_bytes > 2 * step_bytes) {
-		next_bytes = window_bytes - 2 * step_bytes;
-		path->ceiling_bytes = (uint32_t)next_bytes;
-	} else if (grew && !faster && window_bytes > MMC_PATH_WINDOW_BYTES) {
-		path->ceiling_bytes = window_bytes;
-	} else if (nlost == 0 && window_bytes + step_bytes <= most_bytes) {
-		next_bytes = window_bytes + step_bytes;
-		path->grew = true;
-		path->grown_rate_bytes_per_s = rate_bytes_per_s;
-	}
-	path->window_bytes = (uint32_t)mmc_max_u64(next_bytes, least_bytes);
 }
 
 /* How long `nbytes` take at the measured rate. */

@@ -188,9 +188,9 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 	struct mmc_op_config config;
 
 	/* What no buffer holds would be lost, whoever wishes for it. */
-	if (options->window_bytes == 0 && team->path.window_bytes != 0)
+	if (options->window_bytes == 0 && team->path.window.bytes != 0)
 		window_bytes =
-			mmc_min_u32(team->path.window_bytes, window_bytes);
+			mmc_min_u32(team->path.window.bytes, window_bytes);
 	if (options->window_bytes != 0)
 		window_bytes = mmc_min_u32(options->window_bytes, window_bytes);
 	config = (struct mmc_op_config){

@@ -66,7 +66,7 @@ static uint32_t first_window_bytes(const struct mmc_team_options *options,
 		return buffer_bytes;
 	if (options->interface.address == 0 || options->interface.loopback)
 		return 0;
-	return MMC_PATH_WINDOW_BYTES;
+	return MMC_WINDOW_BYTES;
 }
 
 int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
@@ -91,7 +91,7 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->buffer_bytes = buffer_bytes;
 	new->generation = options->channel;
 	mmc_path_init(&new->path);
-	new->path.window_bytes = first_window_bytes(options, buffer_bytes);
+	new->path.window.bytes = first_window_bytes(options, buffer_bytes);
 	if (options->crowded != 0)
 		new->path.lag_ns = MMC_PATH_LAG_CROWDED_NS;
 	new->next = engine->teams;

@@ -7,6 +7,7 @@
 #include "core/bits.h"
 #include "core/counters.h"
 #include "drivers/fault/fault.h"
+#include "engine/state.h"
 #include "sim/program.h"
 
 /* Control is small: this holds some thousand messages. */
@@ -131,9 +132,12 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 		rv = open_endpoint(host, &endpoint);
 	if (rv < 0)
 		return rv;
-	return mmc_team_create_on(host->engine, endpoint, &options,
-				  safe_bytes(stage, options.chunk_bytes),
-				  &host->team);
+	rv = mmc_team_create_on(host->engine, endpoint, &options,
+				safe_bytes(stage, options.chunk_bytes),
+				&host->team);
+	if (rv == 0 && spec->adaptive)
+		host->team->path.window.bytes = MMC_WINDOW_BYTES / stage->scale;
+	return rv;
 }
 
 static int open_stream(struct mmc_host *host, uint32_t index)

@@ -114,6 +114,7 @@ static void draw_protocol(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	if (one_in(prng, 2))
 		spec->window_bytes =
 			spec->chunk_bytes * between_u32(prng, 1, 256);
+	spec->adaptive = one_in(prng, 3);
 }
 
 static void draw_hosts(struct mmc_prng *prng, struct mmc_sim_spec *spec)

@@ -143,55 +143,7 @@ static void times(void)
 	}
 }
 
-/* The window grows while that helps, and stays below what a queue holds. */
-static void window_adapts(void)
-{
-	for (uint32_t queue = 150000; queue < 1000000; queue += 50000) {
-		struct mmc_path path = { .window_bytes = 100000 };
-		unsigned nlossy = 0;
-
-		for (int i = 0; i < 1000; i++) {
-			uint32_t over = path.window_bytes > queue + 100000;
-			uint32_t some = path.window_bytes > queue;
-			uint64_t rate = path.window_bytes < 500000
-						? UINT64_C(100) *
-							  path.window_bytes *
-							  path.window_bytes
-						: UINT64_C(25000000000000);
-
-			nlossy += some;
-			mmc_path_adapt(&path, path.window_bytes, 1000, 500,
-				       200 * over + 3 * some, 200 * over, rate);
-		}
-		CHECK(path.window_bytes >= 60000 || queue < 200000);
-		CHECK(path.window_bytes <= queue);
-		CHECK(path.window_bytes <= 560000);
-		CHECK(nlossy <= 2);
-	}
-}
-
-/* Loss that has nothing to do with the window does not shrink it for ever. */
-static void window_bears_loss(void)
-{
-	struct mmc_path path = { .window_bytes = 400000 };
-
-	for (int i = 0; i < 100; i++)
-		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 10, 1, 5);
-	CHECK(path.window_bytes >= 360000);
-	for (int i = 0; i < 100; i++)
-		mmc_path_adapt(&path, path.window_bytes, 1000, 500, 500, 500,
-			       5);
-	CHECK_EQ(path.window_bytes, 1000 * MMC_PATH_WINDOW_CHUNKS_MIN);
-	path = (struct mmc_path){ .window_bytes = UINT32_MAX - 5 };
-	mmc_path_adapt(&path, path.window_bytes, 1000, 500, 0, 0, 5);
-	CHECK_EQ(path.window_bytes, UINT32_MAX - 5);
-	path.window_bytes = 0;
-	mmc_path_adapt(&path, 5, 1000, 500, 0, 0, 5);
-	CHECK_EQ(path.window_bytes, 0);
-}
-
-CHECK_MAIN(CHECK_TEST(window_adapts), CHECK_TEST(window_bears_loss),
-	   CHECK_TEST(converges_to_the_round_trip),
+CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident),

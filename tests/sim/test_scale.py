@@ -146,3 +146,23 @@ def test_multicast_comes_back(
         by_multicast = rank["tx"]["datagrams"][MULTICAST] // 16
         assert nops > by_multicast >= (1 - share) * nops - 3
         assert rank["busy_ns"] <= 30 * MS
+
+
+@pytest.mark.parametrize(("nranks", "kib"), [(8, 256), (17, 64)])
+@pytest.mark.parametrize("queue_bytes", [200_000, 300_000])
+def test_windows_find_short_queues(nranks: int, kib: int, queue_bytes: int) -> None:
+    """Operations lose little once windows know what switches hold, and stay fast."""
+    nops = 60
+    result = run(
+        nranks=nranks,
+        block_bytes=kib * KIB,
+        chunk_bytes=CHUNK,
+        nops=nops,
+        link_mbits=1000,
+        queue_bytes=queue_bytes,
+        adaptive=1,
+    )
+    overflowed = sum(link["overflowed_datagrams"] for link in result["links"])
+    nchunks = nops * nranks * (nranks - 1) * -(-kib * KIB // CHUNK)
+    assert 0 < overflowed < nchunks / 100
+    assert time_ns(result) <= 1.3 * nops * link_ns(nranks, kib * KIB, 1000)

@@ -46,6 +46,7 @@ struct mmc_sim_spec {
 	uint32_t checksum;
 	uint32_t chunk_bytes;
 	uint32_t window_bytes;
+	uint32_t adaptive; /* windows find out what the network's queues hold */
 	uint32_t eager_bytes;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the window finds what the network's queues hold, whatever the blocks' size. */
+#include "check.h"
+#include "core/prng.h"
+#include "core/window.h"
+
+#define CHUNK_BYTES 1000
+
+/* An operation of `nchunks` a rank. */
+static void adapt(struct mmc_window *window, uint32_t nchunks, uint32_t nlost,
+		  uint32_t nshared, uint64_t rate_bytes_per_s)
+{
+	const struct mmc_window_sample sample = {
+		.window_bytes = window->bytes,
+		.chunk_bytes = CHUNK_BYTES,
+		.nchunks = nchunks,
+		.nlost = nlost,
+		.nshared = nshared,
+		.rate_bytes_per_s = rate_bytes_per_s,
+	};
+
+	mmc_window_adapt(window, &sample);
+}
+
+/* The rate that a window gives, up to a link's. */
+static uint64_t rate_of(const struct mmc_window *window)
+{
+	return window->bytes < 500000
+		       ? UINT64_C(100) * window->bytes * window->bytes
+		       : UINT64_C(25000000000000);
+}
+
+/* The window grows while that helps, and stays at what a queue holds. */
+static void finds_the_queue(void)
+{
+	for (uint32_t queue = 150000; queue < 1000000; queue += 50000) {
+		struct mmc_window window = { .bytes = 100000 };
+		unsigned nlossy = 0;
+
+		for (int i = 0; i < 1000; i++) {
+			uint32_t over = window.bytes > queue + 100000;
+			uint32_t some = window.bytes > queue;
+
+			nlossy += some;
+			adapt(&window, 500, 200 * over + 3 * some, 200 * over,
+			      rate_of(&window));
+		}
+		CHECK(window.bytes >= 60000 || queue < 200000);
+		CHECK(window.bytes <= queue + 20 * CHUNK_BYTES);
+		CHECK(window.bytes <= 560000);
+		CHECK(nlossy <= 16);
+	}
+}
+
+/* Loss that has nothing to do with the window does not shrink it for ever. */
+static void bears_loss(void)
+{
+	struct mmc_window window = { .bytes = 400000 };
+
+	for (int i = 0; i < 100; i++)
+		adapt(&window, 500, 10, 1, 5);
+	CHECK(window.bytes >= 360000);
+	for (int i = 0; i < 100; i++)
+		adapt(&window, 500, 500, 500, 5);
+	CHECK_EQ(window.bytes, CHUNK_BYTES * MMC_WINDOW_CHUNKS_MIN);
+	window = (struct mmc_window){ .bytes = UINT32_MAX - 5 };
+	adapt(&window, 500, 0, 0, 5);
+	CHECK_EQ(window.bytes, UINT32_MAX - 5);
+	window.bytes = 0;
+	adapt(&window, 500, 0, 0, 5);
+	CHECK_EQ(window.bytes, 0);
+}
+
+/*
+ * A thousandth of single chunks lost on the way of all, in blocks so small that one of
+ * them is a sixteenth: none of the window's doing, and it stays.
+ */
+static void small_blocks_bear_loss(void)
+{
+	for (uint32_t nchunks = 1; nchunks <= 40; nchunks++) {
+		struct mmc_window window = { .bytes = MMC_WINDOW_BYTES };
+		struct mmc_prng prng = { .state = nchunks };
+
+		for (int i = 0; i < 1000; i++) {
+			uint32_t nlost = 0;
+
+			for (uint32_t c = 0; c < nchunks; c++)
+				nlost += mmc_prng_below(&prng, 1000) == 0;
+			adapt(&window, nchunks, nlost, nlost, 5);
+		}
+		CHECK(window.bytes >= MMC_WINDOW_BYTES * 4 / 5);
+	}
+}
+
+/* What bursts have taken comes back when they are over, at any size of blocks. */
+static void grows_back(void)
+{
+	const uint32_t sizes[] = { 1, 5, 10, 16, 64, 500, 3000 };
+
+	for (unsigned s = 0; s < 7; s++)
+		for (uint32_t nbursts = 1; nbursts <= 10; nbursts++) {
+			struct mmc_window window = { .bytes =
+							     MMC_WINDOW_BYTES };
+			uint32_t nchunks = sizes[s];
+			int noperations = 0;
+
+			while (window.bytes > MMC_WINDOW_BYTES >> nbursts &&
+			       window.bytes > CHUNK_BYTES * 64)
+				adapt(&window, nchunks, nchunks, nchunks, 5);
+			while (window.bytes < MMC_WINDOW_BYTES / 10 * 9 &&
+			       noperations < 20000) {
+				adapt(&window, nchunks, 0, 0, 5);
+				noperations++;
+			}
+			CHECK(noperations <= 200 || nchunks < 10);
+			CHECK(noperations < 200 * 64);
+		}
+}
+
+CHECK_MAIN(CHECK_TEST(finds_the_queue), CHECK_TEST(bears_loss),
+	   CHECK_TEST(small_blocks_bear_loss), CHECK_TEST(grows_back))
