@@ -214,6 +214,8 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 		return false;
 	if (!turn->began && !may_begin(turn, loss, mark, path, now_ns))
 		return false;
+	if (!turn->began)
+		turn->drained_ns = now_ns;
 	turn->began = true;
 	if (mark->drained[turn->chain] != turn->drained) {
 		turn->drained = mark->drained[turn->chain];
