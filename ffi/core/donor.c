@@ -11,7 +11,7 @@ size_t mmc_donor_bytes(uint32_t nchunks)
 
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 		    const struct mmc_bitmap *present, bool gathers,
-		    uint64_t gather_ns, uint64_t rest_ns)
+		    uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns)
 {
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
@@ -21,6 +21,7 @@ void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 	donor->nshared = 0;
 	donor->present = present;
 	donor->gathers = gathers;
+	donor->sharers = sharers;
 	donor->idle = false;
 	donor->resting = false;
 	donor->echo = false;
@@ -50,68 +51,79 @@ static void forget_sent(struct mmc_donor *donor, uint64_t now_ns)
 	donor->resting = false;
 }
 
-/* Whether `peer` itself has asked for `chunk` and still waits. */
+/* Whether `peer` itself has asked for `chunk` and still waits; counts who else has. */
 static bool asked_by(const struct mmc_donor *donor, uint32_t peer,
-		     uint32_t chunk)
+		     uint32_t chunk, uint32_t *nothers)
 {
+	bool asked = false;
+
+	*nothers = 0;
 	for (uint32_t i = 0; i < donor->nasks; i++) {
 		const struct mmc_ask *ask = &donor->asks[i];
 
-		if (ask->peer == peer &&
-		    chunk - ask->run.first < ask->run.count)
-			return true;
+		if (chunk - ask->run.first >= ask->run.count)
+			continue;
+		asked |= ask->peer == peer;
+		*nothers += ask->peer != peer;
 	}
+	return asked;
+}
+
+/* Whether `peer`, another one that wants `chunk`, is to get it by itself. */
+static bool want_too(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
+{
+	uint32_t nothers;
+
+	if (mmc_bitmap_test(&donor->shared, chunk) ||
+	    asked_by(donor, peer, chunk, &nothers))
+		return false;
+	if (nothers + 1 < donor->sharers)
+		return true;
+	mmc_bitmap_test_and_set(&donor->shared, chunk);
+	donor->nshared++;
+	donor->echo = true;
 	return false;
 }
 
-/* Marks what others want too; returns how many chunks nobody wanted yet. */
-static uint32_t want(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
+/* Whether the request of `peer` for `chunk` is to be kept. */
+static bool want(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
 {
-	uint32_t nnew = 0;
+	uint32_t nothers;
 
-	for (uint32_t chunk = run.first; chunk < run.first + run.count;
-	     chunk++) {
-		if (mmc_bitmap_test(&donor->recent, chunk) ||
-		    mmc_bitmap_test(&donor->before, chunk))
-			continue;
-		if (!mmc_bitmap_test(&donor->wanted, chunk))
-			nnew++;
-		else if (donor->gathers &&
-			 !mmc_bitmap_test(&donor->shared, chunk) &&
-			 !asked_by(donor, peer, chunk)) {
-			mmc_bitmap_test_and_set(&donor->shared, chunk);
-			donor->nshared++;
-			donor->echo = true;
-		}
-	}
-	return nnew;
-}
-
-static void accept_wanted(struct mmc_donor *donor, struct mmc_run run)
-{
-	for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
-		if (!mmc_bitmap_test(&donor->recent, chunk) &&
-		    !mmc_bitmap_test(&donor->before, chunk))
-			mmc_bitmap_test_and_set(&donor->wanted, chunk);
+	if (mmc_bitmap_test(&donor->recent, chunk) ||
+	    mmc_bitmap_test(&donor->before, chunk))
+		return false;
+	if (mmc_bitmap_test_and_set(&donor->wanted, chunk))
+		return donor->gathers ? want_too(donor, peer, chunk)
+				      : !asked_by(donor, peer, chunk, &nothers);
+	donor->nlost++;
+	return true;
 }
 
 void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		   uint64_t now_ns)
 {
-	uint32_t nnew;
+	uint32_t end = run.first + run.count;
+	bool first = donor->nasks == 0;
 
 	forget_sent(donor, now_ns);
-	nnew = want(donor, peer, run);
-	if (nnew == 0 || donor->nasks == MMC_ASKS_MAX)
-		return;
-	donor->nlost += nnew;
-	accept_wanted(donor, run);
-	donor->idle = false;
-	if (donor->nasks == 0)
+	run.count = 0;
+	for (uint32_t chunk = run.first; chunk < end; chunk++) {
+		bool kept = donor->nasks < MMC_ASKS_MAX &&
+			    want(donor, peer, chunk);
+
+		if (kept && run.count++ == 0)
+			run.first = chunk;
+		if (run.count > 0 && (!kept || chunk + 1 == end)) {
+			donor->asks[donor->nasks++] =
+				(struct mmc_ask){ .peer = peer, .run = run };
+			donor->idle = false;
+			run.count = 0;
+		}
+	}
+	if (first && donor->nasks > 0)
 		donor->ready_ns =
 			now_ns + (donor->gathers ? donor->gather_ns : 0);
-	donor->asks[donor->nasks++] =
-		(struct mmc_ask){ .peer = peer, .run = run };
 }
 
 /* The first chunks in [from, end) that are wanted and present. */
@@ -150,23 +162,57 @@ static struct mmc_run next_batch(const struct mmc_donor *donor,
 	return run;
 }
 
-/* Forgets a request of which nothing is wanted any more. */
-static void forget_if_served(struct mmc_donor *donor, uint32_t index)
+/* Takes `run` out of a request; what is left may be two. */
+static void cut(struct mmc_donor *donor, struct mmc_ask *ask,
+		struct mmc_run run)
 {
-	struct mmc_run run = donor->asks[index].run;
+	uint32_t end = ask->run.first + ask->run.count;
+	uint32_t cut_end = run.first + run.count;
 
-	run = mmc_bitmap_next_set(&donor->wanted, run.first,
-				  run.first + run.count);
-	if (run.count == 0)
-		donor->asks[index] = donor->asks[--donor->nasks];
+	if (cut_end <= ask->run.first || end <= run.first)
+		return;
+	if (cut_end < end && run.first > ask->run.first &&
+	    donor->nasks < MMC_ASKS_MAX)
+		donor->asks[donor->nasks++] = (struct mmc_ask){
+			.peer = ask->peer,
+			.run = { cut_end, end - cut_end },
+		};
+	if (run.first > ask->run.first) {
+		ask->run.count = run.first - ask->run.first;
+	} else {
+		ask->run.first = mmc_min_u32(cut_end, end);
+		ask->run.count = end - ask->run.first;
+	}
 }
 
-static void hand_out(struct mmc_donor *donor, struct mmc_run run,
+/* Nobody who gets `run` waits for it any more. */
+static void settle(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < donor->nasks; i++)
+		if (peer == MMC_PEER_ALL || donor->asks[i].peer == peer)
+			cut(donor, &donor->asks[i], run);
+	for (uint32_t i = 0; i < donor->nasks; i++)
+		if (donor->asks[i].run.count > 0)
+			donor->asks[n++] = donor->asks[i];
+	donor->nasks = n;
+}
+
+/* The chunks of `run` go to `peer`, or to all; others may still wait for theirs. */
+static void hand_out(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		     uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < run.count; i++) {
-		mmc_bitmap_clear(&donor->wanted, run.first + i);
-		mmc_bitmap_clear(&donor->shared, run.first + i);
+	uint32_t nothers;
+
+	settle(donor, peer, run);
+	for (uint32_t chunk = run.first; chunk < run.first + run.count;
+	     chunk++) {
+		asked_by(donor, peer, chunk, &nothers);
+		if (nothers > 0)
+			continue;
+		mmc_bitmap_clear(&donor->wanted, chunk);
+		mmc_bitmap_clear(&donor->shared, chunk);
 	}
 	mmc_bitmap_set_run(&donor->recent, run);
 	donor->resting = true;
@@ -215,15 +261,13 @@ bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,
 		struct mmc_ask ask = donor->asks[i - 1];
 		struct mmc_run found = next_batch(donor, ask.run, nchunks_max);
 
-		if (found.count == 0) {
-			forget_if_served(donor, i - 1);
+		if (found.count == 0)
 			continue;
-		}
 		*run = found;
 		*peer = mmc_bitmap_test(&donor->shared, found.first)
 				? MMC_PEER_ALL
 				: ask.peer;
-		hand_out(donor, found, now_ns);
+		hand_out(donor, *peer, found, now_ns);
 		return true;
 	}
 	donor->idle = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What others have asked this rank for. A request is kept until its gathering
- * time is over; then a chunk that one rank lacks goes to it by unicast, a chunk
- * that several lack to all, and neither again for a while: the next request for
+ * time is over; then a chunk that few ranks lack goes to each by unicast, a chunk
+ * that many lack to all, and neither again for a while: the next request for
  * it was probably sent before the repair came. A plea, of a rank that multicast
  * does not reach, is answered at once and to it alone.
  */
@@ -33,6 +33,7 @@ struct mmc_donor {
 	uint32_t npleas;
 	const struct mmc_bitmap *present; /* what can be sent */
 	bool gathers;
+	uint32_t sharers;  /* who lack a chunk that goes to all, at least */
 	bool idle;	   /* nothing that is wanted is present */
 	uint32_t nlost;	   /* chunks that anybody has lacked */
 	uint32_t nshared;  /* chunks that several have lacked */
@@ -49,12 +50,12 @@ size_t mmc_donor_bytes(uint32_t nchunks);
 
 /*
  * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`.
- * `gathers`: requests are kept for `gather_ns`, else answered at once and never
- * by multicast. No chunk is sent twice within `rest_ns`.
+ * `gathers`: requests are kept for `gather_ns`, and what `sharers` lack is multicast;
+ * else they are answered at once and never by multicast. No chunk is sent twice within `rest_ns`.
  */
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 		    const struct mmc_bitmap *present, bool gathers,
-		    uint64_t gather_ns, uint64_t rest_ns);
+		    uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns);
 
 /*
  * `peer` asks for `run`, chunks that this rank serves to it. Those that are not

@@ -9,6 +9,9 @@
 /* Eager epochs that may run ahead of the last one that all have done. */
 #define EAGER_EPOCHS_MAX 2
 
+/* Of so many ranks one must lack a chunk, and two in all, that it is multicast again. */
+#define SHARER_RANKS 16
+
 /* A request of less would be answered in less than a batch or two. */
 #define BUDGET_CHUNKS_MIN 32
 
@@ -140,8 +143,9 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		       op->config.path->late_ns, batch_time_ns(op),
 		       budget_chunks(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
-		       &op->present, op->strategy->gathers, op->loss.jitter_ns,
-		       srtt_ns);
+		       &op->present, op->strategy->gathers,
+		       mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
+		       op->loss.jitter_ns, srtt_ns);
 	if (op->strategy->reads)
 		mmc_reader_begin(&op->reader, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,

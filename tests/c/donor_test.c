@@ -20,7 +20,7 @@ struct model {
 	struct mmc_bitmap present;
 	uint64_t now_ns;
 	uint64_t asked_ns[NPEERS][NCHUNKS]; /* 0: not, or served since */
-	uint64_t sent_ns[NCHUNKS];	    /* 0: never */
+	uint64_t sent_ns[NPEERS][NCHUNKS];  /* 0: never */
 	unsigned nsent;
 	unsigned nmulticast;
 };
@@ -35,7 +35,7 @@ static void model_open(struct model *model, bool gathers)
 	mmc_bitmap_set_run(&model->present,
 			   (struct mmc_run){ .count = NCHUNKS });
 	mmc_donor_init(&model->donor, model->memory, NCHUNKS, &model->present,
-		       gathers, GATHER_NS, REST_NS);
+		       gathers, 2, GATHER_NS, REST_NS);
 }
 
 static void model_close(struct model *model)
@@ -58,13 +58,20 @@ static void ask(struct model *model, uint32_t peer, uint32_t first,
 static void check_sent(struct model *model, uint32_t peer, uint32_t chunk)
 {
 	unsigned nasked = 0;
+	bool rested = false;
 
 	for (uint32_t p = 0; p < NPEERS; p++)
 		nasked += model->asked_ns[p][chunk] != 0;
 	CHECK(nasked > 0);
-	CHECK(model->sent_ns[chunk] == 0 ||
-	      model->sent_ns[chunk] + REST_NS <= model->now_ns);
-	model->sent_ns[chunk] = model->now_ns;
+	for (uint32_t p = 0; p < NPEERS; p++)
+		if (peer == p || peer == MMC_PEER_ALL) {
+			uint64_t sent_ns = model->sent_ns[p][chunk];
+
+			rested |= sent_ns == 0 ||
+				  sent_ns + REST_NS <= model->now_ns;
+			model->sent_ns[p][chunk] = model->now_ns;
+		}
+	CHECK(rested);
 	if (peer != MMC_PEER_ALL) {
 		CHECK(model->asked_ns[peer][chunk] != 0);
 		model->asked_ns[peer][chunk] = 0;
@@ -137,6 +144,44 @@ static void several_by_multicast(void)
 	CHECK_EQ(serve(&model), 30);
 	CHECK_EQ(model.nmulticast, 10);
 	model_close(&model);
+}
+
+/* Of fewer than are worth a multicast each gets its own, and nobody is told. */
+static void few_by_unicast(void)
+{
+	for (uint32_t sharers = 2; sharers <= NPEERS; sharers++)
+		for (uint32_t nasking = 1; nasking <= NPEERS; nasking++) {
+			static struct model model;
+			unsigned nsent[NPEERS] = { 0 };
+			unsigned nmulticast = 0;
+			struct mmc_run run;
+			uint32_t peer;
+
+			model_open(&model, true);
+			model.donor.sharers = sharers;
+			for (uint32_t p = 0; p < nasking; p++)
+				ask(&model, p, p, 30);
+			CHECK_EQ(model.donor.echo, nasking >= sharers);
+			model.now_ns += GATHER_NS;
+			while (mmc_donor_next(&model.donor, model.now_ns, 7,
+					      &peer, &run))
+				if (peer == MMC_PEER_ALL)
+					nmulticast += run.count;
+				else
+					nsent[peer] += run.count;
+			/* Chunk c is wanted by those up to c. */
+			for (uint32_t p = 0; p < nasking; p++)
+				CHECK(nsent[p] + nmulticast >= 30);
+			if (nasking < sharers)
+				for (uint32_t p = 0; p < nasking; p++)
+					CHECK_EQ(nsent[p], 30);
+			else
+				CHECK_EQ(nmulticast,
+					 30 + nasking - 1 - 2 * (sharers - 1));
+			CHECK(!mmc_donor_owes(&model.donor));
+			CHECK_EQ(model.donor.nlost, 30 + nasking - 1);
+			model_close(&model);
+		}
 }
 
 /* Who asks twice is still one asker. */
@@ -347,8 +392,8 @@ static void pleas(void)
 
 CHECK_MAIN(CHECK_TEST(standing_requests), CHECK_TEST(pleas),
 	   CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
-	   CHECK_TEST(twice_by_one), CHECK_TEST(rests),
-	   CHECK_TEST(at_once_without_gathering),
+	   CHECK_TEST(few_by_unicast), CHECK_TEST(twice_by_one),
+	   CHECK_TEST(rests), CHECK_TEST(at_once_without_gathering),
 	   CHECK_TEST(each_asker_without_gathering),
 	   CHECK_TEST(too_many_requests), CHECK_TEST(long_echoes),
 	   CHECK_TEST(random_requests))
