@@ -155,11 +155,14 @@ static uint64_t take_ticket(struct mmc_engine *engine)
 static void own(struct mmc_engine *engine)
 {
 	uint64_t ticket;
+	bool owned;
 
 	pthread_mutex_lock(&engine->lock);
-	if (is_owned(engine) && !engine->stepped)
-		wake(engine->wake_fd);
+	owned = is_owned(engine);
 	ticket = take_ticket(engine);
+	/* Not sooner: the owner would see nobody waiting, and sleep again. */
+	if (owned && !engine->stepped)
+		wake(engine->wake_fd);
 	while (engine->serving != ticket)
 		pthread_cond_wait(&engine->handover, &engine->lock);
 	pthread_mutex_unlock(&engine->lock);
