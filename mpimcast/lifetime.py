@@ -49,7 +49,8 @@ class _Register:
         """Close everything, in an order that need not be the other ranks'.
 
         A program that ends by an error waits for nobody: an uncaught exception is
-        on its way to the user, or mpi4py's runner is about to abort the job.
+        on its way to the user, or mpi4py's runner is about to abort the job. Then
+        nobody is told: ranks that heard of it might end the job by another status.
         """
         if MPI.Is_finalized():
             return
@@ -57,6 +58,8 @@ class _Register:
         failing = self.aborting or hasattr(sys, "last_value")
         if failing and closing:
             _report(getattr(sys, "last_value", None))
+        if self.aborting:
+            return
         agreement.depart()
         for each in closing:
             if not failing:
