@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What has come of the senders of a chain. Each has a sequence of its own: its
- * chunks come in order, so a gap behind a later chunk of the same sender is lost
- * once the allowance for reordering is over, and what its record says it has
- * sent is lost if nothing more comes. That another sender has begun tells
- * nothing: it may have overtaken this one.
+ * A receiver follows the senders of a chain one by one. A sender's chunks arrive in
+ * order, so a gap before a later chunk of the same sender is a loss once the
+ * allowance for reordering has passed. So is a chunk that the sender's record reports
+ * as sent when no more chunks arrive. A chunk of another sender proves nothing: that
+ * sender may have overtaken this one.
  *
- * Few senders of a chain are under way at a time, and only their sequences are
- * kept: of a sender overtaken by MMC_CHAIN_SEQUENCES others all that is missing
- * counts as lost.
+ * Few senders of a chain are active at a time, and only these are followed. When
+ * MMC_CHAIN_SEQUENCES others have overtaken a sender, all its missing chunks count as
+ * lost.
  */
 #ifndef MMC_CORE_CHAIN_H
 #define MMC_CORE_CHAIN_H
@@ -83,7 +83,7 @@ static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 	return turn < chain->turn ? nchunks : 0;
 }
 
-/* What is missing below `end`, and not in `claimed`, is lost. */
+/* Counts the chunks below `end` that are not in `claimed` as lost. */
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 

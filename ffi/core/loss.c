@@ -235,7 +235,7 @@ static bool has_gap(const struct mmc_sequence *sequence,
 		       .count > 0;
 }
 
-/* What was missing when gaps were noted, and still is, is lost. */
+/* Counts the noted gaps that are still open after the allowance as lost. */
 static void lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		      uint64_t now_ns)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What multicast has lost, and when to ask for it: the gaps in a sender's sequence
- * that are older than an allowance for reordering, and what a sender that has fallen
- * silent says it has sent. The record of one that goes on sending is no proof: it
- * overtakes data in our buffers. While others' chunks come, a sender may be waiting
- * for the link, and is asked ever so rarely.
+ * Detects the chunks that multicast has lost, and decides when to ask for them. Lost
+ * are the gaps in a sender's sequence that are older than an allowance for reordering,
+ * and the chunks that a silent sender reports as sent. The record of a sender that goes
+ * on sending is no proof, since control overtakes data in receive buffers. While
+ * others' chunks arrive, a silent sender may be waiting for the link: it is asked
+ * rarely.
  *
  * A chunk is asked for after a random delay in which others' requests for it may be
  * heard of, and again only after one to two retry intervals, which double while
@@ -141,8 +142,8 @@ void mmc_loss_expect_nothing(struct mmc_loss *loss,
 			     uint64_t now_ns);
 
 /*
- * A repair has come: asking helps, and others asked for may be on their way behind
- * it. So what is missing is asked for again when no more come; not much later, though.
+ * Takes note that a repair has arrived. Further repairs may be on their way behind it,
+ * so the next retry waits until they cease, for MMC_BACKOFF_MAX_NS at most.
  */
 static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 {

@@ -93,7 +93,7 @@ struct mmc_op_config {
 struct mmc_heard {
 	uint32_t source; /* MMC_PEER_ALL: none */
 	uint32_t chain;	 /* as soon as there are any */
-	uint32_t turn;	 /* likewise, in the chain */
+	uint32_t turn;	 /* of that rank in the chain, likewise */
 	struct mmc_sequence
 		*sequence; /* NULL, or another's by now: look it up */
 	struct mmc_block block;
