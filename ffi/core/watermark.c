@@ -4,6 +4,9 @@
 #include "core/bits.h"
 #include "core/memory.h"
 
+/* What a rank passes on is at least such a part of what may be in flight. */
+#define PASSED_ON 16
+
 static uint32_t count_children(uint32_t rank, uint32_t nranks)
 {
 	uint64_t first = (uint64_t)rank * MMC_WATERMARK_FAN_IN + 1;
@@ -15,7 +18,7 @@ static uint32_t count_children(uint32_t rank, uint32_t nranks)
 
 size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains)
 {
-	uint32_t nrows = 3 + mmc_min_u32(MMC_WATERMARK_FAN_IN, nranks);
+	uint32_t nrows = 4 + mmc_min_u32(MMC_WATERMARK_FAN_IN, nranks);
 
 	return nrows * mmc_part_bytes(nchains * sizeof(uint32_t));
 }
@@ -57,13 +60,17 @@ void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
 		.nranks = nranks,
 		.nchains = schedule->nchains,
 		.nchildren = nchildren,
+		.window_chunks = schedule->window_chunks,
 		.step_chunks = report_step(schedule),
 		.stride_chunks = report_stride(schedule),
 		.own = mmc_part_take(&memory, row_bytes),
 		.told = mmc_part_take(&memory, row_bytes),
 		.drained = mmc_part_take(&memory, row_bytes),
+		.lengths = mmc_part_take(&memory, row_bytes),
 		.children = mmc_part_take(&memory, nchildren * row_bytes),
 	};
+	for (uint32_t c = 0; c < mark->nchains; c++)
+		mark->lengths[c] = mmc_schedule_length(schedule, c);
 }
 
 static void raise_row(uint32_t *row, const uint32_t *positions, uint32_t n)
@@ -106,19 +113,36 @@ static uint32_t subtree_minimum(const struct mmc_watermark *mark,
 	return minimum;
 }
 
+/*
+ * Whether the minima have risen by so much that it is to be told. What leaves hold back
+ * comes on top, so this is little, of the chains that still go on.
+ */
+static bool is_worth_telling(const struct mmc_watermark *mark,
+			     const uint32_t *positions)
+{
+	uint64_t advance = 0;
+	uint32_t nopen = 0;
+
+	for (uint32_t c = 0; c < mark->nchains; c++) {
+		if (positions[c] > mark->told[c])
+			advance += positions[c] - mark->told[c];
+		nopen += positions[c] < mark->lengths[c];
+	}
+	if (mark->nchildren == 0)
+		return advance > 0;
+	return advance > (uint64_t)nopen * mark->window_chunks / PASSED_ON;
+}
+
 bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
 		       uint32_t *peer)
 {
-	bool due = false;
 
 	if (mark->step_chunks == 0 || !mark->moved)
 		return false;
 	mark->moved = false;
-	for (uint32_t c = 0; c < mark->nchains; c++) {
+	for (uint32_t c = 0; c < mark->nchains; c++)
 		positions[c] = subtree_minimum(mark, c);
-		due |= positions[c] > mark->told[c];
-	}
-	if (!due)
+	if (!is_worth_telling(mark, positions))
 		return false;
 	mark->nadvances = 0;
 	raise_row(mark->told, positions, mark->nchains);

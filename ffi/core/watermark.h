@@ -18,11 +18,13 @@ struct mmc_watermark {
 	uint32_t nranks;
 	uint32_t nchains;
 	uint32_t nchildren;
+	uint32_t window_chunks; /* of each sender */
 	uint32_t step_chunks; /* a report is due after this advance; 0: never */
 	uint32_t stride_chunks; /* or after so many advances of any */
 	uint32_t nadvances;	/* of any chain since the last report */
 	bool moved;		/* enough may have changed for a report */
 	uint32_t *own;		/* [nchains] drained here */
+	uint32_t *lengths;  /* [nchains] chunks of each */
 	uint32_t *children; /* [nchildren][nchains] minima of their subtrees */
 	uint32_t *told;	    /* [nchains] what was reported last */
 	uint32_t *drained;  /* [nchains] by all ranks */

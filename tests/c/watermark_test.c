@@ -28,6 +28,7 @@ struct net {
 	struct message messages[MESSAGES_MAX];
 	unsigned nmessages;
 	unsigned nreports;
+	unsigned nreports_of[NRANKS_MAX];
 	uint64_t loss; /* out of 2^32 */
 };
 
@@ -89,6 +90,7 @@ static void report(struct net *net, uint32_t rank)
 			       &message.target))
 		return;
 	net->nreports++;
+	net->nreports_of[rank]++;
 	CHECK(message.target == MMC_PEER_ALL || message.target < rank);
 	CHECK_EQ(message.target == MMC_PEER_ALL, rank == 0);
 	check_safe(net, rank);
@@ -238,6 +240,33 @@ static void reports_are_few(void)
 	net_close(&net);
 }
 
+/* Also of those who pass on what eight others report, each at a pace of its own. */
+static void few_are_passed_on(void)
+{
+	static struct net net;
+	uint64_t in_flight_chunks;
+	uint64_t nchunks;
+
+	net_open(&net, 73, 8, 800, 512);
+	in_flight_chunks = (uint64_t)net.schedule.window_chunks * 8;
+	for (unsigned i = 0; i < 300000; i++) {
+		drain_any(&net);
+		while (net.nmessages > 0)
+			deliver_any(&net);
+	}
+	for (uint32_t r = 0; r < 73; r++) {
+		unsigned most = net.marks[r].nchildren > 0 ? 16 : 4;
+
+		nchunks = 0;
+		for (uint32_t c = 0; c < 8; c++)
+			nchunks += net.own[r][c];
+		CHECK(nchunks > 20 * in_flight_chunks);
+		CHECK(net.nreports_of[r] <=
+		      1 + most * nchunks / in_flight_chunks);
+	}
+	net_close(&net);
+}
+
 /* What no child, no root, or nobody with these chains can have said. */
 static void refuses(void)
 {
@@ -278,4 +307,4 @@ static void refuses(void)
 
 CHECK_MAIN(CHECK_TEST(follows_the_minimum), CHECK_TEST(bad_network),
 	   CHECK_TEST(silent_if_all_fits), CHECK_TEST(reports_are_few),
-	   CHECK_TEST(refuses))
+	   CHECK_TEST(few_are_passed_on), CHECK_TEST(refuses))
