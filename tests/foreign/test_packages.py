@@ -34,7 +34,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 # Neither a package's own options for pytest nor its conftest count: those name plugins
 # that no test needs, or internals of another pytest. Nor do our limits of time.
 PYTEST = ("-m", "pytest", "-q", "-o", "addopts=", "--with-mpi")
-PLUGINS = ("-p", "outcomes", "-p", "no:cacheprovider", "-p", "no:timeout")
+PLUGINS = ("-p", "outcomes", "-p", "no:cacheprovider", "--timeout=0")
 NO_CONFTEST = {"pylops-mpi": ("--noconftest",)}
 
 
