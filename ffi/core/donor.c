@@ -17,6 +17,8 @@ void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 
 	donor->nasks = 0;
 	donor->npleas = 0;
+	donor->ngiven = 0;
+	donor->ngiven_before = 0;
 	donor->nlost = 0;
 	donor->nshared = 0;
 	donor->present = present;
@@ -41,10 +43,16 @@ static void forget_sent(struct mmc_donor *donor, uint64_t now_ns)
 	if (now_ns < donor->rest_ends_ns)
 		return;
 	donor->resting &= now_ns - donor->rest_ends_ns < donor->rest_ns;
-	if (donor->resting)
+	donor->ngiven -= donor->ngiven_before;
+	for (uint32_t i = 0; i < donor->ngiven; i++)
+		donor->given[i] = donor->given[i + donor->ngiven_before];
+	if (donor->resting) {
 		mmc_bitmap_copy(&donor->before, &donor->recent);
-	else
+	} else {
 		mmc_bitmap_clear_all(&donor->before);
+		donor->ngiven = 0;
+	}
+	donor->ngiven_before = donor->ngiven;
 	mmc_bitmap_clear_all(&donor->recent);
 	donor->rest_ends_ns = donor->resting ? now_ns + donor->rest_ns
 					     : MMC_NEVER_NS;
@@ -69,6 +77,20 @@ static bool asked_by(const struct mmc_donor *donor, uint32_t peer,
 	return asked;
 }
 
+/* Whether `peer` has been sent `chunk` by itself a short while ago. */
+static bool was_given(const struct mmc_donor *donor, uint32_t peer,
+		      uint32_t chunk)
+{
+	for (uint32_t i = 0; i < donor->ngiven; i++) {
+		const struct mmc_ask *given = &donor->given[i];
+
+		if (given->peer == peer &&
+		    chunk - given->run.first < given->run.count)
+			return true;
+	}
+	return false;
+}
+
 /* Whether `peer`, another one that wants `chunk`, is to get it by itself. */
 static bool want_too(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
 {
@@ -91,7 +113,8 @@ static bool want(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
 	uint32_t nothers;
 
 	if (mmc_bitmap_test(&donor->recent, chunk) ||
-	    mmc_bitmap_test(&donor->before, chunk))
+	    mmc_bitmap_test(&donor->before, chunk) ||
+	    was_given(donor, peer, chunk))
 		return false;
 	if (mmc_bitmap_test_and_set(&donor->wanted, chunk))
 		return donor->gathers ? want_too(donor, peer, chunk)
@@ -214,7 +237,11 @@ static void hand_out(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		mmc_bitmap_clear(&donor->wanted, chunk);
 		mmc_bitmap_clear(&donor->shared, chunk);
 	}
-	mmc_bitmap_set_run(&donor->recent, run);
+	if (peer != MMC_PEER_ALL && donor->ngiven < MMC_GIVEN_MAX)
+		donor->given[donor->ngiven++] =
+			(struct mmc_ask){ .peer = peer, .run = run };
+	else
+		mmc_bitmap_set_run(&donor->recent, run);
 	donor->resting = true;
 	if (donor->rest_ends_ns == MMC_NEVER_NS)
 		donor->rest_ends_ns = now_ns + donor->rest_ns;

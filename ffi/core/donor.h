@@ -2,8 +2,8 @@
 /*
  * What others have asked this rank for. A request is kept until its gathering
  * time is over; then a chunk that few ranks lack goes to each by unicast, a chunk
- * that many lack to all, and neither again for a while: the next request for
- * it was probably sent before the repair came. A plea, of a rank that multicast
+ * that many lack to all, and neither again for a while to the same ranks: the next
+ * request for it was probably sent before the repair came. A plea, of a rank that multicast
  * does not reach, is answered at once and to it alone.
  */
 #ifndef MMC_CORE_DONOR_H
@@ -19,25 +19,31 @@ struct mmc_ask {
 	struct mmc_run run;
 };
 
+/* Answers to single ranks that are remembered; others count as sent to all. */
+#define MMC_GIVEN_MAX 64
+
 /* Pleas kept at a time; likewise. */
 #define MMC_PLEAS_MAX 64
 
 struct mmc_donor {
 	struct mmc_bitmap wanted; /* asked for and not yet sent */
 	struct mmc_bitmap shared; /* wanted by several */
-	struct mmc_bitmap recent; /* sent in this resting time */
-	struct mmc_bitmap before; /* sent in the one before */
+	struct mmc_bitmap recent; /* sent to all in this resting time */
+	struct mmc_bitmap before; /* sent to all in the one before */
 	struct mmc_ask asks[MMC_ASKS_MAX];
 	uint32_t nasks;
 	struct mmc_ask pleas[MMC_PLEAS_MAX]; /* answered by unicast only */
 	uint32_t npleas;
+	struct mmc_ask given[MMC_GIVEN_MAX]; /* to one rank, in these times */
+	uint32_t ngiven;
+	uint32_t ngiven_before; /* the first of these, in the one before */
 	const struct mmc_bitmap *present; /* what can be sent */
 	bool gathers;
 	uint32_t sharers;  /* who lack a chunk that goes to all, at least */
 	bool idle;	   /* nothing that is wanted is present */
 	uint32_t nlost;	   /* chunks that anybody has lacked */
 	uint32_t nshared;  /* chunks that several have lacked */
-	bool resting;	   /* something is in `recent` */
+	bool resting;	   /* something has been sent in this resting time */
 	bool echo;	   /* `shared` has grown since the last echo */
 	uint64_t ready_ns; /* when gathering ends */
 	uint64_t rest_ends_ns;
@@ -51,7 +57,8 @@ size_t mmc_donor_bytes(uint32_t nchunks);
 /*
  * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`.
  * `gathers`: requests are kept for `gather_ns`, and what `sharers` lack is multicast;
- * else they are answered at once and never by multicast. No chunk is sent twice within `rest_ns`.
+ * else they are answered at once and never by multicast. No rank is sent a chunk twice
+ * within `rest_ns`.
  */
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 		    const struct mmc_bitmap *present, bool gathers,

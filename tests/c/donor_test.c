@@ -219,6 +219,26 @@ static void rests(void)
 	model_close(&model);
 }
 
+/* What one rank has been sent by itself another has not. */
+static void another_is_not_served_by_it(void)
+{
+	for (int gathers = 0; gathers < 2; gathers++) {
+		struct model model;
+
+		model_open(&model, gathers);
+		ask(&model, 2, 0, 8);
+		model.now_ns += GATHER_NS;
+		CHECK_EQ(serve(&model), 8);
+		model.now_ns += REST_NS / 4;
+		ask(&model, 3, 4, 8);
+		ask(&model, 2, 4, 2);
+		model.now_ns += GATHER_NS;
+		CHECK_EQ(serve(&model), 8);
+		CHECK_EQ(model.nmulticast, 0);
+		model_close(&model);
+	}
+}
+
 static void at_once_without_gathering(void)
 {
 	struct model model;
@@ -393,7 +413,8 @@ static void pleas(void)
 CHECK_MAIN(CHECK_TEST(standing_requests), CHECK_TEST(pleas),
 	   CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
 	   CHECK_TEST(few_by_unicast), CHECK_TEST(twice_by_one),
-	   CHECK_TEST(rests), CHECK_TEST(at_once_without_gathering),
+	   CHECK_TEST(rests), CHECK_TEST(another_is_not_served_by_it),
+	   CHECK_TEST(at_once_without_gathering),
 	   CHECK_TEST(each_asker_without_gathering),
 	   CHECK_TEST(too_many_requests), CHECK_TEST(long_echoes),
 	   CHECK_TEST(random_requests))
