@@ -90,6 +90,15 @@ static inline bool mmc_actions_room(const struct mmc_actions *actions)
 		       MMC_MESSAGE_BYTES_MAX;
 }
 
+/* Whether `n` more do. */
+static inline bool mmc_actions_room_for(const struct mmc_actions *actions,
+					uint32_t n)
+{
+	return actions->count + n <= MMC_ACTIONS_MAX &&
+	       MMC_ACTIONS_ARENA_BYTES - actions->arena_bytes >=
+		       n * MMC_MESSAGE_BYTES_MAX;
+}
+
 /* Adds an action of `kind`; there must be room. */
 struct mmc_action *mmc_actions_add(struct mmc_actions *actions,
 				   enum mmc_action_kind kind,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/chain.h"
 
+#include "core/assert.h"
 #include "core/bits.h"
 
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains)
@@ -9,21 +10,33 @@ uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains)
 	return mmc_min_u32(MMC_CHAIN_SEQUENCES * nchains, nsenders + nchains);
 }
 
-/* Keeps the sequence of `turn` from now on; behind the last turn, none. */
-static void keep(struct mmc_chain *chain, const struct mmc_schedule *schedule,
-		 uint32_t number, uint32_t turn, uint64_t now_ns)
+/* A place that is not taken: for `turn` rather the one where it is looked for first. */
+static struct mmc_sequence *free_place(struct mmc_chain *chain, uint32_t turn)
+{
+	uint32_t n = chain->nsequences;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mmc_sequence *place = &chain->sequences[(turn + i) % n];
+
+		if (place->turn == MMC_TURN_NONE)
+			return place;
+	}
+	return NULL;
+}
+
+/* Follows the sender of the first turn that has not been followed; there is a place. */
+static void follow_next(struct mmc_chain *chain,
+			const struct mmc_schedule *schedule, uint32_t number,
+			uint64_t now_ns)
 {
 	const struct mmc_layout *layout = &schedule->layout;
-	struct mmc_sequence *sequence =
-		&chain->sequences[turn % chain->nsequences];
-	struct mmc_block block;
-	uint32_t rank;
+	uint32_t turn = chain->nfollowed++;
+	uint32_t rank =
+		mmc_layout_sender(layout, turn * schedule->nchains + number);
+	const struct mmc_block block = mmc_layout_block(layout, rank);
+	struct mmc_sequence *sequence = free_place(chain, turn);
 
-	*sequence = (struct mmc_sequence){ .turn = MMC_TURN_NONE };
-	if (turn >= chain->nturns)
-		return;
-	rank = mmc_layout_sender(layout, turn * schedule->nchains + number);
-	block = mmc_layout_block(layout, rank);
+	MMC_ASSERT(sequence != NULL);
 	*sequence = (struct mmc_sequence){
 		.turn = turn,
 		.rank = rank,
@@ -37,6 +50,35 @@ static void keep(struct mmc_chain *chain, const struct mmc_schedule *schedule,
 	mmc_backoff_stop(&sequence->silence);
 }
 
+/* Looks up the first sender of whom more is to come. */
+static void find_first(struct mmc_chain *chain, uint64_t now_ns)
+{
+	uint32_t before = chain->turn;
+	struct mmc_sequence *first;
+
+	chain->turn = chain->nfollowed;
+	for (uint32_t i = 0; i < chain->nsequences; i++)
+		chain->turn =
+			mmc_min_u32(chain->turn, chain->sequences[i].turn);
+	first = mmc_chain_sequence(chain, chain->turn);
+	if (first != NULL && chain->turn > before &&
+	    chain->turn >= chain->nbegun)
+		first->heard_ns = now_ns;
+}
+
+/* Follows who may begin soon. */
+static void look_ahead(struct mmc_chain *chain,
+		       const struct mmc_schedule *schedule, uint32_t number,
+		       uint64_t now_ns)
+{
+	uint32_t end = mmc_min_u32(chain->nturns,
+				   mmc_max_u32(chain->nbegun, chain->turn) +
+					   MMC_CHAIN_AHEAD);
+
+	while (chain->nfollowed < end && free_place(chain, 0) != NULL)
+		follow_next(chain, schedule, number, now_ns);
+}
+
 void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns)
@@ -48,8 +90,17 @@ void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		.nsequences = mmc_min_u32(MMC_CHAIN_SEQUENCES, nturns),
 		.nturns = nturns,
 	};
-	for (uint32_t turn = 0; turn < chain->nsequences; turn++)
-		keep(chain, schedule, number, turn, now_ns);
+	for (uint32_t i = 0; i < chain->nsequences; i++)
+		sequences[i].turn = MMC_TURN_NONE;
+	look_ahead(chain, schedule, number, now_ns);
+}
+
+void mmc_chain_end(struct mmc_chain *chain)
+{
+	for (uint32_t i = 0; i < chain->nsequences; i++)
+		chain->sequences[i].turn = MMC_TURN_NONE;
+	chain->turn = chain->nturns;
+	chain->nfollowed = chain->nturns;
 }
 
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
@@ -65,32 +116,30 @@ void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 	sequence->end = mmc_max_u32(sequence->end, end);
 }
 
-/* Gives the first sequence's place to a later one. */
-static void pass_first(struct mmc_chain *chain,
-		       const struct mmc_schedule *schedule, uint32_t number,
-		       uint64_t now_ns)
-{
-	struct mmc_sequence *next;
-
-	keep(chain, schedule, number, chain->turn + chain->nsequences, now_ns);
-	chain->turn++;
-	next = mmc_chain_sequence(chain, chain->turn);
-	if (next != NULL && chain->turn >= chain->nbegun)
-		next->heard_ns = now_ns;
-}
-
 void mmc_chain_pass(struct mmc_chain *chain,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns)
 {
-	while (chain->turn < chain->nturns) {
-		const struct mmc_sequence *first =
-			mmc_chain_sequence(chain, chain->turn);
+	for (uint32_t i = 0; i < chain->nsequences; i++) {
+		struct mmc_sequence *sequence = &chain->sequences[i];
 
-		if (first->nleft > 0 && first->lost_end < first->nchunks)
-			return;
-		pass_first(chain, schedule, number, now_ns);
+		if (sequence->nleft == 0 ||
+		    sequence->lost_end >= sequence->nchunks)
+			sequence->turn = MMC_TURN_NONE;
 	}
+	find_first(chain, now_ns);
+	look_ahead(chain, schedule, number, now_ns);
+	find_first(chain, now_ns);
+}
+
+/* Gives up on the first of those who are followed, for want of places. */
+static void give_up_first(struct mmc_chain *chain,
+			  const struct mmc_bitmap *claimed)
+{
+	struct mmc_sequence *first = mmc_chain_sequence(chain, chain->turn);
+
+	mmc_chain_lose(chain, first, claimed, first->nchunks);
+	first->turn = MMC_TURN_NONE;
 }
 
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
@@ -99,13 +148,13 @@ struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_bitmap *claimed,
 				      uint32_t turn, uint64_t now_ns)
 {
-	while (turn >= chain->turn + chain->nsequences) {
-		struct mmc_sequence *first =
-			mmc_chain_sequence(chain, chain->turn);
-
-		mmc_chain_lose(chain, first, claimed, first->nchunks);
-		pass_first(chain, schedule, number, now_ns);
+	while (turn >= chain->nfollowed) {
+		if (free_place(chain, 0) == NULL)
+			give_up_first(chain, claimed);
+		follow_next(chain, schedule, number, now_ns);
+		find_first(chain, now_ns);
 	}
 	chain->nbegun = mmc_max_u32(chain->nbegun, turn + 1);
+	look_ahead(chain, schedule, number, now_ns);
 	return mmc_chain_sequence(chain, turn);
 }

@@ -6,9 +6,9 @@
  * as sent when no more chunks arrive. A chunk of another sender proves nothing: that
  * sender may have overtaken this one.
  *
- * Few senders of a chain are active at a time, and only these are followed. When
- * MMC_CHAIN_SEQUENCES others have overtaken a sender, all its missing chunks count as
- * lost.
+ * Few senders of a chain are active at a time, and only these are followed: those who
+ * have begun and not ended, or were overtaken, and some who may begin soon. When there
+ * are more than MMC_CHAIN_SEQUENCES, all that is missing of the first counts as lost.
  */
 #ifndef MMC_CORE_CHAIN_H
 #define MMC_CORE_CHAIN_H
@@ -19,6 +19,9 @@
 
 /* The sequences that a chain keeps at a time. */
 #define MMC_CHAIN_SEQUENCES 16
+
+/* The turns that are followed beyond the last that has begun. */
+#define MMC_CHAIN_AHEAD (MMC_CHAIN_SEQUENCES / 4 + 1)
 
 /* In place of a sequence's turn: it is nobody's. */
 #define MMC_TURN_NONE UINT32_MAX
@@ -39,19 +42,23 @@ struct mmc_sequence {
 	uint64_t heard_ns; /* when it was heard of last, or its turn came */
 	uint64_t trust_ns; /* when what is missing below `told` is lost */
 	struct mmc_backoff
-		silence; /* since `heard_ns`, when that was long ago */
-	bool asked;	 /* about it, and it has not answered */
+		silence;   /* since `heard_ns`, when that was long ago */
+	uint64_t asked_ns; /* when it, or the parent about it, was asked last */
+	uint32_t nvain;	   /* questions since the parent had a word about it */
+	bool asked;	   /* about it, and it has not answered */
+	bool wanted;	   /* a rank below misses it too */
 };
 
 struct mmc_chain {
-	struct mmc_sequence *sequences; /* [nsequences], by turn modulo that */
+	struct mmc_sequence *sequences; /* [nsequences], in no order */
 	uint32_t nsequences;
 	uint32_t nturns;
-	uint32_t turn;	  /* of the first sender of whom more is to come */
-	uint32_t nbegun;  /* of later turns none has been heard of */
-	uint32_t seen;	  /* behind the furthest position that came */
-	uint32_t npassed; /* chunks that are here or lost */
-	uint32_t nheard;  /* chunks that came by multicast */
+	uint32_t nfollowed; /* turns that are, or were */
+	uint32_t turn;	    /* of the first sender of whom more is to come */
+	uint32_t nbegun;    /* of later turns none has been heard of */
+	uint32_t seen;	    /* behind the furthest position that came */
+	uint32_t npassed;   /* chunks that are here or lost */
+	uint32_t nheard;    /* chunks that came by multicast */
 };
 
 /* The sequences that chains of a layout take at most. */
@@ -62,14 +69,31 @@ void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
-/* The sequence of a turn; NULL if it is not kept, or no more. */
+/* Nothing more comes of any sender. */
+void mmc_chain_end(struct mmc_chain *chain);
+
+/* The sequence of a turn; NULL if it is not followed yet, or no more. */
 static inline struct mmc_sequence *
 mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
 {
-	struct mmc_sequence *sequence =
-		&chain->sequences[turn % chain->nsequences];
+	uint32_t n = chain->nsequences;
 
-	return sequence->turn == turn ? sequence : NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		struct mmc_sequence *sequence =
+			&chain->sequences[(turn + i) % n];
+
+		if (sequence->turn == turn)
+			return sequence;
+	}
+	return NULL;
+}
+
+/* Whether nothing more comes of the sender of a turn. */
+static inline bool mmc_chain_is_over(const struct mmc_chain *chain,
+				     uint32_t turn)
+{
+	return turn < chain->nfollowed &&
+	       mmc_chain_sequence(chain, turn) == NULL;
 }
 
 /* How many first chunks of a turn's block are here or lost. */
@@ -80,21 +104,21 @@ static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 
 	if (sequence != NULL)
 		return sequence->lost_end;
-	return turn < chain->turn ? nchunks : 0;
+	return turn < chain->nfollowed ? nchunks : 0;
 }
 
 /* Counts the chunks below `end` that are not in `claimed` as lost. */
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 
-/* Follows the next senders in place of the first, if nothing more comes of those. */
+/* Follows the next senders in place of those of whom nothing more comes. */
 void mmc_chain_pass(struct mmc_chain *chain,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
 /*
  * Follows the sender of `turn`, which has begun, giving up on earlier ones if need
- * be. Returns its sequence, or NULL if the sender has been passed.
+ * be. Returns its sequence, or NULL if nothing more comes of it.
  */
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_schedule *schedule,

@@ -20,6 +20,15 @@
 
 #define RETRY_MIN_NS (200 * MMC_US_NS)
 
+/* A request of less would be answered in less than a batch or two. */
+#define BUDGET_CHUNKS_MIN 32
+
+/* What is asked for while chains go on, of the whole budget. */
+#define BUDGET_PART 4
+
+/* However slow the link is, an answer has not been under way for longer than this. */
+#define QUEUED_MAX_NS (100 * MMC_MS_NS)
+
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains)
 {
 	return 3 * mmc_part_bytes(mmc_bitmap_bytes(nchunks)) +
@@ -42,6 +51,7 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 		.ask_ns = MMC_NEVER_NS,
 		.silence_ns = MMC_NEVER_NS,
 		.sweep_chunk = nchunks,
+		.timed_chunk = UINT32_MAX,
 	};
 	mmc_backoff_stop(&loss->retry);
 	mmc_bitmap_init(&loss->asked, mmc_part_take(&memory, bytes), nchunks);
@@ -172,7 +182,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
 	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, late_ns);
-	/* The answer has been under way for longer than a round trip. */
+	/* An answer is under way for longer than a round trip. */
 	loss->retry_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4) +
 			 loss->jitter_ns;
 	loss->silence_ns = now_ns + loss->quiet_ns;
@@ -187,14 +197,51 @@ void mmc_loss_expect_nothing(struct mmc_loss *loss,
 	loss->strategy = strategy;
 	loss->silence_ns = MMC_NEVER_NS;
 	loss->ask_ns = now_ns;
+	loss->nopen = 0;
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
-		struct mmc_chain *chain = &loss->chains[c];
-
-		for (uint32_t i = 0; i < chain->nsequences; i++)
-			chain->sequences[i].turn = MMC_TURN_NONE;
-		chain->turn = chain->nturns;
-		chain->npassed = mmc_schedule_length(&loss->schedule, c);
+		mmc_chain_end(&loss->chains[c]);
+		loss->chains[c].npassed =
+			mmc_schedule_length(&loss->schedule, c);
 	}
+}
+
+/* Smooths in how long an answer took (gain 1/8, as RFC 6298 has it). */
+static void time_answer(struct mmc_loss *loss, uint64_t time_ns)
+{
+	loss->answer_ns = loss->answer_ns == 0
+				  ? time_ns
+				  : (7 * loss->answer_ns + time_ns) / 8;
+	loss->timed_chunk = UINT32_MAX;
+}
+
+/* Times the answer to a request, one at a time, unless it may be asked again. */
+static void time_request(struct mmc_loss *loss, struct mmc_run run,
+			 uint64_t now_ns)
+{
+	if (loss->timed_chunk != UINT32_MAX &&
+	    mmc_bitmap_test(&loss->asked, loss->timed_chunk))
+		return;
+	loss->timed_chunk = run.first + run.count - 1;
+	loss->timed_ns = now_ns;
+}
+
+/* The first retry interval: longer than answers have taken. */
+static uint64_t retry_ns(const struct mmc_loss *loss)
+{
+	return mmc_max_u64(loss->retry_ns,
+			   mmc_min_u64(loss->answer_ns + loss->answer_ns / 4,
+				       MMC_BACKOFF_MAX_NS));
+}
+
+/*
+ * What may be asked for at a time: while chains go on their windows fill the queues,
+ * and answers get a part.
+ */
+static uint32_t budget_chunks(const struct mmc_loss *loss)
+{
+	uint32_t part = loss->nopen > 0 ? BUDGET_PART : 1;
+
+	return mmc_max_u32(BUDGET_CHUNKS_MIN, loss->budget_chunks / part);
 }
 
 void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
@@ -202,9 +249,11 @@ void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
 	if (!mmc_bitmap_test(&loss->asked, chunk) &&
 	    !mmc_bitmap_test(&loss->before, chunk))
 		return;
+	if (chunk == loss->timed_chunk)
+		time_answer(loss, now_ns - loss->timed_ns);
 	if (loss->waited_chunks > 0)
 		loss->waited_chunks--;
-	if (loss->held && loss->waited_chunks <= loss->budget_chunks / 2) {
+	if (loss->held && loss->waited_chunks <= budget_chunks(loss) / 2) {
 		loss->held = false;
 		loss->ask_ns = now_ns;
 	}
@@ -249,11 +298,11 @@ static void lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];
 
-		for (uint32_t turn = chain->turn; turn < chain->nbegun;
-		     turn++) {
-			struct mmc_sequence *sequence =
-				mmc_chain_sequence(chain, turn);
+		for (uint32_t i = 0; i < chain->nsequences; i++) {
+			struct mmc_sequence *sequence = &chain->sequences[i];
 
+			if (sequence->turn >= chain->nbegun)
+				continue;
 			mmc_chain_lose(chain, sequence, claimed,
 				       sequence->gap_end);
 			again |= has_gap(sequence, claimed);
@@ -285,7 +334,7 @@ static void start_retry(struct mmc_loss *loss, uint64_t now_ns)
 {
 	if (loss->retry.at_ns != MMC_NEVER_NS)
 		return;
-	mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	mmc_backoff_start(&loss->retry, now_ns, retry_ns(loss));
 	loss->retried_ns = now_ns;
 	loss->retried_heard = mmc_loss_heard(loss);
 }
@@ -309,7 +358,7 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 }
 
-/* Whether answers may still be on their way, behind a window of chunks. */
+/* Whether answers may still be on their way: requests and they queue behind a window. */
 static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
@@ -317,8 +366,20 @@ static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
 		(uint64_t)schedule->window_chunks * schedule->nchains;
 
 	return now_ns - loss->heard_ns < loss->retry_ns &&
-	       now_ns - loss->retried_ns < MMC_BACKOFF_MAX_NS &&
-	       mmc_loss_heard(loss) - loss->retried_heard < window_chunks;
+	       now_ns - loss->retried_ns < QUEUED_MAX_NS &&
+	       mmc_loss_heard(loss) - loss->retried_heard < 2 * window_chunks;
+}
+
+/* Whether any chunk of `asked` is not here. */
+static bool misses(const struct mmc_bitmap *asked,
+		   const struct mmc_bitmap *claimed)
+{
+	size_t nwords = mmc_bitmap_bytes(claimed->nbits) / sizeof(uint64_t);
+
+	for (size_t w = 0; w < nwords; w++)
+		if ((asked->words[w] & ~claimed->words[w]) != 0)
+			return true;
+	return false;
 }
 
 /* A new retry interval: what was asked for long ago may be asked for again. */
@@ -331,7 +392,10 @@ static void turn_interval(struct mmc_loss *loss,
 		loss->retry.at_ns = now_ns + loss->retry_ns;
 		return;
 	}
-	mmc_backoff_due(&loss->retry, now_ns);
+	if (misses(&loss->before, claimed))
+		mmc_backoff_due(&loss->retry, now_ns);
+	else
+		loss->retry.at_ns = now_ns + loss->retry.interval_ns;
 	loss->retried_ns = now_ns;
 	loss->retried_heard = mmc_loss_heard(loss);
 	mmc_bitmap_copy(&loss->before, &loss->asked);
@@ -354,9 +418,9 @@ static uint32_t block_limit(const struct mmc_loss *loss,
 
 static uint32_t budget_left(const struct mmc_loss *loss)
 {
-	return loss->budget_chunks > loss->waited_chunks
-		       ? loss->budget_chunks - loss->waited_chunks
-		       : 0;
+	uint32_t budget = budget_chunks(loss);
+
+	return budget > loss->waited_chunks ? budget - loss->waited_chunks : 0;
 }
 
 /* Collects runs of one block to ask for; false when no more may be. */
@@ -439,6 +503,8 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		mmc_bitmap_set_run(&loss->lost, runs[i]);
 		mmc_bitmap_set_run(&loss->asked, runs[i]);
 	}
+	if (*nruns > 0)
+		time_request(loss, runs[*nruns - 1], now_ns);
 	/* Also if all that is missing was announced: that may be lost as well. */
 	start_retry(loss, now_ns);
 	return *nruns > 0;

@@ -40,12 +40,16 @@ struct mmc_loss {
 	struct mmc_backoff retry;
 	uint64_t retried_ns;	/* when the present retry interval began */
 	uint32_t retried_heard; /* chunks heard by then */
+	uint64_t
+		answer_ns; /* that answers have taken, smoothed; 0: none came */
+	uint64_t timed_ns; /* when the request that is timed was made */
+	uint32_t timed_chunk;	/* its last chunk; UINT32_MAX: none is */
 	uint32_t nasked;	/* retry intervals since nothing was missing */
 	uint32_t budget_chunks; /* that may be asked for and not yet here */
 	uint32_t waited_chunks; /* that are */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
-	uint32_t silence_turn;	/* in that chain */
+	uint32_t silence_place; /* in that chain */
 	bool missing;		/* found in this sweep */
 	bool held;		/* the budget has ended it */
 	bool passed; /* a chain's `npassed` has grown by what is lost */
@@ -64,7 +68,8 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
  * Those in `claimed` have come already. `srtt_ns` is the largest round trip,
  * `late_ns` how late chunks may be that were asked for too soon before,
  * `batch_ns` the time from one batch of a chain to the next. No more than
- * `budget_chunks` are asked for and waited for at a time.
+ * `budget_chunks` are asked for and waited for at a time, and a quarter of these while
+ * more is to come by multicast.
  */
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,

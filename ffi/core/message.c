@@ -53,7 +53,7 @@ static size_t item_bytes(uint32_t kind)
 {
 	if (kind == MMC_MESSAGE_CARD)
 		return CARD_BYTES;
-	return has_runs(kind) ? 8 : 4;
+	return has_positions(kind) ? 4 : 8;
 }
 
 static uint32_t items_max(uint32_t kind)
@@ -62,6 +62,8 @@ static uint32_t items_max(uint32_t kind)
 		return MMC_RUNS_MAX;
 	if (kind == MMC_MESSAGE_CARD)
 		return 1;
+	if (kind == MMC_MESSAGE_SENT)
+		return MMC_SENT_MAX;
 	return has_positions(kind) ? MMC_CHAINS_MAX : 0;
 }
 
@@ -140,6 +142,9 @@ static void encode_items(uint8_t *bytes, const struct mmc_message *message)
 			mmc_put_u32(item + 4, message->runs[i].count);
 		} else if (has_positions(message->kind)) {
 			mmc_put_u32(item, message->positions[i]);
+		} else if (message->kind == MMC_MESSAGE_SENT) {
+			mmc_put_u32(item, message->sent[i].rank);
+			mmc_put_u32(item + 4, message->sent[i].nchunks);
 		} else {
 			encode_card(item, &message->card);
 		}
@@ -193,6 +198,11 @@ static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 
 		if (has_positions(message->kind)) {
 			message->positions[i] = mmc_get_u32(item);
+			continue;
+		}
+		if (message->kind == MMC_MESSAGE_SENT) {
+			message->sent[i].rank = mmc_get_u32(item);
+			message->sent[i].nchunks = mmc_get_u32(item + 4);
 			continue;
 		}
 		message->runs[i].first = mmc_get_u32(item);

@@ -110,6 +110,13 @@ struct mmc_early_ask {
 	struct mmc_run runs[MMC_RUNS_MAX];
 };
 
+/* The senders that a child in the tree of reports misses. */
+struct mmc_op_question {
+	uint32_t child;
+	uint32_t nmissed;
+	uint32_t missed[MMC_SENT_MAX];
+};
+
 struct mmc_op {
 	struct mmc_op_config config;
 	struct mmc_layout layout;
@@ -156,6 +163,9 @@ struct mmc_op {
 	bool renewed;  /* news came: waits begin anew at the next poll */
 	struct mmc_early_ask early[MMC_OP_EARLY_MAX];
 	uint32_t nearly;
+	struct mmc_op_question questions[MMC_WATERMARK_FAN_IN];
+	uint32_t nquestions;
+	bool summoned; /* the root asks, for all, how much has been sent */
 	struct mmc_liveness liveness;
 	uint64_t stage_ns; /* when the present stage of the counters began */
 };

@@ -4,6 +4,7 @@
 #include "core/bits.h"
 #include "core/memory.h"
 #include "core/op_liveness.h"
+#include "core/op_silence.h"
 #include "core/silence.h"
 
 /* ---- chunks ------------------------------------------------------------- */
@@ -311,6 +312,7 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 				 message->kind == MMC_MESSAGE_RECORD, now_ns);
 
 	mmc_turn_hear(&op->turn, source, now_ns);
+	mmc_op_hear_sent(op, source, message, now_ns);
 	/* Where control is not lost a sender without a processor can wait. */
 	if (vain && op->config.reliable)
 		op->config.path->nlate++;

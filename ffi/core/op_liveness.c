@@ -99,6 +99,20 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 }
 
 /*
+ * Who is to blame that nothing new comes: the owner of what is missing, if it has been
+ * silent as long, since the awaited rank may only wait for it as well.
+ */
+static uint32_t idle_culprit(const struct mmc_op *op)
+{
+	const struct mmc_liveness *liveness = &op->liveness;
+
+	if (liveness->owner != MMC_PEER_ALL &&
+	    liveness->unseen_ns >= op->config.timeout_ns)
+		return liveness->owner;
+	return mmc_op_awaited(op);
+}
+
+/*
  * Progress is waited for a little longer than an answer: the awaited rank may
  * itself await the one that gives none, and will say so.
  */
@@ -116,7 +130,7 @@ static void check_patience(struct mmc_op *op)
 		mmc_op_fail(op, MMC_ELATE, overdue, true);
 	else if (op->state == MMC_OP_FLOW &&
 		 liveness->idle_ns >= limit_ns + limit_ns / 4)
-		mmc_op_fail(op, MMC_ENOPROGRESS, mmc_op_awaited(op), true);
+		mmc_op_fail(op, MMC_ENOPROGRESS, idle_culprit(op), true);
 }
 
 /* ---- inquiries ----------------------------------------------------------- */

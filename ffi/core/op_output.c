@@ -4,6 +4,7 @@
 #include "core/bits.h"
 #include "core/op_liveness.h"
 #include "core/op_repair.h"
+#include "core/op_silence.h"
 #include "core/op_tell.h"
 
 /* Eager epochs that may run ahead of the last one that all have done. */
@@ -11,9 +12,6 @@
 
 /* Of so many ranks one must lack a chunk, and two in all, that it is multicast again. */
 #define SHARER_RANKS 16
-
-/* A request of less would be answered in less than a batch or two. */
-#define BUDGET_CHUNKS_MIN 32
 
 /* ---- control messages --------------------------------------------------- */
 
@@ -94,8 +92,7 @@ static uint32_t budget_chunks(const struct mmc_op *op)
 {
 	uint32_t window_bytes = op->record.terms.window_bytes;
 
-	return mmc_max_u32(BUDGET_CHUNKS_MIN,
-			   window_bytes / op->config.chunk_bytes);
+	return window_bytes / op->config.chunk_bytes;
 }
 
 /* Multicast reaches somebody no more: blocks go from neighbour to neighbour. */
@@ -409,6 +406,8 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_poll_donor(op, now_ns, actions);
 	if (op->card_asked && op->strategy->reads && serves(op))
 		mmc_op_poll_card(op, actions);
+	if ((op->nquestions > 0 || op->summoned) && op->begun)
+		mmc_op_tell_sent(op, actions);
 	if (op->state == MMC_OP_FLOW) {
 		if (op->mark.moved && op->mark.step_chunks > 0)
 			poll_mark(op, actions);
@@ -431,6 +430,8 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 	uint64_t at_ns = serves(op) ? mmc_donor_deadline(&op->donor)
 				    : MMC_NEVER_NS;
 
+	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)
+		return 0;
 	if (op->state == MMC_OP_RETAINED && op->gated)
 		return mmc_min_u64(at_ns, op->asking.at_ns);
 	if (op->state > MMC_OP_RELEASE)

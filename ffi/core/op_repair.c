@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/op_repair.h"
 
+#include "core/op_silence.h"
 #include "core/op_tell.h"
-#include "core/silence.h"
 
 /* Requests after which it is clear that answers by multicast do not arrive. */
 #define NAKS_BEFORE_PLEA 2
@@ -65,15 +65,10 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
-	uint32_t peer;
-
 	if (op->config.path->backlog || now_ns < mmc_loss_deadline(&op->loss))
 		return;
 	ask_for_lost(op, now_ns, actions);
-	while (mmc_actions_room(actions) &&
-	       mmc_silence_ask(&op->loss, &op->claimed, op->mark.drained,
-			       now_ns, &peer))
-		mmc_op_ask_record(op, peer, now_ns, actions);
+	mmc_op_ask_silent(op, now_ns, actions);
 	if (op->loss.passed)
 		mmc_op_drain_passed(op);
 }

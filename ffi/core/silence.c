@@ -3,6 +3,9 @@
 
 #include "core/bits.h"
 
+/* Who waits for its window goes on by itself before the link is idle for so long. */
+#define HELD_NS (5 * MMC_MS_NS)
+
 /*
  * The sender has sent no more than is here, and waits: for its window, say. Returns
  * whether it says so because it was asked.
@@ -79,17 +82,28 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 }
 
 /*
- * Whether a sender is silent although the link is free for it, and its window open
- * as far as is known here; or has been for so long that it is asked all the same.
+ * Whether a sender is silent although the link is free for it; for longer if its window
+ * is full, as far as is known here; or for so long that it is asked all the same.
  */
 static bool is_silent(const struct mmc_loss *loss, bool held,
 		      const struct mmc_sequence *sequence, uint64_t now_ns)
 {
 	uint64_t silent_ns = now_ns - sequence->heard_ns;
+	uint64_t quiet_ns = held ? mmc_max_u64(HELD_NS, loss->quiet_ns)
+				 : loss->quiet_ns;
 
 	return silent_ns >= MMC_BACKOFF_MAX_NS ||
-	       (!held && silent_ns >= loss->quiet_ns &&
-		now_ns - loss->heard_ns >= loss->quiet_ns);
+	       (silent_ns >= quiet_ns && now_ns - loss->heard_ns >= quiet_ns);
+}
+
+/* Whether a rank below misses the sender too, and nobody was asked just now. */
+static bool is_wanted(const struct mmc_loss *loss,
+		      struct mmc_sequence *sequence, uint64_t now_ns)
+{
+	bool wanted = sequence->wanted;
+
+	sequence->wanted = false;
+	return wanted && now_ns - sequence->asked_ns >= loss->quiet_ns;
 }
 
 /* Whether the sender is to be asked for its record now. */
@@ -99,6 +113,7 @@ static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 		       uint64_t now_ns)
 {
 	uint64_t since_ns;
+	bool wanted = is_wanted(loss, sequence, now_ns);
 
 	if (sequence->rank == loss->rank || sequence->nleft == 0 ||
 	    sequence->end == sequence->nchunks) {
@@ -110,30 +125,43 @@ static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 		mmc_backoff_start(&sequence->silence, sequence->heard_ns,
 				  loss->quiet_ns);
 	if (trust(loss, chain, sequence, claimed, now_ns) ||
-	    !is_silent(loss, held, sequence, now_ns)) {
+	    (!wanted && !is_silent(loss, held, sequence, now_ns))) {
 		since_ns = mmc_max_u64(sequence->heard_ns, loss->heard_ns);
 		if (since_ns + loss->quiet_ns <= now_ns)
 			since_ns = now_ns;
 		mmc_backoff_start(&sequence->silence, since_ns, loss->quiet_ns);
 		return false;
 	}
+	if (wanted)
+		sequence->silence.at_ns = now_ns;
 	if (!mmc_backoff_due(&sequence->silence, now_ns))
 		return false;
+	/* While others keep the link busy it is asked as rarely again. */
+	if (now_ns - loss->heard_ns < loss->quiet_ns)
+		mmc_backoff_start(&sequence->silence, now_ns,
+				  MMC_BACKOFF_MAX_NS);
 	sequence->asked = true;
+	sequence->asked_ns = now_ns;
 	return true;
 }
 
-/* The next sender of the chain that is being looked at; NULL behind the last. */
+/*
+ * The next sender of the chain that is being looked at who has begun, or may have as the
+ * first; NULL behind the last.
+ */
 static struct mmc_sequence *next_sender(struct mmc_loss *loss,
 					struct mmc_chain *chain)
 {
-	uint32_t turn = mmc_max_u32(loss->silence_turn, chain->turn);
+	uint32_t end = mmc_max_u32(chain->nbegun, chain->turn + 1);
 
-	loss->silence_turn = turn + 1;
-	if (turn >= chain->nturns ||
-	    turn >= mmc_max_u32(chain->nbegun, chain->turn + 1))
-		return NULL;
-	return mmc_chain_sequence(chain, turn);
+	while (loss->silence_place < chain->nsequences) {
+		struct mmc_sequence *sequence =
+			&chain->sequences[loss->silence_place++];
+
+		if (sequence->turn < end)
+			return sequence;
+	}
+	return NULL;
 }
 
 /*
@@ -149,13 +177,14 @@ static bool is_held(const struct mmc_loss *loss, const uint32_t *drained)
 	       loss->nopen > loss->schedule.nchains / 4;
 }
 
-bool mmc_silence_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		     const uint32_t *drained, uint64_t now_ns, uint32_t *peer)
+struct mmc_sequence *mmc_silence_ask(struct mmc_loss *loss,
+				     const struct mmc_bitmap *claimed,
+				     const uint32_t *drained, uint64_t now_ns)
 {
 	if (now_ns >= loss->silence_ns) {
 		loss->silence_ns = MMC_NEVER_NS;
 		loss->silence_chain = 0;
-		loss->silence_turn = 0;
+		loss->silence_place = 0;
 	}
 	while (loss->silence_chain < loss->schedule.nchains) {
 		struct mmc_chain *chain = &loss->chains[loss->silence_chain];
@@ -164,7 +193,7 @@ bool mmc_silence_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 		if (sequence == NULL) {
 			mmc_loss_pass(loss, loss->silence_chain++, now_ns);
-			loss->silence_turn = 0;
+			loss->silence_place = 0;
 			continue;
 		}
 		silent = ask_silent(loss, chain, sequence, claimed,
@@ -172,9 +201,68 @@ bool mmc_silence_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		loss->silence_ns = mmc_min_u64(
 			loss->silence_ns, mmc_min_u64(sequence->silence.at_ns,
 						      sequence->trust_ns));
-		*peer = sequence->rank;
 		if (silent)
-			return true;
+			return sequence;
 	}
-	return false;
+	return NULL;
+}
+
+/* ---- what others know ---------------------------------------------------- */
+
+struct mmc_sent mmc_silence_known(const struct mmc_loss *loss, uint32_t rank)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	const struct mmc_block block =
+		mmc_layout_block(&schedule->layout, rank);
+	const struct mmc_chain *chain;
+	const struct mmc_sequence *sequence;
+	struct mmc_sent sent = { .rank = rank };
+	uint32_t turn;
+
+	if (block.nchunks == 0)
+		return sent;
+	chain = &loss->chains[mmc_schedule_chain(schedule, &block)];
+	turn = mmc_schedule_turn(schedule, &block);
+	sequence = mmc_chain_sequence(chain, turn);
+	if (sequence != NULL)
+		sent.nchunks = mmc_max_u32(sequence->end, sequence->told);
+	else if (turn < chain->nfollowed)
+		sent.nchunks = block.nchunks;
+	return sent;
+}
+
+/* The sequence of a sender, or NULL if it is not followed. */
+static struct mmc_sequence *sequence_of(struct mmc_loss *loss, uint32_t rank)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	const struct mmc_block block =
+		mmc_layout_block(&schedule->layout, rank);
+
+	if (block.nchunks == 0)
+		return NULL;
+	return mmc_chain_sequence(
+		&loss->chains[mmc_schedule_chain(schedule, &block)],
+		mmc_schedule_turn(schedule, &block));
+}
+
+void mmc_silence_want(struct mmc_loss *loss, uint32_t rank, uint64_t now_ns)
+{
+	struct mmc_sequence *sequence = sequence_of(loss, rank);
+
+	if (sequence == NULL)
+		return;
+	sequence->wanted = true;
+	loss->silence_ns = mmc_min_u64(loss->silence_ns, now_ns);
+}
+
+void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
+		       uint64_t now_ns)
+{
+	struct mmc_sequence *sequence = sequence_of(loss, sent.rank);
+	/* Where the link is idle it brings no more of what has reached others. */
+	bool idle = now_ns - loss->heard_ns >= loss->quiet_ns;
+
+	if (sequence != NULL)
+		sequence->nvain = 0;
+	mmc_silence_tell(loss, sent.rank, sent.nchunks, idle, now_ns);
 }

@@ -7,6 +7,7 @@
 #define MMC_CORE_SILENCE_H
 
 #include "core/loss.h"
+#include "core/message.h"
 
 /*
  * `owner` says that it has sent the first `sent_chunks` of its block; `pausing`:
@@ -17,12 +18,23 @@ bool mmc_silence_tell(struct mmc_loss *loss, uint32_t owner,
 		      uint32_t sent_chunks, bool pausing, uint64_t now_ns);
 
 /*
- * Whether a silent sender is to be asked for its record now; if so writes its rank.
- * Call until it returns false. What silent senders have told and is not in `claimed`
- * is lost. `drained` [nchains] is how much of each chain all receivers have: who has
- * sent a window beyond waits.
+ * The sequence of a silent sender about which is to be asked now, or NULL; call until
+ * then. What silent senders have told and is not in `claimed` is lost. `drained`
+ * [nchains] is how much of each chain all receivers have: who has sent a window beyond
+ * waits.
  */
-bool mmc_silence_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		     const uint32_t *drained, uint64_t now_ns, uint32_t *peer);
+struct mmc_sequence *mmc_silence_ask(struct mmc_loss *loss,
+				     const struct mmc_bitmap *claimed,
+				     const uint32_t *drained, uint64_t now_ns);
+
+/* How many chunks `rank` has sent, as far as is known here. */
+struct mmc_sent mmc_silence_known(const struct mmc_loss *loss, uint32_t rank);
+
+/* Another rank misses `rank` too: it is asked, unless it just has been. */
+void mmc_silence_want(struct mmc_loss *loss, uint32_t rank, uint64_t now_ns);
+
+/* The parent knows of so much, and will ask on if that is no news. */
+void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
+		       uint64_t now_ns);
 
 #endif

@@ -4,6 +4,9 @@
 /* A predecessor that has been silent for less is waiting for a processor. */
 #define ALPHA_NS (2 * MMC_MS_NS)
 
+/* The first of a chain that is far behind is waited for for as long. */
+#define FIRST_PATIENCE_NS (10 * MMC_MS_NS)
+
 /* How long its answer may take, besides two round trips. */
 #define ANSWER_NS MMC_MS_NS
 
@@ -55,7 +58,7 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      const struct mmc_path *path, uint32_t nchunks,
 			      uint64_t now_ns)
 {
-	uint64_t all_chunks = (uint64_t)nchunks * turn->schedule.nchains;
+	uint64_t all_chunks = (uint64_t)nchunks * mmc_max_u32(1, loss->nopen);
 	/* Who sends alone hears nothing: what receivers have must do. */
 	uint32_t came =
 		mmc_max_u32(mmc_loss_heard(loss), mark->drained[turn->chain]);
@@ -69,8 +72,23 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 	return mmc_min_u64(time_ns, WAIT_MAX_NS);
 }
 
+/*
+ * Until when to wait for the first of the chain of whom more is to come: where as many as
+ * receivers follow have not ended, whoever begins makes them give up on it. 0: it need
+ * not be waited for.
+ */
+static uint64_t first_until_ns(const struct mmc_turn *turn,
+			       const struct mmc_chain *chain)
+{
+	if (turn->turn < chain->nfollowed)
+		return 0;
+	return mmc_chain_sequence(chain, chain->turn)->heard_ns +
+	       FIRST_PATIENCE_NS;
+}
+
 /* The turn has come when the predecessor's last chunks are in sight, or it says so. */
-static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss)
+static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss,
+		    uint64_t now_ns)
 {
 	const struct mmc_chain *chain = &loss->chains[turn->chain];
 	uint32_t lead = turn->schedule.batch_chunks / 2;
@@ -78,9 +96,11 @@ static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss)
 
 	if (chain->turn >= turn->turn)
 		return true;
+	if (now_ns < first_until_ns(turn, chain))
+		return false;
 	before = mmc_chain_sequence(chain, turn->turn - 1);
 	if (before == NULL)
-		return false;
+		return mmc_chain_is_over(chain, turn->turn - 1);
 	/* Of small blocks several are in sight: no more begin than are followed. */
 	return before->told == before->nchunks ||
 	       (before->end + lead >= before->nchunks &&
@@ -120,7 +140,7 @@ bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
 		  const struct mmc_watermark *mark, const struct mmc_path *path,
 		  uint64_t now_ns)
 {
-	if (turn->began || mmc_turn_over(turn) || is_free(turn, loss))
+	if (turn->began || mmc_turn_over(turn) || is_free(turn, loss, now_ns))
 		return false;
 	look_back(turn, loss, mark, path, now_ns);
 	if (turn->asked || now_ns < turn->begin_ns || path->backlog)
@@ -137,9 +157,12 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
 		      const struct mmc_watermark *mark,
 		      const struct mmc_path *path, uint64_t now_ns)
 {
-	if (is_free(turn, loss))
+	if (is_free(turn, loss, now_ns))
 		return true;
 	look_back(turn, loss, mark, path, now_ns);
+	turn->begin_ns =
+		mmc_max_u64(turn->begin_ns,
+			    first_until_ns(turn, &loss->chains[turn->chain]));
 	return turn->asked && now_ns >= turn->begin_ns && !path->backlog;
 }
 
@@ -161,46 +184,85 @@ static uint32_t window_left(const struct mmc_turn *turn,
 	return (uint32_t)mmc_min_u64(limit - here, turn->nchunks);
 }
 
-/* Whether as many chunks of the others have come as this rank has sent since. */
+static uint32_t chain_heard(const struct mmc_turn *turn,
+			    const struct mmc_loss *loss)
+{
+	return loss->chains[turn->chain].nheard;
+}
+
+/* From here on it is counted what others send. */
+static void set_pace(struct mmc_turn *turn, const struct mmc_loss *loss)
+{
+	turn->nchain_heard = chain_heard(turn, loss);
+	turn->nheard = mmc_loss_heard(loss) - turn->nchain_heard;
+}
+
+/*
+ * Whether each other chain that goes on has brought as much since as this one would
+ * with another batch, by whoever of it has sent.
+ */
 static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 {
-	uint64_t others = turn->schedule.nchains - 1;
+	uint32_t here = chain_heard(turn, loss);
+	uint64_t there = mmc_loss_heard(loss) - here - turn->nheard;
+	uint64_t others = mmc_max_u32(loss->nopen, 1) - 1;
 
-	return others > 0 && mmc_loss_heard(loss) - turn->nheard >=
-				     others * turn->schedule.batch_chunks;
+	return others > 0 && there >= others * (turn->schedule.batch_chunks +
+						here - turn->nchain_heard);
+}
+
+/*
+ * Until when nothing must have come for another batch to be sent: where the link is
+ * idle, nobody else sets a pace.
+ */
+static uint64_t idle_until_ns(const struct mmc_turn *turn,
+			      const struct mmc_loss *loss,
+			      const struct mmc_watermark *mark,
+			      const struct mmc_path *path, uint64_t now_ns)
+{
+	return mmc_max_u64(loss->heard_ns, turn->batch_ns) +
+	       chain_time_ns(turn, loss, mark, path,
+			     turn->schedule.batch_chunks, now_ns);
+}
+
+/* Begins to wait for the window, and to tell others how much they should have. */
+static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
+		       const struct mmc_watermark *mark,
+		       const struct mmc_path *path, uint64_t now_ns)
+{
+	uint64_t window_ns = chain_time_ns(
+		turn, loss, mark, path, turn->schedule.window_chunks, now_ns);
+
+	turn->lag_ns =
+		turn->drained_ns + mmc_max_u64(path->lag_ns, window_ns / 2);
+	turn->open_loop = false;
+	set_pace(turn, loss);
+	mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns + window_ns);
 }
 
 /*
  * A full window opens by a batch at a time if no receiver has freed any of it for the
  * time of a half: then one of them stands still, and what overflows there is repaired.
- * From then on what comes of the others sets the pace, so that as much is on its way
- * as before.
+ * From then on what comes of the others sets the pace, so that no more is on its way
+ * than before.
  */
 static uint32_t wait_for_window(struct mmc_turn *turn,
 				const struct mmc_loss *loss,
 				const struct mmc_watermark *mark,
 				const struct mmc_path *path, uint64_t now_ns)
 {
-	uint32_t batch = turn->schedule.batch_chunks;
-	uint64_t window_ns;
-
-	if (turn->lag_ns == MMC_NEVER_NS) {
-		window_ns = chain_time_ns(turn, loss, mark, path,
-					  turn->schedule.window_chunks, now_ns);
-		turn->lag_ns = turn->drained_ns +
-			       mmc_max_u64(path->lag_ns, window_ns / 2);
-		turn->open_loop = false;
-		mmc_backoff_start(&turn->probe, now_ns,
-				  2 * path->srtt_ns + window_ns);
-	}
-	if (now_ns < turn->lag_ns &&
-	    !(turn->open_loop && keeps_pace(turn, loss)))
+	if (turn->lag_ns == MMC_NEVER_NS)
+		begin_wait(turn, loss, mark, path, now_ns);
+	if (!turn->open_loop && now_ns < turn->lag_ns)
 		return 0;
 	turn->open_loop = true;
-	turn->nheard = mmc_loss_heard(loss);
-	turn->lag_ns =
-		now_ns + chain_time_ns(turn, loss, mark, path, batch, now_ns);
-	return batch;
+	turn->lag_ns = idle_until_ns(turn, loss, mark, path, now_ns);
+	if (!keeps_pace(turn, loss) && now_ns < turn->lag_ns)
+		return 0;
+	set_pace(turn, loss);
+	turn->batch_ns = now_ns;
+	turn->lag_ns = idle_until_ns(turn, loss, mark, path, now_ns);
+	return turn->schedule.batch_chunks;
 }
 
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,

@@ -25,16 +25,18 @@ struct mmc_turn {
 	uint32_t predecessor; /* in the chain, or MMC_PEER_ALL */
 	uint64_t flow_ns;     /* when the first turns began */
 	bool began;
-	bool asked;	      /* the predecessor, and it has not answered */
-	uint64_t asked_ns;    /* when it was asked last */
-	uint64_t answered_ns; /* when a message of it came last */
-	uint64_t patience_ns; /* for its silence */
-	uint64_t begin_ns;    /* when to ask it; if it was asked, to begin */
-	uint32_t drained;     /* by all receivers, when looked at last */
-	uint64_t drained_ns;  /* when that was new */
-	uint64_t lag_ns;      /* when to go on although the window is full */
-	bool open_loop;	      /* it has gone on in spite of that */
-	uint32_t nheard;      /* chunks, when it did last */
+	bool asked;	       /* the predecessor, and it has not answered */
+	uint64_t asked_ns;     /* when it was asked last */
+	uint64_t answered_ns;  /* when a message of it came last */
+	uint64_t patience_ns;  /* for its silence */
+	uint64_t begin_ns;     /* when to ask it; if it was asked, to begin */
+	uint32_t drained;      /* by all receivers, when looked at last */
+	uint64_t drained_ns;   /* when that was new */
+	uint64_t batch_ns;     /* when it last sent beyond its window */
+	uint64_t lag_ns;       /* when to go on although the window is full */
+	bool open_loop;	       /* it has gone on in spite of that */
+	uint32_t nheard;       /* chunks of other chains, when it did last */
+	uint32_t nchain_heard; /* likewise of its own, of others */
 	struct mmc_backoff probe; /* when to say how much was sent till then */
 };
 

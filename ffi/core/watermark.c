@@ -149,6 +149,6 @@ bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
 	if (mark->rank == 0)
 		raise_row(mark->drained, positions, mark->nchains);
 	*peer = mark->rank == 0 ? MMC_PEER_ALL
-				: (mark->rank - 1) / MMC_WATERMARK_FAN_IN;
+				: mmc_watermark_parent(mark->rank);
 	return true;
 }

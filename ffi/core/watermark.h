@@ -24,11 +24,17 @@ struct mmc_watermark {
 	uint32_t nadvances;	/* of any chain since the last report */
 	bool moved;		/* enough may have changed for a report */
 	uint32_t *own;		/* [nchains] drained here */
-	uint32_t *lengths;  /* [nchains] chunks of each */
+	uint32_t *lengths;	/* [nchains] chunks of each */
 	uint32_t *children; /* [nchildren][nchains] minima of their subtrees */
 	uint32_t *told;	    /* [nchains] what was reported last */
 	uint32_t *drained;  /* [nchains] by all ranks */
 };
+
+/* Whom `rank`, not 0, reports to. */
+static inline uint32_t mmc_watermark_parent(uint32_t rank)
+{
+	return (rank - 1) / MMC_WATERMARK_FAN_IN;
+}
 
 /* The memory for `nranks` ranks and `nchains` chains, in bytes. */
 size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains);

@@ -15,6 +15,7 @@ static uint32_t items_max(uint32_t kind)
 		[MMC_MESSAGE_WATERMARK] = MMC_CHAINS_MAX,
 		[MMC_MESSAGE_PLEA] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_CARD] = 1,
+		[MMC_MESSAGE_SENT] = MMC_SENT_MAX,
 	};
 
 	return max[kind];
@@ -31,6 +32,7 @@ static size_t item_bytes(uint32_t kind)
 		[MMC_MESSAGE_NAK] = 8,	  [MMC_MESSAGE_ECHO] = 8,
 		[MMC_MESSAGE_REPORT] = 4, [MMC_MESSAGE_WATERMARK] = 4,
 		[MMC_MESSAGE_PLEA] = 8,	  [MMC_MESSAGE_CARD] = 36,
+		[MMC_MESSAGE_SENT] = 8,
 	};
 
 	return bytes[kind];
@@ -103,6 +105,11 @@ static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
 			message.card = random_card(prng);
 		else if (has_runs(kind))
 			message.runs[i] = random_run(prng);
+		else if (kind == MMC_MESSAGE_SENT)
+			message.sent[i] = (struct mmc_sent){
+				(uint32_t)mmc_prng_next(prng),
+				(uint32_t)mmc_prng_next(prng),
+			};
 		else
 			message.positions[i] = (uint32_t)mmc_prng_next(prng);
 	return message;
@@ -152,6 +159,11 @@ static void check_equal_messages(const struct mmc_message *a,
 		return;
 	}
 	for (uint32_t i = 0; i < a->nitems; i++) {
+		if (a->kind == MMC_MESSAGE_SENT) {
+			CHECK_EQ(a->sent[i].rank, b->sent[i].rank);
+			CHECK_EQ(a->sent[i].nchunks, b->sent[i].nchunks);
+			continue;
+		}
 		if (!has_runs(a->kind)) {
 			CHECK_EQ(a->positions[i], b->positions[i]);
 			continue;
@@ -326,6 +338,7 @@ static void kinds(void)
 	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
 	CHECK_EQ(MMC_MESSAGE_PLEA, 5);
 	CHECK_EQ(MMC_MESSAGE_CARD, 6);
+	CHECK_EQ(MMC_MESSAGE_SENT, 7);
 	check_refused(MMC_MESSAGE_COUNT, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(1 << 29, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(UINT32_MAX, bytes, sizeof(bytes), -MMC_EINVAL);

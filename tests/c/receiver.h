@@ -12,7 +12,7 @@
 #include "core/silence.h"
 #include "core/types.h"
 
-#define NRANKS_MAX 9
+#define NRANKS_MAX 48
 #define NCHUNKS_MAX 400
 #define SRTT_NS (100 * MMC_US_NS)
 #define END_NS (10 * MMC_S_NS)
@@ -161,7 +161,7 @@ static inline unsigned ask(struct receiver *at)
 static inline bool waits_for_question(struct receiver *at, uint32_t chunk)
 {
 	unsigned before = at->nasked[chunk];
-	uint32_t peer;
+	const struct mmc_sequence *silent;
 
 	while (at->nasked[chunk] == before) {
 		uint64_t next_ns = mmc_loss_deadline(&at->loss);
@@ -170,9 +170,9 @@ static inline bool waits_for_question(struct receiver *at, uint32_t chunk)
 			return false;
 		at->now_ns = next_ns > at->now_ns ? next_ns : at->now_ns + 1;
 		ask(at);
-		while (mmc_silence_ask(&at->loss, &at->claimed, no_windows,
-				       at->now_ns, &peer))
-			CHECK(peer != 0);
+		while ((silent = mmc_silence_ask(&at->loss, &at->claimed,
+						 no_windows, at->now_ns)))
+			CHECK(silent->rank != 0);
 	}
 	return true;
 }

@@ -2,24 +2,29 @@
 /* Whom a receiver asks when nothing comes, and what it makes of the answer. */
 #include "receiver.h"
 
+#define NOBODY UINT32_MAX
+
+/* The next sender about which is to be asked now. */
+static uint32_t silent_rank(struct receiver *at)
+{
+	const struct mmc_sequence *silent = mmc_silence_ask(
+		&at->loss, &at->claimed, no_windows, at->now_ns);
+
+	return silent != NULL ? silent->rank : NOBODY;
+}
+
 /* Silence is asked about, and what the record tells is as good as seen. */
 static void silence(void)
 {
 	static struct receiver at;
-	uint32_t peer = 0;
 
 	receiver_open(&at, 4, 10, 2, MMC_REPAIR_NAK);
 	begin(&at);
 	hear(&at, 20); /* rank 2, chain 0, turn 1; chain 1 is silent */
 	at.now_ns += 2 * at.loss.quiet_ns;
-	CHECK(mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
-			      &peer));
-	CHECK_EQ(peer, 2);
-	CHECK(mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
-			      &peer));
-	CHECK_EQ(peer, 1);
-	CHECK(!mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
-			       &peer));
+	CHECK_EQ(silent_rank(&at), 2);
+	CHECK_EQ(silent_rank(&at), 1);
+	CHECK_EQ(silent_rank(&at), NOBODY);
 	mmc_silence_tell(&at.loss, 1, 4, true, at.now_ns);
 	CHECK(waits_for_question(&at, 10));
 	CHECK_EQ(at.nasked[13], 1);
@@ -53,7 +58,6 @@ static void hostile_records(void)
 static void overtaken(void)
 {
 	static struct receiver at;
-	uint32_t peer = 0;
 
 	receiver_open(&at, 4, 10, 1, MMC_REPAIR_NAK);
 	begin(&at);
@@ -66,12 +70,9 @@ static void overtaken(void)
 	CHECK_EQ(at.loss.chains[0].npassed, 22);
 	at.now_ns += at.loss.quiet_ns - 1;
 	CHECK_EQ(ask(&at), 0);
-	CHECK(!mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
-			       &peer));
+	CHECK_EQ(silent_rank(&at), NOBODY);
 	at.now_ns++;
-	CHECK(mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns,
-			      &peer));
-	CHECK_EQ(peer, 1);
+	CHECK_EQ(silent_rank(&at), 1);
 	mmc_silence_tell(&at.loss, 1, 5, true, at.now_ns);
 	CHECK(waits_for_question(&at, 14));
 	CHECK_EQ(at.nlost, 3);
@@ -103,6 +104,33 @@ static void overtaken_by_many(void)
 	receiver_close(&at);
 }
 
+/* However many have sent all meanwhile: of who has not begun yet nothing is lost. */
+static void overtaken_by_who_has_ended(void)
+{
+	static struct receiver at;
+	uint32_t nranks = 3 * MMC_CHAIN_SEQUENCES;
+
+	receiver_open(&at, nranks, 2, 1, MMC_REPAIR_NAK);
+	begin(&at);
+	send_own(&at, 0);
+	send_own(&at, 1);
+	for (uint32_t s = 2; s < nranks; s++) {
+		hear(&at, 2 * s);
+		if (s != 5)
+			hear(&at, 2 * s + 1);
+		CHECK_EQ(ask(&at), 0);
+	}
+	CHECK_EQ(at.loss.chains[0].turn, 1);
+	hear(&at, 3);
+	at.now_ns = at.loss.gap_ns;
+	CHECK_EQ(ask(&at), 1);
+	CHECK_EQ(at.nasked[2], 1);
+	hear(&at, 11);
+	claim(&at, 2);
+	CHECK_EQ(at.loss.nopen, 0);
+	receiver_close(&at);
+}
+
 /* While the link brings others' chunks nobody is asked, for a time. */
 static void busy_link(void)
 {
@@ -116,8 +144,8 @@ static void busy_link(void)
 	for (uint32_t c = 130; c < 259; c++) {
 		hear(&at, c);
 		at.now_ns += at.loss.quiet_ns / 2;
-		if (!mmc_silence_ask(&at.loss, &at.claimed, no_windows,
-				     at.now_ns, &peer))
+		peer = silent_rank(&at);
+		if (peer == NOBODY)
 			continue;
 		CHECK_EQ(peer, 2);
 		CHECK(at.now_ns - begin_ns >= MMC_BACKOFF_MAX_NS);
@@ -127,6 +155,91 @@ static void busy_link(void)
 	receiver_close(&at);
 }
 
+/* While the link is busy each question is as rare as the first. */
+static void busy_link_questions_are_rare(void)
+{
+	static struct receiver at;
+	uint64_t begin_ns;
+	unsigned nquestions = 0;
+
+	receiver_open(&at, 3, 130, 3, MMC_REPAIR_NAK);
+	begin(&at);
+	begin_ns = at.now_ns;
+	hear(&at, 130);
+	while (at.now_ns < begin_ns + 10 * MMC_BACKOFF_MAX_NS) {
+		at.loss.heard_ns = at.now_ns;
+		at.loss.chains[1].sequences[0].heard_ns = at.now_ns;
+		at.now_ns += at.loss.quiet_ns / 2;
+		nquestions += silent_rank(&at) != NOBODY;
+	}
+	CHECK(nquestions > 5);
+	CHECK(nquestions <= 10);
+	receiver_close(&at);
+}
+
+/* What is known of a sender: chunks that came, what it told, all of who is passed. */
+static void what_is_known(void)
+{
+	static struct receiver at;
+
+	receiver_open(&at, 4, 10, 1, MMC_REPAIR_NAK);
+	begin(&at);
+	for (uint32_t i = 0; i < 10; i++)
+		send_own(&at, i);
+	CHECK_EQ(mmc_silence_known(&at.loss, 0).nchunks, 10);
+	CHECK_EQ(mmc_silence_known(&at.loss, 1).nchunks, 0);
+	hear(&at, 13);
+	CHECK_EQ(mmc_silence_known(&at.loss, 1).nchunks, 4);
+	mmc_silence_tell(&at.loss, 1, 7, false, at.now_ns);
+	CHECK_EQ(mmc_silence_known(&at.loss, 1).nchunks, 7);
+	CHECK_EQ(mmc_silence_known(&at.loss, 1).rank, 1);
+	receiver_close(&at);
+}
+
+/* A sender that somebody else misses is asked at once, and not again at once. */
+static void wanted_by_another(void)
+{
+	static struct receiver at;
+
+	receiver_open(&at, 3, 100, 2, MMC_REPAIR_NAK);
+	begin(&at);
+	at.now_ns += at.loss.quiet_ns / 2;
+	hear(&at, 200);
+	at.now_ns += at.loss.quiet_ns / 2 + 1;
+	CHECK_EQ(silent_rank(&at), NOBODY);
+	mmc_silence_want(&at.loss, 1, at.now_ns);
+	CHECK_EQ(silent_rank(&at), 1);
+	for (unsigned i = 0; i < 10; i++) {
+		mmc_silence_want(&at.loss, 1, at.now_ns);
+		CHECK_EQ(silent_rank(&at), NOBODY);
+		at.now_ns += at.loss.quiet_ns / 20;
+	}
+	receiver_close(&at);
+}
+
+/* On an idle link what has reached others is not on its way any more. */
+static void vouched_for(void)
+{
+	static struct receiver at;
+	struct mmc_sequence *silent;
+
+	receiver_open(&at, 3, 10, 2, MMC_REPAIR_NAK);
+	begin(&at);
+	at.now_ns += 2 * at.loss.quiet_ns;
+	silent = mmc_silence_ask(&at.loss, &at.claimed, no_windows, at.now_ns);
+	CHECK_EQ(silent->rank, 1);
+	silent->nvain = 5;
+	mmc_silence_vouch(&at.loss, (struct mmc_sent){ 1, 4 }, at.now_ns);
+	CHECK_EQ(silent->nvain, 0);
+	at.now_ns += at.loss.allowance_ns;
+	CHECK_EQ(silent_rank(&at), NOBODY);
+	CHECK_EQ(ask(&at), 4);
+	CHECK_EQ(at.nasked[13], 1);
+	receiver_close(&at);
+}
+
 CHECK_MAIN(CHECK_TEST(silence), CHECK_TEST(hostile_records),
 	   CHECK_TEST(overtaken), CHECK_TEST(overtaken_by_many),
-	   CHECK_TEST(busy_link))
+	   CHECK_TEST(overtaken_by_who_has_ended), CHECK_TEST(busy_link),
+	   CHECK_TEST(busy_link_questions_are_rare), CHECK_TEST(what_is_known),
+	   CHECK_TEST(wanted_by_another), CHECK_TEST(vouched_for))

@@ -82,6 +82,7 @@ static void hear(struct sender *at, uint32_t rank, uint32_t place,
 			&at->loss, &at->claimed, &block, at->now_ns);
 
 		mmc_bitmap_test_and_set(&at->claimed, block.first + i);
+		at->loss.chains[chain].nheard++;
 		mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence, i,
 			      at->now_ns);
 		mmc_loss_mend(&at->loss, chain, sequence, i, block.first + i,
@@ -325,6 +326,69 @@ static void goes_on_open_loop(void)
 	sender_close(&at);
 }
 
+/*
+ * Nothing is drained any more, since a receiver stands still: two other chains bring a
+ * chunk each a step, and of the own chain another rank sends `share` of as many.
+ */
+static uint32_t send_at_pace(struct sender *at, uint32_t nsteps, uint32_t share)
+{
+	uint32_t nsent = 0;
+
+	for (uint32_t i = 0; i < nsteps; i++) {
+		at->now_ns += 3 * MMC_US_NS;
+		hear(at, 1, i, 1);
+		hear(at, 2, i, 1);
+		if (share > 0 && i % share == 0)
+			hear(at, 3, i / share, 1);
+		nsent += send_all(at);
+	}
+	return nsent;
+}
+
+/* Then as much is sent as comes of each other chain, whoever of this one sends it. */
+static void keeps_the_pace_of_others(void)
+{
+	struct sender at;
+	uint32_t batch;
+
+	for (uint32_t share = 0; share <= 2; share++) {
+		uint32_t theirs = share > 0 ? 2000 / share : 0;
+		uint32_t nsent;
+
+		sender_open(&at, 0, 6, 3000, 3, 100);
+		batch = at.schedule.batch_chunks;
+		send_all(&at);
+		/* The time in which no receiver has drained is over. */
+		at.now_ns += 50 * MMC_MS_NS;
+		nsent = send_at_pace(&at, 2000, share);
+		CHECK(nsent <= 2000 - theirs + 2 * batch);
+		CHECK(nsent + 2 * batch >= 2000 - theirs);
+		sender_close(&at);
+	}
+}
+
+/* Chains that are over set no pace: the others share what they have left. */
+static void goes_faster_with_fewer(void)
+{
+	struct sender at;
+	uint32_t nsent = 0;
+
+	sender_open(&at, 0, 3, 3000, 3, 100);
+	send_all(&at);
+	hear(&at, 2, 0, 3000);
+	CHECK_EQ(at.loss.nopen, 2);
+	at.now_ns += 50 * MMC_MS_NS;
+	send_all(&at);
+	for (uint32_t i = 0; i < 1000; i++) {
+		at.now_ns += 3 * MMC_US_NS;
+		hear(&at, 1, i, 1);
+		nsent += send_all(&at);
+	}
+	CHECK(nsent + 2 * at.schedule.batch_chunks >= 1000);
+	CHECK(nsent <= 1000 + 2 * at.schedule.batch_chunks);
+	sender_close(&at);
+}
+
 /* Meanwhile receivers are told what they may have missed, ever more rarely. */
 static void tells_what_it_has_sent(void)
 {
@@ -413,6 +477,8 @@ CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
 	   CHECK_TEST(overtakes_the_silent), CHECK_TEST(waits_for_the_living),
 	   CHECK_TEST(low_rate_delays_little),
 	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
-	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(tells_what_it_has_sent),
+	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(keeps_the_pace_of_others),
+	   CHECK_TEST(goes_faster_with_fewer),
+	   CHECK_TEST(tells_what_it_has_sent),
 	   CHECK_TEST(closes_the_loop_again), CHECK_TEST(hostile_positions),
 	   CHECK_TEST(every_turn_comes))

@@ -316,11 +316,11 @@ static void bring_message(struct world *world)
 	uint32_t source = take(input, 1) % world->config.nranks;
 	uint32_t epoch = take(input, 1) % (EPOCHS_MAX + 2);
 	uint32_t kind = take(input, 1) % MMC_MESSAGE_COUNT;
-	bool runs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
-		    kind == MMC_MESSAGE_PLEA;
+	bool pairs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
+		     kind == MMC_MESSAGE_PLEA || kind == MMC_MESSAGE_SENT;
 	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
 	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 36] = { 0 };
-	uint32_t item_bytes = kind == MMC_MESSAGE_CARD ? 36 : runs ? 8 : 4;
+	uint32_t item_bytes = kind == MMC_MESSAGE_CARD ? 36 : pairs ? 8 : 4;
 	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
 	struct mmc_message message;
 
