@@ -45,6 +45,13 @@ def case_spec(seed: int) -> Plain:
     return _plain(spec[0])
 
 
+def crowd_spec(seed: int, nranks_min: int, nranks_max: int) -> Plain:
+    """Return the spec of random case `seed` of so many ranks."""
+    spec = ffi.new("struct mmc_sim_spec *")
+    lib.mmc_sim_crowd(seed, nranks_min, nranks_max, spec)
+    return _plain(spec[0])
+
+
 def run(spec: Plain) -> Plain:
     """Run a spec and return its result.
 
@@ -84,6 +91,13 @@ def run_cases(first: int, count: int) -> CasesHeld:
     return CasesHeld(held, bytes(ffi.string(violation)).decode(errors="replace"))
 
 
+def run_crowds(first: int, count: int, nranks_min: int, nranks_max: int) -> CasesHeld:
+    """Run the random cases of so many ranks, likewise."""
+    violation = ffi.new("char[]", lib.MMC_SIM_TEXT_SIZE)
+    held = lib.mmc_sim_run_crowds(first, count, nranks_min, nranks_max, violation)
+    return CasesHeld(held, bytes(ffi.string(violation)).decode(errors="replace"))
+
+
 def _error_text(error: int) -> str:
     return bytes(ffi.string(lib.mmc_strerror(error))).decode()
 
@@ -115,11 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     as_json = options.pop("json")
     case, cases = options.pop("case"), options.pop("cases")
+    crowd = options.pop("crowd")
     chosen = sim_options.numbers(options)
     if cases is not None:
-        return _main_cases(case or 0, cases)
+        return _main_cases(case or 0, cases, crowd)
     if case is not None:
-        spec = {**case_spec(case), **options}
+        drawn = crowd_spec(case, *crowd) if crowd else case_spec(case)
+        spec = {**drawn, **options}
     else:
         spec = {**default_spec(), **chosen, **options}
     if conflict := sim_options.conflict(spec):
@@ -138,22 +154,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if result["violation"] else 0
 
 
-def _main_cases(first: int, count: int) -> int:
+def _main_cases(first: int, count: int, crowd: tuple[int, int] | None) -> int:
     begin = time.perf_counter()
-    held = run_cases(first, count)
+    held = run_crowds(first, count, *crowd) if crowd else run_cases(first, count)
     wall_s = time.perf_counter() - begin
     print(
         f"{held.ncases} cases in {wall_s:.1f} s, {held.ncases / wall_s:.0f} per second"
     )
     if held.ncases == count:
         return 0
-    print(failure_text(first + held.ncases, held.violation))
+    print(failure_text(first + held.ncases, held.violation, crowd))
     return 1
 
 
-def failure_text(seed: int, violation: str) -> str:
+def failure_text(seed: int, violation: str, crowd: tuple[int, int] | None) -> str:
     """Return what a failed case breaks, and the command that replays it."""
-    return f"case {seed}: {violation}\nreplay: python -m mpimcast sim --case {seed}"
+    of = f" --crowd {crowd[0]} {crowd[1]}" if crowd else ""
+    return (
+        f"case {seed}: {violation}\nreplay: python -m mpimcast sim{of} --case {seed}"
+    )
 
 
 # ---- the report --------------------------------------------------------------
@@ -175,6 +194,7 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
         f"time      {result['time_ns'] / 1000:.1f} us, {slowest_us:.1f} us the slowest",
         f"link time {link_us:.1f} us for the payload that a rank receives in each",
         f"chunks    {lost} lost, {repaired} repaired, {fetched} of them read",
+        *_laws(result["figures"]),
         f"simulated {result['datagrams']} deliveries in {wall_s:.2f} s",
         "",
         *_table(_rank_rows(result)),
@@ -187,6 +207,17 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
     else:
         lines.append("every property held")
     return lines
+
+
+def _laws(figures: Plain) -> list[str]:
+    lacked, control = figures["lacked_chunks"], figures["control_most"]
+    return [
+        f"repairs   {figures['repair_chunks']} chunks sent again or read, for {lacked} "
+        "that networks and hosts lost on the way to each receiver",
+        f"control   {control} datagrams of a rank in an operation that needs "
+        f"{figures['control_bound']}, and {figures['excused_most']} about ranks that "
+        "stand still",
+    ]
 
 
 def _rank_rows(result: Plain) -> list[list[str]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 COLLECTIVES = {"mixed": 0, "allgather": 1, "allgatherv": 2, "bcast": 3}
 _REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
 _CHECKSUMS = {"off": 0, "header": 1, "full": 2}
+_OUTAGES = {"none": 0, "multicast": 1, "rank": 2, "leaf": 3}
 
 _RANKS_MAX = 4096
 _NOBODY = 2**32 - 1  # MMC_SIM_NOBODY
@@ -116,6 +117,14 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
             "1: begin with a window of 384 KiB, and find out what the queues hold",
         ),
         Option(
+            "--known-rate",
+            "known_mbits",
+            arguments.real(
+                "Gbit/s", "GBIT/S", scale=1000, low=0, high=4_000_000, example="100"
+            ),
+            "rate that ranks remember of earlier operations; 0: none",
+        ),
+        Option(
             "--eager",
             "eager_bytes",
             arguments.size(0, _UINT32_MAX),
@@ -140,6 +149,12 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
             "buffer_bytes",
             arguments.size(1, 1 << 40),
             "received data that a host can hold unread",
+        ),
+        Option(
+            "--host-ranks",
+            "host_ranks",
+            arguments.whole(1, _RANKS_MAX),
+            "neighbours that share a machine, and stand still together",
         ),
         Option(
             "--place",
@@ -179,6 +194,18 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
         ),
         Option("--latency", "latency_ns", _US, "delay of each link"),
         Option("--jitter", "jitter_ns", _US, "greatest random delay on top of it"),
+        Option(
+            "--uneven",
+            "uneven",
+            arguments.whole(0, 1),
+            "1: each link draws its own two, up to those",
+        ),
+        Option(
+            "--detour",
+            "detour_ns",
+            _US,
+            "greatest delay of the way over the spine that a flow takes",
+        ),
         Option(
             "--queue",
             "queue_bytes",
@@ -242,6 +269,14 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
         ),
         Option("--deaf", "deaf_ns", _MS, "time from which on they receive none"),
         Option("--deaf-end", "deaf_end_ns", _MS, "time up to which; 0: for good"),
+        Option(
+            "--outage-place",
+            "outage_place",
+            arguments.whole(0, _RANKS_MAX - 1),
+            "rank or leaf whose links carry nothing during an --outage",
+        ),
+        Option("--outage-begin", "outage_ns", _MS, "time of the outage's begin"),
+        Option("--outage-end", "outage_end_ns", _MS, "time of its end"),
     ),
 }
 
@@ -277,6 +312,7 @@ def parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
             _add_choice(group, "--repair", _REPAIRS, "nak", "how losses are repaired")
             _add_choice(group, "--checksum", _CHECKSUMS, "header", "what is protected")
         if title == "mishaps":
+            _add_choice(group, "--outage", _OUTAGES, "none", "what an outage takes")
             group.add_argument(
                 "--fault",
                 type=_fault,
@@ -335,6 +371,13 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run N random cases, from the seed that --case gives, or 0, on",
     )
+    add(
+        "--crowd",
+        type=arguments.whole(2, _RANKS_MAX).parse,
+        nargs=2,
+        metavar=("MIN", "MAX"),
+        help="of so many ranks, where machines and networks are not still",
+    )
 
 
 def numbers(options: dict[str, Any]) -> dict[str, int]:
@@ -343,6 +386,7 @@ def numbers(options: dict[str, Any]) -> dict[str, int]:
         "kind": COLLECTIVES[options.pop("kind")],
         "repair": _REPAIRS[options.pop("repair")],
         "checksum": _CHECKSUMS[options.pop("checksum")],
+        "outage": _OUTAGES[options.pop("outage")],
     }
 
 

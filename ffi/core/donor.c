@@ -259,19 +259,22 @@ void mmc_donor_plead(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
 			(struct mmc_ask){ .peer = peer, .run = run };
 }
 
-/* The next piece of the last plea. */
+/* The next piece of the plea that came first. */
 static void next_plea(struct mmc_donor *donor, uint32_t nchunks_max,
 		      uint32_t *peer, struct mmc_run *run)
 {
-	struct mmc_ask *plea = &donor->pleas[donor->npleas - 1];
+	struct mmc_ask *plea = &donor->pleas[0];
 
 	*peer = plea->peer;
 	*run = plea->run;
 	run->count = mmc_min_u32(run->count, nchunks_max);
 	plea->run.first += run->count;
 	plea->run.count -= run->count;
-	if (plea->run.count == 0)
-		donor->npleas--;
+	if (plea->run.count > 0)
+		return;
+	donor->npleas--;
+	for (uint32_t i = 0; i < donor->npleas; i++)
+		donor->pleas[i] = donor->pleas[i + 1];
 }
 
 bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,

@@ -173,6 +173,8 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	uint64_t nranks = schedule->layout.nranks;
 
 	loss->schedule = *schedule;
+	loss->begun_ns = now_ns;
+	loss->busy_ns = MMC_BACKOFF_MAX_NS;
 	loss->heard_ns = now_ns;
 	loss->budget_chunks = budget_chunks;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
@@ -397,6 +399,7 @@ static void turn_interval(struct mmc_loss *loss,
 	else
 		loss->retry.at_ns = now_ns + loss->retry.interval_ns;
 	loss->retried_ns = now_ns;
+	loss->reached = mmc_loss_heard(loss) > loss->retried_heard;
 	loss->retried_heard = mmc_loss_heard(loss);
 	mmc_bitmap_copy(&loss->before, &loss->asked);
 	mmc_bitmap_clear_all(&loss->asked);

@@ -29,6 +29,8 @@ struct mmc_loss {
 	struct mmc_bitmap before;	/* in the one before */
 	struct mmc_bitmap lost;		/* ever */
 	struct mmc_prng prng;
+	uint64_t begun_ns;     /* when chunks were expected from */
+	uint64_t busy_ns;      /* for which a silent sender waits for a busy link */
 	uint64_t heard_ns;     /* when a chunk came by multicast last */
 	uint64_t quiet_ns;     /* a sender silent for so long is asked */
 	uint64_t retry_ns;     /* the first retry interval */
@@ -50,6 +52,7 @@ struct mmc_loss {
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	uint32_t silence_place; /* in that chain */
+	bool reached; /* multicast has come in the last retry interval */
 	bool missing;		/* found in this sweep */
 	bool held;		/* the budget has ended it */
 	bool passed; /* a chain's `npassed` has grown by what is lost */

@@ -3,6 +3,9 @@
 
 #include "core/bits.h"
 
+/* However many chunks are ahead of its own, a silent sender is asked after this. */
+#define BUSY_MAX_NS (100 * MMC_MS_NS)
+
 /* Who waits for its window goes on by itself before the link is idle for so long. */
 #define HELD_NS (5 * MMC_MS_NS)
 
@@ -82,6 +85,22 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 }
 
 /*
+ * For how long a sender is not asked while others' chunks keep the link busy: they may
+ * all be ahead of its own, two windows of them at the rate that they have come.
+ */
+static uint64_t busy_ns(const struct mmc_loss *loss, uint64_t now_ns)
+{
+	uint64_t window_chunks = (uint64_t)loss->schedule.window_chunks *
+				 loss->schedule.nchains;
+	uint64_t heard_chunks = mmc_max_u32(1, mmc_loss_heard(loss));
+	uint64_t window_ns =
+		window_chunks * (now_ns - loss->begun_ns) / heard_chunks;
+
+	return mmc_max_u64(MMC_BACKOFF_MAX_NS,
+			   mmc_min_u64(2 * window_ns, BUSY_MAX_NS));
+}
+
+/*
  * Whether a sender is silent although the link is free for it; for longer if its window
  * is full, as far as is known here; or for so long that it is asked all the same.
  */
@@ -92,7 +111,7 @@ static bool is_silent(const struct mmc_loss *loss, bool held,
 	uint64_t quiet_ns = held ? mmc_max_u64(HELD_NS, loss->quiet_ns)
 				 : loss->quiet_ns;
 
-	return silent_ns >= MMC_BACKOFF_MAX_NS ||
+	return silent_ns >= loss->busy_ns ||
 	       (silent_ns >= quiet_ns && now_ns - loss->heard_ns >= quiet_ns);
 }
 
@@ -182,6 +201,7 @@ struct mmc_sequence *mmc_silence_ask(struct mmc_loss *loss,
 				     const uint32_t *drained, uint64_t now_ns)
 {
 	if (now_ns >= loss->silence_ns) {
+		loss->busy_ns = busy_ns(loss, now_ns);
 		loss->silence_ns = MMC_NEVER_NS;
 		loss->silence_chain = 0;
 		loss->silence_place = 0;

@@ -98,6 +98,22 @@ static void close_buffers(struct mmc_host *host)
 		free(host->memory);
 }
 
+/* When a rank first stands still, as do all on its host. */
+static uint64_t stall_begin_ns(const struct mmc_sim_spec *spec, uint32_t rank)
+{
+	uint32_t machine = rank / spec->host_ranks;
+	struct mmc_prng prng = {
+		.state = spec->seed ^ (machine + UINT64_C(1)) << 40,
+	};
+
+	if (spec->stalled_rank != MMC_SIM_NOBODY)
+		return machine == spec->stalled_rank / spec->host_ranks
+			       ? spec->stall_begin_ns
+			       : MMC_NEVER_NS;
+	return spec->stall_begin_ns +
+	       mmc_prng_below(&prng, spec->stall_period_ns);
+}
+
 int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 {
 	const struct mmc_sim_spec *spec = stage->spec;
@@ -118,10 +134,7 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 		.prng = { .state = spec->seed ^ (rank + UINT64_C(1)) << 40 },
 		.wake_ns = MMC_NEVER_NS,
 	};
-	host->stall_begin_ns = spec->stall_begin_ns;
-	if (spec->stalled_rank == MMC_SIM_NOBODY)
-		host->stall_begin_ns +=
-			mmc_prng_below(&host->prng, spec->stall_period_ns);
+	host->stall_begin_ns = stall_begin_ns(spec, rank);
 	host->streams = calloc(spec->nstreams, sizeof(*host->streams));
 	if (!host->streams)
 		return -MMC_ENOMEM;
@@ -137,6 +150,11 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 				&host->team);
 	if (rv == 0 && spec->adaptive)
 		host->team->path.window.bytes = MMC_WINDOW_BYTES / stage->scale;
+	if (rv == 0 && spec->known_mbits > 0) {
+		host->team->path.rate_bytes_per_s =
+			(uint64_t)spec->known_mbits * 125000 / stage->scale;
+		host->team->path.measured = true;
+	}
 	return rv;
 }
 
@@ -201,9 +219,7 @@ uint64_t mmc_host_after_stall(const struct mmc_host *host, uint64_t time_ns)
 	const struct mmc_sim_spec *spec = host->stage->spec;
 	uint64_t into_ns;
 
-	if (spec->stall_ns == 0 || time_ns < host->stall_begin_ns ||
-	    (spec->stalled_rank != host->rank &&
-	     spec->stalled_rank != MMC_SIM_NOBODY))
+	if (spec->stall_ns == 0 || time_ns < host->stall_begin_ns)
 		return time_ns;
 	into_ns = (time_ns - host->stall_begin_ns) % spec->stall_period_ns;
 	if (into_ns >= spec->stall_ns)
@@ -214,12 +230,16 @@ uint64_t mmc_host_after_stall(const struct mmc_host *host, uint64_t time_ns)
 void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns)
 {
 	struct mmc_network *network = &host->stage->network;
+	uint64_t after_ns;
 
 	if (time_ns < host->sending_ns)
 		time_ns = host->sending_ns;
 	if (time_ns < network->now_ns)
 		time_ns = network->now_ns;
-	time_ns = mmc_host_after_stall(host, time_ns);
+	after_ns = mmc_host_after_stall(host, time_ns);
+	if (after_ns > time_ns)
+		mmc_monitor_stall(&host->stage->monitor, after_ns);
+	time_ns = after_ns;
 	if (time_ns >= host->wake_ns)
 		return;
 	host->wake_ns = time_ns;

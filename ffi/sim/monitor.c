@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bits.h"
+#include "core/timer.h"
 #include "sim/wire.h"
 
 static bool alloc_op(struct mmc_monitor_op *seen, const struct mmc_sim_op *op)
@@ -15,11 +17,17 @@ static bool alloc_op(struct mmc_monitor_op *seen, const struct mmc_sim_op *op)
 	seen->op = op;
 	seen->done = calloc(op->layout.nranks, sizeof(*seen->done));
 	seen->over = calloc(op->layout.nranks, sizeof(*seen->over));
+	seen->control = calloc(op->layout.nranks, sizeof(*seen->control));
+	seen->excused = calloc(op->layout.nranks, sizeof(*seen->excused));
+	seen->window_bytes = UINT32_MAX;
+	seen->source_bytes = UINT32_MAX;
+	seen->nchains = 1;
 	if (sent)
 		mmc_bitmap_init(&seen->sent, sent, nchunks);
 	if (asked)
 		mmc_bitmap_init(&seen->asked, asked, nchunks);
-	return sent && asked && seen->done && seen->over;
+	return sent && asked && seen->done && seen->over && seen->control &&
+	       seen->excused;
 }
 
 int mmc_monitor_init(struct mmc_monitor *monitor, const struct mmc_sim_op *all)
@@ -49,6 +57,8 @@ void mmc_monitor_free(struct mmc_monitor *monitor)
 		free(monitor->ops[i].asked.words);
 		free(monitor->ops[i].done);
 		free(monitor->ops[i].over);
+		free(monitor->ops[i].control);
+		free(monitor->ops[i].excused);
 	}
 	free(monitor->ops);
 	free(monitor->sent);
@@ -64,6 +74,11 @@ void mmc_monitor_enter(struct mmc_monitor *monitor, uint32_t op)
 void mmc_monitor_leave(struct mmc_monitor *monitor, uint32_t op, uint32_t rank)
 {
 	monitor->ops[op].over[rank] = true;
+}
+
+void mmc_monitor_stall(struct mmc_monitor *monitor, uint64_t end_ns)
+{
+	monitor->still_ns = mmc_max_u64(monitor->still_ns, end_ns);
 }
 
 static void violate(struct mmc_monitor *monitor, const struct mmc_wire *wire,
@@ -187,6 +202,33 @@ static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
 	return seen->over[rank] ? NULL : mmc_sim_op_flaw(seen->op, rank);
 }
 
+/* Questions about a rank that stands still are asked for as long as it does. */
+static void count_control(struct mmc_monitor *monitor,
+			  struct mmc_monitor_op *seen,
+			  const struct mmc_wire *wire)
+{
+	const struct mmc_message *message = &wire->message;
+	bool asks = message->stamp_us != 0 || message->echo_us != 0 ||
+		    message->kind == MMC_MESSAGE_SENT;
+	bool still = seen->entered < monitor->nranks ||
+		     monitor->network->now_ns <
+			     monitor->still_ns + MMC_BACKOFF_MAX_NS;
+
+	/* Who answers about an operation that it has not started names no terms. */
+	if (message->record.flags & MMC_RECORD_ENTERED) {
+		seen->window_bytes = mmc_min_u32(
+			seen->window_bytes, message->record.terms.window_bytes);
+		seen->source_bytes = mmc_min_u32(
+			seen->source_bytes, message->record.terms.source_bytes);
+	}
+	if (message->kind == MMC_MESSAGE_REPORT)
+		seen->nchains = message->nitems;
+	if (asks && still)
+		seen->excused[wire->frame->source]++;
+	else
+		seen->control[wire->frame->source]++;
+}
+
 static const char *message_flaw(struct mmc_monitor *monitor,
 				struct mmc_monitor_op *seen,
 				const struct mmc_wire *wire)
@@ -241,6 +283,8 @@ bool mmc_monitor_tap(void *context, const struct mmc_frame *frame)
 		return true;
 	}
 	seen = &monitor->ops[wire.stream * monitor->nops + wire.index];
+	if (wire.control)
+		count_control(monitor, seen, &wire);
 	flaw = wire.control ? message_flaw(monitor, seen, &wire)
 			    : data_flaw(monitor, seen, &wire);
 	if (flaw)

@@ -29,6 +29,13 @@ struct mmc_monitor_op {
 	bool unicast;		 /* a rank asked for that */
 	bool *done;		 /* per rank: seen, and verified, as done */
 	bool *over;		 /* per rank: its buffers are its own again */
+	uint32_t window_bytes;	 /* the least that a rank has named */
+	uint32_t source_bytes;	 /* likewise, of a single sender */
+	uint32_t nchains;	 /* as reports have them */
+	uint32_t
+		*control; /* per rank: datagrams sent, but for `excused` ones */
+	uint32_t *excused; /* likewise: questions about ranks that stand still,
+			    * and answers to them */
 };
 
 struct mmc_monitor {
@@ -48,6 +55,7 @@ struct mmc_monitor {
 	struct mmc_monitor_op *ops;	     /* [nstreams][nops] */
 	struct mmc_traffic_count *sent;	     /* per rank */
 	uint64_t control[MMC_CONTROL_COUNT]; /* datagrams seen of each kind */
+	uint64_t still_ns;  /* until when some rank stands still */
 	uint32_t drop_kind; /* lose number `drop_index` of this kind */
 	uint64_t drop_index;
 };
@@ -64,6 +72,9 @@ void mmc_monitor_free(struct mmc_monitor *monitor);
 /* A rank starts an operation, or has its buffers back. */
 void mmc_monitor_enter(struct mmc_monitor *monitor, uint32_t op);
 void mmc_monitor_leave(struct mmc_monitor *monitor, uint32_t op, uint32_t rank);
+
+/* Some rank stands still until `end_ns`, or for good. */
+void mmc_monitor_stall(struct mmc_monitor *monitor, uint64_t end_ns);
 
 /* The network's tap; `context` is the monitor. */
 bool mmc_monitor_tap(void *context, const struct mmc_frame *frame);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/laws.h"
+
 _Static_assert(MMC_TRAFFIC_COUNT == 3, "as struct mmc_sim_traffic has it");
 
 static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
@@ -98,6 +100,7 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		name_link(filled.links[i].name, sizeof(filled.links[i].name), i,
 			  &network->options);
 	}
+	mmc_laws_measure(run, &filled.figures);
 	*result = filled;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "sim/laws.h"
 #include "sim/program.h"
 #include "sim/result.h"
 
@@ -74,9 +75,11 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 		mmc_program_cancel(&hosts[event->target]);
 		break;
 	case MMC_TIMER_DEATH:
+		mmc_monitor_stall(&run->stage.monitor, MMC_NEVER_NS / 2);
 		mmc_host_die(&hosts[event->target], MMC_SIM_KERNEL_OFF);
 		break;
 	case MMC_TIMER_END:
+		mmc_monitor_stall(&run->stage.monitor, MMC_NEVER_NS / 2);
 		mmc_host_die(&hosts[event->target], MMC_SIM_KERNEL_REFUSES);
 		break;
 	case MMC_TIMER_INQUIRY:
@@ -202,14 +205,17 @@ static void check_hosts(struct mmc_run_state *run)
 	}
 }
 
+static bool all_succeeded(const struct mmc_run_state *run)
+{
+	for (uint32_t i = 0; i < run->nhosts; i++)
+		if (run->hosts[i].dead || run->hosts[i].outcome.failed_ops > 0)
+			return false;
+	return !mmc_finding_exists(&run->stage.finding);
+}
+
 static void check(struct mmc_run_state *run)
 {
-	bool all_done = true;
-
-	for (uint32_t i = 0; i < run->nhosts; i++)
-		all_done &= !run->hosts[i].dead &&
-			    run->hosts[i].outcome.failed_ops == 0;
-	if (all_done)
+	if (all_succeeded(run))
 		mmc_monitor_finish(&run->stage.monitor);
 	check_buffers(run);
 	check_links(run);
@@ -242,6 +248,11 @@ static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
 	if (spec->drop_kind < MMC_CONTROL_COUNT)
 		*nkind = run.stage.monitor.control[spec->drop_kind];
 	rv = mmc_result_fill(result, &run);
+	if (rv == 0 && all_succeeded(&run)) {
+		mmc_laws_check(&run, &result->figures);
+		memcpy(result->violation, run.stage.finding.text,
+		       sizeof(result->violation));
+	}
 out_close:
 	close_run(&run);
 	return rv;
@@ -264,25 +275,45 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 	return rv;
 }
 
+/* Runs one spec; writes what it violates, or "". Returns whether it holds. */
+static bool holds(const struct mmc_sim_spec *spec, char *violation)
+{
+	struct mmc_sim_result result;
+	int rv = mmc_sim_run(spec, &result);
+
+	if (rv < 0) {
+		struct mmc_finding finding = { .text = "" };
+
+		mmc_finding_add(&finding, 0, "the run fails: %s",
+				mmc_strerror(rv));
+		memcpy(violation, finding.text, MMC_SIM_TEXT_SIZE);
+		return false;
+	}
+	memcpy(violation, result.violation, MMC_SIM_TEXT_SIZE);
+	mmc_sim_result_clear(&result);
+	return violation[0] == 0;
+}
+
 uint64_t mmc_sim_run_cases(uint64_t first, uint64_t count, char *violation)
 {
-	for (uint64_t i = 0; i < count; i++) {
-		struct mmc_finding finding = { .text = "" };
-		struct mmc_sim_result result;
-		struct mmc_sim_spec spec;
-		int rv;
+	struct mmc_sim_spec spec;
 
+	for (uint64_t i = 0; i < count; i++) {
 		mmc_sim_case(first + i, &spec);
-		rv = mmc_sim_run(&spec, &result);
-		if (rv < 0) {
-			mmc_finding_add(&finding, 0, "the run fails: %s",
-					mmc_strerror(rv));
-			memcpy(violation, finding.text, MMC_SIM_TEXT_SIZE);
+		if (!holds(&spec, violation))
 			return i;
-		}
-		memcpy(violation, result.violation, MMC_SIM_TEXT_SIZE);
-		mmc_sim_result_clear(&result);
-		if (violation[0] != 0)
+	}
+	return count;
+}
+
+uint64_t mmc_sim_run_crowds(uint64_t first, uint64_t count, uint32_t nranks_min,
+			    uint32_t nranks_max, char *violation)
+{
+	struct mmc_sim_spec spec;
+
+	for (uint64_t i = 0; i < count; i++) {
+		mmc_sim_crowd(first + i, nranks_min, nranks_max, &spec);
+		if (!holds(&spec, violation))
 			return i;
 	}
 	return count;

@@ -26,6 +26,7 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 		.buffer_bytes = 4 << 20,
 		.send_bytes = 1 << 20,
 		.wake_ns = 500,
+		.host_ranks = 1,
 		.nswitches = 1,
 		.link_mbits = 100000,
 		.trunk_mbits = 100000,
@@ -230,6 +231,112 @@ static void draw_kinds(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	if (spec->kind == MMC_BCAST && one_in(prng, 2))
 		spec->block_bytes *= between(prng, 1, spec->nranks);
 }
+
+/* ---- many ranks ------------------------------------------------------------ */
+
+/* Few operations on few chunks: what they cost grows with the square of the ranks. */
+static void draw_crowd_operations(struct mmc_prng *prng,
+				  struct mmc_sim_spec *spec)
+{
+	uint64_t nchunks_max = UINT64_C(300000) / spec->nranks / spec->nranks;
+
+	nchunks_max = mmc_max_u64(1, mmc_min_u64(64, nchunks_max));
+	spec->chunk_bytes = one_in(prng, 2) ? 1456 : 4096;
+	spec->nops = between_u32(prng, 1, 2);
+	spec->block_bytes = spec->chunk_bytes * between(prng, 1, nchunks_max);
+	spec->block_bytes -= mmc_prng_below(prng, 3);
+	spec->kind = one_in(prng, 4) ? MMC_ALLGATHERV : MMC_ALLGATHER;
+	spec->repair = between_u32(prng, 0, 2);
+	spec->chains = one_in(prng, 4) ? between_u32(prng, 1, 8) : 0;
+	spec->entry_spread_ns = scaled(prng, 22);
+	if (one_in(prng, 8)) {
+		spec->late_rank = between_u32(prng, 0, spec->nranks - 1);
+		spec->late_ns = scaled(prng, 28);
+	}
+}
+
+/* Ways that differ, but by less than what is taken for loss. */
+static void draw_crowd_network(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	static const uint32_t rates_mbits[] = { 1000, 10000, 100000 };
+	uint32_t rate_mbits = rates_mbits[mmc_prng_below(prng, 3)];
+
+	spec->link_mbits = rate_mbits;
+	spec->trunk_mbits = one_in(prng, 2) ? rate_mbits : 10 * rate_mbits;
+	spec->latency_ns = (uint32_t)scaled(prng, 12);
+	spec->buffer_bytes = one_in(prng, 2) ? 212992 : 4 << 20;
+	spec->uneven = one_in(prng, 2);
+	if (one_in(prng, 2))
+		spec->nswitches = between_u32(prng, 2, 8);
+	if (one_in(prng, 2))
+		spec->detour_ns = (uint32_t)mmc_prng_below(prng, 20000);
+	if (one_in(prng, 2))
+		spec->jitter_ns = (uint32_t)mmc_prng_below(prng, 20000);
+	if (one_in(prng, 3)) {
+		spec->adaptive = 1;
+		spec->queue_bytes = 262144 + scaled(prng, 20);
+	}
+	if (one_in(prng, 3))
+		spec->known_mbits = rate_mbits * 100;
+	else if (one_in(prng, 2))
+		spec->known_mbits = rate_mbits / 100;
+	if (one_in(prng, 3))
+		spec->loss_ppm = (uint32_t)scaled(prng, 13);
+	if (one_in(prng, 6))
+		spec->uplink_loss_ppm = (uint32_t)scaled(prng, 11);
+}
+
+/* One rank, those of a host, or all, at the same time or each at its own. */
+static void draw_crowd_stalls(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (!one_in(prng, 3))
+		return;
+	spec->stall_ns = 1 + scaled(prng, 24);
+	spec->stall_period_ns = spec->stall_ns + 100 * MMC_MS_NS;
+	spec->stall_begin_ns = scaled(prng, 25);
+	spec->host_ranks = between_u32(prng, 1, 16);
+	if (one_in(prng, 4))
+		spec->host_ranks = spec->nranks;
+	spec->stalled_rank = one_in(prng, 2)
+				     ? MMC_SIM_NOBODY
+				     : between_u32(prng, 0, spec->nranks - 1);
+}
+
+static void draw_crowd_outages(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (!one_in(prng, 4))
+		return;
+	spec->outage = between_u32(prng, MMC_SIM_OUTAGE_MULTICAST,
+				   MMC_SIM_OUTAGE_LEAF);
+	if (spec->outage == MMC_SIM_OUTAGE_HOST)
+		spec->outage_place = between_u32(prng, 0, spec->nranks - 1);
+	else
+		spec->outage_place = between_u32(prng, 0, spec->nswitches - 1);
+	spec->outage_ns = scaled(prng, 24);
+	spec->outage_end_ns = spec->outage_ns + scaled(prng, 26);
+}
+
+void mmc_sim_crowd(uint64_t seed, uint32_t nranks_min, uint32_t nranks_max,
+		   struct mmc_sim_spec *spec)
+{
+	struct mmc_prng prng = { .state = ~seed };
+
+	mmc_sim_spec_init(spec);
+	spec->seed = seed;
+	spec->limit_events = 100000000;
+	spec->nranks = between_u32(&prng, nranks_min, nranks_max);
+	draw_crowd_operations(&prng, spec);
+	draw_crowd_network(&prng, spec);
+	draw_crowd_stalls(&prng, spec);
+	draw_crowd_outages(&prng, spec);
+	if (one_in(&prng, 12)) {
+		spec->dead_rank = between_u32(&prng, 0, spec->nranks - 1);
+		spec->dead_ns = scaled(&prng, 25);
+		spec->timeout_ns = 2 * MMC_S_NS;
+	}
+}
+
+/* ---- one case ---------------------------------------------------------------- */
 
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 {

@@ -25,7 +25,8 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       spec->repair <= MMC_REPAIR_READ &&
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
 	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
-	       spec->duplicate_ppm < PPM &&
+	       spec->duplicate_ppm < PPM && spec->host_ranks > 0 &&
+	       spec->outage < MMC_OUTAGE_COUNT &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 
@@ -55,6 +56,8 @@ static int open_network(struct mmc_stage *stage)
 		.trunk_mbits = spec->trunk_mbits,
 		.latency_ns = spec->latency_ns,
 		.jitter_ns = spec->jitter_ns,
+		.uneven = spec->uneven != 0,
+		.detour_ns = spec->detour_ns,
 		.queue_bytes = spec->queue_bytes,
 		.loss = ((uint64_t)spec->loss_ppm << 32) / PPM,
 		.uplink_loss = ((uint64_t)spec->uplink_loss_ppm << 32) / PPM,
@@ -62,6 +65,12 @@ static int open_network(struct mmc_stage *stage)
 		.deaf_hosts = spec->deaf_ranks,
 		.deaf_ns = spec->deaf_ns,
 		.deaf_end_ns = spec->deaf_end_ns,
+		.outage = {
+			.kind = (enum mmc_outage_kind)spec->outage,
+			.place = spec->outage_place,
+			.begin_ns = spec->outage_ns,
+			.end_ns = spec->outage_end_ns,
+		},
 		.datagram_bytes_max = longest_bytes + crc_bytes,
 		.head_bytes = MMC_HEADER_BYTES + crc_bytes,
 		.payload_scale = stage->scale,
@@ -243,7 +252,8 @@ static bool is_true(const struct mmc_sim_spec *spec,
 	case MMC_ECANCELED:
 		return failure->culprit == spec->cancelling_rank;
 	case MMC_ENOPROGRESS:
-		return ended || spec->dead_rank != MMC_SIM_NOBODY;
+		return failure->culprit == spec->dead_rank ||
+		       (ended && failure->culprit == spec->ended_rank);
 	case MMC_ENOENTRY:
 		return spec->entry_timeout_ns > 0;
 	default:

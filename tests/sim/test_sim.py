@@ -32,26 +32,29 @@ def command(arguments: str) -> subprocess.CompletedProcess[str]:
 # ---- random cases ------------------------------------------------------------
 
 
-def broken_case(first: int, count: int) -> str:
+def broken_case(first: int, count: int, crowd: tuple[int, int] | None) -> str:
     """Run random cases in a process of their own; return what broke, or nothing."""
-    done = command(f"--case {first} --cases {count}")
+    of = f"--crowd {crowd[0]} {crowd[1]} " if crowd else ""
+    done = command(f"{of}--case {first} --cases {count}")
     if done.returncode == 0:
         return ""
     if done.returncode == 1:
         return done.stdout
     if count > 1:  # it crashed: find out in which case
-        return broken_case(first, count // 2) or broken_case(
-            first + count // 2, count - count // 2
+        return broken_case(first, count // 2, crowd) or broken_case(
+            first + count // 2, count - count // 2, crowd
         )
     crash = signal.strsignal(-done.returncode)
-    return sim.failure_text(first, f"{crash}\n{done.stderr}")
+    return sim.failure_text(first, f"{crash}\n{done.stderr}", crowd)
 
 
-def check_cases(first: int, count: int, batch: int) -> None:
+def check_cases(
+    first: int, count: int, batch: int, crowd: tuple[int, int] | None = None
+) -> None:
     """Run random cases in two processes at a time."""
     starts = range(first, first + count, batch)
     with ThreadPoolExecutor(2) as pool:
-        for broken in pool.map(lambda start: broken_case(start, batch), starts):
+        for broken in pool.map(lambda start: broken_case(start, batch, crowd), starts):
             assert not broken, broken
 
 
@@ -76,6 +79,20 @@ def test_random_cases(capsys: pytest.CaptureFixture[str]) -> None:
 def test_many_random_cases() -> None:
     """Likewise, other and more cases."""
     check_cases(1_000_000, 100_000, 2_000)
+
+
+@pytest.mark.timeout(600)
+def test_random_crowds() -> None:
+    """Where many ranks and their network are not still: what that may cost."""
+    check_cases(0, 500, 25, (33, 128))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_large_random_crowds() -> None:
+    """Likewise, up to a thousand ranks, and other cases."""
+    check_cases(1_000_000, 3_000, 100, (33, 128))
+    check_cases(2_000_000, 100, 5, (129, 1024))
 
 
 # ---- what a run promises -----------------------------------------------------

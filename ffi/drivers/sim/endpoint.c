@@ -98,6 +98,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 	     !mmc_sim_covering_arrive(endpoint, frame->subgroup, frame)) ||
 	    append(&endpoint->queues[queue], frame) < 0) {
 		endpoint->overrun_datagrams++;
+		mmc_network_lack(endpoint->options.network, frame, 1);
 		mmc_network_release(endpoint->options.network, frame);
 		return;
 	}

@@ -55,8 +55,22 @@ static struct mmc_link make_link(const struct mmc_network_options *options,
 		.queue_bytes = options->queue_bytes,
 		.loss = last ? options->loss : options->uplink_loss,
 		.duplicate = last ? options->duplicate : 0,
+		.latency_ns = options->latency_ns,
 		.jitter_ns = last ? options->jitter_ns : 0,
 	};
+}
+
+/* Gives each link a latency and a jitter of its own. */
+static void draw_links(struct mmc_network *network)
+{
+	for (uint32_t i = 0; i < network->nlinks; i++) {
+		struct mmc_link *link = &network->links[i];
+
+		link->latency_ns = (uint32_t)mmc_prng_below(
+			&network->prng, UINT64_C(1) + link->latency_ns);
+		link->jitter_ns = (uint32_t)mmc_prng_below(
+			&network->prng, UINT64_C(1) + link->jitter_ns);
+	}
 }
 
 int mmc_network_init(struct mmc_network *network,
@@ -86,6 +100,8 @@ int mmc_network_init(struct mmc_network *network,
 		if (i < nhosts)
 			network->links[i].queue_bytes = UINT64_MAX;
 	}
+	if (options->uneven)
+		draw_links(network);
 	return 0;
 }
 
@@ -141,6 +157,35 @@ void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
 		 });
 }
 
+/* To how many hosts a multicast goes on from a link. */
+static uint32_t nhosts_behind(const struct mmc_network *network,
+			      uint32_t link_index)
+{
+	uint32_t nhosts = network->options.nhosts;
+	uint32_t nswitches = network->options.nswitches;
+	uint32_t leaf;
+	uint32_t nlocal;
+
+	if (link_index < 2 * nhosts)
+		return link_index < nhosts ? nhosts - 1 : 1;
+	leaf = (link_index - 2 * nhosts) % nswitches;
+	nlocal = leaf_begin(network, leaf + 1) - leaf_begin(network, leaf);
+	return link_index < trunk_down(network, 0) ? nhosts - nlocal : nlocal;
+}
+
+void mmc_network_lack(struct mmc_network *network,
+		      const struct mmc_frame *frame, uint32_t nhosts)
+{
+	bool all = frame->peer == MMC_PEER_ALL;
+
+	if (frame->traffic == MMC_TRAFFIC_CONTROL)
+		network->lacked_control++;
+	else if (frame->traffic == MMC_TRAFFIC_REPAIR || !all)
+		network->lacked_chunks++;
+	else
+		network->lacked_chunks += nhosts;
+}
+
 /* Has a copy of `frame` leave the link at `time_ns`, or a little later. */
 static void fly(struct mmc_network *network, uint32_t link_index,
 		struct mmc_frame *frame, uint64_t time_ns)
@@ -158,6 +203,25 @@ static void fly(struct mmc_network *network, uint32_t link_index,
 			  });
 }
 
+/*
+ * What a flow is later by than others on its way over the spine: equal datagrams go the
+ * same way.
+ */
+static uint64_t detour_ns(const struct mmc_network *network,
+			  uint32_t link_index, const struct mmc_frame *frame)
+{
+	struct mmc_prng flow = {
+		.state = network->options.seed ^ (uint64_t)frame->source << 40 ^
+			 (uint64_t)frame->subgroup << 32 ^ frame->peer,
+	};
+
+	if (network->options.detour_ns == 0 ||
+	    link_index < trunk_up(network, 0) ||
+	    link_index >= trunk_down(network, 0))
+		return 0;
+	return mmc_prng_below(&flow, network->options.detour_ns);
+}
+
 static void enter_link(struct mmc_network *network, uint32_t link_index,
 		       struct mmc_frame *frame)
 {
@@ -171,11 +235,14 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 	if ((start_ps - now_ps) / link->byte_ps + frame_bytes >
 	    link->queue_bytes) {
 		link->overflowed++;
+		mmc_network_lack(network, frame,
+				 nhosts_behind(network, link_index));
 		return;
 	}
 	link->bytes += frame_bytes;
 	link->free_ps = start_ps + frame_bytes * link->byte_ps;
-	out_ns = (link->free_ps + 999) / 1000 + network->options.latency_ns;
+	out_ns = (link->free_ps + 999) / 1000 + link->latency_ns +
+		 detour_ns(network, link_index, frame);
 	fly(network, link_index, frame, out_ns);
 	if (link->duplicate > 0 &&
 	    mmc_prng_chance(&network->prng, link->duplicate)) {
@@ -278,13 +345,34 @@ static unsigned path_of(const struct mmc_network *network, uint32_t from,
 	return n;
 }
 
+/* How long a connection between two hosts has to wait for an outage's end. */
+static uint64_t outage_left_ns(const struct mmc_network *network, uint32_t from,
+			       uint32_t to)
+{
+	const struct mmc_outage *outage = &network->options.outage;
+	uint32_t leaf = leaf_of(network, from);
+	uint32_t other = leaf_of(network, to);
+	bool cut = false;
+
+	if (outage->kind == MMC_OUTAGE_HOST)
+		cut = from == outage->place || to == outage->place;
+	else if (outage->kind == MMC_OUTAGE_LEAF)
+		cut = leaf != other &&
+		      (leaf == outage->place || other == outage->place);
+	if (!cut || network->now_ns < outage->begin_ns ||
+	    network->now_ns >= outage->end_ns)
+		return 0;
+	return outage->end_ns - network->now_ns;
+}
+
 uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 			      uint32_t to)
 {
 	uint32_t links[4];
 
 	return (uint64_t)path_of(network, from, to, links) *
-	       network->options.latency_ns;
+		       network->options.latency_ns +
+	       outage_left_ns(network, from, to);
 }
 
 uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
@@ -292,7 +380,8 @@ uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 {
 	uint32_t links[4];
 	unsigned nlinks = path_of(network, from, to, links);
-	uint64_t at_ps = network->now_ns * 1000;
+	uint64_t at_ps = network->now_ns * 1000 +
+			 outage_left_ns(network, from, to) * 1000;
 
 	for (unsigned i = 0; i < nlinks; i++) {
 		struct mmc_link *link = &network->links[links[i]];
@@ -378,6 +467,33 @@ static bool is_unheard(const struct mmc_network *network,
 	       host < 64 && (options->deaf_hosts >> host & 1) != 0;
 }
 
+/* Whether a frame comes out of a link that carries nothing at that time. */
+static bool is_cut(const struct mmc_network *network,
+		   const struct mmc_heap_item *event,
+		   const struct mmc_frame *frame)
+{
+	const struct mmc_outage *outage = &network->options.outage;
+	uint32_t link = event->target;
+
+	if (event->time_ns < outage->begin_ns ||
+	    event->time_ns >= outage->end_ns)
+		return false;
+	switch (outage->kind) {
+	case MMC_OUTAGE_MULTICAST:
+		return frame->peer == MMC_PEER_ALL &&
+		       link < network->options.nhosts;
+	case MMC_OUTAGE_HOST:
+		return link == outage->place ||
+		       link == network->options.nhosts + outage->place;
+	case MMC_OUTAGE_LEAF:
+		return network->options.nswitches > 1 &&
+		       (link == trunk_up(network, outage->place) ||
+			link == trunk_down(network, outage->place));
+	default:
+		return false;
+	}
+}
+
 /* Lets a frame out of a link. Returns whether it has come to a host. */
 static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 {
@@ -386,8 +502,11 @@ static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 	struct mmc_frame *frame = event->subject;
 
 	if ((link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) ||
-	    is_unheard(network, event, frame)) {
+	    is_unheard(network, event, frame) ||
+	    is_cut(network, event, frame)) {
 		link->lost++;
+		mmc_network_lack(network, frame,
+				 nhosts_behind(network, event->target));
 	} else {
 		link->delivered++;
 		if (event->target >= nhosts && event->target < 2 * nhosts) {

@@ -23,14 +23,33 @@
  */
 #define MMC_FRAME_OVERHEAD_BYTES 42
 
+/* What carries nothing for a time: all multicast, or a host's or leaf's uplink. */
+enum mmc_outage_kind {
+	MMC_OUTAGE_NONE,
+	MMC_OUTAGE_MULTICAST,
+	MMC_OUTAGE_HOST,
+	MMC_OUTAGE_LEAF,
+	MMC_OUTAGE_COUNT,
+};
+
+struct mmc_outage {
+	enum mmc_outage_kind kind;
+	uint32_t place; /* the host or leaf that is cut off */
+	uint64_t begin_ns;
+	uint64_t end_ns;
+};
+
 /* Probabilities are given in parts of 2^32, as mmc_prng_chance() takes them. */
 struct mmc_network_options {
 	uint32_t nhosts;
 	uint32_t nswitches;  /* leaves; 1: no spine, no trunks */
 	uint32_t link_mbits; /* per second, as all rates; up to 8000000 */
 	uint32_t trunk_mbits;
-	uint32_t latency_ns;  /* of each link */
-	uint32_t jitter_ns;   /* added at random on the last link: reorders */
+	uint32_t latency_ns; /* of each link */
+	uint32_t jitter_ns;  /* added at random on the last link: reorders */
+	bool uneven;	     /* each link draws its own two, up to those */
+	uint32_t detour_ns;  /* a flow takes one of several ways over the spine,
+			     * later by up to this */
 	uint64_t queue_bytes; /* of each switch port */
 	uint64_t loss;	      /* on the link from a switch to a host */
 	uint64_t uplink_loss; /* on the others: nobody behind it gets it */
@@ -38,6 +57,7 @@ struct mmc_network_options {
 	uint64_t deaf_hosts;  /* bit h: host h gets no multicast ... */
 	uint64_t deaf_ns;     /* ... from here on */
 	uint64_t deaf_end_ns; /* and up to here; 0: for good */
+	struct mmc_outage outage;
 	uint32_t datagram_bytes_max;
 	uint32_t head_bytes;	/* of each datagram; the rest is payload */
 	uint32_t payload_scale; /* bytes that one byte of a chunk stands for */
@@ -77,6 +97,7 @@ struct mmc_link {
 	uint64_t free_ps; /* when all that has entered has left */
 	uint64_t loss;
 	uint64_t duplicate;
+	uint32_t latency_ns;
 	uint32_t jitter_ns;
 	uint64_t entered; /* datagrams, as all below but `bytes` */
 	uint64_t duplicated;
@@ -106,6 +127,8 @@ struct mmc_network {
 	uint32_t nlinks;
 	mmc_network_tap *tap; /* may be NULL */
 	void *tap_context;
+	uint64_t lacked_chunks; /* see mmc_network_lack() */
+	uint64_t lacked_control;
 	bool out_of_memory;
 };
 
@@ -128,7 +151,10 @@ struct mmc_link *mmc_network_downlink(struct mmc_network *network,
 void mmc_network_send(struct mmc_network *network, uint32_t source,
 		      const struct mmc_parcel *parcel);
 
-/* How long a message without a length takes from one host to another. */
+/*
+ * How long a message without a length takes from one host to another, over a connection
+ * that waits for the end of an outage.
+ */
 uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 			      uint32_t to);
 
@@ -155,6 +181,13 @@ void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
  * `target`, which then owns a reference. Returns false when nothing is left.
  */
 bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event);
+
+/*
+ * Takes note that `nhosts` of those that `frame` was for do not get it. A chunk that is
+ * sent again is for whoever lacks it still: it counts once.
+ */
+void mmc_network_lack(struct mmc_network *network,
+		      const struct mmc_frame *frame, uint32_t nhosts);
 
 /* Gives a reference to `frame` back. */
 void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame);

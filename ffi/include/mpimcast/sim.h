@@ -19,6 +19,14 @@
 /* From this number of ranks on, datagrams carry stamps instead of payloads. */
 #define MMC_SIM_STAMPED_RANKS 65
 
+/* What an outage takes: all multicast, or what one rank or leaf sends and gets. */
+enum mmc_sim_outage {
+	MMC_SIM_OUTAGE_NONE,
+	MMC_SIM_OUTAGE_MULTICAST,
+	MMC_SIM_OUTAGE_HOST,
+	MMC_SIM_OUTAGE_LEAF,
+};
+
 /* Probabilities are in parts per million, rates in Mbit/s. */
 struct mmc_sim_spec {
 	uint64_t seed;
@@ -47,6 +55,7 @@ struct mmc_sim_spec {
 	uint32_t chunk_bytes;
 	uint32_t window_bytes;
 	uint32_t adaptive; /* windows find out what the network's queues hold */
+	uint32_t known_mbits; /* the rate that ranks remember; 0: none */
 	uint32_t eager_bytes;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns;
@@ -56,6 +65,7 @@ struct mmc_sim_spec {
 	uint64_t buffer_bytes; /* of data that a host can receive unread */
 	uint64_t send_bytes;   /* that a host can send ahead of its link */
 	uint64_t wake_ns;      /* from an arrival until the engine runs */
+	uint32_t host_ranks;   /* neighbours that stand still together */
 	uint64_t place_ns; /* from a placement asked for to made; 0: at once */
 	uint64_t tight_ranks; /* bit r: rank r's host exposes no more ... */
 	uint32_t exposures;   /* ... than so many regions at a time */
@@ -69,8 +79,11 @@ struct mmc_sim_spec {
 	uint32_t nswitches; /* leaves under a spine; 1: a single switch */
 	uint32_t link_mbits;
 	uint32_t trunk_mbits;
-	uint32_t latency_ns;	  /* of each link */
-	uint32_t jitter_ns;	  /* at random on top, on the way to a host */
+	uint32_t latency_ns; /* of each link */
+	uint32_t jitter_ns;  /* at random on top, on the way to a host */
+	uint32_t uneven;     /* each link draws its own two, up to those */
+	uint32_t detour_ns; /* flows take other ways over the spine, later by up
+			     * to this */
 	uint64_t queue_bytes;	  /* of each switch port */
 	uint32_t loss_ppm;	  /* on the way to each host on its own */
 	uint32_t uplink_loss_ppm; /* on every other link: for all behind it */
@@ -85,7 +98,8 @@ struct mmc_sim_spec {
 	/* What goes wrong. */
 	/*
 	 * A rank, or each at other times (MMC_SIM_NOBODY), stands still for
-	 * stall_ns of every stall_period_ns, first from stall_begin_ns on.
+	 * stall_ns of every stall_period_ns, first from stall_begin_ns on; so do
+	 * the host_ranks of a host.
 	 */
 	uint32_t stalled_rank;
 	uint64_t stall_begin_ns;
@@ -100,6 +114,10 @@ struct mmc_sim_spec {
 	uint64_t deaf_ranks;  /* bit r: rank r gets no multicast ... */
 	uint64_t deaf_ns;     /* ... from here on */
 	uint64_t deaf_end_ns; /* and up to here; 0: for good */
+	uint32_t outage; /* enum mmc_sim_outage: what carries nothing ... */
+	uint32_t outage_place;	/* of that rank or leaf ... */
+	uint64_t outage_ns;	/* from here ... */
+	uint64_t outage_end_ns; /* to here */
 	/*
 	 * The network loses one control datagram of this kind (enum
 	 * mmc_message_kind, or 7 for a record of a rank that is done), the nth
@@ -118,6 +136,13 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec);
 
 /* The spec of random case `seed` of the test. */
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec);
+
+/*
+ * The spec of random case `seed` of many ranks, from `nranks_min` to `nranks_max`, where
+ * machines and networks are not still, and mostly no worse.
+ */
+void mmc_sim_crowd(uint64_t seed, uint32_t nranks_min, uint32_t nranks_max,
+		   struct mmc_sim_spec *spec);
 
 /* Traffic by kind: multicast, control, repair. */
 struct mmc_sim_traffic {
@@ -153,6 +178,22 @@ struct mmc_sim_link {
 	uint64_t overflowed_datagrams;
 };
 
+/* What the run has cost, as far as laws bound it (sim/laws.h). */
+struct mmc_sim_figures {
+	uint64_t
+		lacked_chunks; /* that networks and hosts lost, for each receiver */
+	uint64_t lacked_control;
+	uint64_t repair_chunks; /* sent again, a multicast once, or read */
+	uint32_t
+		control_most; /* control datagrams of a rank in an operation ... */
+	uint32_t control_bound; /* ... which comes closest to this bound ... */
+	uint32_t excused_most;	/* ... questions about standing ranks apart */
+	uint32_t unicast_ops;	/* operations in which nothing was multicast */
+	uint32_t agreed_bytes;	/* the least window of an operation */
+	uint32_t
+		window_bytes; /* the least that a rank ended with; 0: no limit */
+};
+
 struct mmc_sim_result {
 	uint32_t nranks;
 	uint32_t nlinks;
@@ -163,6 +204,7 @@ struct mmc_sim_result {
 	uint64_t idle_ns; /* when the last datagram had arrived */
 	uint64_t events;
 	uint64_t datagrams; /* delivered to hosts */
+	struct mmc_sim_figures figures;
 	char violation
 		[MMC_SIM_TEXT_SIZE]; /* the first broken property, or "" */
 };
@@ -182,5 +224,9 @@ void mmc_sim_result_clear(struct mmc_sim_result *result);
  * that did not, and `violation`, MMC_SIM_TEXT_SIZE long, says why.
  */
 uint64_t mmc_sim_run_cases(uint64_t first, uint64_t count, char *violation);
+
+/* Likewise those of mmc_sim_crowd(). */
+uint64_t mmc_sim_run_crowds(uint64_t first, uint64_t count, uint32_t nranks_min,
+			    uint32_t nranks_max, char *violation);
 
 #endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/laws.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/bits.h"
+#include "core/watermark.h"
+#include "engine/state.h"
+
+/* ---- figures ------------------------------------------------------------- */
+
+static uint32_t ceil_log2(uint32_t n)
+{
+	uint32_t bits = 0;
+
+	while (UINT64_C(1) << bits < n)
+		bits++;
+	return bits;
+}
+
+/* Whether other ranks report to `rank`. */
+static bool has_children(uint32_t rank, uint32_t nranks)
+{
+	return (uint64_t)rank * MMC_WATERMARK_FAN_IN + 1 < nranks;
+}
+
+/* The schedule that ranks have agreed on; its chains are as reports had them. */
+static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
+{
+	const struct mmc_layout *layout = &seen->op->layout;
+	uint8_t *memory = malloc(mmc_schedule_bytes(layout) + 1);
+	struct mmc_schedule schedule = { .nchains = 1, .window_chunks = 1 };
+
+	if (memory != NULL && layout->nchunks > 0)
+		mmc_schedule_init(&schedule, memory, layout, seen->nchains,
+				  seen->window_bytes, seen->source_bytes);
+	schedule.starts = NULL;
+	free(memory);
+	return schedule;
+}
+
+/*
+ * What an operation needs of a rank: the gates, a report for three quarters of a
+ * sender's window or a quarter of all, or a sixteenth if it passes others' on, and some
+ * questions and repairs; the root asks the sender of each chain on behalf of all.
+ */
+static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
+			      const struct mmc_schedule *schedule)
+{
+	uint32_t window_chunks = schedule->window_chunks;
+	uint32_t all_chunks = layout->equal ? window_chunks * schedule->nchains
+					    : window_chunks;
+	uint32_t step =
+		has_children(rank, layout->nranks)
+			? all_chunks / 16 + 1
+			: mmc_min_u32(all_chunks / 4, window_chunks * 3 / 4);
+
+	return 2 * ceil_log2(layout->nranks) + 16 +
+	       (rank == 0 ? schedule->nchains : 0) +
+	       layout->nchunks / mmc_max_u32(1, step);
+}
+
+static void measure_op(const struct mmc_monitor_op *seen,
+		       struct mmc_sim_figures *figures)
+{
+	const struct mmc_layout *layout = &seen->op->layout;
+	const struct mmc_schedule schedule = schedule_of(seen);
+
+	figures->unicast_ops += seen->unicast;
+	figures->agreed_bytes =
+		mmc_min_u32(figures->agreed_bytes, seen->window_bytes);
+	for (uint32_t r = 0; r < layout->nranks; r++) {
+		uint32_t bound = control_bound(layout, r, &schedule);
+		uint32_t control = seen->control[r];
+
+		figures->excused_most =
+			mmc_max_u32(figures->excused_most, seen->excused[r]);
+		if ((uint64_t)control * figures->control_bound <
+		    (uint64_t)figures->control_most * bound)
+			continue;
+		figures->control_most = control;
+		figures->control_bound = bound;
+	}
+}
+
+void mmc_laws_measure(const struct mmc_run_state *run,
+		      struct mmc_sim_figures *figures)
+{
+	const struct mmc_stage *stage = &run->stage;
+	uint32_t nall = stage->spec->nstreams * stage->spec->nops;
+
+	*figures = (struct mmc_sim_figures){
+		.lacked_chunks = stage->network.lacked_chunks,
+		.lacked_control = stage->network.lacked_control,
+		.agreed_bytes = UINT32_MAX,
+	};
+	for (uint32_t i = 0; !stage->monitor.blind && i < nall; i++)
+		measure_op(&stage->monitor.ops[i], figures);
+	for (uint32_t i = 0; i < run->nhosts; i++) {
+		const struct mmc_host *host = &run->hosts[i];
+		uint32_t window_bytes = host->team->path.window.bytes;
+
+		figures->repair_chunks +=
+			stage->monitor.sent[i].datagrams[MMC_TRAFFIC_REPAIR] +
+			host->outcome.read_chunks;
+		if (figures->window_bytes == 0 ||
+		    window_bytes < figures->window_bytes)
+			figures->window_bytes = window_bytes;
+	}
+}
+
+/* ---- laws ---------------------------------------------------------------- */
+
+/* Later than this, within an allowance for reordering, nothing may come. */
+#define LATE_NS_MAX (50 * MMC_US_NS)
+
+/* A longer round trip has to be measured first, and until then repairs go twice. */
+#define TRIP_NS_MAX (2 * MMC_PATH_SRTT_NS)
+
+/* Whether nothing but the network and its hosts lost what is missing. */
+static bool is_judged(const struct mmc_run_state *run,
+		      const struct mmc_sim_figures *figures)
+{
+	const struct mmc_sim_spec *spec = run->stage.spec;
+
+	return !run->stage.monitor.blind && spec->fault[0] == 0 &&
+	       spec->nranks > 1 && spec->deaf_ranks == 0 &&
+	       figures->unicast_ops == 0 &&
+	       (uint64_t)spec->jitter_ns + spec->detour_ns <= LATE_NS_MAX &&
+	       8 * (uint64_t)spec->latency_ns <= TRIP_NS_MAX;
+}
+
+/*
+ * What was not lost is not sent again; what was, hardly more often than receivers lack
+ * it.
+ */
+static bool repairs_too_much(const struct mmc_stage *stage,
+			     const struct mmc_sim_figures *figures)
+{
+	const struct mmc_sim_spec *spec = stage->spec;
+	uint64_t nreceivers =
+		(uint64_t)spec->nranks * spec->nops * spec->nstreams;
+	uint64_t window_bytes = (uint64_t)figures->agreed_bytes * stage->scale;
+	uint64_t tenths = 13;
+
+	if (figures->lacked_chunks == 0)
+		return figures->repair_chunks > 0;
+	/* In queues that hold no window they are lost again, until windows adapt. */
+	if (spec->queue_bytes < window_bytes * spec->nstreams)
+		return false;
+	/* While no multicast arrives each rank is answered by itself, and in vain. */
+	if (spec->outage == MMC_SIM_OUTAGE_MULTICAST)
+		tenths = 20;
+	return 10 * figures->repair_chunks >
+	       tenths * figures->lacked_chunks + 20 * nreceivers;
+}
+
+/* The smallest batch, in bytes as they are on this stage. */
+static uint64_t batch_bytes(const struct mmc_stage *stage)
+{
+	return (uint64_t)MMC_BATCH_CHUNKS_MIN *
+	       (stage->spec->chunk_bytes / stage->scale);
+}
+
+/*
+ * What was lost is asked for, and asked for again, beyond what is needed anyway. Where
+ * windows do not hold a batch senders wait for so long that they are asked about, too.
+ */
+static bool tells_too_much(const struct mmc_stage *stage,
+			   const struct mmc_sim_figures *figures)
+{
+	uint64_t nlost = figures->lacked_chunks + figures->lacked_control;
+
+	return figures->agreed_bytes >= batch_bytes(stage) &&
+	       figures->control_most > figures->control_bound + 4 * nlost;
+}
+
+/* A window holds a batch, if the ranks' buffers do. */
+static bool window_is_too_small(const struct mmc_run_state *run,
+				const struct mmc_sim_figures *figures)
+{
+	const struct mmc_stage *stage = &run->stage;
+
+	return stage->spec->adaptive &&
+	       figures->window_bytes <
+		       mmc_min_u64(batch_bytes(stage), figures->agreed_bytes);
+}
+
+void mmc_laws_check(struct mmc_run_state *run,
+		    const struct mmc_sim_figures *figures)
+{
+	struct mmc_stage *stage = &run->stage;
+	uint64_t now_ns = stage->network.now_ns;
+
+	if (window_is_too_small(run, figures))
+		mmc_finding_add(&stage->finding, now_ns,
+				"a window has shrunk to %u bytes",
+				figures->window_bytes);
+	if (!is_judged(run, figures))
+		return;
+	if (repairs_too_much(stage, figures))
+		mmc_finding_add(&stage->finding, now_ns,
+				"%" PRIu64 " chunks were sent again, for "
+				"%" PRIu64 " that were lost",
+				figures->repair_chunks, figures->lacked_chunks);
+	if (tells_too_much(stage, figures))
+		mmc_finding_add(&stage->finding, now_ns,
+				"a rank sent %u control datagrams in an "
+				"operation that needs %u",
+				figures->control_most, figures->control_bound);
+}
