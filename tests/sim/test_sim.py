@@ -282,8 +282,8 @@ def test_a_donor_that_fails_while_it_is_read() -> None:
             link_mbits=10_000,
             latency_ns=2_000,
             cancelling_rank=1,
-            cancel_ns=3 * MS + seed * 7_919_000 % (60 * MS),
-            fault="loss=0.9,kind=control,rank=2;loss=0.3,kind=multicast",
+            cancel_ns=MS + seed * 7_919_000 % (10 * MS),
+            fault="loss=0.8,kind=control,rank=2;loss=0.3,kind=multicast",
         )
         failed += total(result, "failed_ops")
         failed_reads += total(result, "failed_reads")
