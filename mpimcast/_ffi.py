@@ -317,8 +317,12 @@ class Stream:
         return self._error() != 0
 
     def deserted(self) -> bool:
-        """Return whether one has failed because a rank does not answer any more."""
+        """Return whether one has failed because a rank does not answer any more.
+
+        So it is with one that cannot send: what it had to say it has said.
+        """
         return self._error() in (
+            -lib.MMC_EIO,
             -lib.MMC_ENOANSWER,
             -lib.MMC_EGONE,
             -lib.MMC_ELATE,

@@ -61,6 +61,19 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 	return nevents > 0 ? (unsigned)nevents : 0;
 }
 
+/* What can never be sent is no loss: it is told before a clock would tell. */
+static void check_sent(struct mmc_team *team, int rv)
+{
+	const struct mmc_event broken = {
+		.kind = MMC_EVENT_BROKEN,
+		.source = MMC_PEER_ALL,
+		.error = rv,
+	};
+
+	if (rv < 0)
+		mmc_team_break(team, &broken);
+}
+
 static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 		    const struct mmc_actions *actions)
 {
@@ -71,12 +84,14 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 
 	switch (action->kind) {
 	case MMC_ACTION_CONTROL:
-		mmc_stream_send_control(stream, action->peer,
-					actions->arena + action->offset,
-					action->nbytes);
+		check_sent(stream->team,
+			   mmc_stream_send_control(
+				   stream, action->peer,
+				   actions->arena + action->offset,
+				   action->nbytes));
 		break;
 	case MMC_ACTION_SEND:
-		mmc_request_send(request, action);
+		check_sent(stream->team, mmc_request_send(request, action));
 		mmc_op_on_sent(action->op, action->run.count);
 		break;
 	case MMC_ACTION_DONE:

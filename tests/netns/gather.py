@@ -89,6 +89,10 @@ class Mishap:
         """Lose the network at some point of the operation."""
         _shell(f"sleep {self.for_s}; ip link set eth0 down")
 
+    def narrow(self) -> None:
+        """Have an interface that takes no whole datagram any more."""
+        _shell(f"sleep {self.for_s}; ip link set eth0 mtu 900")
+
     def shut(self) -> None:
         """Lose the interface of the own RDMA device, in a guest, likewise."""
         _shell(f"sleep {self.for_s}; ip link set net{self.rank} down")

@@ -102,7 +102,24 @@ def test_interface_down(cluster: Cluster, tmp_path: Path, after_s: float) -> Non
         results = job.results(20, failing=True)
     victim = results.pop(VICTIM)
     check_survivors(results)
-    assert victim["errors"]
+    error = victim["errors"][0]
+    assert error["kind"] == "TransportError"
+    assert "cannot send on interface eth0" in error["text"]
+
+
+def test_interface_narrows(cluster: Cluster, tmp_path: Path) -> None:
+    """A host whose datagrams become too long says so at once, and all fail."""
+    with job_with(cluster, tmp_path, what="narrow", for_s=0.01) as job:
+        try:
+            for rank in range(NRANKS):
+                job.await_file(f"{rank}.json", 20)
+        finally:
+            cluster.hosts[VICTIM].run("ip", "link", "set", "eth0", "mtu", "1500")
+        results = job.results(20, failing=True)
+    for result in results.values():
+        assert result["errors"][0]["kind"] == "TransportError"
+    text = results[VICTIM]["errors"][0]["text"]
+    assert "a datagram does not fit into the MTU of eth0" in text
 
 
 def test_host_unreachable(cluster: Cluster, tmp_path: Path) -> None:

@@ -7,6 +7,9 @@
 #include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
 
+/* An interface that is down for less may have been set up anew. */
+#define DOWN_NS MMC_S_NS
+
 /* A pause for a device's queue, which no descriptor tells of. */
 #define QUEUE_MS 1
 
@@ -47,6 +50,7 @@ enum outcome {
 	OUTCOME_UNCUT,	/* its datagrams may go one by one */
 	OUTCOME_LOST,	/* this message is lost */
 	OUTCOME_STUCK,	/* and so are all those behind it */
+	OUTCOME_DOWN,	/* it is lost, and the interface may be down for good */
 	OUTCOME_BROKEN, /* the socket is of no use */
 };
 
@@ -73,11 +77,13 @@ static enum outcome outcome_of(int error, int fd, bool is_run)
 	case ENOMEM:
 		poll(NULL, 0, QUEUE_MS);
 		return OUTCOME_LOST;
+	case ENETUNREACH:
+	case ENETDOWN:
+	case ENODEV:
+		return OUTCOME_DOWN;
 	case ECONNREFUSED:
 	case EHOSTUNREACH:
 	case EHOSTDOWN:
-	case ENETUNREACH:
-	case ENETDOWN:
 	case EPERM: /* a firewall's verdict */
 		return OUTCOME_LOST;
 	default:
@@ -93,9 +99,20 @@ static int explain(const struct mmc_udp *udp, int error)
 			      udp->options.interface.name,
 			      udp->options.interface.mtu_bytes);
 	else
-		mmc_error_set("sending on %s: %s", udp->options.interface.name,
-			      strerror(error));
+		mmc_error_set("cannot send on interface %s: %s; see whether it "
+			      "is up and has its address",
+			      udp->options.interface.name, strerror(error));
 	return -MMC_EIO;
+}
+
+/* Whether nothing could leave for so long that the interface will not come back. */
+static bool is_down_for_good(struct mmc_udp *udp)
+{
+	uint64_t now_ns = udp->endpoint.driver->now_ns(&udp->endpoint);
+
+	if (udp->down_ns == 0)
+		udp->down_ns = now_ns;
+	return now_ns - udp->down_ns >= DOWN_NS;
 }
 
 /*
@@ -115,6 +132,8 @@ static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 
 		for (int i = 0; i < rv; i++)
 			*ngone += batch->ndatagrams[nsent++];
+		if (rv > 0)
+			udp->down_ns = 0;
 		if (rv >= 0)
 			continue;
 		switch (outcome_of(error, fd, batch->ndatagrams[nsent] > 1)) {
@@ -129,6 +148,11 @@ static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 		case OUTCOME_STUCK:
 			*ngone = batch->nparcels;
 			return 0;
+		case OUTCOME_DOWN:
+			if (is_down_for_good(udp))
+				return explain(udp, error);
+			*ngone += batch->ndatagrams[nsent++];
+			break;
 		case OUTCOME_BROKEN:
 			return explain(udp, error);
 		}

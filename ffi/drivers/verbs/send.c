@@ -201,7 +201,9 @@ static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 		 other.slots == route.slots);
 	if (route.queue != NULL)
 		last->send_flags |= IBV_SEND_SIGNALED;
-	return post(verbs, &route, first);
+	rv = post(verbs, &route, first);
+	/* Of a connection that is broken its completions tell, and whose it was. */
+	return route.queue != NULL ? rv : 0;
 }
 
 uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
