@@ -30,6 +30,9 @@
 /* In place of a rank: the datagram came from nobody in the set. */
 #define MMC_PEER_UNKNOWN (UINT32_MAX - 1)
 
+/* So many ranks at most probe at a time; what they send fits every receive queue. */
+#define MMC_PROBE_RANKS 64
+
 enum mmc_event_kind {
 	MMC_EVENT_DATAGRAM, /* one has come */
 	MMC_EVENT_PLACED,   /* a `place` has completed */

@@ -10,6 +10,12 @@ void mmc_team_probed(struct mmc_team *team, uint32_t source,
 		     const struct mmc_header *header, uint32_t nbytes);
 
 /*
+ * How long after all have begun `rank` sends its probes for the `copy`th time: ranks go
+ * in groups of MMC_PROBE_RANKS, one after the other.
+ */
+uint64_t mmc_probe_offset_ns(uint32_t rank, uint32_t nranks, uint32_t copy);
+
+/*
  * Writes the head of a datagram of the team's own channel to `head`, which has
  * room for header and CRC: `kind` is in place of a control message's. Returns its
  * length.

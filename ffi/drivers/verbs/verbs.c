@@ -113,7 +113,8 @@ static int choose_receives(const struct mmc_verbs_port *port,
 			   uint32_t *nreceives)
 {
 	const struct mmc_team_options *options = &port->options;
-	uint32_t least = PROBES * options->nranks;
+	uint32_t nranks = mmc_min_u32(options->nranks, MMC_PROBE_RANKS);
+	uint32_t least = PROBES * nranks;
 	uint32_t most = mmc_min_u32((uint32_t)port->limits.max_qp_wr,
 				    (uint32_t)port->limits.max_cqe);
 	uint32_t wanted = RECEIVES_LIMITED;
@@ -131,7 +132,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 		return 0;
 	mmc_error_set("%s: %u receives do not hold the %u probes of %u ranks; "
 		      "raise RECEIVES",
-		      options->device.name, *nreceives, least, options->nranks);
+		      options->device.name, *nreceives, least, nranks);
 	return -MMC_EINVAL;
 }
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When ranks probe: never more at a time than every receive queue holds. */
+#include "engine/probe.h"
+
+#include "check.h"
+
+static void few_probe_at_once(void)
+{
+	for (uint32_t nranks = 1; nranks <= MMC_PROBE_RANKS; nranks++)
+		for (uint32_t rank = 0; rank < nranks; rank++)
+			for (uint32_t copy = 0; copy < 3; copy++)
+				CHECK_EQ(mmc_probe_offset_ns(rank, nranks,
+							     copy),
+					 0);
+}
+
+/* Ranks and copies in the order of their times; equal ones follow each other. */
+static void many_probe_in_groups(void)
+{
+	static const uint32_t sizes[] = { 65, 128, 129, 1000, 10007, 1 << 20 };
+
+	for (unsigned s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+		uint64_t last_ns = 0;
+		uint32_t nat_once = 0;
+
+		for (uint32_t copy = 0; copy < 3; copy++)
+			for (uint32_t rank = 0; rank < sizes[s]; rank++) {
+				uint64_t at_ns = mmc_probe_offset_ns(
+					rank, sizes[s], copy);
+
+				CHECK(at_ns >= last_ns);
+				nat_once = at_ns == last_ns ? nat_once + 1 : 1;
+				CHECK(nat_once <= MMC_PROBE_RANKS);
+				last_ns = at_ns;
+			}
+		/* A tenth of a millisecond for each rank is enough for all. */
+		CHECK(last_ns <= 4 * MMC_MS_NS + sizes[s] * 100 * MMC_US_NS);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(few_probe_at_once), CHECK_TEST(many_probe_in_groups))
