@@ -113,13 +113,29 @@ class _Lib(Protocol):
     MMC_SIM_TEXT_SIZE: int
     MMC_SIM_NOBODY: int
     MMC_SIM_STAMPED_RANKS: int
+    MMC_SIM_OUTAGE_NONE: int
+    MMC_SIM_OUTAGE_MULTICAST: int
+    MMC_SIM_OUTAGE_HOST: int
+    MMC_SIM_OUTAGE_LEAF: int
 
     def mmc_sim_spec_init(self, spec: _CData, /) -> None: ...
     def mmc_sim_case(self, seed: int, spec: _CData, /) -> None: ...
+    def mmc_sim_crowd(
+        self, seed: int, nranks_min: int, nranks_max: int, spec: _CData, /
+    ) -> None: ...
     def mmc_sim_run(self, spec: _CData, result: _CData, /) -> int: ...
     def mmc_sim_result_clear(self, result: _CData, /) -> None: ...
     def mmc_sim_run_cases(
         self, first: int, count: int, violation: _CData, /
+    ) -> int: ...
+    def mmc_sim_run_crowds(
+        self,
+        first: int,
+        count: int,
+        nranks_min: int,
+        nranks_max: int,
+        violation: _CData,
+        /,
     ) -> int: ...
 
 ffi: _FFI

@@ -170,9 +170,7 @@ def _main_cases(first: int, count: int, crowd: tuple[int, int] | None) -> int:
 def failure_text(seed: int, violation: str, crowd: tuple[int, int] | None) -> str:
     """Return what a failed case breaks, and the command that replays it."""
     of = f" --crowd {crowd[0]} {crowd[1]}" if crowd else ""
-    return (
-        f"case {seed}: {violation}\nreplay: python -m mpimcast sim{of} --case {seed}"
-    )
+    return f"case {seed}: {violation}\nreplay: python -m mpimcast sim{of} --case {seed}"
 
 
 # ---- the report --------------------------------------------------------------
@@ -210,13 +208,13 @@ def _report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
 
 
 def _laws(figures: Plain) -> list[str]:
-    lacked, control = figures["lacked_chunks"], figures["control_most"]
+    sent, lacked = figures["repair_chunks"], figures["lacked_chunks"]
+    control, bound = figures["control_most"], figures["control_bound"]
+    still = figures["excused_most"]
     return [
-        f"repairs   {figures['repair_chunks']} chunks sent again or read, for {lacked} "
-        "that networks and hosts lost on the way to each receiver",
-        f"control   {control} datagrams of a rank in an operation that needs "
-        f"{figures['control_bound']}, and {figures['excused_most']} about ranks that "
-        "stand still",
+        f"repairs   {sent} chunks sent again or read, {lacked} lost, for each receiver",
+        f"control   {control} datagrams of a rank in an operation that needs {bound}",
+        f"          {still} at most about ranks that stand still",
     ]
 
 

@@ -148,6 +148,8 @@ struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_bitmap *claimed,
 				      uint32_t turn, uint64_t now_ns)
 {
+	if (turn < chain->nbegun)
+		return mmc_chain_sequence(chain, turn);
 	while (turn >= chain->nfollowed) {
 		if (free_place(chain, 0) == NULL)
 			give_up_first(chain, claimed);

@@ -29,11 +29,11 @@ struct mmc_loss {
 	struct mmc_bitmap before;	/* in the one before */
 	struct mmc_bitmap lost;		/* ever */
 	struct mmc_prng prng;
-	uint64_t begun_ns;     /* when chunks were expected from */
-	uint64_t busy_ns;      /* for which a silent sender waits for a busy link */
-	uint64_t heard_ns;     /* when a chunk came by multicast last */
-	uint64_t quiet_ns;     /* a sender silent for so long is asked */
-	uint64_t retry_ns;     /* the first retry interval */
+	uint64_t begun_ns; /* when chunks were expected from */
+	uint64_t busy_ns;  /* for which a silent sender waits for a busy link */
+	uint64_t heard_ns; /* when a chunk came by multicast last */
+	uint64_t quiet_ns; /* a sender silent for so long is asked */
+	uint64_t retry_ns; /* the first retry interval */
 	uint64_t allowance_ns; /* for reordering */
 	uint64_t jitter_ns;    /* random delay, at most */
 	uint64_t gap_ns;       /* when gaps up to `gap_end` are old enough */
@@ -53,9 +53,9 @@ struct mmc_loss {
 	uint32_t silence_chain; /* likewise, nchains */
 	uint32_t silence_place; /* in that chain */
 	bool reached; /* multicast has come in the last retry interval */
-	bool missing;		/* found in this sweep */
-	bool held;		/* the budget has ended it */
-	bool passed; /* a chain's `npassed` has grown by what is lost */
+	bool missing; /* found in this sweep */
+	bool held;    /* the budget has ended it */
+	bool passed;  /* a chain's `npassed` has grown by what is lost */
 };
 
 /* The memory for `nchunks` chunks of `nsenders` in at most `nchains` chains, in bytes. */
@@ -87,6 +87,10 @@ struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 				     const struct mmc_bitmap *claimed,
 				     const struct mmc_block *block,
 				     uint64_t now_ns);
+
+/* Counts the noted gaps that are still open after the allowance as lost. */
+void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+			uint64_t now_ns);
 
 /* Something below a chunk just heard is missing: it will be asked for. */
 __attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);

@@ -90,8 +90,8 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
  */
 static uint64_t busy_ns(const struct mmc_loss *loss, uint64_t now_ns)
 {
-	uint64_t window_chunks = (uint64_t)loss->schedule.window_chunks *
-				 loss->schedule.nchains;
+	uint64_t window_chunks =
+		(uint64_t)loss->schedule.window_chunks * loss->schedule.nchains;
 	uint64_t heard_chunks = mmc_max_u32(1, mmc_loss_heard(loss));
 	uint64_t window_ns =
 		window_chunks * (now_ns - loss->begun_ns) / heard_chunks;

@@ -84,11 +84,11 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 
 	switch (action->kind) {
 	case MMC_ACTION_CONTROL:
-		check_sent(stream->team,
-			   mmc_stream_send_control(
-				   stream, action->peer,
-				   actions->arena + action->offset,
-				   action->nbytes));
+		check_sent(
+			stream->team,
+			mmc_stream_send_control(stream, action->peer,
+						actions->arena + action->offset,
+						action->nbytes));
 		break;
 	case MMC_ACTION_SEND:
 		check_sent(stream->team, mmc_request_send(request, action));

@@ -101,6 +101,7 @@ static inline void hear(struct receiver *at, uint32_t chunk)
 	if (mmc_bitmap_test_and_set(&at->claimed, chunk))
 		return;
 	sequence = mmc_loss_follow(&at->loss, &at->claimed, &block, at->now_ns);
+	at->loss.chains[chain].nheard++;
 	mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence,
 		      chunk - block.first, at->now_ns);
 	mmc_loss_mend(&at->loss, chain, sequence, chunk - block.first, chunk,

@@ -140,6 +140,7 @@ static void busy_link(void)
 
 	receiver_open(&at, 3, 130, 3, MMC_REPAIR_NAK);
 	begin(&at);
+	at.loss.schedule.window_chunks = 10;
 	begin_ns = at.now_ns;
 	for (uint32_t c = 130; c < 259; c++) {
 		hear(&at, c);
@@ -152,6 +153,26 @@ static void busy_link(void)
 		at.nquestions++;
 	}
 	CHECK(at.nquestions > 0);
+	receiver_close(&at);
+}
+
+/* Where a window takes long a sender may be behind one: it is asked later. */
+static void slow_link(void)
+{
+	static struct receiver at;
+	uint64_t begin_ns;
+
+	receiver_open(&at, 3, 130, 3, MMC_REPAIR_NAK);
+	begin(&at);
+	at.loss.schedule.window_chunks = 50;
+	begin_ns = at.now_ns;
+	for (uint32_t c = 130; silent_rank(&at) == NOBODY && c < 259; c++) {
+		hear(&at, c);
+		at.now_ns += at.loss.quiet_ns - 1;
+	}
+	/* Twice the time of 150 chunks. */
+	CHECK(at.now_ns - begin_ns >= 290 * at.loss.quiet_ns ||
+	      at.now_ns - begin_ns >= 50 * MMC_MS_NS);
 	receiver_close(&at);
 }
 
@@ -241,5 +262,6 @@ static void vouched_for(void)
 CHECK_MAIN(CHECK_TEST(silence), CHECK_TEST(hostile_records),
 	   CHECK_TEST(overtaken), CHECK_TEST(overtaken_by_many),
 	   CHECK_TEST(overtaken_by_who_has_ended), CHECK_TEST(busy_link),
-	   CHECK_TEST(busy_link_questions_are_rare), CHECK_TEST(what_is_known),
-	   CHECK_TEST(wanted_by_another), CHECK_TEST(vouched_for))
+	   CHECK_TEST(slow_link), CHECK_TEST(busy_link_questions_are_rare),
+	   CHECK_TEST(what_is_known), CHECK_TEST(wanted_by_another),
+	   CHECK_TEST(vouched_for))

@@ -5,41 +5,12 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "drivers/sim/topology.h"
 
 enum { KIND_FRAME = 0 };
 
 /* The picoseconds that a byte takes at 1 Mbit/s. */
 #define PS_MBITS_PER_BYTE UINT32_C(8000000)
-
-/*
- * Links lie in one array: hosts up, hosts down, then, with a spine, leaves up
- * and leaves down.
- */
-static uint32_t trunk_up(const struct mmc_network *network, uint32_t leaf)
-{
-	return 2 * network->options.nhosts + leaf;
-}
-
-static uint32_t trunk_down(const struct mmc_network *network, uint32_t leaf)
-{
-	return trunk_up(network, network->options.nswitches + leaf);
-}
-
-/* Neighbouring hosts share a leaf. */
-static uint32_t leaf_of(const struct mmc_network *network, uint32_t host)
-{
-	return (uint32_t)((uint64_t)host * network->options.nswitches /
-			  network->options.nhosts);
-}
-
-/* The first host of `leaf`, for which leaf_of() is the inverse. */
-static uint32_t leaf_begin(const struct mmc_network *network, uint32_t leaf)
-{
-	uint64_t product = (uint64_t)leaf * network->options.nhosts;
-	uint32_t nswitches = network->options.nswitches;
-
-	return (uint32_t)((product + nswitches - 1) / nswitches);
-}
 
 /* A byte takes a whole number of picoseconds. */
 static bool rate_is_sane(uint32_t mbits)
@@ -169,8 +140,10 @@ static uint32_t nhosts_behind(const struct mmc_network *network,
 	if (link_index < 2 * nhosts)
 		return link_index < nhosts ? nhosts - 1 : 1;
 	leaf = (link_index - 2 * nhosts) % nswitches;
-	nlocal = leaf_begin(network, leaf + 1) - leaf_begin(network, leaf);
-	return link_index < trunk_down(network, 0) ? nhosts - nlocal : nlocal;
+	nlocal = mmc_leaf_begin(network, leaf + 1) -
+		 mmc_leaf_begin(network, leaf);
+	return link_index < mmc_trunk_down(network, 0) ? nhosts - nlocal
+						       : nlocal;
 }
 
 void mmc_network_lack(struct mmc_network *network,
@@ -216,8 +189,8 @@ static uint64_t detour_ns(const struct mmc_network *network,
 	};
 
 	if (network->options.detour_ns == 0 ||
-	    link_index < trunk_up(network, 0) ||
-	    link_index >= trunk_down(network, 0))
+	    link_index < mmc_trunk_up(network, 0) ||
+	    link_index >= mmc_trunk_down(network, 0))
 		return 0;
 	return mmc_prng_below(&flow, network->options.detour_ns);
 }
@@ -328,74 +301,6 @@ uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 	return (link->free_ps - allowed_ps + 999) / 1000;
 }
 
-/* The links from one host to another, four at most; returns their number. */
-static unsigned path_of(const struct mmc_network *network, uint32_t from,
-			uint32_t to, uint32_t *links)
-{
-	uint32_t leaf = leaf_of(network, from);
-	uint32_t other = leaf_of(network, to);
-	unsigned n = 0;
-
-	links[n++] = from;
-	if (leaf != other) {
-		links[n++] = trunk_up(network, leaf);
-		links[n++] = trunk_down(network, other);
-	}
-	links[n++] = network->options.nhosts + to;
-	return n;
-}
-
-/* How long a connection between two hosts has to wait for an outage's end. */
-static uint64_t outage_left_ns(const struct mmc_network *network, uint32_t from,
-			       uint32_t to)
-{
-	const struct mmc_outage *outage = &network->options.outage;
-	uint32_t leaf = leaf_of(network, from);
-	uint32_t other = leaf_of(network, to);
-	bool cut = false;
-
-	if (outage->kind == MMC_OUTAGE_HOST)
-		cut = from == outage->place || to == outage->place;
-	else if (outage->kind == MMC_OUTAGE_LEAF)
-		cut = leaf != other &&
-		      (leaf == outage->place || other == outage->place);
-	if (!cut || network->now_ns < outage->begin_ns ||
-	    network->now_ns >= outage->end_ns)
-		return 0;
-	return outage->end_ns - network->now_ns;
-}
-
-uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
-			      uint32_t to)
-{
-	uint32_t links[4];
-
-	return (uint64_t)path_of(network, from, to, links) *
-		       network->options.latency_ns +
-	       outage_left_ns(network, from, to);
-}
-
-uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
-			      uint32_t to, uint64_t nbytes)
-{
-	uint32_t links[4];
-	unsigned nlinks = path_of(network, from, to, links);
-	uint64_t at_ps = network->now_ns * 1000 +
-			 outage_left_ns(network, from, to) * 1000;
-
-	for (unsigned i = 0; i < nlinks; i++) {
-		struct mmc_link *link = &network->links[links[i]];
-
-		if (link->free_ps > at_ps)
-			at_ps = link->free_ps;
-		at_ps += nbytes * link->byte_ps;
-		link->free_ps = at_ps;
-		link->bytes += nbytes;
-		at_ps += network->options.latency_ns * UINT64_C(1000);
-	}
-	return (at_ps + 999) / 1000;
-}
-
 /* From a leaf to its own hosts that the frame is for. */
 static void forward_down(struct mmc_network *network, uint32_t leaf,
 			 struct mmc_frame *frame)
@@ -406,8 +311,8 @@ static void forward_down(struct mmc_network *network, uint32_t leaf,
 		enter_link(network, nhosts + frame->peer, frame);
 		return;
 	}
-	for (uint32_t host = leaf_begin(network, leaf);
-	     host < leaf_begin(network, leaf + 1); host++)
+	for (uint32_t host = mmc_leaf_begin(network, leaf);
+	     host < mmc_leaf_begin(network, leaf + 1); host++)
 		if (host != frame->source)
 			enter_link(network, nhosts + host, frame);
 }
@@ -415,17 +320,18 @@ static void forward_down(struct mmc_network *network, uint32_t leaf,
 /* From the spine to the leaves that the frame is for. */
 static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
 {
-	uint32_t from = leaf_of(network, frame->source);
+	uint32_t from = mmc_leaf_of(network, frame->source);
 
 	if (frame->peer != MMC_PEER_ALL) {
-		uint32_t leaf = leaf_of(network, frame->peer);
+		uint32_t leaf = mmc_leaf_of(network, frame->peer);
 
-		enter_link(network, trunk_down(network, leaf), frame);
+		enter_link(network, mmc_trunk_down(network, leaf), frame);
 		return;
 	}
 	for (uint32_t leaf = 0; leaf < network->options.nswitches; leaf++)
 		if (leaf != from)
-			enter_link(network, trunk_down(network, leaf), frame);
+			enter_link(network, mmc_trunk_down(network, leaf),
+				   frame);
 }
 
 /* Forwards what has come out of a link to a switch. */
@@ -433,11 +339,11 @@ static void forward(struct mmc_network *network, uint32_t link_index,
 		    struct mmc_frame *frame)
 {
 	uint32_t nhosts = network->options.nhosts;
-	uint32_t leaf = leaf_of(network, frame->source);
+	uint32_t leaf = mmc_leaf_of(network, frame->source);
 	bool all = frame->peer == MMC_PEER_ALL;
 
-	if (link_index >= trunk_down(network, 0)) {
-		forward_down(network, link_index - trunk_down(network, 0),
+	if (link_index >= mmc_trunk_down(network, 0)) {
+		forward_down(network, link_index - mmc_trunk_down(network, 0),
 			     frame);
 		return;
 	}
@@ -445,11 +351,11 @@ static void forward(struct mmc_network *network, uint32_t link_index,
 		forward_spine(network, frame);
 		return;
 	}
-	if (all || leaf_of(network, frame->peer) == leaf)
+	if (all || mmc_leaf_of(network, frame->peer) == leaf)
 		forward_down(network, leaf, frame);
 	if (network->options.nswitches > 1 &&
-	    (all || leaf_of(network, frame->peer) != leaf))
-		enter_link(network, trunk_up(network, leaf), frame);
+	    (all || mmc_leaf_of(network, frame->peer) != leaf))
+		enter_link(network, mmc_trunk_up(network, leaf), frame);
 }
 
 /* Whether this is multicast on the way to a host that gets none any more. */
@@ -487,8 +393,8 @@ static bool is_cut(const struct mmc_network *network,
 		       link == network->options.nhosts + outage->place;
 	case MMC_OUTAGE_LEAF:
 		return network->options.nswitches > 1 &&
-		       (link == trunk_up(network, outage->place) ||
-			link == trunk_down(network, outage->place));
+		       (link == mmc_trunk_up(network, outage->place) ||
+			link == mmc_trunk_down(network, outage->place));
 	default:
 		return false;
 	}

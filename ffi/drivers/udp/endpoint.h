@@ -54,7 +54,8 @@ struct mmc_udp {
 	uint32_t longest_bytes; /* of the datagrams that ranks send */
 
 	struct mmc_udp_batch batch;
-	uint64_t down_ns; /* since when the interface seems down; 0: it does not */
+	uint64_t
+		down_ns; /* since when the interface seems down; 0: it does not */
 
 	struct mmc_udp_listener listener;
 	struct mmc_udp_inquiries inquiries;

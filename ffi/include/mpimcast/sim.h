@@ -21,10 +21,10 @@
 
 /* What an outage takes: all multicast, or what one rank or leaf sends and gets. */
 enum mmc_sim_outage {
-	MMC_SIM_OUTAGE_NONE,
-	MMC_SIM_OUTAGE_MULTICAST,
-	MMC_SIM_OUTAGE_HOST,
-	MMC_SIM_OUTAGE_LEAF,
+	MMC_SIM_OUTAGE_NONE = 0,
+	MMC_SIM_OUTAGE_MULTICAST = 1,
+	MMC_SIM_OUTAGE_HOST = 2,
+	MMC_SIM_OUTAGE_LEAF = 3,
 };
 
 /* Probabilities are in parts per million, rates in Mbit/s. */

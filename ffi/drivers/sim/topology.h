@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which hosts hang on which leaf, and where a network's links lie. */
+#ifndef MMC_DRIVERS_SIM_TOPOLOGY_H
+#define MMC_DRIVERS_SIM_TOPOLOGY_H
+
+#include "drivers/sim/network.h"
+
+/*
+ * Links lie in one array: hosts up, hosts down, then, with a spine, leaves up
+ * and leaves down.
+ */
+static inline uint32_t mmc_trunk_up(const struct mmc_network *network,
+				    uint32_t leaf)
+{
+	return 2 * network->options.nhosts + leaf;
+}
+
+static inline uint32_t mmc_trunk_down(const struct mmc_network *network,
+				      uint32_t leaf)
+{
+	return mmc_trunk_up(network, network->options.nswitches + leaf);
+}
+
+/* Neighbouring hosts share a leaf. */
+static inline uint32_t mmc_leaf_of(const struct mmc_network *network,
+				   uint32_t host)
+{
+	return (uint32_t)((uint64_t)host * network->options.nswitches /
+			  network->options.nhosts);
+}
+
+/* The first host of `leaf`, for which mmc_leaf_of() is the inverse. */
+static inline uint32_t mmc_leaf_begin(const struct mmc_network *network,
+				      uint32_t leaf)
+{
+	uint64_t product = (uint64_t)leaf * network->options.nhosts;
+	uint32_t nswitches = network->options.nswitches;
+
+	return (uint32_t)((product + nswitches - 1) / nswitches);
+}
+
+#endif
