@@ -14,6 +14,9 @@
 /* A silent rank is asked this rarely at last: it need not answer thousands. */
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
+/* So that one rank is not asked by all more often than 10,000 times a second. */
+#define ASK_NS_PER_RANK (100 * MMC_US_NS)
+
 /* A rank that is silent for less may only be busy: nobody is told of it. */
 #define STILL_NS (3 * MMC_S_NS)
 
@@ -253,6 +256,12 @@ bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns)
 	if (op->state <= MMC_OP_RELEASE)
 		pause_ns =
 			mmc_min_u64(op->liveness.unheard_ns / 16, ASK_NS_MAX);
+	/* While data flows all may await the same rank. */
+	if (op->state == MMC_OP_FLOW)
+		pause_ns = mmc_max_u64(
+			pause_ns,
+			mmc_min_u64(op->config.nranks * ASK_NS_PER_RANK,
+				    op->config.timeout_ns / 8));
 	op->asking.at_ns = mmc_max_u64(op->asking.at_ns, now_ns + pause_ns);
 	return true;
 }

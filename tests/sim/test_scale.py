@@ -178,3 +178,20 @@ def test_windows_find_short_queues(nranks: int, kib: int, queue_bytes: int) -> N
     nchunks = nops * nranks * (nranks - 1) * -(-kib * KIB // CHUNK)
     assert 0 < overflowed(result) < nchunks / 100
     assert time_ns(result) <= 1.3 * nops * link_ns(nranks, kib * KIB, 1000)
+
+
+@pytest.mark.parametrize("nranks", [200, 400])
+def test_a_straggler_is_asked_by_few(nranks: int) -> None:
+    """What all miss they ask for up the tree of reports, not each for itself."""
+    straggler = nranks // 3
+    spec = {"nranks": nranks, "block_bytes": 32 * KIB, "link_mbits": 10_000}
+    still_ns = time_ns(run(**spec)) // 3
+    result = run(
+        **spec,
+        stalled_rank=straggler,
+        stall_begin_ns=still_ns,
+        stall_ns=300 * MS,
+        stall_period_ns=1000 * MS,
+    )
+    assert result["ranks"][straggler]["rx"]["datagrams"][CONTROL] <= nranks
+    assert time_ns(result) <= still_ns + 325 * MS
