@@ -14,7 +14,7 @@ READ = 2
 def run(**spec: object) -> sim.Plain:
     """Run a spec that differs so from the default; every property must hold."""
     result = sim.run(spec)
-    assert result["violation"] == ""
+    assert not result["violation"], f"{result['violation']}: {spec}"
     return result
 
 

@@ -202,14 +202,16 @@ static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
 	return seen->over[rank] ? NULL : mmc_sim_op_flaw(seen->op, rank);
 }
 
-/* Questions about a rank that stands still are asked for as long as it does. */
+/* A rank that stands still is asked, and asked about, for as long as it does. */
 static void count_control(struct mmc_monitor *monitor,
 			  struct mmc_monitor_op *seen,
 			  const struct mmc_wire *wire)
 {
 	const struct mmc_message *message = &wire->message;
 	bool asks = message->stamp_us != 0 || message->echo_us != 0 ||
-		    message->kind == MMC_MESSAGE_SENT;
+		    message->kind == MMC_MESSAGE_SENT ||
+		    message->kind == MMC_MESSAGE_NAK ||
+		    message->kind == MMC_MESSAGE_PLEA;
 	bool still = seen->entered < monitor->nranks ||
 		     monitor->network->now_ns <
 			     monitor->still_ns + MMC_BACKOFF_MAX_NS;
