@@ -19,7 +19,11 @@
 #include "core/assert.h"
 
 /* A test that runs longer than this ends its program as failed. */
+#ifdef __SANITIZE_THREAD__
+#define CHECK_TIMEOUT_S 400
+#else
 #define CHECK_TIMEOUT_S 120
+#endif
 
 /* Failures of one test that are printed; the others are only counted. */
 #define CHECK_PRINTED_MAX 10
