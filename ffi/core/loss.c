@@ -18,6 +18,7 @@
 /* Of fewer chunks all may be lost by chance. */
 #define DEAF_CHUNKS 8
 
+/* A lost request or answer is not worth repeating sooner. */
 #define RETRY_MIN_NS (200 * MMC_US_NS)
 
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains)
@@ -252,7 +253,8 @@ void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		mmc_loss_gap(loss, now_ns);
 }
 
-/* ---- what was heard ------------------------------------------------------- */
+/* ---- what was heard ------------------------------------------------------ */
+
 uint32_t mmc_loss_heard(const struct mmc_loss *loss)
 {
 	uint32_t nheard = 0;

@@ -52,7 +52,7 @@ struct mmc_loss {
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	uint32_t silence_place; /* in that chain */
-	bool reached; /* multicast has come in the last retry interval */
+	bool reached; /* multicast chunks arrived in the last retry interval */
 	bool missing; /* found in this sweep */
 	bool held;    /* the budget has ended it */
 	bool passed;  /* a chain's `npassed` has grown by what is lost */

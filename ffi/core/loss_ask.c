@@ -6,7 +6,7 @@
 /* A request of less would be answered in less than a batch or two. */
 #define BUDGET_CHUNKS_MIN 32
 
-/* What is asked for while chains go on, of the whole budget. */
+/* While chains still send, requests may use one such part of their budget. */
 #define BUDGET_PART 4
 
 /* However slow the link is, an answer has not been under way for longer than this. */
@@ -43,8 +43,8 @@ static uint64_t retry_ns(const struct mmc_loss *loss)
 }
 
 /*
- * What may be asked for at a time: while chains go on their windows fill the queues,
- * and answers get a part.
+ * Returns how many chunks may be asked for and not yet here. While chains still send,
+ * their windows fill the queues, so the answers get only a part of the budget.
  */
 static uint32_t budget_chunks(const struct mmc_loss *loss)
 {
@@ -113,7 +113,10 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 }
 
-/* Whether answers may still be on their way: requests and they queue behind a window. */
+/*
+ * Returns whether answers may still be on their way. The request may have queued behind
+ * one window of chunks, and the answer behind another.
+ */
 static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;

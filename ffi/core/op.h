@@ -92,8 +92,8 @@ struct mmc_op_config {
 /* Where the chunks of the rank heard last belong: the next is often its too. */
 struct mmc_heard {
 	uint32_t source; /* MMC_PEER_ALL: none */
-	uint32_t chain;	 /* as soon as there are any */
-	uint32_t turn;	 /* of that rank in the chain, likewise */
+	uint32_t chain;	 /* of that rank, once the operation has begun */
+	uint32_t turn;	 /* of that rank in its chain, once it has begun */
 	struct mmc_sequence
 		*sequence; /* NULL, or another's by now: look it up */
 	struct mmc_block block;

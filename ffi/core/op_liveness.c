@@ -102,8 +102,9 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 }
 
 /*
- * Who is to blame that nothing new comes: the owner of what is missing, if it has been
- * silent as long, since the awaited rank may only wait for it as well.
+ * Returns the rank to blame when nothing new arrives: the owner of the missing chunks if
+ * it has been silent for TIMEOUT, since the awaited rank may itself be waiting for that
+ * owner; otherwise the awaited rank.
  */
 static uint32_t idle_culprit(const struct mmc_op *op)
 {

@@ -104,7 +104,7 @@ static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
-/* What was multicast before the gate is sent. */
+/* Accounts for own chunks that an eager operation multicast before the gate. */
 static void resume_turn(struct mmc_op *op, uint64_t now_ns)
 {
 	struct mmc_run sent = { .count = op->record.sent_chunks };

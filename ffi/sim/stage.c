@@ -13,6 +13,24 @@ enum { STAMP_BYTES = 4 };
 
 #define PPM UINT64_C(1000000)
 
+_Static_assert((int)MMC_OUTAGE_MULTICAST == MMC_SIM_OUTAGE_MULTICAST &&
+		       (int)MMC_OUTAGE_HOST == MMC_SIM_OUTAGE_HOST &&
+		       (int)MMC_OUTAGE_LEAF == MMC_SIM_OUTAGE_LEAF,
+	       "a spec's outages are the network's");
+
+/* Returns whether the rank or leaf that an outage cuts off exists. */
+static bool outage_is_sane(const struct mmc_sim_spec *spec)
+{
+	switch (spec->outage) {
+	case MMC_SIM_OUTAGE_HOST:
+		return spec->outage_place < spec->nranks;
+	case MMC_SIM_OUTAGE_LEAF:
+		return spec->outage_place < spec->nswitches;
+	default:
+		return spec->outage < MMC_OUTAGE_COUNT;
+	}
+}
+
 static bool spec_is_sane(const struct mmc_sim_spec *spec)
 {
 	return spec->nranks > 0 && spec->nranks <= 4096 && spec->nops > 0 &&
@@ -26,7 +44,7 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
 	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
 	       spec->duplicate_ppm < PPM && spec->host_ranks > 0 &&
-	       spec->outage < MMC_OUTAGE_COUNT &&
+	       outage_is_sane(spec) &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 

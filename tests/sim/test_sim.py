@@ -432,6 +432,10 @@ def test_impossible_specs_are_refused() -> None:
         sim.run({"fault": "x" * 1000})
     with pytest.raises(ConfigError):
         sim.run({"link_mbits": -1})
+    with pytest.raises(ConfigError):
+        sim.run({"outage": 2, "outage_place": 4})
+    with pytest.raises(ConfigError):
+        sim.run({"outage": 3, "outage_place": 1})
 
 
 # ---- the command -------------------------------------------------------------
