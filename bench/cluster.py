@@ -41,6 +41,7 @@ TRAFFIC = {
 # cut up in software there, at several times the cost.
 _GSO_BYTES = 30000
 BURST_BYTES = 40000
+SINGLE_BURST_BYTES = 4000
 _HOST_QUEUE_BYTES = 4 << 20
 
 
@@ -214,8 +215,8 @@ class Cluster:
         trunk_mbit
             Of the link between two switches, either way.
         burst_bytes
-            What a link that was idle carries at once. Below the length of a batch,
-            as 4000 is, batches are cut into datagrams, so that loss hits single ones.
+            What a link that was idle carries at once. Batches that are longer are
+            cut into datagrams, so that loss hits single ones: SINGLE_BURST_BYTES.
         queue_bytes
             Of each port of a switch.
         """

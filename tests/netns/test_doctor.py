@@ -14,13 +14,11 @@ import pytest
 from job import OPENMPI
 
 from bench import launch
-from bench.cluster import BURST_BYTES, Cluster
+from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
 
 NRANKS = 4
 SICK = 2  # the host that something is wrong with
 LIMIT_S = 30
-# Below a batch's length queues cut it up, so that single datagrams are lost.
-SINGLE = 4000
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -134,7 +132,7 @@ def test_small_mtu(cluster: Cluster, examine: Any) -> None:
 @pytest.mark.long
 def test_narrow_path(cluster: Cluster, examine: Any) -> None:
     """A port of the switch that passes less than the interfaces at its ends."""
-    cluster.shape(200, burst_bytes=SINGLE)
+    cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], traffic="ip protocol udp ip length > 1400"):
         result = examine()
     document = check_sick(result, 3, "mtu", "of 1356 they do")
@@ -143,7 +141,7 @@ def test_narrow_path(cluster: Cluster, examine: Any) -> None:
 
 def test_loss(cluster: Cluster, examine: Any) -> None:
     """A port that loses one datagram in five."""
-    cluster.shape(200, burst_bytes=SINGLE)
+    cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], 0.2, "udp"):
         result = examine()
     check_sick(result, 3, "multicast", "% of what others multicast does not come")

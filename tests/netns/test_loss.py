@@ -9,7 +9,7 @@ import pytest
 import support
 from job import MPICH, OPENMPI, Job, ours
 
-from bench.cluster import BURST_BYTES, Cluster
+from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
 from bench.launch import Launcher
 
 BLOCK = 256 << 10
@@ -19,13 +19,14 @@ pytestmark = pytest.mark.timeout(120)
 # How often load on the machine may spoil what is to be seen.
 ATTEMPTS = 5
 
-# Below a batch's length queues cut it up, so that single datagrams are lost.
-SINGLE = 4000
-
 
 @pytest.mark.parametrize(
     ("burst_bytes", "launcher"),
-    [(SINGLE, OPENMPI), (BURST_BYTES, OPENMPI), (SINGLE, MPICH)],
+    [
+        (SINGLE_BURST_BYTES, OPENMPI),
+        (BURST_BYTES, OPENMPI),
+        (SINGLE_BURST_BYTES, MPICH),
+    ],
     ids=["datagrams", "batches", "mpich"],
 )
 def test_one_port(
@@ -41,14 +42,14 @@ def test_one_port(
             stats = ours(job.results(60))
         buffers, lost_bytes = loss.dropped()
     assert buffers > 0
-    assert (lost_bytes > buffers * FRAME) == (burst_bytes > SINGLE)
+    assert (lost_bytes > buffers * FRAME) == (burst_bytes > SINGLE_BURST_BYTES)
     assert stats["rx_repaired_chunks"] > 0
     assert stats["tx_repair_bytes"] <= 1.3 * lost_bytes, f"{lost_bytes} {stats}"
 
 
 def test_everywhere(cluster: Cluster, tmp_path: Path) -> None:
     """5 % at every port, of everything between the ranks."""
-    cluster.shape(100, burst_bytes=SINGLE)
+    cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing(range(4), 0.05, "udp") as loss:
         with Job(cluster, 4, tmp_path, sizes=[BLOCK, 5000], repeat=10) as job:
             stats = ours(job.results(60))

@@ -29,6 +29,8 @@ _LIMIT_S = 60
 _LOOK_S = 0.1
 _NODES_A_SWITCH = 2
 
+RATE_MBIT = 200  # of each link
+
 # Each node's own /dev/shm is its TmpFS: PMIx's folders are named there by the job only.
 # A node that does not answer for SlurmdTimeout seconds is down; jobs are killed so many
 # seconds after their TERM as KillWait says.

@@ -30,9 +30,9 @@ def able() -> None:
 
 @pytest.fixture(scope="session")
 def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
-    """Return four hosts on a switch, 200 Mbit/s each."""
+    """Return four hosts on a switch, with links of one rate."""
     with Cluster(4) as hosts:
-        hosts.shape(200)
+        hosts.shape(cluster.RATE_MBIT)
         yield hosts
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from batch import Batch
-from cluster import Slurm
+from cluster import RATE_MBIT, Slurm
 from support import MPICH_BIN
 
-from bench.cluster import Cluster
+from bench.cluster import SINGLE_BURST_BYTES, Cluster
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -33,11 +33,22 @@ def narrow(links: Cluster) -> Iterator[None]:
         links.hosts[BAD].run("ip", "link", "set", "eth0", "mtu", "1500")
 
 
+@contextlib.contextmanager
+def lossy(links: Cluster) -> Iterator[None]:
+    """Let a host lose single frames: of the few batches of them all may arrive."""
+    links.shape(RATE_MBIT, burst_bytes=SINGLE_BURST_BYTES)
+    try:
+        with links.losing([BAD], 0.2):
+            yield
+    finally:
+        links.shape(RATE_MBIT)
+
+
 def spoilt(links: Cluster, how: str) -> AbstractContextManager[object]:
     """Spoil a host's link."""
     if how == "mtu":
         return narrow(links)
-    return links.losing([BAD], 0.2 if how == "loss" else 1.0)
+    return lossy(links) if how == "loss" else links.losing([BAD])
 
 
 @pytest.mark.parametrize(
