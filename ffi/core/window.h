@@ -16,6 +16,9 @@
 /* Most switches hold this much for a port: where to begin. */
 #define MMC_WINDOW_BYTES (UINT32_C(384) * 1024)
 
+/* Half of what most hold, or so: the rest is for a stream of TCP that shares a port. */
+#define MMC_WINDOW_SHARED_BYTES (UINT32_C(256) * 1024)
+
 /* What it grows by: a batch. */
 #define MMC_WINDOW_STEP_CHUNKS 20
 
@@ -83,7 +86,8 @@ static inline void mmc_window_bound(struct mmc_window *window, uint64_t bytes,
  * to tell. Where a queue overflows, bursts are lost by many: the window is halved. When
  * loss follows upon growth the window steps back and stays there for a time; beyond
  * MMC_WINDOW_BYTES it grows only while the rate does. Loss without growth, and little
- * of it, is none of its doing.
+ * of it, is none of its doing; but up to there it may be that of a queue which others
+ * fill as well, and the window leaves them the room above MMC_WINDOW_SHARED_BYTES.
  */
 static inline void mmc_window_adapt(struct mmc_window *window,
 				    const struct mmc_window_sample *sample)
@@ -93,6 +97,8 @@ static inline void mmc_window_adapt(struct mmc_window *window,
 	uint64_t now_bytes = sample->window_bytes;
 	uint64_t next_bytes = now_bytes;
 	bool grew = window->grew;
+	bool may_share = now_bytes > MMC_WINDOW_SHARED_BYTES &&
+			 now_bytes <= MMC_WINDOW_BYTES;
 	bool faster = sample->rate_bytes_per_s >
 		      window->grown_rate_bytes_per_s +
 			      window->grown_rate_bytes_per_s / 20;
@@ -106,6 +112,9 @@ static inline void mmc_window_adapt(struct mmc_window *window,
 	if (window->nshared > window->nchunks / 16) {
 		next_bytes = now_bytes / 2;
 		mmc_window_bound(window, now_bytes - now_bytes / 4, grew);
+	} else if (may_share && window->nlost > 0) {
+		next_bytes = MMC_WINDOW_SHARED_BYTES;
+		mmc_window_bound(window, next_bytes, grew);
 	} else if (grew && window->nlost > window->nchunks / 256 &&
 		   now_bytes > 2 * step_bytes) {
 		next_bytes = now_bytes - 2 * step_bytes;
