@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bench import job, verbs
-from bench.cluster import BURST_BYTES, Cluster
+from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
+from bench.flow import flowing
 from bench.job import Place, Task
 from bench.record import Network, Record
 from bench.ways import WAYS, Way
@@ -21,9 +22,6 @@ from bench.ways import WAYS, Way
 Sizes = Mapping[str, Sequence[int]]
 
 KIB, MIB = 1 << 10, 1 << 20
-
-# Below a batch's length queues cut it up, so that single datagrams are lost.
-_DATAGRAM_BURST_BYTES = 4000
 
 
 @dataclass(frozen=True)
@@ -134,25 +132,42 @@ def unlimited(effort: Effort) -> Iterator[Record]:
 
 
 def lossy(effort: Effort) -> Iterator[Record]:
-    """One switch that loses single datagrams, or segments of TCP, to every host."""
-    with Cluster(4) as cluster:
-        cluster.shape(100, burst_bytes=_DATAGRAM_BURST_BYTES)
-        network = Network("cluster", rate_mbit=100, burst_bytes=_DATAGRAM_BURST_BYTES)
+    """One switch that loses single datagrams, or segments of TCP, to every host.
+
+    And one whose link to a host is full of somebody else's TCP.
+    """
+    with Cluster(5) as cluster:
+        cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
+        network = Network("cluster", rate_mbit=100, burst_bytes=SINGLE_BURST_BYTES)
         place = Place(network, range(4), cluster)
-        tasks = effort.tasks(place, {"Allgather": (512 * KIB,), "Bcast": (512 * KIB,)})
+        kinds = ("Allgather", "Bcast")
+        tasks = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB,)))
+        # Only in long operations does a stream find out what it gets.
+        longer = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB, 4 * MIB)))
         for round_ in effort.turns():
             for way in effort.ways_of("D"):
-                for loss in (0.0, 0.001, 0.01):
+                yield from job.run("D", place, way, longer, round_)
+                for loss in (0.001, 0.01):
                     with _losing(place, loss) as there:
                         yield from job.run("D", there, way, tasks, round_)
+                with _beside_tcp(place, source=4) as there:
+                    yield from job.run("D", there, way, longer, round_)
+
+
+@contextlib.contextmanager
+def _beside_tcp(place: Place, source: int) -> Iterator[Place]:
+    """Let a host that has no rank send to the host of rank 1, all that it can."""
+    cluster = place.cluster
+    assert cluster is not None  # noqa: S101 -- only such places come here
+    ends = cluster.hosts[source], cluster.hosts[place.numbers[1]]
+    with flowing(*ends, address(place.numbers[1])) as flow:
+        yield place._replace(network=replace(place.network, rival=True), rival=flow)
 
 
 @contextlib.contextmanager
 def _losing(place: Place, fraction: float) -> Iterator[Place]:
     network = replace(place.network, loss=fraction)
-    if not fraction or place.cluster is None:
-        yield place._replace(network=network)
-        return
+    assert place.cluster is not None  # noqa: S101 -- only such places come here
     # MPI's own TCP suffers as ours does; ARP and IGMP do not.
     both = "ip protocol { tcp, udp }"
     with place.cluster.losing(place.numbers, fraction, both) as loss:

@@ -149,7 +149,7 @@ class Cluster:
             self._plug(host, self.switch_of(number), f"to{number}", number)
         self._plug(self.head, self.switches[0], "tohead", len(self.hosts))
         everybody = [*self.hosts, self.head]
-        names = "".join(f"{_address(i)} {h.name}\n" for i, h in enumerate(everybody))
+        names = "".join(f"{address(i)} {h.name}\n" for i, h in enumerate(everybody))
         self.head.write("/run/hosts", f"127.0.0.1 localhost\n{names}")
         for host in everybody:
             host.run("mount", "--bind", "/run/hosts", "/etc/hosts")
@@ -174,7 +174,7 @@ class Cluster:
         _batch(switch, f"link set {port} gso_max_size {_GSO_BYTES} master br0 up")
         _batch(
             host,
-            f"addr add {_address(number)}/24 dev eth0",
+            f"addr add {address(number)}/24 dev eth0",
             f"link set eth0 gso_max_size {_GSO_BYTES} up",
         )
         settings = ["net.ipv6.conf.all.disable_ipv6=1"]
@@ -292,7 +292,8 @@ class Cluster:
         return ports
 
 
-def _address(number: int) -> str:
+def address(number: int) -> str:
+    """Return the IPv4 address of a host."""
     return f"10.77.0.{10 + number}"
 
 

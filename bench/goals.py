@@ -23,6 +23,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 # What our header and those below leave of a frame of 1,514 bytes.
 HEADERS_LEAVE = 1456 / 1514
+TCP_HEADERS_LEAVE = 1448 / 1514
 
 
 class Case(NamedTuple):
@@ -56,9 +57,11 @@ class Case(NamedTuple):
         return ours / least if ours and least else None
 
     def by_clean(self) -> float | None:
-        """Return our time by ours without loss, over the rounds that have both."""
+        """Return our time by ours without loss or rival, of rounds that have both."""
         setting = self.setting
-        clean = setting._replace(network=replace(setting.network, loss=0.0))
+        clean = setting._replace(
+            network=replace(setting.network, loss=0.0, rival=False)
+        )
         for each in self.found.get(clean, {}).get(OURS, ()):
             both = set(each.rounds) & set(self.ours.rounds)
             if each.block_bytes == self.ours.block_bytes and both:
@@ -195,6 +198,13 @@ def _repaired(case: Case) -> float | None:
     return case.ours.repair_bytes / lost_bytes if lost_bytes else None
 
 
+def _rival(case: Case) -> float | None:
+    rate_mbit = case.setting.network.rate_mbit
+    if rate_mbit is None:
+        return None
+    return case.ours.rival_bytes_per_s * 8 / (rate_mbit * 1e6) / TCP_HEADERS_LEAVE
+
+
 def _at(**what: object) -> Callable[[Setting], bool]:
     """Return whether a setting's network, or its ranks, are so."""
     return lambda setting: all(
@@ -284,6 +294,14 @@ GOALS = (
     ),
     *(
         Goal("D", "bytes repaired for each byte lost", _MOST, 1.3, _repaired, name)
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("D", *what, name, applies=_at(rival=True), where="beside TCP")
+        for what in (
+            ("time as a multiple of that alone", _MOST, 3, Case.by_clean),
+            ("TCP's part of the link", _LEAST, 1 / 3, _rival),
+        )
         for name in ("Allgather", "Bcast")
     ),
     *(

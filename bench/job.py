@@ -14,6 +14,7 @@ import platform
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 
 from bench import launch, summary
 from bench.cluster import Cluster, Loss
+from bench.flow import Flow
 from bench.record import Network, Record
 from bench.ways import ROOT, Way
 
@@ -51,12 +53,15 @@ class Place(NamedTuple):
         None: this machine.
     loss : Loss or None
         What is being lost.
+    rival : Flow or None
+        What takes a part of the link to rank 1's host.
     """
 
     network: Network
     numbers: Sequence[int]
     cluster: Cluster | None = None
     loss: Loss | None = None
+    rival: Flow | None = None
 
 
 def run(
@@ -201,6 +206,9 @@ def _read(place: Place) -> dict[str, dict[str, int]]:
     if place.loss is not None:
         buffers, nbytes = place.loss.dropped()
         said["lost"] = {"buffers": buffers, "bytes": nbytes}
+    if place.rival is not None:
+        said["rival"] = {"bytes": place.rival.received_bytes()}
+    said["clock"] = {"ns": time.monotonic_ns()}
     return said
 
 
@@ -211,7 +219,12 @@ def _differences(
         name: {key: after[name][key] - before[name][key] for key in before[name]}
         for name in before
     }
-    return {"lost": spent.pop("lost", {}), "ports": spent}
+    return {
+        "lost": spent.pop("lost", {}),
+        "rival_bytes": spent.pop("rival", {"bytes": 0})["bytes"],
+        "span_s": 1e-9 * spent.pop("clock", {"ns": 0})["ns"],
+        "ports": spent,
+    }
 
 
 def shown(word: str) -> str:

@@ -33,6 +33,8 @@ class Network:
         The part of all datagrams, or segments of TCP, lost at every switch port.
     order : str
         ``"block"`` or ``"interleaved"``: how ranks lie on two switches.
+    rival : bool
+        Whether a stream of TCP from elsewhere came to the host of rank 1 all the time.
     """
 
     kind: str
@@ -42,6 +44,7 @@ class Network:
     burst_bytes: int = 0
     loss: float = 0.0
     order: str = "block"
+    rival: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ class Record:
         What was made to get lost meanwhile: ``buffers`` of the kernel, ``bytes``.
     counters : dict
         Sums over ranks of what ours counted meanwhile; empty for others.
+    rival_bytes : int
+        What came of that stream meanwhile.
+    span_s : float
+        How long these operations took with all that lay between them.
     wrong_bytes : int
         On all ranks, of those operations that were looked at.
     load : list of float
@@ -90,6 +97,8 @@ class Record:
     ports: dict[str, dict[str, int]] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    rival_bytes: int = 0
+    span_s: float = 0.0
     wrong_bytes: int = 0
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)

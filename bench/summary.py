@@ -52,6 +52,8 @@ class Setting(NamedTuple):
             words.append(f"{network.order} order")
         if network.loss:
             words.append(f"{100 * network.loss:g} % lost at every port")
+        if network.rival:
+            words.append("beside a stream of TCP")
         return ", ".join(words)
 
 
@@ -87,6 +89,8 @@ class Summary:
     stages_s : dict
         How long a rank of ours was in each stage of an operation, on average; in the
         first, the gate, it also waits for ranks that begin later.
+    rival_bytes_per_s : float
+        What came of the stream of TCP to rank 1's host, also between operations.
     control : float
         The control datagrams that a rank of ours sent in an operation, on average.
     by_library : bool
@@ -106,6 +110,7 @@ class Summary:
     repair_bytes: int
     lost_bytes: int
     stages_s: dict[str, float]
+    rival_bytes_per_s: float
     control: float
     by_library: bool
 
@@ -127,7 +132,7 @@ def _order(item: tuple[tuple[Setting, str, int], object]) -> tuple[object, ...]:
     network = setting.network
     return (
         *(setting.cell, setting.collective, network.order, setting.nranks),
-        *(network.loss, list(TITLES).index(way), nbytes),
+        *(network.rival, network.loss, list(TITLES).index(way), nbytes),
     )
 
 
@@ -165,6 +170,8 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
         stages_s={
             name: 1e-9 * counted(f"{name}_ns") / max(1, epochs) for name in STAGES
         },
+        rival_bytes_per_s=sum(each.rival_bytes for each in group)
+        / max(1e-9, sum(each.span_s for each in group)),
         control=counted("tx_control_datagrams") / max(1, epochs),
         by_library=way in OWN and epochs == 0,
     )

@@ -12,7 +12,8 @@ import pytest
 import support
 from job import Job
 
-from bench.cluster import Cluster
+from bench.cluster import Cluster, address
+from bench.flow import flowing
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -108,3 +109,16 @@ def test_rate(cluster: Cluster) -> None:
     assert (after["to1"] - before["to1"]).sent_bytes == pytest.approx(sent_bytes, 0.02)
     # Some more than 200 Mbit/s, since links that were idle have a burst to spare.
     assert 0.8 < sent_bytes * 8 / took_s / 200e6 < 1.03
+
+
+def test_a_stream_of_tcp(cluster: Cluster) -> None:
+    """What it says has come has passed the port, and it ends."""
+    before = cluster.ports()["to1"]
+    with flowing(cluster.hosts[0], cluster.hosts[1], address(1)) as flow:
+        deadline_s = time.monotonic() + 20
+        while flow.received_bytes() < 3 << 20:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        came_bytes = flow.received_bytes()
+        assert (cluster.ports()["to1"] - before).sent_bytes > came_bytes
+    assert flow.receiver.poll() is not None

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stream of TCP between two hosts that takes what it gets of the links.
+
+Started as ``python -m bench.flow receive ADDRESS``, or ``send ADDRESS PORT``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.host import Host
+
+_ROOT = Path(__file__).resolve().parent.parent
+_BUFFER_BYTES = 1 << 18
+_LIMIT_S = 10
+
+
+class Flow(NamedTuple):
+    """A stream that flows.
+
+    Attributes
+    ----------
+    receiver
+        The process that takes it.
+    """
+
+    receiver: subprocess.Popen[str]
+
+    def received_bytes(self) -> int:
+        """Return how much has come so far."""
+        assert self.receiver.stdin is not None  # noqa: S101 -- both are pipes
+        assert self.receiver.stdout is not None  # noqa: S101 -- likewise
+        self.receiver.stdin.write("\n")
+        self.receiver.stdin.flush()
+        return int(self.receiver.stdout.readline())
+
+
+@contextlib.contextmanager
+def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
+    """Let a stream flow.
+
+    Parameters
+    ----------
+    source, target
+        The hosts.
+    address
+        The target's.
+    """
+    program = [sys.executable, "-m", "bench.flow"]
+    with contextlib.ExitStack() as stack:
+        receiver = stack.enter_context(
+            subprocess.Popen(
+                [*target.enter(_ROOT), *program, "receive", address],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+        stack.callback(receiver.kill)
+        assert receiver.stdout is not None  # noqa: S101 -- a pipe
+        port = receiver.stdout.readline().strip()
+        sender = stack.enter_context(
+            subprocess.Popen([*source.enter(_ROOT), *program, "send", address, port])
+        )
+        stack.callback(sender.kill)
+        yield Flow(receiver)
+
+
+def _receive(address: str) -> None:
+    """Take one stream; say how much has come for each line that is read."""
+    came_bytes = 0
+
+    def take() -> None:
+        nonlocal came_bytes
+        connection, _ = listener.accept()
+        buffer = bytearray(_BUFFER_BYTES)
+        while count := connection.recv_into(buffer):
+            came_bytes += count
+
+    with socket.create_server((address, 0)) as listener:
+        threading.Thread(target=take, daemon=True).start()
+        print(listener.getsockname()[1], flush=True)
+        for _ in sys.stdin:
+            print(came_bytes, flush=True)
+
+
+def _send(address: str, port: str) -> None:
+    """Send until nobody takes it."""
+    with socket.create_connection((address, int(port)), _LIMIT_S) as connection:
+        connection.settimeout(None)
+        with contextlib.suppress(OSError):
+            while True:
+                connection.sendall(bytes(_BUFFER_BYTES))
+
+
+if __name__ == "__main__":
+    {"receive": _receive, "send": _send}[sys.argv[1]](*sys.argv[2:])
