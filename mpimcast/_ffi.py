@@ -192,6 +192,7 @@ class Endpoint:
                 "fault": config.fault.encode(),
                 "unattended": config.progress_thread == "off",
                 "crowded": draft.crowded,
+                "timeout_ns": _ns(config.timeout),
                 **specific,
             },
         )

@@ -58,7 +58,10 @@
 	/* Chunks that came right to their places, and datagrams that came to   \
 	 * the place of another. */ \
 	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                   \
-	X(EVACUATED_CHUNKS, "evacuated_chunks")
+	X(EVACUATED_CHUNKS, "evacuated_chunks")                                   \
+	/* Over verbs: connections and memberships in groups made anew. */        \
+	X(RECONNECTS, "reconnects")                                               \
+	X(REJOINS, "rejoins")
 
 enum mmc_counter {
 #define MMC_COUNTER_ENUM(counter, name) MMC_COUNT_##counter,

@@ -108,7 +108,11 @@ struct mmc_endpoint {
 	 * many as usual.
 	 */
 	uint32_t batch_chunks;
-	uint64_t evacuated; /* datagrams that came to the place of another */
+	/* How long a peer may be silent at least, as the engine says. */
+	uint64_t timeout_ns;
+	uint64_t evacuated;  /* datagrams that came to the place of another */
+	uint64_t reconnects; /* connections that were made anew */
+	uint64_t rejoins;    /* groups that were joined again */
 };
 
 struct mmc_driver {

@@ -56,6 +56,17 @@ static void delist(struct mmc_team *team, const struct mmc_stream *stream)
 		(team->nopen - place) * sizeof(*team->by_channel));
 }
 
+/* A connection that is down is made anew in the time of whoever waits least. */
+static void limit_silence(struct mmc_team *team)
+{
+	uint64_t least_ns = team->options.timeout_ns;
+
+	for (uint32_t i = 0; i < team->nopen; i++)
+		least_ns = mmc_min_u64(least_ns,
+				       team->by_channel[i]->options.timeout_ns);
+	team->endpoint->timeout_ns = least_ns;
+}
+
 static int check_options(const struct mmc_stream_options *options)
 {
 	if (options->repair > MMC_REPAIR_READ || options->timeout_ns == 0) {
@@ -80,8 +91,10 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 		rv = find_place(team, &stream->index);
 	if (rv == 0)
 		rv = enlist(team, stream);
-	if (rv == 0)
+	if (rv == 0) {
 		team->streams[stream->index] = stream;
+		limit_silence(team);
+	}
 	mmc_engine_leave(team->engine);
 	return rv;
 }
@@ -141,6 +154,7 @@ void mmc_stream_close(struct mmc_stream *stream)
 		return;
 	team->streams[stream->index] = NULL;
 	delist(team, stream);
+	limit_silence(team);
 	if (team->last == stream)
 		team->last = NULL;
 	mmc_stream_drop_requests(stream);
@@ -219,4 +233,6 @@ void mmc_team_counters(struct mmc_team *team, uint64_t *values)
 {
 	memcpy(values, team->counters.value, sizeof(team->counters.value));
 	values[MMC_COUNT_EVACUATED_CHUNKS] = team->endpoint->evacuated;
+	values[MMC_COUNT_RECONNECTS] = team->endpoint->reconnects;
+	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
 }

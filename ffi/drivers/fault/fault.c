@@ -232,8 +232,11 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		nevents = deliver_due(fault, events, 0, nmax, now_ns);
 	if (nevents == nmax)
 		return (int)nevents;
+	inner->timeout_ns = endpoint->timeout_ns;
 	rv = inner->driver->poll(inner, events + nevents, nmax - nevents);
 	endpoint->evacuated = inner->evacuated;
+	endpoint->reconnects = inner->reconnects;
+	endpoint->rejoins = inner->rejoins;
 	if (rv < 0)
 		return rv;
 	nevents = filter(fault, events, nevents, (unsigned)rv, stalled, now_ns);

@@ -113,6 +113,9 @@ static int attach(struct mmc_verbs *verbs)
 		if (error != 0)
 			return mmc_verbs_explain(&verbs->port,
 						 "attach to a group", error);
+		group->attached_gid = group->gid;
+		group->attached_lid = group->lid;
+		group->renewed = false;
 		verbs->nattached++;
 		verbs->ways[i] = mmc_ibv.create_ah(verbs->port.pd, &group->way);
 		if (verbs->ways[i] == NULL)

@@ -22,12 +22,18 @@
 #define NUMBER_MASK 0xffffff
 
 /*
- * 134 ms, or some times that, until a packet is sent again, six times: seven
- * would be without end in Soft-RoCE. A receiver that has nothing posted is
- * asked again each 0.64 ms, without end: a stopped process is alive.
+ * A packet is sent again after 4.096 us * 2^exponent, or up to four times that
+ * (IBTA 9.7.6.1.3), six times: seven would be without end in Soft-RoCE. That is
+ * 134 ms at most, and no less than a machine may be busy with other things. A
+ * receiver that has nothing posted is asked again each 0.64 ms, without end: a
+ * stopped process is alive.
  */
-#define TIMEOUT 15
+#define EXPONENT_MIN 12
+#define EXPONENT_MAX 15
+#define EXPONENT_UNIT_NS UINT64_C(4096)
 #define RETRIES 6
+#define RETRY_NS_MAX(exponent)                                                 \
+	(4 * (RETRIES + 1) * (EXPONENT_UNIT_NS << (exponent)))
 #define RNR_TIMER 12
 #define RNR_RETRIES_ENDLESS 7
 
@@ -63,6 +69,14 @@ static int create_shared(struct mmc_verbs_connections *connections,
 	return rv;
 }
 
+static bool draw_psn(struct mmc_verbs_connection *connection)
+{
+	if (getrandom(&connection->psn, sizeof(connection->psn), 0) < 0)
+		return false;
+	connection->psn &= NUMBER_MASK;
+	return true;
+}
+
 static int create(struct mmc_verbs_connections *connections,
 		  struct mmc_verbs_connection *connection,
 		  const struct mmc_verbs_port *port)
@@ -78,9 +92,8 @@ static int create(struct mmc_verbs_connections *connections,
 		.qp_type = IBV_QPT_RC,
 	};
 
-	if (getrandom(&connection->psn, sizeof(connection->psn), 0) < 0)
+	if (!draw_psn(connection))
 		return mmc_verbs_explain(port, "draw a number", errno);
-	connection->psn &= NUMBER_MASK;
 	connection->qp = mmc_ibv.create_qp(port->pd, &attributes);
 	if (connection->qp == NULL)
 		return mmc_verbs_explain(port, "create a connection", errno);
@@ -98,6 +111,7 @@ int mmc_verbs_connections_init(struct mmc_verbs_connections *connections,
 		mmc_verbs_partners(options->rank, options->nranks, partners);
 	int rv;
 
+	connections->port = port;
 	if (count == 0)
 		return 0;
 	connections->items = calloc(count, sizeof(*connections->items));
@@ -148,24 +162,23 @@ static int to_init(const struct mmc_verbs_connection *connection,
 }
 
 static int to_receive(const struct mmc_verbs_connection *connection,
-		      const struct mmc_verbs_port *port,
-		      const struct mmc_verbs_address *address,
-		      const struct mmc_verbs_end *end)
+		      const struct mmc_verbs_port *port)
 {
+	const struct mmc_verbs_path *path = &connection->path;
 	struct ibv_qp_attr attributes = {
 		.qp_state = IBV_QPS_RTR,
-		.ah_attr = mmc_verbs_way(port, address->gid, address->lid,
+		.ah_attr = mmc_verbs_way(port, path->gid, path->lid,
 					 MMC_VERBS_HOPS_MAX),
-		.path_mtu = (enum ibv_mtu)mmc_min_u32(port->mtu, address->mtu),
-		.dest_qp_num = end->qpn,
-		.rq_psn = end->psn,
+		.path_mtu = (enum ibv_mtu)path->mtu,
+		.dest_qp_num = connection->theirs.qpn,
+		.rq_psn = connection->theirs.psn,
 		.max_dest_rd_atomic = (uint8_t)port->reads_max,
 		.min_rnr_timer = RNR_TIMER,
 	};
 
 	/* Within a subnet of InfiniBand no packet needs a routing header. */
-	if (!address->ethernet && memcmp(address->gid, port->options.device.gid,
-					 GID_PREFIX_BYTES) == 0)
+	if (!path->ethernet &&
+	    memcmp(path->gid, port->options.device.gid, GID_PREFIX_BYTES) == 0)
 		attributes.ah_attr.is_global = 0;
 	return mmc_ibv.modify_qp(connection->qp, &attributes,
 				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
@@ -174,12 +187,23 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 					 IBV_QP_MIN_RNR_TIMER);
 }
 
-static int to_send(const struct mmc_verbs_connection *connection)
+static uint8_t exponent_of(uint64_t timeout_ns)
+{
+	uint8_t exponent = EXPONENT_MAX;
+
+	while (timeout_ns > 0 && exponent > EXPONENT_MIN &&
+	       RETRY_NS_MAX(exponent) > timeout_ns / 2)
+		exponent--;
+	return exponent;
+}
+
+static int to_send(const struct mmc_verbs_connection *connection,
+		   const struct mmc_verbs_port *port)
 {
 	struct ibv_qp_attr attributes = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = connection->psn,
-		.timeout = TIMEOUT,
+		.timeout = exponent_of(port->options.timeout_ns),
 		.retry_cnt = RETRIES,
 		.rnr_retry = RNR_RETRIES_ENDLESS,
 		.max_rd_atomic = (uint8_t)connection->reads_max,
@@ -191,25 +215,43 @@ static int to_send(const struct mmc_verbs_connection *connection)
 					 IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+int mmc_verbs_connection_raise(struct mmc_verbs_connection *connection,
+			       const struct mmc_verbs_port *port)
+{
+	int error = to_init(connection, port);
+
+	if (error == 0)
+		error = to_receive(connection, port);
+	if (error == 0)
+		error = to_send(connection, port);
+	if (error == 0) {
+		connection->link = MMC_VERBS_LINK_UP;
+		connection->proven = false;
+	}
+	return error;
+}
+
 int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 			       const struct mmc_verbs_port *port,
 			       const struct mmc_verbs_address *address,
 			       const struct mmc_verbs_end *end)
 {
+	struct mmc_verbs_path *path = &connection->path;
 	char what[64];
 	int error;
 
 	connection->reads_max =
 		mmc_min_u32(port->reads_max, address->reads_max);
-	error = to_init(connection, port);
+	memcpy(path->gid, address->gid, sizeof(path->gid));
+	path->lid = address->lid;
+	path->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
+	path->ethernet = address->ethernet;
+	connection->theirs = *end;
+	connection->keys[0] = connection->psn;
+	connection->keys[1] = end->psn;
+	error = mmc_verbs_connection_raise(connection, port);
 	if (error == 0)
-		error = to_receive(connection, port, address, end);
-	if (error == 0)
-		error = to_send(connection);
-	if (error == 0) {
-		connection->link = MMC_VERBS_LINK_UP;
 		return 0;
-	}
 	snprintf(what, sizeof(what), "connect to rank %u", connection->peer);
 	return mmc_verbs_explain(port, what, error);
 }
@@ -224,13 +266,71 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 	return NULL;
 }
 
+/* ---- breaking ------------------------------------------------------------ */
+
+bool mmc_verbs_is_silence(enum ibv_wc_status status)
+{
+	return status == IBV_WC_RETRY_EXC_ERR ||
+	       status == IBV_WC_RNR_RETRY_EXC_ERR ||
+	       status == IBV_WC_RESP_TIMEOUT_ERR;
+}
+
+bool mmc_verbs_may_pass(enum ibv_wc_status status)
+{
+	return mmc_verbs_is_silence(status) || status == IBV_WC_WR_FLUSH_ERR ||
+	       status == IBV_WC_LOC_QP_OP_ERR;
+}
+
+bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
+{
+	struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_RESET };
+
+	if (!draw_psn(connection) ||
+	    mmc_ibv.modify_qp(connection->qp, &attributes, IBV_QP_STATE) != 0)
+		return false;
+	connection->slots.nleft = connection->slots.nfilled;
+	connection->nreads = 0;
+	connection->inquiring = false;
+	connection->silent = false;
+	return true;
+}
+
+/* Whether it is down now, to be brought up again. */
+static bool take_down(struct mmc_verbs_connections *connections,
+		      struct mmc_verbs_connection *connection)
+{
+	uint64_t now_ns = mmc_verbs_clock_ns();
+
+	if (connections->port->options.timeout_ns == 0 ||
+	    !mmc_verbs_connection_reset(connection))
+		return false;
+	if (connection->proven || connection->epoch == 0)
+		connection->down_ns = now_ns;
+	connection->link = MMC_VERBS_LINK_DOWN;
+	connection->epoch++;
+	connection->offer_ns = now_ns;
+	connection->pause_ns = 0;
+	connections->ndown++;
+	return true;
+}
+
 void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection,
 				enum ibv_wc_status status)
 {
 	if (connection->link != MMC_VERBS_LINK_UP)
 		return;
-	connection->link = MMC_VERBS_LINK_BROKEN;
 	connection->status = status;
+	if (mmc_verbs_may_pass(status) && take_down(connections, connection))
+		return;
+	connection->link = MMC_VERBS_LINK_BROKEN;
+	connections->nbroken++;
+}
+
+void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
+				  struct mmc_verbs_connection *connection)
+{
+	connection->link = MMC_VERBS_LINK_BROKEN;
+	connections->ndown--;
 	connections->nbroken++;
 }

@@ -8,6 +8,7 @@
 #include "drivers/verbs/peers.h"
 #include "drivers/verbs/queue.h"
 #include "drivers/verbs/reads.h"
+#include "drivers/verbs/reconnect.h"
 #include "drivers/verbs/verbs.h"
 
 /* A rank that cannot be addressed is not tried again before this time. */
@@ -52,6 +53,9 @@ struct mmc_verbs {
 	uint32_t turn; /* which subgroup poll() serves first */
 	uint32_t npolls;
 
+	uint64_t recover_ns; /* when memberships are made anew, or NEVER; */
+	bool moved;	     /* ways, too */
+
 	/* What has broken the endpoint as a whole; "" if nothing has. */
 	char failure[256];
 	bool told; /* of that */
@@ -66,10 +70,14 @@ static inline struct mmc_verbs *mmc_verbs_of(struct mmc_endpoint *endpoint)
 __attribute__((format(printf, 2, 3))) void
 mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...);
 
-/* A queue's requests end with `status`: fails. */
+/* A queue's requests end with `status`: it is down, if that may pass, or fails. */
+void mmc_verbs_break_queue(struct mmc_verbs *verbs,
+			   struct mmc_verbs_queue *queue,
+			   enum ibv_wc_status status);
+
+/* Ends the endpoint, as a queue has ended with its status. */
 void mmc_verbs_fail_queue(struct mmc_verbs *verbs,
-			  const struct mmc_verbs_queue *queue,
-			  enum ibv_wc_status status);
+			  const struct mmc_verbs_queue *queue);
 
 int mmc_verbs_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses);
 
@@ -81,6 +89,19 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 
 int mmc_verbs_send(struct mmc_endpoint *endpoint,
 		   const struct mmc_parcel *parcels, unsigned nparcels);
+
+/*
+ * Sends a datagram of the driver's own to a rank, which may be lost: other than
+ * those of the engine it has no immediate.
+ */
+void mmc_verbs_tell(struct mmc_verbs *verbs, uint32_t peer,
+		    const uint8_t *bytes, uint32_t nbytes);
+
+/*
+ * Waits until all that was sent by a queue has left; false if that takes too
+ * long, or the queue is broken.
+ */
+bool mmc_verbs_settle(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue);
 
 void mmc_verbs_inquire(struct mmc_endpoint *endpoint, uint32_t peer);
 
@@ -125,8 +146,29 @@ int mmc_verbs_watch_init(struct mmc_verbs *verbs);
 /* Destroys them; no queue completes to them any more. */
 void mmc_verbs_watch_destroy(struct mmc_verbs *verbs);
 
-/* Takes what the device tells of itself, without waiting. */
+/* Takes what the device and the fabric tell, without waiting. */
 void mmc_verbs_watch_device(struct mmc_verbs *verbs);
+
+/* ---- recovery ------------------------------------------------------------ */
+
+/*
+ * The port, or what the fabric knows of it, is not what it was: memberships in
+ * groups may have ended and ways lead elsewhere. `moved`: its GID may have gone
+ * to another place of its table, or peers to other ports.
+ */
+void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool moved);
+
+/* Hears what the fabric tells of memberships. */
+void mmc_verbs_recover_listen(struct mmc_verbs *verbs);
+
+/* A datagram of `peer` has come from this LID, which may be a new one. */
+void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid);
+
+/* Makes anew what is to be, if it is time. */
+void mmc_verbs_recover_poll(struct mmc_verbs *verbs);
+
+/* When that is to be called next, or MMC_NEVER_NS. */
+uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs);
 
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint);
 

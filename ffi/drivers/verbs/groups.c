@@ -77,6 +77,7 @@ static int join_socket(const struct mmc_verbs_groups *groups,
 		return mmc_verbs_groups_refused(groups, group, strerror(errno));
 	mmc_verbs_gid_from_ipv4(group->gid.raw, group->address);
 	group->lid = 0;
+	group->lost = false;
 	group->way = mmc_verbs_way(groups->port, group->gid.raw, 0,
 				   (uint8_t)mmc_max_u32(options->ttl, 1));
 	return 0;
@@ -92,6 +93,17 @@ int mmc_verbs_groups_join_by_socket(struct mmc_verbs_groups *groups)
 			"on InfiniBand the subnet manager has to know");
 	for (uint32_t i = 0; i < groups->count && rv == 0; i++)
 		rv = join_socket(groups, &groups->items[i]);
+	return rv;
+}
+
+static int rejoin_socket(struct mmc_verbs_groups *groups,
+			 struct mmc_verbs_group *group)
+{
+	int rv;
+
+	close(group->fd);
+	rv = join_socket(groups, group);
+	group->renewed = rv == 0;
 	return rv;
 }
 
@@ -125,4 +137,11 @@ int mmc_verbs_groups_join(struct mmc_verbs_groups *groups)
 	if (rv == 0 || how == MMC_JOIN_CM)
 		return rv;
 	return fall_back(groups);
+}
+
+int mmc_verbs_groups_rejoin(struct mmc_verbs_groups *groups,
+			    struct mmc_verbs_group *group)
+{
+	return groups->id != NULL ? mmc_verbs_groups_rejoin_cm(groups, group)
+				  : rejoin_socket(groups, group);
 }

@@ -15,9 +15,13 @@ struct mmc_verbs_group {
 	uint32_t address; /* IPv4, host order */
 	union ibv_gid gid;
 	uint16_t lid;
-	struct ibv_ah_attr way; /* of packets to it */
-	bool joined;		/* through rdma_cm */
-	int fd;			/* of the socket that is a member, or -1 */
+	struct ibv_ah_attr way;	    /* of packets to it */
+	union ibv_gid attached_gid; /* what its queue is attached to */
+	uint16_t attached_lid;
+	bool asked;   /* to join, through rdma_cm; not left since */
+	bool renewed; /* the fabric has answered, which its queue has to follow */
+	bool lost;    /* the membership: to be joined again */
+	int fd;	      /* of the socket that is a member, or -1 */
 };
 
 struct mmc_verbs_groups {
@@ -43,6 +47,21 @@ void mmc_verbs_groups_destroy(struct mmc_verbs_groups *groups);
 int mmc_verbs_groups_join(struct mmc_verbs_groups *groups);
 
 /*
+ * Leaves a group and joins it again, the way that it was joined: `renewed` says
+ * when the fabric has answered, or `lost` that it refuses. Returns 0 or
+ * -MMC_EIO.
+ */
+int mmc_verbs_groups_rejoin(struct mmc_verbs_groups *groups,
+			    struct mmc_verbs_group *group);
+
+/*
+ * Takes what the connection manager tells, without waiting; adds to `*nlost` how
+ * many joins were refused, or memberships ended. Returns whether there was
+ * anything.
+ */
+bool mmc_verbs_groups_hear(struct mmc_verbs_groups *groups, uint32_t *nlost);
+
+/*
  * The ways to join. `through_cm` asks the subnet manager or, on Ethernet, lets
  * the kernel's connection manager become a member; `by_socket`, on Ethernet
  * only, makes sockets members. What has been joined before an error stays so
@@ -50,6 +69,10 @@ int mmc_verbs_groups_join(struct mmc_verbs_groups *groups);
  */
 int mmc_verbs_groups_join_through_cm(struct mmc_verbs_groups *groups);
 int mmc_verbs_groups_join_by_socket(struct mmc_verbs_groups *groups);
+
+/* As mmc_verbs_groups_rejoin(), of a group that was joined through rdma_cm. */
+int mmc_verbs_groups_rejoin_cm(struct mmc_verbs_groups *groups,
+			       struct mmc_verbs_group *group);
 
 void mmc_verbs_groups_leave_cm(struct mmc_verbs_groups *groups);
 void mmc_verbs_groups_leave(struct mmc_verbs_groups *groups);

@@ -5,19 +5,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/bits.h"
 #include "drivers/error.h"
 #include "drivers/verbs/groups.h"
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
-}
 
 static struct sockaddr_in ipv4_address(uint32_t address)
 {
@@ -74,32 +65,52 @@ static void joined(struct mmc_verbs_groups *groups,
 	}
 }
 
-/*
- * Takes the next event, if there is one, and counts an answer. Returns 0 or
- * -MMC_EIO.
- */
-static int take_event(struct mmc_verbs_groups *groups, uint32_t *nanswers)
+/* What became of a request to join, or of a membership. */
+static void take_answer(struct mmc_verbs_groups *groups,
+			struct mmc_verbs_group *group,
+			const struct rdma_cm_event *event, uint32_t *nlost)
 {
-	struct mmc_verbs_group *group;
-	struct rdma_cm_event *event;
-	int rv = 0;
-
-	if (mmc_cm.get_cm_event(groups->channel, &event) != 0)
-		return errno == EAGAIN || errno == EINTR
-			       ? 0
-			       : mmc_verbs_explain(
-					 groups->port,
-					 "hear the connection manager", errno);
-	group = (struct mmc_verbs_group *)event->param.ud.private_data;
 	if (event->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
 		joined(groups, group, &event->param.ud.ah_attr);
-		++*nanswers;
-	} else if (event->event == RDMA_CM_EVENT_MULTICAST_ERROR) {
-		rv = mmc_verbs_groups_refused(groups, group,
-					      strerror(-event->status));
+		group->renewed = true;
+		group->lost = false;
+		return;
 	}
-	mmc_cm.ack_cm_event(event);
-	return rv;
+	/* A member hears so, too, when its port has been down, or moved. */
+	mmc_verbs_groups_refused(groups, group, strerror(-event->status));
+	group->renewed = false;
+	group->lost = true;
+	++*nlost;
+}
+
+bool mmc_verbs_groups_hear(struct mmc_verbs_groups *groups, uint32_t *nlost)
+{
+	struct rdma_cm_event *event;
+	bool any = false;
+
+	while (groups->channel != NULL &&
+	       mmc_cm.get_cm_event(groups->channel, &event) == 0) {
+		if (event->event == RDMA_CM_EVENT_MULTICAST_JOIN ||
+		    event->event == RDMA_CM_EVENT_MULTICAST_ERROR) {
+			take_answer(groups,
+				    (struct mmc_verbs_group *)
+					    event->param.ud.private_data,
+				    event, nlost);
+			any = true;
+		}
+		mmc_cm.ack_cm_event(event);
+	}
+	return any;
+}
+
+/* How many groups the fabric has let this rank join. */
+static uint32_t count_joined(const struct mmc_verbs_groups *groups)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < groups->count; i++)
+		count += groups->items[i].renewed;
+	return count;
 }
 
 static int await(struct mmc_verbs_groups *groups)
@@ -108,53 +119,64 @@ static int await(struct mmc_verbs_groups *groups)
 		.fd = groups->channel->fd,
 		.events = POLLIN,
 	};
-	uint64_t until_ns = clock_ns() + MMC_VERBS_JOIN_NS;
-	uint32_t nanswers = 0;
-	int rv = 0;
+	uint64_t until_ns = mmc_verbs_clock_ns() + MMC_VERBS_JOIN_NS;
+	uint32_t nlost = 0;
 
-	while (rv == 0 && nanswers < groups->count) {
-		uint64_t now_ns = clock_ns();
+	while (nlost == 0 && count_joined(groups) < groups->count) {
+		uint64_t now_ns = mmc_verbs_clock_ns();
 
 		if (now_ns >= until_ns)
 			return mmc_verbs_groups_refused(
 				groups, &groups->items[0],
 				"no answer about some of the groups");
 		poll(&watched, 1, (int)((until_ns - now_ns) / MMC_MS_NS + 1));
-		rv = take_event(groups, &nanswers);
+		mmc_verbs_groups_hear(groups, &nlost);
 	}
-	return rv;
+	return nlost == 0 ? 0 : -MMC_EIO;
+}
+
+static int ask(struct mmc_verbs_groups *groups, struct mmc_verbs_group *group)
+{
+	struct sockaddr_in address = ipv4_address(group->address);
+
+	if (mmc_cm.join_multicast(groups->id, (struct sockaddr *)&address,
+				  group) != 0)
+		return mmc_verbs_groups_refused(groups, group, strerror(errno));
+	group->asked = true;
+	return 0;
+}
+
+static void leave(struct mmc_verbs_groups *groups,
+		  struct mmc_verbs_group *group)
+{
+	struct sockaddr_in address = ipv4_address(group->address);
+
+	if (group->asked)
+		mmc_cm.leave_multicast(groups->id, (struct sockaddr *)&address);
+	group->asked = false;
 }
 
 int mmc_verbs_groups_join_through_cm(struct mmc_verbs_groups *groups)
 {
 	int rv = open_id(groups);
 
-	for (uint32_t i = 0; i < groups->count && rv == 0; i++) {
-		struct mmc_verbs_group *group = &groups->items[i];
-		struct sockaddr_in address = ipv4_address(group->address);
-
-		if (mmc_cm.join_multicast(groups->id,
-					  (struct sockaddr *)&address,
-					  group) != 0)
-			rv = mmc_verbs_groups_refused(groups, group,
-						      strerror(errno));
-		else
-			group->joined = true;
-	}
+	for (uint32_t i = 0; i < groups->count && rv == 0; i++)
+		rv = ask(groups, &groups->items[i]);
 	return rv == 0 ? await(groups) : rv;
+}
+
+int mmc_verbs_groups_rejoin_cm(struct mmc_verbs_groups *groups,
+			       struct mmc_verbs_group *group)
+{
+	leave(groups, group);
+	group->renewed = false;
+	return ask(groups, group);
 }
 
 void mmc_verbs_groups_leave_cm(struct mmc_verbs_groups *groups)
 {
-	for (uint32_t i = 0; i < groups->count; i++) {
-		struct mmc_verbs_group *group = &groups->items[i];
-		struct sockaddr_in address = ipv4_address(group->address);
-
-		if (group->joined)
-			mmc_cm.leave_multicast(groups->id,
-					       (struct sockaddr *)&address);
-		group->joined = false;
-	}
+	for (uint32_t i = 0; i < groups->count; i++)
+		leave(groups, &groups->items[i]);
 	if (groups->id != NULL)
 		mmc_cm.destroy_id(groups->id);
 	if (groups->channel != NULL)

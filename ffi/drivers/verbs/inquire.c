@@ -54,6 +54,15 @@ void mmc_verbs_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
 	}
 }
 
+void mmc_verbs_inquiry_start(struct mmc_verbs_connection *connection)
+{
+	if (connection->reads_max == 0)
+		connection->proven = true;
+	else
+		connection->inquiring = post(connection) == 0;
+	connection->inquired_ns = mmc_verbs_clock_ns();
+}
+
 void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
 			    struct mmc_verbs_connection *connection)
 {

@@ -3,6 +3,7 @@
 
 #include "core/bits.h"
 #include "drivers/error.h"
+#include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
 
 #define COMPLETIONS 32
@@ -56,14 +57,17 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
  * A datagram, too, ends a peer's silence. Where both partners found each other
  * silent they would else send nothing but datagrams for good.
  */
-static void hear_peer(const struct mmc_verbs *verbs, uint32_t source)
+static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 {
-	struct mmc_verbs_connection *connection =
-		source == MMC_PEER_UNKNOWN ? NULL
-					   : verbs->ranks[source].connection;
+	struct mmc_verbs_connection *connection;
 
+	if (source == MMC_PEER_UNKNOWN)
+		return;
+	connection = verbs->ranks[source].connection;
 	if (connection != NULL)
 		connection->silent = false;
+	if (lid != verbs->ranks[source].lid)
+		mmc_verbs_follow_lid(verbs, source, lid);
 }
 
 /*
@@ -91,7 +95,7 @@ static void take_datagram(struct mmc_verbs *verbs,
 		mmc_verbs_ring_give(ring, slot);
 		return;
 	}
-	hear_peer(verbs, source);
+	hear_peer(verbs, source, completion->slid);
 	mmc_verbs_ring_lend(ring, slot);
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_DATAGRAM,
@@ -102,24 +106,55 @@ static void take_datagram(struct mmc_verbs *verbs,
 	};
 }
 
+/* Whether a datagram is the driver's own: the engine's have an immediate. */
+static bool take_own(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+		     const struct ibv_wc *completion)
+{
+	struct mmc_verbs_ring *ring = &queue->ring;
+	uint64_t slot = completion->wr_id;
+	const uint8_t *head = mmc_verbs_ring_head(ring, slot);
+	uint8_t bytes[MMC_VERBS_OFFER_BYTES];
+	uint32_t head_bytes = mmc_verbs_head_bytes(
+		(enum mmc_checksum)verbs->port.options.checksum);
+
+	_Static_assert(MMC_VERBS_OFFER_BYTES >=
+			       MMC_HEADER_BYTES + MMC_CRC_BYTES,
+		       "an offer fills the place of a header");
+	if ((completion->wc_flags & IBV_WC_WITH_IMM) ||
+	    completion->byte_len != MMC_VERBS_GRH_BYTES + sizeof(bytes))
+		return false;
+	/* What follows where a header ends lies apart. */
+	memcpy(bytes, head + MMC_VERBS_GRH_BYTES, head_bytes);
+	memcpy(bytes + head_bytes, mmc_verbs_ring_body(ring, slot),
+	       sizeof(bytes) - head_bytes);
+	if (!mmc_verbs_reconnect_take(verbs, source_of(verbs, head, completion),
+				      bytes, sizeof(bytes)))
+		return false;
+	mmc_verbs_ring_give(ring, slot);
+	return true;
+}
+
 static void poll_queue(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		       struct sink *sink)
 {
 	struct ibv_wc found[COMPLETIONS];
 	int count;
 
+	if (queue->down)
+		return;
 	do {
 		count = take_completions(&queue->received, found, sink);
 		for (int i = 0; i < count; i++)
-			if (found[i].status == IBV_WC_SUCCESS)
+			if (found[i].status != IBV_WC_SUCCESS)
+				mmc_verbs_break_queue(verbs, queue,
+						      found[i].status);
+			else if (queue != &verbs->unicast ||
+				 !take_own(verbs, queue, &found[i]))
 				take_datagram(verbs, queue, &found[i], sink);
-			else
-				mmc_verbs_fail_queue(verbs, queue,
-						     found[i].status);
 		mmc_verbs_ring_post(&queue->ring);
-	} while (count > 0);
+	} while (count > 0 && !queue->down);
 	if (count < 0)
-		mmc_verbs_fail_queue(verbs, queue, IBV_WC_GENERAL_ERR);
+		mmc_verbs_break_queue(verbs, queue, IBV_WC_GENERAL_ERR);
 }
 
 /*
@@ -157,8 +192,10 @@ static void take_message(struct mmc_verbs *verbs,
 					      connection, completion->status);
 		return;
 	}
-	if (connection != NULL)
+	if (connection != NULL) {
 		connection->silent = false;
+		connection->proven = true;
+	}
 	mmc_verbs_ring_lend(&connections->ring, completion->wr_id);
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_DATAGRAM,
@@ -199,13 +236,6 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 
 /* ---- what is broken ------------------------------------------------------ */
 
-static bool is_silence(enum ibv_wc_status status)
-{
-	return status == IBV_WC_RETRY_EXC_ERR ||
-	       status == IBV_WC_RNR_RETRY_EXC_ERR ||
-	       status == IBV_WC_RESP_TIMEOUT_ERR;
-}
-
 /* Whether it is the peer's doing, as far as one can tell; else this device's. */
 static bool is_of_peer(enum ibv_wc_status status)
 {
@@ -217,7 +247,7 @@ static bool is_of_peer(enum ibv_wc_status status)
 	case IBV_WC_REM_ABORT_ERR:
 		return true;
 	default:
-		return is_silence(status);
+		return mmc_verbs_is_silence(status);
 	}
 }
 
@@ -235,8 +265,9 @@ static void tell_connection(struct mmc_verbs *verbs,
 		.kind = MMC_EVENT_BROKEN,
 		.source = is_of_peer(connection->status) ? connection->peer
 							 : MMC_PEER_ALL,
-		.error = is_silence(connection->status) ? -MMC_ENOANSWER
-							: -MMC_EIO,
+		.error = mmc_verbs_is_silence(connection->status)
+				 ? -MMC_ENOANSWER
+				 : -MMC_EIO,
 	};
 }
 
@@ -279,6 +310,8 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		mmc_verbs_ring_reuse(&verbs->queues[i].ring);
 
 	poll_connections(verbs, &sink);
+	mmc_verbs_reconnect_poll(verbs);
+	mmc_verbs_recover_poll(verbs);
 	tell_broken(verbs, &sink);
 	poll_queue(verbs, &verbs->unicast, &sink);
 	poll_groups(verbs, &sink, nmax);

@@ -5,12 +5,21 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/bits.h"
 #include "drivers/error.h"
 #include "drivers/verbs/device.h"
 
 #define PAGE_BYTES 4096
+
+uint64_t mmc_verbs_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
 
 int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
 		      int error)
@@ -67,6 +76,20 @@ int mmc_verbs_port_open(struct mmc_verbs_port *port,
 			    MMC_VERBS_READS_MAX));
 	port->pd = mmc_ibv.alloc_pd(port->context);
 	return port->pd != NULL ? 0 : refuse(port, "open a domain");
+}
+
+bool mmc_verbs_port_active(const struct mmc_verbs_port *port,
+			   struct ibv_port_attr *attributes)
+{
+	struct ibv_port_attr now = { .state = IBV_PORT_NOP };
+
+	if (mmc_ibv.query_port(port->context,
+			       (uint8_t)port->options.device.port,
+			       (void *)&now) != 0)
+		return false;
+	if (attributes != NULL)
+		*attributes = now;
+	return now.state == IBV_PORT_ACTIVE;
 }
 
 void mmc_verbs_port_close(struct mmc_verbs_port *port)

@@ -38,6 +38,16 @@ int mmc_verbs_port_open(struct mmc_verbs_port *port,
 void mmc_verbs_port_close(struct mmc_verbs_port *port);
 
 /*
+ * Returns whether the port is active, and writes its attributes as they are now
+ * unless `attributes` is NULL.
+ */
+bool mmc_verbs_port_active(const struct mmc_verbs_port *port,
+			   struct ibv_port_attr *attributes);
+
+/* CLOCK_MONOTONIC, which endpoints live by. */
+uint64_t mmc_verbs_clock_ns(void);
+
+/*
  * Sets the text "rxe0: cannot <what>: <error>" for an errno value. Returns
  * -MMC_ENOMEM for one that says so, else -MMC_EIO.
  */

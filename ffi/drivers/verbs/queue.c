@@ -117,6 +117,7 @@ bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 				return false;
 			}
 			mmc_verbs_slots_left(&queue->slots, found[i].wr_id);
+			queue->proven = true;
 		}
 	} while (count == COMPLETIONS);
 	if (count >= 0)
@@ -129,8 +130,7 @@ int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 			  const struct mmc_verbs_port *port)
 {
 	struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_RESET };
-	struct mmc_cover_queue *covering =
-		&queue->ring.covers->queues[queue->ring.cover_index];
+	struct mmc_covers *covers = queue->ring.covers;
 	struct mmc_verbs_slots *slots = &queue->slots;
 	struct ibv_wc found[COMPLETIONS];
 	int error = mmc_ibv.modify_qp(queue->qp, &attributes, IBV_QP_STATE);
@@ -144,8 +144,12 @@ int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 	while (ibv_poll_cq(queue->send_cq, COMPLETIONS, found) > 0)
 		;
 	slots->nleft = slots->nfilled;
-	mmc_covers_lift(covering);
-	covering->nplugs = 0;
+	if (covers != NULL) {
+		mmc_covers_lift(&covers->queues[queue->ring.cover_index]);
+		covers->queues[queue->ring.cover_index].nplugs = 0;
+	}
 	mmc_verbs_ring_take_back(&queue->ring);
+	queue->down = false;
+	queue->proven = false;
 	return start(queue, port);
 }

@@ -22,8 +22,12 @@ struct mmc_verbs_queue {
 	struct ibv_qp *qp;
 	struct mmc_verbs_ring ring;
 	struct mmc_verbs_slots slots;
-	uint64_t lift_ns;   /* when it is flushed, or 0 */
-	uint32_t ncovering; /* receives that covered when that was set */
+	bool down;   /* in error: nothing comes or leaves until it is flushed */
+	bool proven; /* something has passed since it was started */
+	enum ibv_wc_status status; /* of one that is down */
+	uint64_t down_ns;	   /* since when nothing has passed */
+	uint64_t lift_ns;	   /* when it is flushed, or 0 */
+	uint32_t ncovering;	   /* receives that covered when that was set */
 };
 
 /*
@@ -46,9 +50,9 @@ bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 			  enum ibv_wc_status *status);
 
 /*
- * Resets the queue pair of a ring with `covers`, and starts it again: nothing
- * that was posted is filled after that, and no place is covered. What was on its
- * way in or out is lost. Returns 0 or an error told.
+ * Resets the queue pair, and starts it again: nothing that was posted is filled
+ * after that, and no place is covered. What was on its way in or out is lost.
+ * Returns 0 or an error told.
  */
 int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 			  const struct mmc_verbs_port *port);

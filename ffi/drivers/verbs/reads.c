@@ -128,6 +128,7 @@ void mmc_verbs_reads_break(struct mmc_verbs_reads *reads,
 		    read->connection != connection)
 			continue;
 		read->state = MMC_VERBS_READ_FAILED;
+		read->reset = connection->link == MMC_VERBS_LINK_DOWN;
 		reads->nover++;
 	}
 }
@@ -138,6 +139,7 @@ static void finish(struct mmc_verbs_reads *reads,
 {
 	struct mmc_verbs_read *read;
 
+	connection->proven = true;
 	if (id == MMC_VERBS_ID_INQUIRY) {
 		mmc_verbs_inquiry_over(connections, connection);
 		return;
@@ -171,6 +173,9 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 							  found[i].qp_num);
 
 			MMC_ASSERT(connection != NULL);
+			/* What it did before it was reset counts no more. */
+			if (connection->link == MMC_VERBS_LINK_DOWN)
+				continue;
 			if (found[i].status == IBV_WC_SUCCESS)
 				finish(reads, connections, connection,
 				       found[i].wr_id);
@@ -182,6 +187,13 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 		any |= count > 0;
 	} while (count == COMPLETIONS);
 	return any;
+}
+
+/* A connection that was reset has forgotten the memory. */
+static enum mmc_verbs_read_state
+state_of_failed(const struct mmc_verbs_read *read)
+{
+	return read->reset ? MMC_VERBS_READ_FREE : MMC_VERBS_READ_LOST;
 }
 
 bool mmc_verbs_reads_take(struct mmc_verbs_reads *reads,
@@ -203,7 +215,7 @@ bool mmc_verbs_reads_take(struct mmc_verbs_reads *reads,
 		.source = read->connection->peer,
 		.cookie = read->cookie,
 	};
-	read->state = done ? MMC_VERBS_READ_LENT : MMC_VERBS_READ_LOST;
+	read->state = done ? MMC_VERBS_READ_LENT : state_of_failed(read);
 	reads->nover--;
 	reads->nlent += done;
 	return true;

@@ -29,6 +29,7 @@ struct mmc_verbs_read {
 	uint64_t cookie;
 	uint32_t nbytes;
 	uint32_t npieces;
+	bool reset; /* of a failed one: its connection was reset */
 };
 
 struct mmc_verbs_reads {

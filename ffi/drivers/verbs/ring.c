@@ -156,19 +156,34 @@ void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring)
 	mmc_verbs_ring_post(ring);
 }
 
+/* In a request's id: the slot is in one of the chains. */
+#define CHAINED (UINT64_C(1) << 63)
+
+static void mark(const struct mmc_verbs_chain *chain)
+{
+	struct ibv_recv_wr *request = chain->first;
+
+	for (; request != NULL; request = request->next)
+		request->wr_id |= CHAINED;
+}
+
 void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring)
 {
 	struct mmc_cover_queue *queue =
-		&ring->covers->queues[ring->cover_index];
-	struct ibv_recv_wr *request = ring->free.first;
+		ring->covers != NULL ? &ring->covers->queues[ring->cover_index]
+				     : NULL;
 
-	for (; request != NULL; request = request->next)
-		queue->slots[request->wr_id].posted = false;
+	mark(&ring->free);
+	mark(&ring->lent);
 	for (uint32_t slot = 0; slot < ring->nslots; slot++) {
-		if (!queue->slots[slot].posted)
-			continue;
-		queue->slots[slot].posted = false;
-		mmc_verbs_ring_give(ring, slot);
+		bool chained = ring->requests[slot].wr_id & CHAINED;
+
+		ring->requests[slot].wr_id &= ~CHAINED;
+		if (!chained)
+			mmc_verbs_ring_give(ring, slot);
+		if (queue != NULL)
+			queue->slots[slot].posted = false;
 	}
-	queue->nposted = 0;
+	if (queue != NULL)
+		queue->nposted = 0;
 }

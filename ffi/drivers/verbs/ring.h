@@ -69,7 +69,10 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring);
 /* Gives back all that are lent, and posts. */
 void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring);
 
-/* The queue pair of a ring that covers has been reset: nothing is posted. */
+/*
+ * The queue pair has been reset, and its completions have been taken: nothing is
+ * posted. What is lent stays so.
+ */
 void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring);
 
 #endif

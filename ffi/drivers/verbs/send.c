@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/assert.h"
 #include "core/bits.h"
@@ -18,14 +17,6 @@ struct route {
 };
 
 #define QPN_MULTICAST 0xffffff
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
-}
 
 /* ---- which way ----------------------------------------------------------- */
 
@@ -92,16 +83,18 @@ static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	enum ibv_wc_status status;
 	uint64_t until_ns = 0;
 
+	if (queue->down)
+		return false;
 	while (mmc_verbs_slots_busy(&queue->slots) > nslots_max) {
 		if (!mmc_verbs_queue_reap(queue, &status)) {
-			mmc_verbs_fail_queue(verbs, queue, status);
+			mmc_verbs_break_queue(verbs, queue, status);
 			return false;
 		}
 		if (mmc_verbs_slots_busy(&queue->slots) <= nslots_max)
 			break;
 		if (until_ns == 0)
-			until_ns = clock_ns() + MMC_VERBS_ROOM_NS;
-		else if (clock_ns() > until_ns)
+			until_ns = mmc_verbs_clock_ns() + MMC_VERBS_ROOM_NS;
+		else if (mmc_verbs_clock_ns() > until_ns)
 			return false;
 		/* On one processor it is another that sends. */
 		sched_yield();
@@ -219,7 +212,7 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	enum ibv_wc_status status;
 	uint32_t nsent = 0;
 
-	if (count == 0 || !mmc_verbs_find_way(verbs, self) ||
+	if (count == 0 || queue->down || !mmc_verbs_find_way(verbs, self) ||
 	    !mmc_verbs_queue_reap(queue, &status))
 		return 0;
 	route.way = self->way;
@@ -233,6 +226,33 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		return 0;
 	last->send_flags |= IBV_SEND_SIGNALED;
 	return post(verbs, &route, first) == 0 ? nsent : 0;
+}
+
+void mmc_verbs_tell(struct mmc_verbs *verbs, uint32_t peer,
+		    const uint8_t *bytes, uint32_t nbytes)
+{
+	const struct mmc_parcel parcel = { .head = bytes,
+					   .head_bytes = nbytes,
+					   .peer = peer };
+	struct mmc_verbs_queue *queue = &verbs->unicast;
+	struct mmc_verbs_rank *rank = &verbs->ranks[peer];
+	struct ibv_send_wr *request;
+	struct route route;
+
+	if (!mmc_verbs_find_way(verbs, rank) ||
+	    !drain(verbs, queue, queue->slots.nslots - 1))
+		return;
+	route = (struct route){ queue, queue->qp, &queue->slots, rank->way,
+				rank->unicast_qpn };
+	request = fill(verbs, &route, &parcel);
+	request->opcode = IBV_WR_SEND;
+	request->send_flags |= IBV_SEND_SIGNALED;
+	post(verbs, &route, request);
+}
+
+bool mmc_verbs_settle(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
+{
+	return drain(verbs, queue, 0);
 }
 
 int mmc_verbs_send(struct mmc_endpoint *endpoint,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/bits.h"
@@ -30,11 +29,8 @@
 
 static uint64_t verbs_now_ns(struct mmc_endpoint *endpoint)
 {
-	struct timespec now;
-
 	(void)endpoint;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+	return mmc_verbs_clock_ns();
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -202,8 +198,8 @@ static void verbs_close(struct mmc_endpoint *endpoint)
 	for (uint32_t i = 0; i < verbs->nattached; i++) {
 		struct mmc_verbs_group *group = &verbs->groups.items[i];
 
-		mmc_ibv.detach_mcast(verbs->queues[i].qp, &group->gid,
-				     group->lid);
+		mmc_ibv.detach_mcast(verbs->queues[i].qp, &group->attached_gid,
+				     group->attached_lid);
 	}
 	mmc_verbs_connections_destroy(&verbs->connections);
 	mmc_verbs_queue_destroy(&verbs->unicast);
@@ -278,6 +274,15 @@ static int verbs_read(struct mmc_endpoint *endpoint, uint32_t peer,
 				     connection, pieces, npieces, cookie);
 }
 
+static uint64_t verbs_deadline_ns(struct mmc_endpoint *endpoint)
+{
+	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+
+	return mmc_min_u64(mmc_verbs_cover_deadline_ns(endpoint),
+			   mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
+				       mmc_verbs_recover_deadline_ns(verbs)));
+}
+
 /* ---- the driver ---------------------------------------------------------- */
 
 static const struct mmc_driver driver = {
@@ -296,7 +301,7 @@ static const struct mmc_driver driver = {
 	.inquire = mmc_verbs_inquire,
 	.fds = mmc_verbs_fds,
 	.arm = mmc_verbs_arm,
-	.deadline_ns = mmc_verbs_cover_deadline_ns,
+	.deadline_ns = verbs_deadline_ns,
 	.close = verbs_close,
 };
 
@@ -327,6 +332,7 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	if (verbs == NULL)
 		return -MMC_ENOMEM;
 	verbs->driver = driver;
+	verbs->recover_ns = MMC_NEVER_NS;
 	if (!options->zero_copy) {
 		verbs->driver.place = NULL;
 		verbs->driver.cover = NULL;
@@ -349,6 +355,7 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 		verbs->own.nsubgroups, verbs->own.nconnections);
 	verbs->endpoint.read_bytes_max = MMC_VERBS_READ_BYTES_MAX;
 	verbs->endpoint.reliable = true;
+	verbs->endpoint.timeout_ns = options->timeout_ns;
 	/* While one batch leaves the next is filled in. */
 	verbs->endpoint.batch_chunks = MMC_VERBS_SENDS / 2;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);

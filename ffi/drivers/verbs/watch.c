@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/bits.h"
 #include "drivers/error.h"
 #include "drivers/verbs/endpoint.h"
 
@@ -24,11 +25,30 @@ void mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...)
 }
 
 void mmc_verbs_fail_queue(struct mmc_verbs *verbs,
-			  const struct mmc_verbs_queue *queue,
-			  enum ibv_wc_status status)
+			  const struct mmc_verbs_queue *queue)
 {
 	mmc_verbs_fail(verbs, "datagram queue pair %#x: %s", queue->qp->qp_num,
-		       mmc_ibv.wc_status_str(status));
+		       mmc_ibv.wc_status_str(queue->status));
+}
+
+void mmc_verbs_break_queue(struct mmc_verbs *verbs,
+			   struct mmc_verbs_queue *queue,
+			   enum ibv_wc_status status)
+{
+	uint64_t now_ns = mmc_verbs_clock_ns();
+
+	if (queue->down)
+		return;
+	queue->status = status;
+	if (!mmc_verbs_may_pass(status) ||
+	    verbs->port.options.timeout_ns == 0) {
+		mmc_verbs_fail_queue(verbs, queue);
+		return;
+	}
+	queue->down = true;
+	if (queue->proven || queue->down_ns == 0)
+		queue->down_ns = now_ns;
+	verbs->recover_ns = mmc_min_u64(verbs->recover_ns, now_ns);
 }
 
 /* ---- the channels -------------------------------------------------------- */
@@ -99,6 +119,15 @@ static void ask_all(struct mmc_verbs *verbs)
 	}
 }
 
+/* Whether a connection or a membership is to be made anew now. */
+static bool is_due(const struct mmc_verbs *verbs)
+{
+	uint64_t due_ns = mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
+				      mmc_verbs_recover_deadline_ns(verbs));
+
+	return due_ns != MMC_NEVER_NS && mmc_verbs_clock_ns() >= due_ns;
+}
+
 /* Whether a poll would find something. */
 static bool has_come(struct mmc_verbs *verbs)
 {
@@ -113,8 +142,8 @@ static bool has_come(struct mmc_verbs *verbs)
 		if (mmc_verbs_completions_peek(&verbs->queues[i].received))
 			return true;
 	return mmc_verbs_completions_peek(&verbs->unicast.received) ||
-	       verbs->reads.nover > 0 || connections->nbroken > 0 ||
-	       connections->nvouched > 0 ||
+	       is_due(verbs) || verbs->reads.nover > 0 ||
+	       connections->nbroken > 0 || connections->nvouched > 0 ||
 	       (verbs->failure[0] != '\0' && !verbs->told);
 }
 
@@ -135,15 +164,33 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 {
 	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
+	/* What the device and the fabric tell wakes whoever waits for control. */
 	fds[0] = verbs->control->fd;
-	fds[1] = verbs->data->fd;
-	*ncontrol = 1;
-	return 2;
+	fds[1] = verbs->port.context->async_fd;
+	fds[2] = verbs->data->fd;
+	*ncontrol = 2;
+	if (verbs->groups.channel == NULL)
+		return 3;
+	fds[2] = verbs->groups.channel->fd;
+	fds[3] = verbs->data->fd;
+	*ncontrol = 3;
+	return 4;
 }
 
 /* ---- the device ---------------------------------------------------------- */
 
-/* Ports that go down may come up again: the operations' clocks decide. */
+/* Whether an event that says what has changed of a port says it of ours. */
+static bool is_ours(const struct mmc_verbs *verbs,
+		    const struct ibv_async_event *event)
+{
+	return (uint32_t)event->element.port_num ==
+	       verbs->port.options.device.port;
+}
+
+/*
+ * A port that goes down may come up again: until then the operations' clocks
+ * decide.
+ */
 static void take_device_event(struct mmc_verbs *verbs,
 			      const struct ibv_async_event *event)
 {
@@ -166,6 +213,17 @@ static void take_device_event(struct mmc_verbs *verbs,
 			mmc_verbs_fail(verbs, "datagram queue pair %#x: %s",
 				       event->element.qp->qp_num, what);
 		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		if (is_ours(verbs, event))
+			mmc_verbs_recover_soon(verbs, false);
+		break;
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		if (is_ours(verbs, event))
+			mmc_verbs_recover_soon(verbs, true);
+		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_DEVICE_FATAL:
@@ -184,4 +242,5 @@ void mmc_verbs_watch_device(struct mmc_verbs *verbs)
 		take_device_event(verbs, &event);
 		mmc_ibv.ack_async_event(&event);
 	}
+	mmc_verbs_recover_listen(verbs);
 }

@@ -159,7 +159,7 @@ static inline bool sleep_ms(struct mmc_endpoint *endpoint, int timeout_ms)
 	unsigned ncontrol = 0;
 	unsigned count = endpoint->driver->fds(endpoint, fds, &ncontrol);
 
-	CHECK_EQ(ncontrol, 1);
+	CHECK_EQ(ncontrol, count - 1);
 	for (unsigned i = 0; i < count; i++)
 		watched[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 	return poll(watched, count, timeout_ms) > 0;

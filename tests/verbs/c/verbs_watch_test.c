@@ -12,7 +12,10 @@ static void settle(struct mmc_endpoint *endpoint)
 	CHECK(!sleep_ms(endpoint, 0));
 }
 
-/* Which descriptors are readable within the time: bit i is the i-th. */
+/* What the first and the last descriptor bring. */
+enum { CONTROL = 1, DATA = 2 };
+
+/* Which of these is readable within the time. */
 static unsigned readable(struct mmc_endpoint *endpoint)
 {
 	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
@@ -21,12 +24,13 @@ static unsigned readable(struct mmc_endpoint *endpoint)
 	unsigned count = endpoint->driver->fds(endpoint, fds, &ncontrol);
 	unsigned found = 0;
 
-	CHECK_EQ(count, 2);
 	for (unsigned i = 0; i < count; i++)
 		watched[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 	poll(watched, count, PATIENCE_MS);
-	for (unsigned i = 0; i < count; i++)
-		found |= (watched[i].revents & POLLIN ? 1U : 0U) << i;
+	if (watched[0].revents & POLLIN)
+		found |= CONTROL;
+	if (watched[count - 1].revents & POLLIN)
+		found |= DATA;
 	return found;
 }
 
@@ -39,15 +43,15 @@ static void control_and_data_wake_apart(void)
 		/* Over a connection, and beside. */
 		settle(team.endpoints[0]);
 		send_to(team.endpoints[1], 0, 0, true, 1, 20);
-		CHECK_EQ(readable(team.endpoints[0]), 1);
+		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 1);
 		settle(team.endpoints[0]);
 		send_to(team.endpoints[3], 0, 0, true, 1, 20);
-		CHECK_EQ(readable(team.endpoints[0]), 1);
+		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 3);
 		settle(team.endpoints[0]);
 		send_to(team.endpoints[2], MMC_PEER_ALL, 0, false, 1, 20);
-		CHECK_EQ(readable(team.endpoints[0]), 2);
+		CHECK_EQ(readable(team.endpoints[0]), DATA);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 2);
 	}
 	team_close(&team);
@@ -68,7 +72,7 @@ static void a_read_wakes(void)
 	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &piece,
 						 1, 0),
 		 0);
-	CHECK_EQ(readable(team.endpoints[0]), 1);
+	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_READ);
 	team.endpoints[1]->driver->withdraw(team.endpoints[1], &region);
 	team_close(&team);
@@ -83,7 +87,7 @@ static void a_broken_connection_wakes(void)
 	team.endpoints[1] = NULL;
 	settle(team.endpoints[0]);
 	send_to(team.endpoints[0], 1, 0, true, 1, 20);
-	CHECK_EQ(readable(team.endpoints[0]), 1);
+	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_BROKEN);
 	team_close(&team);
 }
@@ -126,7 +130,7 @@ static void what_was_polled_meanwhile_wakes_once(void)
 	endpoint = team.endpoints[0];
 	settle(endpoint);
 	send_to(team.endpoints[1], MMC_PEER_ALL, 0, false, 1, 20);
-	CHECK_EQ(readable(endpoint), 2);
+	CHECK_EQ(readable(endpoint), DATA);
 	CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1), 1);
 	while (nwoken < 10 && (endpoint->driver->arm(endpoint) ||
 			       sleep_ms(endpoint, QUIET_MS))) {

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a port that comes back, or is told of anew by its subnet's manager, makes
+ * necessary: the kernel has ended memberships, routes to ports may have changed,
+ * and a switch may have forgotten who is a member.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core/bits.h"
+#include "drivers/verbs/endpoint.h"
+
+/* What the fabric refuses, or a queue cannot do yet, is tried again after it. */
+#define AGAIN_NS (500 * MMC_MS_NS)
+
+void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool moved)
+{
+	verbs->recover_ns = mmc_verbs_clock_ns();
+	verbs->moved |= moved;
+	for (uint32_t i = 0; i < verbs->groups.count; i++)
+		verbs->groups.items[i].lost = true;
+}
+
+void mmc_verbs_recover_listen(struct mmc_verbs *verbs)
+{
+	uint32_t nlost = 0;
+	uint64_t now_ns;
+
+	if (!mmc_verbs_groups_hear(&verbs->groups, &nlost))
+		return;
+	now_ns = mmc_verbs_clock_ns();
+	if (nlost > 0)
+		now_ns += AGAIN_NS;
+	verbs->recover_ns = mmc_min_u64(verbs->recover_ns, now_ns);
+}
+
+uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs)
+{
+	return verbs->recover_ns;
+}
+
+/* ---- the port and its ways ----------------------------------------------- */
+
+/*
+ * Finds out what number the port's GID has now, and its LID. Returns whether the
+ * port is active.
+ */
+static bool look_at_port(struct mmc_verbs *verbs)
+{
+	struct mmc_device *device = &verbs->port.options.device;
+	struct ibv_port_attr attributes;
+	struct ibv_gid_entry entry;
+
+	if (!mmc_verbs_port_active(&verbs->port, &attributes))
+		return false;
+	if (!verbs->own.ethernet && attributes.lid != 0) {
+		device->lid = attributes.lid;
+		verbs->own.lid = attributes.lid;
+	}
+	for (uint32_t i = 0; i < (uint32_t)attributes.gid_tbl_len; i++) {
+		/* From the place on where it was. */
+		uint32_t index = (device->gid_index + i) %
+				 (uint32_t)attributes.gid_tbl_len;
+
+		if (mmc_ibv.query_gid_ex(verbs->port.context, device->port,
+					 index, &entry, 0,
+					 sizeof(entry)) == 0 &&
+		    memcmp(entry.gid.raw, device->gid, sizeof(device->gid)) ==
+			    0 &&
+		    (!device->ethernet ||
+		     entry.gid_type == IBV_GID_TYPE_ROCE_V2)) {
+			device->gid_index = index;
+			break;
+		}
+	}
+	return true;
+}
+
+static void forget_way(struct mmc_verbs_rank *rank)
+{
+	if (rank->way != NULL)
+		mmc_ibv.destroy_ah(rank->way);
+	rank->way = NULL;
+	rank->retry_ns = 0;
+}
+
+/* Datagrams on their way out still name theirs: false while there are any. */
+static bool forget_ways(struct mmc_verbs *verbs)
+{
+	if (!mmc_verbs_settle(verbs, &verbs->unicast))
+		return false;
+	for (uint32_t i = 0; i < verbs->port.options.nranks; i++)
+		forget_way(&verbs->ranks[i]);
+	return true;
+}
+
+void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid)
+{
+	struct mmc_verbs_rank *rank = &verbs->ranks[peer];
+
+	if (verbs->own.ethernet || lid == 0 || lid == rank->lid ||
+	    !mmc_verbs_settle(verbs, &verbs->unicast))
+		return;
+	rank->lid = lid;
+	forget_way(rank);
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+/*
+ * Lets a subgroup's queue receive from its group, and send to it, as the fabric
+ * says that it is now. Returns whether that is done.
+ */
+static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
+{
+	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];
+	struct mmc_verbs_queue *queue = &verbs->queues[subgroup];
+	struct ibv_ah *way;
+
+	if (!mmc_verbs_settle(verbs, queue))
+		return false;
+	way = mmc_ibv.create_ah(verbs->port.pd, &group->way);
+	if (way == NULL)
+		return false;
+	mmc_ibv.destroy_ah(verbs->ways[subgroup]);
+	verbs->ways[subgroup] = way;
+	if (memcmp(&group->gid, &group->attached_gid, sizeof(group->gid)) ==
+		    0 &&
+	    group->lid == group->attached_lid)
+		return true;
+	mmc_ibv.detach_mcast(queue->qp, &group->attached_gid,
+			     group->attached_lid);
+	if (mmc_ibv.attach_mcast(queue->qp, &group->gid, group->lid) != 0)
+		return false;
+	group->attached_gid = group->gid;
+	group->attached_lid = group->lid;
+	return true;
+}
+
+/* ---- queues -------------------------------------------------------------- */
+
+/* Starts a queue that is down again; returns whether none is left to be. */
+static bool restart(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+		    bool active)
+{
+	uint64_t patience_ns = verbs->endpoint.timeout_ns / 2;
+
+	if (!queue->down)
+		return true;
+	if (mmc_verbs_clock_ns() - queue->down_ns >= patience_ns)
+		mmc_verbs_fail_queue(verbs, queue);
+	else if (active && mmc_verbs_queue_flush(queue, &verbs->port) == 0)
+		return true;
+	return false;
+}
+
+static bool restart_all(struct mmc_verbs *verbs, bool active)
+{
+	bool done = restart(verbs, &verbs->unicast, active);
+
+	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
+		done = restart(verbs, &verbs->queues[i], active) && done;
+	return done;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+/* Takes a group a step on; returns whether nothing is left to be done for it. */
+static bool regain(struct mmc_verbs *verbs, uint32_t subgroup)
+{
+	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];
+
+	if (group->lost)
+		group->lost = mmc_verbs_groups_rejoin(&verbs->groups, group) <
+			      0;
+	if (group->renewed && attach_again(verbs, subgroup)) {
+		group->renewed = false;
+		verbs->endpoint.rejoins++;
+	}
+	return !group->lost && !group->renewed;
+}
+
+void mmc_verbs_recover_poll(struct mmc_verbs *verbs)
+{
+	bool active;
+	bool done;
+
+	if (verbs->recover_ns == MMC_NEVER_NS ||
+	    mmc_verbs_clock_ns() < verbs->recover_ns)
+		return;
+	active = look_at_port(verbs);
+	done = restart_all(verbs, active) && active;
+	if (done) {
+		verbs->moved = verbs->moved && !forget_ways(verbs);
+		for (uint32_t i = 0; i < verbs->groups.count; i++)
+			done = regain(verbs, i) && done;
+	}
+	verbs->recover_ns = (done && !verbs->moved) || verbs->failure[0] != '\0'
+				    ? MMC_NEVER_NS
+				    : mmc_verbs_clock_ns() + AGAIN_NS;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ends of a connection that is made anew tell each other. */
+#include <string.h>
+
+#include "check.h"
+#include "drivers/verbs/reconnect.h"
+
+static const struct mmc_verbs_offer offer = {
+	.keys = { 0x123456, 0xabcdef },
+	.epoch = 7,
+	.psn = 0xfffffe,
+	.lid = 0xbfff,
+	.taken = true,
+};
+
+static bool reads(const uint8_t *bytes, uint32_t nbytes)
+{
+	struct mmc_verbs_offer read;
+
+	return mmc_verbs_offer_decode(&read, bytes, nbytes);
+}
+
+static void what_is_written_is_read(void)
+{
+	uint8_t bytes[MMC_VERBS_OFFER_BYTES];
+	struct mmc_verbs_offer read;
+
+	mmc_verbs_offer_encode(bytes, &offer);
+	CHECK(mmc_verbs_offer_decode(&read, bytes, sizeof(bytes)));
+	CHECK_EQ(read.keys[0], offer.keys[0]);
+	CHECK_EQ(read.keys[1], offer.keys[1]);
+	CHECK_EQ(read.epoch, offer.epoch);
+	CHECK_EQ(read.psn, offer.psn);
+	CHECK_EQ(read.lid, offer.lid);
+	CHECK_EQ(read.taken, offer.taken);
+}
+
+static void nothing_else_is_read(void)
+{
+	uint8_t bytes[MMC_VERBS_OFFER_BYTES + 1] = { 0 };
+
+	CHECK(!reads(bytes, MMC_VERBS_OFFER_BYTES));
+	mmc_verbs_offer_encode(bytes, &offer);
+	for (uint32_t nbytes = 0; nbytes <= sizeof(bytes); nbytes++)
+		CHECK_EQ(reads(bytes, nbytes), nbytes == MMC_VERBS_OFFER_BYTES);
+}
+
+/* Whatever is read has numbers that a queue pair can have. */
+static void numbers_stay_in_their_ranges(void)
+{
+	uint32_t nread = 0;
+
+	for (uint32_t at = 0; at < MMC_VERBS_OFFER_BYTES; at++) {
+		for (uint32_t value = 0; value < 256; value++) {
+			uint8_t bytes[MMC_VERBS_OFFER_BYTES];
+			struct mmc_verbs_offer read;
+
+			mmc_verbs_offer_encode(bytes, &offer);
+			bytes[at] = (uint8_t)value;
+			if (!mmc_verbs_offer_decode(&read, bytes,
+						    sizeof(bytes)))
+				continue;
+			nread++;
+			CHECK(read.epoch != 0);
+			CHECK(read.psn <= 0xffffff);
+			CHECK(read.lid < 0xc000);
+		}
+	}
+	/* Tag; keys; epoch, but for 0; PSN; LID; and the flag. */
+	CHECK_EQ(nread, 4 + 8 * 256 + (4 * 256 - 1) + (1 + 3 * 256) +
+				(192 + 256) + (1 + 2));
+}
+
+CHECK_MAIN(CHECK_TEST(what_is_written_is_read),
+	   CHECK_TEST(nothing_else_is_read),
+	   CHECK_TEST(numbers_stay_in_their_ranges))
