@@ -8,7 +8,7 @@
 #define QUIET_MIN_NS (300 * MMC_US_NS)
 
 /* Spread over this, the requests of many ranks become one (see donor.h). */
-#define JITTER_PER_RANK_NS (5 * MMC_US_NS)
+#define JITTER_PER_RANK_NS (2 * MMC_US_NS)
 #define JITTER_MAX_NS MMC_MS_NS
 
 /* Network paths reorder within microseconds, hosts within a queue's turn. */

@@ -52,10 +52,11 @@ struct mmc_loss {
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	uint32_t silence_place; /* in that chain */
-	bool reached; /* multicast chunks arrived in the last retry interval */
-	bool missing; /* found in this sweep */
-	bool held;    /* the budget has ended it */
-	bool passed;  /* a chain's `npassed` has grown by what is lost */
+	bool reached;  /* multicast chunks arrived in the last retry interval */
+	bool missing;  /* found in this sweep */
+	bool held;     /* the budget has ended it */
+	bool hastened; /* since all have sent their blocks */
+	bool passed;   /* a chain's `npassed` has grown by what is lost */
 };
 
 /* The memory for `nchunks` chunks of `nsenders` in at most `nchains` chains, in bytes. */

@@ -164,6 +164,21 @@ static void turn_interval(struct mmc_loss *loss,
 	loss->ask_ns = now_ns;
 }
 
+/*
+ * When no more is to come by multicast, answers queue behind no window any more: how long
+ * they took says nothing, and what is late by now is lost.
+ */
+static void hasten(struct mmc_loss *loss, uint64_t now_ns)
+{
+	if (loss->nopen > 0 || loss->hastened ||
+	    loss->retry.at_ns == MMC_NEVER_NS)
+		return;
+	loss->hastened = true;
+	loss->answer_ns = 0;
+	if (loss->retry.at_ns > now_ns + loss->retry_ns)
+		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+}
+
 /* The first chunks of a block that are here or lost. */
 static uint32_t block_limit(const struct mmc_loss *loss,
 			    const struct mmc_block *block)
@@ -243,6 +258,7 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint32_t *nruns, uint32_t *nlost)
 {
 	mmc_loss_lose_gaps(loss, claimed, now_ns);
+	hasten(loss, now_ns);
 	turn_interval(loss, claimed, now_ns);
 	if (now_ns >= loss->ask_ns) {
 		loss->ask_ns = MMC_NEVER_NS;
