@@ -146,6 +146,19 @@ static bool follow(struct mmc_verbs *verbs,
 	return connection->link == MMC_VERBS_LINK_DOWN;
 }
 
+/* Begins an epoch of this end's own, or gives up if the device does not comply. */
+static void begin_epoch(struct mmc_verbs *verbs,
+			struct mmc_verbs_connection *connection)
+{
+	if (!mmc_verbs_connection_reset(connection)) {
+		mmc_verbs_connection_give_up(&verbs->connections, connection);
+		return;
+	}
+	connection->epoch++;
+	connection->pause_ns = 0;
+	connection->offer_ns = mmc_verbs_clock_ns() + PAUSE_NS;
+}
+
 static void raise_to(struct mmc_verbs *verbs,
 		     struct mmc_verbs_connection *connection,
 		     const struct mmc_verbs_offer *offer)
@@ -156,9 +169,9 @@ static void raise_to(struct mmc_verbs *verbs,
 	mmc_verbs_reads_reap(&verbs->reads, connections);
 	connection->theirs.psn = offer->psn;
 	connection->path.lid = offer->lid;
+	/* The peer may not be reachable yet, or no more. */
 	if (mmc_verbs_connection_raise(connection, &verbs->port) != 0) {
-		connection->status = IBV_WC_GENERAL_ERR;
-		mmc_verbs_connection_give_up(connections, connection);
+		begin_epoch(verbs, connection);
 		return;
 	}
 	connections->ndown--;
@@ -183,6 +196,7 @@ bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
 	if (connection->link != MMC_VERBS_LINK_UP &&
 	    connection->link != MMC_VERBS_LINK_DOWN)
 		return true;
+	mmc_verbs_follow_lid(verbs, source, offer.lid);
 	if (offer.epoch > connection->epoch &&
 	    !follow(verbs, connection, &offer))
 		return true;

@@ -4,7 +4,6 @@
  * necessary: the kernel has ended memberships, routes to ports may have changed,
  * and a switch may have forgotten who is a member.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "core/bits.h"
