@@ -11,6 +11,9 @@
 #define JITTER_PER_RANK_NS (2 * MMC_US_NS)
 #define JITTER_MAX_NS MMC_MS_NS
 
+/* A neighbour that is asked later has more of it, as it is still being repaired, too. */
+#define JITTER_RING_PER_RANK_NS (5 * MMC_US_NS)
+
 /* Network paths reorder within microseconds, hosts within a queue's turn. */
 #define ALLOWANCE_MIN_NS (50 * MMC_US_NS)
 #define ALLOWANCE_MAX_NS MMC_MS_NS
@@ -164,6 +167,9 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t now_ns)
 {
 	uint64_t nranks = schedule->layout.nranks;
+	uint64_t per_rank_ns = loss->strategy->gathers
+				       ? JITTER_PER_RANK_NS
+				       : JITTER_RING_PER_RANK_NS;
 
 	loss->schedule = *schedule;
 	loss->begun_ns = now_ns;
@@ -172,8 +178,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->budget_chunks = budget_chunks;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
 			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
-	loss->jitter_ns =
-		mmc_min_u64(JITTER_MAX_NS, nranks * JITTER_PER_RANK_NS);
+	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
 	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, late_ns);

@@ -165,12 +165,13 @@ static void turn_interval(struct mmc_loss *loss,
 }
 
 /*
- * When no more is to come by multicast, answers queue behind no window any more: how long
- * they took says nothing, and what is late by now is lost.
+ * When no more is to come by multicast, owners' answers queue behind no window any more:
+ * how long they took says nothing, and what is late by now is lost. A neighbour's may be
+ * on their way around the ring.
  */
 static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 {
-	if (loss->nopen > 0 || loss->hastened ||
+	if (loss->nopen > 0 || loss->hastened || !loss->strategy->gathers ||
 	    loss->retry.at_ns == MMC_NEVER_NS)
 		return;
 	loss->hastened = true;
