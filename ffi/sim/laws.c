@@ -160,7 +160,10 @@ static bool repairs_too_much(const struct mmc_stage *stage,
 	uint64_t window_bytes = (uint64_t)figures->agreed_bytes * stage->scale;
 	uint64_t tenths = 13;
 
-	if (figures->lacked_chunks == 0 && keeps_allowance(stage))
+	/* What is later than that is taken for lost, until paths are known. */
+	if (!keeps_allowance(stage))
+		return false;
+	if (figures->lacked_chunks == 0)
 		return figures->repair_chunks > 0;
 	/* In queues that hold no window they are lost again, until windows adapt. */
 	if (spec->queue_bytes < window_bytes * spec->nstreams)
@@ -170,7 +173,7 @@ static bool repairs_too_much(const struct mmc_stage *stage,
 		tenths = 15;
 	/* While no multicast arrives each rank is answered by itself, and in vain. */
 	if (spec->outage == MMC_SIM_OUTAGE_MULTICAST)
-		tenths = 20;
+		tenths = 32;
 	return 10 * figures->repair_chunks >
 	       tenths * figures->lacked_chunks + 20 * nreceivers;
 }
