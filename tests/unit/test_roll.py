@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much of their time programs with many communicators spend on the roll."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpimcast import roll
+
+
+class Clock:
+    """Time that passes only where a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        """Return it."""
+        return self.now_s
+
+
+class Slow:
+    """A roll that takes some time to hear."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+        self.spent_s = 0.0
+
+    def hear(self) -> None:
+        """Let the time pass."""
+        self.clock.now_s += self.seconds
+        self.spent_s += self.seconds
+
+
+@pytest.mark.parametrize("nrolls", [1, 100, 10_000])
+def test_share(monkeypatch: pytest.MonkeyPatch, nrolls: int) -> None:
+    """However many there are, a tenth at most; each is heard all the same."""
+    clock = Clock()
+    rolls = [Slow(clock, 5e-6) for _ in range(nrolls)]
+    monkeypatch.setattr(roll, "time", clock)
+    monkeypatch.setattr(roll, "_rolls", rolls)
+    monkeypatch.setattr(roll, "_next_s", 0.0)
+    begin_s = clock.now_s
+    while clock.now_s < begin_s + 60:
+        roll.hear_all()
+        clock.now_s += 1e-3
+    spent_s = sum(each.spent_s for each in rolls)
+    assert spent_s <= 0.11 * (clock.now_s - begin_s)
+    assert min(each.spent_s for each in rolls) >= 50 * 5e-6
