@@ -192,7 +192,7 @@ static uint8_t exponent_of(uint64_t timeout_ns)
 	uint8_t exponent = EXPONENT_MAX;
 
 	while (timeout_ns > 0 && exponent > EXPONENT_MIN &&
-	       RETRY_NS_MAX(exponent) > timeout_ns / 2)
+	       RETRY_NS_MAX(exponent) > mmc_verbs_retrying_ns(timeout_ns))
 		exponent--;
 	return exponent;
 }

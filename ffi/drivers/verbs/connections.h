@@ -17,6 +17,20 @@
 /* What a connection carries, header and all, is no longer. */
 #define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES)
 
+/*
+ * How TIMEOUT is shared out: the adapter's retries end in the first part of it, and in
+ * the second what is down comes up again, or is broken.
+ */
+static inline uint64_t mmc_verbs_retrying_ns(uint64_t timeout_ns)
+{
+	return timeout_ns / 8 * 3;
+}
+
+static inline uint64_t mmc_verbs_patience_ns(uint64_t timeout_ns)
+{
+	return timeout_ns / 8 * 5;
+}
+
 enum mmc_verbs_link {
 	MMC_VERBS_LINK_NEW,
 	MMC_VERBS_LINK_UP,

@@ -71,7 +71,8 @@ static void send_offer(struct mmc_verbs *verbs,
 static uint64_t patience_end_ns(const struct mmc_verbs *verbs,
 				const struct mmc_verbs_connection *connection)
 {
-	return connection->down_ns + verbs->endpoint.timeout_ns / 2;
+	return connection->down_ns +
+	       mmc_verbs_patience_ns(verbs->endpoint.timeout_ns);
 }
 
 /* It is the peer's doing only where the own port is well. */

@@ -51,7 +51,7 @@ bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
 
 /*
  * Sends the offers that are due, and breaks connections that have been down for
- * half of the time that a peer may be silent.
+ * longer than there is patience.
  */
 void mmc_verbs_reconnect_poll(struct mmc_verbs *verbs);
 

@@ -142,7 +142,8 @@ static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
 static bool restart(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		    bool active)
 {
-	uint64_t patience_ns = verbs->endpoint.timeout_ns / 2;
+	uint64_t patience_ns =
+		mmc_verbs_patience_ns(verbs->endpoint.timeout_ns);
 
 	if (!queue->down)
 		return true;

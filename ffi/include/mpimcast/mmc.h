@@ -201,8 +201,8 @@ struct mmc_team_options {
 	uint32_t crowded; /* some ranks wait for others to free a processor */
 	/*
 	 * How long a peer may be silent, if no stream says less. Over verbs the
-	 * adapter's retries end in half of it, and in the other half a broken
-	 * connection is made anew; 0: none is.
+	 * adapter's retries end in three eighths of it, and in the others a
+	 * broken connection is made anew; 0: none is.
 	 */
 	uint64_t timeout_ns;
 

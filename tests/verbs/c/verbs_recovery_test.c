@@ -250,7 +250,7 @@ static void what_is_refused_is_tried_again(void)
 	team_close(&team);
 }
 
-/* Of a rank that is gone it is told when half of the time is over. */
+/* Of a rank that is gone it is told when there is no patience left. */
 static void patience_ends(void)
 {
 	struct team team = start(2, MMC_JOIN_AUTO);
@@ -263,7 +263,8 @@ static void patience_ends(void)
 	while (tally.nbroken == 0)
 		move(&team, &tally);
 	CHECK_EQ(connection->link, MMC_VERBS_LINK_TOLD);
-	CHECK(mmc_verbs_clock_ns() - connection->down_ns >= TIMEOUT_NS / 2);
+	CHECK(mmc_verbs_clock_ns() - connection->down_ns >=
+	      mmc_verbs_patience_ns(TIMEOUT_NS));
 	CHECK(strstr(mmc_last_error(), "retry") != NULL);
 	CHECK_EQ(team.endpoints[0]->driver->deadline_ns(team.endpoints[0]),
 		 MMC_NEVER_NS);
