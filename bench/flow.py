@@ -34,9 +34,9 @@ class Flow(NamedTuple):
     receiver: subprocess.Popen[str]
 
     def received_bytes(self) -> int:
-        """Return how much has come so far."""
+        """Return how many bytes have arrived."""
         assert self.receiver.stdin is not None  # noqa: S101 -- both are pipes
-        assert self.receiver.stdout is not None  # noqa: S101 -- likewise
+        assert self.receiver.stdout is not None  # noqa: S101 -- both are pipes
         self.receiver.stdin.write("\n")
         self.receiver.stdin.flush()
         return int(self.receiver.stdout.readline())
@@ -74,7 +74,7 @@ def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
 
 
 def _receive(address: str) -> None:
-    """Take one stream; say how much has come for each line that is read."""
+    """Receive one stream; print how many bytes have arrived at each line of input."""
     came_bytes = 0
 
     def take() -> None:

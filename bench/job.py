@@ -54,7 +54,7 @@ class Place(NamedTuple):
     loss : Loss or None
         What is being lost.
     rival : Flow or None
-        What takes a part of the link to rank 1's host.
+        The stream of TCP that shares the link to rank 1's host.
     """
 
     network: Network

@@ -74,7 +74,7 @@ class Record:
     counters : dict
         Sums over ranks of what ours counted meanwhile; empty for others.
     rival_bytes : int
-        What came of that stream meanwhile.
+        How much of that stream arrived during these operations.
     span_s : float
         How long these operations took with all that lay between them.
     wrong_bytes : int

@@ -132,22 +132,6 @@ static bool is_judged(const struct mmc_run_state *run,
 }
 
 /*
- * Whether no chunk is later at its receiver than the allowance. What is overtaken on
- * its way waits as well until that has left the last link which came before it from
- * all chains.
- */
-static bool keeps_allowance(const struct mmc_stage *stage)
-{
-	const struct mmc_sim_spec *spec = stage->spec;
-	uint64_t late_ns = (uint64_t)spec->jitter_ns + spec->detour_ns;
-	uint32_t nchains = 0;
-
-	for (uint32_t i = 0; i < spec->nstreams * spec->nops; i++)
-		nchains = mmc_max_u32(nchains, stage->monitor.ops[i].nchains);
-	return late_ns * (1 + nchains * spec->nstreams) <= LATE_NS_MAX;
-}
-
-/*
  * What was not lost is not sent again; what was, hardly more often than receivers lack
  * it.
  */
@@ -160,20 +144,14 @@ static bool repairs_too_much(const struct mmc_stage *stage,
 	uint64_t window_bytes = (uint64_t)figures->agreed_bytes * stage->scale;
 	uint64_t tenths = 13;
 
-	/* What is later than that is taken for lost, until paths are known. */
-	if (!keeps_allowance(stage))
-		return false;
 	if (figures->lacked_chunks == 0)
 		return figures->repair_chunks > 0;
 	/* In queues that hold no window they are lost again, until windows adapt. */
 	if (spec->queue_bytes < window_bytes * spec->nstreams)
 		return false;
-	/* From neighbour to neighbour answers take longer than anyone can tell. */
-	if (spec->repair == MMC_REPAIR_NEIGHBOUR)
-		tenths = 15;
 	/* While no multicast arrives each rank is answered by itself, and in vain. */
 	if (spec->outage == MMC_SIM_OUTAGE_MULTICAST)
-		tenths = 32;
+		tenths = 20;
 	return 10 * figures->repair_chunks >
 	       tenths * figures->lacked_chunks + 20 * nreceivers;
 }
