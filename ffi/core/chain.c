@@ -101,19 +101,27 @@ void mmc_chain_end(struct mmc_chain *chain)
 		chain->sequences[i].turn = MMC_TURN_NONE;
 	chain->turn = chain->nturns;
 	chain->nfollowed = chain->nturns;
+	chain->lost_turns = chain->nturns;
+}
+
+void mmc_chain_delay(struct mmc_chain *chain, struct mmc_sequence *sequence,
+		     const struct mmc_bitmap *claimed, uint32_t end)
+{
+	struct mmc_run run = { .first = sequence->first + sequence->late_end };
+
+	if (end <= sequence->late_end)
+		return;
+	run.count = end - sequence->late_end;
+	chain->npassed += run.count - mmc_bitmap_count_run(claimed, run);
+	sequence->late_end = end;
+	sequence->end = mmc_max_u32(sequence->end, end);
 }
 
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end)
 {
-	struct mmc_run run = { .first = sequence->first + sequence->lost_end };
-
-	if (end <= sequence->lost_end)
-		return;
-	run.count = end - sequence->lost_end;
-	chain->npassed += run.count - mmc_bitmap_count_run(claimed, run);
-	sequence->lost_end = end;
-	sequence->end = mmc_max_u32(sequence->end, end);
+	mmc_chain_delay(chain, sequence, claimed, end);
+	sequence->lost_end = mmc_max_u32(sequence->lost_end, end);
 }
 
 void mmc_chain_pass(struct mmc_chain *chain,
@@ -138,7 +146,8 @@ static void give_up_first(struct mmc_chain *chain,
 {
 	struct mmc_sequence *first = mmc_chain_sequence(chain, chain->turn);
 
-	mmc_chain_lose(chain, first, claimed, first->nchunks);
+	mmc_chain_delay(chain, first, claimed, first->nchunks);
+	chain->late_turns = first->turn + 1;
 	first->turn = MMC_TURN_NONE;
 }
 

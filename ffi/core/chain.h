@@ -8,7 +8,8 @@
  *
  * Few senders of a chain are active at a time, and only these are followed: those who
  * have begun and not ended, or were overtaken, and some who may begin soon. When there
- * are more than MMC_CHAIN_SEQUENCES, all that is missing of the first counts as lost.
+ * are more than MMC_CHAIN_SEQUENCES, the first is given up: all that is missing of it is
+ * late.
  */
 #ifndef MMC_CORE_CHAIN_H
 #define MMC_CORE_CHAIN_H
@@ -36,11 +37,13 @@ struct mmc_sequence {
 	uint32_t nleft; /* chunks that are not claimed; of the own, not sent */
 	uint32_t end;	/* chunks below have been sent: a later one came */
 	uint32_t gap_end;  /* what is missing below was, when gaps were noted */
-	uint32_t lost_end; /* what is missing below is lost */
-	uint32_t told;	   /* chunks that have been sent, a record says */
-	uint64_t told_ns;  /* when `told` last grew */
-	uint64_t heard_ns; /* when it was heard of last, or its turn came */
-	uint64_t trust_ns; /* when what is missing below `told` is lost */
+	uint32_t late_end; /* what is missing below is late: windows go on */
+	uint32_t overdue_end; /* likewise, when late chunks were noted */
+	uint32_t lost_end;    /* what is missing below is lost */
+	uint32_t told;	      /* chunks that have been sent, a record says */
+	uint64_t told_ns;     /* when `told` last grew */
+	uint64_t heard_ns;    /* when it was heard of last, or its turn came */
+	uint64_t trust_ns;    /* when what is missing below `told` is lost */
 	struct mmc_backoff
 		silence;   /* since `heard_ns`, when that was long ago */
 	uint64_t asked_ns; /* when it, or the parent about it, was asked last */
@@ -53,12 +56,15 @@ struct mmc_chain {
 	struct mmc_sequence *sequences; /* [nsequences], in no order */
 	uint32_t nsequences;
 	uint32_t nturns;
-	uint32_t nfollowed; /* turns that are, or were */
-	uint32_t turn;	    /* of the first sender of whom more is to come */
-	uint32_t nbegun;    /* of later turns none has been heard of */
-	uint32_t seen;	    /* behind the furthest position that came */
-	uint32_t npassed;   /* chunks that are here or lost */
-	uint32_t nheard;    /* chunks that came by multicast */
+	uint32_t nfollowed;  /* turns that are, or were */
+	uint32_t turn;	     /* of the first sender of whom more is to come */
+	uint32_t nbegun;     /* of later turns none has been heard of */
+	uint32_t seen;	     /* behind the furthest position that came */
+	uint32_t npassed;    /* chunks that are here, late or lost */
+	uint32_t nheard;     /* chunks that came by multicast */
+	uint32_t late_turns; /* turns below that are given up are late */
+	uint32_t overdue_turns; /* likewise, when late chunks were noted */
+	uint32_t lost_turns;	/* turns below that are given up are lost */
 };
 
 /* The sequences that chains of a layout take at most. */
@@ -104,8 +110,14 @@ static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 
 	if (sequence != NULL)
 		return sequence->lost_end;
+	if (turn >= chain->lost_turns && turn < chain->late_turns)
+		return 0;
 	return turn < chain->nfollowed ? nchunks : 0;
 }
+
+/* No window waits any more for the chunks below `end` that are not in `claimed`. */
+void mmc_chain_delay(struct mmc_chain *chain, struct mmc_sequence *sequence,
+		     const struct mmc_bitmap *claimed, uint32_t end);
 
 /* Counts the chunks below `end` that are not in `claimed` as lost. */
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,

@@ -4,14 +4,22 @@
 #include "core/bits.h"
 #include "core/memory.h"
 
+/* Where many lack a chunk, several have asked for it in such a part of the time. */
+#define HASTE 4
+
+/* In place of a tally: the chunk may lack to all. */
+#define COMMON UINT8_MAX
+
 size_t mmc_donor_bytes(uint32_t nchunks)
 {
-	return 4 * mmc_part_bytes(mmc_bitmap_bytes(nchunks));
+	return 5 * mmc_part_bytes(mmc_bitmap_bytes(nchunks)) +
+	       mmc_part_bytes(nchunks);
 }
 
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
-		    const struct mmc_bitmap *present, bool gathers,
-		    uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns)
+		    struct mmc_run own, const struct mmc_bitmap *present,
+		    bool gathers, uint32_t sharers, uint64_t gather_ns,
+		    uint64_t rest_ns)
 {
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
@@ -21,20 +29,26 @@ void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
 	donor->ngiven_before = 0;
 	donor->nlost = 0;
 	donor->nshared = 0;
+	donor->own = own;
 	donor->present = present;
 	donor->gathers = gathers;
 	donor->sharers = sharers;
 	donor->idle = false;
+	donor->several = false;
 	donor->resting = false;
 	donor->echo = false;
 	donor->ready_ns = MMC_NEVER_NS;
 	donor->rest_ends_ns = MMC_NEVER_NS;
 	donor->gather_ns = gather_ns;
 	donor->rest_ns = rest_ns;
+	mmc_backoff_start(&donor->phase, 0, rest_ns);
 	mmc_bitmap_init(&donor->wanted, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&donor->shared, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&donor->recent, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&donor->before, mmc_part_take(&memory, bytes), nchunks);
+	mmc_bitmap_init(&donor->aired, mmc_part_take(&memory, bytes), nchunks);
+	donor->tally = memory;
+	memset(donor->tally, 0, nchunks);
 }
 
 /* Forgets what was sent longer ago than one to two resting times. */
@@ -91,6 +105,44 @@ static bool was_given(const struct mmc_donor *donor, uint32_t peer,
 	return false;
 }
 
+/* Several ranks lack a chunk, so more of them may ask for it. */
+static void wait_for_all(struct mmc_donor *donor)
+{
+	if (donor->several)
+		return;
+	donor->several = true;
+	donor->ready_ns += donor->gather_ns - donor->gather_ns / HASTE;
+}
+
+/* Whether the chunk has gone to all, or to so many that it may lack to all. */
+static bool is_common(const struct mmc_donor *donor, uint32_t chunk)
+{
+	return donor->gathers && chunk - donor->own.first < donor->own.count &&
+	       donor->tally[chunk] >= mmc_min_u32(donor->sharers, COMMON);
+}
+
+/* The chunk is to go to all. */
+static void share(struct mmc_donor *donor, uint32_t chunk)
+{
+	mmc_bitmap_test_and_set(&donor->shared, chunk);
+	donor->nshared += donor->tally[chunk] < COMMON;
+	donor->tally[chunk] = COMMON;
+	donor->echo = true;
+}
+
+/* Whether the request for a common chunk is to be kept. */
+static bool want_common(struct mmc_donor *donor, uint32_t chunk,
+			uint64_t now_ns)
+{
+	if (mmc_backoff_due(&donor->phase, now_ns))
+		mmc_bitmap_clear_all(&donor->aired);
+	if (mmc_bitmap_test_and_set(&donor->aired, chunk) ||
+	    mmc_bitmap_test_and_set(&donor->wanted, chunk))
+		return false;
+	share(donor, chunk);
+	return true;
+}
+
 /* Whether `peer`, another one that wants `chunk`, is to get it by itself. */
 static bool want_too(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
 {
@@ -99,16 +151,16 @@ static bool want_too(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
 	if (mmc_bitmap_test(&donor->shared, chunk) ||
 	    asked_by(donor, peer, chunk, &nothers))
 		return false;
+	wait_for_all(donor);
 	if (nothers + 1 < donor->sharers)
 		return true;
-	mmc_bitmap_test_and_set(&donor->shared, chunk);
-	donor->nshared++;
-	donor->echo = true;
+	share(donor, chunk);
 	return false;
 }
 
 /* Whether the request of `peer` for `chunk` is to be kept. */
-static bool want(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
+static bool want(struct mmc_donor *donor, uint32_t peer, uint32_t chunk,
+		 uint64_t now_ns)
 {
 	uint32_t nothers;
 
@@ -116,6 +168,8 @@ static bool want(struct mmc_donor *donor, uint32_t peer, uint32_t chunk)
 	    mmc_bitmap_test(&donor->before, chunk) ||
 	    was_given(donor, peer, chunk))
 		return false;
+	if (is_common(donor, chunk))
+		return want_common(donor, chunk, now_ns);
 	if (mmc_bitmap_test_and_set(&donor->wanted, chunk))
 		return donor->gathers ? want_too(donor, peer, chunk)
 				      : !asked_by(donor, peer, chunk, &nothers);
@@ -133,7 +187,7 @@ void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 	run.count = 0;
 	for (uint32_t chunk = run.first; chunk < end; chunk++) {
 		bool kept = donor->nasks < MMC_ASKS_MAX &&
-			    want(donor, peer, chunk);
+			    want(donor, peer, chunk, now_ns);
 
 		if (kept && run.count++ == 0)
 			run.first = chunk;
@@ -144,9 +198,11 @@ void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 			run.count = 0;
 		}
 	}
-	if (first && donor->nasks > 0)
-		donor->ready_ns =
-			now_ns + (donor->gathers ? donor->gather_ns : 0);
+	if (!first || donor->nasks == 0)
+		return;
+	donor->several = false;
+	donor->ready_ns =
+		now_ns + (donor->gathers ? donor->gather_ns / HASTE : 0);
 }
 
 /* The first chunks in [from, end) that are wanted and present. */
@@ -222,6 +278,14 @@ static void settle(struct mmc_donor *donor, uint32_t peer, struct mmc_run run)
 	donor->nasks = n;
 }
 
+/* The chunks of `run` go to a single rank. */
+static void count_answer(struct mmc_donor *donor, struct mmc_run run)
+{
+	for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+		if (donor->tally[chunk] < COMMON)
+			donor->tally[chunk]++;
+}
+
 /* The chunks of `run` go to `peer`, or to all; others may still wait for theirs. */
 static void hand_out(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		     uint64_t now_ns)
@@ -237,6 +301,8 @@ static void hand_out(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
 		mmc_bitmap_clear(&donor->wanted, chunk);
 		mmc_bitmap_clear(&donor->shared, chunk);
 	}
+	if (peer != MMC_PEER_ALL)
+		count_answer(donor, run);
 	if (peer != MMC_PEER_ALL && donor->ngiven < MMC_GIVEN_MAX)
 		donor->given[donor->ngiven++] =
 			(struct mmc_ask){ .peer = peer, .run = run };
@@ -268,6 +334,7 @@ static void next_plea(struct mmc_donor *donor, uint32_t nchunks_max,
 	*peer = plea->peer;
 	*run = plea->run;
 	run->count = mmc_min_u32(run->count, nchunks_max);
+	count_answer(donor, *run);
 	plea->run.first += run->count;
 	plea->run.count -= run->count;
 	if (plea->run.count > 0)

@@ -5,11 +5,17 @@
  * that many lack to all, and neither again for a while to the same ranks: the next
  * request for it was probably sent before the repair came. A plea, of a rank that multicast
  * does not reach, is answered at once and to it alone.
+ *
+ * Ranks that lack the same may ask one after the other, as they do when multicast was out
+ * for a time. So a chunk that has gone to all, or to as many single ranks as are worth a
+ * multicast, is common: it goes to all at each further request, ever more rarely, and to
+ * single ranks only if they plead.
  */
 #ifndef MMC_CORE_DONOR_H
 #define MMC_CORE_DONOR_H
 
 #include "core/bitmap.h"
+#include "core/timer.h"
 
 /* Requests kept at a time. A further one is dropped: its sender asks again. */
 #define MMC_ASKS_MAX 256
@@ -30,6 +36,8 @@ struct mmc_donor {
 	struct mmc_bitmap shared; /* wanted by several */
 	struct mmc_bitmap recent; /* sent to all in this resting time */
 	struct mmc_bitmap before; /* sent to all in the one before */
+	struct mmc_bitmap aired;  /* common chunks sent in this phase */
+	uint8_t *tally; /* [nchunks] answers to single ranks, or COMMON */
 	struct mmc_ask asks[MMC_ASKS_MAX];
 	uint32_t nasks;
 	struct mmc_ask pleas[MMC_PLEAS_MAX]; /* answered by unicast only */
@@ -37,6 +45,7 @@ struct mmc_donor {
 	struct mmc_ask given[MMC_GIVEN_MAX]; /* to one rank, in these times */
 	uint32_t ngiven;
 	uint32_t ngiven_before; /* the first of these, in the one before */
+	struct mmc_run own;	/* chunks that may go to all */
 	const struct mmc_bitmap *present; /* what can be sent */
 	bool gathers;
 	uint32_t sharers;  /* who lack a chunk that goes to all, at least */
@@ -45,24 +54,28 @@ struct mmc_donor {
 	uint32_t nshared;  /* chunks that several have lacked */
 	bool resting;	   /* something has been sent in this resting time */
 	bool echo;	   /* `shared` has grown since the last echo */
+	bool several;	   /* ranks lack a chunk that is wanted */
 	uint64_t ready_ns; /* when gathering ends */
 	uint64_t rest_ends_ns;
 	uint64_t gather_ns;
 	uint64_t rest_ns;
+	struct mmc_backoff phase; /* in which a common chunk goes to all once */
 };
 
 /* The memory for an operation of `nchunks` chunks, in bytes. */
 size_t mmc_donor_bytes(uint32_t nchunks);
 
 /*
- * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`.
- * `gathers`: requests are kept for `gather_ns`, and what `sharers` lack is multicast;
- * else they are answered at once and never by multicast. No rank is sent a chunk twice
- * within `rest_ns`.
+ * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`, of which
+ * those of `own` are the rank's own.
+ * `gathers`: requests are kept for `gather_ns`, or a quarter of it if by then no two
+ * ranks lack the same, and what `sharers` lack is multicast; else they are answered at
+ * once and never by multicast. No rank is sent a chunk twice within `rest_ns`.
  */
 void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
-		    const struct mmc_bitmap *present, bool gathers,
-		    uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns);
+		    struct mmc_run own, const struct mmc_bitmap *present,
+		    bool gathers, uint32_t sharers, uint64_t gather_ns,
+		    uint64_t rest_ns);
 
 /*
  * `peer` asks for `run`, chunks that this rank serves to it. Those that are not

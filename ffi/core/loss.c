@@ -43,6 +43,7 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 		.strategy = strategy,
 		.prng = { .state = seed },
 		.gap_ns = MMC_NEVER_NS,
+		.overdue_ns = MMC_NEVER_NS,
 		.ask_ns = MMC_NEVER_NS,
 		.silence_ns = MMC_NEVER_NS,
 		.sweep_chunk = nchunks,
@@ -59,6 +60,24 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 
 /* ---- what comes --------------------------------------------------------- */
 
+void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns)
+{
+	if (loss->overdue_ns != MMC_NEVER_NS)
+		return;
+	loss->overdue_ns =
+		now_ns +
+		mmc_prng_below(&loss->prng, mmc_loss_jitter_ns(loss, now_ns));
+	loss->overdue_heard = mmc_loss_heard(loss);
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
+		struct mmc_chain *chain = &loss->chains[c];
+
+		chain->overdue_turns = chain->late_turns;
+		for (uint32_t i = 0; i < chain->nsequences; i++)
+			chain->sequences[i].overdue_end =
+				chain->sequences[i].late_end;
+	}
+}
+
 struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 				     const struct mmc_bitmap *claimed,
 				     const struct mmc_block *block,
@@ -74,7 +93,7 @@ struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 
 	if (chain->npassed > npassed) {
 		loss->passed = true;
-		loss->ask_ns = now_ns;
+		mmc_loss_mark_late(loss, now_ns);
 	}
 	return sequence;
 }
@@ -106,6 +125,7 @@ void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		return;
 	sequence->heard_ns = now_ns;
 	sequence->end = run.first + run.count;
+	sequence->late_end = sequence->end;
 	sequence->lost_end = sequence->end;
 	sequence->nleft -= run.count;
 	loss->chains[chain].seen = mmc_max_u32(loss->chains[chain].seen,
@@ -176,15 +196,15 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->busy_ns = MMC_BACKOFF_MAX_NS;
 	loss->heard_ns = now_ns;
 	loss->budget_chunks = budget_chunks;
+	loss->plea_chunks = MMC_LOSS_PLEA_CHUNKS;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
 			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
-	loss->jitter_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
+	loss->jitter_max_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
 	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, late_ns);
 	/* An answer is under way for longer than a round trip. */
-	loss->retry_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4) +
-			 loss->jitter_ns;
+	loss->trip_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4);
 	loss->silence_ns = now_ns + loss->quiet_ns;
 	loss->silence_chain = schedule->nchains;
 	begin_chains(loss, claimed, now_ns);
@@ -209,8 +229,7 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 {
 	if (loss->gap_ns != MMC_NEVER_NS)
 		return;
-	loss->gap_ns = now_ns + loss->allowance_ns +
-		       mmc_prng_below(&loss->prng, loss->jitter_ns);
+	loss->gap_ns = now_ns + loss->allowance_ns;
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];
 
@@ -219,26 +238,22 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 	}
 }
 
-/* Whether chunks of the sequence are missing that are not lost yet. */
+/* Whether chunks in [from, to) of a sequence are not here. */
 static bool has_gap(const struct mmc_sequence *sequence,
-		    const struct mmc_bitmap *claimed)
+		    const struct mmc_bitmap *claimed, uint32_t from,
+		    uint32_t to)
 {
-	uint32_t first = sequence->first;
-
-	return mmc_bitmap_next_clear(&claimed, 1, first + sequence->lost_end,
-				     first + sequence->end)
+	return mmc_bitmap_next_clear(&claimed, 1, sequence->first + from,
+				     sequence->first + to)
 		       .count > 0;
 }
 
-void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-			uint64_t now_ns)
+static void delay_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		       uint64_t now_ns)
 {
 	bool again = false;
 
-	if (now_ns < loss->gap_ns)
-		return;
 	loss->gap_ns = MMC_NEVER_NS;
-	loss->ask_ns = now_ns;
 	loss->passed = true;
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];
@@ -248,14 +263,73 @@ void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 			if (sequence->turn >= chain->nbegun)
 				continue;
+			mmc_chain_delay(chain, sequence, claimed,
+					sequence->gap_end);
+			again |= has_gap(sequence, claimed, sequence->late_end,
+					 sequence->end);
+		}
+	}
+	if (again)
+		mmc_loss_gap(loss, now_ns);
+	mmc_loss_mark_late(loss, now_ns);
+}
+
+/*
+ * Whether what was noted as late is lost. What overtook it on the way may all be ahead
+ * of it in the last queue: a window of every chain, while the link is busy.
+ */
+static bool is_overdue(const struct mmc_loss *loss, uint64_t now_ns)
+{
+	const struct mmc_schedule *schedule = &loss->schedule;
+	uint64_t window_chunks =
+		(uint64_t)schedule->window_chunks * schedule->nchains;
+
+	return now_ns - loss->heard_ns >= loss->allowance_ns ||
+	       mmc_loss_heard(loss) - loss->overdue_heard >= window_chunks;
+}
+
+static void lose_late(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		      uint64_t now_ns)
+{
+	bool again = false;
+
+	loss->overdue_ns = MMC_NEVER_NS;
+	loss->ask_ns = now_ns;
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
+		struct mmc_chain *chain = &loss->chains[c];
+
+		chain->lost_turns = chain->overdue_turns;
+		again |= chain->lost_turns < chain->late_turns;
+		for (uint32_t i = 0; i < chain->nsequences; i++) {
+			struct mmc_sequence *sequence = &chain->sequences[i];
+
+			if (sequence->turn >= chain->nbegun)
+				continue;
 			mmc_chain_lose(chain, sequence, claimed,
-				       sequence->gap_end);
-			again |= has_gap(sequence, claimed);
+				       sequence->overdue_end);
+			again |= has_gap(sequence, claimed, sequence->lost_end,
+					 sequence->late_end);
 		}
 		mmc_loss_pass(loss, c, now_ns);
 	}
 	if (again)
-		mmc_loss_gap(loss, now_ns);
+		mmc_loss_mark_late(loss, now_ns);
+}
+
+void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+			uint64_t now_ns)
+{
+	if (now_ns >= loss->gap_ns)
+		delay_gaps(loss, claimed, now_ns);
+	if (now_ns < loss->overdue_ns)
+		return;
+	if (is_overdue(loss, now_ns))
+		lose_late(loss, claimed, now_ns);
+	else
+		loss->overdue_ns =
+			loss->heard_ns + loss->allowance_ns +
+			mmc_prng_below(&loss->prng,
+				       mmc_loss_jitter_ns(loss, now_ns));
 }
 
 /* ---- what was heard ------------------------------------------------------ */
@@ -289,11 +363,23 @@ uint32_t mmc_loss_unheard(const struct mmc_loss *loss)
 	return MMC_PEER_ALL;
 }
 
+uint64_t mmc_loss_haste_ns(const struct mmc_loss *loss)
+{
+	uint64_t idle_ns = loss->heard_ns + loss->trip_ns;
+
+	if (!loss->strategy->gathers || loss->hastened_ns >= idle_ns ||
+	    loss->retry.at_ns == MMC_NEVER_NS)
+		return MMC_NEVER_NS;
+	return idle_ns;
+}
+
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss)
 {
 	if (loss->sweep_chunk < loss->asked.nbits ||
 	    loss->silence_chain < loss->schedule.nchains)
 		return 0;
-	return mmc_min_u64(mmc_min_u64(loss->ask_ns, loss->silence_ns),
-			   mmc_min_u64(loss->gap_ns, loss->retry.at_ns));
+	return mmc_min_u64(
+		mmc_min_u64(mmc_min_u64(loss->ask_ns, loss->silence_ns),
+			    mmc_min_u64(loss->gap_ns, loss->overdue_ns)),
+		mmc_min_u64(loss->retry.at_ns, mmc_loss_haste_ns(loss)));
 }

@@ -18,6 +18,9 @@
 #include "core/prng.h"
 #include "core/repair.h"
 
+/* What is asked for by unicast at first: all may do so through one queue. */
+#define MMC_LOSS_PLEA_CHUNKS 32
+
 struct mmc_loss {
 	uint32_t rank;
 	struct mmc_schedule schedule;
@@ -33,14 +36,18 @@ struct mmc_loss {
 	uint64_t busy_ns;  /* for which a silent sender waits for a busy link */
 	uint64_t heard_ns; /* when a chunk came by multicast last */
 	uint64_t quiet_ns; /* a sender silent for so long is asked */
-	uint64_t retry_ns; /* the first retry interval */
-	uint64_t allowance_ns; /* for reordering */
-	uint64_t jitter_ns;    /* random delay, at most */
-	uint64_t gap_ns;       /* when gaps up to `gap_end` are old enough */
-	uint64_t ask_ns;       /* when to look for what is lost */
-	uint64_t silence_ns;   /* when to look for silent senders */
+	uint64_t trip_ns;  /* a round trip, for which answers are under way */
+	uint64_t allowance_ns;	/* for reordering */
+	uint64_t jitter_max_ns; /* random delay of a request, at most */
+	uint64_t gap_ns;     /* when what is missing below `gap_end` is late */
+	uint64_t overdue_ns; /* when it may be lost below `overdue_end` */
+	uint32_t overdue_heard; /* chunks heard when that was noted */
+	uint64_t ask_ns;	/* when to look for what is lost */
+	uint64_t silence_ns;	/* when to look for silent senders */
 	struct mmc_backoff retry;
+	uint64_t hastened_ns;	/* when retries were, on an idle link, last */
 	uint64_t retried_ns;	/* when the present retry interval began */
+	uint64_t asked_ns;	/* when anything was asked for last */
 	uint32_t retried_heard; /* chunks heard by then */
 	uint64_t
 		answer_ns; /* that answers have taken, smoothed; 0: none came */
@@ -48,16 +55,36 @@ struct mmc_loss {
 	uint32_t timed_chunk;	/* its last chunk; UINT32_MAX: none is */
 	uint32_t nasked;	/* retry intervals since nothing was missing */
 	uint32_t budget_chunks; /* that may be asked for and not yet here */
+	uint32_t
+		plea_chunks; /* likewise by unicast: halved when answers are lost */
 	uint32_t waited_chunks; /* that are */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	uint32_t silence_place; /* in that chain */
-	bool reached;  /* multicast chunks arrived in the last retry interval */
-	bool missing;  /* found in this sweep */
-	bool held;     /* the budget has ended it */
-	bool hastened; /* since all have sent their blocks */
-	bool passed;   /* a chain's `npassed` has grown by what is lost */
+	bool reached; /* multicast chunks arrived in the last retry interval */
+	bool missing; /* found in this sweep */
+	bool held;    /* the budget has ended it */
+	bool passed;  /* a chain's `npassed` has grown by what is lost */
 };
+
+/*
+ * The longest random delay of a request now: it need not be long for an operation that
+ * has not taken long either.
+ */
+static inline uint64_t mmc_loss_jitter_ns(const struct mmc_loss *loss,
+					  uint64_t now_ns)
+{
+	return mmc_min_u64(loss->jitter_max_ns,
+			   mmc_max_u64(loss->jitter_max_ns / 4,
+				       (now_ns - loss->begun_ns) / 64));
+}
+
+/* The first retry interval. */
+static inline uint64_t mmc_loss_retry_ns(const struct mmc_loss *loss,
+					 uint64_t now_ns)
+{
+	return loss->trip_ns + mmc_loss_jitter_ns(loss, now_ns);
+}
 
 /* The memory for `nchunks` chunks of `nsenders` in at most `nchains` chains, in bytes. */
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains);
@@ -89,7 +116,13 @@ struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 				     const struct mmc_block *block,
 				     uint64_t now_ns);
 
-/* Counts the noted gaps that are still open after the allowance as lost. */
+/* Notes what is late: it is lost when a window of chunks has come after it. */
+void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns);
+
+/*
+ * Counts the noted gaps that are still open after the allowance as late, and what is
+ * late as lost once a window of chunks has come after it or the link is idle.
+ */
 void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint64_t now_ns);
 
@@ -139,7 +172,7 @@ static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
 		mmc_loss_came(loss, chunk, now_ns);
 	if (sequence == NULL)
 		return;
-	loss->chains[chain].npassed += place >= sequence->lost_end;
+	loss->chains[chain].npassed += place >= sequence->late_end;
 	if (--sequence->nleft == 0)
 		mmc_loss_pass(loss, chain, now_ns);
 }
@@ -160,12 +193,14 @@ void mmc_loss_expect_nothing(struct mmc_loss *loss,
  */
 static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 {
+	uint64_t retry_ns = mmc_loss_retry_ns(loss, now_ns);
+
 	if (loss->retry.at_ns == MMC_NEVER_NS)
 		return;
-	loss->retry.interval_ns = loss->retry_ns;
+	loss->retry.interval_ns = retry_ns;
 	loss->retry.at_ns =
 		mmc_max_u64(loss->retry.at_ns,
-			    mmc_min_u64(now_ns + loss->retry_ns,
+			    mmc_min_u64(now_ns + retry_ns,
 					loss->retried_ns + MMC_BACKOFF_MAX_NS));
 }
 
@@ -175,6 +210,13 @@ static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
  */
 uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		       struct mmc_run run, uint64_t now_ns);
+
+/*
+ * Whether donors are to be asked for answers by unicast. Where multicast has only been
+ * out for a time, what many still lack must go to all, so every other request leaves
+ * the choice to the donor.
+ */
+bool mmc_loss_pleads(const struct mmc_loss *loss);
 
 /*
  * Whether a donor is to be asked now for chunks not in `claimed`. If so writes
@@ -193,6 +235,9 @@ uint32_t mmc_loss_heard(const struct mmc_loss *loss);
  * enough there to tell; MMC_PEER_ALL if every chain was heard.
  */
 uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
+
+/* When the link is idle, and retries need not wait for what answers took before. */
+uint64_t mmc_loss_haste_ns(const struct mmc_loss *loss);
 
 /* When to call mmc_loss_ask() and mmc_silence_ask() again. */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);

@@ -12,6 +12,22 @@
 /* However slow the link is, an answer has not been under way for longer than this. */
 #define QUEUED_MAX_NS (100 * MMC_MS_NS)
 
+/*
+ * Requests after which it is clear that answers by multicast do not arrive; or, where
+ * others' chunks do, that those of one sender do not.
+ */
+#define NAKS_BEFORE_PLEA 2
+#define NAKS_BEFORE_PLEA_REACHED 6
+
+bool mmc_loss_pleads(const struct mmc_loss *loss)
+{
+	uint32_t nnaks = loss->reached ? NAKS_BEFORE_PLEA_REACHED
+				       : NAKS_BEFORE_PLEA;
+
+	/* A chunk is asked for in each interval or in each second one. */
+	return loss->nasked >= nnaks && (loss->nasked - nnaks) % 4 < 2;
+}
+
 /* ---- answers --------------------------------------------------------------- */
 
 /* Smooths in how long an answer took (gain 1/8, as RFC 6298 has it). */
@@ -35,9 +51,9 @@ static void time_request(struct mmc_loss *loss, struct mmc_run run,
 }
 
 /* The first retry interval: longer than answers have taken. */
-static uint64_t retry_ns(const struct mmc_loss *loss)
+static uint64_t retry_ns(const struct mmc_loss *loss, uint64_t now_ns)
 {
-	return mmc_max_u64(loss->retry_ns,
+	return mmc_max_u64(mmc_loss_retry_ns(loss, now_ns),
 			   mmc_min_u64(loss->answer_ns + loss->answer_ns / 4,
 				       MMC_BACKOFF_MAX_NS));
 }
@@ -49,8 +65,11 @@ static uint64_t retry_ns(const struct mmc_loss *loss)
 static uint32_t budget_chunks(const struct mmc_loss *loss)
 {
 	uint32_t part = loss->nopen > 0 ? BUDGET_PART : 1;
+	uint32_t most =
+		mmc_max_u32(BUDGET_CHUNKS_MIN, loss->budget_chunks / part);
 
-	return mmc_max_u32(BUDGET_CHUNKS_MIN, loss->budget_chunks / part);
+	return mmc_loss_pleads(loss) ? mmc_min_u32(most, loss->plea_chunks)
+				     : most;
 }
 
 void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
@@ -89,7 +108,7 @@ static void start_retry(struct mmc_loss *loss, uint64_t now_ns)
 {
 	if (loss->retry.at_ns != MMC_NEVER_NS)
 		return;
-	mmc_backoff_start(&loss->retry, now_ns, retry_ns(loss));
+	mmc_backoff_start(&loss->retry, now_ns, retry_ns(loss, now_ns));
 	loss->retried_ns = now_ns;
 	loss->retried_heard = mmc_loss_heard(loss);
 }
@@ -123,41 +142,91 @@ static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
 	uint64_t window_chunks =
 		(uint64_t)schedule->window_chunks * schedule->nchains;
 
-	return now_ns - loss->heard_ns < loss->retry_ns &&
+	return now_ns - loss->heard_ns < mmc_loss_retry_ns(loss, now_ns) &&
 	       now_ns - loss->retried_ns < QUEUED_MAX_NS &&
 	       mmc_loss_heard(loss) - loss->retried_heard < 2 * window_chunks;
 }
 
-/* Whether any chunk of `asked` is not here. */
-static bool misses(const struct mmc_bitmap *asked,
-		   const struct mmc_bitmap *claimed)
+/* How many chunks of `asked` are not here. */
+static uint32_t count_missed(const struct mmc_bitmap *asked,
+			     const struct mmc_bitmap *claimed)
 {
 	size_t nwords = mmc_bitmap_bytes(claimed->nbits) / sizeof(uint64_t);
+	uint32_t nmissed = 0;
 
 	for (size_t w = 0; w < nwords; w++)
-		if ((asked->words[w] & ~claimed->words[w]) != 0)
-			return true;
-	return false;
+		nmissed += mmc_set_bits(asked->words[w] & ~claimed->words[w]);
+	return nmissed;
+}
+
+/*
+ * Adapts what is asked for by unicast to what came of it before: when many answers are
+ * lost, those to all askers overflow a queue on the way.
+ */
+static void adapt_pleas(struct mmc_loss *loss, uint32_t nmissed)
+{
+	struct mmc_run all = { .first = 0, .count = loss->before.nbits };
+	uint32_t nasked = mmc_bitmap_count_run(&loss->before, all);
+
+	if (nmissed > nasked / 8)
+		loss->plea_chunks = mmc_max_u32(MMC_LOSS_PLEA_CHUNKS,
+						loss->plea_chunks / 2);
+	else if (nasked > 0)
+		loss->plea_chunks =
+			mmc_min_u32(loss->budget_chunks, 2 * loss->plea_chunks);
+}
+
+/* Whether owners' answers queue behind nothing that is multicast. */
+static bool is_idle(const struct mmc_loss *loss, uint64_t now_ns)
+{
+	return loss->strategy->gathers &&
+	       now_ns - loss->heard_ns >= loss->trip_ns;
+}
+
+/* How long an answer is waited for on an idle link. */
+static uint64_t patience_ns(const struct mmc_loss *loss)
+{
+	return loss->retry.interval_ns + loss->retry.interval_ns / 2;
+}
+
+/* Whether all that was asked for may be asked for again, the latest included. */
+static bool all_are_old(const struct mmc_loss *loss, uint64_t now_ns)
+{
+	return is_idle(loss, now_ns) &&
+	       now_ns - loss->asked_ns >= patience_ns(loss);
 }
 
 /* A new retry interval: what was asked for long ago may be asked for again. */
 static void turn_interval(struct mmc_loss *loss,
 			  const struct mmc_bitmap *claimed, uint64_t now_ns)
 {
+	uint32_t nmissed;
+	bool old; /* are all requests */
+
 	if (now_ns < loss->retry.at_ns)
 		return;
 	if (answers_queue(loss, now_ns)) {
-		loss->retry.at_ns = now_ns + loss->retry_ns;
+		loss->retry.at_ns = now_ns + mmc_loss_retry_ns(loss, now_ns);
 		return;
 	}
-	if (misses(&loss->before, claimed))
+	loss->retry.interval_ns = mmc_max_u64(loss->retry.interval_ns,
+					      mmc_loss_retry_ns(loss, now_ns));
+	nmissed = count_missed(&loss->before, claimed);
+	adapt_pleas(loss, nmissed);
+	old = all_are_old(loss, now_ns);
+	if (old || nmissed > 0)
 		mmc_backoff_due(&loss->retry, now_ns);
+	else if (is_idle(loss, now_ns))
+		loss->retry.at_ns = loss->asked_ns + patience_ns(loss);
 	else
 		loss->retry.at_ns = now_ns + loss->retry.interval_ns;
 	loss->retried_ns = now_ns;
 	loss->reached = mmc_loss_heard(loss) > loss->retried_heard;
 	loss->retried_heard = mmc_loss_heard(loss);
-	mmc_bitmap_copy(&loss->before, &loss->asked);
+	if (old)
+		mmc_bitmap_clear_all(&loss->before);
+	else
+		mmc_bitmap_copy(&loss->before, &loss->asked);
 	mmc_bitmap_clear_all(&loss->asked);
 	loss->waited_chunks = count_waited(loss, claimed);
 	loss->nasked++;
@@ -165,19 +234,20 @@ static void turn_interval(struct mmc_loss *loss,
 }
 
 /*
- * When no more is to come by multicast, owners' answers queue behind no window any more:
- * how long they took says nothing, and what is late by now is lost. A neighbour's may be
- * on their way around the ring.
+ * On a link that is idle owners' answers queue behind no window any more: how long they
+ * took says nothing, and what is late by now is lost. A neighbour's may be on their way
+ * around the ring.
  */
 static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 {
-	if (loss->nopen > 0 || loss->hastened || !loss->strategy->gathers ||
-	    loss->retry.at_ns == MMC_NEVER_NS)
+	uint64_t retry_ns = mmc_loss_retry_ns(loss, now_ns);
+
+	if (now_ns < mmc_loss_haste_ns(loss))
 		return;
-	loss->hastened = true;
+	loss->hastened_ns = now_ns;
 	loss->answer_ns = 0;
-	if (loss->retry.at_ns > now_ns + loss->retry_ns)
-		mmc_backoff_start(&loss->retry, now_ns, loss->retry_ns);
+	if (loss->retry.at_ns > now_ns + retry_ns)
+		mmc_backoff_start(&loss->retry, now_ns, retry_ns);
 }
 
 /* The first chunks of a block that are here or lost. */
@@ -279,8 +349,10 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		mmc_bitmap_set_run(&loss->lost, runs[i]);
 		mmc_bitmap_set_run(&loss->asked, runs[i]);
 	}
-	if (*nruns > 0)
+	if (*nruns > 0) {
+		loss->asked_ns = now_ns;
 		time_request(loss, runs[*nruns - 1], now_ns);
+	}
 	/* Also if all that is missing was announced: that may be lost as well. */
 	start_retry(loss, now_ns);
 	return *nruns > 0;

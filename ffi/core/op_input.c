@@ -214,6 +214,8 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 				  asker))
 		return;
 	run = (struct mmc_run){ .first = from, .count = end - from };
+	/* Requests are spread over as long a time as those of this rank. */
+	op->donor.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
 	if (plea && op->strategy->gathers && owner == op->config.rank)
 		mmc_donor_plead(&op->donor, asker, run);
 	else

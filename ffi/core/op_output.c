@@ -140,9 +140,10 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		       op->config.path->late_ns, batch_time_ns(op),
 		       budget_chunks(op), now_ns);
 	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
+		       (struct mmc_run){ op->own.first, op->own.nchunks },
 		       &op->present, op->strategy->gathers,
 		       mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
-		       op->loss.jitter_ns, srtt_ns);
+		       op->loss.jitter_max_ns, srtt_ns);
 	if (op->strategy->reads)
 		mmc_reader_begin(&op->reader, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,

@@ -4,13 +4,6 @@
 #include "core/op_silence.h"
 #include "core/op_tell.h"
 
-/*
- * Requests after which it is clear that answers by multicast do not arrive; or, where
- * others' chunks do, that those of one sender do not.
- */
-#define NAKS_BEFORE_PLEA 2
-#define NAKS_BEFORE_PLEA_REACHED 6
-
 void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 		     bool repair, struct mmc_actions *actions)
 {
@@ -52,17 +45,15 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 	struct mmc_message message;
 	uint32_t peer;
 	uint32_t nlost = 0;
-	uint32_t nnaks = op->loss.reached ? NAKS_BEFORE_PLEA_REACHED
-					  : NAKS_BEFORE_PLEA;
 
-	mmc_op_message(op,
-		       op->loss.nasked < nnaks ? MMC_MESSAGE_NAK
-					       : MMC_MESSAGE_PLEA,
-		       &message);
+	mmc_op_message(op, MMC_MESSAGE_NAK, &message);
 	while (mmc_actions_room(actions) &&
 	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
-			    message.runs, &message.nitems, &nlost))
+			    message.runs, &message.nitems, &nlost)) {
+		if (mmc_loss_pleads(&op->loss))
+			message.kind = MMC_MESSAGE_PLEA;
 		pass_on(op, peer, &message, now_ns, actions);
+	}
 	op->nlost += nlost;
 	if (!op->unicast)
 		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);

@@ -31,13 +31,14 @@ static const struct mmc_repair_strategy nak = {
 
 /*
  * neighbour: the left neighbour in the ring is asked, which spreads the load of
- * a loss that many share. It may lack the chunk itself, so each third time the
- * owner is asked, who helps if it still holds its block.
+ * a loss that many share. It may lack the chunk itself, so a third of the time the
+ * owner is asked, who helps if it still holds its block: twice in a row, for a chunk is
+ * asked for in each retry interval or in each second one.
  */
 static uint32_t neighbour_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
 				uint32_t nasked)
 {
-	if (nasked % 3 == 2)
+	if (nasked % 6 >= 4)
 		return owner;
 	return (rank + nranks - 1) % nranks;
 }

@@ -58,7 +58,7 @@ bool mmc_silence_tell(struct mmc_loss *loss, uint32_t owner,
 	return false;
 }
 
-/* Whether what the sender has told, and is not here, is lost by now. */
+/* Whether what the sender has told, and is not here, is late or lost by now. */
 static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 		  struct mmc_sequence *sequence,
 		  const struct mmc_bitmap *claimed, uint64_t now_ns)
@@ -74,12 +74,17 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 		sequence->trust_ns =
 			mmc_max_u64(sequence->trust_ns,
 				    sequence->heard_ns + loss->allowance_ns);
-	if (now_ns - last_ns < loss->quiet_ns && now_ns < sequence->trust_ns)
+	if (now_ns - last_ns >= loss->quiet_ns) {
+		mmc_chain_lose(chain, sequence, claimed, sequence->told);
+		loss->ask_ns = now_ns;
+	} else if (now_ns >= sequence->trust_ns) {
+		mmc_chain_delay(chain, sequence, claimed, sequence->told);
+		mmc_loss_mark_late(loss, now_ns);
+	} else {
 		return false;
-	mmc_chain_lose(chain, sequence, claimed, sequence->told);
+	}
 	sequence->heard_ns = now_ns;
 	sequence->trust_ns = MMC_NEVER_NS;
-	loss->ask_ns = now_ns;
 	loss->passed = true;
 	return true;
 }
@@ -282,7 +287,10 @@ void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
 	/* Where the link is idle it brings no more of what has reached others. */
 	bool idle = now_ns - loss->heard_ns >= loss->quiet_ns;
 
-	if (sequence != NULL)
-		sequence->nvain = 0;
-	mmc_silence_tell(loss, sent.rank, sent.nchunks, idle, now_ns);
+	if (sequence == NULL)
+		return;
+	sequence->nvain = 0;
+	/* Who knows no more asks on, and may know it when it is asked again. */
+	if (sent.nchunks > sequence->end)
+		mmc_silence_tell(loss, sent.rank, sent.nchunks, idle, now_ns);
 }

@@ -34,8 +34,9 @@ static void model_open(struct model *model, bool gathers)
 	mmc_bitmap_init(&model->present, model->words, NCHUNKS);
 	mmc_bitmap_set_run(&model->present,
 			   (struct mmc_run){ .count = NCHUNKS });
-	mmc_donor_init(&model->donor, model->memory, NCHUNKS, &model->present,
-		       gathers, 2, GATHER_NS, REST_NS);
+	mmc_donor_init(&model->donor, model->memory, NCHUNKS,
+		       (struct mmc_run){ 0, NCHUNKS }, &model->present, gathers,
+		       2, GATHER_NS, REST_NS);
 }
 
 static void model_close(struct model *model)
@@ -113,9 +114,10 @@ static void one_asker_by_unicast(void)
 	model_open(&model, true);
 	CHECK_EQ(mmc_donor_deadline(&model.donor), MMC_NEVER_NS);
 	ask(&model, 3, 10, 12);
-	CHECK_EQ(mmc_donor_deadline(&model.donor), model.now_ns + GATHER_NS);
+	CHECK_EQ(mmc_donor_deadline(&model.donor),
+		 model.now_ns + GATHER_NS / 4);
 	CHECK_EQ(serve(&model), 0);
-	model.now_ns += GATHER_NS - 1;
+	model.now_ns += GATHER_NS / 4 - 1;
 	CHECK_EQ(serve(&model), 0);
 	CHECK(!mmc_donor_echo(&model.donor, runs, &nruns));
 	model.now_ns++;
@@ -133,14 +135,16 @@ static void several_by_multicast(void)
 
 	model_open(&model, true);
 	ask(&model, 0, 10, 20);
-	model.now_ns += GATHER_NS / 2;
+	model.now_ns += GATHER_NS / 8;
 	ask(&model, 1, 20, 20);
 	CHECK(mmc_donor_echo(&model.donor, runs, &nruns));
 	CHECK_EQ(nruns, 1);
 	CHECK_EQ(runs[0].first, 20);
 	CHECK_EQ(runs[0].count, 10);
 	CHECK(!mmc_donor_echo(&model.donor, runs, &nruns));
-	model.now_ns += GATHER_NS / 2;
+	model.now_ns += GATHER_NS * 7 / 8 - 1;
+	CHECK_EQ(serve(&model), 0);
+	model.now_ns++;
 	CHECK_EQ(serve(&model), 30);
 	CHECK_EQ(model.nmulticast, 10);
 	model_close(&model);
@@ -410,10 +414,59 @@ static void pleas(void)
 	model_close(&model);
 }
 
-CHECK_MAIN(CHECK_TEST(standing_requests), CHECK_TEST(pleas),
-	   CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
-	   CHECK_TEST(few_by_unicast), CHECK_TEST(twice_by_one),
-	   CHECK_TEST(rests), CHECK_TEST(another_is_not_served_by_it),
+/*
+ * Of those who lack the same, but ask one after the other, few are answered alone; then
+ * it goes to all, ever more rarely, and alone to who pleads.
+ */
+static void one_after_the_other(void)
+{
+	struct model model;
+	struct mmc_run run = { 5, 10 };
+	uint32_t peer;
+	uint32_t nalone = 0;
+	uint32_t npleas = 0;
+	uint64_t last_ns = 0;
+	uint64_t pause_ns = 0;
+
+	model_open(&model, true);
+	model.donor.sharers = 3;
+	for (uint32_t i = 0; i < 200; i++) {
+		uint32_t asker = i % NPEERS;
+		bool pleads = i % 20 == 19;
+
+		model.now_ns += 3 * REST_NS;
+		if (pleads)
+			mmc_donor_plead(&model.donor, asker, run);
+		else
+			mmc_donor_ask(&model.donor, asker, run, model.now_ns);
+		model.now_ns += GATHER_NS;
+		while (mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
+				      &run)) {
+			CHECK_EQ(run.count, 10);
+			CHECK_EQ(peer, i < 3 || pleads ? asker : MMC_PEER_ALL);
+			npleas += pleads;
+			nalone += peer == asker && !pleads;
+			if (peer != MMC_PEER_ALL)
+				continue;
+			CHECK(model.now_ns - last_ns >= pause_ns);
+			if (model.nmulticast++ > 0)
+				pause_ns = mmc_min_u64(model.now_ns - last_ns,
+						       MMC_BACKOFF_MAX_NS);
+			last_ns = model.now_ns;
+		}
+	}
+	CHECK_EQ(nalone, 3);
+	CHECK_EQ(npleas, 10);
+	CHECK(model.nmulticast >= 4);
+	CHECK(model.nmulticast <= 20);
+	model_close(&model);
+}
+
+CHECK_MAIN(CHECK_TEST(one_after_the_other), CHECK_TEST(standing_requests),
+	   CHECK_TEST(pleas), CHECK_TEST(one_asker_by_unicast),
+	   CHECK_TEST(several_by_multicast), CHECK_TEST(few_by_unicast),
+	   CHECK_TEST(twice_by_one), CHECK_TEST(rests),
+	   CHECK_TEST(another_is_not_served_by_it),
 	   CHECK_TEST(at_once_without_gathering),
 	   CHECK_TEST(each_asker_without_gathering),
 	   CHECK_TEST(too_many_requests), CHECK_TEST(long_echoes),

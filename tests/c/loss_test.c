@@ -43,7 +43,8 @@ static void a_gap(void)
 	CHECK_EQ(ask(&at), 0);
 	CHECK(waits_for_question(&at, 24));
 	CHECK(at.now_ns >= heard_ns + at.loss.allowance_ns);
-	CHECK(at.now_ns <= heard_ns + at.loss.allowance_ns + at.loss.jitter_ns);
+	CHECK(at.now_ns <=
+	      heard_ns + at.loss.allowance_ns + at.loss.jitter_max_ns);
 	CHECK_EQ(at.nasked[25], 1);
 	CHECK_EQ(at.nasked[23] + at.nasked[26] + at.nasked[30], 0);
 	CHECK_EQ(at.nlost, 2);
@@ -82,7 +83,7 @@ static void reordered_all_along(void)
 		CHECK_EQ(ask(&at), 0);
 		hear(&at, c);
 	}
-	at.now_ns += 2 * (at.loss.allowance_ns + at.loss.jitter_ns);
+	at.now_ns += 2 * (at.loss.allowance_ns + at.loss.jitter_max_ns);
 	CHECK_EQ(ask(&at), 0);
 	CHECK_EQ(at.nlost, 0);
 	receiver_close(&at);
@@ -296,44 +297,152 @@ static void part_of_the_budget(void)
 	at.loss.budget_chunks = 200;
 	hear(&at, 130);
 	hear(&at, 130 + 125);
-	at.now_ns = at.loss.gap_ns;
-	CHECK_EQ(ask(&at), 50);
+	CHECK_EQ(ask_for_gaps(&at), 50);
 	mmc_loss_expect_nothing(&at.loss, mmc_repair_strategy(MMC_REPAIR_NAK),
 				at.now_ns);
 	CHECK_EQ(ask(&at), 150);
 	receiver_close(&at);
 }
 
-/* A repetition waits for longer than answers have taken. */
+/* Keeps the link busy with the chunks of [*next, end) for `time_ns`. */
+static void stay_busy(struct receiver *at, uint32_t *next, uint64_t time_ns)
+{
+	for (uint64_t end_ns = at->now_ns + time_ns; at->now_ns < end_ns;) {
+		at->now_ns += at->loss.allowance_ns * 3 / 4;
+		hear(at, (*next)++);
+		CHECK_EQ(ask(at), 0);
+	}
+}
+
+/* Three senders of 1000 chunks; of the second one the second and third are lost. */
+static void open_with_gap(struct receiver *at)
+{
+	receiver_open(at, 3, 1000, 3, MMC_REPAIR_NAK);
+	begin(at);
+	hear(at, 1000);
+	hear(at, 1003);
+}
+
+/* A repetition waits for longer than answers have taken, while others' chunks come. */
 static void waits_as_long_as_answers_take(void)
 {
 	struct receiver at;
 	uint64_t asked_ns;
+	uint32_t next = 2000;
 
-	receiver_open(&at, 3, 100, 3, MMC_REPAIR_NAK);
-	begin(&at);
-	hear(&at, 100);
-	hear(&at, 103);
-	at.now_ns = at.loss.gap_ns;
-	CHECK_EQ(ask(&at), 2);
-	at.now_ns += 5 * MMC_MS_NS;
-	claim(&at, 101);
-	claim(&at, 102);
-	mmc_loss_came(&at.loss, 102, at.now_ns);
-	for (int i = 0; i < 2; i++) {
-		at.now_ns = mmc_loss_deadline(&at.loss);
-		CHECK_EQ(ask(&at), 0);
-	}
-	hear(&at, 110);
-	CHECK(waits_for_question(&at, 109));
+	open_with_gap(&at);
+	CHECK_EQ(ask_for_gaps(&at), 2);
+	stay_busy(&at, &next, 5 * MMC_MS_NS);
+	claim(&at, 1001);
+	claim(&at, 1002);
+	mmc_loss_came(&at.loss, 1002, at.now_ns);
+	stay_busy(&at, &next, MMC_BACKOFF_MAX_NS);
+	hear(&at, 1010);
+	CHECK(waits_for_question(&at, 1009));
 	asked_ns = at.now_ns;
-	CHECK(waits_for_question(&at, 109));
+	stay_busy(&at, &next, 5 * MMC_MS_NS);
+	CHECK(waits_for_question(&at, 1009));
 	CHECK(at.now_ns - asked_ns >= 5 * MMC_MS_NS);
 	receiver_close(&at);
 }
 
+/* On an idle link it is repeated after a round trip, whatever answers took before. */
+static void hastens_on_an_idle_link(void)
+{
+	struct receiver at;
+	uint64_t asked_ns;
+	uint32_t next = 2000;
+
+	open_with_gap(&at);
+	CHECK_EQ(ask_for_gaps(&at), 2);
+	stay_busy(&at, &next, 5 * MMC_MS_NS);
+	claim(&at, 1001);
+	claim(&at, 1002);
+	mmc_loss_came(&at.loss, 1002, at.now_ns);
+	hear(&at, 1010);
+	CHECK(waits_for_question(&at, 1009));
+	asked_ns = at.now_ns;
+	CHECK(waits_for_question(&at, 1009));
+	CHECK(at.now_ns - asked_ns <= 2 * (at.loss.trip_ns + MMC_MS_NS));
+	receiver_close(&at);
+}
+
+/*
+ * While no answers come each second request is a plea for few chunks, which grow in
+ * number as answers come and shrink when they do not.
+ */
+static void pleads_for_few(void)
+{
+	struct receiver at;
+	unsigned few = 0;
+
+	receiver_open(&at, 3, 1000, 3, MMC_REPAIR_NAK);
+	begin(&at);
+	at.loss.budget_chunks = 200;
+	mmc_loss_expect_nothing(&at.loss, mmc_repair_strategy(MMC_REPAIR_NAK),
+				at.now_ns);
+	for (unsigned round = 0; round < 8; round++) {
+		unsigned nasked;
+
+		at.now_ns = mmc_loss_deadline(&at.loss);
+		nasked = ask(&at);
+		if (nasked == 0)
+			continue;
+		CHECK(nasked <= (mmc_loss_pleads(&at.loss)
+					 ? MMC_LOSS_PLEA_CHUNKS
+					 : 200u));
+		few += mmc_loss_pleads(&at.loss);
+	}
+	CHECK(few > 0);
+	CHECK_EQ(at.loss.plea_chunks, MMC_LOSS_PLEA_CHUNKS);
+	while (at.loss.plea_chunks == MMC_LOSS_PLEA_CHUNKS) {
+		for (uint32_t c = 1000; c < 3000; c++)
+			if (at.nasked[c] > 0)
+				claim(&at, c);
+		if (!CHECK(at.loss.retry.at_ns < MMC_NEVER_NS))
+			break;
+		at.now_ns = at.loss.retry.at_ns;
+		ask(&at);
+	}
+	CHECK_EQ(at.loss.plea_chunks, 2 * MMC_LOSS_PLEA_CHUNKS);
+	receiver_close(&at);
+}
+
+/*
+ * While the link is busy a chunk that is late holds no window back, and is lost when a
+ * window of chunks has come after it.
+ */
+static void late_on_a_busy_link(void)
+{
+	struct receiver at;
+	uint32_t next = 2000;
+	uint32_t window_chunks;
+
+	open_with_gap(&at);
+	at.schedule.window_chunks = 20;
+	at.loss.schedule.window_chunks = 20;
+	window_chunks = 20 * at.schedule.nchains;
+	stay_busy(&at, &next, 2 * at.loss.allowance_ns);
+	CHECK_EQ(at.loss.chains[1].npassed, 4);
+	hear(&at, 1002);
+	CHECK_EQ(at.loss.chains[1].npassed, 4);
+	while (next < 2000 + window_chunks)
+		stay_busy(&at, &next, at.loss.allowance_ns / 2);
+	CHECK_EQ(at.nlost, 0);
+	while (at.nasked[1001] == 0 && CHECK(next < 2000 + 2 * window_chunks)) {
+		at.now_ns += at.loss.allowance_ns / 2;
+		hear(&at, next++);
+		ask(&at);
+	}
+	CHECK_EQ(at.nasked[1002], 0);
+	CHECK_EQ(at.nlost, 1);
+	receiver_close(&at);
+}
+
 CHECK_MAIN(CHECK_TEST(within_the_budget), CHECK_TEST(part_of_the_budget),
-	   CHECK_TEST(waits_as_long_as_answers_take), CHECK_TEST(nothing_lost),
+	   CHECK_TEST(waits_as_long_as_answers_take),
+	   CHECK_TEST(pleads_for_few), CHECK_TEST(hastens_on_an_idle_link),
+	   CHECK_TEST(late_on_a_busy_link), CHECK_TEST(nothing_lost),
 	   CHECK_TEST(a_gap), CHECK_TEST(reordered),
 	   CHECK_TEST(reordered_all_along), CHECK_TEST(many_gaps),
 	   CHECK_TEST(announced_and_lost_again), CHECK_TEST(persistent),

@@ -13,7 +13,7 @@
 #include "core/types.h"
 
 #define NRANKS_MAX 48
-#define NCHUNKS_MAX 400
+#define NCHUNKS_MAX 3000
 #define SRTT_NS (100 * MMC_US_NS)
 #define END_NS (10 * MMC_S_NS)
 
@@ -111,14 +111,15 @@ static inline void hear(struct receiver *at, uint32_t chunk)
 static inline void check_question(struct receiver *at, uint32_t donor,
 				  struct mmc_run run)
 {
-	uint64_t once_ns = at->loss.retry_ns;
-
 	CHECK(donor < at->layout.nranks);
 	CHECK(donor != 0);
 	CHECK(run.count > 0);
 	if (!CHECK(run.first + run.count <= at->layout.nchunks))
 		return;
 	for (uint32_t c = run.first; c < run.first + run.count; c++) {
+		uint64_t once_ns =
+			mmc_loss_retry_ns(&at->loss, at->asked_ns[c]);
+
 		CHECK(!mmc_bitmap_test(&at->claimed, c));
 		CHECK(at->nasked[c] == 0 ||
 		      at->asked_ns[c] + once_ns <= at->now_ns);
@@ -156,6 +157,15 @@ static inline unsigned ask(struct receiver *at)
 		}
 	}
 	return nchunks;
+}
+
+/* Asks, on an idle link, for what is missing in the gaps that have been noted. */
+static inline unsigned ask_for_gaps(struct receiver *at)
+{
+	at->now_ns = at->loss.gap_ns;
+	CHECK_EQ(ask(at), 0);
+	at->now_ns = at->loss.overdue_ns;
+	return ask(at);
 }
 
 /* Steps from deadline to deadline until `chunk` has been asked for. */

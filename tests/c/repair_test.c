@@ -48,24 +48,33 @@ static void donors_serve(void)
 	}
 }
 
-/* Who asks again and again asks the owner sooner or later. */
+/* Whether `rank` asks the owner of a chunk in one of five requests, `step` apart. */
+static bool asks_owner(const struct mmc_repair_strategy *strategy,
+		       uint32_t rank, uint32_t n, uint32_t first, uint32_t step)
+{
+	uint32_t owner = (rank + n / 2) % n;
+
+	for (uint32_t k = 0; k < 5; k++)
+		if (strategy->donor(rank, n, owner, first + k * step) == owner)
+			return true;
+	return false;
+}
+
+/*
+ * Who asks again and again asks the owner sooner or later, be it that a chunk is asked
+ * for in each interval or in each second one.
+ */
 static void owners_are_asked(void)
 {
 	for (unsigned repair = 0; repair < 2; repair++)
 		for (uint32_t n = 2; n <= NRANKS_MAX; n++)
 			for (uint32_t rank = 0; rank < n; rank++)
-				for (uint32_t first = 0; first < 6; first++) {
-					uint32_t owner = (rank + n / 2) % n;
-					bool asked = false;
-
-					for (uint32_t k = 0; k < 3; k++)
-						asked |=
-							strategy_of(repair)->donor(
-								rank, n, owner,
-								first + k) ==
-							owner;
-					CHECK(asked);
-				}
+				for (uint32_t first = 0; first < 12; first++)
+					for (uint32_t step = 1; step <= 2;
+					     step++)
+						CHECK(asks_owner(
+							strategy_of(repair),
+							rank, n, first, step));
 }
 
 /*

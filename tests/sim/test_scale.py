@@ -114,6 +114,46 @@ def test_188_healthy() -> None:
     assert time_ns(result) <= 1.10 * link_ns(188, 64 * KIB, 10_000)
 
 
+@pytest.mark.parametrize(
+    ("nranks", "kib", "seed"),
+    [*((188, 64, seed) for seed in range(1, 9)), (1024, 16, 1)],
+)
+def test_many_with_loss(nranks: int, kib: int, seed: int) -> None:
+    """With 0.1 % loss at most a fifth above what the link needs, at 10 Gbit/s too."""
+    result = run(
+        nranks=nranks,
+        block_bytes=kib * KIB,
+        link_mbits=10_000,
+        loss_ppm=1000,
+        seed=seed,
+    )
+    assert time_ns(result) <= 1.20 * link_ns(nranks, kib * KIB, 10_000)
+    assert result["figures"]["repair_chunks"] <= 1.05 * total(result, "lost_chunks")
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize(("nranks", "kib", "outage_ms"), [(64, 16, 10), (119, 27, 30)])
+def test_a_short_outage_of_multicast(
+    nranks: int, kib: int, outage_ms: int, seed: int
+) -> None:
+    """What all lack goes to all once multicast is back, not to each by itself."""
+    result = run(
+        nranks=nranks,
+        block_bytes=kib * KIB,
+        chunk_bytes=CHUNK,
+        eager_bytes=0,
+        link_mbits=1000,
+        trunk_mbits=1000,
+        nswitches=3,
+        outage=1,
+        outage_ns=200,
+        outage_end_ns=outage_ms * MS,
+        seed=seed,
+    )
+    link_time_ns = link_ns(nranks, kib * KIB, 1000)
+    assert time_ns(result) <= outage_ms * MS + 6 * link_time_ns
+
+
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_lost_control_costs_no_window(seed: int) -> None:
     """A lost report is none of a sender's troubles for long."""
