@@ -68,8 +68,11 @@ static uint32_t budget_chunks(const struct mmc_loss *loss)
 	uint32_t most =
 		mmc_max_u32(BUDGET_CHUNKS_MIN, loss->budget_chunks / part);
 
-	return mmc_loss_pleads(loss) ? mmc_min_u32(most, loss->plea_chunks)
-				     : most;
+	/* Neighbours' answers share no queue, and what is read is not asked for. */
+	if (!loss->strategy->gathers || loss->strategy->reads ||
+	    !mmc_loss_pleads(loss))
+		return most;
+	return mmc_min_u32(most, loss->plea_chunks);
 }
 
 void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
