@@ -7,6 +7,9 @@
 /* Where many lack a chunk, several have asked for it in such a part of the time. */
 #define HASTE 4
 
+/* So many answers may have gone to one rank again, since the first were lost. */
+#define REPEATED 2
+
 /* In place of a tally: the chunk may lack to all. */
 #define COMMON UINT8_MAX
 
@@ -118,7 +121,8 @@ static void wait_for_all(struct mmc_donor *donor)
 static bool is_common(const struct mmc_donor *donor, uint32_t chunk)
 {
 	return donor->gathers && chunk - donor->own.first < donor->own.count &&
-	       donor->tally[chunk] >= mmc_min_u32(donor->sharers, COMMON);
+	       donor->tally[chunk] >=
+		       mmc_min_u32(donor->sharers + REPEATED, COMMON);
 }
 
 /* The chunk is to go to all. */

@@ -363,23 +363,25 @@ uint32_t mmc_loss_unheard(const struct mmc_loss *loss)
 	return MMC_PEER_ALL;
 }
 
-uint64_t mmc_loss_haste_ns(const struct mmc_loss *loss)
+uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss)
 {
-	uint64_t idle_ns = loss->heard_ns + loss->trip_ns;
-
-	if (!loss->strategy->gathers || loss->hastened_ns >= idle_ns ||
-	    loss->retry.at_ns == MMC_NEVER_NS)
+	if (!loss->strategy->gathers ||
+	    loss->nopen > loss->schedule.nchains / 4)
 		return MMC_NEVER_NS;
-	return idle_ns;
+	return loss->heard_ns + loss->quiet_ns;
 }
 
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss)
 {
+	uint64_t haste_ns = MMC_NEVER_NS;
+
 	if (loss->sweep_chunk < loss->asked.nbits ||
 	    loss->silence_chain < loss->schedule.nchains)
 		return 0;
+	if (!loss->hastened && loss->retry.at_ns != MMC_NEVER_NS)
+		haste_ns = mmc_loss_ending_ns(loss);
 	return mmc_min_u64(
 		mmc_min_u64(mmc_min_u64(loss->ask_ns, loss->silence_ns),
 			    mmc_min_u64(loss->gap_ns, loss->overdue_ns)),
-		mmc_min_u64(loss->retry.at_ns, mmc_loss_haste_ns(loss)));
+		mmc_min_u64(loss->retry.at_ns, haste_ns));
 }

@@ -45,7 +45,6 @@ struct mmc_loss {
 	uint64_t ask_ns;	/* when to look for what is lost */
 	uint64_t silence_ns;	/* when to look for silent senders */
 	struct mmc_backoff retry;
-	uint64_t hastened_ns;	/* when retries were, on an idle link, last */
 	uint64_t retried_ns;	/* when the present retry interval began */
 	uint64_t asked_ns;	/* when anything was asked for last */
 	uint32_t retried_heard; /* chunks heard by then */
@@ -61,10 +60,11 @@ struct mmc_loss {
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
 	uint32_t silence_place; /* in that chain */
-	bool reached; /* multicast chunks arrived in the last retry interval */
-	bool missing; /* found in this sweep */
-	bool held;    /* the budget has ended it */
-	bool passed;  /* a chain's `npassed` has grown by what is lost */
+	bool reached;  /* multicast chunks arrived in the last retry interval */
+	bool missing;  /* found in this sweep */
+	bool held;     /* the budget has ended it */
+	bool hastened; /* since the operation is ending */
+	bool passed;   /* a chain's `npassed` has grown by what is lost */
 };
 
 /*
@@ -236,8 +236,12 @@ uint32_t mmc_loss_heard(const struct mmc_loss *loss);
  */
 uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
 
-/* When the link is idle, and retries need not wait for what answers took before. */
-uint64_t mmc_loss_haste_ns(const struct mmc_loss *loss);
+/*
+ * When the link has been idle for as long as a silent sender is waited for and most
+ * chains are over, so that owners' answers queue behind nothing that is multicast;
+ * MMC_NEVER_NS before.
+ */
+uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss);
 
 /* When to call mmc_loss_ask() and mmc_silence_ask() again. */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);

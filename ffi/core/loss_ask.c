@@ -179,24 +179,11 @@ static void adapt_pleas(struct mmc_loss *loss, uint32_t nmissed)
 			mmc_min_u32(loss->budget_chunks, 2 * loss->plea_chunks);
 }
 
-/* Whether owners' answers queue behind nothing that is multicast. */
-static bool is_idle(const struct mmc_loss *loss, uint64_t now_ns)
-{
-	return loss->strategy->gathers &&
-	       now_ns - loss->heard_ns >= loss->trip_ns;
-}
-
-/* How long an answer is waited for on an idle link. */
-static uint64_t patience_ns(const struct mmc_loss *loss)
-{
-	return loss->retry.interval_ns + loss->retry.interval_ns / 2;
-}
-
 /* Whether all that was asked for may be asked for again, the latest included. */
 static bool all_are_old(const struct mmc_loss *loss, uint64_t now_ns)
 {
-	return is_idle(loss, now_ns) &&
-	       now_ns - loss->asked_ns >= patience_ns(loss);
+	return now_ns >= mmc_loss_ending_ns(loss) &&
+	       now_ns - loss->asked_ns >= 2 * loss->retry.interval_ns;
 }
 
 /* A new retry interval: what was asked for long ago may be asked for again. */
@@ -219,8 +206,9 @@ static void turn_interval(struct mmc_loss *loss,
 	old = all_are_old(loss, now_ns);
 	if (old || nmissed > 0)
 		mmc_backoff_due(&loss->retry, now_ns);
-	else if (is_idle(loss, now_ns))
-		loss->retry.at_ns = loss->asked_ns + patience_ns(loss);
+	else if (now_ns >= mmc_loss_ending_ns(loss))
+		loss->retry.at_ns =
+			loss->asked_ns + 2 * loss->retry.interval_ns;
 	else
 		loss->retry.at_ns = now_ns + loss->retry.interval_ns;
 	loss->retried_ns = now_ns;
@@ -237,7 +225,7 @@ static void turn_interval(struct mmc_loss *loss,
 }
 
 /*
- * On a link that is idle owners' answers queue behind no window any more: how long they
+ * When the operation is ending answers queue behind no window any more: how long they
  * took says nothing, and what is late by now is lost. A neighbour's may be on their way
  * around the ring.
  */
@@ -245,9 +233,10 @@ static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 {
 	uint64_t retry_ns = mmc_loss_retry_ns(loss, now_ns);
 
-	if (now_ns < mmc_loss_haste_ns(loss))
+	if (loss->hastened || loss->retry.at_ns == MMC_NEVER_NS ||
+	    now_ns < mmc_loss_ending_ns(loss))
 		return;
-	loss->hastened_ns = now_ns;
+	loss->hastened = true;
 	loss->answer_ns = 0;
 	if (loss->retry.at_ns > now_ns + retry_ns)
 		mmc_backoff_start(&loss->retry, now_ns, retry_ns);

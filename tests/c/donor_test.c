@@ -443,7 +443,7 @@ static void one_after_the_other(void)
 		while (mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
 				      &run)) {
 			CHECK_EQ(run.count, 10);
-			CHECK_EQ(peer, i < 3 || pleads ? asker : MMC_PEER_ALL);
+			CHECK_EQ(peer, i < 5 || pleads ? asker : MMC_PEER_ALL);
 			npleas += pleads;
 			nalone += peer == asker && !pleads;
 			if (peer != MMC_PEER_ALL)
@@ -455,7 +455,7 @@ static void one_after_the_other(void)
 			last_ns = model.now_ns;
 		}
 	}
-	CHECK_EQ(nalone, 3);
+	CHECK_EQ(nalone, 5);
 	CHECK_EQ(npleas, 10);
 	CHECK(model.nmulticast >= 4);
 	CHECK(model.nmulticast <= 20);
