@@ -38,7 +38,7 @@ struct mmc_sequence {
 	uint32_t end;	/* chunks below have been sent: a later one came */
 	uint32_t gap_end;  /* what is missing below was, when gaps were noted */
 	uint32_t late_end; /* what is missing below is late: windows go on */
-	uint32_t overdue_end; /* likewise, when late chunks were noted */
+	uint32_t overdue_end; /* `late_end` when late chunks were noted */
 	uint32_t lost_end;    /* what is missing below is lost */
 	uint32_t told;	      /* chunks that have been sent, a record says */
 	uint64_t told_ns;     /* when `told` last grew */
@@ -63,7 +63,7 @@ struct mmc_chain {
 	uint32_t npassed;    /* chunks that are here, late or lost */
 	uint32_t nheard;     /* chunks that came by multicast */
 	uint32_t late_turns; /* turns below that are given up are late */
-	uint32_t overdue_turns; /* likewise, when late chunks were noted */
+	uint32_t overdue_turns; /* `late_turns` when they were noted */
 	uint32_t lost_turns;	/* turns below that are given up are lost */
 };
 

@@ -54,8 +54,7 @@ struct mmc_loss {
 	uint32_t timed_chunk;	/* its last chunk; UINT32_MAX: none is */
 	uint32_t nasked;	/* retry intervals since nothing was missing */
 	uint32_t budget_chunks; /* that may be asked for and not yet here */
-	uint32_t
-		plea_chunks; /* likewise by unicast: halved when answers are lost */
+	uint32_t plea_chunks; /* of these by unicast: less when many are lost */
 	uint32_t waited_chunks; /* that are */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
