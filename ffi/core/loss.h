@@ -18,7 +18,7 @@
 #include "core/prng.h"
 #include "core/repair.h"
 
-/* What is asked for by unicast at first: all may do so through one queue. */
+/* The first pleas are for so few chunks, since those of all ranks may share a queue. */
 #define MMC_LOSS_PLEA_CHUNKS 32
 
 struct mmc_loss {
@@ -115,12 +115,12 @@ struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 				     const struct mmc_block *block,
 				     uint64_t now_ns);
 
-/* Notes what is late: it is lost when a window of chunks has come after it. */
+/* Notes the late chunks: they count as lost once a window of chunks follows them. */
 void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns);
 
 /*
- * Counts the noted gaps that are still open after the allowance as late, and what is
- * late as lost once a window of chunks has come after it or the link is idle.
+ * Counts the noted gaps that are still open after the allowance as late, and late chunks
+ * as lost once a window of chunks follows them or the link is idle.
  */
 void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint64_t now_ns);

@@ -290,7 +290,7 @@ void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
 	if (sequence == NULL)
 		return;
 	sequence->nvain = 0;
-	/* Who knows no more asks on, and may know it when it is asked again. */
+	/* A parent that knows no more asks its own, so it may know at the next question. */
 	if (sent.nchunks > sequence->end)
 		mmc_silence_tell(loss, sent.rank, sent.nchunks, idle, now_ns);
 }

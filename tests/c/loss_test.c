@@ -323,6 +323,17 @@ static void open_with_gap(struct receiver *at)
 	hear(at, 1003);
 }
 
+/* The two chunks of the gap are asked for and arrive 5 ms later, on a busy link. */
+static void open_with_slow_answer(struct receiver *at, uint32_t *next)
+{
+	open_with_gap(at);
+	CHECK_EQ(ask_for_gaps(at), 2);
+	stay_busy(at, next, 5 * MMC_MS_NS);
+	claim(at, 1001);
+	claim(at, 1002);
+	mmc_loss_came(&at->loss, 1002, at->now_ns);
+}
+
 /* A repetition waits for longer than answers have taken, while others' chunks come. */
 static void waits_as_long_as_answers_take(void)
 {
@@ -330,12 +341,7 @@ static void waits_as_long_as_answers_take(void)
 	uint64_t asked_ns;
 	uint32_t next = 2000;
 
-	open_with_gap(&at);
-	CHECK_EQ(ask_for_gaps(&at), 2);
-	stay_busy(&at, &next, 5 * MMC_MS_NS);
-	claim(&at, 1001);
-	claim(&at, 1002);
-	mmc_loss_came(&at.loss, 1002, at.now_ns);
+	open_with_slow_answer(&at, &next);
 	stay_busy(&at, &next, MMC_BACKOFF_MAX_NS);
 	hear(&at, 1010);
 	CHECK(waits_for_question(&at, 1009));
@@ -346,19 +352,14 @@ static void waits_as_long_as_answers_take(void)
 	receiver_close(&at);
 }
 
-/* On an idle link it is repeated after a round trip, whatever answers took before. */
+/* On an idle link a request is repeated soon, however long earlier answers took. */
 static void hastens_on_an_idle_link(void)
 {
 	struct receiver at;
 	uint64_t asked_ns;
 	uint32_t next = 2000;
 
-	open_with_gap(&at);
-	CHECK_EQ(ask_for_gaps(&at), 2);
-	stay_busy(&at, &next, 5 * MMC_MS_NS);
-	claim(&at, 1001);
-	claim(&at, 1002);
-	mmc_loss_came(&at.loss, 1002, at.now_ns);
+	open_with_slow_answer(&at, &next);
 	hear(&at, 1010);
 	CHECK(waits_for_question(&at, 1009));
 	asked_ns = at.now_ns;
@@ -409,8 +410,8 @@ static void pleads_for_few(void)
 }
 
 /*
- * While the link is busy a chunk that is late holds no window back, and is lost when a
- * window of chunks has come after it.
+ * While the link is busy a late chunk holds no window back, and counts as lost once a
+ * window of chunks follows it.
  */
 static void late_on_a_busy_link(void)
 {

@@ -61,8 +61,8 @@ static bool asks_owner(const struct mmc_repair_strategy *strategy,
 }
 
 /*
- * Who asks again and again asks the owner sooner or later, be it that a chunk is asked
- * for in each interval or in each second one.
+ * Repeated requests reach the owner sooner or later, whether a chunk is asked for in
+ * each retry interval or in each second one.
  */
 static void owners_are_asked(void)
 {
