@@ -292,6 +292,13 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	uint32_t nlost = lost_of_block(op, block_chunks);
 	/* Chunks that arrive before the stream is open here are foreign, not lost. */
 	bool begins_stream = op->eager && config->epoch == 1;
+	const struct mmc_reception reception = {
+		.begin_ns = op->stage_ns,
+		.end_ns = now_ns,
+		.expected_chunks = op->layout.nchunks - op->own.nchunks,
+		.heard_chunks = mmc_loss_heard(&op->loss),
+		.unheard = mmc_loss_unheard(&op->loss),
+	};
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
 		  op->loss.heard_ns - op->stage_ns);
@@ -302,10 +309,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	if (!op->unicast && !op->eager)
 		adapt_window(op, block_chunks, nlost, now_ns);
 	if (!op->unicast && !begins_stream)
-		mmc_path_heard(config->path,
-			       op->layout.nchunks - op->own.nchunks,
-			       mmc_loss_heard(&op->loss),
-			       mmc_loss_unheard(&op->loss), now_ns);
+		mmc_path_heard(config->path, &reception);
 	if (!op->unicast && !op->eager)
 		measure_rate(op, now_ns);
 	op->stage_ns = now_ns;

@@ -16,10 +16,11 @@ struct mmc_path {
 	struct mmc_window window;  /* that no queue on the way overflows */
 	bool measured;		   /* the rate is no longer a guess */
 	uint32_t silent_chunks;	   /* expected since anything was heard */
-	bool unicast;		   /* multicast has been given up */
-	uint32_t unheard;	   /* then: a sender of which nothing came */
-	uint64_t retry_ns;	   /* likewise: when to try it again */
-	uint64_t interval_ns;	   /* from one try to the next */
+	uint64_t silent_ns; /* end of the first operation that heard nothing */
+	bool unicast;	    /* multicast has been given up */
+	uint32_t unheard;   /* then: a sender of which nothing came */
+	uint64_t retry_ns;  /* then: when to try it again */
+	uint64_t interval_ns; /* from one try to the next */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
 	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
 	uint64_t late_ns; /* how long to wait for what may be late */
@@ -89,11 +90,15 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 #define MMC_PATH_LATE_MIN_NS MMC_MS_NS
 #define MMC_PATH_LATE_MAX_NS (16 * MMC_MS_NS)
 
-/* A multicast chunk arrives that was already fetched: multicast works. */
+/*
+ * A multicast chunk arrives that was already fetched: multicast works, and if it has
+ * been given up it is tried again at once.
+ */
 static inline void mmc_path_late(struct mmc_path *path)
 {
 	path->nlate++;
 	path->silent_chunks = 0;
+	path->retry_ns = 0;
 }
 
 /*
@@ -117,7 +122,10 @@ static inline void mmc_path_settle(struct mmc_path *path)
 /* Operations in a row without a chunk of some sender's: it is no accident. */
 #define MMC_PATH_DEAF_EPOCHS 3
 
-/* Chunks of which none came: then it is no accident. */
+/*
+ * Chunks of which none came, of more than one operation: a machine that stands still for
+ * a while may hear all of one too late.
+ */
 #define MMC_PATH_SILENT_CHUNKS 6
 
 /* How soon multicast that was given up is tried again: the interval doubles. */
@@ -141,30 +149,51 @@ static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
 	path->retry_ns = now_ns + path->interval_ns;
 }
 
+/* What an operation by multicast has heard, from when all had entered until it ended. */
+struct mmc_reception {
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	uint32_t expected_chunks;
+	uint32_t heard_chunks;
+	uint32_t unheard; /* a sender of which nothing came, or MMC_PEER_ALL */
+};
+
+/* Whether nothing came of enough chunks, the last of them sent after others had not. */
+static inline bool mmc_path_is_silent(struct mmc_path *path,
+				      const struct mmc_reception *reception)
+{
+	if (reception->heard_chunks > 0) {
+		path->silent_chunks = 0;
+		return false;
+	}
+	if (path->silent_chunks == 0)
+		path->silent_ns = reception->end_ns;
+	path->silent_chunks += reception->expected_chunks;
+	return path->silent_chunks >= MMC_PATH_SILENT_CHUNKS &&
+	       reception->begin_ns >= path->silent_ns &&
+	       reception->end_ns > path->silent_ns;
+}
+
 /*
- * In an operation by multicast `expected_chunks` were to come, `heard_chunks` did, and
- * of `unheard`, unless it is MMC_PEER_ALL, none at all. A network may deliver multicast
- * for a while and then no more (when an IGMP querier goes away, say): then it is given
- * up, and tried again ever more rarely. However much is lost while some arrives, it is
- * not.
+ * Learns from what an operation has heard. A network may deliver multicast for a while
+ * and then no more (when an IGMP querier goes away, say): then it is given up, and tried
+ * again ever more rarely. However much is lost while some arrives, it is not.
  */
 static inline void mmc_path_heard(struct mmc_path *path,
-				  uint32_t expected_chunks,
-				  uint32_t heard_chunks, uint32_t unheard,
-				  uint64_t now_ns)
+				  const struct mmc_reception *reception)
 {
 	bool tried = path->unicast;
+	bool silent;
 
-	if (expected_chunks == 0)
+	if (reception->expected_chunks == 0)
 		return;
-	path->silent_chunks =
-		heard_chunks == 0 ? path->silent_chunks + expected_chunks : 0;
-	path->ndeaf = unheard != MMC_PEER_ALL ? path->ndeaf + 1 : 0;
-	path->unicast = tried && (heard_chunks == 0 || path->ndeaf > 0);
-	if (path->unicast || path->ndeaf >= MMC_PATH_DEAF_EPOCHS ||
-	    path->silent_chunks >= MMC_PATH_SILENT_CHUNKS) {
-		path->unheard = unheard;
-		mmc_path_give_up(path, now_ns);
+	silent = mmc_path_is_silent(path, reception);
+	path->ndeaf = reception->unheard != MMC_PEER_ALL ? path->ndeaf + 1 : 0;
+	path->unicast = tried &&
+			(reception->heard_chunks == 0 || path->ndeaf > 0);
+	if (path->unicast || path->ndeaf >= MMC_PATH_DEAF_EPOCHS || silent) {
+		path->unheard = reception->unheard;
+		mmc_path_give_up(path, reception->end_ns);
 	} else if (!tried) {
 		/* A network that fails now and then is trusted less for a time. */
 		path->interval_ns -= path->interval_ns / 64;

@@ -55,25 +55,66 @@ static void bounded_rate(void)
 	CHECK_EQ(path.rate_bytes_per_s, 1);
 }
 
+/*
+ * Tells a path, a millisecond after `now_ns`, what an operation that began then has heard;
+ * returns that time.
+ */
+static uint64_t hear(struct mmc_path *path, uint64_t now_ns,
+		     uint32_t expected_chunks, uint32_t heard_chunks,
+		     uint32_t unheard)
+{
+	const struct mmc_reception reception = {
+		.begin_ns = now_ns,
+		.end_ns = now_ns + MMC_MS_NS,
+		.expected_chunks = expected_chunks,
+		.heard_chunks = heard_chunks,
+		.unheard = unheard,
+	};
+
+	mmc_path_heard(path, &reception);
+	return reception.end_ns;
+}
+
 /* Multicast is given up when it falls silent, not when it loses much. */
 static void silence_is_no_accident(void)
 {
 	struct mmc_path path;
+	uint64_t now_ns = MMC_S_NS;
 
 	mmc_path_init(&path);
 	for (int i = 0; i < 10000; i++)
-		mmc_path_heard(&path, 100, 1, MMC_PEER_ALL, MMC_S_NS);
-	mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, MMC_PEER_ALL,
-		       MMC_S_NS);
+		now_ns = hear(&path, now_ns, 100, 1, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, MMC_PATH_SILENT_CHUNKS - 1, 0,
+		      MMC_PEER_ALL);
 	CHECK(!path.unicast);
-	mmc_path_heard(&path, 1, 0, MMC_PEER_ALL, MMC_S_NS);
+	now_ns = hear(&path, now_ns, 1, 0, MMC_PEER_ALL);
 	CHECK(path.unicast);
 	CHECK_EQ(path.unheard, MMC_PEER_ALL);
 	mmc_path_init(&path);
 	for (int i = 0; i < MMC_PATH_DEAF_EPOCHS; i++)
-		mmc_path_heard(&path, 100, 99, 7, MMC_S_NS);
+		now_ns = hear(&path, now_ns, 100, 99, 7);
 	CHECK(path.unicast);
 	CHECK_EQ(path.unheard, 7);
+}
+
+/* All chunks of operations that ran at the same time may be an accident. */
+static void one_silence_may_be_an_accident(void)
+{
+	struct mmc_path path;
+	uint64_t now_ns = MMC_S_NS;
+
+	mmc_path_init(&path);
+	for (int i = 0; i < 10; i++) {
+		hear(&path, now_ns, 1000, 0, 0);
+		hear(&path, now_ns, 1000, 0, MMC_PEER_ALL);
+		now_ns = hear(&path, now_ns, 1000, 0, MMC_PEER_ALL);
+		CHECK(!path.unicast);
+		now_ns = hear(&path, now_ns, 1000, 1, MMC_PEER_ALL);
+	}
+	now_ns = hear(&path, now_ns, 1000, 0, MMC_PEER_ALL);
+	CHECK(!path.unicast);
+	hear(&path, now_ns, 1, 0, MMC_PEER_ALL);
+	CHECK(path.unicast);
 }
 
 /* Multicast that was given up is tried again, at least once a second. */
@@ -84,15 +125,16 @@ static void silence_does_not_last(void)
 	unsigned ntries = 0;
 
 	mmc_path_init(&path);
-	mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	for (uint64_t end_ns = now_ns + 10 * MMC_S_NS; now_ns < end_ns;
 	     now_ns += MMC_MS_NS) {
 		if (mmc_path_is_deaf(&path, now_ns))
 			continue;
 		/* What brings no chunk here tells nothing. */
-		mmc_path_heard(&path, 0, 0, MMC_PEER_ALL, now_ns);
+		hear(&path, now_ns, 0, 0, MMC_PEER_ALL);
 		CHECK(!mmc_path_is_deaf(&path, now_ns));
-		mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+		hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 		CHECK(mmc_path_is_deaf(&path, now_ns));
 		ntries++;
 	}
@@ -100,16 +142,18 @@ static void silence_does_not_last(void)
 	CHECK(ntries <= 15);
 	now_ns += MMC_PATH_RETRY_MAX_NS;
 	CHECK(!mmc_path_is_deaf(&path, now_ns));
-	mmc_path_heard(&path, 100, 99, MMC_PEER_ALL, now_ns);
+	now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_ALL);
 	CHECK(!path.unicast);
 	/* When it fails soon after, it is not tried as often as at first. */
-	mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	CHECK(mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MAX_NS / 2));
 	/* After a long time without trouble it is. */
-	mmc_path_heard(&path, 100, 99, MMC_PEER_ALL, now_ns);
 	for (int i = 0; i < 1000; i++)
-		mmc_path_heard(&path, 100, 99, MMC_PEER_ALL, now_ns);
-	mmc_path_heard(&path, 100, 0, MMC_PEER_ALL, now_ns);
+		now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	CHECK(path.unicast);
 	CHECK(!mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MIN_NS));
 }
 
@@ -117,15 +161,21 @@ static void silence_does_not_last(void)
 static void lateness_is_no_silence(void)
 {
 	struct mmc_path path;
+	uint64_t now_ns = MMC_S_NS;
 
 	mmc_path_init(&path);
 	for (int i = 0; i < 1000; i++) {
 		mmc_path_settle(&path);
-		mmc_path_heard(&path, MMC_PATH_SILENT_CHUNKS - 1, 0, 7,
-			       MMC_S_NS);
+		now_ns = hear(&path, now_ns, MMC_PATH_SILENT_CHUNKS - 1, 0, 7);
 		mmc_path_late(&path);
 	}
 	CHECK(!path.unicast);
+	/* Once given up it is tried again at once. */
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	CHECK(mmc_path_is_deaf(&path, now_ns));
+	mmc_path_late(&path);
+	CHECK(!mmc_path_is_deaf(&path, now_ns));
 }
 
 static void times(void)
@@ -147,5 +197,6 @@ CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident),
+	   CHECK_TEST(one_silence_may_be_an_accident),
 	   CHECK_TEST(silence_does_not_last),
 	   CHECK_TEST(lateness_is_no_silence))
