@@ -225,7 +225,21 @@ static uint64_t idle_until_ns(const struct mmc_turn *turn,
 			     turn->schedule.batch_chunks, now_ns);
 }
 
-/* Begins to wait for the window, and to tell others how much they should have. */
+/*
+ * After a window's time without a chunk of its own the sender tells others how much they
+ * should have.
+ */
+static void start_probe(struct mmc_turn *turn, const struct mmc_loss *loss,
+			const struct mmc_watermark *mark,
+			const struct mmc_path *path, uint64_t now_ns)
+{
+	uint64_t window_ns = chain_time_ns(
+		turn, loss, mark, path, turn->schedule.window_chunks, now_ns);
+
+	mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns + window_ns);
+}
+
+/* Begins to wait for the window. */
 static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 		       const struct mmc_watermark *mark,
 		       const struct mmc_path *path, uint64_t now_ns)
@@ -237,7 +251,7 @@ static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 		turn->drained_ns + mmc_max_u64(path->lag_ns, window_ns / 2);
 	turn->open_loop = false;
 	set_pace(turn, loss);
-	mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns + window_ns);
+	start_probe(turn, loss, mark, path, now_ns);
 }
 
 /*
@@ -260,6 +274,7 @@ static uint32_t wait_for_window(struct mmc_turn *turn,
 	if (!keeps_pace(turn, loss) && now_ns < turn->lag_ns)
 		return 0;
 	set_pace(turn, loss);
+	start_probe(turn, loss, mark, path, now_ns);
 	turn->batch_ns = now_ns;
 	turn->lag_ns = idle_until_ns(turn, loss, mark, path, now_ns);
 	return turn->schedule.batch_chunks;

@@ -389,6 +389,22 @@ static void goes_faster_with_fewer(void)
 	sender_close(&at);
 }
 
+/* Chunks that go by others' pace tell enough: how many were sent need not be said. */
+static void chunks_tell_enough(void)
+{
+	struct sender at;
+
+	sender_open(&at, 0, 2, 3000, 2, 100);
+	for (uint32_t i = 0; i < 3000; i++) {
+		at.now_ns += 20 * MMC_US_NS;
+		hear(&at, 1, i, 1);
+		send_all(&at);
+		CHECK(!mmc_turn_probe(&at.turn, at.now_ns) || i < 1000);
+	}
+	CHECK(at.turn.next > 2000);
+	sender_close(&at);
+}
+
 /* Meanwhile receivers are told what they may have missed, ever more rarely. */
 static void tells_what_it_has_sent(void)
 {
@@ -478,7 +494,7 @@ CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
 	   CHECK_TEST(low_rate_delays_little),
 	   CHECK_TEST(begins_although_it_asks), CHECK_TEST(window),
 	   CHECK_TEST(goes_on_open_loop), CHECK_TEST(keeps_the_pace_of_others),
-	   CHECK_TEST(goes_faster_with_fewer),
+	   CHECK_TEST(goes_faster_with_fewer), CHECK_TEST(chunks_tell_enough),
 	   CHECK_TEST(tells_what_it_has_sent),
 	   CHECK_TEST(closes_the_loop_again), CHECK_TEST(hostile_positions),
 	   CHECK_TEST(every_turn_comes))
