@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "core/memory.h"
+#include "core/report.h"
 
 enum {
 	STAMP = 0,
@@ -44,16 +45,14 @@ static bool has_runs(uint32_t kind)
 	       kind == MMC_MESSAGE_PLEA;
 }
 
-static bool has_positions(uint32_t kind)
+static bool is_report(uint32_t kind)
 {
 	return kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK;
 }
 
 static size_t item_bytes(uint32_t kind)
 {
-	if (kind == MMC_MESSAGE_CARD)
-		return CARD_BYTES;
-	return has_positions(kind) ? 4 : 8;
+	return kind == MMC_MESSAGE_CARD ? CARD_BYTES : 8;
 }
 
 static uint32_t items_max(uint32_t kind)
@@ -62,13 +61,13 @@ static uint32_t items_max(uint32_t kind)
 		return MMC_RUNS_MAX;
 	if (kind == MMC_MESSAGE_CARD)
 		return 1;
-	if (kind == MMC_MESSAGE_SENT)
-		return MMC_SENT_MAX;
-	return has_positions(kind) ? MMC_CHAINS_MAX : 0;
+	return kind == MMC_MESSAGE_SENT ? MMC_SENT_MAX : 0;
 }
 
 size_t mmc_message_bytes(const struct mmc_message *message)
 {
+	if (is_report(message->kind))
+		return mmc_report_bytes(message);
 	return ITEMS + message->nitems * item_bytes(message->kind);
 }
 
@@ -140,8 +139,6 @@ static void encode_items(uint8_t *bytes, const struct mmc_message *message)
 		if (has_runs(message->kind)) {
 			mmc_put_u32(item, message->runs[i].first);
 			mmc_put_u32(item + 4, message->runs[i].count);
-		} else if (has_positions(message->kind)) {
-			mmc_put_u32(item, message->positions[i]);
 		} else if (message->kind == MMC_MESSAGE_SENT) {
 			mmc_put_u32(item, message->sent[i].rank);
 			mmc_put_u32(item + 4, message->sent[i].nchunks);
@@ -153,6 +150,10 @@ static void encode_items(uint8_t *bytes, const struct mmc_message *message)
 
 void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 {
+	if (is_report(message->kind)) {
+		mmc_report_encode(bytes, message);
+		return;
+	}
 	MMC_ASSERT(message->nitems <= items_max(message->kind));
 	mmc_put_u32(bytes + STAMP, message->stamp_us);
 	mmc_put_u32(bytes + ECHO, message->echo_us);
@@ -196,10 +197,6 @@ static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		const uint8_t *item = bytes + i * item_bytes(message->kind);
 
-		if (has_positions(message->kind)) {
-			message->positions[i] = mmc_get_u32(item);
-			continue;
-		}
 		if (message->kind == MMC_MESSAGE_SENT) {
 			message->sent[i].rank = mmc_get_u32(item);
 			message->sent[i].nchunks = mmc_get_u32(item + 4);
@@ -213,35 +210,44 @@ static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 	return true;
 }
 
+/* Reads a message that has the fixed part, into `message`, which has its kind. */
+static int decode_whole(struct mmc_message *message, const uint8_t *bytes,
+			size_t nbytes)
+{
+	uint32_t kind = message->kind;
+
+	if (nbytes < ITEMS)
+		return -MMC_ESHORT;
+	message->nitems = mmc_get_u32(bytes + NITEMS);
+	if (message->nitems > items_max(kind) || !record_is_sane(bytes))
+		return -MMC_EINVAL;
+	if (nbytes != ITEMS + message->nitems * item_bytes(kind))
+		return -MMC_ESHORT;
+	message->stamp_us = mmc_get_u32(bytes + STAMP);
+	message->echo_us = mmc_get_u32(bytes + ECHO);
+	decode_record(&message->record, bytes);
+	message->late_rank = mmc_get_u32(bytes + LATE_RANK);
+	message->late_age_ms = mmc_get_u32(bytes + LATE_AGE_MS);
+	if (kind != MMC_MESSAGE_CARD)
+		return decode_items(message, bytes + ITEMS) ? 0 : -MMC_EINVAL;
+	if (!card_is_sane(bytes + ITEMS, message->nitems))
+		return -MMC_EINVAL;
+	decode_card(&message->card, bytes + ITEMS);
+	return 0;
+}
+
 int mmc_message_decode(struct mmc_message *message, uint32_t kind,
 		       const uint8_t *bytes, size_t nbytes)
 {
 	struct mmc_message read;
-	uint32_t nitems;
+	int rv;
 
 	if (kind >= MMC_MESSAGE_COUNT)
 		return -MMC_EINVAL;
-	if (nbytes < ITEMS)
-		return -MMC_ESHORT;
-	nitems = mmc_get_u32(bytes + NITEMS);
-	if (nitems > items_max(kind) || !record_is_sane(bytes))
-		return -MMC_EINVAL;
-	if (nbytes != ITEMS + nitems * item_bytes(kind))
-		return -MMC_ESHORT;
 	read.kind = (enum mmc_message_kind)kind;
-	read.stamp_us = mmc_get_u32(bytes + STAMP);
-	read.echo_us = mmc_get_u32(bytes + ECHO);
-	decode_record(&read.record, bytes);
-	read.late_rank = mmc_get_u32(bytes + LATE_RANK);
-	read.late_age_ms = mmc_get_u32(bytes + LATE_AGE_MS);
-	read.nitems = nitems;
-	if (kind == MMC_MESSAGE_CARD) {
-		if (!card_is_sane(bytes + ITEMS, nitems))
-			return -MMC_EINVAL;
-		decode_card(&read.card, bytes + ITEMS);
-	} else if (!decode_items(&read, bytes + ITEMS)) {
-		return -MMC_EINVAL;
-	}
-	*message = read;
-	return 0;
+	rv = is_report(kind) ? mmc_report_decode(&read, bytes, nbytes)
+			     : decode_whole(&read, bytes, nbytes);
+	if (rv == 0)
+		*message = read;
+	return rv;
 }

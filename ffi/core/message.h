@@ -5,6 +5,8 @@
  *      16     20      24    ...             88
  *     | stamp | echo  | the sender's record, a late rank | what the kind adds ...
  *
+ * REPORT and WATERMARK alone are shorter (core/report.h).
+ *
  * A message with a stamp asks for an answer, which echoes the stamp: that
  * measures the round trip and proves that the asked process lives.
  */
@@ -55,12 +57,11 @@ struct mmc_message {
 	};
 };
 
-/* The bytes of a message's fixed part, the header not counted. */
+/* The bytes of a message's fixed part, where it has one, the header not counted. */
 #define MMC_MESSAGE_BYTES 72
 
-/* The longest message with its header, a CRC not counted. */
-#define MMC_MESSAGE_BYTES_MAX                                                  \
-	(MMC_HEADER_BYTES + MMC_MESSAGE_BYTES + 4 * MMC_CHAINS_MAX)
+/* The longest message with its header, a CRC not counted: a report of all chains. */
+#define MMC_MESSAGE_BYTES_MAX (MMC_HEADER_BYTES + 4 * (3 + MMC_CHAINS_MAX))
 
 /* The bytes that `message` takes behind its header. */
 size_t mmc_message_bytes(const struct mmc_message *message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rank's record: all that others need to know of its state in one epoch. It
- * only grows, and every control message carries it whole, so that a lost
+ * only grows, and control messages carry it whole (but for reports), so that a lost
  * message is made good by the next and an old one changes nothing.
  */
 #ifndef MMC_CORE_RECORD_H

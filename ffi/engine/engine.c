@@ -7,7 +7,7 @@
 #include "engine/owner.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 
 uint32_t mmc_wire_version(void)
 {

@@ -309,6 +309,27 @@ static void finish_sending(struct world *world)
 	epoch->nsending -= most;
 }
 
+/* A report is written from the input's numbers, then decoded as if it had come. */
+static void bring_report(struct world *world, enum mmc_message_kind kind,
+			 uint32_t source, uint32_t epoch)
+{
+	struct input *input = &world->input;
+	struct mmc_message message = {
+		.kind = kind,
+		.record = { .sent_chunks = take(input, 1) },
+		.nitems = take(input, 1) % 9,
+	};
+	uint8_t bytes[MMC_MESSAGE_BYTES_MAX];
+
+	for (uint32_t i = 0; i < message.nitems; i++)
+		message.positions[i] = take(input, 1);
+	mmc_message_encode(bytes, &message);
+	MMC_ASSERT(mmc_message_decode(&message, kind, bytes,
+				      mmc_message_bytes(&message)) == 0);
+	mmc_epochs_on_message(&world->epochs, source, epoch, &message,
+			      world->now_ns);
+}
+
 /* A message is put together from the input, then decoded as if it had come. */
 static void bring_message(struct world *world)
 {
@@ -316,14 +337,16 @@ static void bring_message(struct world *world)
 	uint32_t source = take(input, 1) % world->config.nranks;
 	uint32_t epoch = take(input, 1) % (EPOCHS_MAX + 2);
 	uint32_t kind = take(input, 1) % MMC_MESSAGE_COUNT;
-	bool pairs = kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
-		     kind == MMC_MESSAGE_PLEA || kind == MMC_MESSAGE_SENT;
 	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
 	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 36] = { 0 };
-	uint32_t item_bytes = kind == MMC_MESSAGE_CARD ? 36 : pairs ? 8 : 4;
+	uint32_t item_bytes = kind == MMC_MESSAGE_CARD ? 36 : 8;
 	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
 	struct mmc_message message;
 
+	if (kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK) {
+		bring_report(world, (enum mmc_message_kind)kind, source, epoch);
+		return;
+	}
 	mmc_put_u32(bytes, take(input, 1));	 /* stamp */
 	mmc_put_u32(bytes + 4, take(input, 1));	 /* echo */
 	mmc_put_u32(bytes + 8, take(input, 4));	 /* flags, rounds, failure */

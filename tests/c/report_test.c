@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/message.h"
+#include "core/prng.h"
+#include "core/varint.h"
+
+#define BYTES_MAX (MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES)
+
+/* Positions that lie as close together as `spread` asks for. */
+static struct mmc_message random_report(struct mmc_prng *prng,
+					uint32_t npositions, uint32_t spread)
+{
+	uint32_t first =
+		(uint32_t)mmc_prng_below(prng, MMC_VARINT_MAX + 1 - spread);
+	struct mmc_message message = {
+		.kind = mmc_prng_below(prng, 2) != 0 ? MMC_MESSAGE_REPORT
+						     : MMC_MESSAGE_WATERMARK,
+		.record = {
+			.flags = MMC_RECORD_ENTERED | MMC_RECORD_DONE,
+			.sent_chunks = (uint32_t)mmc_prng_below(
+				prng, MMC_VARINT_MAX + 1),
+			.terms = { .window_bytes = 7, .deaf = 9 },
+		},
+		.late_age_ms = 5,
+		.nitems = npositions,
+	};
+
+	for (uint32_t i = 0; i < npositions; i++)
+		message.positions[i] =
+			first + (uint32_t)mmc_prng_below(prng, spread + 1);
+	return message;
+}
+
+/* Decodes a copy of exactly `nbytes` from the heap, where ASan sees the end. */
+static int decode(struct mmc_message *message, uint32_t kind,
+		  const uint8_t *bytes, size_t nbytes)
+{
+	uint8_t *copy = malloc(nbytes + (nbytes == 0));
+	int rc;
+
+	memcpy(copy, bytes, nbytes);
+	rc = mmc_message_decode(message, kind, copy, nbytes);
+	free(copy);
+	return rc;
+}
+
+static void check_refused(const uint8_t *bytes, size_t nbytes, int error)
+{
+	struct mmc_message message;
+	struct mmc_message untouched;
+
+	memset(&message, 0xa5, sizeof(message));
+	memset(&untouched, 0xa5, sizeof(untouched));
+	CHECK_EQ(decode(&message, MMC_MESSAGE_REPORT, bytes, nbytes), error);
+	CHECK_BYTES(&message, &untouched, sizeof(message));
+}
+
+/* Only positions and what was sent go over the wire: the record is neutral there. */
+static void check_said(const struct mmc_message *read,
+		       const struct mmc_message *message)
+{
+	CHECK_EQ(read->kind, message->kind);
+	CHECK_EQ(read->stamp_us, 0);
+	CHECK_EQ(read->echo_us, 0);
+	CHECK_EQ(read->record.flags, 0);
+	CHECK_EQ(read->record.entry_rounds, 0);
+	CHECK_EQ(read->record.release_rounds, 0);
+	CHECK_EQ(read->record.failure, MMC_OK);
+	CHECK_EQ(read->record.culprit, MMC_PEER_ALL);
+	CHECK_EQ(read->record.sent_chunks, message->record.sent_chunks);
+	CHECK_EQ(read->record.terms.deaf, 0);
+	CHECK_EQ(read->late_age_ms, 0);
+	CHECK_EQ(read->nitems, message->nitems);
+	for (uint32_t i = 0; i < message->nitems; i++)
+		CHECK_EQ(read->positions[i], message->positions[i]);
+}
+
+static void round_trips(void)
+{
+	static const uint32_t spreads[] = {
+		0, 1, 63, 64, 16383, 16384, 1 << 20, MMC_VARINT_MAX
+	};
+	struct mmc_prng prng = { .state = 21 };
+	uint8_t bytes[BYTES_MAX];
+
+	for (uint32_t n = 0; n <= MMC_CHAINS_MAX; n++)
+		for (size_t i = 0; i < sizeof(spreads) / sizeof(spreads[0]);
+		     i++) {
+			struct mmc_message message =
+				random_report(&prng, n, spreads[i]);
+			size_t nbytes = mmc_message_bytes(&message);
+			struct mmc_message read;
+
+			CHECK(nbytes <= sizeof(bytes));
+			mmc_message_encode(bytes, &message);
+			CHECK_EQ(decode(&read, message.kind, bytes, nbytes), 0);
+			check_said(&read, &message);
+		}
+}
+
+/* The bytes that the documentation gives; numbers as in RFC 9000, appendix A.1. */
+static void golden_bytes(void)
+{
+	static const uint8_t golden[] = {
+		0x03,			/* positions */
+		0x9d, 0x7f, 0x3e, 0x7d, /* sent: 494,878,333 */
+		0x7b, 0xbd,		/* the least: 15,293 */
+		0x25, 0x00, 0x40, 0x40, /* 37, 0 and 64 more */
+	};
+	const struct mmc_message message = {
+		.kind = MMC_MESSAGE_WATERMARK,
+		.record = { .sent_chunks = 494878333 },
+		.nitems = 3,
+		.positions = { 15293 + 37, 15293, 15293 + 64 },
+	};
+	uint8_t bytes[BYTES_MAX];
+
+	CHECK_EQ(mmc_message_bytes(&message), sizeof(golden));
+	mmc_message_encode(bytes, &message);
+	CHECK_BYTES(bytes, golden, sizeof(golden));
+}
+
+/* Of 64 chains that keep abreast a report takes little more than a byte each. */
+static void abreast_is_short(void)
+{
+	struct mmc_prng prng = { .state = 22 };
+	struct mmc_message message = random_report(&prng, 64, 63);
+
+	CHECK(mmc_message_bytes(&message) <= 2 + 4 + 4 + 64);
+}
+
+/* What cannot be told is told as less, which is true of what only grows. */
+static void tells_no_more_than_it_can(void)
+{
+	const struct mmc_message message = {
+		.kind = MMC_MESSAGE_REPORT,
+		.record = { .sent_chunks = UINT32_MAX },
+		.nitems = 2,
+		.positions = { MMC_CHUNKS_MAX, 5 },
+	};
+	uint8_t bytes[BYTES_MAX];
+	struct mmc_message read;
+
+	mmc_message_encode(bytes, &message);
+	CHECK_EQ(decode(&read, message.kind, bytes,
+			mmc_message_bytes(&message)),
+		 0);
+	CHECK_EQ(read.record.sent_chunks, MMC_VARINT_MAX);
+	CHECK_EQ(read.positions[0], MMC_VARINT_MAX);
+	CHECK_EQ(read.positions[1], 5);
+}
+
+static void wrong_lengths(void)
+{
+	struct mmc_prng prng = { .state = 23 };
+	uint8_t bytes[BYTES_MAX + 8] = { 0 };
+
+	for (uint32_t n = 0; n <= MMC_CHAINS_MAX; n += 1 + n / 2) {
+		struct mmc_message message = random_report(&prng, n, 20000);
+		size_t whole = mmc_message_bytes(&message);
+
+		mmc_message_encode(bytes, &message);
+		for (size_t nbytes = 0; nbytes < whole + 8; nbytes++)
+			if (nbytes != whole)
+				check_refused(bytes, nbytes, -MMC_ESHORT);
+	}
+}
+
+static void numbers_out_of_range(void)
+{
+	static const struct {
+		const char *what;
+		uint8_t bytes[9];
+		size_t nbytes;
+	} rows[] = {
+		{ "too many positions", { 0x41, 0x01, 0, 0 }, 4 },
+		{ "a count of 8 bytes", { 0xc0, 0, 0, 0, 0, 0, 0, 1 }, 8 },
+		{ "a sent of 8 bytes", { 0, 0xc0, 0, 0, 0, 0, 0, 0, 1 }, 9 },
+		{ "a count that could be shorter", { 0x40, 0x00, 0, 0 }, 4 },
+		{ "a sent that could be shorter", { 0, 0x40, 0x3f, 0 }, 4 },
+		{ "a position that could be shorter",
+		  { 2, 0, 0, 0, 0x80, 0, 0x3f, 0xff },
+		  8 },
+		{ "a least that none has", { 1, 0, 5, 1 }, 4 },
+		{ "a least without a position", { 0, 0, 5 }, 3 },
+		{ "a position beyond all chunks",
+		  { 1, 0, 0xbf, 0xff, 0xff, 0xff, 1 },
+		  7 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mmc_message read;
+
+		if (decode(&read, MMC_MESSAGE_REPORT, rows[i].bytes,
+			   rows[i].nbytes) == 0)
+			check_failed(rows[i].what, __FILE__, __LINE__);
+		check_refused(rows[i].bytes, rows[i].nbytes, -MMC_EINVAL);
+	}
+}
+
+/* Whatever is let through encodes to the very same bytes. */
+static void canonical(void)
+{
+	struct mmc_prng prng = { .state = 24 };
+	uint8_t bytes[BYTES_MAX];
+	uint8_t again[BYTES_MAX];
+	uint32_t nread = 0;
+
+	for (uint32_t i = 0; i < 100000; i++) {
+		struct mmc_message message =
+			random_report(&prng, i % 4, 1U << i % 20);
+		size_t nbytes = mmc_message_bytes(&message);
+		struct mmc_message read;
+
+		mmc_message_encode(bytes, &message);
+		bytes[mmc_prng_below(&prng, nbytes)] ^=
+			(uint8_t)(1 << mmc_prng_below(&prng, 8));
+		if (decode(&read, MMC_MESSAGE_REPORT, bytes, nbytes) != 0)
+			continue;
+		nread++;
+		CHECK_EQ(mmc_message_bytes(&read), nbytes);
+		mmc_message_encode(again, &read);
+		CHECK_BYTES(again, bytes, nbytes);
+	}
+	CHECK(nread > 1000);
+}
+
+CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(golden_bytes),
+	   CHECK_TEST(abreast_is_short), CHECK_TEST(tells_no_more_than_it_can),
+	   CHECK_TEST(wrong_lengths), CHECK_TEST(numbers_out_of_range),
+	   CHECK_TEST(canonical))
