@@ -5,7 +5,7 @@
  * passes knows the merged terms of all.
  */
 #include "check.h"
-#include "core/gate.h"
+#include "core/barrier.h"
 #include "core/prng.h"
 #include "core/record.h"
 

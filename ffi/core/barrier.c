@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/gate.h"
+#include "core/barrier.h"
 
 #include "core/assert.h"
 #include "core/bits.h"

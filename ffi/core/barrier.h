@@ -9,8 +9,8 @@
  * Telling happens once. Whoever waits asks its partner again (see op.c), which
  * makes good any loss; so the gate itself needs no clock.
  */
-#ifndef MMC_CORE_GATE_H
-#define MMC_CORE_GATE_H
+#ifndef MMC_CORE_BARRIER_H
+#define MMC_CORE_BARRIER_H
 
 #include "core/types.h"
 
