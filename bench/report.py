@@ -205,7 +205,7 @@ _STAGE_HEADS = (
     *("control", "processors"),
 )
 _STAGE_COLUMNS = (
-    "Where our time goes, on the average of ranks. Gate: all enter, and wait for who "
+    "Where our time goes, on the average of ranks. Entry: all enter, and wait for who "
     "begins last. Multicast: until all chunks have been sent or asked for. Repair: "
     "until all are here. Release: until nobody needs this rank. Else: what the slowest "
     "rank takes longer than the average, less the waiting for late beginners, which is "

@@ -13,7 +13,7 @@ from bench.record import Network, Record
 from bench.ways import OWN, TITLES
 
 OURS = "mpimcast"
-STAGES = ("gate", "multicast", "repair", "release")
+STAGES = ("entry", "multicast", "repair", "release")
 
 
 class Spread(NamedTuple):
@@ -88,7 +88,7 @@ class Summary:
         get lost, in all rounds.
     stages_s : dict
         How long a rank of ours was in each stage of an operation, on average; in the
-        first, the gate, it also waits for ranks that begin later.
+        first, the barrier, it also waits for ranks that begin later.
     rival_bytes_per_s : float
         What came of the stream of TCP to rank 1's host, also between operations.
     control : float

@@ -155,7 +155,7 @@ class Handle(MPI.Intracomm):
             ``open_ns`` is what opening took, and ``open_messages`` and ``open_bytes``
             what this rank sent for it through the MPI library, and received likewise,
             besides what a duplicate costs; ``epochs`` counts operations;
-            ``gate_ns``, ``multicast_ns``, ``repair_ns`` and ``release_ns`` are their
+            ``entry_ns``, ``multicast_ns``, ``repair_ns`` and ``release_ns`` are their
             stages; the others count bytes, datagrams and chunks.
 
         Examples

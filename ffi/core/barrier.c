@@ -4,66 +4,68 @@
 #include "core/assert.h"
 #include "core/bits.h"
 
-void mmc_gate_init(struct mmc_gate *gate, uint32_t rank, uint32_t nranks)
+void mmc_barrier_init(struct mmc_barrier *barrier, uint32_t rank,
+		      uint32_t nranks)
 {
-	*gate = (struct mmc_gate){
+	*barrier = (struct mmc_barrier){
 		.rank = rank,
 		.nranks = nranks,
 		.nrounds = (uint8_t)mmc_log2_ceil(nranks),
 	};
-	MMC_ASSERT(gate->nrounds <= MMC_ROUNDS_MAX);
+	MMC_ASSERT(barrier->nrounds <= MMC_ROUNDS_MAX);
 }
 
-void mmc_gate_join(struct mmc_gate *gate)
+void mmc_barrier_join(struct mmc_barrier *barrier)
 {
-	gate->open = true;
+	barrier->open = true;
 }
 
 /* The rank that tells this one in round `round`. */
-static uint32_t source_of(const struct mmc_gate *gate, unsigned round)
+static uint32_t source_of(const struct mmc_barrier *barrier, unsigned round)
 {
 	uint32_t distance = UINT32_C(1) << round;
 
-	return (gate->rank + gate->nranks - distance) % gate->nranks;
+	return (barrier->rank + barrier->nranks - distance) % barrier->nranks;
 }
 
-bool mmc_gate_hear(struct mmc_gate *gate, uint32_t source, uint32_t rounds)
+bool mmc_barrier_hear(struct mmc_barrier *barrier, uint32_t source,
+		      uint32_t rounds)
 {
-	uint8_t before = gate->rounds;
+	uint8_t before = barrier->rounds;
 
-	for (unsigned k = 0; k < gate->nrounds; k++) {
-		if (source_of(gate, k) != source)
+	for (unsigned k = 0; k < barrier->nrounds; k++) {
+		if (source_of(barrier, k) != source)
 			continue;
-		gate->joined |= UINT32_C(1) << k;
+		barrier->joined |= UINT32_C(1) << k;
 		if (rounds >= k)
-			gate->heard |= UINT32_C(1) << k;
+			barrier->heard |= UINT32_C(1) << k;
 	}
-	while (gate->rounds < gate->nrounds &&
-	       (gate->heard >> gate->rounds & 1) != 0)
-		gate->rounds++;
-	return gate->rounds != before;
+	while (barrier->rounds < barrier->nrounds &&
+	       (barrier->heard >> barrier->rounds & 1) != 0)
+		barrier->rounds++;
+	return barrier->rounds != before;
 }
 
-bool mmc_gate_next(struct mmc_gate *gate, uint32_t *peer)
+bool mmc_barrier_next(struct mmc_barrier *barrier, uint32_t *peer)
 {
 	uint32_t distance;
 
-	if (!gate->open || gate->told == gate->nrounds ||
-	    gate->told > gate->rounds)
+	if (!barrier->open || barrier->told == barrier->nrounds ||
+	    barrier->told > barrier->rounds)
 		return false;
-	distance = UINT32_C(1) << gate->told;
-	*peer = (gate->rank + distance) % gate->nranks;
-	gate->told++;
+	distance = UINT32_C(1) << barrier->told;
+	*peer = (barrier->rank + distance) % barrier->nranks;
+	barrier->told++;
 	return true;
 }
 
-uint32_t mmc_gate_awaited(const struct mmc_gate *gate)
+uint32_t mmc_barrier_awaited(const struct mmc_barrier *barrier)
 {
-	MMC_ASSERT(gate->rounds < gate->nrounds);
-	return source_of(gate, gate->rounds);
+	MMC_ASSERT(barrier->rounds < barrier->nrounds);
+	return source_of(barrier, barrier->rounds);
 }
 
-bool mmc_gate_awaited_joined(const struct mmc_gate *gate)
+bool mmc_barrier_awaited_joined(const struct mmc_barrier *barrier)
 {
-	return (gate->joined >> gate->rounds & 1) != 0;
+	return (barrier->joined >> barrier->rounds & 1) != 0;
 }

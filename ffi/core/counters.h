@@ -39,7 +39,7 @@
 	X(UNICAST_EPOCHS, "unicast_epochs")                                       \
 	X(OPEN_NS, "open_ns")                                                     \
 	/* Time in each stage, summed over operations. */                         \
-	X(GATE_NS, "gate_ns")                                                     \
+	X(ENTRY_NS, "entry_ns")                                                   \
 	X(MULTICAST_NS, "multicast_ns")                                           \
 	X(REPAIR_NS, "repair_ns")                                                 \
 	X(RELEASE_NS, "release_ns")                                               \

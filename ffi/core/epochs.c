@@ -282,7 +282,7 @@ static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 	__atomic_store_n(&epochs->unicast_epoch, epoch, __ATOMIC_RELEASE);
 }
 
-/* A gate tells what way data takes, and how far back all are done: those close. */
+/* A barrier tells what way data takes, and how far back all are done: those close. */
 static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 {
 	uint32_t epoch = op->config.epoch;
@@ -334,7 +334,7 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 {
 	uint32_t nopen = epochs->nopen;
 
-	/* The newest first: its gate may close older ones, which then go too. */
+	/* The newest first: its barrier may close older ones, which then go too. */
 	for (uint32_t epoch = epochs->last; nopen > 0; epoch--) {
 		struct mmc_op *op = epochs->open[slot_of(epoch)];
 

@@ -14,7 +14,7 @@
 /* Operations that may be in flight; further starts wait in order. */
 #define MMC_EPOCHS_ACTIVE_MAX 4
 
-/* With those that only serve others: a later gate closes them in time. */
+/* With those that only serve others: a later barrier closes them in time. */
 #define MMC_EPOCHS_OPEN_MAX (2 * MMC_EPOCHS_ACTIVE_MAX)
 
 /* Records kept for epochs to come, before any are dropped. */
@@ -44,7 +44,7 @@ struct mmc_epochs {
 	uint32_t final;
 	struct mmc_op *open[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
 	uint32_t nopen;
-	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its gate has closed others */
+	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its barrier has closed others */
 	struct mmc_fault fault;		   /* the first */
 	struct mmc_terms fault_terms;	   /* of its operation, if known */
 	uint32_t unicast_epoch; /* the first without multicast; 0: none */

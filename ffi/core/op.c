@@ -50,8 +50,8 @@ void mmc_op_step(struct mmc_op *op, enum mmc_op_event event)
 const char *mmc_op_state_name(enum mmc_op_state state)
 {
 	switch (state) {
-	case MMC_OP_GATE:
-		return "gate";
+	case MMC_OP_ENTRY:
+		return "entry";
 	case MMC_OP_FLOW:
 		return "flow";
 	case MMC_OP_RELEASE:
@@ -207,7 +207,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	*op = (struct mmc_op){
 		.config = *config,
 		.strategy = mmc_repair_strategy(config->repair),
-		.state = MMC_OP_GATE,
+		.state = MMC_OP_ENTRY,
 		.record = first_record(config, now_ns),
 		.heard = { .source = MMC_PEER_ALL },
 		.late = MMC_PEER_ALL,
@@ -218,9 +218,9 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	op->eager = is_eager(&op->layout, config->eager_bytes);
 	lay_out(op, (uint8_t *)memory + mmc_part_bytes(sizeof(*op)));
 	own_block_is_here(op);
-	mmc_gate_init(&op->entry, config->rank, config->nranks);
-	mmc_gate_init(&op->release, config->rank, config->nranks);
-	mmc_gate_join(&op->entry);
+	mmc_barrier_init(&op->entry, config->rank, config->nranks);
+	mmc_barrier_init(&op->release, config->rank, config->nranks);
+	mmc_barrier_join(&op->entry);
 	mmc_op_renew(op);
 	mmc_liveness_init(&op->liveness, now_ns);
 	mmc_op_ask_soon(op, now_ns);
@@ -269,10 +269,10 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 	struct mmc_run missing;
 
 	switch (op->state) {
-	case MMC_OP_GATE:
-		return mmc_gate_passed(&op->entry)
+	case MMC_OP_ENTRY:
+		return mmc_barrier_passed(&op->entry)
 			       ? MMC_PEER_ALL
-			       : mmc_gate_awaited(&op->entry);
+			       : mmc_barrier_awaited(&op->entry);
 	case MMC_OP_FLOW:
 		missing = mmc_bitmap_next_clear(&present, 1, 0,
 						op->layout.nchunks);
@@ -285,9 +285,9 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 	case MMC_OP_RELEASE:
 		if (op->strategy->release == MMC_RELEASE_RIGHT)
 			return mmc_op_right(op);
-		return mmc_gate_passed(&op->release)
+		return mmc_barrier_passed(&op->release)
 			       ? MMC_PEER_ALL
-			       : mmc_gate_awaited(&op->release);
+			       : mmc_barrier_awaited(&op->release);
 	default:
 		return MMC_PEER_ALL;
 	}
@@ -295,9 +295,9 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 
 uint32_t mmc_op_late(const struct mmc_op *op)
 {
-	if (op->state != MMC_OP_GATE || mmc_gate_passed(&op->entry))
+	if (op->state != MMC_OP_ENTRY || mmc_barrier_passed(&op->entry))
 		return MMC_PEER_ALL;
-	return mmc_gate_awaited_joined(&op->entry)
+	return mmc_barrier_awaited_joined(&op->entry)
 		       ? op->late
-		       : mmc_gate_awaited(&op->entry);
+		       : mmc_barrier_awaited(&op->entry);
 }

@@ -10,15 +10,15 @@
 #define MMC_CORE_OP_H
 
 #include "core/action.h"
+#include "core/barrier.h"
 #include "core/counters.h"
 #include "core/donor.h"
-#include "core/barrier.h"
 #include "core/liveness.h"
 #include "core/reader.h"
 #include "core/turn.h"
 
 enum mmc_op_state {
-	MMC_OP_GATE,	/* waits until all have entered */
+	MMC_OP_ENTRY,	/* waits until all have entered */
 	MMC_OP_FLOW,	/* chunks are multicast and repaired */
 	MMC_OP_RELEASE, /* complete; others may still need this rank's buffers */
 	MMC_OP_RETAINED, /* over for the user; helps the others */
@@ -28,8 +28,8 @@ enum mmc_op_state {
 
 /* X(state, event, next state) */
 #define MMC_OP_TABLE(X)                                                        \
-	X(GATE, ALL_ENTERED, FLOW)                                             \
-	X(GATE, FAILURE, FAILED)                                               \
+	X(ENTRY, ALL_ENTERED, FLOW)                                            \
+	X(ENTRY, FAILURE, FAILED)                                              \
 	X(FLOW, COMPLETE, RELEASE)                                             \
 	X(FLOW, COMPLETE_WITH_COPY, RETAINED)                                  \
 	X(FLOW, FAILURE, FAILED)                                               \
@@ -43,8 +43,8 @@ enum mmc_op_event {
 	MMC_OP_COMPLETE,	   /* every chunk present, none in flight */
 	MMC_OP_COMPLETE_WITH_COPY, /* likewise, and the block is small */
 	MMC_OP_RIGHT_DONE,	   /* nobody depends on this rank's buffers */
-	MMC_OP_ALL_DONE,	   /* the release gate or a later one says so */
-	MMC_OP_FAILURE,		   /* of this or another rank */
+	MMC_OP_ALL_DONE, /* the release barrier or a later one says so */
+	MMC_OP_FAILURE,	 /* of this or another rank */
 };
 
 struct mmc_op_config {
@@ -66,7 +66,7 @@ struct mmc_op_config {
 	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
 	uint32_t window_bytes; /* that this rank's buffers hold */
 	uint32_t source_bytes; /* that they hold of a single sender */
-	uint64_t eager_bytes;  /* total up to which chunks precede the gate */
+	uint64_t eager_bytes; /* total up to which chunks precede the barrier */
 	uint64_t retain_bytes; /* block up to which a copy serves repairs */
 	uint32_t lag_epochs;   /* behind the oldest that is not done here */
 	enum mmc_repair repair;
@@ -125,8 +125,8 @@ struct mmc_op {
 	const struct mmc_repair_strategy *strategy;
 	enum mmc_op_state state;
 	struct mmc_record record;
-	struct mmc_gate entry;
-	struct mmc_gate release;
+	struct mmc_barrier entry;
+	struct mmc_barrier release;
 	struct mmc_bitmap claimed;
 	struct mmc_bitmap present;
 	struct mmc_schedule schedule;
@@ -145,12 +145,12 @@ struct mmc_op {
 	uint32_t nsending; /* chunks handed out and not yet sent */
 	uint32_t nlost;	   /* chunks that had to be asked for */
 	bool eager;
-	bool unicast;	/* nothing is multicast: neighbours are asked */
-	bool begun;	/* schedule, loss, donor, mark, turn are valid */
-	bool copied;	/* a copy of the own block serves repairs */
-	bool gated;	/* not everybody has one: the release gate is run */
-	bool reported;	/* DONE or FAILED has been handed out */
-	bool closed;	/* CLOSED has */
+	bool unicast; /* nothing is multicast: neighbours are asked */
+	bool begun;   /* schedule, loss, donor, mark, turn are valid */
+	bool copied;  /* a copy of the own block serves repairs */
+	bool releases_by_barrier; /* since not every rank has a copy */
+	bool reported;		  /* DONE or FAILED has been handed out */
+	bool closed;		  /* CLOSED has */
 	bool left_told; /* the left neighbour, that this rank is done */
 	bool left_done;
 	bool right_done;
@@ -252,7 +252,7 @@ bool mmc_op_awaits_late(const struct mmc_op *op);
 /* What was read here up to now, and is not over, will be of no use. */
 void mmc_op_close_card(struct mmc_op *op);
 
-/* All ranks are done: a later operation's gate has said so. */
+/* All ranks are done: a later operation's barrier has said so. */
 void mmc_op_all_done(struct mmc_op *op);
 
 /* Adds what is to be done now to `actions`, as far as there is room. */
@@ -293,7 +293,7 @@ void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns);
 /* Takes `event`, which the table must allow in the present state. */
 void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 
-/* Asks the rank that a gate waits for soon, then ever more rarely. */
+/* Asks the rank that a barrier waits for soon, then ever more rarely. */
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
 
 /* Takes note that something new has come, which renews all patience. */

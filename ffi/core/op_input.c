@@ -340,7 +340,7 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 	}
 }
 
-/* Takes what a record says of its rank; returns whether a gate has moved. */
+/* Takes what a record says of its rank; returns whether a barrier has moved. */
 static bool hear_record(struct mmc_op *op, uint32_t source,
 			const struct mmc_record *record)
 {
@@ -349,13 +349,13 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	if (record->flags & MMC_RECORD_ENTERED) {
 		if (!op->begun)
 			mmc_terms_merge(&op->record.terms, &record->terms);
-		moved |=
-			mmc_gate_hear(&op->entry, source, record->entry_rounds);
+		moved |= mmc_barrier_hear(&op->entry, source,
+					  record->entry_rounds);
 		op->record.entry_rounds = op->entry.rounds;
 	}
 	if (record->flags & MMC_RECORD_DONE) {
-		moved |= mmc_gate_hear(&op->release, source,
-				       record->release_rounds);
+		moved |= mmc_barrier_hear(&op->release, source,
+					  record->release_rounds);
 		op->record.release_rounds = op->release.rounds;
 		op->right_done |= source == mmc_op_right(op);
 	}
@@ -400,7 +400,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		return;
 	}
 	if (record->flags & MMC_RECORD_LEFT) {
-		if (op->state == MMC_OP_GATE)
+		if (op->state == MMC_OP_ENTRY)
 			mmc_op_fail(op, MMC_ELEFT, source, true);
 		return;
 	}
@@ -416,7 +416,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		mmc_op_ask_soon(op, now_ns);
 	}
 	/* Who waits for this rank may wait for what it lacks itself. */
-	if (op->state == MMC_OP_RETAINED && op->gated &&
+	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier &&
 	    message->stamp_us != 0 && op->asking.at_ns == MMC_NEVER_NS)
 		mmc_op_ask_soon(op, now_ns);
 	if (op->begun)

@@ -69,10 +69,10 @@ static uint64_t entry_limit_ns(const struct mmc_op *op)
 /* A rank that never entered is named by those who wait for it directly. */
 static bool entry_is_overdue(const struct mmc_op *op)
 {
-	return op->state == MMC_OP_GATE && op->config.entry_timeout_ns != 0 &&
+	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
 	       op->liveness.entering_ns >= entry_limit_ns(op) &&
-	       !mmc_gate_passed(&op->entry) &&
-	       !mmc_gate_awaited_joined(&op->entry);
+	       !mmc_barrier_passed(&op->entry) &&
+	       !mmc_barrier_awaited_joined(&op->entry);
 }
 
 /*
@@ -240,7 +240,7 @@ uint64_t mmc_op_liveness_deadline(const struct mmc_op *op)
 						   ? liveness->inquire_ns
 						   : liveness->looked_ns +
 							     silence_ns(op));
-	if (op->state == MMC_OP_GATE && op->config.entry_timeout_ns != 0)
+	if (op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0)
 		at_ns = mmc_min_u64(at_ns,
 				    mmc_look_deadline(liveness->looked_ns,
 						      liveness->entering_ns,

@@ -32,23 +32,24 @@ static void tell_entered(struct mmc_op *op, uint32_t peer,
 }
 
 /*
- * Tells partners of `gate` and asks the one that is waited for. Who waits no
+ * Tells partners of `barrier` and asks the one that is waited for. Who waits no
  * more himself asks once each time that he is asked.
  */
-static void poll_gate(struct mmc_op *op, struct mmc_gate *gate, uint64_t now_ns,
-		      struct mmc_actions *actions)
+static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
+			 uint64_t now_ns, struct mmc_actions *actions)
 {
 	uint32_t peer;
 
-	while (mmc_actions_room(actions) && mmc_gate_next(gate, &peer))
-		if (gate == &op->entry)
+	while (mmc_actions_room(actions) && mmc_barrier_next(barrier, &peer))
+		if (barrier == &op->entry)
 			tell_entered(op, peer, actions);
 		else
 			mmc_op_tell_record(op, peer, actions);
-	if (mmc_gate_passed(gate))
+	if (mmc_barrier_passed(barrier))
 		mmc_backoff_stop(&op->asking);
 	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns)) {
-		mmc_op_ask_record(op, mmc_gate_awaited(gate), now_ns, actions);
+		mmc_op_ask_record(op, mmc_barrier_awaited(barrier), now_ns,
+				  actions);
 		if (op->state == MMC_OP_RETAINED)
 			mmc_backoff_stop(&op->asking);
 	}
@@ -63,7 +64,7 @@ static void send_original(struct mmc_op *op, struct mmc_run run,
 	op->record.sent_chunks += run.count;
 }
 
-/* A small block precedes the gate, unless too much has already. */
+/* A small block precedes the barrier, unless too much has already. */
 static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_run block = { .first = 0, .count = op->own.nchunks };
@@ -104,7 +105,7 @@ static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
-/* Accounts for own chunks that an eager operation multicast before the gate. */
+/* Accounts for own chunks that an eager operation multicast before the barrier. */
 static void resume_turn(struct mmc_op *op, uint64_t now_ns)
 {
 	struct mmc_run sent = { .count = op->record.sent_chunks };
@@ -122,7 +123,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
 	uint32_t nchains = op->eager ? op->layout.nsenders : op->config.nchains;
 
-	mmc_count(op->config.counters, MMC_COUNT_GATE_NS,
+	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,
 		  now_ns - op->stage_ns);
 	op->stage_ns = now_ns;
 	if (terms->signature_min != terms->signature_max) {
@@ -325,10 +326,11 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 	measure(op, now_ns);
 	op->record.flags |= MMC_RECORD_DONE;
 	op->copied = all && op->own.nbytes <= op->config.retain_bytes;
-	op->gated = all && op->layout.largest_bytes > op->config.retain_bytes;
+	op->releases_by_barrier = all && op->layout.largest_bytes >
+						 op->config.retain_bytes;
 	mmc_op_step(op,
 		    op->copied ? MMC_OP_COMPLETE_WITH_COPY : MMC_OP_COMPLETE);
-	mmc_gate_join(&op->release);
+	mmc_barrier_join(&op->release);
 	mmc_op_renew(op);
 	if (op->copied)
 		mmc_backoff_stop(&op->asking);
@@ -340,8 +342,8 @@ static void poll_release(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
 	if (op->strategy->release == MMC_RELEASE_ALL) {
-		poll_gate(op, &op->release, now_ns, actions);
-		if (mmc_gate_passed(&op->release) && quiescent(op))
+		poll_barrier(op, &op->release, now_ns, actions);
+		if (mmc_barrier_passed(&op->release) && quiescent(op))
 			mmc_op_step(op, MMC_OP_ALL_DONE);
 		return;
 	}
@@ -400,10 +402,10 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		 struct mmc_actions *actions)
 {
 	mmc_op_poll_liveness(op, now_ns, actions);
-	if (op->state == MMC_OP_GATE) {
+	if (op->state == MMC_OP_ENTRY) {
 		poll_eager(op, actions);
-		poll_gate(op, &op->entry, now_ns, actions);
-		if (mmc_gate_passed(&op->entry) &&
+		poll_barrier(op, &op->entry, now_ns, actions);
+		if (mmc_barrier_passed(&op->entry) &&
 		    op->entry.told == op->entry.nrounds)
 			begin_flow(op, now_ns);
 	}
@@ -424,7 +426,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		check_complete(op, now_ns);
 	}
 	if (op->state == MMC_OP_RELEASE ||
-	    (op->state == MMC_OP_RETAINED && op->gated))
+	    (op->state == MMC_OP_RETAINED && op->releases_by_barrier))
 		poll_release(op, now_ns, actions);
 	poll_alarms(op, actions);
 	report(op, now_ns, actions);
@@ -437,7 +439,7 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 
 	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)
 		return 0;
-	if (op->state == MMC_OP_RETAINED && op->gated)
+	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier)
 		return mmc_min_u64(at_ns, op->asking.at_ns);
 	if (op->state > MMC_OP_RELEASE)
 		return at_ns;

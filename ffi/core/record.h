@@ -9,7 +9,7 @@
 
 #include "core/types.h"
 
-/* The values that the gate merges; merging is idempotent and commutative. */
+/* The values that the barrier merges; merging is idempotent and commutative. */
 struct mmc_terms {
 	uint64_t signature_min; /* of kind and bytes: equal if all agree */
 	uint64_t signature_max;
@@ -51,8 +51,8 @@ enum mmc_record_flag {
 
 struct mmc_record {
 	uint8_t flags;
-	uint8_t entry_rounds; /* rounds of the entry gate heard, from round 0 on */
-	uint8_t release_rounds; /* likewise of the release gate */
+	uint8_t entry_rounds; /* rounds of the entry barrier heard, from round 0 on */
+	uint8_t release_rounds; /* likewise of the release barrier */
 	uint8_t failure;	/* enum mmc_error */
 	/*
 	 * The rank that failed. While nothing has, a rank that keeps this one

@@ -40,7 +40,7 @@ struct mmc_turn {
 	struct mmc_backoff probe; /* when to say how much was sent till then */
 };
 
-/* Begins when the gate has passed: nothing is sent yet. */
+/* Begins when the barrier has passed: nothing is sent yet. */
 void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 		   const struct mmc_schedule *schedule, uint64_t now_ns);
 

@@ -102,7 +102,7 @@ struct mmc_endpoint {
 	 * That is so on all ranks, or on none.
 	 */
 	bool apart;
-	bool reliable; /* a live partner of a gate gets all control, as a rule */
+	bool reliable; /* a live partner of a barrier gets all control, as a rule */
 	/*
 	 * Chunks worth a call of send(), MMC_BATCH_CHUNKS_WIDE at most; 0: as
 	 * many as usual.

@@ -41,7 +41,7 @@ static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
 }
 
 /*
- * What an operation needs of a rank: the gates, a report for three quarters of a
+ * What an operation needs of a rank: the barriers, a report for three quarters of a
  * sender's window or a quarter of all, or a sixteenth if it passes others' on, and some
  * questions and repairs; the root asks the sender of each chain on behalf of all.
  */

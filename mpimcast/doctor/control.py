@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SENT = 16
 _BYTES = 64
 
-# With more ranks each asks its partners only: its neighbours, and those of a gate.
+# With more ranks each asks its partners only: its neighbours, and those of a barrier.
 _ALL_PAIRS_MAX = 64
 
 

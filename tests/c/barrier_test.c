@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gates of all ranks in one process, with a network that loses, repeats and
+ * Barriers of all ranks in one process, with a network that loses, repeats and
  * reorders. Whatever it does, nobody passes before all have joined, and whoever
  * passes knows the merged terms of all.
  */
@@ -23,7 +23,7 @@ struct message {
 };
 
 struct rank {
-	struct mmc_gate gate;
+	struct mmc_barrier barrier;
 	struct mmc_terms terms;
 };
 
@@ -61,7 +61,7 @@ static void net_open(struct net *net, uint32_t nranks, uint64_t seed,
 	for (uint32_t r = 0; r < nranks; r++) {
 		struct rank *rank = &net->ranks[r];
 
-		mmc_gate_init(&rank->gate, r, nranks);
+		mmc_barrier_init(&rank->barrier, r, nranks);
 		rank->terms = (struct mmc_terms){
 			.signature_min = mmc_prng_next(prng),
 			.signature_max = mmc_prng_next(prng),
@@ -88,8 +88,8 @@ static void post(struct net *net, uint32_t source, uint32_t target, bool asks)
 		net->messages[net->nmessages++] = (struct message){
 			.source = source,
 			.target = target,
-			.joined = rank->gate.open,
-			.rounds = rank->gate.rounds,
+			.joined = rank->barrier.open,
+			.rounds = rank->barrier.rounds,
 			.terms = rank->terms,
 			.asks = asks,
 		};
@@ -100,12 +100,12 @@ static void tell(struct net *net, uint32_t r)
 {
 	uint32_t peer;
 
-	while (mmc_gate_next(&net->ranks[r].gate, &peer)) {
+	while (mmc_barrier_next(&net->ranks[r].barrier, &peer)) {
 		CHECK(peer < net->nranks);
 		CHECK(peer != r);
 		post(net, r, peer, false);
 	}
-	if (mmc_gate_passed(&net->ranks[r].gate)) {
+	if (mmc_barrier_passed(&net->ranks[r].barrier)) {
 		CHECK_EQ(net->njoined, net->nranks);
 		CHECK(equal_terms(&net->ranks[r].terms, &net->all));
 	}
@@ -113,25 +113,25 @@ static void tell(struct net *net, uint32_t r)
 
 static void join(struct net *net, uint32_t r)
 {
-	CHECK(!mmc_gate_passed(&net->ranks[r].gate));
+	CHECK(!mmc_barrier_passed(&net->ranks[r].barrier));
 	net->njoined++;
-	mmc_gate_join(&net->ranks[r].gate);
+	mmc_barrier_join(&net->ranks[r].barrier);
 	tell(net, r);
 }
 
 static void deliver(struct net *net, const struct message *message)
 {
 	struct rank *rank = &net->ranks[message->target];
-	uint8_t before = rank->gate.rounds;
+	uint8_t before = rank->barrier.rounds;
 
 	if (message->joined) {
 		bool grew;
 
 		mmc_terms_merge(&rank->terms, &message->terms);
-		grew = mmc_gate_hear(&rank->gate, message->source,
-				     message->rounds);
-		CHECK_EQ(grew, rank->gate.rounds > before);
-		CHECK(rank->gate.rounds >= before);
+		grew = mmc_barrier_hear(&rank->barrier, message->source,
+					message->rounds);
+		CHECK_EQ(grew, rank->barrier.rounds > before);
+		CHECK(rank->barrier.rounds >= before);
 		tell(net, message->target);
 	}
 	if (message->asks)
@@ -154,15 +154,15 @@ static unsigned ask_again(struct net *net)
 	unsigned nwaiting = 0;
 
 	for (uint32_t r = 0; r < net->nranks; r++) {
-		const struct mmc_gate *gate = &net->ranks[r].gate;
+		const struct mmc_barrier *barrier = &net->ranks[r].barrier;
 		uint32_t awaited;
 
-		if (!gate->open || mmc_gate_passed(gate))
+		if (!barrier->open || mmc_barrier_passed(barrier))
 			continue;
 		nwaiting++;
-		awaited = mmc_gate_awaited(gate);
-		if (mmc_gate_awaited_joined(gate))
-			CHECK(net->ranks[awaited].gate.open);
+		awaited = mmc_barrier_awaited(barrier);
+		if (mmc_barrier_awaited_joined(barrier))
+			CHECK(net->ranks[awaited].barrier.open);
 		post(net, r, awaited, true);
 	}
 	return nwaiting;
@@ -194,7 +194,7 @@ static void run(struct net *net)
 			deliver_any(net);
 	} while (ask_again(net) > 0 && CHECK(++rounds < 1000));
 	for (uint32_t r = 0; r < net->nranks; r++) {
-		CHECK(mmc_gate_passed(&net->ranks[r].gate));
+		CHECK(mmc_barrier_passed(&net->ranks[r].barrier));
 		CHECK(equal_terms(&net->ranks[r].terms, &net->all));
 	}
 }
@@ -274,35 +274,36 @@ static void awaited_leads_to_the_late(void)
 				unsigned nhops = 0;
 
 				while (at != late && CHECK(nhops++ < nranks))
-					at = mmc_gate_awaited(
-						&net.ranks[at].gate);
+					at = mmc_barrier_awaited(
+						&net.ranks[at].barrier);
 			}
 		}
 }
 
-/* Nothing that is said by whoever moves a gate on where it should not. */
+/* Nothing that is said by whoever moves a barrier on where it should not. */
 static void hostile_hearsay(void)
 {
 	struct mmc_prng prng = { .state = 16 };
 
 	for (uint32_t nranks = 1; nranks <= 17; nranks++) {
-		struct mmc_gate gate;
+		struct mmc_barrier barrier;
 
-		mmc_gate_init(&gate, 0, nranks);
-		mmc_gate_join(&gate);
+		mmc_barrier_init(&barrier, 0, nranks);
+		mmc_barrier_join(&barrier);
 		for (int i = 0; i < 1000; i++) {
 			uint32_t source = nranks;
 
 			source += (uint32_t)mmc_prng_below(&prng,
 							   UINT32_MAX - nranks);
-			CHECK(!mmc_gate_hear(&gate, source, UINT32_MAX));
+			CHECK(!mmc_barrier_hear(&barrier, source, UINT32_MAX));
 		}
-		CHECK(!mmc_gate_hear(&gate, 0, UINT32_MAX) || nranks == 1);
-		CHECK_EQ(gate.rounds, 0);
+		CHECK(!mmc_barrier_hear(&barrier, 0, UINT32_MAX) ||
+		      nranks == 1);
+		CHECK_EQ(barrier.rounds, 0);
 		for (uint32_t source = 1; source < nranks; source++)
-			mmc_gate_hear(&gate, source, UINT32_MAX);
-		CHECK(mmc_gate_passed(&gate));
-		CHECK_EQ(gate.rounds, gate.nrounds);
+			mmc_barrier_hear(&barrier, source, UINT32_MAX);
+		CHECK(mmc_barrier_passed(&barrier));
+		CHECK_EQ(barrier.rounds, barrier.nrounds);
 	}
 }
 

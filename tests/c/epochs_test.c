@@ -343,7 +343,7 @@ static uint32_t find_action(const struct stream *stream,
 }
 
 /*
- * Who finds at the gate that ranks disagree tells all before its user, who may
+ * Who finds at the barrier that ranks disagree tells all before its user, who may
  * then close the stream, and what they disagree about also those who ask late.
  */
 static void disagreed(void)

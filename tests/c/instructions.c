@@ -153,7 +153,7 @@ static void open_ring(struct mmc_op *op, bool covers)
 }
 
 /* Rank 1 has entered too, and has sent all that rank 0 is going to receive. */
-static void pass_gate(void)
+static void pass_barrier(void)
 {
 	struct mmc_message message = {
 		.kind = MMC_MESSAGE_RECORD,
@@ -199,10 +199,10 @@ int main(int argc, char **argv)
 	op = mmc_epochs_start(&epochs, memory, &config, now_ns);
 	if (receives) {
 		poll(op);
-		pass_gate();
+		pass_barrier();
 		poll(op);
 	}
-	pass_gate();
+	pass_barrier();
 	if (receives && strcmp(way, "receive") != 0)
 		open_ring(op, strcmp(way, "cover") == 0);
 	nchunks = measured(op, receives);

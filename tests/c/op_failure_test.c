@@ -250,8 +250,8 @@ static void every_transition(void)
 #undef CHECK_ROW
 	CHECK(!mmc_op_next_state(MMC_OP_CLOSED, MMC_OP_FAILURE, &next));
 	CHECK(!mmc_op_next_state(MMC_OP_FAILED, MMC_OP_ALL_DONE, &next));
-	CHECK(!mmc_op_next_state(MMC_OP_GATE, MMC_OP_COMPLETE, &next));
-	CHECK(mmc_op_next_state(MMC_OP_GATE, MMC_OP_ALL_ENTERED, &next));
+	CHECK(!mmc_op_next_state(MMC_OP_ENTRY, MMC_OP_COMPLETE, &next));
+	CHECK(mmc_op_next_state(MMC_OP_ENTRY, MMC_OP_ALL_ENTERED, &next));
 	CHECK_EQ(next, MMC_OP_FLOW);
 }
 

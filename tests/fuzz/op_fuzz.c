@@ -370,7 +370,7 @@ static void bring_message(struct world *world)
 				      world->now_ns);
 }
 
-/* What an honest rank would say: without it few inputs pass a gate. */
+/* What an honest rank would say: without it few inputs pass a barrier. */
 static void bring_record(struct world *world)
 {
 	uint32_t source = take(&world->input, 1) % world->config.nranks;

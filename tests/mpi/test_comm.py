@@ -26,7 +26,7 @@ COUNTERS = {
     ),
     *(f"rx_{fate}_chunks" for fate in ("lost", "repaired", "duplicate")),
     *(f"rx_{fate}_datagrams" for fate in ("foreign", "corrupt")),
-    *(f"{stage}_ns" for stage in ("open", "gate", "multicast", "repair", "release")),
+    *(f"{stage}_ns" for stage in ("open", "entry", "multicast", "repair", "release")),
     *("open_messages", "open_bytes"),
     "epochs",
 }

@@ -21,7 +21,7 @@ from pattern import pattern
 
 import mpimcast
 
-STAGES = ("gate_ns", "multicast_ns", "repair_ns", "release_ns")
+STAGES = ("entry_ns", "multicast_ns", "repair_ns", "release_ns")
 
 
 class Rank:

@@ -54,9 +54,9 @@ def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
 )
 @pytest.mark.timeout(240)
 def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """10,000 back to back, of which some wait for the gate and some need not."""
+    """10,000 back to back, of which some wait for the barrier and some need not."""
     cluster.shape(None)
-    # A block of one datagram precedes the gate, if all blocks together may.
+    # A block of one datagram precedes the barrier, if all blocks together may.
     sizes = [64, 1, 1000, 1001, CHUNK, 999, 0, CHUNK + 1]
     with Job(
         cluster,

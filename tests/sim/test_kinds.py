@@ -26,7 +26,7 @@ def test_only_the_root_sends(nranks: int, root: int, repair: int) -> None:
         assert rank["lost_chunks"] == 0
 
 
-def test_small_bcast_costs_a_gate() -> None:
+def test_small_bcast_costs_a_barrier() -> None:
     """ceil(log2 P) messages a rank, and one multicast."""
     for nranks, rounds in ((2, 1), (3, 2), (8, 3), (64, 6)):
         result = run(nranks=nranks, kind=BCAST, root=1, block_bytes=1000)
@@ -41,7 +41,7 @@ def test_small_bcast_costs_a_gate() -> None:
 def test_a_loop_costs_one_dissemination_each(
     kind: int, block_bytes: int, repair: int
 ) -> None:
-    """The gate of one operation tells that the one before is done.
+    """The barrier of one operation tells that the one before is done.
 
     Who may still be read waits for a message of its right neighbour besides.
     """
@@ -55,7 +55,7 @@ def test_a_loop_costs_one_dissemination_each(
 
 
 def test_latency_of_a_small_bcast(capsys: pytest.CaptureFixture[str]) -> None:
-    """It grows with the rounds of the gate, and with nothing else."""
+    """It grows with the rounds of the barrier, and with nothing else."""
     one_way_us = run(nranks=2, kind=BCAST, root=0, block_bytes=8)["time_ns"] / 1000
     lines = []
     for bits in range(1, 11):

@@ -227,7 +227,7 @@ def test_reads_stay_close_to_loss() -> None:
 
 
 def test_reading_costs_no_message() -> None:
-    """Without loss: ceil(log2 P) for the gate, one to release, and nothing else."""
+    """Without loss: ceil(log2 P) for the barrier, one to release, and nothing else."""
     for nranks, rounds in ((2, 1), (3, 2), (4, 2), (8, 3)):
         result = run(nranks=nranks, block_bytes=20_000, repair=READ)
         sent = sum(rank["tx"]["datagrams"][CONTROL] for rank in result["ranks"])

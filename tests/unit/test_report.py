@@ -166,10 +166,10 @@ def test_labels() -> None:
 
 def test_stages() -> None:
     """What ours counted is told of a rank's operation."""
-    counted = {"epochs": 8, "gate_ns": 4 * 10**9, "tx_control_datagrams": 20}
+    counted = {"epochs": 8, "entry_ns": 4 * 10**9, "tx_control_datagrams": 20}
     (ways,) = summary.summarise([made("mpimcast", 0, [1], counters=counted)]).values()
     (ours,) = ways["mpimcast"]
-    assert ours.stages_s == {"gate": 0.5, "multicast": 0, "repair": 0, "release": 0}
+    assert ours.stages_s == {"entry": 0.5, "multicast": 0, "repair": 0, "release": 0}
     assert ours.control == 2.5
 
 
