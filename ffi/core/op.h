@@ -12,7 +12,7 @@
 #include "core/action.h"
 #include "core/barrier.h"
 #include "core/counters.h"
-#include "core/donor.h"
+#include "core/repairer.h"
 #include "core/liveness.h"
 #include "core/reader.h"
 #include "core/turn.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/donor.h"
+#include "core/repairer.h"
 
 #include "core/bits.h"
 #include "core/memory.h"
