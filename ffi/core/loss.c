@@ -7,7 +7,7 @@
 /* A shorter silence is more often a sender's waiting for a processor. */
 #define QUIET_MIN_NS (300 * MMC_US_NS)
 
-/* Spread over this, the requests of many ranks become one (see donor.h). */
+/* Spread over this, the requests of many ranks become one (see repairer.h). */
 #define JITTER_PER_RANK_NS (2 * MMC_US_NS)
 #define JITTER_MAX_NS MMC_MS_NS
 

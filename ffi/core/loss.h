@@ -204,26 +204,26 @@ static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 }
 
 /*
- * A donor says that it will multicast `run`, which lies within the operation,
+ * A repairer says that it will multicast `run`, which lies within the operation,
  * so it need not be asked. Returns how many of its chunks turn out lost here.
  */
 uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		       struct mmc_run run, uint64_t now_ns);
 
 /*
- * Whether donors are to be asked for answers by unicast. Where multicast has only been
+ * Whether repairers are to be asked for answers by unicast. Where multicast has only been
  * out for a time, what many still lack must go to all, so every other request leaves
- * the choice to the donor.
+ * the choice to the repairer.
  */
 bool mmc_loss_pleads(const struct mmc_loss *loss);
 
 /*
- * Whether a donor is to be asked now for chunks not in `claimed`. If so writes
+ * Whether a repairer is to be asked now for chunks not in `claimed`. If so writes
  * whom, and up to MMC_RUNS_MAX runs to `runs`, and adds the number of chunks
  * asked for the first time to `*nlost`. Call until it returns false.
  */
 bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		  uint64_t now_ns, uint32_t *donor, struct mmc_run *runs,
+		  uint64_t now_ns, uint32_t *repairer, struct mmc_run *runs,
 		  uint32_t *nruns, uint32_t *nlost);
 
 /* The number of chunks that came by multicast. */

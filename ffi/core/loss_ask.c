@@ -295,21 +295,21 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	return true;
 }
 
-/* Goes on with the sweep up to the next donor that is to be asked. */
+/* Goes on with the sweep up to the next repairer that is to be asked. */
 static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		  uint32_t *donor, struct mmc_run *runs, uint32_t *nruns)
+		  uint32_t *repairer, struct mmc_run *runs, uint32_t *nruns)
 {
 	const struct mmc_layout *layout = &loss->schedule.layout;
 
 	*nruns = 0;
 	while (loss->sweep_chunk < claimed->nbits) {
 		uint32_t owner = mmc_layout_owner(layout, loss->sweep_chunk);
-		uint32_t whom = loss->strategy->donor(
+		uint32_t whom = loss->strategy->repairer(
 			loss->rank, layout->nranks, owner, loss->nasked);
 
-		if (*nruns > 0 && whom != *donor)
+		if (*nruns > 0 && whom != *repairer)
 			break;
-		*donor = whom;
+		*repairer = whom;
 		if (!sweep_block(loss, claimed, owner, runs, nruns))
 			break;
 	}
@@ -317,7 +317,7 @@ static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 }
 
 bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		  uint64_t now_ns, uint32_t *donor, struct mmc_run *runs,
+		  uint64_t now_ns, uint32_t *repairer, struct mmc_run *runs,
 		  uint32_t *nruns, uint32_t *nlost)
 {
 	mmc_loss_lose_gaps(loss, claimed, now_ns);
@@ -330,7 +330,7 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 	if (loss->sweep_chunk >= claimed->nbits)
 		return false;
-	if (!sweep(loss, claimed, donor, runs, nruns) && !loss->missing) {
+	if (!sweep(loss, claimed, repairer, runs, nruns) && !loss->missing) {
 		mmc_backoff_stop(&loss->retry);
 		loss->nasked = 0;
 		return false;

@@ -106,7 +106,7 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
 	       mmc_part_bytes(mmc_loss_bytes(layout.nchunks, layout.nsenders,
 					     nchains)) +
-	       mmc_part_bytes(mmc_donor_bytes(layout.nchunks)) +
+	       mmc_part_bytes(mmc_repairer_bytes(layout.nchunks)) +
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
 
@@ -173,7 +173,8 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 		&memory, mmc_loss_bytes(nchunks, op->layout.nsenders, nchains));
 	mmc_loss_init(&op->loss, part, config->rank, nchunks, nchains,
 		      config->seed, op->strategy);
-	op->donor_memory = mmc_part_take(&memory, mmc_donor_bytes(nchunks));
+	op->repairer_memory =
+		mmc_part_take(&memory, mmc_repairer_bytes(nchunks));
 	op->mark_memory = mmc_part_take(
 		&memory, mmc_watermark_bytes(config->nranks, nchains));
 	if (config->repair == MMC_REPAIR_READ)
@@ -279,7 +280,7 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 		if (missing.count == 0)
 			return op->reader.nreading > 0 ? mmc_op_left(op)
 						       : MMC_PEER_ALL;
-		return op->strategy->donor(
+		return op->strategy->repairer(
 			op->config.rank, nranks,
 			mmc_layout_owner(&op->layout, missing.first), 0);
 	case MMC_OP_RELEASE:

@@ -12,9 +12,9 @@
 #include "core/action.h"
 #include "core/barrier.h"
 #include "core/counters.h"
-#include "core/repairer.h"
 #include "core/liveness.h"
 #include "core/reader.h"
+#include "core/repairer.h"
 #include "core/turn.h"
 
 enum mmc_op_state {
@@ -131,14 +131,14 @@ struct mmc_op {
 	struct mmc_bitmap present;
 	struct mmc_schedule schedule;
 	struct mmc_loss loss;
-	struct mmc_donor donor;
+	struct mmc_repairer repairer;
 	struct mmc_watermark mark;
 	struct mmc_turn turn;
 	struct mmc_reader reader;
 	struct mmc_card card;
 	uint64_t *generation; /* as others read it; NULL if they do not */
 	uint8_t *schedule_memory;
-	uint8_t *donor_memory;
+	uint8_t *repairer_memory;
 	uint8_t *mark_memory;
 	uint32_t npresent;
 	uint32_t nplacing; /* placements in flight */
@@ -146,7 +146,7 @@ struct mmc_op {
 	uint32_t nlost;	   /* chunks that had to be asked for */
 	bool eager;
 	bool unicast; /* nothing is multicast: neighbours are asked */
-	bool begun;   /* schedule, loss, donor, mark, turn are valid */
+	bool begun;   /* schedule, loss, repairer, mark, turn are valid */
 	bool copied;  /* a copy of the own block serves repairs */
 	bool releases_by_barrier; /* since not every rank has a copy */
 	bool reported;		  /* DONE or FAILED has been handed out */

@@ -157,7 +157,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	op->nplacing--;
 	op->npresent++;
 	mmc_bitmap_publish(&op->present, chunk);
-	mmc_donor_fresh(&op->donor);
+	mmc_repairer_fresh(&op->repairer);
 }
 
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
@@ -199,7 +199,7 @@ void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key)
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* Passes on to the donor what this rank serves of a block's run. */
+/* Passes on to the repairer what this rank serves of a block's run. */
 static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 			struct mmc_run run, bool plea, uint64_t now_ns)
 {
@@ -215,11 +215,11 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 		return;
 	run = (struct mmc_run){ .first = from, .count = end - from };
 	/* Requests are spread over as long a time as those of this rank. */
-	op->donor.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
+	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
 	if (plea && op->strategy->gathers && owner == op->config.rank)
-		mmc_donor_plead(&op->donor, asker, run);
+		mmc_repairer_plead(&op->repairer, asker, run);
 	else
-		mmc_donor_ask(&op->donor, asker, run, now_ns);
+		mmc_repairer_ask(&op->repairer, asker, run, now_ns);
 }
 
 /* A rank that is about to give its buffers back takes no more requests. */

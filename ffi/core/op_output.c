@@ -140,11 +140,12 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
 		       op->config.path->late_ns, batch_time_ns(op),
 		       budget_chunks(op), now_ns);
-	mmc_donor_init(&op->donor, op->donor_memory, op->layout.nchunks,
-		       (struct mmc_run){ op->own.first, op->own.nchunks },
-		       &op->present, op->strategy->gathers,
-		       mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
-		       op->loss.jitter_max_ns, srtt_ns);
+	mmc_repairer_init(&op->repairer, op->repairer_memory,
+			  op->layout.nchunks,
+			  (struct mmc_run){ op->own.first, op->own.nchunks },
+			  &op->present, op->strategy->gathers,
+			  mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
+			  op->loss.jitter_max_ns, srtt_ns);
 	if (op->strategy->reads)
 		mmc_reader_begin(&op->reader, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
@@ -249,7 +250,7 @@ static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
 	uint32_t others = op->layout.nchunks - op->own.nchunks;
 
 	if (!op->strategy->reads || others == 0)
-		return op->donor.nlost;
+		return op->repairer.nlost;
 	return (uint32_t)((uint64_t)op->nlost * block_chunks / others);
 }
 
@@ -276,7 +277,7 @@ static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
 		.nchunks = mmc_max_u32(
 			block_chunks, op->layout.nchunks / op->layout.nsenders),
 		.nlost = nlost,
-		.nshared = op->strategy->reads ? nlost : op->donor.nshared,
+		.nshared = op->strategy->reads ? nlost : op->repairer.nshared,
 		.rate_bytes_per_s = rate_of(op, now_ns),
 	};
 
@@ -356,7 +357,7 @@ static void poll_release(struct mmc_op *op, uint64_t now_ns,
 		op->left_told = true;
 	}
 	if (op->right_done && op->left_told && quiescent(op) &&
-	    !mmc_donor_owes(&op->donor))
+	    !mmc_repairer_owes(&op->repairer))
 		mmc_op_step(op, MMC_OP_RIGHT_DONE);
 	else if (op->right_done)
 		mmc_backoff_stop(&op->asking);
@@ -410,7 +411,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 			begin_flow(op, now_ns);
 	}
 	if (serves(op))
-		mmc_op_poll_donor(op, now_ns, actions);
+		mmc_op_poll_repairer(op, now_ns, actions);
 	if (op->card_asked && op->strategy->reads && serves(op))
 		mmc_op_poll_card(op, actions);
 	if ((op->nquestions > 0 || op->summoned) && op->begun)
@@ -434,7 +435,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 
 uint64_t mmc_op_deadline(const struct mmc_op *op)
 {
-	uint64_t at_ns = serves(op) ? mmc_donor_deadline(&op->donor)
+	uint64_t at_ns = serves(op) ? mmc_repairer_deadline(&op->repairer)
 				    : MMC_NEVER_NS;
 
 	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)

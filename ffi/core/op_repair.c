@@ -132,21 +132,21 @@ static void tell_echo(struct mmc_op *op, struct mmc_actions *actions)
 	struct mmc_message message;
 
 	mmc_op_message(op, MMC_MESSAGE_ECHO, &message);
-	if (mmc_donor_echo(&op->donor, message.runs, &message.nitems))
+	if (mmc_repairer_echo(&op->repairer, message.runs, &message.nitems))
 		mmc_op_tell(op, MMC_PEER_ALL, &message, actions);
 }
 
-void mmc_op_poll_donor(struct mmc_op *op, uint64_t now_ns,
-		       struct mmc_actions *actions)
+void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
+			  struct mmc_actions *actions)
 {
 	struct mmc_run run;
 	uint32_t peer;
 
-	if (op->donor.echo && mmc_actions_room(actions))
+	if (op->repairer.echo && mmc_actions_room(actions))
 		tell_echo(op, actions);
 	if (mmc_actions_room(actions) &&
-	    mmc_donor_next(&op->donor, now_ns, MMC_BATCH_CHUNKS_MAX, &peer,
-			   &run))
+	    mmc_repairer_next(&op->repairer, now_ns, MMC_BATCH_CHUNKS_MAX,
+			      &peer, &run))
 		mmc_op_send_run(op, peer, run, true, actions);
 }
 

@@ -15,8 +15,8 @@ void mmc_op_poll_reader(struct mmc_op *op, uint64_t now_ns,
 			struct mmc_actions *actions);
 
 /* Sends what others have asked for, and tells them what will be. */
-void mmc_op_poll_donor(struct mmc_op *op, uint64_t now_ns,
-		       struct mmc_actions *actions);
+void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
+			  struct mmc_actions *actions);
 
 /* Lets the right neighbour read, if it has asked for that. */
 void mmc_op_poll_card(struct mmc_op *op, struct mmc_actions *actions);

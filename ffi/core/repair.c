@@ -7,8 +7,8 @@
  * nak-multicast: the owner is asked and mends by multicast what several lack
  * (after NORM, RFC 5740, and PGM, RFC 3208).
  */
-static uint32_t nak_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
-			  uint32_t nasked)
+static uint32_t nak_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
+			     uint32_t nasked)
 {
 	(void)rank, (void)nranks, (void)nasked;
 	return owner;
@@ -23,7 +23,7 @@ static bool nak_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
 
 static const struct mmc_repair_strategy nak = {
 	.name = "nak",
-	.donor = nak_donor,
+	.repairer = nak_repairer,
 	.serves = nak_serves,
 	.gathers = true,
 	.release = MMC_RELEASE_ALL,
@@ -35,8 +35,8 @@ static const struct mmc_repair_strategy nak = {
  * owner is asked, who helps if it still holds its block: twice in a row, for a chunk is
  * asked for in each retry interval or in each second one.
  */
-static uint32_t neighbour_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
-				uint32_t nasked)
+static uint32_t neighbour_repairer(uint32_t rank, uint32_t nranks,
+				   uint32_t owner, uint32_t nasked)
 {
 	if (nasked % 6 >= 4)
 		return owner;
@@ -51,7 +51,7 @@ static bool neighbour_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
 
 static const struct mmc_repair_strategy neighbour = {
 	.name = "neighbour",
-	.donor = neighbour_donor,
+	.repairer = neighbour_repairer,
 	.serves = neighbour_serves,
 	.gathers = false,
 	.release = MMC_RELEASE_RIGHT,
@@ -61,8 +61,8 @@ static const struct mmc_repair_strategy neighbour = {
  * read: the left neighbour's memory is read, which costs it nothing; the reader
  * turns to owners when that takes too long, and they gather as with nak.
  */
-static uint32_t read_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
-			   uint32_t nasked)
+static uint32_t read_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
+			      uint32_t nasked)
 {
 	(void)owner, (void)nasked;
 	return (rank + nranks - 1) % nranks;
@@ -70,7 +70,7 @@ static uint32_t read_donor(uint32_t rank, uint32_t nranks, uint32_t owner,
 
 static const struct mmc_repair_strategy read = {
 	.name = "read",
-	.donor = read_donor,
+	.repairer = read_repairer,
 	.serves = neighbour_serves,
 	.gathers = true,
 	.reads = true,

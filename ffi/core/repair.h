@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The strategies by which chunks that multicast lost are fetched. What is
- * missing and when to ask is the same for all (loss.h), likewise how a donor
- * answers (donor.h); a strategy says who asks whom and when buffers are free.
+ * missing and when to ask is the same for all (loss.h), likewise how a repairer
+ * answers (repairer.h); a strategy says who asks whom and when buffers are free.
  */
 #ifndef MMC_CORE_REPAIR_H
 #define MMC_CORE_REPAIR_H
@@ -23,14 +23,14 @@ struct mmc_repair_strategy {
 	 * `nasked` times before. Following the first choices of all ranks for
 	 * one chunk always ends at its owner, so waiting for them is acyclic.
 	 */
-	uint32_t (*donor)(uint32_t rank, uint32_t nranks, uint32_t owner,
-			  uint32_t nasked);
+	uint32_t (*repairer)(uint32_t rank, uint32_t nranks, uint32_t owner,
+			     uint32_t nasked);
 
 	/* Whether `rank` serves chunks of `owner`'s block to `asker`. */
 	bool (*serves)(uint32_t rank, uint32_t nranks, uint32_t owner,
 		       uint32_t asker);
 
-	/* A donor waits for further askers and answers several by multicast. */
+	/* A repairer waits for further askers and answers several by multicast. */
 	bool gathers;
 
 	/* What the left neighbour has is read from its memory (reader.h). */

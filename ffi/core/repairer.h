@@ -11,8 +11,8 @@
  * multicast, is common: it goes to all at each further request, ever more rarely, and to
  * single ranks only if they plead.
  */
-#ifndef MMC_CORE_DONOR_H
-#define MMC_CORE_DONOR_H
+#ifndef MMC_CORE_REPAIRER_H
+#define MMC_CORE_REPAIRER_H
 
 #include "core/bitmap.h"
 #include "core/timer.h"
@@ -31,7 +31,7 @@ struct mmc_ask {
 /* Pleas kept at a time; likewise. */
 #define MMC_PLEAS_MAX 64
 
-struct mmc_donor {
+struct mmc_repairer {
 	struct mmc_bitmap wanted; /* asked for and not yet sent */
 	struct mmc_bitmap shared; /* wanted by several */
 	struct mmc_bitmap recent; /* sent to all in this resting time */
@@ -63,61 +63,62 @@ struct mmc_donor {
 };
 
 /* The memory for an operation of `nchunks` chunks, in bytes. */
-size_t mmc_donor_bytes(uint32_t nchunks);
+size_t mmc_repairer_bytes(uint32_t nchunks);
 
 /*
- * Begins in `memory`, mmc_donor_bytes() long, to send chunks of `present`, of which
+ * Begins in `memory`, mmc_repairer_bytes() long, to send chunks of `present`, of which
  * those of `own` are the rank's own.
  * `gathers`: requests are kept for `gather_ns`, or a quarter of it if by then no two
  * ranks lack the same, and what `sharers` lack is multicast; else they are answered at
  * once and never by multicast. No rank is sent a chunk twice within `rest_ns`.
  */
-void mmc_donor_init(struct mmc_donor *donor, uint8_t *memory, uint32_t nchunks,
-		    struct mmc_run own, const struct mmc_bitmap *present,
-		    bool gathers, uint32_t sharers, uint64_t gather_ns,
-		    uint64_t rest_ns);
+void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
+		       uint32_t nchunks, struct mmc_run own,
+		       const struct mmc_bitmap *present, bool gathers,
+		       uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns);
 
 /*
  * `peer` asks for `run`, chunks that this rank serves to it. Those that are not
  * present yet are sent when they are.
  */
-void mmc_donor_ask(struct mmc_donor *donor, uint32_t peer, struct mmc_run run,
-		   uint64_t now_ns);
+void mmc_repairer_ask(struct mmc_repairer *repairer, uint32_t peer,
+		      struct mmc_run run, uint64_t now_ns);
 
 /* A chunk has become present, which may be wanted. */
-static inline void mmc_donor_fresh(struct mmc_donor *donor)
+static inline void mmc_repairer_fresh(struct mmc_repairer *repairer)
 {
-	donor->idle = false;
+	repairer->idle = false;
 }
 
 /*
  * `peer` asks for `run`, which is present, to be sent to it alone, whoever else
  * wants it: what was multicast did not reach it.
  */
-void mmc_donor_plead(struct mmc_donor *donor, uint32_t peer,
-		     struct mmc_run run);
+void mmc_repairer_plead(struct mmc_repairer *repairer, uint32_t peer,
+			struct mmc_run run);
 
 /*
  * Whether a repair is to be sent now. If so writes the chunks, at most
  * `nchunks_max` of them, and the rank they go to or MMC_PEER_ALL.
  */
-bool mmc_donor_next(struct mmc_donor *donor, uint64_t now_ns,
-		    uint32_t nchunks_max, uint32_t *peer, struct mmc_run *run);
+bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
+		       uint32_t nchunks_max, uint32_t *peer,
+		       struct mmc_run *run);
 
 /*
  * Whether askers are to be told what will be multicast, so that others need not
  * ask. If so writes up to MMC_RUNS_MAX runs to `runs` and how many to `nruns`.
  */
-bool mmc_donor_echo(struct mmc_donor *donor, struct mmc_run *runs,
-		    uint32_t *nruns);
+bool mmc_repairer_echo(struct mmc_repairer *repairer, struct mmc_run *runs,
+		       uint32_t *nruns);
 
 /* Whether something that was asked for is still to be sent. */
-static inline bool mmc_donor_owes(const struct mmc_donor *donor)
+static inline bool mmc_repairer_owes(const struct mmc_repairer *repairer)
 {
-	return donor->nasks > 0 || donor->npleas > 0;
+	return repairer->nasks > 0 || repairer->npleas > 0;
 }
 
-/* When mmc_donor_next() is to be called again. */
-uint64_t mmc_donor_deadline(const struct mmc_donor *donor);
+/* When mmc_repairer_next() is to be called again. */
+uint64_t mmc_repairer_deadline(const struct mmc_repairer *repairer);
 
 #endif

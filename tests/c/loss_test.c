@@ -269,11 +269,11 @@ static void within_the_budget(void)
 	while (next < 300) {
 		struct mmc_run runs[MMC_RUNS_MAX];
 		uint32_t nruns;
-		uint32_t donor;
+		uint32_t repairer;
 
-		while (mmc_loss_ask(&at.loss, &at.claimed, at.now_ns, &donor,
+		while (mmc_loss_ask(&at.loss, &at.claimed, at.now_ns, &repairer,
 				    runs, &nruns, &at.nlost)) {
-			CHECK_EQ(donor, 2);
+			CHECK_EQ(repairer, 2);
 			for (uint32_t i = 0; i < nruns; i++)
 				nwaited += runs[i].count;
 		}

@@ -53,12 +53,12 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 /* What lies in a rank's memory now: first all but the generation, then that. */
 static inline void reads_take(struct ranks *net, struct event *event)
 {
-	struct ranks_epoch *donor =
+	struct ranks_epoch *repairer =
 		&net->rank[event->source].epoch[event->epoch];
 	uint32_t nbytes = event->control_bytes - MMC_GENERATION_BYTES;
-	const struct mmc_op *op = donor->memory;
+	const struct mmc_op *op = repairer->memory;
 
-	if (donor->forgotten) {
+	if (repairer->forgotten) {
 		/* Only after a failure: its engine keeps the generation, 0. */
 		CHECK(net->rank[event->source].epochs.fault.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
@@ -66,7 +66,7 @@ static inline void reads_take(struct ranks *net, struct event *event)
 		memcpy(event->control + nbytes, op->generation,
 		       MMC_GENERATION_BYTES);
 	} else if (event->kind == EVENT_READ) {
-		memcpy(event->control, donor->places + event->index, nbytes);
+		memcpy(event->control, repairer->places + event->index, nbytes);
 	} else {
 		memcpy(event->control, op->present.words + event->index,
 		       nbytes);

@@ -108,11 +108,11 @@ static inline void hear(struct receiver *at, uint32_t chunk)
 		      at->now_ns);
 }
 
-static inline void check_question(struct receiver *at, uint32_t donor,
+static inline void check_question(struct receiver *at, uint32_t repairer,
 				  struct mmc_run run)
 {
-	CHECK(donor < at->layout.nranks);
-	CHECK(donor != 0);
+	CHECK(repairer < at->layout.nranks);
+	CHECK(repairer != 0);
 	CHECK(run.count > 0);
 	if (!CHECK(run.first + run.count <= at->layout.nchunks))
 		return;
@@ -142,17 +142,17 @@ static inline unsigned ask(struct receiver *at)
 {
 	struct mmc_run runs[MMC_RUNS_MAX];
 	uint32_t nruns;
-	uint32_t donor;
+	uint32_t repairer;
 	unsigned nchunks = 0;
 
-	while (mmc_loss_ask(&at->loss, &at->claimed, at->now_ns, &donor, runs,
-			    &nruns, &at->nlost)) {
+	while (mmc_loss_ask(&at->loss, &at->claimed, at->now_ns, &repairer,
+			    runs, &nruns, &at->nlost)) {
 		CHECK(nruns >= 1);
 		if (!CHECK(nruns <= MMC_RUNS_MAX))
 			break;
 		at->nquestions++;
 		for (uint32_t i = 0; i < nruns; i++) {
-			check_question(at, donor, runs[i]);
+			check_question(at, repairer, runs[i]);
 			nchunks += runs[i].count;
 		}
 	}

@@ -20,13 +20,13 @@ static void first_choices_end_at_the_owner(void)
 				unsigned nhops = 0;
 
 				while (rank != owner && CHECK(nhops++ < n))
-					rank = strategy_of(repair)->donor(
+					rank = strategy_of(repair)->repairer(
 						rank, n, owner, 0);
 			}
 }
 
 /* Whoever is asked serves the asker, and nobody asks itself. */
-static void donors_serve(void)
+static void repairers_serve(void)
 {
 	for (unsigned repair = 0; repair < 2; repair++) {
 		const struct mmc_repair_strategy *s = strategy_of(repair);
@@ -36,14 +36,14 @@ static void donors_serve(void)
 				uint32_t nasked = at % 12;
 				uint32_t owner = at / 12 % n;
 				uint32_t rank = at / 12 / n;
-				uint32_t donor;
+				uint32_t repairer;
 
 				if (rank == owner)
 					continue;
-				donor = s->donor(rank, n, owner, nasked);
-				CHECK(donor < n);
-				CHECK(donor != rank);
-				CHECK(s->serves(donor, n, owner, rank));
+				repairer = s->repairer(rank, n, owner, nasked);
+				CHECK(repairer < n);
+				CHECK(repairer != rank);
+				CHECK(s->serves(repairer, n, owner, rank));
 			}
 	}
 }
@@ -55,7 +55,8 @@ static bool asks_owner(const struct mmc_repair_strategy *strategy,
 	uint32_t owner = (rank + n / 2) % n;
 
 	for (uint32_t k = 0; k < 5; k++)
-		if (strategy->donor(rank, n, owner, first + k * step) == owner)
+		if (strategy->repairer(rank, n, owner, first + k * step) ==
+		    owner)
 			return true;
 	return false;
 }
@@ -97,5 +98,6 @@ static void releases(void)
 							(rank + 1) % n));
 }
 
-CHECK_MAIN(CHECK_TEST(first_choices_end_at_the_owner), CHECK_TEST(donors_serve),
-	   CHECK_TEST(owners_are_asked), CHECK_TEST(releases))
+CHECK_MAIN(CHECK_TEST(first_choices_end_at_the_owner),
+	   CHECK_TEST(repairers_serve), CHECK_TEST(owners_are_asked),
+	   CHECK_TEST(releases))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A donor against what it was asked for: nothing unasked for is sent, nothing
+ * A repairer against what it was asked for: nothing unasked for is sent, nothing
  * twice within the resting time, and whoever goes on asking is served.
  */
 #include "check.h"
-#include "core/repairer.h"
 #include "core/prng.h"
+#include "core/repairer.h"
 #include "core/types.h"
 
 #define NCHUNKS 150
@@ -14,7 +14,7 @@
 #define REST_NS (400 * MMC_US_NS)
 
 struct model {
-	struct mmc_donor donor;
+	struct mmc_repairer repairer;
 	uint8_t *memory;
 	uint64_t words[(NCHUNKS + 63) / 64];
 	struct mmc_bitmap present;
@@ -28,15 +28,15 @@ struct model {
 static void model_open(struct model *model, bool gathers)
 {
 	*model = (struct model){
-		.memory = malloc(mmc_donor_bytes(NCHUNKS)),
+		.memory = malloc(mmc_repairer_bytes(NCHUNKS)),
 		.now_ns = MMC_S_NS,
 	};
 	mmc_bitmap_init(&model->present, model->words, NCHUNKS);
 	mmc_bitmap_set_run(&model->present,
 			   (struct mmc_run){ .count = NCHUNKS });
-	mmc_donor_init(&model->donor, model->memory, NCHUNKS,
-		       (struct mmc_run){ 0, NCHUNKS }, &model->present, gathers,
-		       2, GATHER_NS, REST_NS);
+	mmc_repairer_init(&model->repairer, model->memory, NCHUNKS,
+			  (struct mmc_run){ 0, NCHUNKS }, &model->present,
+			  gathers, 2, GATHER_NS, REST_NS);
 }
 
 static void model_close(struct model *model)
@@ -52,7 +52,7 @@ static void ask(struct model *model, uint32_t peer, uint32_t first,
 	for (uint32_t i = 0; i < count; i++)
 		if (model->asked_ns[peer][first + i] == 0)
 			model->asked_ns[peer][first + i] = model->now_ns;
-	mmc_donor_ask(&model->donor, peer, run, model->now_ns);
+	mmc_repairer_ask(&model->repairer, peer, run, model->now_ns);
 }
 
 /* Takes note of a chunk sent to `peer`, and whether it should have been. */
@@ -79,7 +79,7 @@ static void check_sent(struct model *model, uint32_t peer, uint32_t chunk)
 		return;
 	}
 	model->nmulticast++;
-	CHECK(model->donor.gathers);
+	CHECK(model->repairer.gathers);
 	for (uint32_t p = 0; p < NPEERS; p++)
 		model->asked_ns[p][chunk] = 0;
 }
@@ -91,7 +91,8 @@ static unsigned serve(struct model *model)
 	struct mmc_run run;
 	uint32_t peer;
 
-	while (mmc_donor_next(&model->donor, model->now_ns, 5, &peer, &run)) {
+	while (mmc_repairer_next(&model->repairer, model->now_ns, 5, &peer,
+				 &run)) {
 		CHECK(run.count >= 1);
 		CHECK(run.count <= 5);
 		CHECK(peer < NPEERS || peer == MMC_PEER_ALL);
@@ -101,7 +102,7 @@ static unsigned serve(struct model *model)
 			check_sent(model, peer, run.first + i);
 		model->nsent += run.count;
 	}
-	CHECK(mmc_donor_deadline(&model->donor) > model->now_ns);
+	CHECK(mmc_repairer_deadline(&model->repairer) > model->now_ns);
 	return model->nsent - before;
 }
 
@@ -112,18 +113,18 @@ static void one_asker_by_unicast(void)
 	uint32_t nruns;
 
 	model_open(&model, true);
-	CHECK_EQ(mmc_donor_deadline(&model.donor), MMC_NEVER_NS);
+	CHECK_EQ(mmc_repairer_deadline(&model.repairer), MMC_NEVER_NS);
 	ask(&model, 3, 10, 12);
-	CHECK_EQ(mmc_donor_deadline(&model.donor),
+	CHECK_EQ(mmc_repairer_deadline(&model.repairer),
 		 model.now_ns + GATHER_NS / 4);
 	CHECK_EQ(serve(&model), 0);
 	model.now_ns += GATHER_NS / 4 - 1;
 	CHECK_EQ(serve(&model), 0);
-	CHECK(!mmc_donor_echo(&model.donor, runs, &nruns));
+	CHECK(!mmc_repairer_echo(&model.repairer, runs, &nruns));
 	model.now_ns++;
 	CHECK_EQ(serve(&model), 12);
 	CHECK_EQ(model.nmulticast, 0);
-	CHECK_EQ(mmc_donor_deadline(&model.donor), MMC_NEVER_NS);
+	CHECK_EQ(mmc_repairer_deadline(&model.repairer), MMC_NEVER_NS);
 	model_close(&model);
 }
 
@@ -137,11 +138,11 @@ static void several_by_multicast(void)
 	ask(&model, 0, 10, 20);
 	model.now_ns += GATHER_NS / 8;
 	ask(&model, 1, 20, 20);
-	CHECK(mmc_donor_echo(&model.donor, runs, &nruns));
+	CHECK(mmc_repairer_echo(&model.repairer, runs, &nruns));
 	CHECK_EQ(nruns, 1);
 	CHECK_EQ(runs[0].first, 20);
 	CHECK_EQ(runs[0].count, 10);
-	CHECK(!mmc_donor_echo(&model.donor, runs, &nruns));
+	CHECK(!mmc_repairer_echo(&model.repairer, runs, &nruns));
 	model.now_ns += GATHER_NS * 7 / 8 - 1;
 	CHECK_EQ(serve(&model), 0);
 	model.now_ns++;
@@ -162,13 +163,13 @@ static void few_by_unicast(void)
 			uint32_t peer;
 
 			model_open(&model, true);
-			model.donor.sharers = sharers;
+			model.repairer.sharers = sharers;
 			for (uint32_t p = 0; p < nasking; p++)
 				ask(&model, p, p, 30);
-			CHECK_EQ(model.donor.echo, nasking >= sharers);
+			CHECK_EQ(model.repairer.echo, nasking >= sharers);
 			model.now_ns += GATHER_NS;
-			while (mmc_donor_next(&model.donor, model.now_ns, 7,
-					      &peer, &run))
+			while (mmc_repairer_next(&model.repairer, model.now_ns,
+						 7, &peer, &run))
 				if (peer == MMC_PEER_ALL)
 					nmulticast += run.count;
 				else
@@ -182,8 +183,8 @@ static void few_by_unicast(void)
 			else
 				CHECK_EQ(nmulticast,
 					 30 + nasking - 1 - 2 * (sharers - 1));
-			CHECK(!mmc_donor_owes(&model.donor));
-			CHECK_EQ(model.donor.nlost, 30 + nasking - 1);
+			CHECK(!mmc_repairer_owes(&model.repairer));
+			CHECK_EQ(model.repairer.nlost, 30 + nasking - 1);
 			model_close(&model);
 		}
 }
@@ -298,7 +299,7 @@ static void long_echoes(void)
 	for (uint32_t c = 0; c < NCHUNKS; c += 2)
 		ask(&model, 0, c, 1);
 	ask(&model, 1, 0, NCHUNKS);
-	CHECK(mmc_donor_echo(&model.donor, runs, &nruns));
+	CHECK(mmc_repairer_echo(&model.repairer, runs, &nruns));
 	CHECK_EQ(nruns, MMC_RUNS_MAX);
 	for (uint32_t i = 0; i < nruns; i++) {
 		CHECK_EQ(runs[i].first, 2 * i);
@@ -365,21 +366,22 @@ static void standing_requests(void)
 
 	model_open(&model, false);
 	mmc_bitmap_clear_all(&model.present);
-	mmc_donor_ask(&model.donor, 2, (struct mmc_run){ 10, 100 },
-		      model.now_ns);
+	mmc_repairer_ask(&model.repairer, 2, (struct mmc_run){ 10, 100 },
+			 model.now_ns);
 	for (uint32_t chunk = 109; chunk >= 10; chunk--) {
-		CHECK(!mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
-				      &run));
-		CHECK_EQ(mmc_donor_deadline(&model.donor), MMC_NEVER_NS);
+		CHECK(!mmc_repairer_next(&model.repairer, model.now_ns, 16,
+					 &peer, &run));
+		CHECK_EQ(mmc_repairer_deadline(&model.repairer), MMC_NEVER_NS);
 		mmc_bitmap_publish(&model.present, chunk);
-		mmc_donor_fresh(&model.donor);
-		CHECK(mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
-				     &run));
+		mmc_repairer_fresh(&model.repairer);
+		CHECK(mmc_repairer_next(&model.repairer, model.now_ns, 16,
+					&peer, &run));
 		CHECK_EQ(peer, 2);
 		CHECK_EQ(run.first, chunk);
 		CHECK_EQ(run.count, 1);
 	}
-	CHECK(!mmc_donor_next(&model.donor, model.now_ns, 16, &peer, &run));
+	CHECK(!mmc_repairer_next(&model.repairer, model.now_ns, 16, &peer,
+				 &run));
 	model_close(&model);
 }
 
@@ -395,10 +397,10 @@ static void pleas(void)
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t asker = 1; asker < 3; asker++)
 			for (int copy = 0; copy < 2; copy++)
-				mmc_donor_plead(&model.donor, asker,
-						(struct mmc_run){ 5, 40 });
-		while (mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
-				      &run)) {
+				mmc_repairer_plead(&model.repairer, asker,
+						   (struct mmc_run){ 5, 40 });
+		while (mmc_repairer_next(&model.repairer, model.now_ns, 16,
+					 &peer, &run)) {
 			if (!CHECK(peer == 1 || peer == 2))
 				break;
 			CHECK(run.count <= 16);
@@ -408,9 +410,9 @@ static void pleas(void)
 	CHECK_EQ(nsent[1], 80);
 	CHECK_EQ(nsent[2], 80);
 	for (uint32_t i = 0; i < 1000; i++)
-		mmc_donor_plead(&model.donor, i % NPEERS,
-				(struct mmc_run){ i % NCHUNKS, 1 });
-	CHECK(model.donor.npleas <= MMC_PLEAS_MAX);
+		mmc_repairer_plead(&model.repairer, i % NPEERS,
+				   (struct mmc_run){ i % NCHUNKS, 1 });
+	CHECK(model.repairer.npleas <= MMC_PLEAS_MAX);
 	model_close(&model);
 }
 
@@ -429,19 +431,20 @@ static void one_after_the_other(void)
 	uint64_t pause_ns = 0;
 
 	model_open(&model, true);
-	model.donor.sharers = 3;
+	model.repairer.sharers = 3;
 	for (uint32_t i = 0; i < 200; i++) {
 		uint32_t asker = i % NPEERS;
 		bool pleads = i % 20 == 19;
 
 		model.now_ns += 3 * REST_NS;
 		if (pleads)
-			mmc_donor_plead(&model.donor, asker, run);
+			mmc_repairer_plead(&model.repairer, asker, run);
 		else
-			mmc_donor_ask(&model.donor, asker, run, model.now_ns);
+			mmc_repairer_ask(&model.repairer, asker, run,
+					 model.now_ns);
 		model.now_ns += GATHER_NS;
-		while (mmc_donor_next(&model.donor, model.now_ns, 16, &peer,
-				      &run)) {
+		while (mmc_repairer_next(&model.repairer, model.now_ns, 16,
+					 &peer, &run)) {
 			CHECK_EQ(run.count, 10);
 			CHECK_EQ(peer, i < 5 || pleads ? asker : MMC_PEER_ALL);
 			npleas += pleads;

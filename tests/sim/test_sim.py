@@ -235,7 +235,7 @@ def test_reading_costs_no_message() -> None:
         assert total(result, "reads") == 0
 
 
-def test_a_late_donor_is_read_when_it_comes() -> None:
+def test_a_late_repairer_is_read_when_it_comes() -> None:
     """A left neighbour that enters a second late has its card read then."""
     result = run(
         nranks=4,
@@ -267,7 +267,7 @@ def test_memory_that_cannot_be_exposed(exposures: int) -> None:
     assert (sent > 0) == (exposures < 3)
 
 
-def test_a_donor_that_fails_while_it_is_read() -> None:
+def test_a_repairer_that_fails_while_it_is_read() -> None:
     """Nothing of a buffer that was given back is taken for a chunk.
 
     Rank 2 hears late of what happens to rank 1, which it reads.
@@ -292,7 +292,7 @@ def test_a_donor_that_fails_while_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("dead_ns", range(0, 4 * MS, MS // 4))
-def test_a_donor_that_dies_while_it_is_read(dead_ns: int) -> None:
+def test_a_repairer_that_dies_while_it_is_read(dead_ns: int) -> None:
     """A broken connection is an error on all, naming who it led to."""
     result = run(
         nranks=5,
