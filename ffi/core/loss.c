@@ -196,7 +196,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->busy_ns = MMC_BACKOFF_MAX_NS;
 	loss->heard_ns = now_ns;
 	loss->budget_chunks = budget_chunks;
-	loss->plea_chunks = MMC_LOSS_PLEA_CHUNKS;
+	loss->direct_chunks = MMC_LOSS_DIRECT_CHUNKS;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
 			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
 	loss->jitter_max_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);

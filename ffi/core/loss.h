@@ -18,8 +18,11 @@
 #include "core/prng.h"
 #include "core/repair.h"
 
-/* The first pleas are for so few chunks, since those of all ranks may share a queue. */
-#define MMC_LOSS_PLEA_CHUNKS 32
+/*
+ * The first direct NAKs are for so few chunks, since the repairs of all ranks may share
+ * a queue.
+ */
+#define MMC_LOSS_DIRECT_CHUNKS 32
 
 struct mmc_loss {
 	uint32_t rank;
@@ -54,7 +57,8 @@ struct mmc_loss {
 	uint32_t timed_chunk;	/* its last chunk; UINT32_MAX: none is */
 	uint32_t nasked;	/* retry intervals since nothing was missing */
 	uint32_t budget_chunks; /* that may be asked for and not yet here */
-	uint32_t plea_chunks; /* of these by unicast: less when many are lost */
+	uint32_t
+		direct_chunks; /* of these by unicast: less when many are lost */
 	uint32_t waited_chunks; /* that are */
 	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
 	uint32_t silence_chain; /* likewise, nchains */
@@ -215,7 +219,7 @@ uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
  * out for a time, what many still lack must go to all, so every other request leaves
  * the choice to the repairer.
  */
-bool mmc_loss_pleads(const struct mmc_loss *loss);
+bool mmc_loss_asks_directly(const struct mmc_loss *loss);
 
 /*
  * Whether a repairer is to be asked now for chunks not in `claimed`. If so writes

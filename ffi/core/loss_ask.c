@@ -16,13 +16,13 @@
  * Requests after which it is clear that answers by multicast do not arrive; or, where
  * others' chunks do, that those of one sender do not.
  */
-#define NAKS_BEFORE_PLEA 2
-#define NAKS_BEFORE_PLEA_REACHED 6
+#define NAKS_BEFORE_DIRECT 2
+#define NAKS_BEFORE_DIRECT_REACHED 6
 
-bool mmc_loss_pleads(const struct mmc_loss *loss)
+bool mmc_loss_asks_directly(const struct mmc_loss *loss)
 {
-	uint32_t nnaks = loss->reached ? NAKS_BEFORE_PLEA_REACHED
-				       : NAKS_BEFORE_PLEA;
+	uint32_t nnaks = loss->reached ? NAKS_BEFORE_DIRECT_REACHED
+				       : NAKS_BEFORE_DIRECT;
 
 	/* A chunk is asked for in each interval or in each second one. */
 	return loss->nasked >= nnaks && (loss->nasked - nnaks) % 4 < 2;
@@ -70,9 +70,9 @@ static uint32_t budget_chunks(const struct mmc_loss *loss)
 
 	/* Neighbours' answers share no queue, and what is read is not asked for. */
 	if (!loss->strategy->gathers || loss->strategy->reads ||
-	    !mmc_loss_pleads(loss))
+	    !mmc_loss_asks_directly(loss))
 		return most;
-	return mmc_min_u32(most, loss->plea_chunks);
+	return mmc_min_u32(most, loss->direct_chunks);
 }
 
 void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
@@ -166,17 +166,17 @@ static uint32_t count_missed(const struct mmc_bitmap *asked,
  * Adapts what is asked for by unicast to what came of it before: when many answers are
  * lost, those to all askers overflow a queue on the way.
  */
-static void adapt_pleas(struct mmc_loss *loss, uint32_t nmissed)
+static void adapt_direct_chunks(struct mmc_loss *loss, uint32_t nmissed)
 {
 	struct mmc_run all = { .first = 0, .count = loss->before.nbits };
 	uint32_t nasked = mmc_bitmap_count_run(&loss->before, all);
 
 	if (nmissed > nasked / 8)
-		loss->plea_chunks = mmc_max_u32(MMC_LOSS_PLEA_CHUNKS,
-						loss->plea_chunks / 2);
+		loss->direct_chunks = mmc_max_u32(MMC_LOSS_DIRECT_CHUNKS,
+						  loss->direct_chunks / 2);
 	else if (nasked > 0)
-		loss->plea_chunks =
-			mmc_min_u32(loss->budget_chunks, 2 * loss->plea_chunks);
+		loss->direct_chunks = mmc_min_u32(loss->budget_chunks,
+						  2 * loss->direct_chunks);
 }
 
 /* Whether all that was asked for may be asked for again, the latest included. */
@@ -202,7 +202,7 @@ static void turn_interval(struct mmc_loss *loss,
 	loss->retry.interval_ns = mmc_max_u64(loss->retry.interval_ns,
 					      mmc_loss_retry_ns(loss, now_ns));
 	nmissed = count_missed(&loss->before, claimed);
-	adapt_pleas(loss, nmissed);
+	adapt_direct_chunks(loss, nmissed);
 	old = all_are_old(loss, now_ns);
 	if (old || nmissed > 0)
 		mmc_backoff_due(&loss->retry, now_ns);

@@ -42,7 +42,7 @@ _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 static bool has_runs(uint32_t kind)
 {
 	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
-	       kind == MMC_MESSAGE_PLEA;
+	       kind == MMC_MESSAGE_DIRECT_NAK;
 }
 
 static bool is_report(uint32_t kind)

@@ -22,9 +22,9 @@ enum mmc_message_kind {
 	MMC_MESSAGE_NAK,    /* runs that the sender lacks */
 	MMC_MESSAGE_ECHO,   /* runs that the sender will multicast again */
 	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
-	MMC_MESSAGE_WATERMARK, /* likewise, of all ranks */
-	MMC_MESSAGE_PLEA,      /* a NAK to be answered by unicast */
-	MMC_MESSAGE_CARD,      /* what may be read of the sender's memory */
+	MMC_MESSAGE_WATERMARK,	/* likewise, of all ranks */
+	MMC_MESSAGE_DIRECT_NAK, /* a NAK to be answered by unicast */
+	MMC_MESSAGE_CARD,	/* what may be read of the sender's memory */
 	MMC_MESSAGE_SENT, /* how much others have sent, as far as is known */
 	MMC_MESSAGE_COUNT,
 };

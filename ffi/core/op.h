@@ -102,10 +102,10 @@ struct mmc_heard {
 /* Requests that are kept until this rank can serve; a further one comes again. */
 #define MMC_OP_EARLY_MAX 4
 
-/* A NAK or PLEA of a rank that knew sooner that all have entered. */
+/* A NAK, direct or not, of a rank that knew sooner that all have entered. */
 struct mmc_early_ask {
 	uint32_t source;
-	bool plea;
+	bool direct;
 	uint32_t nruns;
 	struct mmc_run runs[MMC_RUNS_MAX];
 };

@@ -201,7 +201,7 @@ void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key)
 
 /* Passes on to the repairer what this rank serves of a block's run. */
 static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
-			struct mmc_run run, bool plea, uint64_t now_ns)
+			struct mmc_run run, bool direct, uint64_t now_ns)
 {
 	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
 	uint32_t sent = owner == op->config.rank ? op->turn.next
@@ -216,8 +216,8 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 	run = (struct mmc_run){ .first = from, .count = end - from };
 	/* Requests are spread over as long a time as those of this rank. */
 	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
-	if (plea && op->strategy->gathers && owner == op->config.rank)
-		mmc_repairer_plead(&op->repairer, asker, run);
+	if (direct && op->strategy->gathers && owner == op->config.rank)
+		mmc_repairer_ask_direct(&op->repairer, asker, run);
 	else
 		mmc_repairer_ask(&op->repairer, asker, run, now_ns);
 }
@@ -230,14 +230,14 @@ static bool is_leaving(const struct mmc_op *op)
 }
 
 /* Runs of one request do not overlap: more than all there is, is nonsense. */
-static void on_ask(struct mmc_op *op, uint32_t source, bool plea,
+static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
 		   const struct mmc_run *runs, uint32_t nruns, uint64_t now_ns)
 {
 	uint32_t left = op->layout.nchunks;
 
 	if (is_leaving(op))
 		return;
-	if (op->strategy->reads && !plea && source == mmc_op_right(op)) {
+	if (op->strategy->reads && !direct && source == mmc_op_right(op)) {
 		op->card_asked = true;
 		return;
 	}
@@ -254,7 +254,7 @@ static void on_ask(struct mmc_op *op, uint32_t source, bool plea,
 		while (owner < op->config.nranks &&
 		       mmc_layout_block(&op->layout, owner).first <
 			       run.first + run.count) {
-			serve_block(op, source, owner, run, plea, now_ns);
+			serve_block(op, source, owner, run, direct, now_ns);
 			owner++;
 		}
 	}
@@ -272,7 +272,7 @@ static void keep_ask(struct mmc_op *op, uint32_t source,
 	}
 	early = &op->early[op->nearly++];
 	early->source = source;
-	early->plea = message->kind == MMC_MESSAGE_PLEA;
+	early->direct = message->kind == MMC_MESSAGE_DIRECT_NAK;
 	early->nruns = message->nitems;
 	memcpy(early->runs, message->runs,
 	       message->nitems * sizeof(*message->runs));
@@ -283,7 +283,7 @@ void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns)
 	for (uint32_t i = 0; i < op->nearly; i++) {
 		const struct mmc_early_ask *early = &op->early[i];
 
-		on_ask(op, early->source, early->plea, early->runs,
+		on_ask(op, early->source, early->direct, early->runs,
 		       early->nruns, now_ns);
 	}
 	op->nearly = 0;
@@ -320,8 +320,8 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 		op->config.path->nlate++;
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
-	case MMC_MESSAGE_PLEA:
-		on_ask(op, source, message->kind == MMC_MESSAGE_PLEA,
+	case MMC_MESSAGE_DIRECT_NAK:
+		on_ask(op, source, message->kind == MMC_MESSAGE_DIRECT_NAK,
 		       message->runs, message->nitems, now_ns);
 		break;
 	case MMC_MESSAGE_ECHO:
@@ -422,6 +422,6 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	if (op->begun)
 		on_flow_message(op, source, message, now_ns);
 	else if (message->kind == MMC_MESSAGE_NAK ||
-		 message->kind == MMC_MESSAGE_PLEA)
+		 message->kind == MMC_MESSAGE_DIRECT_NAK)
 		keep_ask(op, source, message);
 }

@@ -50,8 +50,8 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 	while (mmc_actions_room(actions) &&
 	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
 			    message.runs, &message.nitems, &nlost)) {
-		if (mmc_loss_pleads(&op->loss))
-			message.kind = MMC_MESSAGE_PLEA;
+		if (mmc_loss_asks_directly(&op->loss))
+			message.kind = MMC_MESSAGE_DIRECT_NAK;
 		pass_on(op, peer, &message, now_ns, actions);
 	}
 	op->nlost += nlost;
@@ -91,19 +91,21 @@ static void ask_by_message(struct mmc_op *op, uint64_t now_ns,
 {
 	struct mmc_message message;
 	uint32_t peer = mmc_op_left(op);
-	bool plea;
+	bool direct;
 
 	mmc_op_message(op, MMC_MESSAGE_NAK, &message);
 	while (mmc_actions_room(actions) &&
 	       mmc_reader_ask(&op->reader, &op->claimed, now_ns, message.runs,
-			      &message.nitems, &plea)) {
-		message.kind = plea ? MMC_MESSAGE_PLEA : MMC_MESSAGE_NAK;
+			      &message.nitems, &direct)) {
+		message.kind = direct ? MMC_MESSAGE_DIRECT_NAK
+				      : MMC_MESSAGE_NAK;
 		mmc_op_tell(op, peer, &message, actions);
 	}
 	while (mmc_actions_room(actions) &&
 	       mmc_reader_lease(&op->reader, &op->claimed, now_ns, &peer,
-				message.runs, &message.nitems, &plea)) {
-		message.kind = plea ? MMC_MESSAGE_PLEA : MMC_MESSAGE_NAK;
+				message.runs, &message.nitems, &direct)) {
+		message.kind = direct ? MMC_MESSAGE_DIRECT_NAK
+				      : MMC_MESSAGE_NAK;
 		mmc_op_tell(op, peer, &message, actions);
 	}
 }

@@ -343,12 +343,12 @@ bool mmc_reader_over(struct mmc_reader *reader, struct mmc_run run,
 
 bool mmc_reader_ask(struct mmc_reader *reader, const struct mmc_bitmap *claimed,
 		    uint64_t now_ns, struct mmc_run *runs, uint32_t *nruns,
-		    bool *plea)
+		    bool *direct)
 {
 	uint32_t nchunks = claimed->nbits;
 	uint32_t n = 0;
 
-	*plea = reader->useless;
+	*direct = reader->useless;
 	if (reader->useless) {
 		while (n < MMC_RUNS_MAX && reader->due_from < nchunks) {
 			runs[n] = take_due(reader, claimed, nchunks);
@@ -428,7 +428,7 @@ static uint32_t collect_overdue(struct mmc_reader *reader, uint32_t *owner,
 bool mmc_reader_lease(struct mmc_reader *reader,
 		      const struct mmc_bitmap *claimed, uint64_t now_ns,
 		      uint32_t *owner, struct mmc_run *runs, uint32_t *nruns,
-		      bool *plea)
+		      bool *direct)
 {
 	uint32_t nranks = reader->layout.nranks;
 	uint32_t left = (reader->rank + nranks - 1) % nranks;
@@ -444,7 +444,7 @@ bool mmc_reader_lease(struct mmc_reader *reader,
 	*nruns = collect_overdue(reader, owner, runs);
 	if (*nruns > 0) {
 		reader->leasing = true;
-		*plea = reader->leased || *owner == left;
+		*direct = reader->leased || *owner == left;
 		return true;
 	}
 	reader->lease_over = false;

@@ -106,21 +106,21 @@ bool mmc_reader_over(struct mmc_reader *reader, struct mmc_run run,
 
 /*
  * Whether the neighbour is to be asked by message. If so writes up to
- * MMC_RUNS_MAX runs, and to `*plea` whether for them, not for its card.
+ * MMC_RUNS_MAX runs, and to `*direct` whether for them, not for its card.
  */
 bool mmc_reader_ask(struct mmc_reader *reader, const struct mmc_bitmap *claimed,
 		    uint64_t now_ns, struct mmc_run *runs, uint32_t *nruns,
-		    bool *plea);
+		    bool *direct);
 
 /*
  * Whether an owner is to be asked for what has been wanted for long. If so
- * writes whom and up to MMC_RUNS_MAX runs of its block, and to `*plea` whether
+ * writes whom and up to MMC_RUNS_MAX runs of its block, and to `*direct` whether
  * owners have been asked before.
  */
 bool mmc_reader_lease(struct mmc_reader *reader,
 		      const struct mmc_bitmap *claimed, uint64_t now_ns,
 		      uint32_t *owner, struct mmc_run *runs, uint32_t *nruns,
-		      bool *plea);
+		      bool *direct);
 
 /* When the four questions are to be asked again. */
 uint64_t mmc_reader_deadline(const struct mmc_reader *reader);

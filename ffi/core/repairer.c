@@ -27,7 +27,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
 	repairer->nasks = 0;
-	repairer->npleas = 0;
+	repairer->ndirect_naks = 0;
 	repairer->ngiven = 0;
 	repairer->ngiven_before = 0;
 	repairer->nlost = 0;
@@ -328,36 +328,36 @@ static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
 		repairer->rest_ends_ns = now_ns + repairer->rest_ns;
 }
 
-void mmc_repairer_plead(struct mmc_repairer *repairer, uint32_t peer,
-			struct mmc_run run)
+void mmc_repairer_ask_direct(struct mmc_repairer *repairer, uint32_t peer,
+			     struct mmc_run run)
 {
-	for (uint32_t i = 0; i < repairer->npleas; i++)
-		if (repairer->pleas[i].peer == peer &&
-		    run.first - repairer->pleas[i].run.first <
-			    repairer->pleas[i].run.count)
+	for (uint32_t i = 0; i < repairer->ndirect_naks; i++)
+		if (repairer->direct_naks[i].peer == peer &&
+		    run.first - repairer->direct_naks[i].run.first <
+			    repairer->direct_naks[i].run.count)
 			return;
-	if (repairer->npleas < MMC_PLEAS_MAX)
-		repairer->pleas[repairer->npleas++] =
+	if (repairer->ndirect_naks < MMC_DIRECT_NAKS_MAX)
+		repairer->direct_naks[repairer->ndirect_naks++] =
 			(struct mmc_ask){ .peer = peer, .run = run };
 }
 
-/* The next piece of the plea that came first. */
-static void next_plea(struct mmc_repairer *repairer, uint32_t nchunks_max,
-		      uint32_t *peer, struct mmc_run *run)
+/* Writes the next piece of the direct NAK that came first. */
+static void next_direct(struct mmc_repairer *repairer, uint32_t nchunks_max,
+			uint32_t *peer, struct mmc_run *run)
 {
-	struct mmc_ask *plea = &repairer->pleas[0];
+	struct mmc_ask *first = &repairer->direct_naks[0];
 
-	*peer = plea->peer;
-	*run = plea->run;
+	*peer = first->peer;
+	*run = first->run;
 	run->count = mmc_min_u32(run->count, nchunks_max);
 	count_answer(repairer, *run);
-	plea->run.first += run->count;
-	plea->run.count -= run->count;
-	if (plea->run.count > 0)
+	first->run.first += run->count;
+	first->run.count -= run->count;
+	if (first->run.count > 0)
 		return;
-	repairer->npleas--;
-	for (uint32_t i = 0; i < repairer->npleas; i++)
-		repairer->pleas[i] = repairer->pleas[i + 1];
+	repairer->ndirect_naks--;
+	for (uint32_t i = 0; i < repairer->ndirect_naks; i++)
+		repairer->direct_naks[i] = repairer->direct_naks[i + 1];
 }
 
 bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
@@ -365,8 +365,8 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 		       struct mmc_run *run)
 {
 	forget_sent(repairer, now_ns);
-	if (repairer->npleas > 0) {
-		next_plea(repairer, nchunks_max, peer, run);
+	if (repairer->ndirect_naks > 0) {
+		next_direct(repairer, nchunks_max, peer, run);
 		return true;
 	}
 	if (now_ns < repairer->ready_ns || repairer->idle)
@@ -415,7 +415,7 @@ bool mmc_repairer_echo(struct mmc_repairer *repairer, struct mmc_run *runs,
 
 uint64_t mmc_repairer_deadline(const struct mmc_repairer *repairer)
 {
-	if (repairer->npleas > 0)
+	if (repairer->ndirect_naks > 0)
 		return 0;
 	return repairer->idle ? MMC_NEVER_NS : repairer->ready_ns;
 }

@@ -3,13 +3,13 @@
  * What others have asked this rank for. A request is kept until its gathering
  * time is over; then a chunk that few ranks lack goes to each by unicast, a chunk
  * that many lack to all, and neither again for a while to the same ranks: the next
- * request for it was probably sent before the repair came. A plea, of a rank that multicast
- * does not reach, is answered at once and to it alone.
+ * request for it was probably sent before the repair came. A direct NAK, of a rank that
+ * multicast may not reach, is answered at once and to that rank alone.
  *
  * Ranks that lack the same may ask one after the other, as they do when multicast was out
  * for a time. So a chunk that has gone to all, or to as many single ranks as are worth a
  * multicast, is common: it goes to all at each further request, ever more rarely, and to
- * single ranks only if they plead.
+ * single ranks only by direct NAKs.
  */
 #ifndef MMC_CORE_REPAIRER_H
 #define MMC_CORE_REPAIRER_H
@@ -28,8 +28,8 @@ struct mmc_ask {
 /* Answers to single ranks that are remembered; others count as sent to all. */
 #define MMC_GIVEN_MAX 64
 
-/* Pleas kept at a time; likewise. */
-#define MMC_PLEAS_MAX 64
+/* Direct NAKs kept at a time. A further one is dropped: its sender asks again. */
+#define MMC_DIRECT_NAKS_MAX 64
 
 struct mmc_repairer {
 	struct mmc_bitmap wanted; /* asked for and not yet sent */
@@ -40,8 +40,9 @@ struct mmc_repairer {
 	uint8_t *tally; /* [nchunks] answers to single ranks, or COMMON */
 	struct mmc_ask asks[MMC_ASKS_MAX];
 	uint32_t nasks;
-	struct mmc_ask pleas[MMC_PLEAS_MAX]; /* answered by unicast only */
-	uint32_t npleas;
+	struct mmc_ask
+		direct_naks[MMC_DIRECT_NAKS_MAX]; /* answered by unicast only */
+	uint32_t ndirect_naks;
 	struct mmc_ask given[MMC_GIVEN_MAX]; /* to one rank, in these times */
 	uint32_t ngiven;
 	uint32_t ngiven_before; /* the first of these, in the one before */
@@ -94,8 +95,8 @@ static inline void mmc_repairer_fresh(struct mmc_repairer *repairer)
  * `peer` asks for `run`, which is present, to be sent to it alone, whoever else
  * wants it: what was multicast did not reach it.
  */
-void mmc_repairer_plead(struct mmc_repairer *repairer, uint32_t peer,
-			struct mmc_run run);
+void mmc_repairer_ask_direct(struct mmc_repairer *repairer, uint32_t peer,
+			     struct mmc_run run);
 
 /*
  * Whether a repair is to be sent now. If so writes the chunks, at most
@@ -115,7 +116,7 @@ bool mmc_repairer_echo(struct mmc_repairer *repairer, struct mmc_run *runs,
 /* Whether something that was asked for is still to be sent. */
 static inline bool mmc_repairer_owes(const struct mmc_repairer *repairer)
 {
-	return repairer->nasks > 0 || repairer->npleas > 0;
+	return repairer->nasks > 0 || repairer->ndirect_naks > 0;
 }
 
 /* When mmc_repairer_next() is to be called again. */

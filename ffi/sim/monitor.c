@@ -211,7 +211,7 @@ static void count_control(struct mmc_monitor *monitor,
 	bool asks = message->stamp_us != 0 || message->echo_us != 0 ||
 		    message->kind == MMC_MESSAGE_SENT ||
 		    message->kind == MMC_MESSAGE_NAK ||
-		    message->kind == MMC_MESSAGE_PLEA;
+		    message->kind == MMC_MESSAGE_DIRECT_NAK;
 	bool still = seen->entered < monitor->nranks ||
 		     monitor->network->now_ns <
 			     monitor->still_ns + MMC_BACKOFF_MAX_NS;
@@ -240,7 +240,7 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 
 	seen->unicast |= message->record.terms.deaf != 0;
 	if (message->kind == MMC_MESSAGE_NAK ||
-	    message->kind == MMC_MESSAGE_PLEA ||
+	    message->kind == MMC_MESSAGE_DIRECT_NAK ||
 	    message->kind == MMC_MESSAGE_ECHO)
 		flaw = runs_flaw(seen, message);
 	if (!flaw && message->kind == MMC_MESSAGE_CARD &&

@@ -369,10 +369,10 @@ static void hastens_on_an_idle_link(void)
 }
 
 /*
- * While no answers come each second request is a plea for few chunks, which grow in
+ * While no answers come each second request is a direct NAK for few chunks, which grow in
  * number as answers come and shrink when they do not.
  */
-static void pleads_for_few(void)
+static void asks_directly_for_few(void)
 {
 	struct receiver at;
 	unsigned few = 0;
@@ -389,14 +389,14 @@ static void pleads_for_few(void)
 		nasked = ask(&at);
 		if (nasked == 0)
 			continue;
-		CHECK(nasked <= (mmc_loss_pleads(&at.loss)
-					 ? MMC_LOSS_PLEA_CHUNKS
+		CHECK(nasked <= (mmc_loss_asks_directly(&at.loss)
+					 ? MMC_LOSS_DIRECT_CHUNKS
 					 : 200u));
-		few += mmc_loss_pleads(&at.loss);
+		few += mmc_loss_asks_directly(&at.loss);
 	}
 	CHECK(few > 0);
-	CHECK_EQ(at.loss.plea_chunks, MMC_LOSS_PLEA_CHUNKS);
-	while (at.loss.plea_chunks == MMC_LOSS_PLEA_CHUNKS) {
+	CHECK_EQ(at.loss.direct_chunks, MMC_LOSS_DIRECT_CHUNKS);
+	while (at.loss.direct_chunks == MMC_LOSS_DIRECT_CHUNKS) {
 		for (uint32_t c = 1000; c < 3000; c++)
 			if (at.nasked[c] > 0)
 				claim(&at, c);
@@ -405,7 +405,7 @@ static void pleads_for_few(void)
 		at.now_ns = at.loss.retry.at_ns;
 		ask(&at);
 	}
-	CHECK_EQ(at.loss.plea_chunks, 2 * MMC_LOSS_PLEA_CHUNKS);
+	CHECK_EQ(at.loss.direct_chunks, 2 * MMC_LOSS_DIRECT_CHUNKS);
 	receiver_close(&at);
 }
 
@@ -442,9 +442,9 @@ static void late_on_a_busy_link(void)
 
 CHECK_MAIN(CHECK_TEST(within_the_budget), CHECK_TEST(part_of_the_budget),
 	   CHECK_TEST(waits_as_long_as_answers_take),
-	   CHECK_TEST(pleads_for_few), CHECK_TEST(hastens_on_an_idle_link),
-	   CHECK_TEST(late_on_a_busy_link), CHECK_TEST(nothing_lost),
-	   CHECK_TEST(a_gap), CHECK_TEST(reordered),
+	   CHECK_TEST(asks_directly_for_few),
+	   CHECK_TEST(hastens_on_an_idle_link), CHECK_TEST(late_on_a_busy_link),
+	   CHECK_TEST(nothing_lost), CHECK_TEST(a_gap), CHECK_TEST(reordered),
 	   CHECK_TEST(reordered_all_along), CHECK_TEST(many_gaps),
 	   CHECK_TEST(announced_and_lost_again), CHECK_TEST(persistent),
 	   CHECK_TEST(early_chunks), CHECK_TEST(everything_comes))

@@ -11,7 +11,7 @@ static uint32_t items_max(uint32_t kind)
 		[MMC_MESSAGE_RECORD] = 0,
 		[MMC_MESSAGE_NAK] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_ECHO] = MMC_RUNS_MAX,
-		[MMC_MESSAGE_PLEA] = MMC_RUNS_MAX,
+		[MMC_MESSAGE_DIRECT_NAK] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_CARD] = 1,
 		[MMC_MESSAGE_SENT] = MMC_SENT_MAX,
 	};
@@ -27,8 +27,8 @@ static uint32_t items_min(uint32_t kind)
 static size_t item_bytes(uint32_t kind)
 {
 	static const size_t bytes[MMC_MESSAGE_COUNT] = {
-		[MMC_MESSAGE_NAK] = 8,	[MMC_MESSAGE_ECHO] = 8,
-		[MMC_MESSAGE_PLEA] = 8, [MMC_MESSAGE_CARD] = 36,
+		[MMC_MESSAGE_NAK] = 8,	      [MMC_MESSAGE_ECHO] = 8,
+		[MMC_MESSAGE_DIRECT_NAK] = 8, [MMC_MESSAGE_CARD] = 36,
 		[MMC_MESSAGE_SENT] = 8,
 	};
 
@@ -44,7 +44,7 @@ static bool is_report(uint32_t kind)
 static bool has_runs(uint32_t kind)
 {
 	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
-	       kind == MMC_MESSAGE_PLEA;
+	       kind == MMC_MESSAGE_DIRECT_NAK;
 }
 
 static struct mmc_run random_run(struct mmc_prng *prng)
@@ -326,7 +326,7 @@ static void kinds(void)
 	CHECK_EQ(MMC_MESSAGE_ECHO, 2);
 	CHECK_EQ(MMC_MESSAGE_REPORT, 3);
 	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
-	CHECK_EQ(MMC_MESSAGE_PLEA, 5);
+	CHECK_EQ(MMC_MESSAGE_DIRECT_NAK, 5);
 	CHECK_EQ(MMC_MESSAGE_CARD, 6);
 	CHECK_EQ(MMC_MESSAGE_SENT, 7);
 	check_refused(MMC_MESSAGE_COUNT, bytes, sizeof(bytes), -MMC_EINVAL);

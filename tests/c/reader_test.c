@@ -106,21 +106,21 @@ static uint32_t read_all(struct world *at)
 	return nchunks;
 }
 
-static uint32_t ask(struct world *at, bool *plea)
+static uint32_t ask(struct world *at, bool *direct)
 {
 	struct mmc_run runs[MMC_RUNS_MAX];
 	uint32_t nruns;
 	uint32_t nchunks = 0;
 
 	while (mmc_reader_ask(&at->reader, &at->claimed, at->now_ns, runs,
-			      &nruns, plea)) {
+			      &nruns, direct)) {
 		CHECK(nruns > 0 && nruns <= MMC_RUNS_MAX);
 		for (uint32_t i = 0; i < nruns; i++) {
 			CHECK(runs[i].count > 0);
 			CHECK(runs[i].first + runs[i].count <= NCHUNKS);
 			nchunks += runs[i].count;
 		}
-		if (!*plea)
+		if (!*direct)
 			break;
 	}
 	return nchunks;
@@ -233,34 +233,34 @@ static void asks_for_the_card(void)
 {
 	struct world at;
 	struct mmc_run run;
-	bool plea = true;
+	bool direct = true;
 
 	for (unsigned known = 0; known < 2; known++) {
 		open_world(&at, 4096);
 		if (known)
 			learn(&at, GENERATION, false);
-		CHECK_EQ(ask(&at, &plea), 0);
+		CHECK_EQ(ask(&at, &direct), 0);
 		want(&at, 5, 3);
 		CHECK(!next_map(&at, &run));
-		CHECK_EQ(ask(&at, &plea), 3);
-		CHECK(!plea);
-		CHECK_EQ(ask(&at, &plea), 0);
+		CHECK_EQ(ask(&at, &direct), 3);
+		CHECK(!direct);
+		CHECK_EQ(ask(&at, &direct), 0);
 		CHECK(mmc_reader_deadline(&at.reader) > at.now_ns);
 		at.now_ns = mmc_reader_deadline(&at.reader);
-		CHECK_EQ(ask(&at, &plea), 3);
+		CHECK_EQ(ask(&at, &direct), 3);
 		learn(&at, GENERATION, true);
-		CHECK_EQ(ask(&at, &plea), 0);
+		CHECK_EQ(ask(&at, &direct), 0);
 		CHECK(next_map(&at, &run));
 		close_world(&at);
 	}
 }
 
 /* Whose memory cannot be read is asked for the chunks, each time they are lost. */
-static void pleads_where_nothing_can_be_read(void)
+static void asks_directly_where_nothing_can_be_read(void)
 {
 	struct world at;
 	struct mmc_run run;
-	bool plea = false;
+	bool direct = false;
 
 	for (unsigned why = 0; why < 3; why++) {
 		open_world(&at, why == 0 ? 100 : why == 1 ? 0 : 4096);
@@ -268,12 +268,12 @@ static void pleads_where_nothing_can_be_read(void)
 		for (int i = 0; i < 3; i++) {
 			want(&at, 100, 7);
 			CHECK(!next_map(&at, &run));
-			CHECK_EQ(ask(&at, &plea), 7);
-			CHECK(plea);
-			CHECK_EQ(ask(&at, &plea), 0);
+			CHECK_EQ(ask(&at, &direct), 7);
+			CHECK(direct);
+			CHECK_EQ(ask(&at, &direct), 0);
 		}
 		want(&at, 0, NCHUNKS);
-		CHECK_EQ(ask(&at, &plea), NCHUNKS);
+		CHECK_EQ(ask(&at, &direct), NCHUNKS);
 		close_world(&at);
 	}
 }
@@ -284,7 +284,7 @@ static void trusts_no_other_generation(void)
 	struct world at;
 	struct mmc_run words;
 	struct mmc_run run;
-	bool plea;
+	bool direct;
 
 	for (unsigned why = 0; why < 4; why++) {
 		open_world(&at, 4096);
@@ -307,8 +307,8 @@ static void trusts_no_other_generation(void)
 		CHECK_EQ(at.reader.nreading, 0);
 		learn(&at, GENERATION, true);
 		CHECK(!next_map(&at, &run));
-		CHECK_EQ(ask(&at, &plea), 20);
-		CHECK(plea);
+		CHECK_EQ(ask(&at, &direct), 20);
+		CHECK(direct);
 		close_world(&at);
 	}
 }
@@ -340,7 +340,7 @@ static void owners_are_asked_in_the_end(void)
 	uint32_t owner;
 	uint32_t nruns;
 	uint32_t n = 0;
-	bool plea;
+	bool direct;
 
 	open_world(&at, 4096);
 	learn(&at, GENERATION, true);
@@ -351,12 +351,12 @@ static void owners_are_asked_in_the_end(void)
 		at.now_ns = mmc_reader_deadline(&at.reader);
 		read_all(&at);
 		while (mmc_reader_lease(&at.reader, &at.claimed, at.now_ns,
-					&owner, runs, &nruns, &plea)) {
+					&owner, runs, &nruns, &direct)) {
 			static const uint32_t owners[] = { 0, 1, 3 };
 
 			CHECK(at.now_ns >= begin_ns + 5 * MMC_MS_NS);
 			CHECK_EQ(owner, owners[n % 3]);
-			CHECK_EQ(plea, owner == 1 || n >= 3);
+			CHECK_EQ(direct, owner == 1 || n >= 3);
 			CHECK_EQ(nruns, 1);
 			CHECK_EQ(runs[0].count, owner == 3 ? 1 : 10);
 			n++;
@@ -371,7 +371,7 @@ static void owners_are_asked_in_the_end(void)
 		at.now_ns = mmc_reader_deadline(&at.reader);
 		read_all(&at);
 		CHECK(!mmc_reader_lease(&at.reader, &at.claimed, at.now_ns,
-					&owner, runs, &nruns, &plea));
+					&owner, runs, &nruns, &direct));
 		if (!CHECK(i < 100))
 			break;
 	}
@@ -405,14 +405,14 @@ static void all_comes(void)
 			struct mmc_run runs[MMC_RUNS_MAX];
 			uint32_t owner;
 			uint32_t nruns;
-			bool plea;
+			bool direct;
 
 			at.now_ns = mmc_reader_deadline(&at.reader) +
 				    (at.now_ns == 0);
 			read_all(&at);
 			while (mmc_reader_lease(&at.reader, &at.claimed,
 						at.now_ns, &owner, runs, &nruns,
-						&plea))
+						&direct))
 				;
 		}
 		if (!CHECK_EQ(at.nchunks_read, nwanted))
@@ -425,7 +425,7 @@ CHECK_MAIN(CHECK_TEST(reads_what_is_there), CHECK_TEST(looks_ever_more_rarely),
 	   CHECK_TEST(forgets_what_has_come),
 	   CHECK_TEST(no_more_than_one_read_brings),
 	   CHECK_TEST(asks_for_the_card),
-	   CHECK_TEST(pleads_where_nothing_can_be_read),
+	   CHECK_TEST(asks_directly_where_nothing_can_be_read),
 	   CHECK_TEST(trusts_no_other_generation),
 	   CHECK_TEST(contradictory_cards),
 	   CHECK_TEST(owners_are_asked_in_the_end), CHECK_TEST(all_comes))

@@ -385,8 +385,8 @@ static void standing_requests(void)
 	model_close(&model);
 }
 
-/* Who hears no multicast is answered alone, each time it pleads, and bounded. */
-static void pleas(void)
+/* Who hears no multicast is answered alone, each time it asks directly, and bounded. */
+static void direct_naks(void)
 {
 	struct model model;
 	struct mmc_run run;
@@ -397,8 +397,9 @@ static void pleas(void)
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t asker = 1; asker < 3; asker++)
 			for (int copy = 0; copy < 2; copy++)
-				mmc_repairer_plead(&model.repairer, asker,
-						   (struct mmc_run){ 5, 40 });
+				mmc_repairer_ask_direct(&model.repairer, asker,
+							(struct mmc_run){ 5,
+									  40 });
 		while (mmc_repairer_next(&model.repairer, model.now_ns, 16,
 					 &peer, &run)) {
 			if (!CHECK(peer == 1 || peer == 2))
@@ -410,15 +411,15 @@ static void pleas(void)
 	CHECK_EQ(nsent[1], 80);
 	CHECK_EQ(nsent[2], 80);
 	for (uint32_t i = 0; i < 1000; i++)
-		mmc_repairer_plead(&model.repairer, i % NPEERS,
-				   (struct mmc_run){ i % NCHUNKS, 1 });
-	CHECK(model.repairer.npleas <= MMC_PLEAS_MAX);
+		mmc_repairer_ask_direct(&model.repairer, i % NPEERS,
+					(struct mmc_run){ i % NCHUNKS, 1 });
+	CHECK(model.repairer.ndirect_naks <= MMC_DIRECT_NAKS_MAX);
 	model_close(&model);
 }
 
 /*
  * Of those who lack the same, but ask one after the other, few are answered alone; then
- * it goes to all, ever more rarely, and alone to who pleads.
+ * it goes to all, ever more rarely, and alone to whoever asks directly.
  */
 static void one_after_the_other(void)
 {
@@ -426,7 +427,7 @@ static void one_after_the_other(void)
 	struct mmc_run run = { 5, 10 };
 	uint32_t peer;
 	uint32_t nalone = 0;
-	uint32_t npleas = 0;
+	uint32_t ndirect_naks = 0;
 	uint64_t last_ns = 0;
 	uint64_t pause_ns = 0;
 
@@ -434,11 +435,11 @@ static void one_after_the_other(void)
 	model.repairer.sharers = 3;
 	for (uint32_t i = 0; i < 200; i++) {
 		uint32_t asker = i % NPEERS;
-		bool pleads = i % 20 == 19;
+		bool direct = i % 20 == 19;
 
 		model.now_ns += 3 * REST_NS;
-		if (pleads)
-			mmc_repairer_plead(&model.repairer, asker, run);
+		if (direct)
+			mmc_repairer_ask_direct(&model.repairer, asker, run);
 		else
 			mmc_repairer_ask(&model.repairer, asker, run,
 					 model.now_ns);
@@ -446,9 +447,9 @@ static void one_after_the_other(void)
 		while (mmc_repairer_next(&model.repairer, model.now_ns, 16,
 					 &peer, &run)) {
 			CHECK_EQ(run.count, 10);
-			CHECK_EQ(peer, i < 5 || pleads ? asker : MMC_PEER_ALL);
-			npleas += pleads;
-			nalone += peer == asker && !pleads;
+			CHECK_EQ(peer, i < 5 || direct ? asker : MMC_PEER_ALL);
+			ndirect_naks += direct;
+			nalone += peer == asker && !direct;
 			if (peer != MMC_PEER_ALL)
 				continue;
 			CHECK(model.now_ns - last_ns >= pause_ns);
@@ -459,14 +460,14 @@ static void one_after_the_other(void)
 		}
 	}
 	CHECK_EQ(nalone, 5);
-	CHECK_EQ(npleas, 10);
+	CHECK_EQ(ndirect_naks, 10);
 	CHECK(model.nmulticast >= 4);
 	CHECK(model.nmulticast <= 20);
 	model_close(&model);
 }
 
 CHECK_MAIN(CHECK_TEST(one_after_the_other), CHECK_TEST(standing_requests),
-	   CHECK_TEST(pleas), CHECK_TEST(one_asker_by_unicast),
+	   CHECK_TEST(direct_naks), CHECK_TEST(one_asker_by_unicast),
 	   CHECK_TEST(several_by_multicast), CHECK_TEST(few_by_unicast),
 	   CHECK_TEST(twice_by_one), CHECK_TEST(rests),
 	   CHECK_TEST(another_is_not_served_by_it),

@@ -10,7 +10,7 @@ static void check_message(const struct mmc_message *message)
 {
 	bool runs = message->kind == MMC_MESSAGE_NAK ||
 		    message->kind == MMC_MESSAGE_ECHO ||
-		    message->kind == MMC_MESSAGE_PLEA;
+		    message->kind == MMC_MESSAGE_DIRECT_NAK;
 
 	MMC_ASSERT(message->kind < MMC_MESSAGE_COUNT);
 	MMC_ASSERT(message->record.entry_rounds <= MMC_ROUNDS_MAX);
