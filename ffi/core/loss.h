@@ -211,8 +211,9 @@ static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
  * A repairer says that it will multicast `run`, which lies within the operation,
  * so it need not be asked. Returns how many of its chunks turn out lost here.
  */
-uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		       struct mmc_run run, uint64_t now_ns);
+uint32_t mmc_loss_suppress(struct mmc_loss *loss,
+			   const struct mmc_bitmap *claimed, struct mmc_run run,
+			   uint64_t now_ns);
 
 /*
  * Whether repairers are to be asked for answers by unicast. Where multicast has only been

@@ -116,8 +116,9 @@ static void start_retry(struct mmc_loss *loss, uint64_t now_ns)
 	loss->retried_heard = mmc_loss_heard(loss);
 }
 
-uint32_t mmc_loss_hush(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		       struct mmc_run run, uint64_t now_ns)
+uint32_t mmc_loss_suppress(struct mmc_loss *loss,
+			   const struct mmc_bitmap *claimed, struct mmc_run run,
+			   uint64_t now_ns)
 {
 	const struct mmc_bitmap *known[] = { claimed, &loss->lost };
 	uint32_t end = run.first + run.count;

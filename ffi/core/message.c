@@ -41,7 +41,7 @@ _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 
 static bool has_runs(uint32_t kind)
 {
-	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
+	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_NCF ||
 	       kind == MMC_MESSAGE_DIRECT_NAK;
 }
 

@@ -20,7 +20,7 @@
 enum mmc_message_kind {
 	MMC_MESSAGE_RECORD, /* adds nothing */
 	MMC_MESSAGE_NAK,    /* runs that the sender lacks */
-	MMC_MESSAGE_ECHO,   /* runs that the sender will multicast again */
+	MMC_MESSAGE_NCF,    /* runs that the sender will multicast again */
 	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
 	MMC_MESSAGE_WATERMARK,	/* likewise, of all ranks */
 	MMC_MESSAGE_DIRECT_NAK, /* a NAK to be answered by unicast */

@@ -289,8 +289,8 @@ void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns)
 	op->nearly = 0;
 }
 
-static void on_echo(struct mmc_op *op, const struct mmc_message *message,
-		    uint64_t now_ns)
+static void on_confirmation(struct mmc_op *op,
+			    const struct mmc_message *message, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		struct mmc_run run = message->runs[i];
@@ -299,7 +299,7 @@ static void on_echo(struct mmc_op *op, const struct mmc_message *message,
 		if (run.first >= op->layout.nchunks ||
 		    run.count > op->layout.nchunks - run.first)
 			continue;
-		nlost = mmc_loss_hush(&op->loss, &op->claimed, run, now_ns);
+		nlost = mmc_loss_suppress(&op->loss, &op->claimed, run, now_ns);
 		op->nlost += nlost;
 		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
 	}
@@ -324,8 +324,8 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 		on_ask(op, source, message->kind == MMC_MESSAGE_DIRECT_NAK,
 		       message->runs, message->nitems, now_ns);
 		break;
-	case MMC_MESSAGE_ECHO:
-		on_echo(op, message, now_ns);
+	case MMC_MESSAGE_NCF:
+		on_confirmation(op, message, now_ns);
 		break;
 	case MMC_MESSAGE_REPORT:
 		mmc_watermark_report(&op->mark, source, message->positions,

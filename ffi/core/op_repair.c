@@ -129,12 +129,12 @@ void mmc_op_poll_reader(struct mmc_op *op, uint64_t now_ns,
 /* ---- serving ------------------------------------------------------------- */
 
 /* Says what is going to be multicast again, so that others need not ask. */
-static void tell_echo(struct mmc_op *op, struct mmc_actions *actions)
+static void tell_confirmation(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_message message;
 
-	mmc_op_message(op, MMC_MESSAGE_ECHO, &message);
-	if (mmc_repairer_echo(&op->repairer, message.runs, &message.nitems))
+	mmc_op_message(op, MMC_MESSAGE_NCF, &message);
+	if (mmc_repairer_confirm(&op->repairer, message.runs, &message.nitems))
 		mmc_op_tell(op, MMC_PEER_ALL, &message, actions);
 }
 
@@ -144,8 +144,8 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 	struct mmc_run run;
 	uint32_t peer;
 
-	if (op->repairer.echo && mmc_actions_room(actions))
-		tell_echo(op, actions);
+	if (op->repairer.unconfirmed && mmc_actions_room(actions))
+		tell_confirmation(op, actions);
 	if (mmc_actions_room(actions) &&
 	    mmc_repairer_next(&op->repairer, now_ns, MMC_BATCH_CHUNKS_MAX,
 			      &peer, &run))

@@ -39,7 +39,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	repairer->idle = false;
 	repairer->several = false;
 	repairer->resting = false;
-	repairer->echo = false;
+	repairer->unconfirmed = false;
 	repairer->ready_ns = MMC_NEVER_NS;
 	repairer->rest_ends_ns = MMC_NEVER_NS;
 	repairer->gather_ns = gather_ns;
@@ -139,7 +139,7 @@ static void share(struct mmc_repairer *repairer, uint32_t chunk)
 	mmc_bitmap_test_and_set(&repairer->shared, chunk);
 	repairer->nshared += repairer->tally[chunk] < COMMON;
 	repairer->tally[chunk] = COMMON;
-	repairer->echo = true;
+	repairer->unconfirmed = true;
 }
 
 /* Whether the request for a common chunk is to be kept. */
@@ -391,15 +391,15 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 	return false;
 }
 
-bool mmc_repairer_echo(struct mmc_repairer *repairer, struct mmc_run *runs,
-		       uint32_t *nruns)
+bool mmc_repairer_confirm(struct mmc_repairer *repairer, struct mmc_run *runs,
+			  uint32_t *nruns)
 {
 	uint32_t from = 0;
 	uint32_t n = 0;
 
-	if (!repairer->echo)
+	if (!repairer->unconfirmed)
 		return false;
-	repairer->echo = false;
+	repairer->unconfirmed = false;
 	while (n < MMC_RUNS_MAX) {
 		struct mmc_run run = mmc_bitmap_next_set(
 			&repairer->shared, from, repairer->shared.nbits);

@@ -54,7 +54,7 @@ struct mmc_repairer {
 	uint32_t nlost;	   /* chunks that anybody has lacked */
 	uint32_t nshared;  /* chunks that several have lacked */
 	bool resting;	   /* something has been sent in this resting time */
-	bool echo;	   /* `shared` has grown since the last echo */
+	bool unconfirmed;  /* `shared` has grown since the last NCF */
 	bool several;	   /* ranks lack a chunk that is wanted */
 	uint64_t ready_ns; /* when gathering ends */
 	uint64_t rest_ends_ns;
@@ -110,8 +110,8 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
  * Whether askers are to be told what will be multicast, so that others need not
  * ask. If so writes up to MMC_RUNS_MAX runs to `runs` and how many to `nruns`.
  */
-bool mmc_repairer_echo(struct mmc_repairer *repairer, struct mmc_run *runs,
-		       uint32_t *nruns);
+bool mmc_repairer_confirm(struct mmc_repairer *repairer, struct mmc_run *runs,
+			  uint32_t *nruns);
 
 /* Whether something that was asked for is still to be sent. */
 static inline bool mmc_repairer_owes(const struct mmc_repairer *repairer)

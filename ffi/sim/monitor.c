@@ -185,7 +185,7 @@ static const char *runs_flaw(struct mmc_monitor_op *seen,
 
 		if (run.first + run.count > seen->op->layout.nchunks)
 			return "names chunks that do not exist";
-		if (message->kind != MMC_MESSAGE_ECHO)
+		if (message->kind != MMC_MESSAGE_NCF)
 			mmc_bitmap_set_run(&seen->asked, run);
 		else if (mmc_bitmap_count_run(&seen->asked, run) != run.count)
 			return "announces chunks that nobody asked for";
@@ -241,7 +241,7 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	seen->unicast |= message->record.terms.deaf != 0;
 	if (message->kind == MMC_MESSAGE_NAK ||
 	    message->kind == MMC_MESSAGE_DIRECT_NAK ||
-	    message->kind == MMC_MESSAGE_ECHO)
+	    message->kind == MMC_MESSAGE_NCF)
 		flaw = runs_flaw(seen, message);
 	if (!flaw && message->kind == MMC_MESSAGE_CARD &&
 	    wire->frame->peer != (wire->frame->source + 1) % monitor->nranks)

@@ -123,9 +123,9 @@ static void announced_and_lost_again(void)
 			begin(&at);
 			for (uint32_t c = 20; c < 40; c++) {
 				if (c == (early ? 23 : 27)) {
-					CHECK_EQ(mmc_loss_hush(&at.loss,
-							       &at.claimed, run,
-							       at.now_ns),
+					CHECK_EQ(mmc_loss_suppress(
+							 &at.loss, &at.claimed,
+							 run, at.now_ns),
 						 1);
 					at.now_ns += pause * 700 * MMC_US_NS;
 					ask(&at);
@@ -195,12 +195,13 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 				if (owner == 0)
 					send_own(at, i);
 				if (mmc_prng_below(prng, 8) == 0)
-					mmc_loss_hush(&at->loss, &at->claimed,
-						      (struct mmc_run){
-							      .first = c,
-							      .count = 1,
-						      },
-						      at->now_ns);
+					mmc_loss_suppress(&at->loss,
+							  &at->claimed,
+							  (struct mmc_run){
+								  .first = c,
+								  .count = 1,
+							  },
+							  at->now_ns);
 				if (mmc_prng_below(prng, 3) != 0)
 					hear(at, c);
 				ask(at);

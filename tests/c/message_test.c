@@ -10,7 +10,7 @@ static uint32_t items_max(uint32_t kind)
 	static const uint32_t max[MMC_MESSAGE_COUNT] = {
 		[MMC_MESSAGE_RECORD] = 0,
 		[MMC_MESSAGE_NAK] = MMC_RUNS_MAX,
-		[MMC_MESSAGE_ECHO] = MMC_RUNS_MAX,
+		[MMC_MESSAGE_NCF] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_DIRECT_NAK] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_CARD] = 1,
 		[MMC_MESSAGE_SENT] = MMC_SENT_MAX,
@@ -27,7 +27,7 @@ static uint32_t items_min(uint32_t kind)
 static size_t item_bytes(uint32_t kind)
 {
 	static const size_t bytes[MMC_MESSAGE_COUNT] = {
-		[MMC_MESSAGE_NAK] = 8,	      [MMC_MESSAGE_ECHO] = 8,
+		[MMC_MESSAGE_NAK] = 8,	      [MMC_MESSAGE_NCF] = 8,
 		[MMC_MESSAGE_DIRECT_NAK] = 8, [MMC_MESSAGE_CARD] = 36,
 		[MMC_MESSAGE_SENT] = 8,
 	};
@@ -43,7 +43,7 @@ static bool is_report(uint32_t kind)
 
 static bool has_runs(uint32_t kind)
 {
-	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_ECHO ||
+	return kind == MMC_MESSAGE_NAK || kind == MMC_MESSAGE_NCF ||
 	       kind == MMC_MESSAGE_DIRECT_NAK;
 }
 
@@ -323,7 +323,7 @@ static void kinds(void)
 
 	CHECK_EQ(MMC_MESSAGE_RECORD, 0);
 	CHECK_EQ(MMC_MESSAGE_NAK, 1);
-	CHECK_EQ(MMC_MESSAGE_ECHO, 2);
+	CHECK_EQ(MMC_MESSAGE_NCF, 2);
 	CHECK_EQ(MMC_MESSAGE_REPORT, 3);
 	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
 	CHECK_EQ(MMC_MESSAGE_DIRECT_NAK, 5);
@@ -416,7 +416,7 @@ static void fields_out_of_range(void)
 static void fields_at_their_limits(void)
 {
 	const struct mmc_message message = {
-		.kind = MMC_MESSAGE_ECHO,
+		.kind = MMC_MESSAGE_NCF,
 		.record = {
 			.flags = 15,
 			.entry_rounds = MMC_ROUNDS_MAX,
@@ -432,7 +432,7 @@ static void fields_at_their_limits(void)
 	struct mmc_message read;
 
 	mmc_message_encode(bytes, &message);
-	CHECK_EQ(decode(&read, MMC_MESSAGE_ECHO, bytes, sizeof(bytes)), 0);
+	CHECK_EQ(decode(&read, MMC_MESSAGE_NCF, bytes, sizeof(bytes)), 0);
 	check_equal_messages(&read, &message);
 }
 

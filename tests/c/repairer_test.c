@@ -120,7 +120,7 @@ static void one_asker_by_unicast(void)
 	CHECK_EQ(serve(&model), 0);
 	model.now_ns += GATHER_NS / 4 - 1;
 	CHECK_EQ(serve(&model), 0);
-	CHECK(!mmc_repairer_echo(&model.repairer, runs, &nruns));
+	CHECK(!mmc_repairer_confirm(&model.repairer, runs, &nruns));
 	model.now_ns++;
 	CHECK_EQ(serve(&model), 12);
 	CHECK_EQ(model.nmulticast, 0);
@@ -138,11 +138,11 @@ static void several_by_multicast(void)
 	ask(&model, 0, 10, 20);
 	model.now_ns += GATHER_NS / 8;
 	ask(&model, 1, 20, 20);
-	CHECK(mmc_repairer_echo(&model.repairer, runs, &nruns));
+	CHECK(mmc_repairer_confirm(&model.repairer, runs, &nruns));
 	CHECK_EQ(nruns, 1);
 	CHECK_EQ(runs[0].first, 20);
 	CHECK_EQ(runs[0].count, 10);
-	CHECK(!mmc_repairer_echo(&model.repairer, runs, &nruns));
+	CHECK(!mmc_repairer_confirm(&model.repairer, runs, &nruns));
 	model.now_ns += GATHER_NS * 7 / 8 - 1;
 	CHECK_EQ(serve(&model), 0);
 	model.now_ns++;
@@ -166,7 +166,8 @@ static void few_by_unicast(void)
 			model.repairer.sharers = sharers;
 			for (uint32_t p = 0; p < nasking; p++)
 				ask(&model, p, p, 30);
-			CHECK_EQ(model.repairer.echo, nasking >= sharers);
+			CHECK_EQ(model.repairer.unconfirmed,
+				 nasking >= sharers);
 			model.now_ns += GATHER_NS;
 			while (mmc_repairer_next(&model.repairer, model.now_ns,
 						 7, &peer, &run))
@@ -299,7 +300,7 @@ static void long_echoes(void)
 	for (uint32_t c = 0; c < NCHUNKS; c += 2)
 		ask(&model, 0, c, 1);
 	ask(&model, 1, 0, NCHUNKS);
-	CHECK(mmc_repairer_echo(&model.repairer, runs, &nruns));
+	CHECK(mmc_repairer_confirm(&model.repairer, runs, &nruns));
 	CHECK_EQ(nruns, MMC_RUNS_MAX);
 	for (uint32_t i = 0; i < nruns; i++) {
 		CHECK_EQ(runs[i].first, 2 * i);

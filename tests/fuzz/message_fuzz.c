@@ -9,7 +9,7 @@
 static void check_message(const struct mmc_message *message)
 {
 	bool runs = message->kind == MMC_MESSAGE_NAK ||
-		    message->kind == MMC_MESSAGE_ECHO ||
+		    message->kind == MMC_MESSAGE_NCF ||
 		    message->kind == MMC_MESSAGE_DIRECT_NAK;
 
 	MMC_ASSERT(message->kind < MMC_MESSAGE_COUNT);
