@@ -13,7 +13,7 @@
 #ifndef MMC_CORE_MESSAGE_H
 #define MMC_CORE_MESSAGE_H
 
-#include "core/card.h"
+#include "core/advert.h"
 #include "core/codec.h"
 #include "core/record.h"
 

@@ -15,7 +15,7 @@
 #define MMC_CORE_READER_H
 
 #include "core/bitmap.h"
-#include "core/card.h"
+#include "core/advert.h"
 #include "core/layout.h"
 #include "core/timer.h"
 
