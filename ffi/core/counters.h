@@ -8,59 +8,59 @@
 
 #include <stdint.h>
 
-#define MMC_COUNTER_TABLE(X)                                                      \
-	X(TX_MULTICAST_BYTES, "tx_multicast_bytes")                               \
-	X(TX_MULTICAST_DATAGRAMS, "tx_multicast_datagrams")                       \
-	X(TX_CONTROL_BYTES, "tx_control_bytes")                                   \
-	X(TX_CONTROL_DATAGRAMS, "tx_control_datagrams")                           \
-	X(TX_REPAIR_BYTES, "tx_repair_bytes")                                     \
-	X(TX_REPAIR_DATAGRAMS, "tx_repair_datagrams")                             \
-	X(RX_MULTICAST_BYTES, "rx_multicast_bytes")                               \
-	X(RX_MULTICAST_DATAGRAMS, "rx_multicast_datagrams")                       \
-	X(RX_CONTROL_BYTES, "rx_control_bytes")                                   \
-	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                           \
-	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                     \
-	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                             \
+#define MMC_COUNTER_TABLE(X)                                                       \
+	X(TX_MULTICAST_BYTES, "tx_multicast_bytes")                                \
+	X(TX_MULTICAST_DATAGRAMS, "tx_multicast_datagrams")                        \
+	X(TX_CONTROL_BYTES, "tx_control_bytes")                                    \
+	X(TX_CONTROL_DATAGRAMS, "tx_control_datagrams")                            \
+	X(TX_REPAIR_BYTES, "tx_repair_bytes")                                      \
+	X(TX_REPAIR_DATAGRAMS, "tx_repair_datagrams")                              \
+	X(RX_MULTICAST_BYTES, "rx_multicast_bytes")                                \
+	X(RX_MULTICAST_DATAGRAMS, "rx_multicast_datagrams")                        \
+	X(RX_CONTROL_BYTES, "rx_control_bytes")                                    \
+	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                            \
+	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                      \
+	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                              \
 	/* Chunks that had to be asked for, those of them that came as repairs, \
-	 * and copies of chunks that were here already. */ \
-	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                       \
-	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                               \
-	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                             \
+	 * and copies of chunks that were here already. */  \
+	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                        \
+	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                                \
+	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                              \
 	/* Datagrams of no stream, epoch, sender or place that is ours, and    \
-	 * those whose checksum or form is wrong. */  \
-	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                           \
-	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                           \
-	/* Early datagrams kept for an operation to come, or without room. */     \
-	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                             \
-	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                         \
-	/* Requests that came early, and found no room: they come again. */       \
-	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                               \
-	X(EPOCHS, "epochs")                                                       \
-	X(UNICAST_EPOCHS, "unicast_epochs")                                       \
-	X(OPEN_NS, "open_ns")                                                     \
-	/* Time in each stage, summed over operations. */                         \
-	X(ENTRY_NS, "entry_ns")                                                   \
-	X(MULTICAST_NS, "multicast_ns")                                           \
-	X(REPAIR_NS, "repair_ns")                                                 \
-	X(RELEASE_NS, "release_ns")                                               \
+	 * those whose checksum or form is wrong. */   \
+	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                            \
+	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                            \
+	/* Early datagrams kept for an operation to come, or without room. */      \
+	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                              \
+	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                          \
+	/* Requests that came early, and found no room: they come again. */        \
+	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                                \
+	X(EPOCHS, "epochs")                                                        \
+	X(UNICAST_EPOCHS, "unicast_epochs")                                        \
+	X(OPEN_NS, "open_ns")                                                      \
+	/* Time in each stage, summed over operations. */                          \
+	X(ENTRY_NS, "entry_ns")                                                    \
+	X(MULTICAST_NS, "multicast_ns")                                            \
+	X(REPAIR_NS, "repair_ns")                                                  \
+	X(RELEASE_NS, "release_ns")                                                \
 	/* Memory taken from the system after the stream was opened, and made  \
-	 * readable for others. */  \
-	X(ALLOCATIONS, "allocations")                                             \
-	X(REGISTRATIONS, "registrations")                                         \
-	/* Cards sent; reads of the left neighbour's bitmap, of its data, and  \
-	 * what these brought; reads that brought nothing of use. */  \
-	X(CARDS, "cards")                                                         \
-	X(MAP_READS, "map_reads")                                                 \
-	X(READS, "reads")                                                         \
-	X(READ_CHUNKS, "read_chunks")                                             \
-	X(READ_BYTES, "read_bytes")                                               \
-	X(FAILED_READS, "failed_reads")                                           \
+	 * readable for others. */   \
+	X(ALLOCATIONS, "allocations")                                              \
+	X(REGISTRATIONS, "registrations")                                          \
+	/* Adverts sent; reads of the left neighbour's bitmap, of its data, and  \
+	 * what these brought; reads that brought nothing of use. */ \
+	X(ADVERTS, "adverts")                                                      \
+	X(MAP_READS, "map_reads")                                                  \
+	X(READS, "reads")                                                          \
+	X(READ_CHUNKS, "read_chunks")                                              \
+	X(READ_BYTES, "read_bytes")                                                \
+	X(FAILED_READS, "failed_reads")                                            \
 	/* Chunks that came right to their places, and datagrams that came to   \
-	 * the place of another. */ \
-	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                   \
-	X(EVACUATED_CHUNKS, "evacuated_chunks")                                   \
-	/* Over verbs: connections and memberships in groups made anew. */        \
-	X(RECONNECTS, "reconnects")                                               \
+	 * the place of another. */  \
+	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                    \
+	X(EVACUATED_CHUNKS, "evacuated_chunks")                                    \
+	/* Over verbs: connections and memberships in groups made anew. */         \
+	X(RECONNECTS, "reconnects")                                                \
 	X(REJOINS, "rejoins")
 
 enum mmc_counter {

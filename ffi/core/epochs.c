@@ -52,7 +52,7 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 			epochs->early[kept++] = *early;
 			continue;
 		}
-		message.kind = early->carded ? MMC_MESSAGE_CARD
+		message.kind = early->carded ? MMC_MESSAGE_ADVERT
 					     : MMC_MESSAGE_RECORD;
 		message.stamp_us = 0;
 		message.echo_us = 0;
@@ -61,7 +61,7 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 		message.record = early->record;
 		message.nitems = early->carded;
 		if (early->carded)
-			message.card = early->card;
+			message.advert = early->advert;
 		mmc_op_on_message(op, early->source, &message, now_ns);
 	}
 	epochs->nearly = kept;
@@ -95,12 +95,12 @@ struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 
 /* ---- messages ----------------------------------------------------------- */
 
-static void keep_card(struct mmc_early *early,
-		      const struct mmc_message *message)
+static void keep_advert(struct mmc_early *early,
+			const struct mmc_message *message)
 {
-	if (message->kind != MMC_MESSAGE_CARD)
+	if (message->kind != MMC_MESSAGE_ADVERT)
 		return;
-	early->card = message->card;
+	early->advert = message->advert;
 	early->carded = true;
 }
 
@@ -123,7 +123,7 @@ static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
 
 	if (early != NULL) {
 		mmc_record_merge(&early->record, &message->record);
-		keep_card(early, message);
+		keep_advert(early, message);
 		return;
 	}
 	if (epochs->nearly == MMC_EPOCHS_EARLY_MAX) {
@@ -137,7 +137,7 @@ static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
 		.source = source,
 		.record = message->record,
 	};
-	keep_card(early, message);
+	keep_advert(early, message);
 }
 
 void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,

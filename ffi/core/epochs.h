@@ -24,7 +24,7 @@ struct mmc_early {
 	uint32_t epoch;
 	uint32_t source;
 	struct mmc_record record;
-	struct mmc_card card; /* if `carded` */
+	struct mmc_advert advert; /* if `carded` */
 	bool carded;
 };
 

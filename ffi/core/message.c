@@ -30,14 +30,14 @@ enum {
 _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 	       "the fixed part ends where items begin");
 
-/* A card's fields, from where items begin. */
-#define CARD_GENERATION 0
-#define CARD_MAP_ADDRESS 8
-#define CARD_DATA_ADDRESS 16
-#define CARD_MAP_KEY 24
-#define CARD_DATA_KEY 28
-#define CARD_EXPOSED 32
-#define CARD_BYTES 36
+/* An advert's fields, from where items begin. */
+#define ADVERT_GENERATION 0
+#define ADVERT_MAP_ADDRESS 8
+#define ADVERT_DATA_ADDRESS 16
+#define ADVERT_MAP_KEY 24
+#define ADVERT_DATA_KEY 28
+#define ADVERT_EXPOSED 32
+#define ADVERT_BYTES 36
 
 static bool has_runs(uint32_t kind)
 {
@@ -52,14 +52,14 @@ static bool is_report(uint32_t kind)
 
 static size_t item_bytes(uint32_t kind)
 {
-	return kind == MMC_MESSAGE_CARD ? CARD_BYTES : 8;
+	return kind == MMC_MESSAGE_ADVERT ? ADVERT_BYTES : 8;
 }
 
 static uint32_t items_max(uint32_t kind)
 {
 	if (has_runs(kind))
 		return MMC_RUNS_MAX;
-	if (kind == MMC_MESSAGE_CARD)
+	if (kind == MMC_MESSAGE_ADVERT)
 		return 1;
 	return kind == MMC_MESSAGE_SENT ? MMC_SENT_MAX : 0;
 }
@@ -109,25 +109,25 @@ static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 	};
 }
 
-static void encode_card(uint8_t *bytes, const struct mmc_card *card)
+static void encode_advert(uint8_t *bytes, const struct mmc_advert *advert)
 {
-	mmc_put_u64(bytes + CARD_GENERATION, card->generation);
-	mmc_put_u64(bytes + CARD_MAP_ADDRESS, card->map_address);
-	mmc_put_u64(bytes + CARD_DATA_ADDRESS, card->data_address);
-	mmc_put_u32(bytes + CARD_MAP_KEY, card->map_key);
-	mmc_put_u32(bytes + CARD_DATA_KEY, card->data_key);
-	mmc_put_u32(bytes + CARD_EXPOSED, card->exposed);
+	mmc_put_u64(bytes + ADVERT_GENERATION, advert->generation);
+	mmc_put_u64(bytes + ADVERT_MAP_ADDRESS, advert->map_address);
+	mmc_put_u64(bytes + ADVERT_DATA_ADDRESS, advert->data_address);
+	mmc_put_u32(bytes + ADVERT_MAP_KEY, advert->map_key);
+	mmc_put_u32(bytes + ADVERT_DATA_KEY, advert->data_key);
+	mmc_put_u32(bytes + ADVERT_EXPOSED, advert->exposed);
 }
 
-static void decode_card(struct mmc_card *card, const uint8_t *bytes)
+static void decode_advert(struct mmc_advert *advert, const uint8_t *bytes)
 {
-	*card = (struct mmc_card){
-		.generation = mmc_get_u64(bytes + CARD_GENERATION),
-		.map_address = mmc_get_u64(bytes + CARD_MAP_ADDRESS),
-		.data_address = mmc_get_u64(bytes + CARD_DATA_ADDRESS),
-		.map_key = mmc_get_u32(bytes + CARD_MAP_KEY),
-		.data_key = mmc_get_u32(bytes + CARD_DATA_KEY),
-		.exposed = mmc_get_u32(bytes + CARD_EXPOSED) != 0,
+	*advert = (struct mmc_advert){
+		.generation = mmc_get_u64(bytes + ADVERT_GENERATION),
+		.map_address = mmc_get_u64(bytes + ADVERT_MAP_ADDRESS),
+		.data_address = mmc_get_u64(bytes + ADVERT_DATA_ADDRESS),
+		.map_key = mmc_get_u32(bytes + ADVERT_MAP_KEY),
+		.data_key = mmc_get_u32(bytes + ADVERT_DATA_KEY),
+		.exposed = mmc_get_u32(bytes + ADVERT_EXPOSED) != 0,
 	};
 }
 
@@ -143,7 +143,7 @@ static void encode_items(uint8_t *bytes, const struct mmc_message *message)
 			mmc_put_u32(item, message->sent[i].rank);
 			mmc_put_u32(item + 4, message->sent[i].nchunks);
 		} else {
-			encode_card(item, &message->card);
+			encode_advert(item, &message->advert);
 		}
 	}
 }
@@ -186,10 +186,10 @@ static bool run_is_sane(struct mmc_run run)
 	       run.count <= MMC_CHUNKS_MAX - run.first;
 }
 
-/* A card is there, and whether memory is exposed is 0 or 1. */
-static bool card_is_sane(const uint8_t *bytes, uint32_t nitems)
+/* An advert is there, and whether memory is exposed is 0 or 1. */
+static bool advert_is_sane(const uint8_t *bytes, uint32_t nitems)
 {
-	return nitems == 1 && mmc_get_u32(bytes + CARD_EXPOSED) <= 1;
+	return nitems == 1 && mmc_get_u32(bytes + ADVERT_EXPOSED) <= 1;
 }
 
 static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
@@ -228,11 +228,11 @@ static int decode_whole(struct mmc_message *message, const uint8_t *bytes,
 	decode_record(&message->record, bytes);
 	message->late_rank = mmc_get_u32(bytes + LATE_RANK);
 	message->late_age_ms = mmc_get_u32(bytes + LATE_AGE_MS);
-	if (kind != MMC_MESSAGE_CARD)
+	if (kind != MMC_MESSAGE_ADVERT)
 		return decode_items(message, bytes + ITEMS) ? 0 : -MMC_EINVAL;
-	if (!card_is_sane(bytes + ITEMS, message->nitems))
+	if (!advert_is_sane(bytes + ITEMS, message->nitems))
 		return -MMC_EINVAL;
-	decode_card(&message->card, bytes + ITEMS);
+	decode_advert(&message->advert, bytes + ITEMS);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ enum mmc_message_kind {
 	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
 	MMC_MESSAGE_WATERMARK,	/* likewise, of all ranks */
 	MMC_MESSAGE_DIRECT_NAK, /* a NAK to be answered by unicast */
-	MMC_MESSAGE_CARD,	/* what may be read of the sender's memory */
+	MMC_MESSAGE_ADVERT,	/* what may be read of the sender's memory */
 	MMC_MESSAGE_SENT, /* how much others have sent, as far as is known */
 	MMC_MESSAGE_COUNT,
 };
@@ -48,9 +48,9 @@ struct mmc_message {
 	 */
 	uint32_t late_rank;
 	uint32_t late_age_ms; /* 0: no rank is known to be late */
-	uint32_t nitems;      /* runs, positions or counts; of a card 1 */
+	uint32_t nitems;      /* runs, positions or counts; of an advert 1 */
 	union {
-		struct mmc_card card;
+		struct mmc_advert advert;
 		struct mmc_run runs[MMC_RUNS_MAX];
 		uint32_t positions[MMC_CHAINS_MAX];
 		struct mmc_sent sent[MMC_SENT_MAX];

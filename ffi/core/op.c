@@ -140,13 +140,13 @@ static struct mmc_record first_record(const struct mmc_op_config *config,
 }
 
 /* The generation's word ends a part, right before the bitmap in the next. */
-static uint8_t *lay_out_card(struct mmc_op *op, uint8_t *memory)
+static uint8_t *lay_out_advert(struct mmc_op *op, uint8_t *memory)
 {
 	mmc_part_take(&memory, MMC_GENERATION_BYTES);
 	op->generation = (uint64_t *)(void *)(memory - MMC_GENERATION_BYTES);
-	op->card = op->config.card;
-	if (op->card.generation != 0)
-		op->card.map_address += (uint64_t)(memory - (uint8_t *)op);
+	op->advert = op->config.advert;
+	if (op->advert.generation != 0)
+		op->advert.map_address += (uint64_t)(memory - (uint8_t *)op);
 	return memory;
 }
 
@@ -166,7 +166,7 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 	mmc_bitmap_init(&op->claimed, mmc_part_take(&memory, map_bytes),
 			nchunks);
 	if (config->repair == MMC_REPAIR_READ)
-		memory = lay_out_card(op, memory);
+		memory = lay_out_advert(op, memory);
 	mmc_bitmap_init(&op->present, mmc_part_take(&memory, map_bytes),
 			nchunks);
 	part = mmc_part_take(
@@ -195,7 +195,7 @@ static void own_block_is_here(struct mmc_op *op)
 	mmc_bitmap_set_run(&op->present, own);
 	op->npresent = own.count;
 	if (op->generation != NULL)
-		__atomic_store_n(op->generation, op->card.generation,
+		__atomic_store_n(op->generation, op->advert.generation,
 				 __ATOMIC_RELEASE);
 }
 
@@ -251,7 +251,7 @@ void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 	mmc_op_step(op, MMC_OP_FAILURE);
 }
 
-void mmc_op_close_card(struct mmc_op *op)
+void mmc_op_close_advert(struct mmc_op *op)
 {
 	if (op->generation != NULL)
 		__atomic_store_n(op->generation, 0, __ATOMIC_SEQ_CST);

@@ -78,7 +78,7 @@ struct mmc_op_config {
 	 * What others may read here. The map's address is that of the
 	 * operation's memory, where its bitmap is found by itself.
 	 */
-	struct mmc_card card;
+	struct mmc_advert advert;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
 	uint64_t late_timeout_ns;  /* for a rank that exists; 0: none */
@@ -135,7 +135,7 @@ struct mmc_op {
 	struct mmc_watermark mark;
 	struct mmc_turn turn;
 	struct mmc_reader reader;
-	struct mmc_card card;
+	struct mmc_advert advert;
 	uint64_t *generation; /* as others read it; NULL if they do not */
 	uint8_t *schedule_memory;
 	uint8_t *repairer_memory;
@@ -154,10 +154,10 @@ struct mmc_op {
 	bool left_told; /* the left neighbour, that this rank is done */
 	bool left_done;
 	bool right_done;
-	bool card_asked; /* the right neighbour wants to know what to read */
-	bool exposing;	 /* EXPOSE has been handed out and is not answered */
-	bool exposed;	 /* it has been answered */
-	uint8_t alarms;	 /* multicasts of a failure that are still due */
+	bool advert_asked; /* the right neighbour wants to know what to read */
+	bool exposing;	   /* EXPOSE has been handed out and is not answered */
+	bool exposed;	   /* it has been answered */
+	uint8_t alarms;	   /* multicasts of a failure that are still due */
 	struct mmc_backoff asking; /* the awaited rank */
 	uint32_t late; /* whom that one waits for, as it said; or all ones */
 	bool renewed;  /* news came: waits begin anew at the next poll */
@@ -250,7 +250,7 @@ void mmc_op_on_gone(struct mmc_op *op, uint32_t peer);
 bool mmc_op_awaits_late(const struct mmc_op *op);
 
 /* What was read here up to now, and is not over, will be of no use. */
-void mmc_op_close_card(struct mmc_op *op);
+void mmc_op_close_advert(struct mmc_op *op);
 
 /* All ranks are done: a later operation's barrier has said so. */
 void mmc_op_all_done(struct mmc_op *op);

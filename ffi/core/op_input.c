@@ -189,11 +189,11 @@ void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key)
 	op->exposing = false;
 	op->exposed = true;
 	if (ok) {
-		op->card.exposed = true;
-		op->card.data_address = address;
-		op->card.data_key = key;
+		op->advert.exposed = true;
+		op->advert.data_address = address;
+		op->advert.data_key = key;
 	} else {
-		op->card.generation = 0;
+		op->advert.generation = 0;
 	}
 }
 
@@ -238,7 +238,7 @@ static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
 	if (is_leaving(op))
 		return;
 	if (op->strategy->reads && !direct && source == mmc_op_right(op)) {
-		op->card_asked = true;
+		op->advert_asked = true;
 		return;
 	}
 	for (uint32_t i = 0; i < nruns; i++) {
@@ -368,8 +368,8 @@ static void hear_left(struct mmc_op *op, const struct mmc_message *message,
 {
 	bool done = (message->record.flags & MMC_RECORD_DONE) != 0;
 
-	if (message->kind == MMC_MESSAGE_CARD)
-		mmc_reader_learn(&op->reader, &message->card, now_ns);
+	if (message->kind == MMC_MESSAGE_ADVERT)
+		mmc_reader_learn(&op->reader, &message->advert, now_ns);
 	if (done && !op->left_done)
 		mmc_reader_hurry(&op->reader, now_ns);
 	op->left_done |= done;

@@ -21,12 +21,12 @@ static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 }
 
-/* The card rides to the right neighbour, whom the first round tells. */
+/* The advert rides to the right neighbour, whom the first round tells. */
 static void tell_entered(struct mmc_op *op, uint32_t peer,
 			 struct mmc_actions *actions)
 {
 	if (op->strategy->reads && peer == mmc_op_right(op))
-		mmc_op_tell_card(op, actions);
+		mmc_op_tell_advert(op, actions);
 	else
 		mmc_op_tell_record(op, peer, actions);
 }
@@ -376,7 +376,7 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 		return;
 	/* Whoever is told of a failure may close the stream: others come first. */
 	if (!op->reported && op->alarms == 0 && mmc_actions_room(actions)) {
-		mmc_op_close_card(op);
+		mmc_op_close_advert(op);
 		action = mmc_actions_add(
 			actions, failed ? MMC_ACTION_FAILED : MMC_ACTION_DONE,
 			op);
@@ -412,8 +412,8 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	}
 	if (serves(op))
 		mmc_op_poll_repairer(op, now_ns, actions);
-	if (op->card_asked && op->strategy->reads && serves(op))
-		mmc_op_poll_card(op, actions);
+	if (op->advert_asked && op->strategy->reads && serves(op))
+		mmc_op_poll_advert(op, actions);
 	if ((op->nquestions > 0 || op->summoned) && op->begun)
 		mmc_op_tell_sent(op, actions);
 	if (op->state == MMC_OP_FLOW) {

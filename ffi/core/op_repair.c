@@ -152,18 +152,18 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_send_run(op, peer, run, true, actions);
 }
 
-void mmc_op_poll_card(struct mmc_op *op, struct mmc_actions *actions)
+void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions)
 {
-	bool first = !op->exposed && op->card.generation != 0 &&
-		     !op->card.exposed;
+	bool first = !op->exposed && op->advert.generation != 0 &&
+		     !op->advert.exposed;
 
-	if (!op->card_asked || op->exposing || !mmc_actions_room(actions))
+	if (!op->advert_asked || op->exposing || !mmc_actions_room(actions))
 		return;
 	if (first) {
 		mmc_actions_add(actions, MMC_ACTION_EXPOSE, op);
 		op->exposing = true;
 		return;
 	}
-	op->card_asked = false;
-	mmc_op_tell_card(op, actions);
+	op->advert_asked = false;
+	mmc_op_tell_advert(op, actions);
 }

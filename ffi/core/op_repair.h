@@ -19,7 +19,7 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions);
 
 /* Lets the right neighbour read, if it has asked for that. */
-void mmc_op_poll_card(struct mmc_op *op, struct mmc_actions *actions);
+void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions);
 
 /* What came before the plan, or is surely lost, fills no buffer. */
 void mmc_op_drain_passed(struct mmc_op *op);

@@ -43,13 +43,13 @@ void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
 	mmc_op_tell(op, peer, &message, actions);
 }
 
-void mmc_op_tell_card(struct mmc_op *op, struct mmc_actions *actions)
+void mmc_op_tell_advert(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_message message;
 
-	mmc_op_message(op, MMC_MESSAGE_CARD, &message);
+	mmc_op_message(op, MMC_MESSAGE_ADVERT, &message);
 	message.nitems = 1;
-	message.card = op->card;
+	message.advert = op->advert;
 	mmc_op_tell(op, mmc_op_right(op), &message, actions);
-	mmc_count(op->config.counters, MMC_COUNT_CARDS, 1);
+	mmc_count(op->config.counters, MMC_COUNT_ADVERTS, 1);
 }

@@ -23,6 +23,6 @@ void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
 		       struct mmc_actions *actions);
 
 /* Tells the right neighbour what it may read here. */
-void mmc_op_tell_card(struct mmc_op *op, struct mmc_actions *actions);
+void mmc_op_tell_advert(struct mmc_op *op, struct mmc_actions *actions);
 
 #endif

@@ -7,7 +7,7 @@
 /* The neighbour's bitmap is looked at no more rarely than this. */
 #define POLL_MAX_NS MMC_MS_NS
 
-/* Who was asked for its card answers within two round trips, or never. */
+/* Who was asked for its advert answers within two round trips, or never. */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 
 /*
@@ -67,7 +67,7 @@ static uint32_t nwords(const struct mmc_reader *reader)
 
 static bool is_readable(const struct mmc_reader *reader)
 {
-	return !reader->useless && reader->known && reader->card.exposed;
+	return !reader->useless && reader->known && reader->advert.exposed;
 }
 
 /* Looks at the neighbour's bitmap as soon as it is not being looked at. */
@@ -92,21 +92,21 @@ static void give_up(struct mmc_reader *reader)
 	mmc_backoff_stop(&reader->asking);
 }
 
-void mmc_reader_learn(struct mmc_reader *reader, const struct mmc_card *card,
-		      uint64_t now_ns)
+void mmc_reader_learn(struct mmc_reader *reader,
+		      const struct mmc_advert *advert, uint64_t now_ns)
 {
 	bool was_readable = is_readable(reader);
 
 	if (reader->useless)
 		return;
-	if (card->generation == 0) {
+	if (advert->generation == 0) {
 		give_up(reader);
 		return;
 	}
-	if (reader->known && (reader->card.generation != card->generation ||
-			      reader->card.exposed))
+	if (reader->known && (reader->advert.generation != advert->generation ||
+			      reader->advert.exposed))
 		return;
-	reader->card = *card;
+	reader->advert = *advert;
 	reader->known = true;
 	if (is_readable(reader) && !was_readable) {
 		mmc_backoff_stop(&reader->asking);
@@ -255,7 +255,7 @@ bool mmc_reader_mapped(struct mmc_reader *reader, struct mmc_run words,
 	if (reader->useless)
 		return false;
 	if (bytes == NULL ||
-	    word_at(bytes, words.count) != reader->card.generation) {
+	    word_at(bytes, words.count) != reader->advert.generation) {
 		give_up(reader);
 		return false;
 	}
@@ -325,7 +325,7 @@ bool mmc_reader_data(struct mmc_reader *reader,
 bool mmc_reader_over(struct mmc_reader *reader, struct mmc_run run,
 		     uint64_t generation)
 {
-	bool good = generation != 0 && generation == reader->card.generation;
+	bool good = generation != 0 && generation == reader->advert.generation;
 
 	reader->nreading--;
 	for (uint32_t i = 0; i < run.count; i++)

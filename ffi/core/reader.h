@@ -6,7 +6,7 @@
  * ever more rarely down to once a millisecond. Along the ring each chunk's chain
  * of neighbours ends at its owner, who had it from the start.
  *
- * Nothing can be read before the neighbour's card has come and says that its
+ * Nothing can be read before the neighbour's advert has come and says that its
  * data is exposed: until then it is asked for that. Of a neighbour whose memory
  * cannot be read, or no longer, the chunks are asked for by message. A chunk that
  * has been wanted for long is asked of its owner as well.
@@ -14,8 +14,8 @@
 #ifndef MMC_CORE_READER_H
 #define MMC_CORE_READER_H
 
-#include "core/bitmap.h"
 #include "core/advert.h"
+#include "core/bitmap.h"
 #include "core/layout.h"
 #include "core/timer.h"
 
@@ -28,7 +28,7 @@
 struct mmc_reader {
 	struct mmc_layout layout;
 	uint32_t rank;
-	struct mmc_card card; /* the left neighbour's, if `known` */
+	struct mmc_advert advert; /* the left neighbour's, if `known` */
 	bool known;
 	bool useless;		  /* nothing can be read: it is asked instead */
 	uint32_t words_max;	  /* of one read of its bitmap */
@@ -47,7 +47,7 @@ struct mmc_reader {
 	uint64_t poll_ns;    /* when to look again */
 	uint64_t interval_ns;
 	uint64_t srtt_ns;
-	struct mmc_backoff asking; /* for the card */
+	struct mmc_backoff asking; /* for the advert */
 	uint64_t lease_ns;	   /* when it is over and owners are asked */
 	bool lease_over;	   /* they are being asked */
 	uint32_t lease_chunk;	   /* from this one on */
@@ -69,9 +69,9 @@ void mmc_reader_init(struct mmc_reader *reader, uint8_t *memory, uint32_t rank,
 /* The bulk may flow; a round trip takes `srtt_ns`. */
 void mmc_reader_begin(struct mmc_reader *reader, uint64_t srtt_ns);
 
-/* The left neighbour's card has come; later ones may only tell more. */
-void mmc_reader_learn(struct mmc_reader *reader, const struct mmc_card *card,
-		      uint64_t now_ns);
+/* The left neighbour's advert has come; later ones may only tell more. */
+void mmc_reader_learn(struct mmc_reader *reader,
+		      const struct mmc_advert *advert, uint64_t now_ns);
 
 /* The chunks of `run` that are not in `claimed` are to be fetched. */
 void mmc_reader_want(struct mmc_reader *reader,
@@ -106,7 +106,7 @@ bool mmc_reader_over(struct mmc_reader *reader, struct mmc_run run,
 
 /*
  * Whether the neighbour is to be asked by message. If so writes up to
- * MMC_RUNS_MAX runs, and to `*direct` whether for them, not for its card.
+ * MMC_RUNS_MAX runs, and to `*direct` whether for them, not for its advert.
  */
 bool mmc_reader_ask(struct mmc_reader *reader, const struct mmc_bitmap *claimed,
 		    uint64_t now_ns, struct mmc_run *runs, uint32_t *nruns,

@@ -59,23 +59,23 @@ static int submit(struct mmc_team *team, uint32_t slot)
 	struct mmc_endpoint *endpoint = team->endpoint;
 	const struct mmc_fetch *fetch = &team->fetches.slots[slot];
 	const struct mmc_op *op = fetch->request->op;
-	const struct mmc_card *card = &op->reader.card;
+	const struct mmc_advert *advert = &op->reader.advert;
 	const struct mmc_piece pieces[] = {
 		{
 			.address = fetch->map
-					   ? card->map_address +
+					   ? advert->map_address +
 						     fetch->run.first *
 							     sizeof(uint64_t)
-					   : card->data_address +
+					   : advert->data_address +
 						     mmc_layout_offset(
 							     &op->layout,
 							     fetch->run.first),
-			.key = fetch->map ? card->map_key : card->data_key,
+			.key = fetch->map ? advert->map_key : advert->data_key,
 			.nbytes = payload_bytes(fetch),
 		},
 		{
-			.address = card->map_address - MMC_GENERATION_BYTES,
-			.key = card->map_key,
+			.address = advert->map_address - MMC_GENERATION_BYTES,
+			.key = advert->map_key,
 			.nbytes = MMC_GENERATION_BYTES,
 		},
 	};

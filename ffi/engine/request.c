@@ -51,7 +51,7 @@ static void free_request(struct mmc_request *request)
 	given_up = request->op != NULL && !mmc_request_over(request);
 	mmc_request_uncover(request, true);
 	if (given_up) {
-		mmc_op_close_card(request->op);
+		mmc_op_close_advert(request->op);
 		mmc_request_forget_fetches(request);
 		request->stream->team->failed = true;
 	}
@@ -240,28 +240,28 @@ static uint64_t next_generation(struct mmc_team *team)
 }
 
 /* What others may read from the start. */
-static struct mmc_card first_card(struct mmc_request *request)
+static struct mmc_advert first_advert(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
-	struct mmc_card card = { 0 };
+	struct mmc_advert advert = { 0 };
 	struct mmc_region data;
 
 	/* What lies in places of its own is sent, and not read. */
 	if (!request->mapped || request->operation.offsets_bytes != NULL)
-		return card;
-	card.generation = next_generation(team);
-	card.map_address = request->map.address;
-	card.map_key = request->map.key;
-	card.exposed = mmc_team_find_region(
+		return advert;
+	advert.generation = next_generation(team);
+	advert.map_address = request->map.address;
+	advert.map_key = request->map.key;
+	advert.exposed = mmc_team_find_region(
 		team, request->base,
 		mmc_operation_total(&request->operation, team->options.nranks),
 		&stream->counters, &data);
-	if (card.exposed) {
-		card.data_address = data.address;
-		card.data_key = data.key;
+	if (advert.exposed) {
+		advert.data_address = data.address;
+		advert.data_key = data.key;
 	}
-	return card;
+	return advert;
 }
 
 void mmc_request_expose(struct mmc_request *request)
@@ -282,7 +282,7 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 	struct mmc_op_config config = op_config(stream, &request->operation);
 	struct mmc_op *op;
 
-	config.card = first_card(request);
+	config.advert = first_advert(request);
 	stream->epochs.path = stream->team->path;
 	op = mmc_epochs_start(&stream->epochs, request->memory, &config,
 			      now_ns);

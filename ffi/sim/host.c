@@ -286,7 +286,7 @@ void mmc_host_place(struct mmc_host *host)
 	mmc_host_wake_at(host, host->stage->network.now_ns);
 }
 
-/* A read is the network card's: it wakes nobody before it is over. */
+/* A read is the NIC's: it wakes nobody before it is over. */
 void mmc_host_read(struct mmc_host *host)
 {
 	if (host->dead)

@@ -243,9 +243,9 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	    message->kind == MMC_MESSAGE_DIRECT_NAK ||
 	    message->kind == MMC_MESSAGE_NCF)
 		flaw = runs_flaw(seen, message);
-	if (!flaw && message->kind == MMC_MESSAGE_CARD &&
+	if (!flaw && message->kind == MMC_MESSAGE_ADVERT &&
 	    wire->frame->peer != (wire->frame->source + 1) % monitor->nranks)
-		flaw = "shows its card to another than its right neighbour";
+		flaw = "shows its advert to another than its right neighbour";
 	if (!flaw && message->nitems > monitor->nranks &&
 	    (message->kind == MMC_MESSAGE_REPORT ||
 	     message->kind == MMC_MESSAGE_WATERMARK))

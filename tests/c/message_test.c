@@ -12,7 +12,7 @@ static uint32_t items_max(uint32_t kind)
 		[MMC_MESSAGE_NAK] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_NCF] = MMC_RUNS_MAX,
 		[MMC_MESSAGE_DIRECT_NAK] = MMC_RUNS_MAX,
-		[MMC_MESSAGE_CARD] = 1,
+		[MMC_MESSAGE_ADVERT] = 1,
 		[MMC_MESSAGE_SENT] = MMC_SENT_MAX,
 	};
 
@@ -21,14 +21,14 @@ static uint32_t items_max(uint32_t kind)
 
 static uint32_t items_min(uint32_t kind)
 {
-	return kind == MMC_MESSAGE_CARD ? 1 : 0;
+	return kind == MMC_MESSAGE_ADVERT ? 1 : 0;
 }
 
 static size_t item_bytes(uint32_t kind)
 {
 	static const size_t bytes[MMC_MESSAGE_COUNT] = {
 		[MMC_MESSAGE_NAK] = 8,	      [MMC_MESSAGE_NCF] = 8,
-		[MMC_MESSAGE_DIRECT_NAK] = 8, [MMC_MESSAGE_CARD] = 36,
+		[MMC_MESSAGE_DIRECT_NAK] = 8, [MMC_MESSAGE_ADVERT] = 36,
 		[MMC_MESSAGE_SENT] = 8,
 	};
 
@@ -58,9 +58,9 @@ static struct mmc_run random_run(struct mmc_prng *prng)
 	return run;
 }
 
-static struct mmc_card random_card(struct mmc_prng *prng)
+static struct mmc_advert random_advert(struct mmc_prng *prng)
 {
-	return (struct mmc_card){
+	return (struct mmc_advert){
 		.generation = mmc_prng_next(prng),
 		.map_address = mmc_prng_next(prng),
 		.data_address = mmc_prng_next(prng),
@@ -104,8 +104,8 @@ static struct mmc_message random_message(struct mmc_prng *prng, uint32_t kind,
 			(uint8_t)(1 + mmc_prng_below(prng, MMC_ERROR_MAX));
 	}
 	for (uint32_t i = 0; i < nitems; i++)
-		if (kind == MMC_MESSAGE_CARD)
-			message.card = random_card(prng);
+		if (kind == MMC_MESSAGE_ADVERT)
+			message.advert = random_advert(prng);
 		else if (has_runs(kind))
 			message.runs[i] = random_run(prng);
 		else
@@ -134,8 +134,8 @@ static void check_equal_records(const struct mmc_record *a,
 	CHECK_EQ(a->terms.deaf, b->terms.deaf);
 }
 
-static void check_equal_cards(const struct mmc_card *a,
-			      const struct mmc_card *b)
+static void check_equal_adverts(const struct mmc_advert *a,
+				const struct mmc_advert *b)
 {
 	CHECK_EQ(a->generation, b->generation);
 	CHECK_EQ(a->map_address, b->map_address);
@@ -155,8 +155,8 @@ static void check_equal_messages(const struct mmc_message *a,
 	CHECK_EQ(a->late_rank, b->late_rank);
 	CHECK_EQ(a->late_age_ms, b->late_age_ms);
 	CHECK_EQ(a->nitems, b->nitems);
-	if (a->kind == MMC_MESSAGE_CARD) {
-		check_equal_cards(&a->card, &b->card);
+	if (a->kind == MMC_MESSAGE_ADVERT) {
+		check_equal_adverts(&a->advert, &b->advert);
 		return;
 	}
 	for (uint32_t i = 0; i < a->nitems; i++) {
@@ -276,9 +276,9 @@ static void golden_bytes(void)
 	CHECK_BYTES(bytes + sizeof(fixed), runs, sizeof(runs));
 }
 
-static void golden_card(void)
+static void golden_advert(void)
 {
-	static const uint8_t card[] = {
+	static const uint8_t advert[] = {
 		0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, /* generation */
 		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, /* map */
 		0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, /* data */
@@ -287,9 +287,9 @@ static void golden_card(void)
 		0x00, 0x00, 0x00, 0x01,				/* exposed */
 	};
 	const struct mmc_message message = {
-		.kind = MMC_MESSAGE_CARD,
+		.kind = MMC_MESSAGE_ADVERT,
 		.nitems = 1,
-		.card = {
+		.advert = {
 			.generation = UINT64_C(0x0102030405060708),
 			.map_address = UINT64_C(0x1112131415161718),
 			.data_address = UINT64_C(0x2122232425262728),
@@ -301,19 +301,21 @@ static void golden_card(void)
 	uint8_t bytes[BYTES_MAX];
 	struct mmc_message read;
 
-	CHECK_EQ(mmc_message_bytes(&message), MMC_MESSAGE_BYTES + sizeof(card));
+	CHECK_EQ(mmc_message_bytes(&message),
+		 MMC_MESSAGE_BYTES + sizeof(advert));
 	mmc_message_encode(bytes, &message);
-	CHECK_BYTES(bytes + MMC_MESSAGE_BYTES, card, sizeof(card));
+	CHECK_BYTES(bytes + MMC_MESSAGE_BYTES, advert, sizeof(advert));
 	bytes[MMC_MESSAGE_BYTES + 35] = 2;
-	check_refused(MMC_MESSAGE_CARD, bytes, MMC_MESSAGE_BYTES + sizeof(card),
-		      -MMC_EINVAL);
+	check_refused(MMC_MESSAGE_ADVERT, bytes,
+		      MMC_MESSAGE_BYTES + sizeof(advert), -MMC_EINVAL);
 	bytes[MMC_MESSAGE_BYTES + 35] = 0;
-	CHECK_EQ(decode(&read, MMC_MESSAGE_CARD, bytes,
-			MMC_MESSAGE_BYTES + sizeof(card)),
+	CHECK_EQ(decode(&read, MMC_MESSAGE_ADVERT, bytes,
+			MMC_MESSAGE_BYTES + sizeof(advert)),
 		 0);
-	CHECK(!read.card.exposed);
+	CHECK(!read.advert.exposed);
 	mmc_put_u32(bytes + 48, 0);
-	check_refused(MMC_MESSAGE_CARD, bytes, MMC_MESSAGE_BYTES, -MMC_EINVAL);
+	check_refused(MMC_MESSAGE_ADVERT, bytes, MMC_MESSAGE_BYTES,
+		      -MMC_EINVAL);
 }
 
 /* Kinds are numbers on the wire. */
@@ -327,7 +329,7 @@ static void kinds(void)
 	CHECK_EQ(MMC_MESSAGE_REPORT, 3);
 	CHECK_EQ(MMC_MESSAGE_WATERMARK, 4);
 	CHECK_EQ(MMC_MESSAGE_DIRECT_NAK, 5);
-	CHECK_EQ(MMC_MESSAGE_CARD, 6);
+	CHECK_EQ(MMC_MESSAGE_ADVERT, 6);
 	CHECK_EQ(MMC_MESSAGE_SENT, 7);
 	check_refused(MMC_MESSAGE_COUNT, bytes, sizeof(bytes), -MMC_EINVAL);
 	check_refused(1 << 29, bytes, sizeof(bytes), -MMC_EINVAL);
@@ -470,6 +472,7 @@ static void sizes(void)
 }
 
 CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(golden_bytes),
-	   CHECK_TEST(golden_card), CHECK_TEST(kinds), CHECK_TEST(truncations),
-	   CHECK_TEST(fields_out_of_range), CHECK_TEST(fields_at_their_limits),
-	   CHECK_TEST(canonical), CHECK_TEST(sizes))
+	   CHECK_TEST(golden_advert), CHECK_TEST(kinds),
+	   CHECK_TEST(truncations), CHECK_TEST(fields_out_of_range),
+	   CHECK_TEST(fields_at_their_limits), CHECK_TEST(canonical),
+	   CHECK_TEST(sizes))

@@ -302,28 +302,28 @@ static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 	return has;
 }
 
-/* Only the left neighbour's card counts, here rank 2's, and only the first. */
-static void whose_card(void)
+/* Only the left neighbour's advert counts, here rank 2's, and only the first. */
+static void whose_advert(void)
 {
-	static const struct mmc_message card = {
-		.kind = MMC_MESSAGE_CARD,
+	static const struct mmc_message advert = {
+		.kind = MMC_MESSAGE_ADVERT,
 		.nitems = 1,
-		.card = { .generation = 5, .exposed = true },
+		.advert = { .generation = 5, .exposed = true },
 	};
-	struct mmc_message other = card;
+	struct mmc_message other = advert;
 	struct mmc_counters counters = { 0 };
 	struct mmc_op *op = open_lone(MMC_REPAIR_READ, &counters);
 
-	say(op, 1, card, 0);
+	say(op, 1, advert, 0);
 	CHECK(!op->reader.known);
-	say(op, 2, card, 0);
+	say(op, 2, advert, 0);
 	CHECK(op->reader.known);
-	other.card.generation = 6;
+	other.advert.generation = 6;
 	say(op, 2, other, 0);
-	CHECK_EQ(op->reader.card.generation, 5);
+	CHECK_EQ(op->reader.advert.generation, 5);
 	free(op);
 	op = open_lone(MMC_REPAIR_NEIGHBOUR, &counters);
-	say(op, 2, card, 0);
+	say(op, 2, advert, 0);
 	CHECK(!op->reader.known);
 	free(op);
 }
@@ -366,8 +366,8 @@ static void a_lease(void)
 	free(op);
 }
 
-CHECK_MAIN(CHECK_TEST(whose_card), CHECK_TEST(a_lease), CHECK_TEST(every_size),
-	   CHECK_TEST(every_root), CHECK_TEST(uneven_blocks),
-	   CHECK_TEST(no_more_than_needed),
+CHECK_MAIN(CHECK_TEST(whose_advert), CHECK_TEST(a_lease),
+	   CHECK_TEST(every_size), CHECK_TEST(every_root),
+	   CHECK_TEST(uneven_blocks), CHECK_TEST(no_more_than_needed),
 	   CHECK_TEST(any_order_loss_and_duplication), CHECK_TEST(large),
 	   CHECK_TEST(verdicts), CHECK_TEST(claimed_once))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is read of the left neighbour, and when: nothing before its card, no chunk
+ * What is read of the left neighbour, and when: nothing before its advert, no chunk
  * that it lacks or that is here, none twice at a time; whatever it says.
  */
 #include "check.h"
@@ -47,12 +47,12 @@ static void close_world(struct world *at)
 
 static void learn(struct world *at, uint64_t generation, bool exposed)
 {
-	const struct mmc_card card = {
+	const struct mmc_advert advert = {
 		.generation = generation,
 		.exposed = exposed,
 	};
 
-	mmc_reader_learn(&at->reader, &card, at->now_ns);
+	mmc_reader_learn(&at->reader, &advert, at->now_ns);
 }
 
 static void want(struct world *at, uint32_t first, uint32_t count)
@@ -228,8 +228,8 @@ static void no_more_than_one_read_brings(void)
 	close_world(&at);
 }
 
-/* Without a card, or one that exposes data, it is asked for that. */
-static void asks_for_the_card(void)
+/* Without an advert, or one that exposes data, it is asked for that. */
+static void asks_for_the_advert(void)
 {
 	struct world at;
 	struct mmc_run run;
@@ -313,21 +313,21 @@ static void trusts_no_other_generation(void)
 	}
 }
 
-/* A later card tells more, but of the same memory. */
-static void contradictory_cards(void)
+/* A later advert tells more, but of the same memory. */
+static void contradictory_adverts(void)
 {
 	struct world at;
 
 	open_world(&at, 4096);
 	learn(&at, GENERATION, false);
 	learn(&at, GENERATION + 1, true);
-	CHECK(!at.reader.card.exposed);
+	CHECK(!at.reader.advert.exposed);
 	learn(&at, GENERATION, true);
-	CHECK(at.reader.card.exposed);
+	CHECK(at.reader.advert.exposed);
 	learn(&at, GENERATION, false);
 	learn(&at, GENERATION + 1, true);
-	CHECK(at.reader.card.exposed);
-	CHECK_EQ(at.reader.card.generation, GENERATION);
+	CHECK(at.reader.advert.exposed);
+	CHECK_EQ(at.reader.advert.generation, GENERATION);
 	close_world(&at);
 }
 
@@ -424,8 +424,8 @@ static void all_comes(void)
 CHECK_MAIN(CHECK_TEST(reads_what_is_there), CHECK_TEST(looks_ever_more_rarely),
 	   CHECK_TEST(forgets_what_has_come),
 	   CHECK_TEST(no_more_than_one_read_brings),
-	   CHECK_TEST(asks_for_the_card),
+	   CHECK_TEST(asks_for_the_advert),
 	   CHECK_TEST(asks_directly_where_nothing_can_be_read),
 	   CHECK_TEST(trusts_no_other_generation),
-	   CHECK_TEST(contradictory_cards),
+	   CHECK_TEST(contradictory_adverts),
 	   CHECK_TEST(owners_are_asked_in_the_end), CHECK_TEST(all_comes))

@@ -12,10 +12,11 @@
 #define READS_DEAD_NS MMC_S_NS
 
 /* What a rank says of its memory when it starts an epoch. */
-static inline struct mmc_card reads_card(const struct ranks *net, uint32_t r,
-					 uint32_t epoch, const void *memory)
+static inline struct mmc_advert reads_advert(const struct ranks *net,
+					     uint32_t r, uint32_t epoch,
+					     const void *memory)
 {
-	return (struct mmc_card){
+	return (struct mmc_advert){
 		.generation = net->shape.read_bytes > 0 ? epoch * 100 + r : 0,
 		.map_address = (uintptr_t)memory,
 		.map_key = epoch,
@@ -42,7 +43,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 
 	CHECK_EQ(action->peer, (r + net->shape.nranks - 1) % net->shape.nranks);
 	CHECK(action->run.count > 0);
-	CHECK(action->op->reader.card.exposed);
+	CHECK(action->op->reader.advert.exposed);
 	event.control_bytes = event.count * (event.kind == EVENT_READ ? 4 : 8) +
 			      MMC_GENERATION_BYTES;
 	event.control = malloc(event.control_bytes);

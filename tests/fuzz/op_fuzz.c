@@ -80,7 +80,7 @@ static void check_read(struct world *world, const struct mmc_action *action)
 	uint32_t end = map ? (op->layout.nchunks + 63) / 64
 			   : op->layout.nchunks;
 
-	MMC_ASSERT(op->reader.card.exposed);
+	MMC_ASSERT(op->reader.advert.exposed);
 	MMC_ASSERT(action->peer == mmc_op_left(op));
 	MMC_ASSERT(!world->epoch[op->config.epoch].over);
 	MMC_ASSERT(run.count > 0 && run.first < end &&
@@ -280,7 +280,7 @@ static void finish_reading(struct world *world)
 	world->reading[pick] = world->reading[--world->nreading];
 	op = world->epoch[reading.epoch].op;
 	if (form & 6)
-		generation = op->reader.card.generation;
+		generation = op->reader.advert.generation;
 	if (!reading.map) {
 		if (mmc_op_on_read(op, reading.run, generation))
 			bring_fetched(world, reading.epoch, reading.run);
@@ -339,7 +339,7 @@ static void bring_message(struct world *world)
 	uint32_t kind = take(input, 1) % MMC_MESSAGE_COUNT;
 	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
 	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 36] = { 0 };
-	uint32_t item_bytes = kind == MMC_MESSAGE_CARD ? 36 : 8;
+	uint32_t item_bytes = kind == MMC_MESSAGE_ADVERT ? 36 : 8;
 	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
 	struct mmc_message message;
 
@@ -376,9 +376,9 @@ static void bring_record(struct world *world)
 	uint32_t source = take(&world->input, 1) % world->config.nranks;
 	uint32_t form = take(&world->input, 1);
 	const struct mmc_message message = {
-		.kind = form & 16 ? MMC_MESSAGE_CARD : MMC_MESSAGE_RECORD,
+		.kind = form & 16 ? MMC_MESSAGE_ADVERT : MMC_MESSAGE_RECORD,
 		.nitems = form & 16 ? 1 : 0,
-		.card = {
+		.advert = {
 			.generation = form & 64 ? 0 : GENERATION,
 			.exposed = (form & 32) != 0,
 		},

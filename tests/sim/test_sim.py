@@ -236,7 +236,7 @@ def test_reading_costs_no_message() -> None:
 
 
 def test_a_late_repairer_is_read_when_it_comes() -> None:
-    """A left neighbour that enters a second late has its card read then."""
+    """A left neighbour that enters a second late has its advert read then."""
     result = run(
         nranks=4,
         block_bytes=400_000,
