@@ -13,7 +13,7 @@
 #include "core/barrier.h"
 #include "core/counters.h"
 #include "core/liveness.h"
-#include "core/reader.h"
+#include "core/fetcher.h"
 #include "core/repairer.h"
 #include "core/turn.h"
 

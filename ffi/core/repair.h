@@ -33,7 +33,7 @@ struct mmc_repair_strategy {
 	/* A repairer waits for further askers and answers several by multicast. */
 	bool gathers;
 
-	/* What the left neighbour has is read from its memory (reader.h). */
+	/* What the left neighbour has is read from its memory (fetcher.h). */
 	bool reads;
 
 	enum mmc_release release;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/reader.h"
+#include "core/fetcher.h"
 
 #include "core/bits.h"
 #include "core/memory.h"

@@ -7,7 +7,7 @@
 #include "core/memory.h"
 #include "core/message.h"
 #include "core/prng.h"
-#include "core/reader.h"
+#include "core/fetcher.h"
 
 #define NRANKS 4
 #define BLOCK_CHUNKS 50
