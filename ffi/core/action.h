@@ -33,7 +33,7 @@ enum mmc_action_kind {
 	MMC_ACTION_CLOSED,
 	/*
 	 * Read the words of `run` of the bitmap of `peer`, and after them its
-	 * generation, where its advert in the reader says, and call mmc_op_on_map().
+	 * generation, where its advert in the fetcher says, and call mmc_op_on_map().
 	 */
 	MMC_ACTION_READ_MAP,
 	/*

@@ -11,8 +11,8 @@
  * cannot be read, or no longer, the chunks are asked for by message. A chunk that
  * has been wanted for long is asked of its owner as well.
  */
-#ifndef MMC_CORE_READER_H
-#define MMC_CORE_READER_H
+#ifndef MMC_CORE_FETCHER_H
+#define MMC_CORE_FETCHER_H
 
 #include "core/advert.h"
 #include "core/bitmap.h"
@@ -25,7 +25,7 @@
 /* Words of a bitmap that one read brings. */
 #define MMC_READ_WORDS_MAX 512
 
-struct mmc_reader {
+struct mmc_fetcher {
 	struct mmc_layout layout;
 	uint32_t rank;
 	struct mmc_advert advert; /* the left neighbour's, if `known` */
@@ -56,73 +56,75 @@ struct mmc_reader {
 };
 
 /* The memory for `nchunks` chunks, in bytes. */
-size_t mmc_reader_bytes(uint32_t nchunks);
+size_t mmc_fetcher_bytes(uint32_t nchunks);
 
 /*
- * Begins in `memory`, mmc_reader_bytes() long, for `rank`. One read brings at
+ * Begins in `memory`, mmc_fetcher_bytes() long, for `rank`. One read brings at
  * most `read_bytes` with the generation: too few for a chunk, and nothing is
  * read.
  */
-void mmc_reader_init(struct mmc_reader *reader, uint8_t *memory, uint32_t rank,
-		     const struct mmc_layout *layout, uint32_t read_bytes);
+void mmc_fetcher_init(struct mmc_fetcher *fetcher, uint8_t *memory,
+		      uint32_t rank, const struct mmc_layout *layout,
+		      uint32_t read_bytes);
 
 /* The bulk may flow; a round trip takes `srtt_ns`. */
-void mmc_reader_begin(struct mmc_reader *reader, uint64_t srtt_ns);
+void mmc_fetcher_begin(struct mmc_fetcher *fetcher, uint64_t srtt_ns);
 
 /* The left neighbour's advert has come; later ones may only tell more. */
-void mmc_reader_learn(struct mmc_reader *reader,
-		      const struct mmc_advert *advert, uint64_t now_ns);
+void mmc_fetcher_learn(struct mmc_fetcher *fetcher,
+		       const struct mmc_advert *advert, uint64_t now_ns);
 
 /* The chunks of `run` that are not in `claimed` are to be fetched. */
-void mmc_reader_want(struct mmc_reader *reader,
-		     const struct mmc_bitmap *claimed, struct mmc_run run,
-		     uint64_t now_ns);
+void mmc_fetcher_want(struct mmc_fetcher *fetcher,
+		      const struct mmc_bitmap *claimed, struct mmc_run run,
+		      uint64_t now_ns);
 
 /* The left neighbour has everything now: whatever it lacked may be looked for. */
-void mmc_reader_hurry(struct mmc_reader *reader, uint64_t now_ns);
+void mmc_fetcher_hurry(struct mmc_fetcher *fetcher, uint64_t now_ns);
 
 /* Whether words of the neighbour's bitmap are to be read; if so writes which. */
-bool mmc_reader_map(struct mmc_reader *reader, const struct mmc_bitmap *claimed,
-		    uint64_t now_ns, struct mmc_run *words);
+bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
+		     const struct mmc_bitmap *claimed, uint64_t now_ns,
+		     struct mmc_run *words);
 
 /*
  * They have come: `bytes` holds the words, then the generation, as they lie in
  * the neighbour's memory; NULL if the read has failed. Returns whether that was
  * of use.
  */
-bool mmc_reader_mapped(struct mmc_reader *reader, struct mmc_run words,
-		       const uint8_t *bytes, uint64_t now_ns);
+bool mmc_fetcher_mapped(struct mmc_fetcher *fetcher, struct mmc_run words,
+			const uint8_t *bytes, uint64_t now_ns);
 
 /* Whether chunks are to be read from the neighbour; if so writes which. */
-bool mmc_reader_data(struct mmc_reader *reader,
-		     const struct mmc_bitmap *claimed, struct mmc_run *run);
+bool mmc_fetcher_data(struct mmc_fetcher *fetcher,
+		      const struct mmc_bitmap *claimed, struct mmc_run *run);
 
 /*
  * That read is over, and `generation` is what was read last, 0 if it has failed.
  * Returns whether the chunks are the operation's.
  */
-bool mmc_reader_over(struct mmc_reader *reader, struct mmc_run run,
-		     uint64_t generation);
+bool mmc_fetcher_over(struct mmc_fetcher *fetcher, struct mmc_run run,
+		      uint64_t generation);
 
 /*
  * Whether the neighbour is to be asked by message. If so writes up to
  * MMC_RUNS_MAX runs, and to `*direct` whether for them, not for its advert.
  */
-bool mmc_reader_ask(struct mmc_reader *reader, const struct mmc_bitmap *claimed,
-		    uint64_t now_ns, struct mmc_run *runs, uint32_t *nruns,
-		    bool *direct);
+bool mmc_fetcher_ask(struct mmc_fetcher *fetcher,
+		     const struct mmc_bitmap *claimed, uint64_t now_ns,
+		     struct mmc_run *runs, uint32_t *nruns, bool *direct);
 
 /*
  * Whether an owner is to be asked for what has been wanted for long. If so
  * writes whom and up to MMC_RUNS_MAX runs of its block, and to `*direct` whether
  * owners have been asked before.
  */
-bool mmc_reader_lease(struct mmc_reader *reader,
-		      const struct mmc_bitmap *claimed, uint64_t now_ns,
-		      uint32_t *owner, struct mmc_run *runs, uint32_t *nruns,
-		      bool *direct);
+bool mmc_fetcher_lease(struct mmc_fetcher *fetcher,
+		       const struct mmc_bitmap *claimed, uint64_t now_ns,
+		       uint32_t *owner, struct mmc_run *runs, uint32_t *nruns,
+		       bool *direct);
 
 /* When the four questions are to be asked again. */
-uint64_t mmc_reader_deadline(const struct mmc_reader *reader);
+uint64_t mmc_fetcher_deadline(const struct mmc_fetcher *fetcher);
 
 #endif

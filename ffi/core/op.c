@@ -100,7 +100,7 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	nchains = chains_max(&layout);
 	if (config->repair == MMC_REPAIR_READ)
 		read_bytes = mmc_part_bytes(MMC_GENERATION_BYTES) +
-			     mmc_part_bytes(mmc_reader_bytes(layout.nchunks));
+			     mmc_part_bytes(mmc_fetcher_bytes(layout.nchunks));
 	return mmc_part_bytes(sizeof(struct mmc_op)) + read_bytes +
 	       mmc_layout_bytes(&layout) + mmc_schedule_bytes(&layout) +
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
@@ -178,8 +178,8 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 	op->mark_memory = mmc_part_take(
 		&memory, mmc_watermark_bytes(config->nranks, nchains));
 	if (config->repair == MMC_REPAIR_READ)
-		mmc_reader_init(&op->reader, memory, config->rank, &op->layout,
-				config->read_bytes);
+		mmc_fetcher_init(&op->fetcher, memory, config->rank,
+				 &op->layout, config->read_bytes);
 }
 
 static void own_block_is_here(struct mmc_op *op)
@@ -278,8 +278,8 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 		missing = mmc_bitmap_next_clear(&present, 1, 0,
 						op->layout.nchunks);
 		if (missing.count == 0)
-			return op->reader.nreading > 0 ? mmc_op_left(op)
-						       : MMC_PEER_ALL;
+			return op->fetcher.nreading > 0 ? mmc_op_left(op)
+							: MMC_PEER_ALL;
 		return op->strategy->repairer(
 			op->config.rank, nranks,
 			mmc_layout_owner(&op->layout, missing.first), 0);

@@ -12,8 +12,8 @@
 #include "core/action.h"
 #include "core/barrier.h"
 #include "core/counters.h"
-#include "core/liveness.h"
 #include "core/fetcher.h"
+#include "core/liveness.h"
 #include "core/repairer.h"
 #include "core/turn.h"
 
@@ -134,7 +134,7 @@ struct mmc_op {
 	struct mmc_repairer repairer;
 	struct mmc_watermark mark;
 	struct mmc_turn turn;
-	struct mmc_reader reader;
+	struct mmc_fetcher fetcher;
 	struct mmc_advert advert;
 	uint64_t *generation; /* as others read it; NULL if they do not */
 	uint8_t *schedule_memory;

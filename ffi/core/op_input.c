@@ -171,13 +171,13 @@ void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
 void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
 		   const uint8_t *bytes, uint64_t now_ns)
 {
-	if (!mmc_reader_mapped(&op->reader, words, bytes, now_ns))
+	if (!mmc_fetcher_mapped(&op->fetcher, words, bytes, now_ns))
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 }
 
 bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 {
-	if (!mmc_reader_over(&op->reader, run, generation)) {
+	if (!mmc_fetcher_over(&op->fetcher, run, generation)) {
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 		return false;
 	}
@@ -369,9 +369,9 @@ static void hear_left(struct mmc_op *op, const struct mmc_message *message,
 	bool done = (message->record.flags & MMC_RECORD_DONE) != 0;
 
 	if (message->kind == MMC_MESSAGE_ADVERT)
-		mmc_reader_learn(&op->reader, &message->advert, now_ns);
+		mmc_fetcher_learn(&op->fetcher, &message->advert, now_ns);
 	if (done && !op->left_done)
-		mmc_reader_hurry(&op->reader, now_ns);
+		mmc_fetcher_hurry(&op->fetcher, now_ns);
 	op->left_done |= done;
 }
 

@@ -147,7 +147,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 			  mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
 			  op->loss.jitter_max_ns, srtt_ns);
 	if (op->strategy->reads)
-		mmc_reader_begin(&op->reader, srtt_ns);
+		mmc_fetcher_begin(&op->fetcher, srtt_ns);
 	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
 			   &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
@@ -322,7 +322,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 	bool all = op->strategy->release == MMC_RELEASE_ALL;
 
 	if (op->npresent < op->layout.nchunks || !mmc_turn_over(&op->turn) ||
-	    !quiescent(op) || op->reader.nreading > 0)
+	    !quiescent(op) || op->fetcher.nreading > 0)
 		return;
 	measure(op, now_ns);
 	op->record.flags |= MMC_RECORD_DONE;
@@ -421,7 +421,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 			poll_mark(op, actions);
 		mmc_op_poll_loss(op, now_ns, actions);
 		if (op->strategy->reads)
-			mmc_op_poll_reader(op, now_ns, actions);
+			mmc_op_poll_fetcher(op, now_ns, actions);
 		poll_awaited(op, now_ns, actions);
 		poll_turn(op, now_ns, actions);
 		check_complete(op, now_ns);

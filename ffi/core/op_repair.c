@@ -25,7 +25,7 @@ void mmc_op_drain_passed(struct mmc_op *op)
 		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].npassed);
 }
 
-/* Asks whom the strategy says; where that is a read, the reader will. */
+/* Asks whom the strategy says; where that is a read, the fetcher will. */
 static void pass_on(struct mmc_op *op, uint32_t peer,
 		    const struct mmc_message *message, uint64_t now_ns,
 		    struct mmc_actions *actions)
@@ -35,8 +35,8 @@ static void pass_on(struct mmc_op *op, uint32_t peer,
 		return;
 	}
 	for (uint32_t i = 0; i < message->nitems; i++)
-		mmc_reader_want(&op->reader, &op->claimed, message->runs[i],
-				now_ns);
+		mmc_fetcher_want(&op->fetcher, &op->claimed, message->runs[i],
+				 now_ns);
 }
 
 static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
@@ -95,33 +95,33 @@ static void ask_by_message(struct mmc_op *op, uint64_t now_ns,
 
 	mmc_op_message(op, MMC_MESSAGE_NAK, &message);
 	while (mmc_actions_room(actions) &&
-	       mmc_reader_ask(&op->reader, &op->claimed, now_ns, message.runs,
-			      &message.nitems, &direct)) {
+	       mmc_fetcher_ask(&op->fetcher, &op->claimed, now_ns, message.runs,
+			       &message.nitems, &direct)) {
 		message.kind = direct ? MMC_MESSAGE_DIRECT_NAK
 				      : MMC_MESSAGE_NAK;
 		mmc_op_tell(op, peer, &message, actions);
 	}
 	while (mmc_actions_room(actions) &&
-	       mmc_reader_lease(&op->reader, &op->claimed, now_ns, &peer,
-				message.runs, &message.nitems, &direct)) {
+	       mmc_fetcher_lease(&op->fetcher, &op->claimed, now_ns, &peer,
+				 message.runs, &message.nitems, &direct)) {
 		message.kind = direct ? MMC_MESSAGE_DIRECT_NAK
 				      : MMC_MESSAGE_NAK;
 		mmc_op_tell(op, peer, &message, actions);
 	}
 }
 
-void mmc_op_poll_reader(struct mmc_op *op, uint64_t now_ns,
-			struct mmc_actions *actions)
+void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,
+			 struct mmc_actions *actions)
 {
 	struct mmc_run run;
 
-	if (now_ns < mmc_reader_deadline(&op->reader))
+	if (now_ns < mmc_fetcher_deadline(&op->fetcher))
 		return;
 	while (mmc_actions_room(actions) &&
-	       mmc_reader_data(&op->reader, &op->claimed, &run))
+	       mmc_fetcher_data(&op->fetcher, &op->claimed, &run))
 		read_run(op, MMC_ACTION_READ, run, actions);
 	while (mmc_actions_room(actions) &&
-	       mmc_reader_map(&op->reader, &op->claimed, now_ns, &run))
+	       mmc_fetcher_map(&op->fetcher, &op->claimed, now_ns, &run))
 		read_run(op, MMC_ACTION_READ_MAP, run, actions);
 	ask_by_message(op, now_ns, actions);
 }

@@ -11,8 +11,8 @@ void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions);
 
 /* Fetches from the left neighbour's memory what is missing. */
-void mmc_op_poll_reader(struct mmc_op *op, uint64_t now_ns,
-			struct mmc_actions *actions);
+void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,
+			 struct mmc_actions *actions);
 
 /* Sends what others have asked for, and tells them what will be. */
 void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
@@ -34,7 +34,7 @@ static inline uint64_t mmc_op_repair_deadline(const struct mmc_op *op)
 	uint64_t at_ns = mmc_loss_deadline(&op->loss);
 
 	if (op->strategy->reads)
-		at_ns = mmc_min_u64(at_ns, mmc_reader_deadline(&op->reader));
+		at_ns = mmc_min_u64(at_ns, mmc_fetcher_deadline(&op->fetcher));
 	return at_ns;
 }
 

@@ -58,7 +58,7 @@ static const struct mmc_repair_strategy neighbour = {
 };
 
 /*
- * read: the left neighbour's memory is read, which costs it nothing; the reader
+ * read: the left neighbour's memory is read, which costs it nothing; the fetcher
  * turns to owners when that takes too long, and they gather as with nak.
  */
 static uint32_t read_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,

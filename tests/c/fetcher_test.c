@@ -4,10 +4,10 @@
  * that it lacks or that is here, none twice at a time; whatever it says.
  */
 #include "check.h"
+#include "core/fetcher.h"
 #include "core/memory.h"
 #include "core/message.h"
 #include "core/prng.h"
-#include "core/fetcher.h"
 
 #define NRANKS 4
 #define BLOCK_CHUNKS 50
@@ -19,7 +19,7 @@
 /* Rank 2, whose left neighbour is rank 1. */
 struct world {
 	struct mmc_layout layout;
-	struct mmc_reader reader;
+	struct mmc_fetcher fetcher;
 	struct mmc_bitmap claimed;
 	uint64_t claimed_words[NWORDS];
 	uint64_t held[NWORDS + 1]; /* the neighbour's bitmap and generation */
@@ -33,9 +33,9 @@ static void open_world(struct world *at, uint32_t read_bytes)
 	*at = (struct world){ .now_ns = MMC_S_NS };
 	CHECK_EQ(mmc_layout_init(&at->layout, NRANKS, BLOCK_CHUNKS * 100, 100),
 		 0);
-	at->memory = aligned_alloc(MMC_ALIGN_BYTES, mmc_reader_bytes(NCHUNKS));
-	mmc_reader_init(&at->reader, at->memory, 2, &at->layout, read_bytes);
-	mmc_reader_begin(&at->reader, SRTT_NS);
+	at->memory = aligned_alloc(MMC_ALIGN_BYTES, mmc_fetcher_bytes(NCHUNKS));
+	mmc_fetcher_init(&at->fetcher, at->memory, 2, &at->layout, read_bytes);
+	mmc_fetcher_begin(&at->fetcher, SRTT_NS);
 	mmc_bitmap_init(&at->claimed, at->claimed_words, NCHUNKS);
 	at->held[NWORDS] = GENERATION;
 }
@@ -52,14 +52,14 @@ static void learn(struct world *at, uint64_t generation, bool exposed)
 		.exposed = exposed,
 	};
 
-	mmc_reader_learn(&at->reader, &advert, at->now_ns);
+	mmc_fetcher_learn(&at->fetcher, &advert, at->now_ns);
 }
 
 static void want(struct world *at, uint32_t first, uint32_t count)
 {
-	mmc_reader_want(&at->reader, &at->claimed,
-			(struct mmc_run){ .first = first, .count = count },
-			at->now_ns);
+	mmc_fetcher_want(&at->fetcher, &at->claimed,
+			 (struct mmc_run){ .first = first, .count = count },
+			 at->now_ns);
 }
 
 static void hold(struct world *at, uint32_t chunk)
@@ -69,7 +69,7 @@ static void hold(struct world *at, uint32_t chunk)
 
 static bool next_map(struct world *at, struct mmc_run *words)
 {
-	if (!mmc_reader_map(&at->reader, &at->claimed, at->now_ns, words))
+	if (!mmc_fetcher_map(&at->fetcher, &at->claimed, at->now_ns, words))
 		return false;
 	CHECK(words->count > 0 && words->first + words->count <= NWORDS);
 	return true;
@@ -82,8 +82,8 @@ static bool map_comes(struct world *at, struct mmc_run words)
 
 	memcpy(bytes, at->held + words.first, words.count * 8);
 	bytes[words.count] = at->held[NWORDS];
-	return mmc_reader_mapped(&at->reader, words, (const uint8_t *)bytes,
-				 at->now_ns);
+	return mmc_fetcher_mapped(&at->fetcher, words, (const uint8_t *)bytes,
+				  at->now_ns);
 }
 
 /* Reads what is to be read now; returns the number of chunks. */
@@ -94,13 +94,13 @@ static uint32_t read_all(struct world *at)
 
 	while (next_map(at, &run))
 		CHECK(map_comes(at, run));
-	while (mmc_reader_data(&at->reader, &at->claimed, &run)) {
+	while (mmc_fetcher_data(&at->fetcher, &at->claimed, &run)) {
 		nchunks += run.count;
 		for (uint32_t c = run.first; c < run.first + run.count; c++) {
 			CHECK(at->held[c / 64] >> c % 64 & 1);
 			CHECK(!mmc_bitmap_test_and_set(&at->claimed, c));
 		}
-		CHECK(mmc_reader_over(&at->reader, run, GENERATION));
+		CHECK(mmc_fetcher_over(&at->fetcher, run, GENERATION));
 	}
 	at->nchunks_read += nchunks;
 	return nchunks;
@@ -112,8 +112,8 @@ static uint32_t ask(struct world *at, bool *direct)
 	uint32_t nruns;
 	uint32_t nchunks = 0;
 
-	while (mmc_reader_ask(&at->reader, &at->claimed, at->now_ns, runs,
-			      &nruns, direct)) {
+	while (mmc_fetcher_ask(&at->fetcher, &at->claimed, at->now_ns, runs,
+			       &nruns, direct)) {
 		CHECK(nruns > 0 && nruns <= MMC_RUNS_MAX);
 		for (uint32_t i = 0; i < nruns; i++) {
 			CHECK(runs[i].count > 0);
@@ -136,13 +136,13 @@ static void reads_what_is_there(void)
 		if (c % 3 != 0)
 			hold(&at, c);
 	want(&at, 10, 100);
-	CHECK_EQ(mmc_reader_deadline(&at.reader), at.now_ns);
+	CHECK_EQ(mmc_fetcher_deadline(&at.fetcher), at.now_ns);
 	CHECK_EQ(read_all(&at), 67);
-	CHECK(mmc_reader_deadline(&at.reader) > at.now_ns);
+	CHECK(mmc_fetcher_deadline(&at.fetcher) > at.now_ns);
 	CHECK_EQ(read_all(&at), 0);
 	for (uint32_t c = 0; c < NCHUNKS; c++)
 		hold(&at, c);
-	at.now_ns = mmc_reader_deadline(&at.reader);
+	at.now_ns = mmc_fetcher_deadline(&at.fetcher);
 	CHECK_EQ(read_all(&at), 33);
 	close_world(&at);
 }
@@ -158,7 +158,7 @@ static void looks_ever_more_rarely(void)
 	want(&at, 60, 10);
 	read_all(&at);
 	for (int i = 0; i < 7; i++) { /* until the lease ends */
-		uint64_t next_ns = mmc_reader_deadline(&at.reader);
+		uint64_t next_ns = mmc_fetcher_deadline(&at.fetcher);
 
 		waited_ns = waited_ns * 2 < MMC_MS_NS ? waited_ns * 2
 						      : MMC_MS_NS;
@@ -168,8 +168,8 @@ static void looks_ever_more_rarely(void)
 		read_all(&at);
 	}
 	CHECK_EQ(waited_ns, MMC_MS_NS);
-	mmc_reader_hurry(&at.reader, at.now_ns);
-	CHECK_EQ(mmc_reader_deadline(&at.reader), at.now_ns);
+	mmc_fetcher_hurry(&at.fetcher, at.now_ns);
+	CHECK_EQ(mmc_fetcher_deadline(&at.fetcher), at.now_ns);
 	hold(&at, 65);
 	CHECK_EQ(read_all(&at), 1);
 	close_world(&at);
@@ -193,14 +193,14 @@ static void forgets_what_has_come(void)
 	CHECK(map_comes(&at, words));
 	mmc_bitmap_set_run(&at.claimed,
 			   (struct mmc_run){ .first = 70, .count = 50 });
-	CHECK(mmc_reader_data(&at.reader, &at.claimed, &run));
+	CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
 	CHECK_EQ(run.first, 64);
 	CHECK_EQ(run.count, 6);
 	want(&at, 64, 64);
-	CHECK(mmc_reader_data(&at.reader, &at.claimed, &run));
+	CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
 	CHECK_EQ(run.first, 120);
 	CHECK_EQ(run.count, 8);
-	CHECK(!mmc_reader_data(&at.reader, &at.claimed, &run));
+	CHECK(!mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
 	close_world(&at);
 }
 
@@ -217,14 +217,14 @@ static void no_more_than_one_read_brings(void)
 		hold(&at, c);
 	while (next_map(&at, &run))
 		map_comes(&at, run);
-	while (mmc_reader_data(&at.reader, &at.claimed, &run)) {
+	while (mmc_fetcher_data(&at.fetcher, &at.claimed, &run)) {
 		CHECK(run.count <= 2);
 		nreads++;
 	}
 	CHECK_EQ(nreads, MMC_READS_MAX);
-	CHECK_EQ(mmc_reader_deadline(&at.reader), at.reader.lease_ns);
-	CHECK(mmc_reader_over(&at.reader, run, GENERATION));
-	CHECK(mmc_reader_data(&at.reader, &at.claimed, &run));
+	CHECK_EQ(mmc_fetcher_deadline(&at.fetcher), at.fetcher.lease_ns);
+	CHECK(mmc_fetcher_over(&at.fetcher, run, GENERATION));
+	CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
 	close_world(&at);
 }
 
@@ -245,8 +245,8 @@ static void asks_for_the_advert(void)
 		CHECK_EQ(ask(&at, &direct), 3);
 		CHECK(!direct);
 		CHECK_EQ(ask(&at, &direct), 0);
-		CHECK(mmc_reader_deadline(&at.reader) > at.now_ns);
-		at.now_ns = mmc_reader_deadline(&at.reader);
+		CHECK(mmc_fetcher_deadline(&at.fetcher) > at.now_ns);
+		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
 		CHECK_EQ(ask(&at, &direct), 3);
 		learn(&at, GENERATION, true);
 		CHECK_EQ(ask(&at, &direct), 0);
@@ -296,15 +296,15 @@ static void trusts_no_other_generation(void)
 			at.held[NWORDS] = 0;
 			CHECK(!map_comes(&at, words));
 		} else if (why == 1) {
-			CHECK(!mmc_reader_mapped(&at.reader, words, NULL,
-						 at.now_ns));
+			CHECK(!mmc_fetcher_mapped(&at.fetcher, words, NULL,
+						  at.now_ns));
 		} else {
 			CHECK(map_comes(&at, words));
-			CHECK(mmc_reader_data(&at.reader, &at.claimed, &run));
-			CHECK(!mmc_reader_over(&at.reader, run,
-					       why == 2 ? 0 : GENERATION + 1));
+			CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
+			CHECK(!mmc_fetcher_over(&at.fetcher, run,
+						why == 2 ? 0 : GENERATION + 1));
 		}
-		CHECK_EQ(at.reader.nreading, 0);
+		CHECK_EQ(at.fetcher.nreading, 0);
 		learn(&at, GENERATION, true);
 		CHECK(!next_map(&at, &run));
 		CHECK_EQ(ask(&at, &direct), 20);
@@ -321,13 +321,13 @@ static void contradictory_adverts(void)
 	open_world(&at, 4096);
 	learn(&at, GENERATION, false);
 	learn(&at, GENERATION + 1, true);
-	CHECK(!at.reader.advert.exposed);
+	CHECK(!at.fetcher.advert.exposed);
 	learn(&at, GENERATION, true);
-	CHECK(at.reader.advert.exposed);
+	CHECK(at.fetcher.advert.exposed);
 	learn(&at, GENERATION, false);
 	learn(&at, GENERATION + 1, true);
-	CHECK(at.reader.advert.exposed);
-	CHECK_EQ(at.reader.advert.generation, GENERATION);
+	CHECK(at.fetcher.advert.exposed);
+	CHECK_EQ(at.fetcher.advert.generation, GENERATION);
 	close_world(&at);
 }
 
@@ -348,10 +348,10 @@ static void owners_are_asked_in_the_end(void)
 	want(&at, 199, 1); /* the last of rank 3 */
 	begin_ns = at.now_ns;
 	for (int i = 0; i < 1000 && n < 6; i++) {
-		at.now_ns = mmc_reader_deadline(&at.reader);
+		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
 		read_all(&at);
-		while (mmc_reader_lease(&at.reader, &at.claimed, at.now_ns,
-					&owner, runs, &nruns, &direct)) {
+		while (mmc_fetcher_lease(&at.fetcher, &at.claimed, at.now_ns,
+					 &owner, runs, &nruns, &direct)) {
 			static const uint32_t owners[] = { 0, 1, 3 };
 
 			CHECK(at.now_ns >= begin_ns + 5 * MMC_MS_NS);
@@ -367,11 +367,12 @@ static void owners_are_asked_in_the_end(void)
 		hold(&at, c);
 	at.now_ns += MMC_MS_NS;
 	CHECK_EQ(read_all(&at), 21);
-	for (int i = 0; mmc_reader_deadline(&at.reader) != MMC_NEVER_NS; i++) {
-		at.now_ns = mmc_reader_deadline(&at.reader);
+	for (int i = 0; mmc_fetcher_deadline(&at.fetcher) != MMC_NEVER_NS;
+	     i++) {
+		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
 		read_all(&at);
-		CHECK(!mmc_reader_lease(&at.reader, &at.claimed, at.now_ns,
-					&owner, runs, &nruns, &direct));
+		CHECK(!mmc_fetcher_lease(&at.fetcher, &at.claimed, at.now_ns,
+					 &owner, runs, &nruns, &direct));
 		if (!CHECK(i < 100))
 			break;
 	}
@@ -407,12 +408,12 @@ static void all_comes(void)
 			uint32_t nruns;
 			bool direct;
 
-			at.now_ns = mmc_reader_deadline(&at.reader) +
+			at.now_ns = mmc_fetcher_deadline(&at.fetcher) +
 				    (at.now_ns == 0);
 			read_all(&at);
-			while (mmc_reader_lease(&at.reader, &at.claimed,
-						at.now_ns, &owner, runs, &nruns,
-						&direct))
+			while (mmc_fetcher_lease(&at.fetcher, &at.claimed,
+						 at.now_ns, &owner, runs,
+						 &nruns, &direct))
 				;
 		}
 		if (!CHECK_EQ(at.nchunks_read, nwanted))

@@ -43,7 +43,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 
 	CHECK_EQ(action->peer, (r + net->shape.nranks - 1) % net->shape.nranks);
 	CHECK(action->run.count > 0);
-	CHECK(action->op->reader.advert.exposed);
+	CHECK(action->op->fetcher.advert.exposed);
 	event.control_bytes = event.count * (event.kind == EVENT_READ ? 4 : 8) +
 			      MMC_GENERATION_BYTES;
 	event.control = malloc(event.control_bytes);
