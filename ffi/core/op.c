@@ -175,7 +175,7 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 		      config->seed, op->strategy);
 	op->repairer_memory =
 		mmc_part_take(&memory, mmc_repairer_bytes(nchunks));
-	op->mark_memory = mmc_part_take(
+	op->watermark_memory = mmc_part_take(
 		&memory, mmc_watermark_bytes(config->nranks, nchains));
 	if (config->repair == MMC_REPAIR_READ)
 		mmc_fetcher_init(&op->fetcher, memory, config->rank,

@@ -132,21 +132,21 @@ struct mmc_op {
 	struct mmc_schedule schedule;
 	struct mmc_loss loss;
 	struct mmc_repairer repairer;
-	struct mmc_watermark mark;
+	struct mmc_watermark watermark;
 	struct mmc_turn turn;
 	struct mmc_fetcher fetcher;
 	struct mmc_advert advert;
 	uint64_t *generation; /* as others read it; NULL if they do not */
 	uint8_t *schedule_memory;
 	uint8_t *repairer_memory;
-	uint8_t *mark_memory;
+	uint8_t *watermark_memory;
 	uint32_t npresent;
 	uint32_t nplacing; /* placements in flight */
 	uint32_t nsending; /* chunks handed out and not yet sent */
 	uint32_t nlost;	   /* chunks that had to be asked for */
 	bool eager;
 	bool unicast; /* nothing is multicast: neighbours are asked */
-	bool begun;   /* schedule, loss, repairer, mark, turn are valid */
+	bool begun;   /* schedule, loss, repairer, watermark, turn are valid */
 	bool copied;  /* a copy of the own block serves repairs */
 	bool releases_by_barrier; /* since not every rank has a copy */
 	bool reported;		  /* DONE or FAILED has been handed out */

@@ -41,7 +41,8 @@ static void mend(struct mmc_op *op, const struct mmc_block *block,
 
 	mmc_loss_mend(&op->loss, chain, sequence, chunk - block->first, chunk,
 		      now_ns);
-	mmc_watermark_drain(&op->mark, chain, op->loss.chains[chain].npassed);
+	mmc_watermark_drain(&op->watermark, chain,
+			    op->loss.chains[chain].npassed);
 	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 }
@@ -130,7 +131,7 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	mmc_loss_hear(&op->loss, chain, heard->sequence, place, now_ns);
 	mmc_loss_mend(&op->loss, heard->chain, heard->sequence, place, index,
 		      now_ns);
-	mmc_watermark_drain(&op->mark, heard->chain, chain->npassed);
+	mmc_watermark_drain(&op->watermark, heard->chain, chain->npassed);
 	return verdict;
 }
 
@@ -328,11 +329,11 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 		on_confirmation(op, message, now_ns);
 		break;
 	case MMC_MESSAGE_REPORT:
-		mmc_watermark_report(&op->mark, source, message->positions,
+		mmc_watermark_report(&op->watermark, source, message->positions,
 				     message->nitems);
 		break;
 	case MMC_MESSAGE_WATERMARK:
-		mmc_watermark_settle(&op->mark, source, message->positions,
+		mmc_watermark_settle(&op->watermark, source, message->positions,
 				     message->nitems);
 		break;
 	default:

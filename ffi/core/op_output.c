@@ -148,8 +148,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 			  op->loss.jitter_max_ns, srtt_ns);
 	if (op->strategy->reads)
 		mmc_fetcher_begin(&op->fetcher, srtt_ns);
-	mmc_watermark_init(&op->mark, op->mark_memory, op->config.rank,
-			   &op->schedule);
+	mmc_watermark_init(&op->watermark, op->watermark_memory,
+			   op->config.rank, &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
 	if (op->unicast)
 		begin_unicast(op, now_ns);
@@ -164,18 +164,18 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_op_serve_early(op, now_ns);
 }
 
-static void poll_mark(struct mmc_op *op, struct mmc_actions *actions)
+static void poll_watermark(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_message message;
 	uint32_t peer;
 
 	mmc_op_message(op, MMC_MESSAGE_REPORT, &message);
 	if (!mmc_actions_room(actions) ||
-	    !mmc_watermark_due(&op->mark, message.positions, &peer))
+	    !mmc_watermark_due(&op->watermark, message.positions, &peer))
 		return;
 	if (peer == MMC_PEER_ALL)
 		message.kind = MMC_MESSAGE_WATERMARK;
-	message.nitems = op->mark.nchains;
+	message.nitems = op->watermark.nchains;
 	mmc_op_tell(op, peer, &message, actions);
 }
 
@@ -203,16 +203,16 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 	if (mmc_actions_room(actions) &&
-	    mmc_turn_ask(&op->turn, &op->loss, &op->mark, op->config.path,
+	    mmc_turn_ask(&op->turn, &op->loss, &op->watermark, op->config.path,
 			 now_ns))
 		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
 	if (!mmc_actions_room(actions) ||
-	    !mmc_turn_next(&op->turn, &op->loss, &op->mark, op->config.path,
-			   now_ns, &run))
+	    !mmc_turn_next(&op->turn, &op->loss, &op->watermark,
+			   op->config.path, now_ns, &run))
 		return;
 	mmc_loss_sent(&op->loss, &op->claimed, &op->own, run, now_ns);
 	send_original(op, run, actions);
-	mmc_watermark_drain(&op->mark, op->turn.chain, chain->npassed);
+	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->npassed);
 	mmc_op_renew(op);
 	/* Whoever has lost the last chunk would else only notice the silence. */
 	if (op->config.path->lossy && mmc_turn_over(&op->turn) &&
@@ -417,8 +417,8 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	if ((op->nquestions > 0 || op->summoned) && op->begun)
 		mmc_op_tell_sent(op, actions);
 	if (op->state == MMC_OP_FLOW) {
-		if (op->mark.moved && op->mark.step_chunks > 0)
-			poll_mark(op, actions);
+		if (op->watermark.moved && op->watermark.step_chunks > 0)
+			poll_watermark(op, actions);
 		mmc_op_poll_loss(op, now_ns, actions);
 		if (op->strategy->reads)
 			mmc_op_poll_fetcher(op, now_ns, actions);

@@ -22,7 +22,8 @@ void mmc_op_drain_passed(struct mmc_op *op)
 {
 	op->loss.passed = false;
 	for (uint32_t c = 0; c < op->schedule.nchains; c++)
-		mmc_watermark_drain(&op->mark, c, op->loss.chains[c].npassed);
+		mmc_watermark_drain(&op->watermark, c,
+				    op->loss.chains[c].npassed);
 }
 
 /* Asks whom the strategy says; where that is a read, the fetcher will. */

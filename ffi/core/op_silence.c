@@ -27,7 +27,7 @@ void mmc_op_ask_silent(struct mmc_op *op, uint64_t now_ns,
 	while (message.nitems < MMC_SENT_MAX &&
 	       mmc_actions_room_for(actions, 2)) {
 		sequence = mmc_silence_ask(&op->loss, &op->claimed,
-					   op->mark.drained, now_ns);
+					   op->watermark.drained, now_ns);
 		if (sequence == NULL)
 			break;
 		if (asks_sender(op, sequence))

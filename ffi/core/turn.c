@@ -54,14 +54,14 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
  */
 static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      const struct mmc_loss *loss,
-			      const struct mmc_watermark *mark,
+			      const struct mmc_watermark *watermark,
 			      const struct mmc_path *path, uint32_t nchunks,
 			      uint64_t now_ns)
 {
 	uint64_t all_chunks = (uint64_t)nchunks * mmc_max_u32(1, loss->nopen);
 	/* Who sends alone hears nothing: what receivers have must do. */
-	uint32_t came =
-		mmc_max_u32(mmc_loss_heard(loss), mark->drained[turn->chain]);
+	uint32_t came = mmc_max_u32(mmc_loss_heard(loss),
+				    watermark->drained[turn->chain]);
 	uint64_t time_ns;
 
 	if (came >= RATE_CHUNKS_MIN)
@@ -110,7 +110,7 @@ static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss,
 
 /* Decides when the predecessor has been silent for too long. */
 static void look_back(struct mmc_turn *turn, const struct mmc_loss *loss,
-		      const struct mmc_watermark *mark,
+		      const struct mmc_watermark *watermark,
 		      const struct mmc_path *path, uint64_t now_ns)
 {
 	const struct mmc_chain *chain = &loss->chains[turn->chain];
@@ -123,7 +123,7 @@ static void look_back(struct mmc_turn *turn, const struct mmc_loss *loss,
 		at = before;
 	/* Others of the chain come before it: they take their time. */
 	if (at != before)
-		ahead_ns = chain_time_ns(turn, loss, mark, path,
+		ahead_ns = chain_time_ns(turn, loss, watermark, path,
 					 turn->start - mmc_min_u32(turn->start,
 								   chain->seen),
 					 now_ns);
@@ -137,12 +137,12 @@ static void look_back(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
-		  const struct mmc_watermark *mark, const struct mmc_path *path,
-		  uint64_t now_ns)
+		  const struct mmc_watermark *watermark,
+		  const struct mmc_path *path, uint64_t now_ns)
 {
 	if (turn->began || mmc_turn_over(turn) || is_free(turn, loss, now_ns))
 		return false;
-	look_back(turn, loss, mark, path, now_ns);
+	look_back(turn, loss, watermark, path, now_ns);
 	if (turn->asked || now_ns < turn->begin_ns || path->backlog)
 		return false;
 	turn->asked = true;
@@ -154,12 +154,12 @@ bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
-		      const struct mmc_watermark *mark,
+		      const struct mmc_watermark *watermark,
 		      const struct mmc_path *path, uint64_t now_ns)
 {
 	if (is_free(turn, loss, now_ns))
 		return true;
-	look_back(turn, loss, mark, path, now_ns);
+	look_back(turn, loss, watermark, path, now_ns);
 	turn->begin_ns =
 		mmc_max_u64(turn->begin_ns,
 			    first_until_ns(turn, &loss->chains[turn->chain]));
@@ -171,13 +171,13 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
  * share it: what counts is what all receivers have of the chain.
  */
 static uint32_t window_left(const struct mmc_turn *turn,
-			    const struct mmc_watermark *mark)
+			    const struct mmc_watermark *watermark)
 {
-	uint64_t limit = (uint64_t)mark->drained[turn->chain] +
+	uint64_t limit = (uint64_t)watermark->drained[turn->chain] +
 			 turn->schedule.window_chunks;
-	uint64_t here = mark->own[turn->chain];
+	uint64_t here = watermark->own[turn->chain];
 
-	if (mark->step_chunks == 0)
+	if (watermark->step_chunks == 0)
 		return turn->schedule.batch_chunks;
 	if (limit <= here)
 		return 0;
@@ -217,11 +217,11 @@ static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
  */
 static uint64_t idle_until_ns(const struct mmc_turn *turn,
 			      const struct mmc_loss *loss,
-			      const struct mmc_watermark *mark,
+			      const struct mmc_watermark *watermark,
 			      const struct mmc_path *path, uint64_t now_ns)
 {
 	return mmc_max_u64(loss->heard_ns, turn->batch_ns) +
-	       chain_time_ns(turn, loss, mark, path,
+	       chain_time_ns(turn, loss, watermark, path,
 			     turn->schedule.batch_chunks, now_ns);
 }
 
@@ -230,28 +230,30 @@ static uint64_t idle_until_ns(const struct mmc_turn *turn,
  * should have.
  */
 static void start_probe(struct mmc_turn *turn, const struct mmc_loss *loss,
-			const struct mmc_watermark *mark,
+			const struct mmc_watermark *watermark,
 			const struct mmc_path *path, uint64_t now_ns)
 {
-	uint64_t window_ns = chain_time_ns(
-		turn, loss, mark, path, turn->schedule.window_chunks, now_ns);
+	uint64_t window_ns = chain_time_ns(turn, loss, watermark, path,
+					   turn->schedule.window_chunks,
+					   now_ns);
 
 	mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns + window_ns);
 }
 
 /* Begins to wait for the window. */
 static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
-		       const struct mmc_watermark *mark,
+		       const struct mmc_watermark *watermark,
 		       const struct mmc_path *path, uint64_t now_ns)
 {
-	uint64_t window_ns = chain_time_ns(
-		turn, loss, mark, path, turn->schedule.window_chunks, now_ns);
+	uint64_t window_ns = chain_time_ns(turn, loss, watermark, path,
+					   turn->schedule.window_chunks,
+					   now_ns);
 
 	turn->lag_ns =
 		turn->drained_ns + mmc_max_u64(path->lag_ns, window_ns / 2);
 	turn->open_loop = false;
 	set_pace(turn, loss);
-	start_probe(turn, loss, mark, path, now_ns);
+	start_probe(turn, loss, watermark, path, now_ns);
 }
 
 /*
@@ -262,26 +264,26 @@ static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
  */
 static uint32_t wait_for_window(struct mmc_turn *turn,
 				const struct mmc_loss *loss,
-				const struct mmc_watermark *mark,
+				const struct mmc_watermark *watermark,
 				const struct mmc_path *path, uint64_t now_ns)
 {
 	if (turn->lag_ns == MMC_NEVER_NS)
-		begin_wait(turn, loss, mark, path, now_ns);
+		begin_wait(turn, loss, watermark, path, now_ns);
 	if (!turn->open_loop && now_ns < turn->lag_ns)
 		return 0;
 	turn->open_loop = true;
-	turn->lag_ns = idle_until_ns(turn, loss, mark, path, now_ns);
+	turn->lag_ns = idle_until_ns(turn, loss, watermark, path, now_ns);
 	if (!keeps_pace(turn, loss) && now_ns < turn->lag_ns)
 		return 0;
 	set_pace(turn, loss);
-	start_probe(turn, loss, mark, path, now_ns);
+	start_probe(turn, loss, watermark, path, now_ns);
 	turn->batch_ns = now_ns;
-	turn->lag_ns = idle_until_ns(turn, loss, mark, path, now_ns);
+	turn->lag_ns = idle_until_ns(turn, loss, watermark, path, now_ns);
 	return turn->schedule.batch_chunks;
 }
 
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
-		   const struct mmc_watermark *mark,
+		   const struct mmc_watermark *watermark,
 		   const struct mmc_path *path, uint64_t now_ns,
 		   struct mmc_run *run)
 {
@@ -289,21 +291,21 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 
 	if (mmc_turn_over(turn))
 		return false;
-	if (!turn->began && !may_begin(turn, loss, mark, path, now_ns))
+	if (!turn->began && !may_begin(turn, loss, watermark, path, now_ns))
 		return false;
 	if (!turn->began)
 		turn->drained_ns = now_ns;
 	turn->began = true;
-	if (mark->drained[turn->chain] != turn->drained) {
-		turn->drained = mark->drained[turn->chain];
+	if (watermark->drained[turn->chain] != turn->drained) {
+		turn->drained = watermark->drained[turn->chain];
 		turn->drained_ns = now_ns;
 	}
-	left = window_left(turn, mark);
+	left = window_left(turn, watermark);
 	if (left > 0) {
 		turn->lag_ns = MMC_NEVER_NS;
 		mmc_backoff_stop(&turn->probe);
 	} else {
-		left = wait_for_window(turn, loss, mark, path, now_ns);
+		left = wait_for_window(turn, loss, watermark, path, now_ns);
 	}
 	left = mmc_min_u32(left, turn->schedule.batch_chunks);
 	left = mmc_min_u32(left, turn->nchunks - turn->next);

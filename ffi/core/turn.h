@@ -61,15 +61,15 @@ static inline void mmc_turn_hear(struct mmc_turn *turn, uint32_t source,
 
 /* Whether to ask the silent predecessor now for its record. */
 bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
-		  const struct mmc_watermark *mark, const struct mmc_path *path,
-		  uint64_t now_ns);
+		  const struct mmc_watermark *watermark,
+		  const struct mmc_path *path, uint64_t now_ns);
 
 /*
  * Whether chunks may be sent now. If so writes the next run of the own block,
  * as indices in the block; it counts as sent.
  */
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
-		   const struct mmc_watermark *mark,
+		   const struct mmc_watermark *watermark,
 		   const struct mmc_path *path, uint64_t now_ns,
 		   struct mmc_run *run);
 

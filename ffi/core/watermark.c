@@ -47,7 +47,7 @@ static uint32_t report_stride(const struct mmc_schedule *schedule)
 						    UINT32_MAX));
 }
 
-void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
+void mmc_watermark_init(struct mmc_watermark *watermark, uint8_t *memory,
 			uint32_t rank, const struct mmc_schedule *schedule)
 {
 	uint32_t nranks = schedule->layout.nranks;
@@ -55,7 +55,7 @@ void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
 	size_t row_bytes = schedule->nchains * sizeof(uint32_t);
 
 	memset(memory, 0, mmc_watermark_bytes(nranks, schedule->nchains));
-	*mark = (struct mmc_watermark){
+	*watermark = (struct mmc_watermark){
 		.rank = rank,
 		.nranks = nranks,
 		.nchains = schedule->nchains,
@@ -69,8 +69,8 @@ void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
 		.lengths = mmc_part_take(&memory, row_bytes),
 		.children = mmc_part_take(&memory, nchildren * row_bytes),
 	};
-	for (uint32_t c = 0; c < mark->nchains; c++)
-		mark->lengths[c] = mmc_schedule_length(schedule, c);
+	for (uint32_t c = 0; c < watermark->nchains; c++)
+		watermark->lengths[c] = mmc_schedule_length(schedule, c);
 }
 
 static void raise_row(uint32_t *row, const uint32_t *positions, uint32_t n)
@@ -79,37 +79,38 @@ static void raise_row(uint32_t *row, const uint32_t *positions, uint32_t n)
 		row[c] = mmc_max_u32(row[c], positions[c]);
 }
 
-bool mmc_watermark_report(struct mmc_watermark *mark, uint32_t source,
+bool mmc_watermark_report(struct mmc_watermark *watermark, uint32_t source,
 			  const uint32_t *positions, uint32_t npositions)
 {
-	uint32_t first = mark->rank * MMC_WATERMARK_FAN_IN + 1;
+	uint32_t first = watermark->rank * MMC_WATERMARK_FAN_IN + 1;
 
-	if (npositions != mark->nchains || source < first ||
-	    source - first >= mark->nchildren)
+	if (npositions != watermark->nchains || source < first ||
+	    source - first >= watermark->nchildren)
 		return false;
-	raise_row(mark->children + (source - first) * mark->nchains, positions,
-		  npositions);
-	mark->moved = true;
+	raise_row(watermark->children + (source - first) * watermark->nchains,
+		  positions, npositions);
+	watermark->moved = true;
 	return true;
 }
 
-bool mmc_watermark_settle(struct mmc_watermark *mark, uint32_t source,
+bool mmc_watermark_settle(struct mmc_watermark *watermark, uint32_t source,
 			  const uint32_t *positions, uint32_t npositions)
 {
-	if (npositions != mark->nchains || source != 0)
+	if (npositions != watermark->nchains || source != 0)
 		return false;
-	raise_row(mark->drained, positions, npositions);
+	raise_row(watermark->drained, positions, npositions);
 	return true;
 }
 
-static uint32_t subtree_minimum(const struct mmc_watermark *mark,
+static uint32_t subtree_minimum(const struct mmc_watermark *watermark,
 				uint32_t chain)
 {
-	uint32_t minimum = mark->own[chain];
+	uint32_t minimum = watermark->own[chain];
 
-	for (uint32_t i = 0; i < mark->nchildren; i++)
+	for (uint32_t i = 0; i < watermark->nchildren; i++)
 		minimum = mmc_min_u32(
-			minimum, mark->children[i * mark->nchains + chain]);
+			minimum,
+			watermark->children[i * watermark->nchains + chain]);
 	return minimum;
 }
 
@@ -117,38 +118,38 @@ static uint32_t subtree_minimum(const struct mmc_watermark *mark,
  * Whether the minima have risen by so much that it is to be told. What leaves hold back
  * comes on top, so this is little, of the chains that still go on.
  */
-static bool is_worth_telling(const struct mmc_watermark *mark,
+static bool is_worth_telling(const struct mmc_watermark *watermark,
 			     const uint32_t *positions)
 {
 	uint64_t advance = 0;
 	uint32_t nopen = 0;
 
-	for (uint32_t c = 0; c < mark->nchains; c++) {
-		if (positions[c] > mark->told[c])
-			advance += positions[c] - mark->told[c];
-		nopen += positions[c] < mark->lengths[c];
+	for (uint32_t c = 0; c < watermark->nchains; c++) {
+		if (positions[c] > watermark->told[c])
+			advance += positions[c] - watermark->told[c];
+		nopen += positions[c] < watermark->lengths[c];
 	}
-	if (mark->nchildren == 0)
+	if (watermark->nchildren == 0)
 		return advance > 0;
-	return advance > (uint64_t)nopen * mark->window_chunks / PASSED_ON;
+	return advance > (uint64_t)nopen * watermark->window_chunks / PASSED_ON;
 }
 
-bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
+bool mmc_watermark_due(struct mmc_watermark *watermark, uint32_t *positions,
 		       uint32_t *peer)
 {
 
-	if (mark->step_chunks == 0 || !mark->moved)
+	if (watermark->step_chunks == 0 || !watermark->moved)
 		return false;
-	mark->moved = false;
-	for (uint32_t c = 0; c < mark->nchains; c++)
-		positions[c] = subtree_minimum(mark, c);
-	if (!is_worth_telling(mark, positions))
+	watermark->moved = false;
+	for (uint32_t c = 0; c < watermark->nchains; c++)
+		positions[c] = subtree_minimum(watermark, c);
+	if (!is_worth_telling(watermark, positions))
 		return false;
-	mark->nadvances = 0;
-	raise_row(mark->told, positions, mark->nchains);
-	if (mark->rank == 0)
-		raise_row(mark->drained, positions, mark->nchains);
-	*peer = mark->rank == 0 ? MMC_PEER_ALL
-				: mmc_watermark_parent(mark->rank);
+	watermark->nadvances = 0;
+	raise_row(watermark->told, positions, watermark->nchains);
+	if (watermark->rank == 0)
+		raise_row(watermark->drained, positions, watermark->nchains);
+	*peer = watermark->rank == 0 ? MMC_PEER_ALL
+				     : mmc_watermark_parent(watermark->rank);
 	return true;
 }

@@ -43,30 +43,31 @@ size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains);
  * Begins in `memory`, mmc_watermark_bytes() long. No report is ever due if
  * every chain fits into its sender's window.
  */
-void mmc_watermark_init(struct mmc_watermark *mark, uint8_t *memory,
+void mmc_watermark_init(struct mmc_watermark *watermark, uint8_t *memory,
 			uint32_t rank, const struct mmc_schedule *schedule);
 
 /* This rank has drained `chain` up to `position`. */
-static inline void mmc_watermark_drain(struct mmc_watermark *mark,
+static inline void mmc_watermark_drain(struct mmc_watermark *watermark,
 				       uint32_t chain, uint32_t position)
 {
-	if (position <= mark->own[chain])
+	if (position <= watermark->own[chain])
 		return;
-	mark->own[chain] = position;
-	mark->nadvances++;
-	mark->moved |= position - mark->told[chain] >= mark->step_chunks ||
-		       mark->nadvances >= mark->stride_chunks;
+	watermark->own[chain] = position;
+	watermark->nadvances++;
+	watermark->moved |= position - watermark->told[chain] >=
+				    watermark->step_chunks ||
+			    watermark->nadvances >= watermark->stride_chunks;
 }
 
 /*
  * Takes a child's report. Returns false, and takes nothing, if `source` is no
  * child of this rank or `npositions` is not the number of chains.
  */
-bool mmc_watermark_report(struct mmc_watermark *mark, uint32_t source,
+bool mmc_watermark_report(struct mmc_watermark *watermark, uint32_t source,
 			  const uint32_t *positions, uint32_t npositions);
 
 /* Takes what the root says; false if `source` is not the root, as above. */
-bool mmc_watermark_settle(struct mmc_watermark *mark, uint32_t source,
+bool mmc_watermark_settle(struct mmc_watermark *watermark, uint32_t source,
 			  const uint32_t *positions, uint32_t npositions);
 
 /*
@@ -74,7 +75,7 @@ bool mmc_watermark_settle(struct mmc_watermark *mark, uint32_t source,
  * subtree to `positions`, nchains long, and whom to tell: its parent or, as
  * root, MMC_PEER_ALL.
  */
-bool mmc_watermark_due(struct mmc_watermark *mark, uint32_t *positions,
+bool mmc_watermark_due(struct mmc_watermark *watermark, uint32_t *positions,
 		       uint32_t *peer);
 
 #endif

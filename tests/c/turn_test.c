@@ -19,12 +19,12 @@ struct sender {
 	struct mmc_schedule schedule;
 	struct mmc_bitmap claimed;
 	struct mmc_loss loss;
-	struct mmc_watermark mark;
+	struct mmc_watermark watermark;
 	struct mmc_turn turn;
 	uint32_t rank;
 	uint64_t *words;
 	uint8_t *loss_memory;
-	uint8_t *mark_memory;
+	uint8_t *watermark_memory;
 	uint64_t now_ns;
 	unsigned nquestions;
 };
@@ -45,7 +45,7 @@ static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 	at->words = malloc(mmc_bitmap_bytes(at->layout.nchunks) + 1);
 	at->loss_memory =
 		malloc(mmc_loss_bytes(at->layout.nchunks, nranks, nranks));
-	at->mark_memory = malloc(mmc_watermark_bytes(nranks, nranks));
+	at->watermark_memory = malloc(mmc_watermark_bytes(nranks, nranks));
 	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);
 	own = mmc_layout_block(&at->layout, rank);
 	mmc_bitmap_set_run(&at->claimed,
@@ -54,7 +54,8 @@ static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 		      nranks, 18, mmc_repair_strategy(MMC_REPAIR_NAK));
 	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, path.srtt_ns, 0,
 		       0, 1000, at->now_ns);
-	mmc_watermark_init(&at->mark, at->mark_memory, rank, &at->schedule);
+	mmc_watermark_init(&at->watermark, at->watermark_memory, rank,
+			   &at->schedule);
 	mmc_turn_init(&at->turn, rank, &at->schedule, at->now_ns);
 }
 
@@ -62,7 +63,7 @@ static void sender_close(struct sender *at)
 {
 	free(at->words);
 	free(at->loss_memory);
-	free(at->mark_memory);
+	free(at->watermark_memory);
 }
 
 static const struct mmc_chain *chain_of(const struct sender *at)
@@ -88,7 +89,8 @@ static void hear(struct sender *at, uint32_t rank, uint32_t place,
 		mmc_loss_mend(&at->loss, chain, sequence, i, block.first + i,
 			      at->now_ns);
 	}
-	mmc_watermark_drain(&at->mark, chain, at->loss.chains[chain].npassed);
+	mmc_watermark_drain(&at->watermark, chain,
+			    at->loss.chains[chain].npassed);
 }
 
 static bool next(struct sender *at, const struct mmc_path *along,
@@ -96,13 +98,14 @@ static bool next(struct sender *at, const struct mmc_path *along,
 {
 	const struct mmc_block own = mmc_layout_block(&at->layout, at->rank);
 
-	at->nquestions += mmc_turn_ask(&at->turn, &at->loss, &at->mark, along,
-				       at->now_ns);
-	if (!mmc_turn_next(&at->turn, &at->loss, &at->mark, along, at->now_ns,
-			   run))
+	at->nquestions += mmc_turn_ask(&at->turn, &at->loss, &at->watermark,
+				       along, at->now_ns);
+	if (!mmc_turn_next(&at->turn, &at->loss, &at->watermark, along,
+			   at->now_ns, run))
 		return false;
 	mmc_loss_sent(&at->loss, &at->claimed, &own, *run, at->now_ns);
-	mmc_watermark_drain(&at->mark, at->turn.chain, chain_of(at)->npassed);
+	mmc_watermark_drain(&at->watermark, at->turn.chain,
+			    chain_of(at)->npassed);
 	return true;
 }
 
@@ -291,9 +294,9 @@ static void window(void)
 	while (nsent < 500 && CHECK(check_failures == 0)) {
 		nsent += send_all(&at);
 		CHECK_EQ(nsent,
-			 mmc_min_u32(500, at.mark.drained[0] +
+			 mmc_min_u32(500, at.watermark.drained[0] +
 						  at.schedule.window_chunks));
-		at.mark.drained[0] += 7;
+		at.watermark.drained[0] += 7;
 	}
 	sender_close(&at);
 }
@@ -440,7 +443,7 @@ static void closes_the_loop_again(void)
 		send_all(&at);
 		wait_for_deadline(&at);
 	} while (send_all(&at) == 0 && CHECK(nsteps++ < 100));
-	at.mark.drained[0] = at.turn.next - 10;
+	at.watermark.drained[0] = at.turn.next - 10;
 	CHECK_EQ(send_all(&at), at.schedule.window_chunks - 10);
 	start_ns = at.now_ns;
 	nsteps = 0;
@@ -460,7 +463,7 @@ static void hostile_positions(void)
 		for (uint32_t other = 0; other < 6; other++)
 			mmc_silence_tell(&at.loss, other, UINT32_MAX, true,
 					 at.now_ns);
-		at.mark.drained[rank % 2] = UINT32_MAX;
+		at.watermark.drained[rank % 2] = UINT32_MAX;
 		CHECK_EQ(send_all(&at), 70);
 		sender_close(&at);
 	}

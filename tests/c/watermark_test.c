@@ -106,14 +106,14 @@ static void report(struct net *net, uint32_t rank)
 
 static void deliver(struct net *net, const struct message *message)
 {
-	struct mmc_watermark *mark = &net->marks[message->target];
+	struct mmc_watermark *watermark = &net->marks[message->target];
 	uint32_t nchains = net->schedule.nchains;
 
 	if (message->source < message->target)
-		CHECK(mmc_watermark_settle(mark, message->source,
+		CHECK(mmc_watermark_settle(watermark, message->source,
 					   message->positions, nchains));
 	else
-		CHECK(mmc_watermark_report(mark, message->source,
+		CHECK(mmc_watermark_report(watermark, message->source,
 					   message->positions, nchains));
 	check_safe(net, message->target);
 	report(net, message->target);
@@ -276,30 +276,31 @@ static void refuses(void)
 	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++) {
 		net_open(&net, nranks, 2, 100, 30);
 		for (uint32_t r = 0; r < nranks; r++) {
-			struct mmc_watermark *mark = &net.marks[r];
-			uint32_t nchains = mark->nchains;
+			struct mmc_watermark *watermark = &net.marks[r];
+			uint32_t nchains = watermark->nchains;
 
 			for (uint32_t s = 0; s < nranks + 70; s++) {
 				bool child = s > 0 && s < nranks &&
 					     (s - 1) / 8 == r;
 
-				CHECK_EQ(mmc_watermark_report(
-						 mark, s, positions, nchains),
+				CHECK_EQ(mmc_watermark_report(watermark, s,
+							      positions,
+							      nchains),
 					 child);
-				CHECK(!mmc_watermark_report(mark, s, positions,
-							    nchains + 1));
-				CHECK(!mmc_watermark_report(mark, s, positions,
-							    nchains - 1));
+				CHECK(!mmc_watermark_report(
+					watermark, s, positions, nchains + 1));
+				CHECK(!mmc_watermark_report(
+					watermark, s, positions, nchains - 1));
 			}
-			CHECK(!mmc_watermark_report(mark, UINT32_MAX, positions,
+			CHECK(!mmc_watermark_report(watermark, UINT32_MAX,
+						    positions, nchains));
+			CHECK(!mmc_watermark_settle(watermark, 1, positions,
 						    nchains));
-			CHECK(!mmc_watermark_settle(mark, 1, positions,
-						    nchains));
-			CHECK(!mmc_watermark_settle(mark, UINT32_MAX, positions,
-						    nchains));
-			CHECK(!mmc_watermark_settle(mark, 0, positions,
+			CHECK(!mmc_watermark_settle(watermark, UINT32_MAX,
+						    positions, nchains));
+			CHECK(!mmc_watermark_settle(watermark, 0, positions,
 						    nchains + 1));
-			CHECK_EQ(mark->drained[0], 0);
+			CHECK_EQ(watermark->drained[0], 0);
 		}
 		net_close(&net);
 	}
