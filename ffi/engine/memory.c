@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "engine/exposure.h"
+#include "engine/registration.h"
 #include "engine/owner.h"
 
 #define PAGE_BYTES 4096

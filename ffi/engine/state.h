@@ -13,7 +13,7 @@
 #include "core/epochs.h"
 #include "drivers/driver.h"
 #include "engine/copies.h"
-#include "engine/exposure.h"
+#include "engine/registration.h"
 #include "engine/fetch.h"
 #include "engine/parking.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/exposure.h"
+#include "engine/registration.h"
 
 #include <stdlib.h>
 
