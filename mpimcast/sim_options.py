@@ -172,13 +172,13 @@ _GROUPS: dict[str, tuple[Option, ...]] = {
             "--tight-ranks",
             "tight_ranks",
             _MASK,
-            "ranks that can expose few regions of memory: bit r stands for rank r",
+            "ranks that can register few regions of memory: bit r stands for rank r",
         ),
         Option(
-            "--exposures",
-            "exposures",
+            "--registrations",
+            "registrations",
             arguments.whole(0, _UINT32_MAX),
-            "regions that each of those can expose at a time",
+            "regions that each of those can register at a time",
         ),
     ),
     "network": (

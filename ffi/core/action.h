@@ -41,8 +41,8 @@ enum mmc_action_kind {
 	 * and call mmc_op_on_read().
 	 */
 	MMC_ACTION_READ,
-	/* Let others read the result's memory, and call mmc_op_exposed(). */
-	MMC_ACTION_EXPOSE,
+	/* Let others read the result's memory, and call mmc_op_registered(). */
+	MMC_ACTION_REGISTER,
 	/*
 	 * Find out by the transport whether the process of `peer` exists, and
 	 * call mmc_epochs_on_alive() or mmc_epochs_on_gone().

@@ -15,10 +15,10 @@
 struct mmc_advert {
 	uint64_t generation;   /* 0: nothing can be read, and will not be */
 	uint64_t map_address;  /* of the words of the bitmap of `present` */
-	uint64_t data_address; /* of all blocks in rank order, if `exposed` */
+	uint64_t data_address; /* of all blocks in rank order, if `has_data` */
 	uint32_t map_key;
 	uint32_t data_key;
-	bool exposed;
+	bool has_data;
 };
 
 #endif

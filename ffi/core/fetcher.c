@@ -68,7 +68,7 @@ static uint32_t nwords(const struct mmc_fetcher *fetcher)
 
 static bool is_readable(const struct mmc_fetcher *fetcher)
 {
-	return !fetcher->useless && fetcher->known && fetcher->advert.exposed;
+	return !fetcher->useless && fetcher->known && fetcher->advert.has_data;
 }
 
 /* Looks at the neighbour's bitmap as soon as it is not being looked at. */
@@ -106,7 +106,7 @@ void mmc_fetcher_learn(struct mmc_fetcher *fetcher,
 	}
 	if (fetcher->known &&
 	    (fetcher->advert.generation != advert->generation ||
-	     fetcher->advert.exposed))
+	     fetcher->advert.has_data))
 		return;
 	fetcher->advert = *advert;
 	fetcher->known = true;

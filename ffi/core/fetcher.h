@@ -7,7 +7,7 @@
  * of neighbours ends at its owner, who had it from the start.
  *
  * Nothing can be read before the neighbour's advert has come and says that its
- * data is exposed: until then it is asked for that. Of a neighbour whose memory
+ * data is registered: until then it is asked for that. Of a neighbour whose memory
  * cannot be read, or no longer, the chunks are asked for by message. A chunk that
  * has been wanted for long is asked of its owner as well.
  */

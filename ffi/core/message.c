@@ -36,7 +36,7 @@ _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 #define ADVERT_DATA_ADDRESS 16
 #define ADVERT_MAP_KEY 24
 #define ADVERT_DATA_KEY 28
-#define ADVERT_EXPOSED 32
+#define ADVERT_HAS_DATA 32
 #define ADVERT_BYTES 36
 
 static bool has_runs(uint32_t kind)
@@ -116,7 +116,7 @@ static void encode_advert(uint8_t *bytes, const struct mmc_advert *advert)
 	mmc_put_u64(bytes + ADVERT_DATA_ADDRESS, advert->data_address);
 	mmc_put_u32(bytes + ADVERT_MAP_KEY, advert->map_key);
 	mmc_put_u32(bytes + ADVERT_DATA_KEY, advert->data_key);
-	mmc_put_u32(bytes + ADVERT_EXPOSED, advert->exposed);
+	mmc_put_u32(bytes + ADVERT_HAS_DATA, advert->has_data);
 }
 
 static void decode_advert(struct mmc_advert *advert, const uint8_t *bytes)
@@ -127,7 +127,7 @@ static void decode_advert(struct mmc_advert *advert, const uint8_t *bytes)
 		.data_address = mmc_get_u64(bytes + ADVERT_DATA_ADDRESS),
 		.map_key = mmc_get_u32(bytes + ADVERT_MAP_KEY),
 		.data_key = mmc_get_u32(bytes + ADVERT_DATA_KEY),
-		.exposed = mmc_get_u32(bytes + ADVERT_EXPOSED) != 0,
+		.has_data = mmc_get_u32(bytes + ADVERT_HAS_DATA) != 0,
 	};
 }
 
@@ -186,10 +186,10 @@ static bool run_is_sane(struct mmc_run run)
 	       run.count <= MMC_CHUNKS_MAX - run.first;
 }
 
-/* An advert is there, and whether memory is exposed is 0 or 1. */
+/* An advert is there, and whether it has data is 0 or 1. */
 static bool advert_is_sane(const uint8_t *bytes, uint32_t nitems)
 {
-	return nitems == 1 && mmc_get_u32(bytes + ADVERT_EXPOSED) <= 1;
+	return nitems == 1 && mmc_get_u32(bytes + ADVERT_HAS_DATA) <= 1;
 }
 
 static bool decode_items(struct mmc_message *message, const uint8_t *bytes)

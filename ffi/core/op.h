@@ -155,9 +155,9 @@ struct mmc_op {
 	bool left_done;
 	bool right_done;
 	bool advert_asked; /* the right neighbour wants to know what to read */
-	bool exposing;	   /* EXPOSE has been handed out and is not answered */
-	bool exposed;	   /* it has been answered */
-	uint8_t alarms;	   /* multicasts of a failure that are still due */
+	bool registering;  /* REGISTER has been handed out and not answered */
+	bool registration_ended; /* REGISTER has been answered */
+	uint8_t alarms; /* multicasts of a failure that are still due */
 	struct mmc_backoff asking; /* the awaited rank */
 	uint32_t late; /* whom that one waits for, as it said; or all ones */
 	bool renewed;  /* news came: waits begin anew at the next poll */
@@ -221,10 +221,11 @@ enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 				   uint64_t now_ns);
 
 /*
- * The EXPOSE is carried out: others read all blocks at `address` with `key`; or,
+ * The REGISTER is carried out: others read all blocks at `address` with `key`; or,
  * with `ok` false, it cannot be.
  */
-void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key);
+void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
+		       uint32_t key);
 
 /*
  * A control message of `source` about this epoch has come. Its stamp, if it has

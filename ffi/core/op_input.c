@@ -185,12 +185,13 @@ bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 	return op->state == MMC_OP_FLOW;
 }
 
-void mmc_op_exposed(struct mmc_op *op, bool ok, uint64_t address, uint32_t key)
+void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
+		       uint32_t key)
 {
-	op->exposing = false;
-	op->exposed = true;
+	op->registering = false;
+	op->registration_ended = true;
 	if (ok) {
-		op->advert.exposed = true;
+		op->advert.has_data = true;
 		op->advert.data_address = address;
 		op->advert.data_key = key;
 	} else {

@@ -155,14 +155,14 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 
 void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions)
 {
-	bool first = !op->exposed && op->advert.generation != 0 &&
-		     !op->advert.exposed;
+	bool first = !op->registration_ended && op->advert.generation != 0 &&
+		     !op->advert.has_data;
 
-	if (!op->advert_asked || op->exposing || !mmc_actions_room(actions))
+	if (!op->advert_asked || op->registering || !mmc_actions_room(actions))
 		return;
 	if (first) {
-		mmc_actions_add(actions, MMC_ACTION_EXPOSE, op);
-		op->exposing = true;
+		mmc_actions_add(actions, MMC_ACTION_REGISTER, op);
+		op->registering = true;
 		return;
 	}
 	op->advert_asked = false;

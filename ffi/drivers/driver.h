@@ -174,18 +174,19 @@ struct mmc_driver {
 
 	/*
 	 * Lets the other ranks read `nbytes` at `memory`, and nothing more,
-	 * until `withdraw`. Returns 0 with `region` written, or a negative
+	 * until `deregister_memory`. Returns 0 with `region` written, or a negative
 	 * error. All three are NULL where read_bytes_max is 0.
 	 */
-	int (*expose)(struct mmc_endpoint *endpoint, const void *memory,
-		      size_t nbytes, struct mmc_region *region);
+	int (*register_memory)(struct mmc_endpoint *endpoint,
+			       const void *memory, size_t nbytes,
+			       struct mmc_region *region);
 
 	/*
 	 * Ends that. A read that is still under way then breaks its reader's
-	 * connection: a region outlives the reads it was exposed for.
+	 * connection: a region outlives the reads it was registered for.
 	 */
-	void (*withdraw)(struct mmc_endpoint *endpoint,
-			 struct mmc_region *region);
+	void (*deregister_memory)(struct mmc_endpoint *endpoint,
+				  struct mmc_region *region);
 
 	/*
 	 * Reads `npieces` of regions of `peer`, each after the one before it has

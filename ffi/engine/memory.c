@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-#include "engine/registration.h"
 #include "engine/owner.h"
+#include "engine/registration.h"
 
 #define PAGE_BYTES 4096
 
-/* A memory as a team has exposed it. */
+/* A memory as a team has registered it. */
 struct kept {
 	struct kept *next;
 	struct mmc_team *team;
@@ -48,14 +48,15 @@ int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
 	return 0;
 }
 
-/* Ends one exposure; after a failure it may still be read, so it is kept. */
+/* Ends one registration; after a failure it may still be read, so it is kept. */
 static void end_kept(struct kept *kept, struct mmc_memory *memory)
 {
 	if (kept->team->failed) {
-		mmc_team_bury(kept->team, &kept->region, memory->bytes);
+		mmc_team_deregister_later(kept->team, &kept->region,
+					  memory->bytes);
 		memory->bytes = NULL;
 	} else {
-		mmc_team_withdraw(kept->team, &kept->region);
+		mmc_team_deregister(kept->team, &kept->region);
 	}
 	free(kept);
 }
@@ -108,8 +109,8 @@ static struct kept *keep(struct mmc_team *team, struct mmc_memory *memory,
 	if (kept == NULL)
 		return NULL;
 	kept->team = team;
-	if (mmc_team_expose(team, memory->bytes, memory->nbytes, counters,
-			    &kept->region) != 0) {
+	if (mmc_team_register(team, memory->bytes, memory->nbytes, counters,
+			      &kept->region) != 0) {
 		free(kept);
 		return NULL;
 	}
@@ -151,7 +152,7 @@ void mmc_team_forget_memories(struct mmc_team *team)
 				continue;
 			}
 			*at = kept->next;
-			mmc_team_withdraw(team, &kept->region);
+			mmc_team_deregister(team, &kept->region);
 			free(kept);
 		}
 }

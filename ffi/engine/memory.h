@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that belongs to an engine: a team exposes it when it is first used there
+ * Memory that belongs to an engine: a team registers it when it is first used there
  * and keeps it so, which no other memory allows. That may be freed and mapped
  * anew behind our back.
  */
@@ -10,8 +10,8 @@
 #include "engine/state.h"
 
 /*
- * Finds where others read `nbytes` at `address`, exposing it if need be. False
- * if that is not memory of the engine, or cannot be exposed.
+ * Finds where others read `nbytes` at `address`, registering it if need be. False
+ * if that is not memory of the engine, or cannot be registered.
  */
 bool mmc_team_find_region(struct mmc_team *team, const void *address,
 			  uint64_t nbytes, struct mmc_counters *counters,

@@ -107,8 +107,8 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 	case MMC_ACTION_READ:
 		mmc_request_fetch(request, action);
 		break;
-	case MMC_ACTION_EXPOSE:
-		mmc_request_expose(request);
+	case MMC_ACTION_REGISTER:
+		mmc_request_register(request);
 		break;
 	case MMC_ACTION_INQUIRE:
 		endpoint->driver->inquire(endpoint, action->peer);

@@ -5,60 +5,61 @@
 
 #include "engine/state.h"
 
-struct mmc_grave {
-	struct mmc_grave *next;
+struct mmc_deferred {
+	struct mmc_deferred *next;
 	struct mmc_region region;
 	void *memory;
 };
 
-bool mmc_team_exposes(const struct mmc_team *team)
+bool mmc_team_registers(const struct mmc_team *team)
 {
 	return team->endpoint->read_bytes_max > 0;
 }
 
-int mmc_team_expose(struct mmc_team *team, const void *memory, size_t nbytes,
-		    struct mmc_counters *counters, struct mmc_region *region)
+int mmc_team_register(struct mmc_team *team, const void *memory, size_t nbytes,
+		      struct mmc_counters *counters, struct mmc_region *region)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
 	int rv;
 
-	if (!mmc_team_exposes(team))
+	if (!mmc_team_registers(team))
 		return -MMC_ENODEV;
-	rv = endpoint->driver->expose(endpoint, memory, nbytes, region);
+	rv = endpoint->driver->register_memory(endpoint, memory, nbytes,
+					       region);
 	if (rv == 0)
 		mmc_count(counters, MMC_COUNT_REGISTRATIONS, 1);
 	return rv;
 }
 
-void mmc_team_withdraw(struct mmc_team *team, struct mmc_region *region)
+void mmc_team_deregister(struct mmc_team *team, struct mmc_region *region)
 {
-	team->endpoint->driver->withdraw(team->endpoint, region);
+	team->endpoint->driver->deregister_memory(team->endpoint, region);
 }
 
-void mmc_team_bury(struct mmc_team *team, const struct mmc_region *region,
-		   void *memory)
+void mmc_team_deregister_later(struct mmc_team *team,
+			       const struct mmc_region *region, void *memory)
 {
-	struct mmc_grave *grave = malloc(sizeof(*grave));
+	struct mmc_deferred *deferred = malloc(sizeof(*deferred));
 
-	/* Without memory for it, it is never withdrawn: that harms nobody. */
-	if (grave == NULL)
+	/* Without memory for it, it is never deregistered: that harms nobody. */
+	if (deferred == NULL)
 		return;
-	*grave = (struct mmc_grave){
-		.next = team->graves,
+	*deferred = (struct mmc_deferred){
+		.next = team->deferred,
 		.region = *region,
 		.memory = memory,
 	};
-	team->graves = grave;
+	team->deferred = deferred;
 }
 
-void mmc_team_clear_graves(struct mmc_team *team)
+void mmc_team_deregister_deferred(struct mmc_team *team)
 {
-	while (team->graves != NULL) {
-		struct mmc_grave *grave = team->graves;
+	while (team->deferred != NULL) {
+		struct mmc_deferred *deferred = team->deferred;
 
-		team->graves = grave->next;
-		mmc_team_withdraw(team, &grave->region);
-		free(grave->memory);
-		free(grave);
+		team->deferred = deferred->next;
+		mmc_team_deregister(team, &deferred->region);
+		free(deferred->memory);
+		free(deferred);
 	}
 }

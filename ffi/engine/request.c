@@ -17,15 +17,15 @@
 /* ---- memory ------------------------------------------------------------- */
 
 /* Nobody reads the user's memory any more, unless something has failed. */
-static void conceal(struct mmc_request *request, bool failed)
+static void revoke(struct mmc_request *request, bool failed)
 {
 	struct mmc_team *team = request->stream->team;
 
-	if (request->exposed && failed)
-		mmc_team_bury(team, &request->data, NULL);
-	else if (request->exposed)
-		mmc_team_withdraw(team, &request->data);
-	request->exposed = false;
+	if (request->registered && failed)
+		mmc_team_deregister_later(team, &request->data, NULL);
+	else if (request->registered)
+		mmc_team_deregister(team, &request->data);
+	request->registered = false;
 }
 
 /* Likewise the memory of its operations, which is then freed. */
@@ -34,11 +34,11 @@ static void free_memory(struct mmc_request *request, bool failed)
 	struct mmc_team *team = request->stream->team;
 
 	if (request->mapped && failed) {
-		mmc_team_bury(team, &request->map, request->memory);
+		mmc_team_deregister_later(team, &request->map, request->memory);
 		return;
 	}
 	if (request->mapped)
-		mmc_team_withdraw(team, &request->map);
+		mmc_team_deregister(team, &request->map);
 	free(request->memory);
 }
 
@@ -58,7 +58,7 @@ static void free_request(struct mmc_request *request)
 	given_up |= request->stream->epochs.fault.error != MMC_OK;
 	if (request->tells)
 		mmc_engine_tell(request->stream->team->engine);
-	conceal(request, given_up);
+	revoke(request, given_up);
 	free_memory(request, given_up);
 	mmc_copies_give(&request->stream->copies, request->copy);
 	free(request);
@@ -77,10 +77,10 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, 1);
 	if (request->memory != NULL &&
 	    stream->options.repair == MMC_REPAIR_READ)
-		request->mapped = mmc_team_expose(stream->team, request->memory,
-						  memory_bytes,
-						  &stream->counters,
-						  &request->map) == 0;
+		request->mapped =
+			mmc_team_register(stream->team, request->memory,
+					  memory_bytes, &stream->counters,
+					  &request->map) == 0;
 	if (request->memory != NULL)
 		return request;
 	free_request(request);
@@ -253,27 +253,28 @@ static struct mmc_advert first_advert(struct mmc_request *request)
 	advert.generation = next_generation(team);
 	advert.map_address = request->map.address;
 	advert.map_key = request->map.key;
-	advert.exposed = mmc_team_find_region(
+	advert.has_data = mmc_team_find_region(
 		team, request->base,
 		mmc_operation_total(&request->operation, team->options.nranks),
 		&stream->counters, &data);
-	if (advert.exposed) {
+	if (advert.has_data) {
 		advert.data_address = data.address;
 		advert.data_key = data.key;
 	}
 	return advert;
 }
 
-void mmc_request_expose(struct mmc_request *request)
+void mmc_request_register(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
 	uint64_t nbytes = request->op->layout.total_bytes;
 	struct mmc_region *data = &request->data;
 
-	request->exposed = mmc_team_expose(team, request->base, nbytes,
-					   &stream->counters, data) == 0;
-	mmc_op_exposed(request->op, request->exposed, data->address, data->key);
+	request->registered = mmc_team_register(team, request->base, nbytes,
+						&stream->counters, data) == 0;
+	mmc_op_registered(request->op, request->registered, data->address,
+			  data->key);
 }
 
 static void activate(struct mmc_request *request, uint64_t now_ns)
@@ -451,7 +452,7 @@ static void end_reading(struct mmc_request *request)
 
 	request->stream->team->failed |= failed;
 	mmc_request_uncover(request, false);
-	conceal(request, failed);
+	revoke(request, failed);
 	mmc_request_forget_fetches(request);
 }
 

@@ -17,7 +17,7 @@ int mmc_request_start(struct mmc_stream *stream,
 void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns);
 
 /* Lets others read the result as it is, and tells the operation. */
-void mmc_request_expose(struct mmc_request *request);
+void mmc_request_register(struct mmc_request *request);
 
 /* The outcomes of operations: see enum mmc_action_kind. */
 void mmc_request_done(struct mmc_request *request, bool retain);

@@ -13,9 +13,9 @@
 #include "core/epochs.h"
 #include "drivers/driver.h"
 #include "engine/copies.h"
-#include "engine/registration.h"
 #include "engine/fetch.h"
 #include "engine/parking.h"
+#include "engine/registration.h"
 
 /* Bytes of a sentence about a broken connection, with its final 0. */
 #define MMC_REASON_SIZE 512
@@ -38,9 +38,9 @@ struct mmc_request {
 	uint64_t start_ns;
 	struct mmc_failure failure;
 	struct mmc_region map;	/* the operation's memory, if `mapped` */
-	struct mmc_region data; /* the user's, if `exposed` for this alone */
+	struct mmc_region data; /* the user's, if `registered` for this alone */
 	bool mapped;
-	bool exposed;
+	bool registered;
 	bool uncoverable; /* chunks go through staging memory */
 	bool tells;	  /* its end is told: see tell.h */
 	bool held;	  /* by the user, until mmc_request_free() */
@@ -81,9 +81,9 @@ struct mmc_team {
 	uint32_t nopen;
 	struct mmc_stream *last;      /* that a datagram was for */
 	struct mmc_counters counters; /* of datagrams that are of no stream */
-	uint64_t generation; /* of memory that was exposed last; never 0 */
+	uint64_t generation; /* of memory that was registered last; never 0 */
 	struct mmc_fetches fetches;
-	struct mmc_grave *graves;
+	struct mmc_deferred *deferred;
 	struct mmc_request *coverer; /* whose chunks come to their places */
 	bool failed; /* memory may still be read, or written, that should not */
 	struct mmc_fault fault; /* the first broken connection */

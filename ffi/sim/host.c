@@ -33,11 +33,12 @@ static uint32_t safe_bytes(const struct mmc_stage *stage, uint32_t chunk_bytes)
 }
 
 /* What locked memory allows. */
-static uint32_t exposures_max(const struct mmc_sim_spec *spec, uint32_t rank)
+static uint32_t registrations_max(const struct mmc_sim_spec *spec,
+				  uint32_t rank)
 {
 	bool tight = rank < 64 && (spec->tight_ranks >> rank & 1) != 0;
 
-	return tight ? spec->exposures : UINT32_MAX;
+	return tight ? spec->registrations : UINT32_MAX;
 }
 
 static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
@@ -52,7 +53,7 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 		.place_delay_ns = spec->place_ns,
 		.place_kind = MMC_TIMER_PLACE,
 		.regions = &host->stage->regions,
-		.exposures_max = exposures_max(spec, host->rank),
+		.registrations_max = registrations_max(spec, host->rank),
 		.read_kind = MMC_TIMER_READ,
 		.kernels = host->stage->kernels,
 		.inquiry_kind = MMC_TIMER_INQUIRY,

@@ -204,12 +204,12 @@ static void draw_faults(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		 between_u32(prng, 0, 999));
 }
 
-static void draw_exposures(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+static void draw_registrations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (!one_in(prng, 6))
 		return;
 	spec->tight_ranks = mmc_prng_next(prng);
-	spec->exposures = between_u32(prng, 0, 3);
+	spec->registrations = between_u32(prng, 0, 3);
 }
 
 /* Few receives, or all chunks would take those that were posted before. */
@@ -351,7 +351,7 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_network(&prng, spec);
 	draw_mishaps(&prng, spec);
 	draw_faults(&prng, spec);
-	draw_exposures(&prng, spec);
+	draw_registrations(&prng, spec);
 	draw_covering(&prng, spec);
 	draw_kinds(&prng, spec);
 }

@@ -42,7 +42,7 @@ static void open_rank(uint32_t r, uint8_t *addresses)
 		.buffer_bytes = BUFFER_BYTES,
 		.control_bytes = BUFFER_BYTES,
 		.regions = &regions,
-		.exposures_max = UINT32_MAX,
+		.registrations_max = UINT32_MAX,
 		.read_kind = TIMER_READ,
 	};
 	const struct mmc_team_options team = {
@@ -201,7 +201,7 @@ static void gather(uint64_t block_bytes, uint8_t salt)
 	finish(block_bytes, salt);
 }
 
-/* Memory of the user's is exposed for an operation in which it is asked for. */
+/* Memory of the user's is registered for an operation in which it is asked for. */
 static void memory_of_the_user(void)
 {
 	uint64_t before;
@@ -219,8 +219,8 @@ static void memory_of_the_user(void)
 	}
 	CHECK_EQ(count(MMC_COUNT_READ_CHUNKS), count(MMC_COUNT_RX_LOST_CHUNKS));
 	for (uint32_t r = 0; r < NRANKS; r++) {
-		CHECK(ranks[r].endpoint->nexposed > 0);
-		CHECK(ranks[r].endpoint->nexposed <= 2);
+		CHECK(ranks[r].endpoint->nregistered > 0);
+		CHECK(ranks[r].endpoint->nregistered <= 2);
 		free(ranks[r].recv);
 	}
 	close_all();
@@ -249,7 +249,7 @@ static void memory_of_the_engine(void)
 	CHECK_EQ(count(MMC_COUNT_REGISTRATIONS), before);
 	CHECK_EQ(count(MMC_COUNT_READ_CHUNKS), count(MMC_COUNT_RX_LOST_CHUNKS));
 	mmc_memory_free(ranks[0].engine, ranks[0].recv);
-	CHECK_EQ(ranks[0].endpoint->nexposed, 2);
+	CHECK_EQ(ranks[0].endpoint->nregistered, 2);
 	for (uint32_t r = 1; r < NRANKS; r++)
 		mmc_memory_free(ranks[r].engine, ranks[r].recv);
 	close_all();

@@ -45,11 +45,11 @@ static void close_world(struct world *at)
 	free(at->memory);
 }
 
-static void learn(struct world *at, uint64_t generation, bool exposed)
+static void learn(struct world *at, uint64_t generation, bool has_data)
 {
 	const struct mmc_advert advert = {
 		.generation = generation,
-		.exposed = exposed,
+		.has_data = has_data,
 	};
 
 	mmc_fetcher_learn(&at->fetcher, &advert, at->now_ns);
@@ -228,7 +228,7 @@ static void no_more_than_one_read_brings(void)
 	close_world(&at);
 }
 
-/* Without an advert, or one that exposes data, it is asked for that. */
+/* Without an advert, or one that has data, it is asked for that. */
 static void asks_for_the_advert(void)
 {
 	struct world at;
@@ -321,12 +321,12 @@ static void contradictory_adverts(void)
 	open_world(&at, 4096);
 	learn(&at, GENERATION, false);
 	learn(&at, GENERATION + 1, true);
-	CHECK(!at.fetcher.advert.exposed);
+	CHECK(!at.fetcher.advert.has_data);
 	learn(&at, GENERATION, true);
-	CHECK(at.fetcher.advert.exposed);
+	CHECK(at.fetcher.advert.has_data);
 	learn(&at, GENERATION, false);
 	learn(&at, GENERATION + 1, true);
-	CHECK(at.fetcher.advert.exposed);
+	CHECK(at.fetcher.advert.has_data);
 	CHECK_EQ(at.fetcher.advert.generation, GENERATION);
 	close_world(&at);
 }

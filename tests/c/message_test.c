@@ -66,7 +66,7 @@ static struct mmc_advert random_advert(struct mmc_prng *prng)
 		.data_address = mmc_prng_next(prng),
 		.map_key = (uint32_t)mmc_prng_next(prng),
 		.data_key = (uint32_t)mmc_prng_next(prng),
-		.exposed = mmc_prng_below(prng, 2) != 0,
+		.has_data = mmc_prng_below(prng, 2) != 0,
 	};
 }
 
@@ -142,7 +142,7 @@ static void check_equal_adverts(const struct mmc_advert *a,
 	CHECK_EQ(a->data_address, b->data_address);
 	CHECK_EQ(a->map_key, b->map_key);
 	CHECK_EQ(a->data_key, b->data_key);
-	CHECK_EQ(a->exposed, b->exposed);
+	CHECK_EQ(a->has_data, b->has_data);
 }
 
 static void check_equal_messages(const struct mmc_message *a,
@@ -284,7 +284,7 @@ static void golden_advert(void)
 		0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, /* data */
 		0x31, 0x32, 0x33, 0x34,				/* map's key */
 		0x41, 0x42, 0x43, 0x44,				/* data's key */
-		0x00, 0x00, 0x00, 0x01,				/* exposed */
+		0x00, 0x00, 0x00, 0x01,				/* has data */
 	};
 	const struct mmc_message message = {
 		.kind = MMC_MESSAGE_ADVERT,
@@ -295,7 +295,7 @@ static void golden_advert(void)
 			.data_address = UINT64_C(0x2122232425262728),
 			.map_key = 0x31323334,
 			.data_key = 0x41424344,
-			.exposed = true,
+			.has_data = true,
 		},
 	};
 	uint8_t bytes[BYTES_MAX];
@@ -312,7 +312,7 @@ static void golden_advert(void)
 	CHECK_EQ(decode(&read, MMC_MESSAGE_ADVERT, bytes,
 			MMC_MESSAGE_BYTES + sizeof(advert)),
 		 0);
-	CHECK(!read.advert.exposed);
+	CHECK(!read.advert.has_data);
 	mmc_put_u32(bytes + 48, 0);
 	check_refused(MMC_MESSAGE_ADVERT, bytes, MMC_MESSAGE_BYTES,
 		      -MMC_EINVAL);

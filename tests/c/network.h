@@ -31,8 +31,8 @@ struct ranks_shape {
 	uint64_t retain_bytes;
 	enum mmc_repair repair;
 	uint32_t read_bytes; /* of one read; 0: nothing can be read */
-	bool exposed;	     /* every other rank's data is from the start */
-	bool unexposable;    /* that of the others never is */
+	bool registered;     /* every other rank's data is from the start */
+	bool unregistrable;  /* that of the others never is */
 	uint64_t entry_timeout_ns;
 	uint64_t late_ns; /* a rank starts each epoch up to this late */
 	uint32_t late;	  /* only this rank, and just so; MMC_PEER_ALL: each */

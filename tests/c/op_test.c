@@ -137,8 +137,8 @@ static struct ranks_shape random_shape(uint64_t seed)
 	shape.read_bytes =
 		100 * (uint32_t)mmc_prng_below(&prng, 5) +
 		(mmc_prng_below(&prng, 6) == 0 ? 0 : MMC_GENERATION_BYTES);
-	shape.exposed = mmc_prng_below(&prng, 2);
-	shape.unexposable = mmc_prng_below(&prng, 6) == 0;
+	shape.registered = mmc_prng_below(&prng, 2);
+	shape.unregistrable = mmc_prng_below(&prng, 6) == 0;
 	shape.late_ns = mmc_prng_below(&prng, 2) * 100 * MMC_MS_NS;
 	shape.delay_ns = mmc_prng_below(&prng, 300) * MMC_US_NS;
 	shape.loss = losses[mmc_prng_below(&prng, 6)];
@@ -308,7 +308,7 @@ static void whose_advert(void)
 	static const struct mmc_message advert = {
 		.kind = MMC_MESSAGE_ADVERT,
 		.nitems = 1,
-		.advert = { .generation = 5, .exposed = true },
+		.advert = { .generation = 5, .has_data = true },
 	};
 	struct mmc_message other = advert;
 	struct mmc_counters counters = { 0 };

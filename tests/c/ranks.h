@@ -155,9 +155,9 @@ static inline void ranks_carry_out(struct ranks *net, uint32_t r,
 	case MMC_ACTION_READ_MAP:
 		reads_begin(net, r, action);
 		break;
-	case MMC_ACTION_EXPOSE:
-		mmc_op_exposed(action->op, !net->shape.unexposable,
-			       action->op->config.epoch, 0);
+	case MMC_ACTION_REGISTER:
+		mmc_op_registered(action->op, !net->shape.unregistrable,
+				  action->op->config.epoch, 0);
 		break;
 	case MMC_ACTION_INQUIRE:
 		ranks_inquire(net, r, action);

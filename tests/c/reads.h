@@ -21,7 +21,7 @@ static inline struct mmc_advert reads_advert(const struct ranks *net,
 		.map_address = (uintptr_t)memory,
 		.map_key = epoch,
 		.data_address = epoch,
-		.exposed = net->shape.exposed && r % 2 == 0,
+		.has_data = net->shape.registered && r % 2 == 0,
 	};
 }
 
@@ -43,7 +43,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 
 	CHECK_EQ(action->peer, (r + net->shape.nranks - 1) % net->shape.nranks);
 	CHECK(action->run.count > 0);
-	CHECK(action->op->fetcher.advert.exposed);
+	CHECK(action->op->fetcher.advert.has_data);
 	event.control_bytes = event.count * (event.kind == EVENT_READ ? 4 : 8) +
 			      MMC_GENERATION_BYTES;
 	event.control = malloc(event.control_bytes);

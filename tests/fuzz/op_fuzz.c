@@ -80,7 +80,7 @@ static void check_read(struct world *world, const struct mmc_action *action)
 	uint32_t end = map ? (op->layout.nchunks + 63) / 64
 			   : op->layout.nchunks;
 
-	MMC_ASSERT(op->fetcher.advert.exposed);
+	MMC_ASSERT(op->fetcher.advert.has_data);
 	MMC_ASSERT(action->peer == mmc_op_left(op));
 	MMC_ASSERT(!world->epoch[op->config.epoch].over);
 	MMC_ASSERT(run.count > 0 && run.first < end &&
@@ -145,9 +145,9 @@ static void carry_out(struct world *world, const struct mmc_actions *actions,
 	case MMC_ACTION_READ_MAP:
 		check_read(world, action);
 		break;
-	case MMC_ACTION_EXPOSE:
+	case MMC_ACTION_REGISTER:
 		MMC_ASSERT(!world->epoch[action->op->config.epoch].over);
-		mmc_op_exposed(action->op, take(&world->input, 1) % 2, 1, 2);
+		mmc_op_registered(action->op, take(&world->input, 1) % 2, 1, 2);
 		break;
 	case MMC_ACTION_INQUIRE:
 		MMC_ASSERT(world->config.inquires);
@@ -380,7 +380,7 @@ static void bring_record(struct world *world)
 		.nitems = form & 16 ? 1 : 0,
 		.advert = {
 			.generation = form & 64 ? 0 : GENERATION,
-			.exposed = (form & 32) != 0,
+			.has_data = (form & 32) != 0,
 		},
 		.stamp_us = form & 8,
 		.record = {

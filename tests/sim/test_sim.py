@@ -249,8 +249,8 @@ def test_a_late_repairer_is_read_when_it_comes() -> None:
     assert result["time_ns"] < 1_010 * MS
 
 
-@pytest.mark.parametrize("exposures", range(4))
-def test_memory_that_cannot_be_exposed(exposures: int) -> None:
+@pytest.mark.parametrize("registrations", range(4))
+def test_memory_that_cannot_be_registered(registrations: int) -> None:
     """What cannot be read is sent."""
     result = run(
         nranks=5,
@@ -258,13 +258,13 @@ def test_memory_that_cannot_be_exposed(exposures: int) -> None:
         nops=3,
         repair=READ,
         tight_ranks=0b01010,
-        exposures=exposures,
+        registrations=registrations,
         fault="loss=0.05,kind=multicast",
     )
     sent = sum(rank["tx"]["datagrams"][REPAIR] for rank in result["ranks"])
     assert total(result, "failed_reads") == 0
     assert total(result, "read_chunks") > 0
-    assert (sent > 0) == (exposures < 3)
+    assert (sent > 0) == (registrations < 3)
 
 
 def test_a_repairer_that_fails_while_it_is_read() -> None:

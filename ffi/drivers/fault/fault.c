@@ -306,20 +306,21 @@ static int fault_uncover(struct mmc_endpoint *endpoint, bool forget)
 	return inner->driver->uncover(inner, forget);
 }
 
-static int fault_expose(struct mmc_endpoint *endpoint, const void *memory,
-			size_t nbytes, struct mmc_region *region)
+static int fault_register_memory(struct mmc_endpoint *endpoint,
+				 const void *memory, size_t nbytes,
+				 struct mmc_region *region)
 {
 	struct mmc_endpoint *inner = of(endpoint)->inner;
 
-	return inner->driver->expose(inner, memory, nbytes, region);
+	return inner->driver->register_memory(inner, memory, nbytes, region);
 }
 
-static void fault_withdraw(struct mmc_endpoint *endpoint,
-			   struct mmc_region *region)
+static void fault_deregister_memory(struct mmc_endpoint *endpoint,
+				    struct mmc_region *region)
 {
 	struct mmc_endpoint *inner = of(endpoint)->inner;
 
-	inner->driver->withdraw(inner, region);
+	inner->driver->deregister_memory(inner, region);
 }
 
 static int fault_read(struct mmc_endpoint *endpoint, uint32_t peer,
@@ -375,8 +376,8 @@ static const struct mmc_driver driver = {
 	.place = fault_place,
 	.cover = fault_cover,
 	.uncover = fault_uncover,
-	.expose = fault_expose,
-	.withdraw = fault_withdraw,
+	.register_memory = fault_register_memory,
+	.deregister_memory = fault_deregister_memory,
 	.read = fault_read,
 	.inquire = fault_inquire,
 	.fds = fault_fds,
@@ -420,8 +421,8 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 	if (inner->driver->arm == NULL)
 		fault->driver.arm = NULL;
 	if (inner->read_bytes_max == 0) {
-		fault->driver.expose = NULL;
-		fault->driver.withdraw = NULL;
+		fault->driver.register_memory = NULL;
+		fault->driver.deregister_memory = NULL;
 		fault->driver.read = NULL;
 	}
 	fault->head_bytes = MMC_HEADER_BYTES;

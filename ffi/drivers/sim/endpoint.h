@@ -42,10 +42,10 @@ struct mmc_sim_endpoint_options {
 	uint32_t place_kind; /* the network's timer that says it is due */
 	/*
 	 * What hosts let each other read, shared by all; NULL: nothing. This
-	 * host can have `exposures_max` regions at a time.
+	 * host can have `registrations_max` regions at a time.
 	 */
 	struct mmc_sim_regions *regions;
-	uint32_t exposures_max;
+	uint32_t registrations_max;
 	uint32_t read_kind; /* the timer that says that a read goes on */
 	/*
 	 * How each host answers inquiries, shared by all; NULL: there are none.
@@ -95,7 +95,7 @@ struct mmc_sim_endpoint {
 	struct mmc_sim_read *reads_over; /* and not yet reported */
 	struct mmc_sim_read *reads_lent; /* until the next poll */
 	uint32_t nreads;		 /* not yet reported */
-	uint32_t nexposed;
+	uint32_t nregistered;
 	struct mmc_sim_inquiry *inquiries;
 	uint32_t nanswered; /* of these, not yet reported */
 	struct mmc_sim_covering covering;

@@ -22,7 +22,7 @@ static int reserve(struct mmc_sim_regions *regions)
 {
 	uint32_t capacity = regions->capacity ? 2 * regions->capacity
 					      : CAPACITY_MIN;
-	struct mmc_sim_exposed *items;
+	struct mmc_sim_registered *items;
 
 	if (regions->nitems < regions->capacity)
 		return 0;
@@ -42,7 +42,7 @@ int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
 
 	if (reserve(regions) < 0)
 		return -MMC_ENOMEM;
-	regions->items[regions->nitems++] = (struct mmc_sim_exposed){
+	regions->items[regions->nitems++] = (struct mmc_sim_registered){
 		.host = host,
 		.memory = memory,
 		.nbytes = nbytes,
@@ -54,10 +54,10 @@ int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
 	return 0;
 }
 
-void mmc_sim_regions_withdraw(struct mmc_sim_regions *regions,
-			      const struct mmc_region *region)
+void mmc_sim_regions_deregister_memory(struct mmc_sim_regions *regions,
+				       const struct mmc_region *region)
 {
-	regions->items[region->key].withdrawn = true;
+	regions->items[region->key].deregistered = true;
 }
 
 void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host)
@@ -70,13 +70,13 @@ void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host)
 int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
 			 const struct mmc_piece *piece, uint8_t *to)
 {
-	const struct mmc_sim_exposed *item;
+	const struct mmc_sim_registered *item;
 	uint64_t offset = piece->address - address_of(piece->key);
 
 	if (piece->key >= regions->nitems)
 		return -MMC_EIO;
 	item = &regions->items[piece->key];
-	if (item->host != host || item->withdrawn || offset > item->nbytes ||
+	if (item->host != host || item->deregistered || offset > item->nbytes ||
 	    piece->nbytes > item->nbytes - offset)
 		return -MMC_EIO;
 	if (item->dead)

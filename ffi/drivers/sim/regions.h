@@ -8,17 +8,17 @@
 
 #include "drivers/driver.h"
 
-struct mmc_sim_exposed {
+struct mmc_sim_registered {
 	uint32_t host;
 	const uint8_t *memory;
 	size_t nbytes;
-	bool withdrawn;
+	bool deregistered;
 	bool dead; /* its host is off */
 };
 
 /* Of all hosts; all zeros is none. */
 struct mmc_sim_regions {
-	struct mmc_sim_exposed *items; /* by key */
+	struct mmc_sim_registered *items; /* by key */
 	uint32_t nitems;
 	uint32_t capacity;
 };
@@ -30,8 +30,8 @@ int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
 			const void *memory, size_t nbytes,
 			struct mmc_region *region);
 
-void mmc_sim_regions_withdraw(struct mmc_sim_regions *regions,
-			      const struct mmc_region *region);
+void mmc_sim_regions_deregister_memory(struct mmc_sim_regions *regions,
+				       const struct mmc_region *region);
 
 /* The host is off: nothing of it can be read. */
 void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host);

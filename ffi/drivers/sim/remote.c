@@ -31,24 +31,25 @@ static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
 	return (struct mmc_sim_endpoint *)endpoint;
 }
 
-int mmc_sim_expose(struct mmc_endpoint *endpoint, const void *memory,
-		   size_t nbytes, struct mmc_region *region)
+int mmc_sim_register_memory(struct mmc_endpoint *endpoint, const void *memory,
+			    size_t nbytes, struct mmc_region *region)
 {
 	struct mmc_sim_endpoint *self = self_of(endpoint);
 
-	if (self->nexposed >= self->options.exposures_max)
+	if (self->nregistered >= self->options.registrations_max)
 		return -MMC_ENOMEM;
-	self->nexposed++;
+	self->nregistered++;
 	return mmc_sim_regions_add(self->options.regions, self->options.host,
 				   memory, nbytes, region);
 }
 
-void mmc_sim_withdraw(struct mmc_endpoint *endpoint, struct mmc_region *region)
+void mmc_sim_deregister_memory(struct mmc_endpoint *endpoint,
+			       struct mmc_region *region)
 {
 	struct mmc_sim_endpoint *self = self_of(endpoint);
 
-	self->nexposed--;
-	mmc_sim_regions_withdraw(self->options.regions, region);
+	self->nregistered--;
+	mmc_sim_regions_deregister_memory(self->options.regions, region);
 }
 
 static void await(struct mmc_sim_endpoint *self, struct mmc_sim_read *read,

@@ -11,9 +11,10 @@
 #include "drivers/sim/endpoint.h"
 
 /* The driver's calls. */
-int mmc_sim_expose(struct mmc_endpoint *endpoint, const void *memory,
-		   size_t nbytes, struct mmc_region *region);
-void mmc_sim_withdraw(struct mmc_endpoint *endpoint, struct mmc_region *region);
+int mmc_sim_register_memory(struct mmc_endpoint *endpoint, const void *memory,
+			    size_t nbytes, struct mmc_region *region);
+void mmc_sim_deregister_memory(struct mmc_endpoint *endpoint,
+			       struct mmc_region *region);
 int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 		 const struct mmc_piece *pieces, unsigned npieces,
 		 uint64_t cookie);

@@ -145,7 +145,7 @@ void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections)
 
 /* ---- connecting ---------------------------------------------------------- */
 
-/* What comes is messages, and reads of what is exposed; never writes. */
+/* What comes is messages, and reads of what is registered; never writes. */
 static int to_init(const struct mmc_verbs_connection *connection,
 		   const struct mmc_verbs_port *port)
 {

@@ -233,8 +233,9 @@ static void verbs_address(struct mmc_endpoint *endpoint, uint8_t *address)
 
 /* ---- memory -------------------------------------------------------------- */
 
-static int verbs_expose(struct mmc_endpoint *endpoint, const void *memory,
-			size_t nbytes, struct mmc_region *region)
+static int verbs_register_memory(struct mmc_endpoint *endpoint,
+				 const void *memory, size_t nbytes,
+				 struct mmc_region *region)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 	int own = verbs->port.options.zero_copy ? IBV_ACCESS_LOCAL_WRITE : 0;
@@ -243,7 +244,8 @@ static int verbs_expose(struct mmc_endpoint *endpoint, const void *memory,
 			       nbytes, own | IBV_ACCESS_REMOTE_READ);
 
 	if (registered == NULL)
-		return mmc_verbs_explain(&verbs->port, "expose memory", errno);
+		return mmc_verbs_explain(&verbs->port, "register memory",
+					 errno);
 	*region = (struct mmc_region){
 		.address = (uintptr_t)memory,
 		.key = registered->rkey,
@@ -252,8 +254,8 @@ static int verbs_expose(struct mmc_endpoint *endpoint, const void *memory,
 	return 0;
 }
 
-static void verbs_withdraw(struct mmc_endpoint *endpoint,
-			   struct mmc_region *region)
+static void verbs_deregister_memory(struct mmc_endpoint *endpoint,
+				    struct mmc_region *region)
 {
 	(void)endpoint;
 	mmc_ibv.dereg_mr(region->handle);
@@ -295,8 +297,8 @@ static const struct mmc_driver driver = {
 	.place = mmc_verbs_place,
 	.cover = mmc_verbs_cover,
 	.uncover = mmc_verbs_uncover,
-	.expose = verbs_expose,
-	.withdraw = verbs_withdraw,
+	.register_memory = verbs_register_memory,
+	.deregister_memory = verbs_deregister_memory,
 	.read = verbs_read,
 	.inquire = mmc_verbs_inquire,
 	.fds = mmc_verbs_fds,

@@ -67,8 +67,8 @@ struct mmc_sim_spec {
 	uint64_t wake_ns;      /* from an arrival until the engine runs */
 	uint32_t host_ranks;   /* neighbours that stand still together */
 	uint64_t place_ns; /* from a placement asked for to made; 0: at once */
-	uint64_t tight_ranks; /* bit r: rank r's host exposes no more ... */
-	uint32_t exposures;   /* ... than so many regions at a time */
+	uint64_t tight_ranks;	/* bit r: rank r's host registers no more ... */
+	uint32_t registrations; /* ... than so many regions at a time */
 	/*
 	 * Receives that a host has posted for each subgroup, to take chunks
 	 * right to their places; 0: chunks are copied there.

@@ -57,8 +57,8 @@ static void open_gathering(struct gathering *at)
 	mmc_schedule_init(&at->schedule, NULL, &at->layout, 2, UINT32_MAX,
 			  UINT32_MAX);
 	mmc_bitmap_init(&at->claimed, at->words, 2 * NCHUNKS);
-	succeed(at->endpoint->driver->expose(at->endpoint, at->base, at->nbytes,
-					     &at->region));
+	succeed(at->endpoint->driver->register_memory(at->endpoint, at->base,
+						      at->nbytes, &at->region));
 }
 
 static void cover(struct gathering *at)
@@ -80,7 +80,7 @@ static void cover(struct gathering *at)
 static void close_gathering(struct gathering *at)
 {
 	at->endpoint->driver->uncover(at->endpoint, true);
-	at->endpoint->driver->withdraw(at->endpoint, &at->region);
+	at->endpoint->driver->deregister_memory(at->endpoint, &at->region);
 	team_close(&at->team);
 	free(at->base);
 }

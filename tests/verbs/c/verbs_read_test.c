@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading what another rank exposes. */
+/* Reading what another rank has registered. */
 #include "verbs_team.h"
 
 enum { MEMORY_BYTES = 1 << 20 };
 
 static uint8_t *memory; /* of rank 1 */
 
-static struct mmc_region expose(struct team *team, size_t nbytes)
+static struct mmc_region register_memory(struct team *team, size_t nbytes)
 {
 	struct mmc_region region = { .key = 0 };
 
@@ -15,15 +15,16 @@ static struct mmc_region expose(struct team *team, size_t nbytes)
 		for (size_t i = 0; i < MEMORY_BYTES; i++)
 			memory[i] = (uint8_t)(i * 13 + (i >> 8));
 	}
-	succeed(team->endpoints[1]->driver->expose(team->endpoints[1], memory,
-						   nbytes, &region));
+	succeed(team->endpoints[1]->driver->register_memory(
+		team->endpoints[1], memory, nbytes, &region));
 	CHECK_EQ(region.address, (uintptr_t)memory);
 	return region;
 }
 
-static void withdraw(struct team *team, struct mmc_region *region)
+static void deregister_memory(struct team *team, struct mmc_region *region)
 {
-	team->endpoints[1]->driver->withdraw(team->endpoints[1], region);
+	team->endpoints[1]->driver->deregister_memory(team->endpoints[1],
+						      region);
 }
 
 static int start_read(struct team *team, const struct mmc_piece *pieces,
@@ -51,7 +52,7 @@ static void pieces_come_one_behind_the_other(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	pieces[0] = piece_of(&region, 5, 1);
 	pieces[1] = piece_of(&region, 70000, 8);
 	pieces[2] = piece_of(&region, 1, 0);
@@ -69,7 +70,7 @@ static void pieces_come_one_behind_the_other(void)
 	CHECK(is_quiet(team.endpoints[0]));
 	/* Who is read from notices nothing. */
 	CHECK(is_quiet(team.endpoints[1]));
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -80,7 +81,7 @@ static void reads_see_what_is_there_now(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	piece = piece_of(&region, 4096, 8);
 	for (uint64_t i = 0; i < 20; i++) {
 		struct mmc_event event;
@@ -91,7 +92,7 @@ static void reads_see_what_is_there_now(void)
 		CHECK_EQ(event.nbytes, sizeof(i));
 		CHECK_BYTES(event.body, &i, sizeof(i));
 	}
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -123,7 +124,7 @@ static void more_reads_than_places_wait(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	max = team.endpoints[0]->read_bytes_max;
 	CHECK(max > 0 && 8 * max <= MEMORY_BYTES);
 	for (int round = 0; round < 3; round++) {
@@ -149,7 +150,7 @@ static void more_reads_than_places_wait(void)
 		/* The places of the last ones are free again. */
 		CHECK(is_quiet(team.endpoints[0]));
 	}
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -162,7 +163,7 @@ static void many_pieces_wait_too(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	for (uint32_t i = 0; i < MMC_PIECES_MAX; i++)
 		pieces[i] = piece_of(&region, i * 100, 100);
 	while (start_read(&team, pieces, MMC_PIECES_MAX, nstarted) == 0)
@@ -171,7 +172,7 @@ static void many_pieces_wait_too(void)
 	for (uint32_t i = 0; i < nstarted; i++)
 		CHECK_EQ(receive_one(team.endpoints[0]).nbytes,
 			 100 * MMC_PIECES_MAX);
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -184,7 +185,7 @@ static void what_was_read_stays_until_the_next_poll(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	piece = piece_of(&region, 0, 5000);
 	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
 	event = receive_one(team.endpoints[0]);
@@ -199,7 +200,7 @@ static void what_was_read_stays_until_the_next_poll(void)
 		event = receive_one(team.endpoints[0]);
 		CHECK_BYTES(event.body, memory + 200000, 5000);
 	}
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -212,7 +213,7 @@ static void control_passes_beside_reads(void)
 	uint32_t nmessages = 0;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	for (uint32_t i = 0; i < 5; i++) {
 		nreads += start_many(&team, &region, 2);
 		send_to(team.endpoints[0], 1, 0, true, i, 20);
@@ -235,7 +236,7 @@ static void control_passes_beside_reads(void)
 
 		CHECK_EQ(index_of(&event), i);
 	}
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -311,11 +312,11 @@ static void a_wrong_key_breaks(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	piece = piece_of(&region, 0, 100);
 	piece.key ^= 0x55;
 	a_read_without_the_right_fails(&piece, &team);
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -326,31 +327,31 @@ static void what_lies_outside_breaks(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, 8192);
+	region = register_memory(&team, 8192);
 	piece = piece_of(&region, 8100, 200);
 	a_read_without_the_right_fails(&piece, &team);
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
-static void what_is_withdrawn_breaks(void)
+static void what_is_deregistered_breaks(void)
 {
 	struct mmc_region region;
 	struct mmc_piece piece;
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	piece = piece_of(&region, 0, 100);
 	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
 	CHECK_EQ(receive_one(team.endpoints[0]).nbytes, 100);
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	a_read_without_the_right_fails(&piece, &team);
 	team_close(&team);
 }
 
-/* Keys are for reading: nobody can write what is exposed. */
-static void what_is_exposed_cannot_be_written(void)
+/* Keys are for reading: nobody can write what is registered. */
+static void what_is_registered_cannot_be_written(void)
 {
 	struct mmc_region region;
 	struct mmc_verbs *verbs;
@@ -366,7 +367,7 @@ static void what_is_exposed_cannot_be_written(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	memcpy(before, memory, sizeof(before));
 	verbs = mmc_verbs_of(team.endpoints[0]);
 	memset(verbs->reads.memory.bytes, 0xee, sizeof(before));
@@ -382,7 +383,7 @@ static void what_is_exposed_cannot_be_written(void)
 		 0);
 	check_broken(&team, 0);
 	CHECK_BYTES(memory, before, sizeof(before));
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
@@ -394,9 +395,9 @@ static void who_is_gone_gives_no_answer(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = expose(&team, MEMORY_BYTES);
+	region = register_memory(&team, MEMORY_BYTES);
 	piece = piece_of(&region, 0, 100);
-	withdraw(&team, &region);
+	deregister_memory(&team, &region);
 	team.endpoints[1]->driver->close(team.endpoints[1]);
 	team.endpoints[1] = NULL;
 	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
@@ -409,16 +410,16 @@ static void who_is_gone_gives_no_answer(void)
 	team_close(&team);
 }
 
-static void what_cannot_be_exposed_says_so(void)
+static void what_cannot_be_registered_says_so(void)
 {
 	struct mmc_region region;
 	struct team team;
 
 	team_start(&team, 2);
-	CHECK(team.endpoints[0]->driver->expose(team.endpoints[0],
-						(void *)(uintptr_t)4096, 4096,
-						&region) < 0);
-	CHECK(strstr(mmc_last_error(), "rxe0: cannot expose memory") != NULL);
+	CHECK(team.endpoints[0]->driver->register_memory(
+		      team.endpoints[0], (void *)(uintptr_t)4096, 4096,
+		      &region) < 0);
+	CHECK(strstr(mmc_last_error(), "rxe0: cannot register memory") != NULL);
 	team_close(&team);
 }
 
@@ -430,7 +431,7 @@ CHECK_MAIN(CHECK_TEST(pieces_come_one_behind_the_other),
 	   CHECK_TEST(control_passes_beside_reads),
 	   CHECK_TEST(only_partners_can_be_read),
 	   CHECK_TEST(a_wrong_key_breaks), CHECK_TEST(what_lies_outside_breaks),
-	   CHECK_TEST(what_is_withdrawn_breaks),
-	   CHECK_TEST(what_is_exposed_cannot_be_written),
+	   CHECK_TEST(what_is_deregistered_breaks),
+	   CHECK_TEST(what_is_registered_cannot_be_written),
 	   CHECK_TEST(who_is_gone_gives_no_answer),
-	   CHECK_TEST(what_cannot_be_exposed_says_so))
+	   CHECK_TEST(what_cannot_be_registered_says_so))

@@ -191,8 +191,8 @@ static void reads_fail_and_work_again(void)
 	struct mmc_region region;
 	struct mmc_piece piece;
 
-	succeed(team.endpoints[1]->driver->expose(team.endpoints[1], memory,
-						  sizeof(memory), &region));
+	succeed(team.endpoints[1]->driver->register_memory(
+		team.endpoints[1], memory, sizeof(memory), &region));
 	piece = (struct mmc_piece){ region.address, region.key, 64 };
 	/* More often than there are places for what is read. */
 	for (uint32_t i = 1; i <= MMC_VERBS_NREADS + 2; i++) {
@@ -208,7 +208,8 @@ static void reads_fail_and_work_again(void)
 	CHECK_EQ(reader->driver->read(reader, 1, &piece, 1, 99), 0);
 	while (tally.nreads == 0 && CHECK_EQ(tally.nbroken, 0))
 		move(&team, &tally);
-	team.endpoints[1]->driver->withdraw(team.endpoints[1], &region);
+	team.endpoints[1]->driver->deregister_memory(team.endpoints[1],
+						     &region);
 	team_close(&team);
 }
 

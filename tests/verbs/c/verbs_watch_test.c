@@ -65,8 +65,8 @@ static void a_read_wakes(void)
 	struct team team;
 
 	team_start(&team, 2);
-	succeed(team.endpoints[1]->driver->expose(team.endpoints[1], memory,
-						  sizeof(memory), &region));
+	succeed(team.endpoints[1]->driver->register_memory(
+		team.endpoints[1], memory, sizeof(memory), &region));
 	piece = (struct mmc_piece){ region.address, region.key, 64 };
 	settle(team.endpoints[0]);
 	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &piece,
@@ -74,7 +74,8 @@ static void a_read_wakes(void)
 		 0);
 	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_READ);
-	team.endpoints[1]->driver->withdraw(team.endpoints[1], &region);
+	team.endpoints[1]->driver->deregister_memory(team.endpoints[1],
+						     &region);
 	team_close(&team);
 }
 
