@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "drivers/error.h"
-#include "engine/pass.h"
-#include "engine/tell.h"
+#include "engine/notify.h"
+#include "engine/progress.h"
 
 /*
  * How long the responder leaves an operation to a caller that has just gone

@@ -5,8 +5,8 @@
 
 #include "drivers/error.h"
 #include "engine/owner.h"
-#include "engine/pass.h"
 #include "engine/probe.h"
+#include "engine/progress.h"
 
 /* Datagrams handed to the driver at a time. */
 #define BATCH 32

@@ -4,7 +4,7 @@
 #include "engine/break.h"
 #include "engine/covering.h"
 #include "engine/owner.h"
-#include "engine/pass.h"
+#include "engine/progress.h"
 #include "engine/request.h"
 
 /* What a wait returns in the present state of a request. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/tell.h"
+#include "engine/notify.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/pass.h"
+#include "engine/progress.h"
 
 #include "engine/break.h"
 #include "engine/covering.h"
