@@ -376,11 +376,11 @@ class Ends:
 
     def __init__(self) -> None:
         self._engine = _engine.acquire()
-        self._ntold = ffi.new("uint64_t *")
+        self._nended = ffi.new("uint64_t *")
 
     def wait(self) -> None:
         """Sleep until some have ended since the last time, or until `rouse`."""
-        status = lib.mmc_engine_await(self._engine, self._ntold)
+        status = lib.mmc_engine_await(self._engine, self._nended)
         check(status, "nothing to wait for")
 
     def rouse(self) -> None:

@@ -40,7 +40,7 @@ class Moves:
         Bytes of each rank's block: one number where they are equal, and of a Bcast.
     root
         Of a Bcast.
-    tells
+    notifies
         Whether `_ffi.Ends` are told when it ends.
     """
 
@@ -50,12 +50,12 @@ class Moves:
         blocks_bytes: int | Sequence[int],
         *,
         root: int = 0,
-        tells: bool = False,
+        notifies: bool = False,
     ) -> None:
         self.c = ffi.new("struct mmc_operation *")
         self.c.kind = _KINDS[kind]
         self.c.root = root
-        self.c.tells = tells
+        self.c.notifies = notifies
         self._blocks = self._offsets = ffi.NULL
         if isinstance(blocks_bytes, int):
             self.c.block_bytes = blocks_bytes
@@ -129,7 +129,7 @@ class Request:
         self.channel = stream.channel
         self.differs: CData = None
         self._slot = ffi.new("struct mmc_request **")
-        self._tells = False
+        self._notifies = False
 
     def start(self, moves: Moves, *, waits: bool = True) -> bool:
         """Start an operation, and maybe wait a little.
@@ -140,7 +140,7 @@ class Request:
             Whether it is over. If not, the buffers stay the library's.
         """
         slice_ns = _SLICE_NS if waits else 0
-        self._tells = bool(moves.c.tells)
+        self._notifies = bool(moves.c.notifies)
         status = lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
         # Who does not wait learns later of a failure too, however soon that was.
         later = not waits and self._slot[0] != ffi.NULL
@@ -157,7 +157,7 @@ class Request:
 
         If its end is not told, nobody else may be moving it on: so this does.
         """
-        if not self._tells:
+        if not self._notifies:
             self._stream.endpoint.move()
         return self._is_over(lib.mmc_request_wait(self._slot[0], 0))
 

@@ -45,7 +45,7 @@ class Operation(Protocol):
 
     nbytes: int
 
-    def moves(self, *, tells: bool = False) -> flight.Moves:
+    def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return what C needs to know."""
 
     def pack(self, moves: flight.Moves, staging: Staging) -> None:
@@ -130,11 +130,11 @@ class Allgather(_Gathering):
         """Say what it is, for messages."""
         return f"Allgather of {self.nbytes} bytes a rank"
 
-    def moves(self, *, tells: bool = False) -> flight.Moves:
+    def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return what C needs to know."""
         from mpimcast import flight
 
-        return flight.Moves("allgather", self.nbytes, tells=tells)
+        return flight.Moves("allgather", self.nbytes, notifies=notifies)
 
 
 class Allgatherv(_Gathering):
@@ -156,11 +156,11 @@ class Allgatherv(_Gathering):
         """Say what it is, for messages."""
         return f"Allgatherv of {self._recv.nbytes} bytes in all"
 
-    def moves(self, *, tells: bool = False) -> flight.Moves:
+    def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return what C needs to know."""
         from mpimcast import flight
 
-        return flight.Moves("allgatherv", self._blocks_bytes, tells=tells)
+        return flight.Moves("allgatherv", self._blocks_bytes, notifies=notifies)
 
 
 class Bcast:
@@ -178,11 +178,11 @@ class Bcast:
         """Say what it is, for messages."""
         return f"Bcast of {self.nbytes} bytes from rank {self._root}"
 
-    def moves(self, *, tells: bool = False) -> flight.Moves:
+    def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return what C needs to know."""
         from mpimcast import flight
 
-        return flight.Moves("bcast", self.nbytes, root=self._root, tells=tells)
+        return flight.Moves("bcast", self.nbytes, root=self._root, notifies=notifies)
 
     def pack(self, moves: flight.Moves, staging: Staging) -> None:
         """Make the data ready to be sent, and say where it lies."""

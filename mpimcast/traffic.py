@@ -118,7 +118,7 @@ class Traffic:
 
     def start(self, operation: Operation) -> Request:
         """Start an operation, which needs no other rank."""
-        moves = operation.moves(tells=self._attended)
+        moves = operation.moves(notifies=self._attended)
         return Request(self._launch(self._stream, operation, moves))
 
     def prepare(self, operation: Operation) -> Prequest:
@@ -135,7 +135,7 @@ class Traffic:
         stream = lane.stream
         self._lanes[stream.channel] = lane
         self._idle.discard(stream.channel)
-        moves = operation.moves(tells=self._attended)
+        moves = operation.moves(notifies=self._attended)
         return Prequest(
             lambda: self._launch(stream, operation, moves),
             lambda: self._retire(stream),

@@ -24,7 +24,7 @@ static struct mmc_engine *new_engine(void)
 	engine->pid = getpid();
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_cond_init(&engine->handover, NULL);
-	pthread_cond_init(&engine->told, NULL);
+	pthread_cond_init(&engine->ended, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&engine->news, &monotonic);
@@ -35,7 +35,7 @@ static struct mmc_engine *new_engine(void)
 static void free_engine(struct mmc_engine *engine)
 {
 	pthread_cond_destroy(&engine->news);
-	pthread_cond_destroy(&engine->told);
+	pthread_cond_destroy(&engine->ended);
 	pthread_cond_destroy(&engine->handover);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);

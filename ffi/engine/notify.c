@@ -8,23 +8,23 @@ void mmc_engine_expect(struct mmc_engine *engine)
 	engine->nexpected++;
 }
 
-void mmc_engine_tell(struct mmc_engine *engine)
+void mmc_engine_notify(struct mmc_engine *engine)
 {
 	engine->nexpected--;
 	pthread_mutex_lock(&engine->lock);
-	engine->ntold++;
-	pthread_cond_broadcast(&engine->told);
+	engine->nended++;
+	pthread_cond_broadcast(&engine->ended);
 	pthread_mutex_unlock(&engine->lock);
 }
 
-int mmc_engine_await(struct mmc_engine *engine, uint64_t *ntold)
+int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended)
 {
 	if (getpid() != engine->pid)
 		return -MMC_EFORKED;
 	pthread_mutex_lock(&engine->lock);
-	while (engine->ntold == *ntold && !engine->roused)
-		pthread_cond_wait(&engine->told, &engine->lock);
-	*ntold = engine->ntold;
+	while (engine->nended == *nended && !engine->roused)
+		pthread_cond_wait(&engine->ended, &engine->lock);
+	*nended = engine->nended;
 	engine->roused = false;
 	pthread_mutex_unlock(&engine->lock);
 	return 0;
@@ -36,6 +36,6 @@ void mmc_engine_rouse(struct mmc_engine *engine)
 		return;
 	pthread_mutex_lock(&engine->lock);
 	engine->roused = true;
-	pthread_cond_broadcast(&engine->told);
+	pthread_cond_broadcast(&engine->ended);
 	pthread_mutex_unlock(&engine->lock);
 }

@@ -281,7 +281,7 @@ static void respond(struct mmc_engine *engine)
 
 	if (!try_own(engine))
 		return;
-	while ((mmc_engine_pass(engine) || rouse(engine, false)) &&
+	while ((mmc_engine_progress(engine) || rouse(engine, false)) &&
 	       !contended(engine))
 		;
 	moving = mmc_engine_is_moving(engine);
@@ -420,7 +420,7 @@ static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 			disown(engine);
 			own(engine);
 		}
-		if (mmc_engine_pass(engine)) {
+		if (mmc_engine_progress(engine)) {
 			if (engine->nfinished != nfinished)
 				announce(engine, true);
 			nfinished = engine->nfinished;

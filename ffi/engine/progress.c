@@ -196,7 +196,7 @@ bool mmc_engine_is_moving(const struct mmc_engine *engine)
 	return false;
 }
 
-bool mmc_engine_pass(struct mmc_engine *engine)
+bool mmc_engine_progress(struct mmc_engine *engine)
 {
 	bool busy = false;
 
@@ -209,7 +209,7 @@ bool mmc_engine_pass(struct mmc_engine *engine)
 
 uint64_t mmc_engine_step(struct mmc_engine *engine)
 {
-	while (mmc_engine_pass(engine))
+	while (mmc_engine_progress(engine))
 		;
 	return mmc_engine_deadline(engine);
 }

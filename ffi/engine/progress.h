@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One round of an engine: receive, let the core think, do what it says. */
-#ifndef MMC_ENGINE_PASS_H
-#define MMC_ENGINE_PASS_H
+#ifndef MMC_ENGINE_PROGRESS_H
+#define MMC_ENGINE_PROGRESS_H
 
 #include "engine/state.h"
 
@@ -9,7 +9,7 @@
  * Takes in what is there, polls what is due, does what is wanted. Returns
  * whether anything happened: then more may be due at once.
  */
-bool mmc_engine_pass(struct mmc_engine *engine);
+bool mmc_engine_progress(struct mmc_engine *engine);
 
 /* When something is due for one team. */
 uint64_t mmc_team_deadline(const struct mmc_team *team);

@@ -56,8 +56,8 @@ static void free_request(struct mmc_request *request)
 		request->stream->team->failed = true;
 	}
 	given_up |= request->stream->epochs.fault.error != MMC_OK;
-	if (request->tells)
-		mmc_engine_tell(request->stream->team->engine);
+	if (request->notifies)
+		mmc_engine_notify(request->stream->team->engine);
 	revoke(request, given_up);
 	free_memory(request, given_up);
 	mmc_copies_give(&request->stream->copies, request->copy);
@@ -165,9 +165,9 @@ static void finish(struct mmc_request *request)
 	__atomic_store_n(&request->over, true, __ATOMIC_RELEASE);
 	request->base = NULL;
 	request->stream->team->engine->nfinished++;
-	if (request->tells)
-		mmc_engine_tell(request->stream->team->engine);
-	request->tells = false;
+	if (request->notifies)
+		mmc_engine_notify(request->stream->team->engine);
+	request->notifies = false;
 }
 
 /* ---- starting ----------------------------------------------------------- */
@@ -433,8 +433,8 @@ int mmc_request_start(struct mmc_stream *stream,
 	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
 	new->held = true;
 	new->uncoverable = false;
-	new->tells = operation->tells != 0;
-	if (new->tells)
+	new->notifies = operation->notifies != 0;
+	if (new->notifies)
 		mmc_engine_expect(stream->team->engine);
 	__atomic_store_n(&new->over, false, __ATOMIC_RELAXED);
 	enqueue(new);

@@ -42,7 +42,7 @@ struct mmc_request {
 	bool mapped;
 	bool registered;
 	bool uncoverable; /* chunks go through staging memory */
-	bool tells;	  /* its end is told: see tell.h */
+	bool notifies;	  /* of its end: see notify.h */
 	bool held;	  /* by the user, until mmc_request_free() */
 	bool over;	  /* read without ownership: use atomics */
 };
@@ -106,11 +106,12 @@ struct mmc_engine {
 	pthread_cond_t news; /* requests are over, or it is moved no more */
 	unsigned nfollowers; /* callers that wait for news */
 	uint32_t nfinished;  /* requests, so far; the owner's */
-	uint32_t nexpected;  /* requests in flight that tell; likewise */
-	uint64_t ntold;	     /* that have ended */
-	bool roused;	     /* and nobody has taken note yet */
-	pthread_cond_t told; /* of either of these */
-	bool stopping;	     /* read without the lock: use atomics */
+	uint32_t
+		nexpected; /* requests in flight that notify; the lock holder's */
+	uint64_t nended;   /* those that have ended */
+	bool roused;	   /* and nobody has taken note yet */
+	pthread_cond_t ended; /* a notification, or `roused` */
+	bool stopping;	      /* read without the lock: use atomics */
 	pthread_t thread;
 	int epoll_fd;
 	int wake_fd;

@@ -265,7 +265,7 @@ int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo)
 		rv = send_batch(team, salvo, body, salvo->first + sent, n);
 		sent += n;
 		/* What has come meanwhile needs the room. */
-		mmc_engine_pass(team->engine);
+		mmc_engine_progress(team->engine);
 	}
 	free(body);
 	mmc_engine_leave(team->engine);

@@ -63,7 +63,7 @@ void mmc_engine_move(struct mmc_engine *engine)
 {
 	if (mmc_engine_enter(engine) != 0)
 		return;
-	while (mmc_engine_pass(engine))
+	while (mmc_engine_progress(engine))
 		;
 	mmc_engine_leave(engine);
 }
@@ -86,7 +86,7 @@ void mmc_request_cancel(struct mmc_request *request)
 		stream->stirred = true;
 		mmc_request_uncover(request, false);
 		/* A pass tells of some of the placements that have waited. */
-		while (mmc_engine_pass(engine) && !engine->stepped &&
+		while (mmc_engine_progress(engine) && !engine->stepped &&
 		       !mmc_request_over(request))
 			;
 	}

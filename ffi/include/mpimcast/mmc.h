@@ -136,11 +136,11 @@ int mmc_engine_create(struct mmc_engine **engine);
 void mmc_engine_destroy(struct mmc_engine *engine);
 
 /*
- * Sleeps until a request whose operation `tells` has ended since this wrote
- * `*ntold` last (0 at first), or until mmc_engine_rouse(). Writes how many have.
+ * Sleeps until a request whose operation `notifies` has ended since this wrote
+ * `*nended` last (0 at first), or until mmc_engine_rouse(). Writes how many have.
  * Returns 0 or a negative error.
  */
-int mmc_engine_await(struct mmc_engine *engine, uint64_t *ntold);
+int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended);
 
 /* Wakes whoever sleeps in mmc_engine_await(), or the next who is about to. */
 void mmc_engine_rouse(struct mmc_engine *engine);
@@ -367,7 +367,7 @@ enum mmc_kind {
 struct mmc_operation {
 	uint32_t kind;	      /* enum mmc_kind */
 	uint32_t root;	      /* of a Bcast: the only rank that has a block */
-	uint32_t tells;	      /* its end wakes mmc_engine_await() */
+	uint32_t notifies;    /* its end wakes mmc_engine_await() */
 	uint64_t block_bytes; /* each rank's block, of a Bcast the root's */
 	/* Of an Allgatherv [nranks], not needed any more on return: */
 	const uint64_t *blocks_bytes; /* the ranks' blocks */
