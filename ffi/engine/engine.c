@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "drivers/error.h"
+#include "engine/callers.h"
 #include "engine/engine.h"
-#include "engine/owner.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */
 #define WIRE_VERSION 7

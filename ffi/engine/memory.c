@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "engine/owner.h"
+#include "engine/callers.h"
 #include "engine/registration.h"
 
 #define PAGE_BYTES 4096

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "engine/callers.h"
 #include "engine/crc32c.h"
-#include "engine/owner.h"
 
 /* Copies of each probe: one may be lost although the network is well. */
 #define COPIES 3

@@ -4,7 +4,7 @@
 
 #include "drivers/error.h"
 #include "engine/break.h"
-#include "engine/owner.h"
+#include "engine/callers.h"
 #include "engine/request.h"
 
 /* A free place in the team's table, which grows if there is none. */

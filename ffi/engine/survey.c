@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "drivers/error.h"
-#include "engine/owner.h"
+#include "engine/callers.h"
 #include "engine/probe.h"
 #include "engine/progress.h"
 

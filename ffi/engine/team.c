@@ -6,9 +6,9 @@
 #include "drivers/fault/fault.h"
 #include "drivers/udp/udp.h"
 #include "drivers/verbs/verbs.h"
+#include "engine/callers.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
-#include "engine/owner.h"
 #include "engine/survey.h"
 
 static int check_options(const struct mmc_team_options *options)

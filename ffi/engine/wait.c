@@ -2,8 +2,8 @@
 /* What a program does with an operation: start, wait, give up, ask, free. */
 #include "core/assert.h"
 #include "engine/break.h"
+#include "engine/callers.h"
 #include "engine/covering.h"
-#include "engine/owner.h"
 #include "engine/progress.h"
 #include "engine/request.h"
 

@@ -4,8 +4,8 @@
  * when nobody is inside, the responder thread does what is due, so that a rank
  * that computes still answers about its past.
  */
-#ifndef MMC_ENGINE_OWNER_H
-#define MMC_ENGINE_OWNER_H
+#ifndef MMC_ENGINE_CALLERS_H
+#define MMC_ENGINE_CALLERS_H
 
 #include "engine/state.h"
 

@@ -3,7 +3,7 @@
  * The responder sleeps in epoll on the control sockets. They are disarmed while
  * a caller is inside: it would wake for datagrams that the caller takes.
  */
-#include "engine/owner.h"
+#include "engine/callers.h"
 
 #include <errno.h>
 #include <poll.h>
