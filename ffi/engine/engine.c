@@ -5,6 +5,7 @@
 #include "drivers/error.h"
 #include "engine/callers.h"
 #include "engine/engine.h"
+#include "engine/responder.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */
 #define WIRE_VERSION 7
@@ -22,7 +23,7 @@ static struct mmc_engine *new_engine(void)
 	if (engine == NULL)
 		return NULL;
 	engine->pid = getpid();
-	pthread_mutex_init(&engine->lock, NULL);
+	pthread_mutex_init(&engine->mutex, NULL);
 	pthread_cond_init(&engine->handover, NULL);
 	pthread_cond_init(&engine->ended, NULL);
 	pthread_condattr_init(&monotonic);
@@ -37,7 +38,7 @@ static void free_engine(struct mmc_engine *engine)
 	pthread_cond_destroy(&engine->news);
 	pthread_cond_destroy(&engine->ended);
 	pthread_cond_destroy(&engine->handover);
-	pthread_mutex_destroy(&engine->lock);
+	pthread_mutex_destroy(&engine->mutex);
 	free(engine);
 }
 

@@ -11,22 +11,22 @@ void mmc_engine_expect(struct mmc_engine *engine)
 void mmc_engine_notify(struct mmc_engine *engine)
 {
 	engine->nexpected--;
-	pthread_mutex_lock(&engine->lock);
+	pthread_mutex_lock(&engine->mutex);
 	engine->nended++;
 	pthread_cond_broadcast(&engine->ended);
-	pthread_mutex_unlock(&engine->lock);
+	pthread_mutex_unlock(&engine->mutex);
 }
 
 int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended)
 {
 	if (getpid() != engine->pid)
 		return -MMC_EFORKED;
-	pthread_mutex_lock(&engine->lock);
+	pthread_mutex_lock(&engine->mutex);
 	while (engine->nended == *nended && !engine->roused)
-		pthread_cond_wait(&engine->ended, &engine->lock);
+		pthread_cond_wait(&engine->ended, &engine->mutex);
 	*nended = engine->nended;
 	engine->roused = false;
-	pthread_mutex_unlock(&engine->lock);
+	pthread_mutex_unlock(&engine->mutex);
 	return 0;
 }
 
@@ -34,8 +34,8 @@ void mmc_engine_rouse(struct mmc_engine *engine)
 {
 	if (getpid() != engine->pid)
 		return;
-	pthread_mutex_lock(&engine->lock);
+	pthread_mutex_lock(&engine->mutex);
 	engine->roused = true;
 	pthread_cond_broadcast(&engine->ended);
-	pthread_mutex_unlock(&engine->lock);
+	pthread_mutex_unlock(&engine->mutex);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/callers.h"
+#include "engine/clock.h"
 #include "engine/crc32c.h"
 
 /* Copies of each probe: one may be lost although the network is well. */
@@ -108,7 +109,7 @@ static int send_probes(struct mmc_team *team, const uint8_t *padding)
 static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 {
 	uint8_t *padding = calloc(1, team->options.chunk_bytes);
-	uint64_t begin_ns = mmc_engine_clock_ns();
+	uint64_t begin_ns = mmc_clock_now_ns();
 	int rv = padding == NULL ? -MMC_ENOMEM : 0;
 
 	for (uint32_t i = 0; rv == 0 && i < COPIES; i++) {
@@ -116,7 +117,7 @@ static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 			begin_ns + mmc_probe_offset_ns(team->options.rank,
 						       team->options.nranks, i);
 
-		while (mmc_engine_clock_ns() < at_ns)
+		while (mmc_clock_now_ns() < at_ns)
 			mmc_engine_run(team->engine, listening, at_ns);
 		rv = send_probes(team, padding);
 	}
@@ -156,7 +157,7 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 	while (rv == 0 && findings(team).unheard_full > 0 &&
 	       spent_ns < slice_ns) {
 		mmc_engine_run(team->engine, &listening,
-			       mmc_engine_clock_ns() + step_ns);
+			       mmc_clock_now_ns() + step_ns);
 		spent_ns += step_ns;
 	}
 	if (rv == 0)

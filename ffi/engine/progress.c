@@ -213,3 +213,18 @@ uint64_t mmc_engine_step(struct mmc_engine *engine)
 		;
 	return mmc_engine_deadline(engine);
 }
+
+bool mmc_engine_rearm(struct mmc_engine *engine, bool all)
+{
+	bool come = false;
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next) {
+		const struct mmc_driver *driver = team->endpoint->driver;
+
+		if ((all ? team->connected : mmc_team_is_attended(team)) &&
+		    driver->arm != NULL)
+			come |= driver->arm(team->endpoint);
+	}
+	return come;
+}

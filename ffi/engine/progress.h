@@ -20,4 +20,11 @@ uint64_t mmc_engine_deadline(const struct mmc_engine *engine);
 /* Whether an operation is on its way, not only there to serve others. */
 bool mmc_engine_is_moving(const struct mmc_engine *engine);
 
+/*
+ * Has the endpoints, all or those that the responder looks after, announce by their
+ * descriptors what comes from now on. Returns whether something has come already, which
+ * they would not announce.
+ */
+bool mmc_engine_rearm(struct mmc_engine *engine, bool all);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's state. All of it belongs to the engine's owner: the one thread
- * between mmc_engine_enter() and mmc_engine_leave() (owner.h).
+ * The engine's state. All of it belongs to the holder of its progress lock: the one thread
+ * between mmc_engine_enter() and mmc_engine_leave() (callers.h).
  */
 #ifndef MMC_ENGINE_STATE_H
 #define MMC_ENGINE_STATE_H
@@ -97,15 +97,15 @@ struct mmc_engine {
 	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t mutex; /* of what follows */
 	pthread_cond_t handover;
 	uint64_t
-		next_ticket; /* ownership is handed on in the order of asking */
+		next_ticket; /* of the progress lock, which is given in this order */
 	uint64_t serving;
 	bool moved;	     /* by a caller, until it has what it waits for */
 	pthread_cond_t news; /* requests are over, or it is moved no more */
 	unsigned nfollowers; /* callers that wait for news */
-	uint32_t nfinished;  /* requests, so far; the owner's */
+	uint32_t nfinished;  /* requests, so far; the lock holder's */
 	uint32_t
 		nexpected; /* requests in flight that notify; the lock holder's */
 	uint64_t nended;   /* those that have ended */
@@ -135,6 +135,12 @@ static inline uint32_t mmc_team_channel_place(const struct mmc_team *team,
 			high = middle;
 	}
 	return low;
+}
+
+/* Whether the responder looks after a team. */
+static inline bool mmc_team_is_attended(const struct mmc_team *team)
+{
+	return team->connected && !team->options.unattended;
 }
 
 static inline uint64_t mmc_team_now_ns(const struct mmc_team *team)

@@ -5,6 +5,7 @@
 
 #include "drivers/error.h"
 #include "engine/callers.h"
+#include "engine/clock.h"
 #include "engine/probe.h"
 #include "engine/progress.h"
 
@@ -286,7 +287,7 @@ int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 		rv = -MMC_EINVAL;
 	} else {
 		mmc_engine_run(team->engine, &listening,
-			       mmc_engine_clock_ns() + slice_ns);
+			       mmc_clock_now_ns() + slice_ns);
 		for (uint32_t r = 0; r < team->options.nranks; r++)
 			heard[r] = team->survey->heard[r];
 	}

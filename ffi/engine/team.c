@@ -9,6 +9,7 @@
 #include "engine/callers.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
+#include "engine/responder.h"
 #include "engine/survey.h"
 
 static int check_options(const struct mmc_team_options *options)

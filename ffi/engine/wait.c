@@ -3,6 +3,7 @@
 #include "core/assert.h"
 #include "engine/break.h"
 #include "engine/callers.h"
+#include "engine/clock.h"
 #include "engine/covering.h"
 #include "engine/progress.h"
 #include "engine/request.h"
@@ -29,8 +30,7 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 		return rv;
 	rv = mmc_request_start(stream, operation, request);
 	if (rv == 0 && slice_ns > 0)
-		mmc_engine_run(engine, *request,
-			       mmc_engine_clock_ns() + slice_ns);
+		mmc_engine_run(engine, *request, mmc_clock_now_ns() + slice_ns);
 	mmc_engine_leave(engine);
 	if (rv != 0)
 		return rv;
@@ -45,7 +45,7 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 {
 	struct mmc_engine *engine = request->stream->team->engine;
-	uint64_t until_ns = mmc_engine_clock_ns() + slice_ns;
+	uint64_t until_ns = mmc_clock_now_ns() + slice_ns;
 	int rv;
 
 	if (slice_ns == 0 || mmc_request_over(request) ||

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/callers.h"
+
+#include <poll.h>
+#include <sched.h>
+
+#include "engine/clock.h"
+#include "engine/descriptor.h"
+#include "engine/lock.h"
+#include "engine/notify.h"
+#include "engine/progress.h"
+#include "engine/responder.h"
+
+#define POLLED_FDS_MAX 256
+
+int mmc_engine_enter(struct mmc_engine *engine)
+{
+	if (getpid() != engine->pid)
+		return -MMC_EFORKED;
+	mmc_lock_take(engine);
+	mmc_responder_stand_by(engine);
+	return 0;
+}
+
+void mmc_engine_leave(struct mmc_engine *engine)
+{
+	/* A caller between two turns of its loop does by itself what is due. */
+	bool idle = !engine->stepped && !engine->moved;
+	bool expects = mmc_engine_expects(engine);
+
+	if (idle)
+		mmc_responder_take_over(engine, expects);
+	mmc_lock_give(engine);
+	/* Not before: it would find the lock taken, and sleep again. */
+	if (idle && expects)
+		mmc_responder_call(engine);
+}
+
+/* Whether callers keep polling, giving way to others, instead of sleeping. */
+static bool spins(const struct mmc_engine *engine)
+{
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (team->options.spins != 0)
+			return true;
+	return false;
+}
+
+/* Sleeps until something has come, `until_ns`, or another thread wants in. */
+static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
+{
+	struct pollfd polled[POLLED_FDS_MAX + 1] = {
+		{ .fd = engine->wake_fd, .events = POLLIN },
+	};
+	unsigned npolled = 1;
+	uint64_t now_ns = mmc_clock_now_ns();
+	struct timespec timeout =
+		mmc_clock_timespec(until_ns > now_ns ? until_ns - now_ns : 0);
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next) {
+		int fds[MMC_ENDPOINT_FDS_MAX];
+		unsigned ncontrol;
+		unsigned nfds;
+
+		if (!team->connected ||
+		    npolled + MMC_ENDPOINT_FDS_MAX > POLLED_FDS_MAX)
+			continue;
+		nfds = team->endpoint->driver->fds(team->endpoint, fds,
+						   &ncontrol);
+		for (unsigned i = 0; i < nfds; i++)
+			polled[npolled++] = (struct pollfd){
+				.fd = fds[i],
+				.events = POLLIN,
+			};
+	}
+	if (ppoll(polled, npolled, &timeout, NULL) > 0 &&
+	    (polled[0].revents & POLLIN))
+		mmc_descriptor_drain(engine->wake_fd);
+}
+
+/* Tells callers that wait for it that there is news. */
+static void announce(struct mmc_engine *engine, bool moved)
+{
+	pthread_mutex_lock(&engine->mutex);
+	engine->moved = moved;
+	if (engine->nfollowers > 0)
+		pthread_cond_broadcast(&engine->news);
+	pthread_mutex_unlock(&engine->mutex);
+}
+
+/*
+ * Moves everything on. Others may come in between, to start operations: those
+ * that then wait for them follow.
+ */
+static void lead(struct mmc_engine *engine, const struct mmc_request *request,
+		 uint64_t until_ns)
+{
+	uint32_t nfinished = engine->nfinished;
+
+	mmc_responder_stand_by(engine);
+	announce(engine, true);
+	while (!mmc_request_over(request) && mmc_clock_now_ns() < until_ns) {
+		if (mmc_lock_is_contended(engine)) {
+			mmc_lock_give(engine);
+			mmc_lock_take(engine);
+		}
+		if (mmc_engine_progress(engine)) {
+			if (engine->nfinished != nfinished)
+				announce(engine, true);
+			nfinished = engine->nfinished;
+		} else if (spins(engine)) {
+			sched_yield();
+		} else if (!mmc_engine_rearm(engine, true)) {
+			sleep_until(engine,
+				    mmc_min_u64(mmc_engine_deadline(engine),
+						until_ns));
+		}
+	}
+	announce(engine, false);
+}
+
+bool mmc_engine_follow(struct mmc_engine *engine,
+		       const struct mmc_request *request, uint64_t until_ns)
+{
+	struct timespec until = mmc_clock_timespec(until_ns);
+	int rv = 0;
+
+	if (getpid() != engine->pid)
+		return false;
+	pthread_mutex_lock(&engine->mutex);
+	engine->nfollowers++;
+	while (engine->moved && !mmc_request_over(request) && rv == 0)
+		rv = pthread_cond_timedwait(&engine->news, &engine->mutex,
+					    &until);
+	engine->nfollowers--;
+	pthread_mutex_unlock(&engine->mutex);
+	return rv != 0 || mmc_request_over(request);
+}
+
+void mmc_engine_run(struct mmc_engine *engine,
+		    const struct mmc_request *request, uint64_t until_ns)
+{
+	while (!mmc_request_over(request) && mmc_clock_now_ns() < until_ns) {
+		if (!engine->moved) {
+			lead(engine, request, until_ns);
+			return;
+		}
+		mmc_lock_give(engine);
+		mmc_engine_follow(engine, request, until_ns);
+		mmc_lock_take(engine);
+	}
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The clock of callers and of the responder's timer: CLOCK_MONOTONIC. */
+#ifndef MMC_ENGINE_CLOCK_H
+#define MMC_ENGINE_CLOCK_H
+
+#include <time.h>
+
+#include "core/types.h"
+
+static inline uint64_t mmc_clock_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * MMC_S_NS + (uint64_t)now.tv_nsec;
+}
+
+static inline struct timespec mmc_clock_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / MMC_S_NS),
+				  .tv_nsec = (long)(ns % MMC_S_NS) };
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/lock.h"
+
+#include "engine/descriptor.h"
+
+static bool is_held(const struct mmc_engine *engine)
+{
+	return engine->serving != engine->next_ticket;
+}
+
+/* Under the mutex, but the holder looks without it whether others wait. */
+static uint64_t take_ticket(struct mmc_engine *engine)
+{
+	return __atomic_fetch_add(&engine->next_ticket, 1, __ATOMIC_RELAXED);
+}
+
+void mmc_lock_take(struct mmc_engine *engine)
+{
+	uint64_t ticket;
+	bool held;
+
+	pthread_mutex_lock(&engine->mutex);
+	held = is_held(engine);
+	ticket = take_ticket(engine);
+	/* Not sooner: the holder would see nobody waiting, and sleep again. */
+	if (held && !engine->stepped)
+		mmc_descriptor_wake(engine->wake_fd);
+	while (engine->serving != ticket)
+		pthread_cond_wait(&engine->handover, &engine->mutex);
+	pthread_mutex_unlock(&engine->mutex);
+}
+
+bool mmc_lock_try(struct mmc_engine *engine)
+{
+	bool free;
+
+	pthread_mutex_lock(&engine->mutex);
+	free = !is_held(engine) && !engine->moved;
+	if (free)
+		take_ticket(engine);
+	pthread_mutex_unlock(&engine->mutex);
+	return free;
+}
+
+void mmc_lock_give(struct mmc_engine *engine)
+{
+	pthread_mutex_lock(&engine->mutex);
+	engine->serving++;
+	if (is_held(engine))
+		pthread_cond_broadcast(&engine->handover);
+	pthread_mutex_unlock(&engine->mutex);
+}
+
+bool mmc_lock_is_contended(const struct mmc_engine *engine)
+{
+	return __atomic_load_n(&engine->next_ticket, __ATOMIC_RELAXED) -
+		       engine->serving >
+	       1;
+}
