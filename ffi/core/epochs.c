@@ -33,7 +33,7 @@ static uint32_t slot_of(uint32_t epoch)
 
 bool mmc_epochs_ready(const struct mmc_epochs *epochs)
 {
-	return epochs->fault.error == MMC_OK &&
+	return epochs->poison.error == MMC_OK &&
 	       epochs->open[slot_of(epochs->last + 1)] == NULL &&
 	       epochs->last - epochs->done < MMC_EPOCHS_ACTIVE_MAX;
 }
@@ -52,15 +52,15 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 			epochs->early[kept++] = *early;
 			continue;
 		}
-		message.kind = early->carded ? MMC_MESSAGE_ADVERT
-					     : MMC_MESSAGE_RECORD;
+		message.kind = early->advertised ? MMC_MESSAGE_ADVERT
+						 : MMC_MESSAGE_RECORD;
 		message.stamp_us = 0;
 		message.echo_us = 0;
 		message.late_rank = MMC_PEER_ALL;
 		message.late_age_ms = 0;
 		message.record = early->record;
-		message.nitems = early->carded;
-		if (early->carded)
+		message.nitems = early->advertised;
+		if (early->advertised)
 			message.advert = early->advert;
 		mmc_op_on_message(op, early->source, &message, now_ns);
 	}
@@ -101,7 +101,7 @@ static void keep_advert(struct mmc_early *early,
 	if (message->kind != MMC_MESSAGE_ADVERT)
 		return;
 	early->advert = message->advert;
-	early->carded = true;
+	early->advertised = true;
 }
 
 /* What is kept of `source` for an epoch that is to start; NULL: nothing yet. */
@@ -162,7 +162,7 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 	if (record->flags & MMC_RECORD_FAILED)
 		mmc_epochs_poison(
 			epochs,
-			(struct mmc_fault){
+			(struct mmc_poison){
 				.error = (enum mmc_error)record->failure,
 				.epoch = epoch,
 				.culprit = record->culprit,
@@ -175,16 +175,16 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 		park(epochs, source, epoch, message);
 }
 
-void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
+void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_poison poison,
 		       bool tell)
 {
-	if (epochs->fault.error != MMC_OK)
+	if (epochs->poison.error != MMC_OK)
 		return;
-	epochs->fault = fault;
+	epochs->poison = poison;
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
 		if (epochs->open[i] != NULL)
-			mmc_op_fail(epochs->open[i], fault.error, fault.culprit,
-				    tell);
+			mmc_op_fail(epochs->open[i], poison.error,
+				    poison.culprit, tell);
 }
 
 void mmc_epochs_leave(struct mmc_epochs *epochs, uint32_t final)
@@ -216,18 +216,18 @@ void mmc_epochs_on_gone(struct mmc_epochs *epochs, uint32_t peer)
 static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 				     uint32_t epoch)
 {
-	const struct mmc_fault *fault = &epochs->fault;
+	const struct mmc_poison *poison = &epochs->poison;
 	struct mmc_record record = { .culprit = MMC_PEER_ALL };
 
-	if (fault->error != MMC_OK) {
+	if (poison->error != MMC_OK) {
 		record.flags = MMC_RECORD_FAILED;
-		record.failure = (uint8_t)fault->error;
-		record.culprit = fault->culprit;
-		if (epoch == fault->epoch &&
-		    epochs->fault_terms.signature_max != 0) {
+		record.failure = (uint8_t)poison->error;
+		record.culprit = poison->culprit;
+		if (epoch == poison->epoch &&
+		    epochs->poison_terms.signature_max != 0) {
 			/* What ranks disagree about is in the terms. */
 			record.flags |= MMC_RECORD_ENTERED;
-			record.terms = epochs->fault_terms;
+			record.terms = epochs->poison_terms;
 		}
 	} else if (!mmc_epoch_after(epoch, epochs->last)) {
 		record.flags = MMC_RECORD_DONE | MMC_RECORD_CLOSED;
@@ -307,14 +307,14 @@ static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 	if (!(op->record.flags & MMC_RECORD_FAILED))
 		return;
 	mmc_epochs_poison(epochs,
-			  (struct mmc_fault){
+			  (struct mmc_poison){
 				  .error = (enum mmc_error)op->record.failure,
 				  .epoch = op->config.epoch,
 				  .culprit = op->record.culprit,
 			  },
 			  false);
-	if (op->config.epoch == epochs->fault.epoch)
-		epochs->fault_terms = op->record.terms;
+	if (op->config.epoch == epochs->poison.epoch)
+		epochs->poison_terms = op->record.terms;
 }
 
 /* Takes note of how far everything is over for the user. */

@@ -24,11 +24,12 @@ struct mmc_early {
 	uint32_t epoch;
 	uint32_t source;
 	struct mmc_record record;
-	struct mmc_advert advert; /* if `carded` */
-	bool carded;
+	struct mmc_advert advert; /* if `advertised` */
+	bool advertised;
 };
 
-struct mmc_fault {
+/* The first failure of a stream: with it all its open and later operations fail. */
+struct mmc_poison {
 	enum mmc_error error; /* MMC_OK: nothing has failed */
 	uint32_t epoch;
 	uint32_t culprit;
@@ -45,8 +46,8 @@ struct mmc_epochs {
 	struct mmc_op *open[MMC_EPOCHS_OPEN_MAX]; /* by epoch */
 	uint32_t nopen;
 	bool settled[MMC_EPOCHS_OPEN_MAX]; /* its barrier has closed others */
-	struct mmc_fault fault;		   /* the first */
-	struct mmc_terms fault_terms;	   /* of its operation, if known */
+	struct mmc_poison poison;	   /* the first */
+	struct mmc_terms poison_terms;	   /* of its operation, if known */
 	uint32_t unicast_epoch; /* the first without multicast; 0: none */
 	uint32_t nmulticast;	/* operations by multicast in a row */
 	uint64_t deaf;		/* then: its terms' */
@@ -99,10 +100,10 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 			   uint64_t now_ns);
 
 /*
- * Poisons the stream: open operations that lack data fail with `fault`, with
+ * Poisons the stream: open operations that lack data fail with `poison`, with
  * `tell` on all ranks; nothing starts any more.
  */
-void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_fault fault,
+void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_poison poison,
 		       bool tell);
 
 /*

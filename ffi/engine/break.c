@@ -7,7 +7,7 @@
 
 void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
 {
-	struct mmc_fault fault = {
+	struct mmc_poison poison = {
 		.error = event->error < 0 && event->error >= -MMC_ERROR_MAX
 				 ? (enum mmc_error) - event->error
 				 : MMC_EIO,
@@ -15,17 +15,17 @@ void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
 							 : event->source,
 	};
 
-	if (team->fault.error != MMC_OK)
+	if (team->poison.error != MMC_OK)
 		return;
-	team->fault = fault;
+	team->poison = poison;
 	snprintf(team->reason, sizeof(team->reason), "%s", mmc_last_error());
 	for (uint32_t i = 0; i < team->nstreams; i++) {
 		struct mmc_stream *stream = team->streams[i];
 
 		if (stream == NULL)
 			continue;
-		fault.epoch = stream->epochs.last;
-		mmc_epochs_poison(&stream->epochs, fault, true);
+		poison.epoch = stream->epochs.last;
+		mmc_epochs_poison(&stream->epochs, poison, true);
 		stream->stirred = true;
 	}
 }

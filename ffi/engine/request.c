@@ -55,7 +55,7 @@ static void free_request(struct mmc_request *request)
 		mmc_request_forget_fetches(request);
 		request->stream->team->failed = true;
 	}
-	given_up |= request->stream->epochs.fault.error != MMC_OK;
+	given_up |= request->stream->epochs.poison.error != MMC_OK;
 	if (request->notifies)
 		mmc_engine_notify(request->stream->team->engine);
 	revoke(request, given_up);
@@ -295,12 +295,12 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 
 static void fail_poisoned(struct mmc_request *request)
 {
-	const struct mmc_fault *fault = &request->stream->epochs.fault;
+	const struct mmc_poison *poison = &request->stream->epochs.poison;
 
 	request->failure = (struct mmc_failure){
 		.error = -MMC_EPOISONED,
-		.epoch = fault->epoch,
-		.culprit = fault->culprit,
+		.epoch = poison->epoch,
+		.culprit = poison->culprit,
 	};
 	finish(request);
 }
@@ -310,7 +310,7 @@ void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
 	while (stream->queue != NULL) {
 		struct mmc_request *request = stream->queue;
 
-		if (stream->epochs.fault.error != MMC_OK)
+		if (stream->epochs.poison.error != MMC_OK)
 			fail_poisoned(request);
 		else if (mmc_epochs_ready(&stream->epochs))
 			activate(request, now_ns);

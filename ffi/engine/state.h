@@ -86,7 +86,7 @@ struct mmc_team {
 	struct mmc_deferred *deferred;
 	struct mmc_request *coverer; /* whose chunks come to their places */
 	bool failed; /* memory may still be read, or written, that should not */
-	struct mmc_fault fault; /* the first broken connection */
+	struct mmc_poison poison; /* the first broken connection */
 	char reason[MMC_REASON_SIZE];
 };
 

@@ -83,9 +83,9 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 
 	if (rv != 0)
 		return rv;
-	if (team->fault.error != MMC_OK) {
+	if (team->poison.error != MMC_OK) {
 		mmc_team_explain(team);
-		rv = -(int)team->fault.error;
+		rv = -(int)team->poison.error;
 	}
 	if (rv == 0)
 		rv = find_place(team, &stream->index);
@@ -196,13 +196,13 @@ void mmc_stream_detour(struct mmc_stream *stream, struct mmc_detour *detour)
 
 void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure)
 {
-	const struct mmc_fault *fault = &stream->epochs.fault;
+	const struct mmc_poison *poison = &stream->epochs.poison;
 
 	mmc_team_explain(stream->team);
 	*failure = (struct mmc_failure){
-		.error = -(int)fault->error,
-		.epoch = fault->epoch,
-		.culprit = fault->culprit,
+		.error = -(int)poison->error,
+		.epoch = poison->epoch,
+		.culprit = poison->culprit,
 	};
 }
 

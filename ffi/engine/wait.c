@@ -72,7 +72,7 @@ void mmc_request_cancel(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_engine *engine = stream->team->engine;
-	struct mmc_fault fault = {
+	struct mmc_poison poison = {
 		.error = MMC_ECANCELED,
 		.culprit = stream->team->options.rank,
 	};
@@ -80,9 +80,9 @@ void mmc_request_cancel(struct mmc_request *request)
 	if (mmc_engine_enter(engine) != 0)
 		return;
 	if (!mmc_request_over(request)) {
-		fault.epoch = request->op != NULL ? request->op->config.epoch
-						  : stream->epochs.last;
-		mmc_epochs_poison(&stream->epochs, fault, true);
+		poison.epoch = request->op != NULL ? request->op->config.epoch
+						   : stream->epochs.last;
+		mmc_epochs_poison(&stream->epochs, poison, true);
 		stream->stirred = true;
 		mmc_request_uncover(request, false);
 		/* A pass tells of some of the placements that have waited. */

@@ -284,13 +284,13 @@ static unsigned count_actions(const struct stream *stream,
 static void poisoned(void)
 {
 	static struct stream stream;
-	const struct mmc_fault fault = { MMC_ECANCELED, 8, RANK };
-	const struct mmc_fault second = { MMC_ENOANSWER, 9, 2 };
+	const struct mmc_poison poison = { MMC_ECANCELED, 8, RANK };
+	const struct mmc_poison second = { MMC_ENOANSWER, 9, 2 };
 
 	stream_open(&stream, 7);
 	start(&stream);
 	start(&stream);
-	mmc_epochs_poison(&stream.epochs, fault, true);
+	mmc_epochs_poison(&stream.epochs, poison, true);
 	mmc_epochs_poison(&stream.epochs, second, true);
 	CHECK(!mmc_epochs_ready(&stream.epochs));
 	poll(&stream);
@@ -395,8 +395,8 @@ static void waits_for_nobody_who_has_left(void)
 	hear(&stream, 1, 8, &has_left);
 	poll(&stream);
 	CHECK_EQ(count_actions(&stream, MMC_ACTION_FAILED), 1);
-	CHECK_EQ(stream.epochs.fault.error, MMC_ELEFT);
-	CHECK_EQ(stream.epochs.fault.culprit, 1);
+	CHECK_EQ(stream.epochs.poison.error, MMC_ELEFT);
+	CHECK_EQ(stream.epochs.poison.culprit, 1);
 	CHECK(ask(&stream, 8, 3));
 	CHECK_EQ(stream.said.record.failure, MMC_ELEFT);
 	stream_close(&stream);
@@ -423,7 +423,7 @@ static void has_been_entered_by_all(void)
 	hear(&stream, 1, 8, &has_left);
 	poll(&stream);
 	CHECK_EQ(count_actions(&stream, MMC_ACTION_FAILED), 0);
-	CHECK_EQ(stream.epochs.fault.error, MMC_OK);
+	CHECK_EQ(stream.epochs.poison.error, MMC_OK);
 	stream_close(&stream);
 }
 

@@ -21,13 +21,13 @@ static inline void ranks_check_failed(const struct ranks *net,
 				      enum mmc_error error, uint32_t culprit)
 {
 	for (uint32_t r = 0; r < net->shape.nranks; r++) {
-		const struct mmc_fault *fault = &net->rank[r].epochs.fault;
+		const struct mmc_poison *poison = &net->rank[r].epochs.poison;
 
 		if (r == net->shape.dead)
 			continue;
-		CHECK_EQ(fault->error, error);
+		CHECK_EQ(poison->error, error);
 		if (error != MMC_OK)
-			CHECK_EQ(fault->culprit, culprit);
+			CHECK_EQ(poison->culprit, culprit);
 	}
 }
 

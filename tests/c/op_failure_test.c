@@ -49,13 +49,13 @@ static bool die_after(const struct ranks_shape *shape, uint32_t dead,
 	CHECK(ranks_run(&net));
 	CHECK(net.now_ns < 3 * TIMEOUT_NS);
 	for (uint32_t r = 0; r < shape->nranks; r++) {
-		const struct mmc_fault *fault = &net.rank[r].epochs.fault;
+		const struct mmc_poison *poison = &net.rank[r].epochs.poison;
 
-		if (r != dead && fault->error != MMC_OK) {
-			CHECK(fault->error == MMC_ENOANSWER ||
-			      fault->error == MMC_ENOPROGRESS);
-			if (fault->error == MMC_ENOANSWER)
-				CHECK_EQ(fault->culprit, dead);
+		if (r != dead && poison->error != MMC_OK) {
+			CHECK(poison->error == MMC_ENOANSWER ||
+			      poison->error == MMC_ENOPROGRESS);
+			if (poison->error == MMC_ENOANSWER)
+				CHECK_EQ(poison->culprit, dead);
 		}
 	}
 	ranks_close(&net);
@@ -87,7 +87,7 @@ static void gives_up_at_any_moment(void)
 
 	for (uint32_t nsteps = 0; !ended; nsteps += 7) {
 		struct ranks_shape shape = plain;
-		const struct mmc_fault fault = {
+		const struct mmc_poison poison = {
 			.error = MMC_ECANCELED,
 			.epoch = 1,
 			.culprit = 2,
@@ -98,14 +98,14 @@ static void gives_up_at_any_moment(void)
 		shape.loss = 1 << 28;
 		ranks_open(&net, &shape);
 		ended = !ranks_step_to(&net, nsteps);
-		mmc_epochs_poison(&net.rank[2].epochs, fault, true);
+		mmc_epochs_poison(&net.rank[2].epochs, poison, true);
 		ranks_poll(&net, 2);
 		CHECK(ranks_run(&net));
 		for (uint32_t r = 0; r < 4; r++)
 			if (net.rank[r].epoch[1].failed)
-				CHECK_EQ(net.rank[r].epochs.fault.error,
+				CHECK_EQ(net.rank[r].epochs.poison.error,
 					 MMC_ECANCELED);
-		CHECK(ended || net.rank[2].epochs.fault.error != MMC_OK);
+		CHECK(ended || net.rank[2].epochs.poison.error != MMC_OK);
 		ranks_close(&net);
 	}
 }

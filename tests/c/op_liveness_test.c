@@ -127,14 +127,14 @@ static void ended_at_any_moment(void)
 				CHECK(ranks_run(&net));
 				CHECK(net.now_ns < 2 * MMC_S_NS);
 				for (uint32_t r = 0; r < 3; r++) {
-					const struct mmc_fault *fault =
-						&net.rank[r].epochs.fault;
+					const struct mmc_poison *poison =
+						&net.rank[r].epochs.poison;
 
 					if (r == ended ||
-					    fault->error == MMC_OK)
+					    poison->error == MMC_OK)
 						continue;
-					CHECK_EQ(fault->error, MMC_EGONE);
-					CHECK_EQ(fault->culprit, ended);
+					CHECK_EQ(poison->error, MMC_EGONE);
+					CHECK_EQ(poison->culprit, ended);
 				}
 				ranks_close(&net);
 			}

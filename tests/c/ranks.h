@@ -428,7 +428,7 @@ static inline bool ranks_is_over(const struct ranks *net)
 	for (uint32_t r = 0; r < net->shape.nranks; r++) {
 		const struct mmc_epochs *epochs = &net->rank[r].epochs;
 
-		if (r != net->shape.dead && epochs->fault.error == MMC_OK &&
+		if (r != net->shape.dead && epochs->poison.error == MMC_OK &&
 		    epochs->done != net->shape.nepochs)
 			return false;
 		if (epochs->done != epochs->last && r != net->shape.dead)

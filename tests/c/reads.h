@@ -61,7 +61,7 @@ static inline void reads_take(struct ranks *net, struct event *event)
 
 	if (repairer->forgotten) {
 		/* Only after a failure: its engine keeps the generation, 0. */
-		CHECK(net->rank[event->source].epochs.fault.error != MMC_OK);
+		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {
 		memcpy(event->control + nbytes, op->generation,
