@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/action.h"
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 struct mmc_action *mmc_actions_add(struct mmc_actions *actions,
 				   enum mmc_action_kind kind, struct mmc_op *op)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/answers.h"
 
-#include "core/memory.h"
+#include "support/memory.h"
 
 #define NONE UINT32_MAX
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/barrier.h"
 
-#include "core/assert.h"
-#include "core/bits.h"
+#include "support/assert.h"
+#include "support/bits.h"
 
 void mmc_barrier_init(struct mmc_barrier *barrier, uint32_t rank,
 		      uint32_t nranks)

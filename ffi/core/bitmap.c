@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/bitmap.h"
 
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 void mmc_bitmap_init(struct mmc_bitmap *map, uint64_t *words, uint32_t nbits)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/chain.h"
 
-#include "core/assert.h"
-#include "core/bits.h"
+#include "support/assert.h"
+#include "support/bits.h"
 
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains)
 {

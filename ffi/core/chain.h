@@ -16,7 +16,7 @@
 
 #include "core/bitmap.h"
 #include "core/schedule.h"
-#include "core/timer.h"
+#include "support/timer.h"
 
 /* The sequences that a chain keeps at a time. */
 #define MMC_CHAIN_SEQUENCES 16

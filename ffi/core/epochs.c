@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/epochs.h"
 
-#include "core/assert.h"
-#include "core/bits.h"
 #include "core/op_tell.h"
+#include "support/assert.h"
+#include "support/bits.h"
 
 size_t mmc_epochs_bytes(uint32_t nranks)
 {

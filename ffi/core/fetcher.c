@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/fetcher.h"
 
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /* The neighbour's bitmap is looked at no more rarely than this. */
 #define POLL_MAX_NS MMC_MS_NS

@@ -17,7 +17,7 @@
 #include "core/advert.h"
 #include "core/bitmap.h"
 #include "core/layout.h"
-#include "core/timer.h"
+#include "support/timer.h"
 
 /* Reads of an operation under way at a time. */
 #define MMC_READS_MAX 16

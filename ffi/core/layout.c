@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/layout.h"
 
-#include "core/memory.h"
+#include "support/memory.h"
 
 static uint64_t chunks_of(uint64_t block_bytes, uint32_t chunk_bytes)
 {

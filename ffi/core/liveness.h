@@ -12,7 +12,8 @@
 #ifndef MMC_CORE_LIVENESS_H
 #define MMC_CORE_LIVENESS_H
 
-#include "core/timer.h"
+#include "core/types.h"
+#include "support/timer.h"
 
 struct mmc_liveness {
 	uint64_t looked_ns;   /* when the waits below were last advanced */

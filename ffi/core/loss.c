@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/loss.h"
 
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /* A shorter silence is more often a sender's waiting for a processor. */
 #define QUIET_MIN_NS (300 * MMC_US_NS)

@@ -15,8 +15,8 @@
 #define MMC_CORE_LOSS_H
 
 #include "core/chain.h"
-#include "core/prng.h"
 #include "core/repair.h"
+#include "support/prng.h"
 
 /*
  * The first direct NAKs are for so few chunks, since the repairs of all ranks may share

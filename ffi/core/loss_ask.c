@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When to ask for what is lost, whom, and for how much. */
-#include "core/bits.h"
 #include "core/loss.h"
+#include "support/bits.h"
 
 /* A request of less would be answered in less than a batch or two. */
 #define BUDGET_CHUNKS_MIN 32

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/message.h"
 
-#include "core/assert.h"
-#include "core/memory.h"
 #include "core/report.h"
+#include "support/assert.h"
+#include "support/memory.h"
 
 enum {
 	STAMP = 0,

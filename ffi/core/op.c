@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/op.h"
 
-#include "core/assert.h"
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/assert.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /*
  * A partner that is waited for is asked no sooner than this, since its message

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The events of an operation: what comes from the network and the engine. */
-#include "core/assert.h"
-#include "core/bits.h"
-#include "core/memory.h"
 #include "core/op_liveness.h"
 #include "core/op_silence.h"
 #include "core/silence.h"
+#include "support/assert.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /* ---- chunks ------------------------------------------------------------- */
 

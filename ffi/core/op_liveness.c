@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/op_liveness.h"
 
-#include "core/bits.h"
 #include "core/op_tell.h"
+#include "support/bits.h"
 
 /* A rank that is silent for this long is inquired about; or TIMEOUT / 4. */
 #define SILENCE_NS (250 * MMC_MS_NS)

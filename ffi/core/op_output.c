@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The actions of an operation: what to do now, and when to look again. */
-#include "core/assert.h"
-#include "core/bits.h"
 #include "core/op_liveness.h"
 #include "core/op_repair.h"
 #include "core/op_silence.h"
 #include "core/op_tell.h"
+#include "support/assert.h"
+#include "support/bits.h"
 
 /* Eager epochs that may run ahead of the last one that all have done. */
 #define EAGER_EPOCHS_MAX 2

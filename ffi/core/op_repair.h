@@ -3,8 +3,8 @@
 #ifndef MMC_CORE_OP_REPAIR_H
 #define MMC_CORE_OP_REPAIR_H
 
-#include "core/bits.h"
 #include "core/op.h"
+#include "support/bits.h"
 
 /* Asks for what is missing, and silent senders for how far they are. */
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,

@@ -6,9 +6,9 @@
 #ifndef MMC_CORE_PATH_H
 #define MMC_CORE_PATH_H
 
-#include "core/bits.h"
 #include "core/types.h"
 #include "core/window.h"
+#include "support/bits.h"
 
 struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/record.h"
 
-#include "core/bits.h"
+#include "support/bits.h"
 
 void mmc_terms_merge(struct mmc_terms *terms, const struct mmc_terms *other)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/repair.h"
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 /*
  * nak-multicast: the owner is asked and mends by multicast what several lack

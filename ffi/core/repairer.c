@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/repairer.h"
 
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /* Where many lack a chunk, several have asked for it in such a part of the time. */
 #define HASTE 4

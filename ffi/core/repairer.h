@@ -15,7 +15,7 @@
 #define MMC_CORE_REPAIRER_H
 
 #include "core/bitmap.h"
-#include "core/timer.h"
+#include "support/timer.h"
 
 /* Requests kept at a time. A further one is dropped: its sender asks again. */
 #define MMC_ASKS_MAX 256

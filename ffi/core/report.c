@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/report.h"
 
-#include "core/assert.h"
 #include "core/varint.h"
+#include "support/assert.h"
 
 static uint32_t position_of(const struct mmc_message *message, uint32_t i)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/schedule.h"
 
-#include "core/assert.h"
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/assert.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 size_t mmc_schedule_bytes(const struct mmc_layout *layout)
 {

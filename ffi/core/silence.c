@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/silence.h"
 
-#include "core/bits.h"
+#include "support/bits.h"
 
 /* However many chunks are ahead of its own, a silent sender is asked after this. */
 #define BUSY_MAX_NS (100 * MMC_MS_NS)

@@ -10,15 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/time.h"
+
 /* The last of `enum mmc_error`. */
 #define MMC_ERROR_MAX MMC_ELATE
-
-/* A deadline that never comes. */
-#define MMC_NEVER_NS UINT64_MAX
-
-#define MMC_US_NS UINT64_C(1000)
-#define MMC_MS_NS UINT64_C(1000000)
-#define MMC_S_NS UINT64_C(1000000000)
 
 /* In place of a peer's rank: every rank, by multicast. */
 #define MMC_PEER_ALL UINT32_MAX

@@ -7,8 +7,8 @@
 #ifndef MMC_CORE_VARINT_H
 #define MMC_CORE_VARINT_H
 
-#include "core/bits.h"
 #include "core/codec.h"
+#include "support/bits.h"
 
 #define MMC_VARINT_MAX ((UINT32_C(1) << 30) - 1)
 #define MMC_VARINT_BYTES_MAX 4

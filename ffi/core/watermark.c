@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/watermark.h"
 
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /* What a rank passes on is at least such a part of what may be in flight. */
 #define PASSED_ON 16

@@ -7,8 +7,8 @@
 #ifndef MMC_CORE_WINDOW_H
 #define MMC_CORE_WINDOW_H
 
-#include "core/bits.h"
 #include "core/types.h"
+#include "support/bits.h"
 
 /* A window that is a few batches can hardly be the cause of loss. */
 #define MMC_WINDOW_CHUNKS_MIN 64

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
-#include "core/bits.h"
 #include "core/codec.h"
+#include "support/assert.h"
+#include "support/bits.h"
 
 /* Plugs take receives that chunks may need: one in so many. */
 #define PLUG_SHARE 8

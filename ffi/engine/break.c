@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "drivers/error.h"
+#include "support/error.h"
 
 void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
 {

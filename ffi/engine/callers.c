@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <sched.h>
 
-#include "engine/clock.h"
-#include "engine/descriptor.h"
 #include "engine/lock.h"
 #include "engine/notify.h"
 #include "engine/progress.h"
 #include "engine/responder.h"
+#include "support/clock.h"
+#include "support/descriptor.h"
 
 #define POLLED_FDS_MAX 256
 

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "core/assert.h"
 #include "mpimcast/errors.h"
+#include "support/assert.h"
 
 int mmc_copies_reserve(struct mmc_copies *copies, size_t nbytes, uint32_t n,
 		       uint32_t *nmade)

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "drivers/error.h"
 #include "engine/callers.h"
 #include "engine/engine.h"
 #include "engine/responder.h"
+#include "support/error.h"
 
 /* Of the wire format (core/codec.h, core/message.h) and the state machine. */
 #define WIRE_VERSION 7

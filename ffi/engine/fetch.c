@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
 #include "engine/receive.h"
+#include "support/assert.h"
 
 /* Slots at first, and how many more when all are used. */
 #define SLOTS MMC_READS_MAX

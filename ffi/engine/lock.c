@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/lock.h"
 
-#include "engine/descriptor.h"
+#include "support/descriptor.h"
 
 static bool is_held(const struct mmc_engine *engine)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "drivers/error.h"
+#include "support/error.h"
 
 /*
  * A signature has the kind in its highest bits. Below are of a Bcast the root,

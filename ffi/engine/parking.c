@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bits.h"
+#include "support/bits.h"
 
 /* Two eager operations of 64 KiB each may run ahead. */
 #define PARKED_BYTES_MAX (128 * 1024)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "engine/callers.h"
-#include "engine/clock.h"
 #include "engine/crc32c.h"
+#include "support/clock.h"
 
 /* Copies of each probe: one may be lost although the network is well. */
 #define COPIES 3

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/error.h"
 #include "engine/covering.h"
 #include "engine/memory.h"
 #include "engine/notify.h"
 #include "engine/operation.h"
 #include "engine/receive.h"
+#include "support/error.h"
 
 /* A block up to this is copied, so that its sender need not wait for others. */
 #define RETAIN_BYTES (UINT64_C(1) << 20)

@@ -13,11 +13,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "drivers/error.h"
-#include "engine/clock.h"
-#include "engine/descriptor.h"
 #include "engine/lock.h"
 #include "engine/progress.h"
+#include "support/clock.h"
+#include "support/descriptor.h"
+#include "support/error.h"
 
 /*
  * How long the responder leaves an operation to a caller that has just gone

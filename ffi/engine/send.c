@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/assert.h"
 #include "engine/covering.h"
 #include "engine/crc32c.h"
+#include "support/assert.h"
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
 

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/error.h"
 #include "engine/break.h"
 #include "engine/callers.h"
 #include "engine/request.h"
+#include "support/error.h"
 
 /* A free place in the team's table, which grows if there is none. */
 static int find_place(struct mmc_team *team, uint32_t *index)

@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
-#include "drivers/error.h"
 #include "engine/callers.h"
-#include "engine/clock.h"
 #include "engine/probe.h"
 #include "engine/progress.h"
+#include "support/clock.h"
+#include "support/error.h"
 
 /* Datagrams handed to the driver at a time. */
 #define BATCH 32

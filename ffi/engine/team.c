@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "core/assert.h"
-#include "drivers/error.h"
 #include "drivers/fault/fault.h"
 #include "drivers/udp/udp.h"
 #include "drivers/verbs/verbs.h"
@@ -11,6 +9,8 @@
 #include "engine/memory.h"
 #include "engine/responder.h"
 #include "engine/survey.h"
+#include "support/assert.h"
+#include "support/error.h"
 
 static int check_options(const struct mmc_team_options *options)
 {

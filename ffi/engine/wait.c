@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program does with an operation: start, wait, give up, ask, free. */
-#include "core/assert.h"
 #include "engine/break.h"
 #include "engine/callers.h"
-#include "engine/clock.h"
 #include "engine/covering.h"
 #include "engine/progress.h"
 #include "engine/request.h"
+#include "support/assert.h"
+#include "support/clock.h"
 
 /* What a wait returns in the present state of a request. */
 static int outcome(struct mmc_request *request)

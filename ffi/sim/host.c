@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bits.h"
 #include "core/counters.h"
 #include "drivers/fault/fault.h"
 #include "engine/state.h"
 #include "sim/program.h"
+#include "support/bits.h"
 
 /* Control is small: this holds some thousand messages. */
 #define CONTROL_BYTES UINT64_C(1048576)

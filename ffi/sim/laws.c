@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/bits.h"
 #include "core/watermark.h"
 #include "engine/state.h"
+#include "support/bits.h"
 
 /* ---- figures ------------------------------------------------------------- */
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bits.h"
-#include "core/timer.h"
 #include "sim/wire.h"
+#include "support/bits.h"
+#include "support/timer.h"
 
 static bool alloc_op(struct mmc_monitor_op *seen, const struct mmc_sim_op *op)
 {

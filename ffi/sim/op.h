@@ -12,7 +12,7 @@
 #include <mpimcast/mmc.h>
 
 #include "core/layout.h"
-#include "core/prng.h"
+#include "support/prng.h"
 
 /* What the ranks have agreed on. */
 struct mmc_sim_shape {

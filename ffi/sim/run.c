@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
 #include "sim/laws.h"
 #include "sim/program.h"
 #include "sim/result.h"
+#include "support/assert.h"
 
 /*
  * How long ranks may go on talking when all is over: answers to a control

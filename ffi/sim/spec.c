@@ -2,9 +2,9 @@
 #include <mpimcast/sim.h>
 #include <stdio.h>
 
-#include "core/bits.h"
-#include "core/prng.h"
 #include "sim/monitor.h"
+#include "support/bits.h"
+#include "support/prng.h"
 
 void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 {

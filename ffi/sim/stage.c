@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/bits.h"
+#include "support/bits.h"
 
 /* A stamp, the payload of a datagram that has none of its own, in bytes. */
 enum { STAMP_BYTES = 4 };

@@ -3,8 +3,8 @@
 
 #include "check.h"
 #include "core/answers.h"
-#include "core/memory.h"
-#include "core/prng.h"
+#include "support/memory.h"
+#include "support/prng.h"
 
 #define NRANKS 300
 

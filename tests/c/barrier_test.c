@@ -6,8 +6,8 @@
  */
 #include "check.h"
 #include "core/barrier.h"
-#include "core/prng.h"
 #include "core/record.h"
+#include "support/prng.h"
 
 #define NRANKS_MAX 33
 #define MESSAGES_MAX 4096

@@ -2,7 +2,7 @@
 /* Bitmaps against a model with one byte a bit. */
 #include "check.h"
 #include "core/bitmap.h"
-#include "core/prng.h"
+#include "support/prng.h"
 
 #define NBITS_MAX 4096
 

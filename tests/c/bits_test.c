@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/bits.h"
-#include "core/prng.h"
+#include "support/bits.h"
+#include "support/prng.h"
 
 static uint32_t slow_lowest_bit(uint64_t word)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 /* A test that runs longer than this ends its program as failed. */
 #ifdef __SANITIZE_THREAD__

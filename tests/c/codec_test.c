@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "core/codec.h"
-#include "core/prng.h"
+#include "support/prng.h"
 
 static const enum mmc_checksum checksums[] = {
 	MMC_CHECKSUM_OFF,

@@ -17,10 +17,10 @@
 #include <time.h>
 
 #include "check.h"
-#include "core/bits.h"
 #include "core/types.h"
 #include "drivers/udp/peers.h"
 #include "mpimcast/mmc.h"
+#include "support/bits.h"
 
 #define NRANKS 4
 #define CHUNK_BYTES 1456 /* of a link whose MTU is 1500 */

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "core/codec.h"
-#include "core/memory.h"
+#include "support/memory.h"
 
 #define NRANKS 3
 #define BLOCK_CHUNKS 20

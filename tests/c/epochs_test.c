@@ -2,7 +2,7 @@
 /* What one rank of a stream answers, keeps and starts; see also op_test.c. */
 #include "check.h"
 #include "core/epochs.h"
-#include "core/memory.h"
+#include "support/memory.h"
 
 #define NRANKS 3
 #define RANK 0

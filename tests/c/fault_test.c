@@ -2,9 +2,9 @@
 /* What the fault driver does to datagrams, both ways. */
 #include "check.h"
 
-#include "core/prng.h"
 #include "drivers/fault/held.h"
 #include "fault_memory.h"
+#include "support/prng.h"
 
 #define TRIALS 40000u
 

@@ -5,10 +5,10 @@
  */
 #include "check.h"
 #include "core/counters.h"
-#include "drivers/error.h"
 #include "drivers/fault/fault.h"
 #include "drivers/sim/endpoint.h"
 #include "engine/engine.h"
+#include "support/error.h"
 
 #define NRANKS 3
 #define CHUNK_BYTES 1000

@@ -5,9 +5,9 @@
  */
 #include "check.h"
 #include "core/fetcher.h"
-#include "core/memory.h"
 #include "core/message.h"
-#include "core/prng.h"
+#include "support/memory.h"
+#include "support/prng.h"
 
 #define NRANKS 4
 #define BLOCK_CHUNKS 50

@@ -12,8 +12,8 @@
  */
 #include "check.h"
 #include "core/epochs.h"
-#include "core/memory.h"
 #include "drivers/cover.h"
+#include "support/memory.h"
 
 #define CHUNK_BYTES 1456
 #define NCHUNKS 16384

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "core/layout.h"
-#include "core/prng.h"
+#include "support/prng.h"
 
 #define NRANKS_MAX 9
 

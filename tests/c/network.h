@@ -8,8 +8,8 @@
 
 #include "check.h"
 #include "core/epochs.h"
-#include "core/prng.h"
 #include "future.h"
+#include "support/prng.h"
 
 #define RANKS_MAX 20
 #define RANKS_EPOCHS_MAX 16

@@ -9,8 +9,8 @@
 #ifndef MMC_TESTS_RANKS_H
 #define MMC_TESTS_RANKS_H
 
-#include "core/memory.h"
 #include "reads.h"
+#include "support/memory.h"
 
 /* Transitions that were seen: from, to, and whether by failure. */
 static bool ranks_seen[MMC_OP_FAILED + 1][MMC_OP_FAILED + 1][2];

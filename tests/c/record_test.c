@@ -4,9 +4,9 @@
  * how often, the receiver ends up with the newest of them.
  */
 #include "check.h"
-#include "core/prng.h"
 #include "core/record.h"
 #include "core/types.h"
+#include "support/prng.h"
 
 #define HISTORY_MAX 24
 

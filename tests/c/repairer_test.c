@@ -4,9 +4,9 @@
  * twice within the resting time, and whoever goes on asking is served.
  */
 #include "check.h"
-#include "core/prng.h"
 #include "core/repairer.h"
 #include "core/types.h"
+#include "support/prng.h"
 
 #define NCHUNKS 150
 #define NPEERS 6

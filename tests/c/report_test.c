@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "core/message.h"
-#include "core/prng.h"
 #include "core/varint.h"
+#include "support/prng.h"
 
 #define BYTES_MAX (MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES)
 

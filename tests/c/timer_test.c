@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/timer.h"
+#include "support/timer.h"
 
 /* Each interval is twice the one before, up to the greatest. */
 static void asks_ever_more_rarely(void)

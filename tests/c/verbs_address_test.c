@@ -2,10 +2,10 @@
 /* Addresses, partners and peers of the verbs driver, which need no device. */
 #include "check.h"
 
-#include "core/bits.h"
 #include "core/codec.h"
-#include "core/prng.h"
 #include "drivers/verbs/peers.h"
+#include "support/bits.h"
+#include "support/prng.h"
 
 enum { NSUBGROUPS = 3, NCONNECTIONS = 5, QPNS = 40 };
 

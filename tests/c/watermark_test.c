@@ -5,8 +5,8 @@
  * stall for want of a report.
  */
 #include "check.h"
-#include "core/prng.h"
 #include "core/watermark.h"
+#include "support/prng.h"
 
 #define NRANKS_MAX 80
 #define NCHAINS_MAX 8

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
 #include "core/types.h"
+#include "support/assert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

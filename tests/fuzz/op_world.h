@@ -4,8 +4,8 @@
 #define MMC_TESTS_OP_WORLD_H
 
 #include "core/epochs.h"
-#include "core/memory.h"
 #include "fuzz.h"
+#include "support/memory.h"
 
 #define EPOCHS_MAX 12
 #define NRANKS_MAX 9

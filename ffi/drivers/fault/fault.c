@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "core/bits.h"
-#include "core/memory.h"
 #include "drivers/fault/held.h"
 #include "drivers/fault/verdict.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 /* How long a reordered datagram waits for others to pass it. */
 #define REORDER_NS_MAX MMC_MS_NS

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 static void destroy(struct mmc_fault_held *held)
 {

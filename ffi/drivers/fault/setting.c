@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/codec.h"
-#include "drivers/error.h"
+#include "support/error.h"
 
 #define DELAY_US_MAX 10000000
 #define STALL_MS_MAX 10000

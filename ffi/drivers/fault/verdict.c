@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/fault/verdict.h"
 
-#include "core/bits.h"
-#include "drivers/error.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 /* A reordered datagram waits for 1 to this many others. */
 #define BEHIND_MAX 4

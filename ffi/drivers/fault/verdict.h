@@ -8,8 +8,8 @@
 #define MMC_DRIVERS_FAULT_VERDICT_H
 
 #include "core/codec.h"
-#include "core/prng.h"
 #include "drivers/fault/setting.h"
+#include "support/prng.h"
 
 /* A clause with its state. */
 struct mmc_fault_clause_state {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bits.h"
 #include "drivers/sim/endpoint.h"
+#include "support/bits.h"
 
 static uint32_t slot_of(const struct mmc_sim_endpoint *self, uint64_t number)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
 #include "drivers/sim/topology.h"
+#include "support/assert.h"
 
 enum { KIND_FRAME = 0 };
 

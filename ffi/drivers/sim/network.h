@@ -13,9 +13,9 @@
 #define MMC_DRIVERS_SIM_NETWORK_H
 
 #include "core/codec.h"
-#include "core/prng.h"
 #include "drivers/driver.h"
 #include "drivers/sim/heap.h"
+#include "support/prng.h"
 
 /*
  * What a datagram takes on a link beside itself: Ethernet 14, IPv4 20 and UDP 8

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 /* How many reads a host may have under way. */
 enum { READS_MAX = 16 };

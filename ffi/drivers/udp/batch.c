@@ -3,8 +3,8 @@
 
 #include <netinet/udp.h>
 
-#include "core/assert.h"
-#include "core/memory.h"
+#include "support/assert.h"
+#include "support/memory.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103 /* the headers may be older than the kernel */

@@ -5,8 +5,8 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
-#include "core/assert.h"
 #include "drivers/udp/udp.h"
+#include "support/assert.h"
 
 /* Where a socket's filter finds them: it sees the datagram from the UDP header. */
 #define SOURCE_PORT 0

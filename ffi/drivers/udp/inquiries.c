@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/bits.h"
+#include "support/bits.h"
 
 /* A connection that nobody has asked by for this long is not made anew. */
 #define RECONNECTS_NS (2 * MMC_S_NS)

@@ -9,8 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
+#include "support/error.h"
 
 /*
  * Loopback would carry datagrams of 64 KiB, but a receive buffer of an ordinary

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/types.h"
-#include "drivers/error.h"
+#include "support/error.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/codec.h"
-#include "core/memory.h"
+#include "support/memory.h"
 
 /* "udp4": no other driver's address begins so. */
 #define ADDRESS_TAG UINT32_C(0x75647034)

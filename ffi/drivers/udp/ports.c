@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "drivers/error.h"
+#include "support/error.h"
 
 static int bind_to(int fd, const struct sockaddr_in *address, uint32_t port)
 {

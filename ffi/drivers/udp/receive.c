@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 static uint32_t source_of(const struct mmc_udp *udp,
 			  const struct mmc_udp_datagram *datagram)

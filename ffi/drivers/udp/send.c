@@ -3,9 +3,9 @@
 #include <poll.h>
 #include <string.h>
 
-#include "core/assert.h"
-#include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
+#include "support/assert.h"
+#include "support/error.h"
 
 /* An interface that is down for less may have been set up anew. */
 #define DOWN_NS MMC_S_NS

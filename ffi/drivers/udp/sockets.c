@@ -6,10 +6,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
 #include "drivers/udp/filter.h"
 #include "drivers/udp/ports.h"
+#include "support/error.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* the headers may be older than the kernel */

@@ -4,8 +4,8 @@
 #include <netinet/udp.h>
 #include <stdlib.h>
 
-#include "core/bits.h"
-#include "core/memory.h"
+#include "support/bits.h"
+#include "support/memory.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* the headers may be older than the kernel */

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "core/message.h"
-#include "drivers/error.h"
 #include "drivers/udp/endpoint.h"
 #include "drivers/udp/linger.h"
+#include "support/error.h"
 
 static struct mmc_udp *of(struct mmc_endpoint *endpoint)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What stands in for the driver where it was not built. */
-#include "drivers/error.h"
 #include "drivers/verbs/verbs.h"
+#include "support/error.h"
 
 static int absent(void)
 {

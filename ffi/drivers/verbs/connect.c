@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/error.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/error.h"
 
 /* Reads the address of a rank, and checks that it can be that. */
 static int read_address(const struct mmc_verbs *verbs, uint32_t rank,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/bits.h"
+#include "support/bits.h"
 
 /* Control messages to one peer on their way at a time. */
 #define NSLOTS 16

@@ -2,8 +2,8 @@
 /* Receives that bring payloads right to their places: see drivers/cover.h. */
 #include <string.h>
 
-#include "core/bits.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/bits.h"
 
 /* A queue whose covering receives take no plug for so long is flushed. */
 #define LIFT_NS (100 * MMC_MS_NS)

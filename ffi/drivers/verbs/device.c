@@ -15,11 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/bits.h"
 #include "core/codec.h"
-#include "drivers/error.h"
 #include "drivers/verbs/address.h"
 #include "drivers/verbs/device.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 /* IPoIB: flags and queue pair, then the GID; and what it adds to a payload. */
 #define IPOIB_GID_OFFSET 4

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "drivers/error.h"
+#include "support/error.h"
 
 struct mmc_ibv mmc_ibv;
 struct mmc_cm mmc_cm;

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 int mmc_verbs_groups_init(struct mmc_verbs_groups *groups,
 			  const struct mmc_verbs_port *port)

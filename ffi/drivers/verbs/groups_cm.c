@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/verbs/groups.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 static struct sockaddr_in ipv4_address(uint32_t address)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/verbs/partners.h"
 
-#include "core/assert.h"
-#include "core/bits.h"
+#include "support/assert.h"
+#include "support/bits.h"
 
 static uint32_t add(uint32_t *partners, uint32_t count, uint32_t partner)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 #define COMPLETIONS 32
 

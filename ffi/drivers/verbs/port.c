@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/verbs/device.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 #define PAGE_BYTES 4096
 

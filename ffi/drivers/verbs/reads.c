@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/verbs/reads.h"
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 #define COMPLETIONS 16
 

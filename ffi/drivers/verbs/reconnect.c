@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/bits.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/bits.h"
 
 #define TAG UINT32_C(0x6d6d634f) /* "mmcO" */
 

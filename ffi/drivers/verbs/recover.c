@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "core/bits.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/bits.h"
 
 /* What the fabric refuses, or a queue cannot do yet, is tried again after it. */
 #define AGAIN_NS (500 * MMC_MS_NS)

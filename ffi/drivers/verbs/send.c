@@ -2,10 +2,10 @@
 #include <sched.h>
 #include <string.h>
 
-#include "core/assert.h"
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/assert.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 /* How a datagram goes. */
 struct route {

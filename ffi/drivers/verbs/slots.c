@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/assert.h"
+#include "support/assert.h"
 
 #define LINE_BYTES 64
 

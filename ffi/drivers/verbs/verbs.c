@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 /*
  * Posted for all subgroups together: what fits into the 8 MiB that ordinary users

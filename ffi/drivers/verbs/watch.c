@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/bits.h"
-#include "drivers/error.h"
 #include "drivers/verbs/endpoint.h"
+#include "support/bits.h"
+#include "support/error.h"
 
 void mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...)
 {

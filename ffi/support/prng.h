@@ -3,8 +3,8 @@
  * A seeded generator (SplitMix64: Steele, Lea, Flood, OOPSLA 2014). The same
  * seed gives the same numbers on every machine: any run can be replayed.
  */
-#ifndef MMC_CORE_PRNG_H
-#define MMC_CORE_PRNG_H
+#ifndef MMC_SUPPORT_PRNG_H
+#define MMC_SUPPORT_PRNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

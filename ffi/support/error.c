@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/error.h"
-
-#include "core/assert.h"
+#include "support/error.h"
 
 #include <mpimcast/mmc.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static _Thread_local char text[512];
 
@@ -68,11 +65,4 @@ const char *mmc_strerror(int error)
 	default:
 		return "unknown error";
 	}
-}
-
-void mmc_assert_failed(const char *expression, const char *file, int line)
-{
-	fprintf(stderr, "mpimcast: broken invariant: %s (%s:%d)\n", expression,
-		file, line);
-	abort();
 }

@@ -3,8 +3,8 @@
  * Word arithmetic that every target has without a compiler's support library:
  * bare rv64imac knows no count-trailing-zeros instruction.
  */
-#ifndef MMC_CORE_BITS_H
-#define MMC_CORE_BITS_H
+#ifndef MMC_SUPPORT_BITS_H
+#define MMC_SUPPORT_BITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

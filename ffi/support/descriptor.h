@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors that wake a thread: an eventfd is written to, and both kinds are read empty. */
-#ifndef MMC_ENGINE_DESCRIPTOR_H
-#define MMC_ENGINE_DESCRIPTOR_H
+#ifndef MMC_SUPPORT_DESCRIPTOR_H
+#define MMC_SUPPORT_DESCRIPTOR_H
 
 #include <stdint.h>
 #include <unistd.h>

@@ -3,11 +3,11 @@
  * Two clocks that are not the wall's: asking again ever more rarely, and
  * waiting for a time that only counts while somebody looks.
  */
-#ifndef MMC_CORE_TIMER_H
-#define MMC_CORE_TIMER_H
+#ifndef MMC_SUPPORT_TIMER_H
+#define MMC_SUPPORT_TIMER_H
 
-#include "core/bits.h"
-#include "core/types.h"
+#include "support/bits.h"
+#include "support/time.h"
 
 /* No question is repeated more rarely: a late answer costs at most this. */
 #define MMC_BACKOFF_MAX_NS (20 * MMC_MS_NS)

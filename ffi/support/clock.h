@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The clock of callers and of the responder's timer: CLOCK_MONOTONIC. */
-#ifndef MMC_ENGINE_CLOCK_H
-#define MMC_ENGINE_CLOCK_H
+#ifndef MMC_SUPPORT_CLOCK_H
+#define MMC_SUPPORT_CLOCK_H
 
 #include <time.h>
 
-#include "core/types.h"
+#include "support/time.h"
 
 static inline uint64_t mmc_clock_now_ns(void)
 {

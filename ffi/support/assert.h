@@ -4,8 +4,8 @@
  * assert() would vanish from wheels, which are compiled with NDEBUG. Nothing
  * that the network or the user controls may reach one.
  */
-#ifndef MMC_CORE_ASSERT_H
-#define MMC_CORE_ASSERT_H
+#ifndef MMC_SUPPORT_ASSERT_H
+#define MMC_SUPPORT_ASSERT_H
 
 /* Reports a broken invariant and does not return. The host provides it. */
 _Noreturn void mmc_assert_failed(const char *expression, const char *file,

@@ -4,8 +4,8 @@
  * declared here because bare targets have no <string.h>, and the carving of
  * one block of memory into parts.
  */
-#ifndef MMC_CORE_MEMORY_H
-#define MMC_CORE_MEMORY_H
+#ifndef MMC_SUPPORT_MEMORY_H
+#define MMC_SUPPORT_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Units of time, of whichever clock: all of ours count nanoseconds. */
+#ifndef MMC_SUPPORT_TIME_H
+#define MMC_SUPPORT_TIME_H
+
+#include <stdint.h>
+
+/* A deadline that never comes. */
+#define MMC_NEVER_NS UINT64_MAX
+
+#define MMC_US_NS UINT64_C(1000)
+#define MMC_MS_NS UINT64_C(1000000)
+#define MMC_S_NS UINT64_C(1000000000)
+
+#endif
