@@ -48,7 +48,7 @@ _LIMIT_S = 120
 def instructions(way: str, folder: Path) -> float:
     """Return the x86-64 instructions that a chunk costs, its part of polls included."""
     program, profile = folder / f"instructions_{way}", folder / f"profile_{way}"
-    sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core")]
+    sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core/*")]
     _run("gcc", *_FLAGS, *sources, "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"
@@ -66,7 +66,7 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
     program = folder / "costs"
     source = ROOT / "tests/c/costs.c"
     wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
-    sources = [*_sources("support", "core", "engine"), *_sources(*_DRIVERS)]
+    sources = [*_sources("support", "core/*", "engine"), *_sources(*_DRIVERS)]
     _run(
         *("gcc", *_FLAGS, "-fno-builtin-memcpy", "-fno-builtin-memmove", "-pthread"),
         *(source, *sources, "ffi/drivers/verbs/absent.c", "-o", program),
@@ -110,7 +110,7 @@ def read_baseline() -> dict[str, dict[str, float]]:
 
 def _sources(*folders: str) -> list[Path]:
     return [
-        path for name in folders for path in sorted((ROOT / "ffi" / name).glob("*.c"))
+        path for name in folders for path in sorted((ROOT / "ffi").glob(f"{name}/*.c"))
     ]
 
 

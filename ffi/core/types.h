@@ -18,7 +18,7 @@
 /* In place of a peer's rank: every rank, by multicast. */
 #define MMC_PEER_ALL UINT32_MAX
 
-/* The index of a chunk has 30 bits on the wire (see codec.h). */
+/* The index of a chunk has 30 bits on the wire (see wire/header.h). */
 #define MMC_CHUNKS_MAX (UINT32_C(1) << 30)
 
 /* Chains side by side: their positions must fit into one control datagram. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "support/assert.h"
 #include "support/bits.h"
 

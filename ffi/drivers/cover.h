@@ -18,7 +18,7 @@
 #ifndef MMC_DRIVERS_COVER_H
 #define MMC_DRIVERS_COVER_H
 
-#include "core/loss.h"
+#include "core/repair/loss.h"
 #include "drivers/driver.h"
 
 /* An operation whose chunks are predicted; it outlives the covering. */

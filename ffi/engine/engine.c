@@ -7,7 +7,7 @@
 #include "engine/responder.h"
 #include "support/error.h"
 
-/* Of the wire format (core/codec.h, core/message.h) and the state machine. */
+/* Of the wire format (core/wire/header.h, core/wire/message.h) and the state machine. */
 #define WIRE_VERSION 7
 
 uint32_t mmc_wire_version(void)

@@ -6,7 +6,7 @@
 #ifndef MMC_ENGINE_FETCH_H
 #define MMC_ENGINE_FETCH_H
 
-#include "core/action.h"
+#include "core/operation/action.h"
 #include "drivers/driver.h"
 
 struct mmc_request;

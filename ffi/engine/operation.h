@@ -5,7 +5,7 @@
 
 #include <mpimcast/mmc.h>
 
-#include "core/op.h"
+#include "core/operation/op.h"
 
 /* Returns 0, or -MMC_EINVAL with a sentence if it makes no sense. */
 int mmc_operation_check(const struct mmc_operation *operation, uint32_t nranks);

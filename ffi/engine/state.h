@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "core/epochs.h"
+#include "core/operation/epochs.h"
 #include "drivers/driver.h"
 #include "engine/copies.h"
 #include "engine/fetch.h"

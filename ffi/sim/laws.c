@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/watermark.h"
+#include "core/flow/watermark.h"
 #include "engine/state.h"
 #include "support/bits.h"
 

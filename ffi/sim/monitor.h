@@ -7,8 +7,8 @@
 #ifndef MMC_SIM_MONITOR_H
 #define MMC_SIM_MONITOR_H
 
-#include "core/bitmap.h"
-#include "core/message.h"
+#include "core/plan/bitmap.h"
+#include "core/wire/message.h"
 #include "drivers/sim/network.h"
 #include "sim/finding.h"
 #include "sim/op.h"

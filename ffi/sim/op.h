@@ -11,7 +11,7 @@
 
 #include <mpimcast/mmc.h>
 
-#include "core/layout.h"
+#include "core/plan/layout.h"
 #include "support/prng.h"
 
 /* What the ranks have agreed on. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "core/answers.h"
+#include "core/barrier/answers.h"
 #include "support/memory.h"
 #include "support/prng.h"
 

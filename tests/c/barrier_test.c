@@ -5,8 +5,8 @@
  * passes knows the merged terms of all.
  */
 #include "check.h"
-#include "core/barrier.h"
-#include "core/record.h"
+#include "core/barrier/barrier.h"
+#include "core/wire/record.h"
 #include "support/prng.h"
 
 #define NRANKS_MAX 33

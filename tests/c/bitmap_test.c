@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bitmaps against a model with one byte a bit. */
 #include "check.h"
-#include "core/bitmap.h"
+#include "core/plan/bitmap.h"
 #include "support/prng.h"
 
 #define NBITS_MAX 4096

@@ -3,7 +3,7 @@
 #include "drivers/cover.h"
 
 #include "check.h"
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "support/memory.h"
 
 #define NRANKS 3

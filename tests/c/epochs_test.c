@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What one rank of a stream answers, keeps and starts; see also op_test.c. */
 #include "check.h"
-#include "core/epochs.h"
+#include "core/operation/epochs.h"
 #include "support/memory.h"
 
 #define NRANKS 3

@@ -4,7 +4,7 @@
 #define MMC_TESTS_FAULT_MEMORY_H
 
 #include "check.h"
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/fault/fault.h"
 
 #define BYTES_MAX 32

@@ -4,8 +4,8 @@
  * that it lacks or that is here, none twice at a time; whatever it says.
  */
 #include "check.h"
-#include "core/fetcher.h"
-#include "core/message.h"
+#include "core/repair/fetcher.h"
+#include "core/wire/message.h"
 #include "support/memory.h"
 #include "support/prng.h"
 

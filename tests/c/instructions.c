@@ -11,7 +11,7 @@
  * takes that the chunk is there already.
  */
 #include "check.h"
-#include "core/epochs.h"
+#include "core/operation/epochs.h"
 #include "drivers/cover.h"
 #include "support/memory.h"
 

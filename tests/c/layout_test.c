@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/layout.h"
+#include "core/plan/layout.h"
 #include "support/prng.h"
 
 #define NRANKS_MAX 9

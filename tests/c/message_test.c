@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/message.h"
+#include "core/wire/message.h"
 #include "support/prng.h"
 
 #define BYTES_MAX (MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES)

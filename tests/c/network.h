@@ -7,7 +7,7 @@
 #define MMC_TESTS_NETWORK_H
 
 #include "check.h"
-#include "core/epochs.h"
+#include "core/operation/epochs.h"
 #include "future.h"
 #include "support/prng.h"
 

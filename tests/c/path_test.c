@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/path.h"
+#include "core/flow/path.h"
 
 static void converges_to_the_round_trip(void)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A receiver in virtual time, which every question that it asks is checked of: none for
- * what is here, or within a retry interval of the last. What the tests of core/loss.h
- * and core/silence.h share.
+ * what is here, or within a retry interval of the last. What the tests of core/repair/loss.h
+ * and core/repair/silence.h share.
  */
 #ifndef MPIMCAST_TEST_RECEIVER_H
 #define MPIMCAST_TEST_RECEIVER_H
 
 #include "check.h"
-#include "core/layout.h"
-#include "core/silence.h"
+#include "core/plan/layout.h"
+#include "core/repair/silence.h"
 #include "core/types.h"
 
 #define NRANKS_MAX 48

@@ -4,8 +4,8 @@
  * how often, the receiver ends up with the newest of them.
  */
 #include "check.h"
-#include "core/record.h"
 #include "core/types.h"
+#include "core/wire/record.h"
 #include "support/prng.h"
 
 #define HISTORY_MAX 24

@@ -4,7 +4,7 @@
  * twice within the resting time, and whoever goes on asking is served.
  */
 #include "check.h"
-#include "core/repairer.h"
+#include "core/repair/repairer.h"
 #include "core/types.h"
 #include "support/prng.h"
 

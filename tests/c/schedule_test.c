@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/schedule.h"
+#include "core/plan/schedule.h"
 #include "support/prng.h"
 
 #define NRANKS_MAX 40

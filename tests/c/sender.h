@@ -4,8 +4,8 @@
 #define MPIMCAST_TEST_SENDER_H
 
 #include "check.h"
-#include "core/silence.h"
-#include "core/turn.h"
+#include "core/flow/turn.h"
+#include "core/repair/silence.h"
 #include "core/types.h"
 
 #define CHUNK_BYTES 1000

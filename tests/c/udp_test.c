@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/udp/peers.h"
 #include "udp_team.h"
 

@@ -2,7 +2,7 @@
 /* Addresses, partners and peers of the verbs driver, which need no device. */
 #include "check.h"
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/verbs/peers.h"
 #include "support/bits.h"
 #include "support/prng.h"

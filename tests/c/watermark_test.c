@@ -5,7 +5,7 @@
  * stall for want of a report.
  */
 #include "check.h"
-#include "core/watermark.h"
+#include "core/flow/watermark.h"
 #include "support/prng.h"
 
 #define NRANKS_MAX 80

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the window finds what the network's queues hold, whatever the blocks' size. */
 #include "check.h"
-#include "core/window.h"
+#include "core/flow/window.h"
 #include "support/prng.h"
 
 #define CHUNK_BYTES 1000

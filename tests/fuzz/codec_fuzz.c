@@ -3,7 +3,7 @@
  * Any bytes as a datagram's header. The first byte chooses the checksum; what is
  * let through encodes to the very same bytes.
  */
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

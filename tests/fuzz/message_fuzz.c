@@ -3,7 +3,7 @@
  * Any bytes as a control message. The first byte is its kind; what is let
  * through keeps to its ranges and encodes to the very same bytes.
  */
-#include "core/message.h"
+#include "core/wire/message.h"
 #include "fuzz.h"
 
 static void check_message(const struct mmc_message *message)

@@ -3,7 +3,7 @@
 #ifndef MMC_TESTS_OP_WORLD_H
 #define MMC_TESTS_OP_WORLD_H
 
-#include "core/epochs.h"
+#include "core/operation/epochs.h"
 #include "fuzz.h"
 #include "support/memory.h"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, require_tool, run
 
-CORE = sorted((ROOT / "ffi/core").glob("*.c"))
+CORE = sorted((ROOT / "ffi/core").rglob("*.c"))
 FLAGS = ("-std=c11", "-ffreestanding", "-Iffi", "-Iffi/include")
 RV64 = ("-march=rv64imac", "-mabi=lp64", "-mcmodel=medany")
 TARGETS = {
@@ -27,7 +27,7 @@ def test_needs_nothing(target: str, optimise: str, tmp_path: Path) -> None:
     gcc = require_tool(f"{prefix}gcc")
     objects = []
     for source in CORE:
-        objects.append(tmp_path / f"{source.stem}.o")
+        objects.append(tmp_path / f"{source.parent.name}_{source.stem}.o")
         command = [gcc, *FLAGS, *machine, optimise, "-c", source, "-o", objects[-1]]
         assert run(command, limit_s=60) == "", "a warning"
     symbols = run([require_tool(f"{prefix}nm"), "-P", *objects], limit_s=60)

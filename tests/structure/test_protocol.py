@@ -9,9 +9,9 @@ from itertools import pairwise
 from support import ROOT
 
 PROTOCOL = (ROOT / "ffi/PROTOCOL.md").read_text()
-OP = (ROOT / "ffi/core/op.h").read_text()
-MESSAGE_H = (ROOT / "ffi/core/message.h").read_text()
-MESSAGE_C = (ROOT / "ffi/core/message.c").read_text()
+OP = (ROOT / "ffi/core/operation/op.h").read_text()
+MESSAGE_H = (ROOT / "ffi/core/wire/message.h").read_text()
+MESSAGE_C = (ROOT / "ffi/core/wire/message.c").read_text()
 
 # How the table calls what message.c calls by another first word.
 CALLED = {

@@ -4,7 +4,7 @@
 #include <mpimcast/mmc.h>
 #include <string.h>
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "support/error.h"
 
 #define DELAY_US_MAX 10000000

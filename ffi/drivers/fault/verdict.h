@@ -7,7 +7,7 @@
 #ifndef MMC_DRIVERS_FAULT_VERDICT_H
 #define MMC_DRIVERS_FAULT_VERDICT_H
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/fault/setting.h"
 #include "support/prng.h"
 

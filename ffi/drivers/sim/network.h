@@ -12,7 +12,7 @@
 #ifndef MMC_DRIVERS_SIM_NETWORK_H
 #define MMC_DRIVERS_SIM_NETWORK_H
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/driver.h"
 #include "drivers/sim/heap.h"
 #include "support/prng.h"

@@ -3,7 +3,7 @@
 #ifndef MMC_DRIVERS_UDP_ENDPOINT_H
 #define MMC_DRIVERS_UDP_ENDPOINT_H
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/udp/batch.h"
 #include "drivers/udp/inquiries.h"
 #include "drivers/udp/listener.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "support/memory.h"
 
 /* "udp4": no other driver's address begins so. */

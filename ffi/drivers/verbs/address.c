@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 
 /* "vrb1": no other driver's address begins so. */
 #define ADDRESS_TAG UINT32_C(0x76726231)

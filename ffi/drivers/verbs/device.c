@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/verbs/address.h"
 #include "drivers/verbs/device.h"
 #include "support/bits.h"

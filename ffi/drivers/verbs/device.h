@@ -3,7 +3,7 @@
 #ifndef MMC_DRIVERS_VERBS_DEVICE_H
 #define MMC_DRIVERS_VERBS_DEVICE_H
 
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/verbs/dl.h"
 
 /* Ports of a host that are looked at. */

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "core/codec.h"
+#include "core/wire/header.h"
 #include "drivers/verbs/endpoint.h"
 
 #define NDEVICES 8 /* of the guest: rxe0 to rxe7 */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/barrier/liveness.h"
+
+void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
+		       uint64_t at_ns, bool awaited)
+{
+	uint64_t age_ns = liveness->looked_ns - at_ns;
+
+	if (at_ns > liveness->looked_ns)
+		age_ns = 0;
+	if (liveness->late_rank == MMC_PEER_ALL || at_ns > liveness->late_ns) {
+		liveness->late_rank = rank;
+		liveness->late_ns = mmc_min_u64(at_ns, liveness->looked_ns);
+	}
+	liveness->idle_ns = mmc_min_u64(liveness->idle_ns, age_ns);
+	if (awaited)
+		liveness->unproven_ns =
+			mmc_min_u64(liveness->unproven_ns, age_ns);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What has been measured of the way to the other ranks; shared by the
+ * operations of a stream, so that each begins with what the last one learnt.
+ */
+#ifndef MMC_CORE_FLOW_PATH_H
+#define MMC_CORE_FLOW_PATH_H
+
+#include "core/flow/window.h"
+#include "core/types.h"
+#include "support/bits.h"
+
+struct mmc_path {
+	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
+	uint64_t rate_bytes_per_s; /* of all that a rank receives */
+	struct mmc_window window;  /* that no queue on the way overflows */
+	bool measured;		   /* the rate is no longer a guess */
+	uint32_t silent_chunks;	   /* expected since anything was heard */
+	uint64_t silent_ns; /* end of the first operation that heard nothing */
+	bool unicast;	    /* multicast has been given up */
+	uint32_t unheard;   /* then: a sender of which nothing came */
+	uint64_t retry_ns;  /* then: when to try it again */
+	uint64_t interval_ns; /* from one try to the next */
+	uint32_t ndeaf; /* operations in a row that did not hear some sender */
+	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
+	uint64_t late_ns; /* how long to wait for what may be late */
+	uint64_t
+		lag_ns; /* for which the slowest receiver is waited, at least */
+	bool lossy;	/* of the last operation chunks had to be sent again */
+	bool backlog;	/* datagrams lie unread here: silence proves nothing */
+};
+
+/*
+ * Before anything is measured: a local network's round trip, and a rate that
+ * any link has, since too low a rate only delays a way out for once.
+ */
+#define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
+#define MMC_PATH_RATE_BYTES_PER_S UINT64_C(10000000)
+
+/* How long a full window is waited for, at least: some round trips. */
+#define MMC_PATH_LAG_NS (500 * MMC_US_NS)
+
+/*
+ * Likewise where ranks share processors: in less than a scheduler's slice every
+ * receiver that waits for one would be overrun.
+ */
+#define MMC_PATH_LAG_CROWDED_NS (10 * MMC_MS_NS)
+
+/* Clocks are not finer than this: repeating anything within 0 would not end. */
+#define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
+
+/* A round trip beyond this was spent waiting for a processor. */
+#define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
+
+static inline void mmc_path_init(struct mmc_path *path)
+{
+	*path = (struct mmc_path){
+		.srtt_ns = MMC_PATH_SRTT_NS,
+		.rate_bytes_per_s = MMC_PATH_RATE_BYTES_PER_S,
+		.lag_ns = MMC_PATH_LAG_NS,
+	};
+}
+
+/* Smooths in a measured round trip (gain 1/8, as RFC 6298 has it). */
+static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
+{
+	rtt_ns = mmc_max_u64(rtt_ns, MMC_PATH_SRTT_MIN_NS);
+	rtt_ns = mmc_min_u64(rtt_ns, MMC_PATH_SRTT_MAX_NS);
+	path->srtt_ns = (7 * path->srtt_ns + rtt_ns) / 8;
+}
+
+/* Smooths in that `nbytes` were received in `time_ns`, if that tells a rate. */
+static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
+				     uint64_t time_ns)
+{
+	uint64_t time_us = time_ns / MMC_US_NS;
+	uint64_t rate_bytes_per_s;
+
+	if (time_us == 0 || nbytes > UINT64_MAX / 1000000)
+		return;
+	rate_bytes_per_s = mmc_max_u64(1, nbytes * 1000000 / time_us);
+	if (path->measured)
+		rate_bytes_per_s =
+			(3 * path->rate_bytes_per_s + rate_bytes_per_s) / 4;
+	path->rate_bytes_per_s = rate_bytes_per_s;
+	path->measured = true;
+}
+
+/* How long chunks may be late: receive queues of software take turns. */
+#define MMC_PATH_LATE_MIN_NS MMC_MS_NS
+#define MMC_PATH_LATE_MAX_NS (16 * MMC_MS_NS)
+
+/*
+ * A multicast chunk arrives that was already fetched: multicast works, and if it has
+ * been given up it is tried again at once.
+ */
+static inline void mmc_path_late(struct mmc_path *path)
+{
+	path->nlate++;
+	path->silent_chunks = 0;
+	path->retry_ns = 0;
+}
+
+/*
+ * Adapts the allowance for lateness after an operation, as RFC 8985 does: it
+ * doubles when chunks came that had been given up, and slowly shrinks.
+ */
+static inline void mmc_path_settle(struct mmc_path *path)
+{
+	if (path->nlate > 0) {
+		path->late_ns = mmc_min_u64(MMC_PATH_LATE_MAX_NS,
+					    mmc_max_u64(MMC_PATH_LATE_MIN_NS,
+							2 * path->late_ns));
+		/* Who seemed silent was not. */
+		path->ndeaf = 0;
+	} else {
+		path->late_ns -= path->late_ns / 64;
+	}
+	path->nlate = 0;
+}
+
+/* Operations in a row without a chunk of some sender's: it is no accident. */
+#define MMC_PATH_DEAF_EPOCHS 3
+
+/*
+ * Chunks of which none came, of more than one operation: a machine that stands still for
+ * a while may hear all of one too late.
+ */
+#define MMC_PATH_SILENT_CHUNKS 6
+
+/* How soon multicast that was given up is tried again: the interval doubles. */
+#define MMC_PATH_RETRY_MIN_NS (50 * MMC_MS_NS)
+#define MMC_PATH_RETRY_MAX_NS MMC_S_NS
+
+/* Whether nothing is to be multicast, as far as this rank is concerned. */
+static inline bool mmc_path_is_deaf(const struct mmc_path *path,
+				    uint64_t now_ns)
+{
+	return path->unicast && now_ns < path->retry_ns;
+}
+
+/* Multicast has failed, again if it was being tried. */
+static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
+{
+	path->unicast = true;
+	path->interval_ns = mmc_max_u64(MMC_PATH_RETRY_MIN_NS,
+					mmc_min_u64(2 * path->interval_ns,
+						    MMC_PATH_RETRY_MAX_NS));
+	path->retry_ns = now_ns + path->interval_ns;
+}
+
+/* What an operation by multicast has heard, from when all had entered until it ended. */
+struct mmc_reception {
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	uint32_t expected_chunks;
+	uint32_t heard_chunks;
+	uint32_t unheard; /* a sender of which nothing came, or MMC_PEER_ALL */
+};
+
+/* Whether nothing came of enough chunks, the last of them sent after others had not. */
+static inline bool mmc_path_is_silent(struct mmc_path *path,
+				      const struct mmc_reception *reception)
+{
+	if (reception->heard_chunks > 0) {
+		path->silent_chunks = 0;
+		return false;
+	}
+	if (path->silent_chunks == 0)
+		path->silent_ns = reception->end_ns;
+	path->silent_chunks += reception->expected_chunks;
+	return path->silent_chunks >= MMC_PATH_SILENT_CHUNKS &&
+	       reception->begin_ns >= path->silent_ns &&
+	       reception->end_ns > path->silent_ns;
+}
+
+/*
+ * Learns from what an operation has heard. A network may deliver multicast for a while
+ * and then no more (when an IGMP querier goes away, say): then it is given up, and tried
+ * again ever more rarely. However much is lost while some arrives, it is not.
+ */
+static inline void mmc_path_heard(struct mmc_path *path,
+				  const struct mmc_reception *reception)
+{
+	bool tried = path->unicast;
+	bool silent;
+
+	if (reception->expected_chunks == 0)
+		return;
+	silent = mmc_path_is_silent(path, reception);
+	path->ndeaf = reception->unheard != MMC_PEER_ALL ? path->ndeaf + 1 : 0;
+	path->unicast = tried &&
+			(reception->heard_chunks == 0 || path->ndeaf > 0);
+	if (path->unicast || path->ndeaf >= MMC_PATH_DEAF_EPOCHS || silent) {
+		path->unheard = reception->unheard;
+		mmc_path_give_up(path, reception->end_ns);
+	} else if (!tried) {
+		/* A network that fails now and then is trusted less for a time. */
+		path->interval_ns -= path->interval_ns / 64;
+	}
+}
+
+/* How long `nbytes` take at the measured rate. */
+static inline uint64_t mmc_path_time_ns(const struct mmc_path *path,
+					uint64_t nbytes)
+{
+	if (nbytes > UINT64_MAX / MMC_S_NS)
+		return MMC_S_NS * (nbytes / path->rate_bytes_per_s);
+	return nbytes * MMC_S_NS / path->rate_bytes_per_s;
+}
+
+#endif

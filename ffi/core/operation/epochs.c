@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/operation/epochs.h"
+
+#include "core/operation/tell.h"
+#include "support/assert.h"
+#include "support/bits.h"
+
+size_t mmc_epochs_bytes(uint32_t nranks)
+{
+	return mmc_answers_bytes(nranks);
+}
+
+void mmc_epochs_init(struct mmc_epochs *epochs, void *memory, uint64_t channel,
+		     uint32_t rank, uint32_t nranks,
+		     struct mmc_counters *counters)
+{
+	*epochs = (struct mmc_epochs){
+		.channel = channel & MMC_CHANNEL_MASK,
+		.rank = rank,
+		.nranks = nranks,
+		.counters = counters,
+	};
+	mmc_path_init(&epochs->path);
+	mmc_answers_init(&epochs->answers, memory, nranks);
+}
+
+static uint32_t slot_of(uint32_t epoch)
+{
+	return epoch % MMC_EPOCHS_OPEN_MAX;
+}
+
+/* ---- starting ----------------------------------------------------------- */
+
+bool mmc_epochs_ready(const struct mmc_epochs *epochs)
+{
+	return epochs->poison.error == MMC_OK &&
+	       epochs->open[slot_of(epochs->last + 1)] == NULL &&
+	       epochs->last - epochs->done < MMC_EPOCHS_ACTIVE_MAX;
+}
+
+/* Hands a new operation what others have said of it before it started. */
+static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
+			    uint64_t now_ns)
+{
+	struct mmc_message message;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < epochs->nearly; i++) {
+		const struct mmc_early *early = &epochs->early[i];
+
+		if (early->epoch != op->config.epoch) {
+			epochs->early[kept++] = *early;
+			continue;
+		}
+		message.kind = early->advertised ? MMC_MESSAGE_ADVERT
+						 : MMC_MESSAGE_RECORD;
+		message.stamp_us = 0;
+		message.echo_us = 0;
+		message.late_rank = MMC_PEER_ALL;
+		message.late_age_ms = 0;
+		message.record = early->record;
+		message.nitems = early->advertised;
+		if (early->advertised)
+			message.advert = early->advert;
+		mmc_op_on_message(op, early->source, &message, now_ns);
+	}
+	epochs->nearly = kept;
+}
+
+struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
+				const struct mmc_op_config *config,
+				uint64_t now_ns)
+{
+	uint32_t epoch = epochs->last + 1;
+	struct mmc_op_config full = *config;
+	struct mmc_op *op;
+
+	MMC_ASSERT(mmc_epochs_ready(epochs));
+	full.channel = epochs->channel;
+	full.epoch = epoch;
+	full.rank = epochs->rank;
+	full.nranks = epochs->nranks;
+	full.lag_epochs = epoch - epochs->done;
+	full.path = &epochs->path;
+	full.counters = epochs->counters;
+	op = mmc_op_init(memory, &full, now_ns);
+	epochs->last = epoch;
+	epochs->open[slot_of(epoch)] = op;
+	epochs->nopen++;
+	epochs->settled[slot_of(epoch)] = false;
+	mmc_count(epochs->counters, MMC_COUNT_EPOCHS, 1);
+	hand_over_early(epochs, op, now_ns);
+	return op;
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+static void keep_advert(struct mmc_early *early,
+			const struct mmc_message *message)
+{
+	if (message->kind != MMC_MESSAGE_ADVERT)
+		return;
+	early->advert = message->advert;
+	early->advertised = true;
+}
+
+/* What is kept of `source` for an epoch that is to start; NULL: nothing yet. */
+static struct mmc_early *find_early(struct mmc_epochs *epochs, uint32_t source,
+				    uint32_t epoch)
+{
+	for (uint32_t i = 0; i < epochs->nearly; i++)
+		if (epochs->early[i].epoch == epoch &&
+		    epochs->early[i].source == source)
+			return &epochs->early[i];
+	return NULL;
+}
+
+/* Keeps what a partner says of an epoch that is to start. */
+static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
+		 const struct mmc_message *message)
+{
+	struct mmc_early *early = find_early(epochs, source, epoch);
+
+	if (early != NULL) {
+		mmc_record_merge(&early->record, &message->record);
+		keep_advert(early, message);
+		return;
+	}
+	if (epochs->nearly == MMC_EPOCHS_EARLY_MAX) {
+		mmc_count(epochs->counters, MMC_COUNT_RX_UNPARKED_DATAGRAMS, 1);
+		return;
+	}
+	mmc_count(epochs->counters, MMC_COUNT_RX_PARKED_DATAGRAMS, 1);
+	early = &epochs->early[epochs->nearly++];
+	*early = (struct mmc_early){
+		.epoch = epoch,
+		.source = source,
+		.record = message->record,
+	};
+	keep_advert(early, message);
+}
+
+void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
+			   uint32_t epoch, const struct mmc_message *message,
+			   uint64_t now_ns)
+{
+	const struct mmc_record *record = &message->record;
+	struct mmc_op *op = mmc_epochs_find(epochs, epoch);
+
+	if (message->echo_us != 0)
+		mmc_path_round_trip(&epochs->path,
+				    ((uint32_t)(now_ns / MMC_US_NS) -
+				     (message->echo_us & ~1U)) *
+					    MMC_US_NS);
+	if (message->stamp_us != 0)
+		mmc_answers_owe(&epochs->answers,
+				(struct mmc_answer){
+					.peer = source,
+					.epoch = epoch,
+					.echo_us = message->stamp_us,
+				});
+	if (record->flags & MMC_RECORD_FAILED)
+		mmc_epochs_poison(
+			epochs,
+			(struct mmc_poison){
+				.error = (enum mmc_error)record->failure,
+				.epoch = epoch,
+				.culprit = record->culprit,
+			},
+			false);
+	if (op != NULL)
+		mmc_op_on_message(op, source, message, now_ns);
+	else if (mmc_epochs_is_next(epochs, epoch) &&
+		 (record->flags & MMC_RECORD_ENTERED))
+		park(epochs, source, epoch, message);
+}
+
+void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_poison poison,
+		       bool tell)
+{
+	if (epochs->poison.error != MMC_OK)
+		return;
+	epochs->poison = poison;
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			mmc_op_fail(epochs->open[i], poison.error,
+				    poison.culprit, tell);
+}
+
+void mmc_epochs_leave(struct mmc_epochs *epochs, uint32_t final)
+{
+	epochs->left = true;
+	epochs->final = final;
+}
+
+void mmc_epochs_on_alive(struct mmc_epochs *epochs, uint32_t peer)
+{
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			mmc_op_on_alive(epochs->open[i], peer);
+}
+
+void mmc_epochs_on_gone(struct mmc_epochs *epochs, uint32_t peer)
+{
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			mmc_op_on_gone(epochs->open[i], peer);
+}
+
+/* ---- polling ------------------------------------------------------------ */
+
+/*
+ * The record about an epoch that has no operation here. After a failure it may
+ * have been left before all were done: who asks must not wait for more.
+ */
+static struct mmc_record bare_record(const struct mmc_epochs *epochs,
+				     uint32_t epoch)
+{
+	const struct mmc_poison *poison = &epochs->poison;
+	struct mmc_record record = { .culprit = MMC_PEER_ALL };
+
+	if (poison->error != MMC_OK) {
+		record.flags = MMC_RECORD_FAILED;
+		record.failure = (uint8_t)poison->error;
+		record.culprit = poison->culprit;
+		if (epoch == poison->epoch &&
+		    epochs->poison_terms.signature_max != 0) {
+			/* What ranks disagree about is in the terms. */
+			record.flags |= MMC_RECORD_ENTERED;
+			record.terms = epochs->poison_terms;
+		}
+	} else if (!mmc_epoch_after(epoch, epochs->last)) {
+		record.flags = MMC_RECORD_DONE | MMC_RECORD_CLOSED;
+		record.release_rounds = MMC_ROUNDS_MAX;
+		record.sent_chunks = UINT32_MAX;
+	} else if (epochs->left && mmc_epoch_after(epoch, epochs->final)) {
+		record.flags = MMC_RECORD_LEFT;
+	}
+	return record;
+}
+
+static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
+{
+	struct mmc_message message;
+	struct mmc_answer answer;
+
+	message.kind = MMC_MESSAGE_RECORD;
+	message.stamp_us = 0;
+	message.nitems = 0;
+	while (mmc_actions_room(actions) &&
+	       mmc_answers_next(&epochs->answers, &answer)) {
+		struct mmc_op *op = mmc_epochs_find(epochs, answer.epoch);
+
+		message.late_rank = MMC_PEER_ALL;
+		message.late_age_ms = 0;
+		if (op != NULL)
+			mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+		else
+			message.record = bare_record(epochs, answer.epoch);
+		message.echo_us = answer.echo_us;
+		mmc_actions_tell(actions, op, epochs->channel, answer.epoch,
+				 answer.peer, &message);
+	}
+}
+
+/*
+ * Notes when nothing is multicast any more, and when it is again: in two operations in
+ * a row, for the first may be a try that fails.
+ */
+static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
+{
+	uint32_t epoch = epochs->unicast_epoch;
+
+	epochs->nmulticast = op->unicast ? 0 : epochs->nmulticast + 1;
+	if (op->unicast && epoch == 0) {
+		epochs->deaf = op->record.terms.deaf;
+		epoch = op->config.epoch;
+	} else if (epochs->nmulticast >= 2) {
+		epoch = 0;
+	}
+	/* Read by other threads, which then find the other. */
+	__atomic_store_n(&epochs->unicast_epoch, epoch, __ATOMIC_RELEASE);
+}
+
+/* A barrier tells what way data takes, and how far back all are done: those close. */
+static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
+{
+	uint32_t epoch = op->config.epoch;
+	uint32_t lag = op->record.terms.lag_epochs;
+
+	if (!op->begun || epochs->settled[slot_of(epoch)])
+		return;
+	epochs->settled[slot_of(epoch)] = true;
+	note_way(epochs, op);
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
+		struct mmc_op *other = epochs->open[i];
+
+		if (other != NULL && epoch - other->config.epoch >= lag &&
+		    mmc_epoch_after(epoch, other->config.epoch))
+			mmc_op_all_done(other);
+	}
+}
+
+/* A failure of one operation is one of the stream. */
+static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
+{
+	if (!(op->record.flags & MMC_RECORD_FAILED))
+		return;
+	mmc_epochs_poison(epochs,
+			  (struct mmc_poison){
+				  .error = (enum mmc_error)op->record.failure,
+				  .epoch = op->config.epoch,
+				  .culprit = op->record.culprit,
+			  },
+			  false);
+	if (op->config.epoch == epochs->poison.epoch)
+		epochs->poison_terms = op->record.terms;
+}
+
+/* Takes note of how far everything is over for the user. */
+static void advance_done(struct mmc_epochs *epochs)
+{
+	while (epochs->done != epochs->last) {
+		struct mmc_op *op = mmc_epochs_find(epochs, epochs->done + 1);
+
+		if (op != NULL && !op->reported)
+			break;
+		epochs->done++;
+	}
+}
+
+void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
+		     struct mmc_actions *actions)
+{
+	uint32_t nopen = epochs->nopen;
+
+	/* The newest first: its barrier may close older ones, which then go too. */
+	for (uint32_t epoch = epochs->last; nopen > 0; epoch--) {
+		struct mmc_op *op = epochs->open[slot_of(epoch)];
+
+		if (op == NULL)
+			continue;
+		nopen--;
+		mmc_op_poll(op, now_ns, actions);
+		settle(epochs, op);
+		spread_failure(epochs, op);
+		if (op->closed) {
+			epochs->open[slot_of(epoch)] = NULL;
+			epochs->nopen--;
+		}
+	}
+	if (epochs->answers.count > 0)
+		poll_answers(epochs, actions);
+	advance_done(epochs);
+}
+
+uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)
+{
+	uint64_t at_ns = epochs->answers.count > 0 ? 0 : MMC_NEVER_NS;
+
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			at_ns = mmc_min_u64(at_ns,
+					    mmc_op_deadline(epochs->open[i]));
+	return at_ns;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The events of an operation: what comes from the network and the engine. */
+#include "core/operation/liveness.h"
+#include "core/operation/silence.h"
+#include "core/repair/silence.h"
+#include "support/assert.h"
+#include "support/bits.h"
+#include "support/memory.h"
+
+/* ---- chunks ------------------------------------------------------------- */
+
+/* Claims the `place`th chunk of `block` if it fits there. */
+static inline enum mmc_verdict claim(struct mmc_op *op,
+				     const struct mmc_block *block,
+				     uint32_t place, size_t payload_bytes)
+{
+	uint32_t chunk = block->first + place;
+
+	if (payload_bytes !=
+	    mmc_layout_block_payload(&op->layout, block, place))
+		return MMC_VERDICT_FOREIGN;
+	if (op->state > MMC_OP_RELEASE ||
+	    mmc_bitmap_test_and_set(&op->claimed, chunk)) {
+		mmc_count(op->config.counters, MMC_COUNT_RX_DUPLICATE_CHUNKS,
+			  1);
+		return MMC_VERDICT_DUPLICATE;
+	}
+	op->nplacing++;
+	mmc_op_renew(op);
+	return MMC_VERDICT_PLACE;
+}
+
+/* Takes note that `chunk`, of `block`, has come, but not by multicast. */
+static void mend(struct mmc_op *op, const struct mmc_block *block,
+		 uint32_t chunk, uint64_t now_ns)
+{
+	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
+	struct mmc_sequence *sequence =
+		mmc_chain_sequence(&op->loss.chains[chain],
+				   mmc_schedule_turn(&op->schedule, block));
+
+	mmc_loss_mend(&op->loss, chain, sequence, chunk - block->first, chunk,
+		      now_ns);
+	mmc_watermark_drain(&op->watermark, chain,
+			    op->loss.chains[chain].npassed);
+	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
+		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
+}
+
+/*
+ * A chunk sent again: by its owner, or by whom this rank may ask for it. Apart,
+ * for what it needs would weigh on the path of every other chunk.
+ */
+__attribute__((noinline, cold)) static enum mmc_verdict
+on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
+	  size_t payload_bytes, uint64_t now_ns)
+{
+	enum mmc_verdict verdict;
+	struct mmc_block block;
+	uint32_t owner;
+
+	if (chunk >= op->layout.nchunks)
+		return MMC_VERDICT_FOREIGN;
+	owner = mmc_layout_owner(&op->layout, chunk);
+	if (source != owner && !op->strategy->serves(source, op->config.nranks,
+						     owner, op->config.rank))
+		return MMC_VERDICT_FOREIGN;
+	block = mmc_layout_block(&op->layout, owner);
+	verdict = claim(op, &block, chunk - block.first, payload_bytes);
+	if (verdict != MMC_VERDICT_PLACE || !op->begun)
+		return verdict;
+	mend(op, &block, chunk, now_ns);
+	mmc_loss_helped(&op->loss, now_ns);
+	return verdict;
+}
+
+/* What was asked for, and fetched, has come after all: too soon. */
+__attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
+						      uint32_t chunk)
+{
+	if (!mmc_bitmap_test(&op->loss.lost, chunk))
+		return;
+	mmc_path_late(op->config.path);
+	op->loss.chains[op->heard.chain].nheard++;
+}
+
+/* Another rank is heard than before. */
+__attribute__((noinline)) static void change_heard(struct mmc_op *op,
+						   uint32_t source)
+{
+	struct mmc_heard *heard = &op->heard;
+
+	MMC_ASSERT(source < op->config.nranks);
+	heard->source = source;
+	heard->block = mmc_layout_block(&op->layout, source);
+	heard->sequence = NULL;
+	if (!op->begun)
+		return;
+	heard->chain = mmc_schedule_chain(&op->schedule, &heard->block);
+	heard->turn = mmc_schedule_turn(&op->schedule, &heard->block);
+}
+
+enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
+				 uint32_t index, size_t payload_bytes,
+				 uint64_t now_ns)
+{
+	struct mmc_heard *heard = &op->heard;
+	struct mmc_chain *chain;
+	enum mmc_verdict verdict;
+	uint32_t place;
+
+	if (index & MMC_INDEX_REPAIR)
+		return on_repair(op, source, index & MMC_INDEX_MASK,
+				 payload_bytes, now_ns);
+	if (source != heard->source)
+		change_heard(op, source);
+	place = index - heard->block.first;
+	if (place >= heard->block.nchunks)
+		return MMC_VERDICT_FOREIGN;
+	verdict = claim(op, &heard->block, place, payload_bytes);
+	if (verdict != MMC_VERDICT_PLACE || !op->begun) {
+		if (verdict == MMC_VERDICT_DUPLICATE && op->begun)
+			note_late(op, index);
+		return verdict;
+	}
+	chain = &op->loss.chains[heard->chain];
+	chain->nheard++;
+	if (heard->sequence == NULL || heard->sequence->turn != heard->turn)
+		heard->sequence = mmc_loss_follow(&op->loss, &op->claimed,
+						  &heard->block, now_ns);
+	mmc_loss_hear(&op->loss, chain, heard->sequence, place, now_ns);
+	mmc_loss_mend(&op->loss, heard->chain, heard->sequence, place, index,
+		      now_ns);
+	mmc_watermark_drain(&op->watermark, heard->chain, chain->npassed);
+	return verdict;
+}
+
+enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
+				   uint64_t now_ns)
+{
+	uint32_t owner = mmc_layout_owner(&op->layout, chunk);
+	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
+	uint32_t place = chunk - block.first;
+	uint32_t payload_bytes =
+		mmc_layout_block_payload(&op->layout, &block, place);
+	enum mmc_verdict verdict = claim(op, &block, place, payload_bytes);
+
+	mmc_count(op->config.counters, MMC_COUNT_READ_CHUNKS, 1);
+	mmc_count(op->config.counters, MMC_COUNT_READ_BYTES, payload_bytes);
+	if (verdict == MMC_VERDICT_PLACE)
+		mend(op, &block, chunk, now_ns);
+	return verdict;
+}
+
+void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
+{
+	MMC_ASSERT(op->nplacing > 0);
+	op->nplacing--;
+	op->npresent++;
+	mmc_bitmap_publish(&op->present, chunk);
+	mmc_repairer_fresh(&op->repairer);
+}
+
+void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
+{
+	MMC_ASSERT(nchunks <= op->nsending);
+	op->nsending -= nchunks;
+}
+
+/* ---- reads --------------------------------------------------------------- */
+
+void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
+		   const uint8_t *bytes, uint64_t now_ns)
+{
+	if (!mmc_fetcher_mapped(&op->fetcher, words, bytes, now_ns))
+		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
+}
+
+bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
+{
+	if (!mmc_fetcher_over(&op->fetcher, run, generation)) {
+		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
+		return false;
+	}
+	return op->state == MMC_OP_FLOW;
+}
+
+void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
+		       uint32_t key)
+{
+	op->registering = false;
+	op->registration_ended = true;
+	if (ok) {
+		op->advert.has_data = true;
+		op->advert.data_address = address;
+		op->advert.data_key = key;
+	} else {
+		op->advert.generation = 0;
+	}
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+/* Passes on to the repairer what this rank serves of a block's run. */
+static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
+			struct mmc_run run, bool direct, uint64_t now_ns)
+{
+	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
+	uint32_t sent = owner == op->config.rank ? op->turn.next
+						 : block.nchunks;
+	uint32_t from = mmc_max_u32(run.first, block.first);
+	uint32_t end = mmc_min_u32(run.first + run.count, block.first + sent);
+
+	if (from >= end ||
+	    !op->strategy->serves(op->config.rank, op->config.nranks, owner,
+				  asker))
+		return;
+	run = (struct mmc_run){ .first = from, .count = end - from };
+	/* Requests are spread over as long a time as those of this rank. */
+	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
+	if (direct && op->strategy->gathers && owner == op->config.rank)
+		mmc_repairer_ask_direct(&op->repairer, asker, run);
+	else
+		mmc_repairer_ask(&op->repairer, asker, run, now_ns);
+}
+
+/* A rank that is about to give its buffers back takes no more requests. */
+static bool is_leaving(const struct mmc_op *op)
+{
+	return op->strategy->release == MMC_RELEASE_RIGHT &&
+	       op->state >= MMC_OP_RELEASE && op->right_done;
+}
+
+/* Runs of one request do not overlap: more than all there is, is nonsense. */
+static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
+		   const struct mmc_run *runs, uint32_t nruns, uint64_t now_ns)
+{
+	uint32_t left = op->layout.nchunks;
+
+	if (is_leaving(op))
+		return;
+	if (op->strategy->reads && !direct && source == mmc_op_right(op)) {
+		op->advert_asked = true;
+		return;
+	}
+	for (uint32_t i = 0; i < nruns; i++) {
+		struct mmc_run run = runs[i];
+		uint32_t owner;
+
+		if (run.first >= op->layout.nchunks ||
+		    run.count > op->layout.nchunks - run.first ||
+		    run.count > left)
+			return;
+		left -= run.count;
+		owner = mmc_layout_owner(&op->layout, run.first);
+		while (owner < op->config.nranks &&
+		       mmc_layout_block(&op->layout, owner).first <
+			       run.first + run.count) {
+			serve_block(op, source, owner, run, direct, now_ns);
+			owner++;
+		}
+	}
+}
+
+/* The last ranks to enter are asked before they know that all have. */
+static void keep_ask(struct mmc_op *op, uint32_t source,
+		     const struct mmc_message *message)
+{
+	struct mmc_early_ask *early;
+
+	if (op->nearly == MMC_OP_EARLY_MAX) {
+		mmc_count(op->config.counters, MMC_COUNT_RX_UNKEPT_REQUESTS, 1);
+		return;
+	}
+	early = &op->early[op->nearly++];
+	early->source = source;
+	early->direct = message->kind == MMC_MESSAGE_DIRECT_NAK;
+	early->nruns = message->nitems;
+	memcpy(early->runs, message->runs,
+	       message->nitems * sizeof(*message->runs));
+}
+
+void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < op->nearly; i++) {
+		const struct mmc_early_ask *early = &op->early[i];
+
+		on_ask(op, early->source, early->direct, early->runs,
+		       early->nruns, now_ns);
+	}
+	op->nearly = 0;
+}
+
+static void on_confirmation(struct mmc_op *op,
+			    const struct mmc_message *message, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < message->nitems; i++) {
+		struct mmc_run run = message->runs[i];
+		uint32_t nlost;
+
+		if (run.first >= op->layout.nchunks ||
+		    run.count > op->layout.nchunks - run.first)
+			continue;
+		nlost = mmc_loss_suppress(&op->loss, &op->claimed, run, now_ns);
+		op->nlost += nlost;
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+	}
+}
+
+/* What only makes sense once the bulk may flow. */
+static void on_flow_message(struct mmc_op *op, uint32_t source,
+			    const struct mmc_message *message, uint64_t now_ns)
+{
+	bool vain =
+		mmc_silence_tell(&op->loss, source, message->record.sent_chunks,
+				 message->kind == MMC_MESSAGE_RECORD, now_ns);
+
+	mmc_turn_hear(&op->turn, source, now_ns);
+	mmc_op_hear_sent(op, source, message, now_ns);
+	/* Where control is not lost a sender without a processor can wait. */
+	if (vain && op->config.reliable)
+		op->config.path->nlate++;
+	switch (message->kind) {
+	case MMC_MESSAGE_NAK:
+	case MMC_MESSAGE_DIRECT_NAK:
+		on_ask(op, source, message->kind == MMC_MESSAGE_DIRECT_NAK,
+		       message->runs, message->nitems, now_ns);
+		break;
+	case MMC_MESSAGE_NCF:
+		on_confirmation(op, message, now_ns);
+		break;
+	case MMC_MESSAGE_REPORT:
+		mmc_watermark_report(&op->watermark, source, message->positions,
+				     message->nitems);
+		break;
+	case MMC_MESSAGE_WATERMARK:
+		mmc_watermark_settle(&op->watermark, source, message->positions,
+				     message->nitems);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Takes what a record says of its rank; returns whether a barrier has moved. */
+static bool hear_record(struct mmc_op *op, uint32_t source,
+			const struct mmc_record *record)
+{
+	bool moved = false;
+
+	if (record->flags & MMC_RECORD_ENTERED) {
+		if (!op->begun)
+			mmc_terms_merge(&op->record.terms, &record->terms);
+		moved |= mmc_barrier_hear(&op->entry, source,
+					  record->entry_rounds);
+		op->record.entry_rounds = op->entry.rounds;
+	}
+	if (record->flags & MMC_RECORD_DONE) {
+		moved |= mmc_barrier_hear(&op->release, source,
+					  record->release_rounds);
+		op->record.release_rounds = op->release.rounds;
+		op->right_done |= source == mmc_op_right(op);
+	}
+	return moved;
+}
+
+/* What the left neighbour says matters to whoever reads its memory. */
+static void hear_left(struct mmc_op *op, const struct mmc_message *message,
+		      uint64_t now_ns)
+{
+	bool done = (message->record.flags & MMC_RECORD_DONE) != 0;
+
+	if (message->kind == MMC_MESSAGE_ADVERT)
+		mmc_fetcher_learn(&op->fetcher, &message->advert, now_ns);
+	if (done && !op->left_done)
+		mmc_fetcher_hurry(&op->fetcher, now_ns);
+	op->left_done |= done;
+}
+
+/* Returns the rank that the awaited one names, unless there is no such rank. */
+static uint32_t late_of(const struct mmc_op *op,
+			const struct mmc_record *record)
+{
+	bool known = record->culprit < op->config.nranks &&
+		     record->culprit != op->config.rank;
+
+	return known ? record->culprit : MMC_PEER_ALL;
+}
+
+void mmc_op_on_message(struct mmc_op *op, uint32_t source,
+		       const struct mmc_message *message, uint64_t now_ns)
+{
+	const struct mmc_record *record = &message->record;
+	bool awaited = source == mmc_op_awaited(op);
+
+	MMC_ASSERT(source < op->config.nranks);
+	if (record->flags & MMC_RECORD_FAILED) {
+		if (!op->begun && (record->flags & MMC_RECORD_ENTERED))
+			mmc_terms_merge(&op->record.terms, &record->terms);
+		mmc_op_fail(op, (enum mmc_error)record->failure,
+			    record->culprit, false);
+		return;
+	}
+	if (record->flags & MMC_RECORD_LEFT) {
+		if (op->state == MMC_OP_ENTRY)
+			mmc_op_fail(op, MMC_ELEFT, source, true);
+		return;
+	}
+	if (awaited) {
+		mmc_liveness_hear(&op->liveness);
+		op->late = late_of(op, record);
+	}
+	mmc_op_hear_late(op, source, message, now_ns);
+	if (op->strategy->reads && source == mmc_op_left(op))
+		hear_left(op, message, now_ns);
+	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
+		mmc_op_renew(op);
+		mmc_op_ask_soon(op, now_ns);
+	}
+	/* Who waits for this rank may wait for what it lacks itself. */
+	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier &&
+	    message->stamp_us != 0 && op->asking.at_ns == MMC_NEVER_NS)
+		mmc_op_ask_soon(op, now_ns);
+	if (op->begun)
+		on_flow_message(op, source, message, now_ns);
+	else if (message->kind == MMC_MESSAGE_NAK ||
+		 message->kind == MMC_MESSAGE_DIRECT_NAK)
+		keep_ask(op, source, message);
+}

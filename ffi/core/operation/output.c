@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The actions of an operation: what to do now, and when to look again. */
+#include "core/operation/liveness.h"
+#include "core/operation/repair.h"
+#include "core/operation/silence.h"
+#include "core/operation/tell.h"
+#include "support/assert.h"
+#include "support/bits.h"
+
+/* Eager epochs that may run ahead of the last one that all have done. */
+#define EAGER_EPOCHS_MAX 2
+
+/* Of so many ranks one must lack a chunk, and two in all, that it is multicast again. */
+#define SHARER_RANKS 16
+
+/* ---- control messages --------------------------------------------------- */
+
+static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
+{
+	for (; op->alarms > 0 && mmc_actions_room(actions); op->alarms--)
+		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
+}
+
+/* The advert rides to the right neighbour, whom the first round tells. */
+static void tell_entered(struct mmc_op *op, uint32_t peer,
+			 struct mmc_actions *actions)
+{
+	if (op->strategy->reads && peer == mmc_op_right(op))
+		mmc_op_tell_advert(op, actions);
+	else
+		mmc_op_tell_record(op, peer, actions);
+}
+
+/*
+ * Tells partners of `barrier` and asks the one that is waited for. Who waits no
+ * more himself asks once each time that he is asked.
+ */
+static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
+			 uint64_t now_ns, struct mmc_actions *actions)
+{
+	uint32_t peer;
+
+	while (mmc_actions_room(actions) && mmc_barrier_next(barrier, &peer))
+		if (barrier == &op->entry)
+			tell_entered(op, peer, actions);
+		else
+			mmc_op_tell_record(op, peer, actions);
+	if (mmc_barrier_passed(barrier))
+		mmc_backoff_stop(&op->asking);
+	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns)) {
+		mmc_op_ask_record(op, mmc_barrier_awaited(barrier), now_ns,
+				  actions);
+		if (op->state == MMC_OP_RETAINED)
+			mmc_backoff_stop(&op->asking);
+	}
+}
+
+/* Sends chunks of the own block for the first time, from its `first` on. */
+static void send_original(struct mmc_op *op, struct mmc_run run,
+			  struct mmc_actions *actions)
+{
+	run.first += op->own.first;
+	mmc_op_send_run(op, MMC_PEER_ALL, run, false, actions);
+	op->record.sent_chunks += run.count;
+}
+
+/* A small block precedes the barrier, unless too much has already. */
+static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
+{
+	struct mmc_run block = { .first = 0, .count = op->own.nchunks };
+
+	if (!op->eager || block.count == 0 || op->record.sent_chunks > 0 ||
+	    op->config.lag_epochs > EAGER_EPOCHS_MAX ||
+	    !mmc_actions_room(actions))
+		return;
+	send_original(op, block, actions);
+}
+
+/* From one batch of a chain to its next; 0 while that is not known. */
+static uint64_t batch_time_ns(const struct mmc_op *op)
+{
+	uint64_t nchunks =
+		(uint64_t)op->schedule.batch_chunks * op->schedule.nchains;
+
+	if (!op->config.path->measured)
+		return 0;
+	return mmc_path_time_ns(op->config.path,
+				nchunks * op->config.chunk_bytes);
+}
+
+/* What may be asked for at a time: receivers buffer the answers too. */
+static uint32_t budget_chunks(const struct mmc_op *op)
+{
+	uint32_t window_bytes = op->record.terms.window_bytes;
+
+	return window_bytes / op->config.chunk_bytes;
+}
+
+/* Multicast reaches somebody no more: blocks go from neighbour to neighbour. */
+static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
+{
+	op->turn.next = op->own.nchunks;
+	op->record.sent_chunks = op->own.nchunks;
+	mmc_loss_expect_nothing(&op->loss, op->strategy, now_ns);
+	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
+}
+
+/* Accounts for own chunks that an eager operation multicast before the barrier. */
+static void resume_turn(struct mmc_op *op, uint64_t now_ns)
+{
+	struct mmc_run sent = { .count = op->record.sent_chunks };
+
+	op->turn.next = sent.count;
+	if (sent.count > 0)
+		mmc_loss_sent(&op->loss, &op->claimed, &op->own, sent, now_ns);
+}
+
+/* All have entered: the plan follows from what they agreed on. */
+static void begin_flow(struct mmc_op *op, uint64_t now_ns)
+{
+	const struct mmc_terms *terms = &op->record.terms;
+	uint64_t srtt_ns =
+		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
+	uint32_t nchains = op->eager ? op->layout.nsenders : op->config.nchains;
+
+	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,
+		  now_ns - op->stage_ns);
+	op->stage_ns = now_ns;
+	if (terms->signature_min != terms->signature_max) {
+		/* Others may not have heard all when this rank goes away. */
+		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, true);
+		return;
+	}
+	op->unicast = terms->deaf != 0;
+	if (op->unicast)
+		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
+	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
+			  nchains, terms->window_bytes, terms->source_bytes);
+	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
+	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
+		       op->config.path->late_ns, batch_time_ns(op),
+		       budget_chunks(op), now_ns);
+	mmc_repairer_init(&op->repairer, op->repairer_memory,
+			  op->layout.nchunks,
+			  (struct mmc_run){ op->own.first, op->own.nchunks },
+			  &op->present, op->strategy->gathers,
+			  mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
+			  op->loss.jitter_max_ns, srtt_ns);
+	if (op->strategy->reads)
+		mmc_fetcher_begin(&op->fetcher, srtt_ns);
+	mmc_watermark_init(&op->watermark, op->watermark_memory,
+			   op->config.rank, &op->schedule);
+	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
+	if (op->unicast)
+		begin_unicast(op, now_ns);
+	else
+		resume_turn(op, now_ns);
+	mmc_op_drain_passed(op);
+	op->begun = true;
+	op->heard.source = MMC_PEER_ALL;
+	mmc_op_renew(op);
+	mmc_op_ask_soon(op, now_ns);
+	mmc_op_step(op, MMC_OP_ALL_ENTERED);
+	mmc_op_serve_early(op, now_ns);
+}
+
+static void poll_watermark(struct mmc_op *op, struct mmc_actions *actions)
+{
+	struct mmc_message message;
+	uint32_t peer;
+
+	mmc_op_message(op, MMC_MESSAGE_REPORT, &message);
+	if (!mmc_actions_room(actions) ||
+	    !mmc_watermark_due(&op->watermark, message.positions, &peer))
+		return;
+	if (peer == MMC_PEER_ALL)
+		message.kind = MMC_MESSAGE_WATERMARK;
+	message.nitems = op->watermark.nchains;
+	mmc_op_tell(op, peer, &message, actions);
+}
+
+/* Makes sure that the awaited rank lives, but only when nothing new comes. */
+static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
+			 struct mmc_actions *actions)
+{
+	uint32_t peer;
+
+	if (!mmc_actions_room(actions) || !mmc_op_ask_due(op, now_ns) ||
+	    op->liveness.stalled_ns < MMC_BACKOFF_MAX_NS)
+		return;
+	peer = mmc_op_awaited(op);
+	if (peer != MMC_PEER_ALL)
+		mmc_op_ask_record(op, peer, now_ns, actions);
+}
+
+/* One batch at a time: what has come meanwhile is taken in between. */
+static void poll_turn(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions)
+{
+	const struct mmc_chain *chain = &op->loss.chains[op->turn.chain];
+	struct mmc_run run;
+
+	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
+		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
+	if (mmc_actions_room(actions) &&
+	    mmc_turn_ask(&op->turn, &op->loss, &op->watermark, op->config.path,
+			 now_ns))
+		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
+	if (!mmc_actions_room(actions) ||
+	    !mmc_turn_next(&op->turn, &op->loss, &op->watermark,
+			   op->config.path, now_ns, &run))
+		return;
+	mmc_loss_sent(&op->loss, &op->claimed, &op->own, run, now_ns);
+	send_original(op, run, actions);
+	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->npassed);
+	mmc_op_renew(op);
+	/* Whoever has lost the last chunk would else only notice the silence. */
+	if (op->config.path->lossy && mmc_turn_over(&op->turn) &&
+	    mmc_actions_room(actions))
+		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
+}
+
+/* Nothing refers to the buffers any more: reads end in memory of their own. */
+static bool quiescent(const struct mmc_op *op)
+{
+	return op->nplacing == 0 && op->nsending == 0;
+}
+
+static uint64_t received_bytes(const struct mmc_op *op)
+{
+	return op->layout.total_bytes - op->own.nbytes;
+}
+
+/* What went through this rank a second, in the direction that had more. */
+static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
+{
+	uint64_t nbytes = mmc_max_u64(received_bytes(op), op->own.nbytes);
+	uint64_t time_us = (now_ns - op->stage_ns) / MMC_US_NS + 1;
+
+	return nbytes / time_us * 1000000;
+}
+
+/*
+ * The chunks of the own block that others lacked; where they read from each
+ * other, owners are not told, and what was lost here has to stand for it, of a
+ * sender's average block.
+ */
+static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
+{
+	uint32_t others = op->layout.nchunks - op->own.nchunks;
+
+	if (!op->strategy->reads || others == 0)
+		return op->repairer.nlost;
+	return (uint32_t)((uint64_t)op->nlost * block_chunks / others);
+}
+
+/* Who receives little, as a Bcast's root does, goes by what it has sent. */
+static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
+{
+	uint64_t nbytes = received_bytes(op);
+
+	if (nbytes > 0 && nbytes >= op->own.nbytes)
+		mmc_path_received(op->config.path, nbytes,
+				  op->loss.heard_ns - op->stage_ns);
+	else if (nbytes < op->own.nbytes && op->config.nranks > 1)
+		mmc_path_received(op->config.path, op->own.nbytes,
+				  now_ns - op->stage_ns);
+}
+
+/* Who has no block goes by an average one, so that all take samples together. */
+static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
+			 uint32_t nlost, uint64_t now_ns)
+{
+	const struct mmc_window_sample sample = {
+		.window_bytes = op->record.terms.window_bytes,
+		.chunk_bytes = op->config.chunk_bytes,
+		.nchunks = mmc_max_u32(
+			block_chunks, op->layout.nchunks / op->layout.nsenders),
+		.nlost = nlost,
+		.nshared = op->strategy->reads ? nlost : op->repairer.nshared,
+		.rate_bytes_per_s = rate_of(op, now_ns),
+	};
+
+	mmc_window_adapt(&op->config.path->window, &sample);
+}
+
+/* Counts the stages' times, and learns the path's rate, window and health. */
+static void measure(struct mmc_op *op, uint64_t now_ns)
+{
+	const struct mmc_op_config *config = &op->config;
+	uint32_t block_chunks =
+		op->strategy->reads ? op->layout.nchunks / op->layout.nsenders
+				    : op->own.nchunks;
+	uint32_t nlost = lost_of_block(op, block_chunks);
+	/* Chunks that arrive before the stream is open here are foreign, not lost. */
+	bool begins_stream = op->eager && config->epoch == 1;
+	const struct mmc_reception reception = {
+		.begin_ns = op->stage_ns,
+		.end_ns = now_ns,
+		.expected_chunks = op->layout.nchunks - op->own.nchunks,
+		.heard_chunks = mmc_loss_heard(&op->loss),
+		.unheard = mmc_loss_unheard(&op->loss),
+	};
+
+	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
+		  op->loss.heard_ns - op->stage_ns);
+	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
+		  now_ns - op->loss.heard_ns);
+	config->path->lossy = nlost > 0;
+	mmc_path_settle(config->path);
+	if (!op->unicast && !op->eager)
+		adapt_window(op, block_chunks, nlost, now_ns);
+	if (!op->unicast && !begins_stream)
+		mmc_path_heard(config->path, &reception);
+	if (!op->unicast && !op->eager)
+		measure_rate(op, now_ns);
+	op->stage_ns = now_ns;
+}
+
+static void check_complete(struct mmc_op *op, uint64_t now_ns)
+{
+	bool all = op->strategy->release == MMC_RELEASE_ALL;
+
+	if (op->npresent < op->layout.nchunks || !mmc_turn_over(&op->turn) ||
+	    !quiescent(op) || op->fetcher.nreading > 0)
+		return;
+	measure(op, now_ns);
+	op->record.flags |= MMC_RECORD_DONE;
+	op->copied = all && op->own.nbytes <= op->config.retain_bytes;
+	op->releases_by_barrier = all && op->layout.largest_bytes >
+						 op->config.retain_bytes;
+	mmc_op_step(op,
+		    op->copied ? MMC_OP_COMPLETE_WITH_COPY : MMC_OP_COMPLETE);
+	mmc_barrier_join(&op->release);
+	mmc_op_renew(op);
+	if (op->copied)
+		mmc_backoff_stop(&op->asking);
+	else
+		mmc_op_ask_soon(op, now_ns);
+}
+
+static void poll_release(struct mmc_op *op, uint64_t now_ns,
+			 struct mmc_actions *actions)
+{
+	if (op->strategy->release == MMC_RELEASE_ALL) {
+		poll_barrier(op, &op->release, now_ns, actions);
+		if (mmc_barrier_passed(&op->release) && quiescent(op))
+			mmc_op_step(op, MMC_OP_ALL_DONE);
+		return;
+	}
+	if (op->config.nranks == 1) {
+		op->left_told = true;
+		op->right_done = true;
+	}
+	if (!op->left_told && mmc_actions_room(actions)) {
+		mmc_op_tell_record(op, mmc_op_left(op), actions);
+		op->left_told = true;
+	}
+	if (op->right_done && op->left_told && quiescent(op) &&
+	    !mmc_repairer_owes(&op->repairer))
+		mmc_op_step(op, MMC_OP_RIGHT_DONE);
+	else if (op->right_done)
+		mmc_backoff_stop(&op->asking);
+	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns))
+		mmc_op_ask_record(op, mmc_op_right(op), now_ns, actions);
+}
+
+/* Hands the buffers back, and later the operation itself. */
+static void report(struct mmc_op *op, uint64_t now_ns,
+		   struct mmc_actions *actions)
+{
+	bool failed = op->state == MMC_OP_FAILED;
+	struct mmc_action *action;
+
+	if (op->state < MMC_OP_RETAINED || !quiescent(op))
+		return;
+	/* Whoever is told of a failure may close the stream: others come first. */
+	if (!op->reported && op->alarms == 0 && mmc_actions_room(actions)) {
+		mmc_op_close_advert(op);
+		action = mmc_actions_add(
+			actions, failed ? MMC_ACTION_FAILED : MMC_ACTION_DONE,
+			op);
+		action->retain = op->copied;
+		op->reported = true;
+		mmc_count(op->config.counters, MMC_COUNT_RELEASE_NS,
+			  now_ns - op->stage_ns);
+	}
+	if (op->state != MMC_OP_RETAINED && op->reported && !op->closed &&
+	    mmc_actions_room(actions)) {
+		mmc_actions_add(actions, MMC_ACTION_CLOSED, op);
+		op->closed = true;
+	}
+}
+
+/* Whether this rank still holds what others may ask it for. */
+static bool serves(const struct mmc_op *op)
+{
+	return op->state == MMC_OP_FLOW || op->state == MMC_OP_RELEASE ||
+	       (op->state == MMC_OP_RETAINED && op->copied);
+}
+
+void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
+		 struct mmc_actions *actions)
+{
+	mmc_op_poll_liveness(op, now_ns, actions);
+	if (op->state == MMC_OP_ENTRY) {
+		poll_eager(op, actions);
+		poll_barrier(op, &op->entry, now_ns, actions);
+		if (mmc_barrier_passed(&op->entry) &&
+		    op->entry.told == op->entry.nrounds)
+			begin_flow(op, now_ns);
+	}
+	if (serves(op))
+		mmc_op_poll_repairer(op, now_ns, actions);
+	if (op->advert_asked && op->strategy->reads && serves(op))
+		mmc_op_poll_advert(op, actions);
+	if ((op->nquestions > 0 || op->summoned) && op->begun)
+		mmc_op_tell_sent(op, actions);
+	if (op->state == MMC_OP_FLOW) {
+		if (op->watermark.moved && op->watermark.step_chunks > 0)
+			poll_watermark(op, actions);
+		mmc_op_poll_loss(op, now_ns, actions);
+		if (op->strategy->reads)
+			mmc_op_poll_fetcher(op, now_ns, actions);
+		poll_awaited(op, now_ns, actions);
+		poll_turn(op, now_ns, actions);
+		check_complete(op, now_ns);
+	}
+	if (op->state == MMC_OP_RELEASE ||
+	    (op->state == MMC_OP_RETAINED && op->releases_by_barrier))
+		poll_release(op, now_ns, actions);
+	poll_alarms(op, actions);
+	report(op, now_ns, actions);
+}
+
+uint64_t mmc_op_deadline(const struct mmc_op *op)
+{
+	uint64_t at_ns = serves(op) ? mmc_repairer_deadline(&op->repairer)
+				    : MMC_NEVER_NS;
+
+	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)
+		return 0;
+	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier)
+		return mmc_min_u64(at_ns, op->asking.at_ns);
+	if (op->state > MMC_OP_RELEASE)
+		return at_ns;
+	at_ns = mmc_min_u64(at_ns, op->asking.at_ns);
+	at_ns = mmc_min_u64(at_ns, mmc_op_liveness_deadline(op));
+	if (op->state == MMC_OP_FLOW) {
+		at_ns = mmc_min_u64(at_ns, mmc_op_repair_deadline(op));
+		at_ns = mmc_min_u64(at_ns, mmc_turn_deadline(&op->turn));
+	}
+	return at_ns;
+}

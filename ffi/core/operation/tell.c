@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/operation/tell.h"
+
+#include "core/operation/liveness.h"
+
+void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
+		    struct mmc_message *message)
+{
+	message->kind = kind;
+	message->stamp_us = 0;
+	message->echo_us = 0;
+	message->record = op->record;
+	if (!(op->record.flags & MMC_RECORD_FAILED))
+		message->record.culprit = mmc_op_late(op);
+	message->nitems = 0;
+	mmc_op_tell_late(op, message);
+}
+
+void mmc_op_tell(struct mmc_op *op, uint32_t peer,
+		 const struct mmc_message *message, struct mmc_actions *actions)
+{
+	mmc_actions_tell(actions, op, op->config.channel, op->config.epoch,
+			 peer, message);
+}
+
+void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
+			struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+	mmc_op_tell(op, peer, &message, actions);
+}
+
+/* The stamp wants an answer, and 0 is no stamp. */
+void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
+		       struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+	message.stamp_us = (uint32_t)(now_ns / MMC_US_NS) | 1;
+	mmc_op_tell(op, peer, &message, actions);
+}
+
+void mmc_op_tell_advert(struct mmc_op *op, struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_ADVERT, &message);
+	message.nitems = 1;
+	message.advert = op->advert;
+	mmc_op_tell(op, mmc_op_right(op), &message, actions);
+	mmc_count(op->config.counters, MMC_COUNT_ADVERTS, 1);
+}

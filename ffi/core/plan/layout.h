@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which chunk holds which bytes. Chunks number the concatenation of all blocks
+ * in rank order; a block begins a chunk of its own, so its last may be short.
+ * An empty block has no chunk: the ranks of the others are the senders, which
+ * are numbered in rank order.
+ *
+ * Where all ranks have the same, or one has all, formulas say where a block
+ * lies; where blocks are uneven a table does.
+ */
+#ifndef MMC_CORE_PLAN_LAYOUT_H
+#define MMC_CORE_PLAN_LAYOUT_H
+
+#include "core/types.h"
+
+/* The block of one rank. */
+struct mmc_block {
+	uint64_t offset_bytes; /* in the concatenation of the blocks */
+	uint64_t nbytes;
+	uint32_t first; /* of its chunks */
+	uint32_t nchunks;
+	uint32_t tail_bytes; /* the payload of its last chunk */
+	uint32_t number;     /* among the senders; 0 if it is none */
+};
+
+struct mmc_layout {
+	uint64_t block_bytes; /* of each sender, unless uneven */
+	uint64_t total_bytes;
+	uint64_t largest_bytes; /* of all blocks */
+	uint32_t chunk_bytes;	/* the payload of a full datagram, not 0 */
+	uint32_t nranks;
+	uint32_t nsenders;
+	uint32_t nchunks;      /* of the whole operation */
+	uint32_t block_chunks; /* of each sender, unless uneven */
+	uint32_t tail_bytes;   /* likewise: the payload of its last chunk */
+	uint32_t root;	       /* the only sender, if `sole` */
+	bool equal;	       /* every rank has the same */
+	bool sole;	       /* `root` has all, others nothing */
+	const struct mmc_block *blocks; /* [nranks], if uneven */
+	const uint32_t *senders;	/* [nsenders], likewise: their ranks */
+};
+
+/*
+ * Lays out `nranks` blocks of `block_bytes`. Returns 0, or -MMC_EINVAL if
+ * `nranks` or `chunk_bytes` is 0 or there would be more than MMC_CHUNKS_MAX.
+ */
+int mmc_layout_init(struct mmc_layout *layout, uint32_t nranks,
+		    uint64_t block_bytes, uint32_t chunk_bytes);
+
+/* Likewise, where only `root`, below `nranks`, has a block. */
+int mmc_layout_init_sole(struct mmc_layout *layout, uint32_t nranks,
+			 uint32_t root, uint64_t block_bytes,
+			 uint32_t chunk_bytes);
+
+/*
+ * Likewise, where rank r has a block of `blocks_bytes[r]`. If they are uneven
+ * this only counts: mmc_layout_tabulate() is to follow before the layout is
+ * asked for anything else.
+ */
+int mmc_layout_init_each(struct mmc_layout *layout, uint32_t nranks,
+			 const uint64_t *blocks_bytes, uint32_t chunk_bytes);
+
+/* The memory of the table, in bytes; 0 where formulas do. */
+size_t mmc_layout_bytes(const struct mmc_layout *layout);
+
+/*
+ * Fills the table of uneven blocks in `memory`, mmc_layout_bytes() long, which
+ * must outlive the layout and its copies. Does nothing where formulas do.
+ */
+void mmc_layout_tabulate(struct mmc_layout *layout, uint8_t *memory,
+			 const uint64_t *blocks_bytes);
+
+/* The functions of the same names below, where ranks do not have the same. */
+struct mmc_block mmc_layout_other_block(const struct mmc_layout *layout,
+					uint32_t rank);
+uint32_t mmc_layout_other_owner(const struct mmc_layout *layout,
+				uint32_t chunk);
+
+static inline struct mmc_block mmc_layout_block(const struct mmc_layout *layout,
+						uint32_t rank)
+{
+	if (!layout->equal)
+		return mmc_layout_other_block(layout, rank);
+	return (struct mmc_block){
+		.offset_bytes = rank * layout->block_bytes,
+		.nbytes = layout->block_bytes,
+		.first = rank * layout->block_chunks,
+		.nchunks = layout->block_chunks,
+		.tail_bytes = layout->tail_bytes,
+		.number = rank,
+	};
+}
+
+/* The rank whose block holds `chunk`, which is below nchunks. */
+static inline uint32_t mmc_layout_owner(const struct mmc_layout *layout,
+					uint32_t chunk)
+{
+	return layout->equal ? chunk / layout->block_chunks
+			     : mmc_layout_other_owner(layout, chunk);
+}
+
+/* The rank of a sender. */
+static inline uint32_t mmc_layout_sender(const struct mmc_layout *layout,
+					 uint32_t number)
+{
+	if (layout->equal)
+		return number;
+	return layout->sole ? layout->root : layout->senders[number];
+}
+
+/* The payload of the `place`th chunk of `block`, in bytes. */
+static inline uint32_t mmc_layout_block_payload(const struct mmc_layout *layout,
+						const struct mmc_block *block,
+						uint32_t place)
+{
+	return place + 1 == block->nchunks ? block->tail_bytes
+					   : layout->chunk_bytes;
+}
+
+/* The payload of `chunk`, in bytes. */
+static inline uint32_t mmc_layout_payload(const struct mmc_layout *layout,
+					  uint32_t chunk)
+{
+	const struct mmc_block block =
+		mmc_layout_block(layout, mmc_layout_owner(layout, chunk));
+
+	return mmc_layout_block_payload(layout, &block, chunk - block.first);
+}
+
+/* Where the bytes of `chunk` begin in the concatenation of the blocks. */
+static inline uint64_t mmc_layout_offset(const struct mmc_layout *layout,
+					 uint32_t chunk)
+{
+	const struct mmc_block block =
+		mmc_layout_block(layout, mmc_layout_owner(layout, chunk));
+
+	return block.offset_bytes +
+	       (uint64_t)(chunk - block.first) * layout->chunk_bytes;
+}
+
+#endif

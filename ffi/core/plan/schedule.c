@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/plan/schedule.h"
+
+#include "support/assert.h"
+#include "support/bits.h"
+#include "support/memory.h"
+
+size_t mmc_schedule_bytes(const struct mmc_layout *layout)
+{
+	if (layout->equal || layout->sole)
+		return 0;
+	return mmc_part_bytes(layout->nsenders * sizeof(uint32_t));
+}
+
+/* How many of `nchains` that send at once a rank hears at most. */
+static uint32_t heard_chains(const struct mmc_layout *layout, uint32_t nchains)
+{
+	/* Who sends does not hear itself, but who has nothing hears all. */
+	if (layout->nsenders == layout->nranks)
+		nchains--;
+	return mmc_max_u32(nchains, 1);
+}
+
+/* All at once while that leaves each sender two of the smallest batches. */
+static uint32_t auto_chains(const struct mmc_layout *layout,
+			    uint32_t window_chunks)
+{
+	const uint32_t two_batches = 2 * MMC_BATCH_CHUNKS_MIN;
+	uint32_t nsenders = layout->nsenders;
+	uint32_t nchains;
+	uint32_t nturns;
+
+	if (nsenders <= 2 ||
+	    window_chunks / heard_chains(layout, nsenders) >= two_batches)
+		return nsenders;
+	nchains = mmc_max_u32(2, window_chunks / two_batches);
+	/* With as few turns, but as many in each chain: all end together. */
+	nturns = (nsenders + nchains - 1) / nchains;
+	return mmc_max_u32(2, (nsenders + nturns - 1) / nturns);
+}
+
+/* Where each sender's chunks begin in its chain. */
+static const uint32_t *starts_of(const struct mmc_layout *layout,
+				 uint32_t nchains, uint8_t *memory)
+{
+	uint32_t *starts;
+
+	if (layout->equal || layout->sole)
+		return NULL;
+	starts = mmc_part_take(&memory, layout->nsenders * sizeof(*starts));
+	for (uint32_t s = 0; s < layout->nsenders; s++) {
+		uint32_t before = s - nchains;
+
+		starts[s] = 0;
+		if (s >= nchains)
+			starts[s] =
+				starts[before] +
+				layout->blocks[layout->senders[before]].nchunks;
+	}
+	return starts;
+}
+
+void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
+		       const struct mmc_layout *layout, uint32_t nchains,
+		       uint32_t window_bytes, uint32_t source_bytes)
+{
+	uint32_t window_chunks = window_bytes / layout->chunk_bytes;
+	uint32_t sharers;
+	uint32_t share;
+
+	if (nchains == MMC_CHAINS_AUTO)
+		nchains = auto_chains(layout, window_chunks);
+	nchains = mmc_min_u32(nchains, layout->nsenders);
+	nchains = mmc_min_u32(nchains, MMC_CHAINS_MAX);
+	/* A chain's next sender may start before its predecessor has ended. */
+	sharers = nchains == layout->nsenders ? heard_chains(layout, nchains)
+					      : nchains + 1;
+	share = mmc_min_u32(window_chunks / sharers,
+			    source_bytes / layout->chunk_bytes);
+	share = mmc_max_u32(share, 2);
+	MMC_ASSERT(nchains > 0);
+	*schedule = (struct mmc_schedule){
+		.layout = *layout,
+		.starts = starts_of(layout, nchains, memory),
+		.nchains = nchains,
+		.window_chunks = share,
+		.batch_chunks = mmc_min_u32(share / 2, MMC_BATCH_CHUNKS_MAX),
+	};
+}
+
+/* The number of the last sender of `chain`. */
+static uint32_t last_sender(const struct mmc_schedule *schedule, uint32_t chain)
+{
+	return (mmc_schedule_turns(schedule, chain) - 1) * schedule->nchains +
+	       chain;
+}
+
+uint32_t mmc_schedule_length(const struct mmc_schedule *schedule,
+			     uint32_t chain)
+{
+	const struct mmc_layout *layout = &schedule->layout;
+	uint32_t last = last_sender(schedule, chain);
+	const struct mmc_block block =
+		mmc_layout_block(layout, mmc_layout_sender(layout, last));
+
+	return mmc_schedule_start(schedule, &block) + block.nchunks;
+}
+
+uint32_t mmc_schedule_rank(const struct mmc_schedule *schedule, uint32_t chain,
+			   uint32_t position)
+{
+	const struct mmc_layout *layout = &schedule->layout;
+	uint32_t number;
+
+	if (schedule->starts == NULL) {
+		number = position / layout->block_chunks * schedule->nchains +
+			 chain;
+	} else {
+		number = last_sender(schedule, chain);
+		while (schedule->starts[number] > position)
+			number -= schedule->nchains;
+	}
+	return mmc_layout_sender(layout, number);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/repair/repairer.h"
+
+#include "support/bits.h"
+#include "support/memory.h"
+
+/* Where many lack a chunk, several have asked for it in such a part of the time. */
+#define HASTE 4
+
+/* So many answers may have gone to one rank again, since the first were lost. */
+#define REPEATED 2
+
+/* In place of a tally: the chunk may lack to all. */
+#define COMMON UINT8_MAX
+
+size_t mmc_repairer_bytes(uint32_t nchunks)
+{
+	return 5 * mmc_part_bytes(mmc_bitmap_bytes(nchunks)) +
+	       mmc_part_bytes(nchunks);
+}
+
+void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
+		       uint32_t nchunks, struct mmc_run own,
+		       const struct mmc_bitmap *present, bool gathers,
+		       uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns)
+{
+	size_t bytes = mmc_bitmap_bytes(nchunks);
+
+	repairer->nasks = 0;
+	repairer->ndirect_naks = 0;
+	repairer->ngiven = 0;
+	repairer->ngiven_before = 0;
+	repairer->nlost = 0;
+	repairer->nshared = 0;
+	repairer->own = own;
+	repairer->present = present;
+	repairer->gathers = gathers;
+	repairer->sharers = sharers;
+	repairer->idle = false;
+	repairer->several = false;
+	repairer->resting = false;
+	repairer->unconfirmed = false;
+	repairer->ready_ns = MMC_NEVER_NS;
+	repairer->rest_ends_ns = MMC_NEVER_NS;
+	repairer->gather_ns = gather_ns;
+	repairer->rest_ns = rest_ns;
+	mmc_backoff_start(&repairer->phase, 0, rest_ns);
+	mmc_bitmap_init(&repairer->wanted, mmc_part_take(&memory, bytes),
+			nchunks);
+	mmc_bitmap_init(&repairer->shared, mmc_part_take(&memory, bytes),
+			nchunks);
+	mmc_bitmap_init(&repairer->recent, mmc_part_take(&memory, bytes),
+			nchunks);
+	mmc_bitmap_init(&repairer->before, mmc_part_take(&memory, bytes),
+			nchunks);
+	mmc_bitmap_init(&repairer->aired, mmc_part_take(&memory, bytes),
+			nchunks);
+	repairer->tally = memory;
+	memset(repairer->tally, 0, nchunks);
+}
+
+/* Forgets what was sent longer ago than one to two resting times. */
+static void forget_sent(struct mmc_repairer *repairer, uint64_t now_ns)
+{
+	if (now_ns < repairer->rest_ends_ns)
+		return;
+	repairer->resting &= now_ns - repairer->rest_ends_ns <
+			     repairer->rest_ns;
+	repairer->ngiven -= repairer->ngiven_before;
+	for (uint32_t i = 0; i < repairer->ngiven; i++)
+		repairer->given[i] =
+			repairer->given[i + repairer->ngiven_before];
+	if (repairer->resting) {
+		mmc_bitmap_copy(&repairer->before, &repairer->recent);
+	} else {
+		mmc_bitmap_clear_all(&repairer->before);
+		repairer->ngiven = 0;
+	}
+	repairer->ngiven_before = repairer->ngiven;
+	mmc_bitmap_clear_all(&repairer->recent);
+	repairer->rest_ends_ns = repairer->resting ? now_ns + repairer->rest_ns
+						   : MMC_NEVER_NS;
+	repairer->resting = false;
+}
+
+/* Whether `peer` itself has asked for `chunk` and still waits; counts who else has. */
+static bool asked_by(const struct mmc_repairer *repairer, uint32_t peer,
+		     uint32_t chunk, uint32_t *nothers)
+{
+	bool asked = false;
+
+	*nothers = 0;
+	for (uint32_t i = 0; i < repairer->nasks; i++) {
+		const struct mmc_ask *ask = &repairer->asks[i];
+
+		if (chunk - ask->run.first >= ask->run.count)
+			continue;
+		asked |= ask->peer == peer;
+		*nothers += ask->peer != peer;
+	}
+	return asked;
+}
+
+/* Whether `peer` has been sent `chunk` by itself a short while ago. */
+static bool was_given(const struct mmc_repairer *repairer, uint32_t peer,
+		      uint32_t chunk)
+{
+	for (uint32_t i = 0; i < repairer->ngiven; i++) {
+		const struct mmc_ask *given = &repairer->given[i];
+
+		if (given->peer == peer &&
+		    chunk - given->run.first < given->run.count)
+			return true;
+	}
+	return false;
+}
+
+/* Several ranks lack a chunk, so more of them may ask for it. */
+static void wait_for_all(struct mmc_repairer *repairer)
+{
+	if (repairer->several)
+		return;
+	repairer->several = true;
+	repairer->ready_ns += repairer->gather_ns - repairer->gather_ns / HASTE;
+}
+
+/* Whether the chunk has gone to all, or to so many that it may lack to all. */
+static bool is_common(const struct mmc_repairer *repairer, uint32_t chunk)
+{
+	return repairer->gathers &&
+	       chunk - repairer->own.first < repairer->own.count &&
+	       repairer->tally[chunk] >=
+		       mmc_min_u32(repairer->sharers + REPEATED, COMMON);
+}
+
+/* The chunk is to go to all. */
+static void share(struct mmc_repairer *repairer, uint32_t chunk)
+{
+	mmc_bitmap_test_and_set(&repairer->shared, chunk);
+	repairer->nshared += repairer->tally[chunk] < COMMON;
+	repairer->tally[chunk] = COMMON;
+	repairer->unconfirmed = true;
+}
+
+/* Whether the request for a common chunk is to be kept. */
+static bool want_common(struct mmc_repairer *repairer, uint32_t chunk,
+			uint64_t now_ns)
+{
+	if (mmc_backoff_due(&repairer->phase, now_ns))
+		mmc_bitmap_clear_all(&repairer->aired);
+	if (mmc_bitmap_test_and_set(&repairer->aired, chunk) ||
+	    mmc_bitmap_test_and_set(&repairer->wanted, chunk))
+		return false;
+	share(repairer, chunk);
+	return true;
+}
+
+/* Whether `peer`, another one that wants `chunk`, is to get it by itself. */
+static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
+		     uint32_t chunk)
+{
+	uint32_t nothers;
+
+	if (mmc_bitmap_test(&repairer->shared, chunk) ||
+	    asked_by(repairer, peer, chunk, &nothers))
+		return false;
+	wait_for_all(repairer);
+	if (nothers + 1 < repairer->sharers)
+		return true;
+	share(repairer, chunk);
+	return false;
+}
+
+/* Whether the request of `peer` for `chunk` is to be kept. */
+static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
+		 uint64_t now_ns)
+{
+	uint32_t nothers;
+
+	if (mmc_bitmap_test(&repairer->recent, chunk) ||
+	    mmc_bitmap_test(&repairer->before, chunk) ||
+	    was_given(repairer, peer, chunk))
+		return false;
+	if (is_common(repairer, chunk))
+		return want_common(repairer, chunk, now_ns);
+	if (mmc_bitmap_test_and_set(&repairer->wanted, chunk))
+		return repairer->gathers
+			       ? want_too(repairer, peer, chunk)
+			       : !asked_by(repairer, peer, chunk, &nothers);
+	repairer->nlost++;
+	return true;
+}
+
+void mmc_repairer_ask(struct mmc_repairer *repairer, uint32_t peer,
+		      struct mmc_run run, uint64_t now_ns)
+{
+	uint32_t end = run.first + run.count;
+	bool first = repairer->nasks == 0;
+
+	forget_sent(repairer, now_ns);
+	run.count = 0;
+	for (uint32_t chunk = run.first; chunk < end; chunk++) {
+		bool kept = repairer->nasks < MMC_ASKS_MAX &&
+			    want(repairer, peer, chunk, now_ns);
+
+		if (kept && run.count++ == 0)
+			run.first = chunk;
+		if (run.count > 0 && (!kept || chunk + 1 == end)) {
+			repairer->asks[repairer->nasks++] =
+				(struct mmc_ask){ .peer = peer, .run = run };
+			repairer->idle = false;
+			run.count = 0;
+		}
+	}
+	if (!first || repairer->nasks == 0)
+		return;
+	repairer->several = false;
+	repairer->ready_ns =
+		now_ns + (repairer->gathers ? repairer->gather_ns / HASTE : 0);
+}
+
+/* The first chunks in [from, end) that are wanted and present. */
+static struct mmc_run next_wanted(const struct mmc_repairer *repairer,
+				  uint32_t from, uint32_t end)
+{
+	struct mmc_run run = { .first = end };
+
+	while (run.count == 0 && from < end) {
+		struct mmc_run held =
+			mmc_bitmap_next_set(repairer->present, from, end);
+
+		from = held.first + held.count;
+		run = mmc_bitmap_next_set(&repairer->wanted, held.first, from);
+	}
+	return run;
+}
+
+/* As many of them as go the same way in one batch. */
+static struct mmc_run next_batch(const struct mmc_repairer *repairer,
+				 struct mmc_run asked, uint32_t nchunks_max)
+{
+	struct mmc_run run =
+		next_wanted(repairer, asked.first, asked.first + asked.count);
+	uint32_t n = 1;
+	bool shared;
+
+	if (run.count == 0)
+		return run;
+	shared = mmc_bitmap_test(&repairer->shared, run.first);
+	run.count = mmc_min_u32(run.count, nchunks_max);
+	while (n < run.count &&
+	       mmc_bitmap_test(&repairer->shared, run.first + n) == shared)
+		n++;
+	run.count = n;
+	return run;
+}
+
+/* Takes `run` out of a request; what is left may be two. */
+static void cut(struct mmc_repairer *repairer, struct mmc_ask *ask,
+		struct mmc_run run)
+{
+	uint32_t end = ask->run.first + ask->run.count;
+	uint32_t cut_end = run.first + run.count;
+
+	if (cut_end <= ask->run.first || end <= run.first)
+		return;
+	if (cut_end < end && run.first > ask->run.first &&
+	    repairer->nasks < MMC_ASKS_MAX)
+		repairer->asks[repairer->nasks++] = (struct mmc_ask){
+			.peer = ask->peer,
+			.run = { cut_end, end - cut_end },
+		};
+	if (run.first > ask->run.first) {
+		ask->run.count = run.first - ask->run.first;
+	} else {
+		ask->run.first = mmc_min_u32(cut_end, end);
+		ask->run.count = end - ask->run.first;
+	}
+}
+
+/* Nobody who gets `run` waits for it any more. */
+static void settle(struct mmc_repairer *repairer, uint32_t peer,
+		   struct mmc_run run)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < repairer->nasks; i++)
+		if (peer == MMC_PEER_ALL || repairer->asks[i].peer == peer)
+			cut(repairer, &repairer->asks[i], run);
+	for (uint32_t i = 0; i < repairer->nasks; i++)
+		if (repairer->asks[i].run.count > 0)
+			repairer->asks[n++] = repairer->asks[i];
+	repairer->nasks = n;
+}
+
+/* The chunks of `run` go to a single rank. */
+static void count_answer(struct mmc_repairer *repairer, struct mmc_run run)
+{
+	for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+		if (repairer->tally[chunk] < COMMON)
+			repairer->tally[chunk]++;
+}
+
+/* The chunks of `run` go to `peer`, or to all; others may still wait for theirs. */
+static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
+		     struct mmc_run run, uint64_t now_ns)
+{
+	uint32_t nothers;
+
+	settle(repairer, peer, run);
+	for (uint32_t chunk = run.first; chunk < run.first + run.count;
+	     chunk++) {
+		asked_by(repairer, peer, chunk, &nothers);
+		if (nothers > 0)
+			continue;
+		mmc_bitmap_clear(&repairer->wanted, chunk);
+		mmc_bitmap_clear(&repairer->shared, chunk);
+	}
+	if (peer != MMC_PEER_ALL)
+		count_answer(repairer, run);
+	if (peer != MMC_PEER_ALL && repairer->ngiven < MMC_GIVEN_MAX)
+		repairer->given[repairer->ngiven++] =
+			(struct mmc_ask){ .peer = peer, .run = run };
+	else
+		mmc_bitmap_set_run(&repairer->recent, run);
+	repairer->resting = true;
+	if (repairer->rest_ends_ns == MMC_NEVER_NS)
+		repairer->rest_ends_ns = now_ns + repairer->rest_ns;
+}
+
+void mmc_repairer_ask_direct(struct mmc_repairer *repairer, uint32_t peer,
+			     struct mmc_run run)
+{
+	for (uint32_t i = 0; i < repairer->ndirect_naks; i++)
+		if (repairer->direct_naks[i].peer == peer &&
+		    run.first - repairer->direct_naks[i].run.first <
+			    repairer->direct_naks[i].run.count)
+			return;
+	if (repairer->ndirect_naks < MMC_DIRECT_NAKS_MAX)
+		repairer->direct_naks[repairer->ndirect_naks++] =
+			(struct mmc_ask){ .peer = peer, .run = run };
+}
+
+/* Writes the next piece of the direct NAK that came first. */
+static void next_direct(struct mmc_repairer *repairer, uint32_t nchunks_max,
+			uint32_t *peer, struct mmc_run *run)
+{
+	struct mmc_ask *first = &repairer->direct_naks[0];
+
+	*peer = first->peer;
+	*run = first->run;
+	run->count = mmc_min_u32(run->count, nchunks_max);
+	count_answer(repairer, *run);
+	first->run.first += run->count;
+	first->run.count -= run->count;
+	if (first->run.count > 0)
+		return;
+	repairer->ndirect_naks--;
+	for (uint32_t i = 0; i < repairer->ndirect_naks; i++)
+		repairer->direct_naks[i] = repairer->direct_naks[i + 1];
+}
+
+bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
+		       uint32_t nchunks_max, uint32_t *peer,
+		       struct mmc_run *run)
+{
+	forget_sent(repairer, now_ns);
+	if (repairer->ndirect_naks > 0) {
+		next_direct(repairer, nchunks_max, peer, run);
+		return true;
+	}
+	if (now_ns < repairer->ready_ns || repairer->idle)
+		return false;
+	for (uint32_t i = repairer->nasks; i > 0; i--) {
+		struct mmc_ask ask = repairer->asks[i - 1];
+		struct mmc_run found =
+			next_batch(repairer, ask.run, nchunks_max);
+
+		if (found.count == 0)
+			continue;
+		*run = found;
+		*peer = mmc_bitmap_test(&repairer->shared, found.first)
+				? MMC_PEER_ALL
+				: ask.peer;
+		hand_out(repairer, *peer, found, now_ns);
+		return true;
+	}
+	repairer->idle = true;
+	if (repairer->nasks == 0)
+		repairer->ready_ns = MMC_NEVER_NS;
+	return false;
+}
+
+bool mmc_repairer_confirm(struct mmc_repairer *repairer, struct mmc_run *runs,
+			  uint32_t *nruns)
+{
+	uint32_t from = 0;
+	uint32_t n = 0;
+
+	if (!repairer->unconfirmed)
+		return false;
+	repairer->unconfirmed = false;
+	while (n < MMC_RUNS_MAX) {
+		struct mmc_run run = mmc_bitmap_next_set(
+			&repairer->shared, from, repairer->shared.nbits);
+
+		if (run.count == 0)
+			break;
+		runs[n++] = run;
+		from = run.first + run.count;
+	}
+	*nruns = n;
+	return n > 0;
+}
+
+uint64_t mmc_repairer_deadline(const struct mmc_repairer *repairer)
+{
+	if (repairer->ndirect_naks > 0)
+		return 0;
+	return repairer->idle ? MMC_NEVER_NS : repairer->ready_ns;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/wire/header.h"
+
+/*
+ * Folds header and length to 16 bits by exclusive or: any single flipped bit,
+ * and any burst of up to 16, shows. Over a header that holds its own checksum
+ * the result is 0.
+ */
+static uint16_t fold16(uint64_t channel, uint32_t epoch, uint32_t index,
+		       size_t datagram_bytes)
+{
+	uint64_t folded = channel ^ ((uint64_t)epoch << 32 | index) ^
+			  datagram_bytes;
+
+	folded ^= folded >> 32;
+	folded ^= folded >> 16;
+	return (uint16_t)folded;
+}
+
+void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
+		       size_t datagram_bytes, enum mmc_checksum checksum)
+{
+	uint64_t channel = header->channel & MMC_CHANNEL_MASK;
+
+	if (checksum != MMC_CHECKSUM_OFF)
+		channel |= fold16(channel, header->epoch, header->index,
+				  datagram_bytes);
+	mmc_put_u64(bytes, channel);
+	mmc_put_u32(bytes + 8, header->epoch);
+	mmc_put_u32(bytes + 12, header->index);
+}
+
+int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
+		      size_t datagram_bytes, enum mmc_checksum checksum)
+{
+	size_t least_bytes = MMC_HEADER_BYTES;
+	uint64_t channel;
+	uint32_t epoch;
+	uint32_t index;
+	uint16_t wrong;
+
+	if (checksum == MMC_CHECKSUM_FULL)
+		least_bytes += MMC_CRC_BYTES;
+	if (datagram_bytes < least_bytes)
+		return -MMC_ESHORT;
+	channel = mmc_get_u64(bytes);
+	epoch = mmc_get_u32(bytes + 8);
+	index = mmc_get_u32(bytes + 12);
+	wrong = checksum == MMC_CHECKSUM_OFF
+			? (uint16_t)channel
+			: fold16(channel, epoch, index, datagram_bytes);
+	if (wrong != 0 || index >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
+		return -MMC_ECORRUPT;
+	header->channel = channel & MMC_CHANNEL_MASK;
+	header->epoch = epoch;
+	header->index = index;
+	return 0;
+}

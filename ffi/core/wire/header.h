@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The header that begins every datagram on every transport, in network order:
+ *
+ *      0                8            12           16
+ *     | channel u64     | epoch u32  | index u32  | payload or message ...
+ *
+ * The two highest bits of the index tell what follows, so that counters,
+ * filters and monitors need nothing but the header:
+ *
+ *     00 index of a chunk, sent for the first time      (30 bits)
+ *     01 index of a chunk, sent again as a repair       (30 bits)
+ *     10 kind of a control message (see message.h)      (30 bits)
+ *
+ * A datagram of a team's own channel has a control message's index. Of kind 0 it
+ * is a probe: its epoch is the subgroup, and what follows is padding. Others are
+ * of surveys (engine/survey.c): their epoch is a number.
+ *
+ * A channel id has its low 16 bits clear; on the wire they hold a checksum of
+ * the header and the datagram's length unless CHECKSUM=off. CHECKSUM=full also
+ * puts the CRC32C (u32) of header and payload between the two, which the engine
+ * computes.
+ */
+#ifndef MMC_CORE_WIRE_HEADER_H
+#define MMC_CORE_WIRE_HEADER_H
+
+#include "core/types.h"
+
+enum {
+	MMC_HEADER_BYTES = 16,
+	MMC_CRC_BYTES = 4, /* CRC32C behind it under CHECKSUM=full */
+};
+
+#define MMC_CHANNEL_MASK (~UINT64_C(0xffff))
+#define MMC_INDEX_CONTROL UINT32_C(0x80000000)
+#define MMC_INDEX_REPAIR UINT32_C(0x40000000)
+#define MMC_INDEX_MASK UINT32_C(0x3fffffff)
+
+struct mmc_header {
+	uint64_t channel;
+	uint32_t epoch;
+	uint32_t index;
+};
+
+/* What a datagram is, by its header alone; the rows of the traffic counters. */
+enum mmc_traffic {
+	MMC_TRAFFIC_MULTICAST,
+	MMC_TRAFFIC_CONTROL,
+	MMC_TRAFFIC_REPAIR,
+	MMC_TRAFFIC_COUNT,
+};
+
+static inline enum mmc_traffic mmc_header_traffic(uint32_t index)
+{
+	if (index & MMC_INDEX_CONTROL)
+		return MMC_TRAFFIC_CONTROL;
+	return index & MMC_INDEX_REPAIR ? MMC_TRAFFIC_REPAIR
+					: MMC_TRAFFIC_MULTICAST;
+}
+
+/*
+ * Writes the header of a datagram of `datagram_bytes` in all, header and CRC
+ * included, to `bytes`, MMC_HEADER_BYTES long.
+ */
+void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
+		       size_t datagram_bytes, enum mmc_checksum checksum);
+
+/*
+ * Reads the header of a received datagram of `datagram_bytes`. Returns 0,
+ * -MMC_ESHORT if it is shorter than its header and CRC, or -MMC_ECORRUPT if
+ * the 16-bit checksum is wrong or the index is of no known form. `header` is
+ * written only on success.
+ */
+int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
+		      size_t datagram_bytes, enum mmc_checksum checksum);
+
+/* Big-endian fields, byte by byte: bare targets have no byte swap to call. */
+static inline void mmc_put_u32(uint8_t *bytes, uint32_t value)
+{
+	for (unsigned i = 0; i < 4; i++)
+		bytes[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+static inline void mmc_put_u64(uint8_t *bytes, uint64_t value)
+{
+	mmc_put_u32(bytes, (uint32_t)(value >> 32));
+	mmc_put_u32(bytes + 4, (uint32_t)value);
+}
+
+static inline uint32_t mmc_get_u32(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 |
+	       (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static inline uint64_t mmc_get_u64(const uint8_t *bytes)
+{
+	return (uint64_t)mmc_get_u32(bytes) << 32 | mmc_get_u32(bytes + 4);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "core/wire/header.h"
+#include "support/prng.h"
+
+static const enum mmc_checksum checksums[] = {
+	MMC_CHECKSUM_OFF,
+	MMC_CHECKSUM_HEADER,
+	MMC_CHECKSUM_FULL,
+};
+
+/* A header as a sender would write it. */
+static struct mmc_header random_header(struct mmc_prng *prng)
+{
+	static const uint32_t flags[] = { 0, MMC_INDEX_REPAIR,
+					  MMC_INDEX_CONTROL };
+
+	return (struct mmc_header){
+		.channel = mmc_prng_next(prng) & MMC_CHANNEL_MASK,
+		.epoch = (uint32_t)mmc_prng_next(prng),
+		.index = ((uint32_t)mmc_prng_next(prng) & MMC_INDEX_MASK) |
+			 flags[mmc_prng_below(prng, 3)],
+	};
+}
+
+static void check_refused(const uint8_t *bytes, size_t nbytes,
+			  enum mmc_checksum checksum, int error)
+{
+	struct mmc_header header = { .epoch = 77 };
+
+	CHECK_EQ(mmc_header_decode(&header, bytes, nbytes, checksum), error);
+	CHECK_EQ(header.epoch, 77);
+}
+
+static void round_trips(void)
+{
+	struct mmc_prng prng = { .state = 4 };
+	uint8_t bytes[MMC_HEADER_BYTES];
+
+	for (int i = 0; i < 100000; i++) {
+		enum mmc_checksum checksum = checksums[i % 3];
+		struct mmc_header header = random_header(&prng);
+		size_t nbytes = MMC_HEADER_BYTES + MMC_CRC_BYTES +
+				mmc_prng_below(&prng, 65536);
+		struct mmc_header read;
+
+		mmc_header_encode(bytes, &header, nbytes, checksum);
+		CHECK_EQ(mmc_header_decode(&read, bytes, nbytes, checksum), 0);
+		CHECK_EQ(read.channel, header.channel);
+		CHECK_EQ(read.epoch, header.epoch);
+		CHECK_EQ(read.index, header.index);
+	}
+}
+
+/* Bytes written down from the documentation, not from the code. */
+static void golden_bytes(void)
+{
+	static const uint8_t plain[] = {
+		0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0x00, 0x00,
+		0xde, 0xad, 0xbe, 0xef, 0x40, 0x00, 0x12, 0x34,
+	};
+	/* 0123^4567^89ab ^ dead^beef ^ 4000^1234 ^ 0020 */
+	static const uint8_t sum[] = { 0xff, 0xb9 };
+	const struct mmc_header header = {
+		.channel = UINT64_C(0x0123456789abffff), /* low 16: ignored */
+		.epoch = 0xdeadbeef,
+		.index = MMC_INDEX_REPAIR | 0x1234,
+	};
+	uint8_t bytes[MMC_HEADER_BYTES];
+
+	mmc_header_encode(bytes, &header, 32, MMC_CHECKSUM_OFF);
+	CHECK_BYTES(bytes, plain, sizeof(plain));
+	mmc_header_encode(bytes, &header, 32, MMC_CHECKSUM_HEADER);
+	CHECK_BYTES(bytes, plain, 6);
+	CHECK_BYTES(bytes + 6, sum, sizeof(sum));
+	CHECK_BYTES(bytes + 8, plain + 8, 8);
+}
+
+static void flip(uint8_t *bytes, unsigned bit)
+{
+	bytes[bit / 8] ^= (uint8_t)(0x80 >> (bit % 8));
+}
+
+static void single_bits(void)
+{
+	struct mmc_prng prng = { .state = 5 };
+	uint8_t bytes[MMC_HEADER_BYTES];
+
+	for (int i = 0; i < 1000; i++) {
+		enum mmc_checksum checksum = checksums[1 + i % 2];
+		struct mmc_header header = random_header(&prng);
+		size_t nbytes = 32 + mmc_prng_below(&prng, 9000);
+
+		mmc_header_encode(bytes, &header, nbytes, checksum);
+		for (unsigned bit = 0; bit < 8 * MMC_HEADER_BYTES; bit++) {
+			flip(bytes, bit);
+			check_refused(bytes, nbytes, checksum, -MMC_ECORRUPT);
+			flip(bytes, bit);
+		}
+	}
+}
+
+/* Any change within 16 neighbouring bits shows. */
+static void bursts(void)
+{
+	struct mmc_prng prng = { .state = 6 };
+	uint8_t bytes[MMC_HEADER_BYTES];
+	uint8_t bad[MMC_HEADER_BYTES];
+
+	for (int i = 0; i < 300; i++) {
+		struct mmc_header header = random_header(&prng);
+
+		mmc_header_encode(bytes, &header, 100, MMC_CHECKSUM_HEADER);
+		for (unsigned at = 0; at + 16 <= 8 * MMC_HEADER_BYTES; at++) {
+			uint64_t pattern = 1 + mmc_prng_below(&prng, 65535);
+
+			memcpy(bad, bytes, sizeof(bad));
+			for (unsigned bit = 0; bit < 16; bit++)
+				if ((pattern >> bit) & 1)
+					flip(bad, at + bit);
+			check_refused(bad, 100, MMC_CHECKSUM_HEADER,
+				      -MMC_ECORRUPT);
+		}
+	}
+}
+
+/* A datagram that was cut or padded on its way does not match its header. */
+static void lengths(void)
+{
+	struct mmc_prng prng = { .state = 7 };
+	uint8_t bytes[MMC_HEADER_BYTES];
+	struct mmc_header header = random_header(&prng);
+
+	mmc_header_encode(bytes, &header, 1472, MMC_CHECKSUM_HEADER);
+	for (size_t nbytes = MMC_HEADER_BYTES; nbytes < 65536; nbytes++)
+		if (nbytes != 1472)
+			check_refused(bytes, nbytes, MMC_CHECKSUM_HEADER,
+				      -MMC_ECORRUPT);
+}
+
+/* Nothing of a datagram without room for a header is read. */
+static void short_datagrams(void)
+{
+	for (unsigned c = 0; c < 3; c++) {
+		enum mmc_checksum checksum = checksums[c];
+		size_t least_bytes = MMC_HEADER_BYTES;
+
+		if (checksum == MMC_CHECKSUM_FULL)
+			least_bytes += MMC_CRC_BYTES;
+		for (size_t nbytes = 0; nbytes < least_bytes; nbytes++) {
+			uint8_t *bytes = calloc(1, nbytes + (nbytes == 0));
+
+			check_refused(bytes, nbytes, checksum, -MMC_ESHORT);
+			free(bytes);
+		}
+	}
+}
+
+static void checksum_off(void)
+{
+	struct mmc_header header = { .channel = UINT64_C(1) << 16 };
+	uint8_t bytes[MMC_HEADER_BYTES];
+
+	mmc_header_encode(bytes, &header, 16, MMC_CHECKSUM_OFF);
+	for (unsigned bit = 48; bit < 64; bit++) {
+		flip(bytes, bit);
+		check_refused(bytes, 16, MMC_CHECKSUM_OFF, -MMC_ECORRUPT);
+		flip(bytes, bit);
+	}
+	CHECK_EQ(mmc_header_decode(&header, bytes, 16, MMC_CHECKSUM_OFF), 0);
+}
+
+/* An index that is both a repair and a control message is none. */
+static void unknown_form(void)
+{
+	struct mmc_prng prng = { .state = 8 };
+	uint8_t bytes[MMC_HEADER_BYTES];
+
+	for (unsigned c = 0; c < 3; c++) {
+		struct mmc_header header = random_header(&prng);
+
+		header.index |= MMC_INDEX_CONTROL | MMC_INDEX_REPAIR;
+		mmc_header_encode(bytes, &header, 64, checksums[c]);
+		check_refused(bytes, 64, checksums[c], -MMC_ECORRUPT);
+	}
+}
+
+static void traffic(void)
+{
+	CHECK_EQ(mmc_header_traffic(0), MMC_TRAFFIC_MULTICAST);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_MASK), MMC_TRAFFIC_MULTICAST);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_REPAIR), MMC_TRAFFIC_REPAIR);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_REPAIR | 5), MMC_TRAFFIC_REPAIR);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_CONTROL), MMC_TRAFFIC_CONTROL);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_CONTROL | 5),
+		 MMC_TRAFFIC_CONTROL);
+	CHECK_EQ(MMC_INDEX_MASK + 1, MMC_CHUNKS_MAX);
+}
+
+static void big_endian(void)
+{
+	static const uint8_t bytes[] = { 0xfe, 0xdc, 0xba, 0x98,
+					 0x76, 0x54, 0x32, 0x10 };
+	uint8_t written[8];
+
+	mmc_put_u32(written, 0xfedcba98);
+	CHECK_BYTES(written, bytes, 4);
+	mmc_put_u64(written, UINT64_C(0xfedcba9876543210));
+	CHECK_BYTES(written, bytes, 8);
+	CHECK_EQ(mmc_get_u32(bytes), 0xfedcba98);
+	CHECK_EQ(mmc_get_u64(bytes), UINT64_C(0xfedcba9876543210));
+}
+
+CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(golden_bytes),
+	   CHECK_TEST(single_bits), CHECK_TEST(bursts), CHECK_TEST(lengths),
+	   CHECK_TEST(short_datagrams), CHECK_TEST(checksum_off),
+	   CHECK_TEST(unknown_form), CHECK_TEST(traffic),
+	   CHECK_TEST(big_endian))
