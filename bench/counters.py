@@ -40,7 +40,7 @@ OPERATIONS = (
     ("Bcast", 512 << 10),
 )
 
-_DRIVERS = ("drivers", "drivers/udp", "drivers/fault")
+_OURS = ("support", "core/*", "engine", "engine/api")
 _FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
 _LIMIT_S = 120
 
@@ -66,7 +66,7 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
     program = folder / "costs"
     source = ROOT / "tests/c/costs.c"
     wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
-    sources = [*_sources("support", "core/*", "engine"), *_sources(*_DRIVERS)]
+    sources = [*_sources(*_OURS), *_sources("drivers", "drivers/udp", "drivers/fault")]
     _run(
         *("gcc", *_FLAGS, "-fno-builtin-memcpy", "-fno-builtin-memmove", "-pthread"),
         *(source, *sources, "ffi/drivers/verbs/absent.c", "-o", program),

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "engine/callers.h"
 #include "engine/registration.h"
 
 #define PAGE_BYTES 4096
@@ -22,32 +21,6 @@ struct mmc_memory {
 	struct kept *kept;
 };
 
-int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
-{
-	size_t whole_bytes = (nbytes / PAGE_BYTES + 1) * PAGE_BYTES;
-	struct mmc_memory *new;
-	int rv;
-
-	if (whole_bytes <= nbytes)
-		return -MMC_ENOMEM;
-	new = calloc(1, sizeof(*new));
-	if (new == NULL)
-		return -MMC_ENOMEM;
-	new->bytes = aligned_alloc(PAGE_BYTES, whole_bytes);
-	new->nbytes = whole_bytes;
-	rv = new->bytes == NULL ? -MMC_ENOMEM : mmc_engine_enter(engine);
-	if (rv != 0) {
-		free(new->bytes);
-		free(new);
-		return rv;
-	}
-	new->next = engine->memories;
-	engine->memories = new;
-	mmc_engine_leave(engine);
-	*memory = new->bytes;
-	return 0;
-}
-
 /* Ends one registration; after a failure it may still be read, so it is kept. */
 static void end_kept(struct kept *kept, struct mmc_memory *memory)
 {
@@ -61,28 +34,62 @@ static void end_kept(struct kept *kept, struct mmc_memory *memory)
 	free(kept);
 }
 
-void mmc_memory_free(struct mmc_engine *engine, void *memory)
+struct mmc_memory *mmc_memory_new(size_t nbytes)
+{
+	size_t whole_bytes = (nbytes / PAGE_BYTES + 1) * PAGE_BYTES;
+	struct mmc_memory *new;
+
+	if (whole_bytes <= nbytes)
+		return NULL;
+	new = calloc(1, sizeof(*new));
+	if (new == NULL)
+		return NULL;
+	new->bytes = aligned_alloc(PAGE_BYTES, whole_bytes);
+	new->nbytes = whole_bytes;
+	if (new->bytes != NULL)
+		return new;
+	free(new);
+	return NULL;
+}
+
+void *mmc_memory_bytes(const struct mmc_memory *memory)
+{
+	return memory->bytes;
+}
+
+void mmc_memory_delete(struct mmc_memory *memory)
+{
+	if (memory == NULL)
+		return;
+	free(memory->bytes);
+	free(memory);
+}
+
+void mmc_engine_add_memory(struct mmc_engine *engine, struct mmc_memory *memory)
+{
+	memory->next = engine->memories;
+	engine->memories = memory;
+}
+
+struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
+					  const void *bytes)
 {
 	struct mmc_memory **at = &engine->memories;
 	struct mmc_memory *found;
 
-	if (mmc_engine_enter(engine) != 0)
-		return;
-	while (*at != NULL && (*at)->bytes != memory)
+	while (*at != NULL && (*at)->bytes != bytes)
 		at = &(*at)->next;
 	found = *at;
-	if (found != NULL)
-		*at = found->next;
-	while (found != NULL && found->kept != NULL) {
+	if (found == NULL)
+		return NULL;
+	*at = found->next;
+	while (found->kept != NULL) {
 		struct kept *kept = found->kept;
 
 		found->kept = kept->next;
 		end_kept(kept, found);
 	}
-	mmc_engine_leave(engine);
-	if (found != NULL)
-		free(found->bytes);
-	free(found);
+	return found;
 }
 
 static struct mmc_memory *find(const struct mmc_engine *engine,
@@ -100,7 +107,7 @@ static struct mmc_memory *find(const struct mmc_engine *engine,
 	return NULL;
 }
 
-/* Exposes the whole memory to the ranks of `team`; NULL if that fails. */
+/* Registers the whole memory for the ranks of `team`; NULL if that fails. */
 static struct kept *keep(struct mmc_team *team, struct mmc_memory *memory,
 			 struct mmc_counters *counters)
 {

@@ -9,6 +9,25 @@
 
 #include "engine/state.h"
 
+/* Returns new memory of at least `nbytes`, which no engine has yet, or NULL. */
+struct mmc_memory *mmc_memory_new(size_t nbytes);
+
+/* Where it begins: at a page. */
+void *mmc_memory_bytes(const struct mmc_memory *memory);
+
+/* Frees memory that no engine has, if not NULL. */
+void mmc_memory_delete(struct mmc_memory *memory);
+
+void mmc_engine_add_memory(struct mmc_engine *engine,
+			   struct mmc_memory *memory);
+
+/*
+ * Takes the memory that begins at `bytes` out of the engine, and ends its
+ * registrations. Returns NULL if the engine has no such memory.
+ */
+struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
+					  const void *bytes);
+
 /*
  * Finds where others read `nbytes` at `address`, registering it if need be. False
  * if that is not memory of the engine, or cannot be registered.

@@ -7,7 +7,6 @@
 #include "core/counters.h"
 #include "drivers/fault/fault.h"
 #include "engine/state.h"
-#include "sim/program.h"
 #include "support/bits.h"
 
 /* Control is small: this holds some thousand messages. */
@@ -247,18 +246,21 @@ void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns)
 	mmc_network_at(network, time_ns, MMC_TIMER_WAKE, host->rank);
 }
 
-void mmc_host_wake(struct mmc_host *host)
+bool mmc_host_step(struct mmc_host *host, uint64_t *next_ns)
+{
+	if (host->dead || host->wake_ns != host->stage->network.now_ns)
+		return false;
+	host->wake_ns = MMC_NEVER_NS;
+	*next_ns = mmc_engine_step(host->engine);
+	return true;
+}
+
+void mmc_host_sleep(struct mmc_host *host, uint64_t next_ns)
 {
 	struct mmc_network *network = &host->stage->network;
 	const struct mmc_sim_spec *spec = host->stage->spec;
 	uint64_t now_ns = network->now_ns;
-	uint64_t next_ns;
 
-	if (host->dead || host->wake_ns != now_ns)
-		return;
-	host->wake_ns = MMC_NEVER_NS;
-	next_ns = mmc_engine_step(host->engine);
-	mmc_program_poll(host);
 	host->sending_ns = now_ns + mmc_network_unsent_ns(network, host->rank,
 							  spec->send_bytes);
 	if (mmc_sim_endpoint_pending(host->endpoint) || next_ns <= now_ns)

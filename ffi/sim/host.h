@@ -49,9 +49,15 @@ uint64_t mmc_host_after_stall(const struct mmc_host *host, uint64_t time_ns);
 /* Has the engine run at `time_ns`, or as soon after as it can. */
 void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns);
 
+/*
+ * Its timer has come. Returns whether its engine has run; if so writes when it wants to
+ * run next, which mmc_host_sleep() sees to when the program has looked at the outcome.
+ */
+bool mmc_host_step(struct mmc_host *host, uint64_t *next_ns);
+void mmc_host_sleep(struct mmc_host *host, uint64_t next_ns);
+
 /* The events that concern a host. */
 void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame);
-void mmc_host_wake(struct mmc_host *host);
 void mmc_host_place(struct mmc_host *host);
 void mmc_host_read(struct mmc_host *host);
 void mmc_host_inquiry(struct mmc_host *host);

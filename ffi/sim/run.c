@@ -47,6 +47,16 @@ static void close_run(struct mmc_run_state *run)
 	mmc_stage_close(&run->stage);
 }
 
+static void wake(struct mmc_host *host)
+{
+	uint64_t next_ns;
+
+	if (!mmc_host_step(host, &next_ns))
+		return;
+	mmc_program_poll(host);
+	mmc_host_sleep(host, next_ns);
+}
+
 static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 {
 	uint32_t nstreams = run->stage.spec->nstreams;
@@ -59,7 +69,7 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 		mmc_host_arrive(&hosts[event->target], event->subject);
 		break;
 	case MMC_TIMER_WAKE:
-		mmc_host_wake(&hosts[event->target]);
+		wake(&hosts[event->target]);
 		break;
 	case MMC_TIMER_START:
 		mmc_program_start(&hosts[event->target / nstreams],

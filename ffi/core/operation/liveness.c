@@ -295,20 +295,6 @@ bool mmc_op_awaits_late(const struct mmc_op *op)
 		       mmc_liveness_late(&op->liveness, op->config.timeout_ns);
 }
 
-/* An age is rounded up, so that it grows each time it is passed on. */
-void mmc_op_tell_late(const struct mmc_op *op, struct mmc_message *message)
-{
-	const struct mmc_liveness *liveness = &op->liveness;
-
-	message->late_rank = mmc_liveness_late(liveness, op->config.timeout_ns);
-	message->late_age_ms = 0;
-	if (message->late_rank != MMC_PEER_ALL)
-		message->late_age_ms = (uint32_t)mmc_min_u64(
-			(liveness->looked_ns - liveness->late_ns) / MMC_MS_NS +
-				1,
-			UINT32_MAX);
-}
-
 void mmc_op_hear_late(struct mmc_op *op, uint32_t source,
 		      const struct mmc_message *message, uint64_t now_ns)
 {

@@ -18,9 +18,6 @@ uint64_t mmc_op_liveness_deadline(const struct mmc_op *op);
 /* Whether it is time to ask the awaited rank; a silent one is asked rarely. */
 bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns);
 
-/* Writes to `message` which rank is late, as far as is known here. */
-void mmc_op_tell_late(const struct mmc_op *op, struct mmc_message *message);
-
 /* Takes what a message of `source` says of a late rank, or shows of its own. */
 void mmc_op_hear_late(struct mmc_op *op, uint32_t source,
 		      const struct mmc_message *message, uint64_t now_ns);

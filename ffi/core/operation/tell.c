@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/tell.h"
 
-#include "core/operation/liveness.h"
+/*
+ * Writes which rank is late, as far as is known here. Its age is rounded up, so that it
+ * grows each time it is passed on.
+ */
+static void write_late(const struct mmc_op *op, struct mmc_message *message)
+{
+	const struct mmc_liveness *liveness = &op->liveness;
+
+	message->late_rank = mmc_liveness_late(liveness, op->config.timeout_ns);
+	message->late_age_ms = 0;
+	if (message->late_rank != MMC_PEER_ALL)
+		message->late_age_ms = (uint32_t)mmc_min_u64(
+			(liveness->looked_ns - liveness->late_ns) / MMC_MS_NS +
+				1,
+			UINT32_MAX);
+}
 
 void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 		    struct mmc_message *message)
@@ -13,7 +28,7 @@ void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 	if (!(op->record.flags & MMC_RECORD_FAILED))
 		message->record.culprit = mmc_op_late(op);
 	message->nitems = 0;
-	mmc_op_tell_late(op, message);
+	write_late(op, message);
 }
 
 void mmc_op_tell(struct mmc_op *op, uint32_t peer,

@@ -334,3 +334,17 @@ void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 	connections->ndown--;
 	connections->nbroken++;
 }
+
+void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
+				struct mmc_verbs_connection *connection)
+{
+	connections->nvouched += !connection->vouched;
+	connection->vouched = true;
+}
+
+void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
+			    struct mmc_verbs_connection *connection)
+{
+	connection->inquiring = false;
+	mmc_verbs_connection_vouch(connections, connection);
+}

@@ -146,6 +146,10 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
  */
 void mmc_verbs_inquiry_start(struct mmc_verbs_connection *connection);
 
+/* The peer's process exists: mmc_verbs_inquiries_take() says so once. */
+void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
+				struct mmc_verbs_connection *connection);
+
 /* The inquiry about the peer of a connection was answered. */
 void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
 			    struct mmc_verbs_connection *connection);

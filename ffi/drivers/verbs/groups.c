@@ -45,19 +45,6 @@ void mmc_verbs_groups_leave(struct mmc_verbs_groups *groups)
 	}
 }
 
-int mmc_verbs_groups_refused(const struct mmc_verbs_groups *groups,
-			     const struct mmc_verbs_group *group,
-			     const char *why)
-{
-	struct in_addr address = { .s_addr = htonl(group->address) };
-	char text[INET_ADDRSTRLEN];
-
-	mmc_error_set("%s: cannot join %s: %s",
-		      groups->port->options.device.name,
-		      inet_ntop(AF_INET, &address, text, sizeof(text)), why);
-	return -MMC_EIO;
-}
-
 /* ---- by sockets ---------------------------------------------------------- */
 
 /* Attaching alone brings nothing: the network has to know of a member, too. */

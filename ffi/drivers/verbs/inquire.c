@@ -15,13 +15,6 @@
  */
 #define UNANSWERED_NS_MAX (4 * MMC_S_NS)
 
-static void vouch(struct mmc_verbs_connections *connections,
-		  struct mmc_verbs_connection *connection)
-{
-	connections->nvouched += !connection->vouched;
-	connection->vouched = true;
-}
-
 static int post(const struct mmc_verbs_connection *connection)
 {
 	struct ibv_send_wr request = {
@@ -50,7 +43,7 @@ void mmc_verbs_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
 		connection->inquiring = post(connection) == 0;
 		connection->inquired_ns = now_ns;
 	} else if (now_ns - connection->inquired_ns >= UNANSWERED_NS_MAX) {
-		vouch(&verbs->connections, connection);
+		mmc_verbs_connection_vouch(&verbs->connections, connection);
 	}
 }
 
@@ -61,13 +54,6 @@ void mmc_verbs_inquiry_start(struct mmc_verbs_connection *connection)
 	else
 		connection->inquiring = post(connection) == 0;
 	connection->inquired_ns = mmc_verbs_clock_ns();
-}
-
-void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
-			    struct mmc_verbs_connection *connection)
-{
-	connection->inquiring = false;
-	vouch(connections, connection);
 }
 
 bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,

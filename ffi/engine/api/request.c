@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program does with an operation: start, wait, give up, ask, free. */
+#include "engine/request.h"
 #include "engine/break.h"
 #include "engine/callers.h"
 #include "engine/covering.h"
 #include "engine/progress.h"
-#include "engine/request.h"
 #include "support/assert.h"
 #include "support/clock.h"
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/probe.h"
+
+#include <stdlib.h>
+
+#include "engine/callers.h"
+#include "support/clock.h"
+
+/* Copies of each probe: one may be lost although the network is well. */
+#define COPIES 3
+
+/* The payload of a short probe: no path is too narrow for it. */
+#define SHORT_BYTES 64
+
+/* All subgroups, as bits. */
+static uint64_t all_subgroups(const struct mmc_team *team)
+{
+	uint32_t nsubgroups = team->options.subgroups;
+
+	return nsubgroups >= 64 ? ~UINT64_C(0)
+				: (UINT64_C(1) << nsubgroups) - 1;
+}
+
+static int send_probe(struct mmc_team *team, uint32_t subgroup,
+		      const uint8_t *padding, uint32_t padding_bytes)
+{
+	struct mmc_endpoint *endpoint = team->endpoint;
+	uint8_t head[MMC_HEADER_BYTES + MMC_CRC_BYTES];
+	const struct mmc_parcel parcel = {
+		.head = head,
+		.head_bytes = mmc_team_own_head(team, head, subgroup, 0,
+						padding, padding_bytes),
+		.body = padding,
+		.body_bytes = padding_bytes,
+		.peer = MMC_PEER_ALL,
+		.subgroup = subgroup,
+	};
+
+	return endpoint->driver->send(endpoint, &parcel, 1);
+}
+
+/* Sends one short and one full-size probe to each subgroup. */
+static int send_probes(struct mmc_team *team, const uint8_t *padding)
+{
+	uint32_t short_bytes =
+		mmc_min_u32(SHORT_BYTES, team->options.chunk_bytes);
+	int rv = 0;
+
+	for (uint32_t s = 0; rv == 0 && s < team->options.subgroups; s++) {
+		rv = send_probe(team, s, padding, short_bytes);
+		if (rv == 0)
+			rv = send_probe(team, s, padding,
+					team->options.chunk_bytes);
+	}
+	return rv;
+}
+
+/* Sends each copy of the probes in its time, and listens meanwhile. */
+static int send_copies(struct mmc_team *team, struct mmc_request *listening)
+{
+	uint8_t *padding = calloc(1, team->options.chunk_bytes);
+	uint64_t begin_ns = mmc_clock_now_ns();
+	int rv = padding == NULL ? -MMC_ENOMEM : 0;
+
+	for (uint32_t i = 0; rv == 0 && i < COPIES; i++) {
+		uint64_t at_ns =
+			begin_ns + mmc_probe_offset_ns(team->options.rank,
+						       team->options.nranks, i);
+
+		while (mmc_clock_now_ns() < at_ns)
+			mmc_engine_run(team->engine, listening, at_ns);
+		rv = send_probes(team, padding);
+	}
+	free(padding);
+	return rv;
+}
+
+static struct mmc_probe findings(const struct mmc_team *team)
+{
+	struct mmc_probe probe = { .rank = UINT32_MAX };
+	uint64_t all = all_subgroups(team);
+
+	for (uint32_t r = 0; r < team->options.nranks; r++) {
+		if (r == team->options.rank)
+			continue;
+		probe.unheard += team->heard[r] != all;
+		if (team->heard_full[r] == all)
+			continue;
+		if (probe.unheard_full++ == 0)
+			probe.rank = r;
+	}
+	return probe;
+}
+
+int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
+		   struct mmc_probe *probe)
+{
+	/* Listening is waiting for an operation that is never over. */
+	struct mmc_request listening = { 0 };
+	uint64_t step_ns = mmc_min_u64(slice_ns, MMC_MS_NS);
+	uint64_t spent_ns = 0;
+	int rv = mmc_engine_enter(team->engine);
+
+	if (rv != 0)
+		return rv;
+	rv = send_copies(team, &listening);
+	while (rv == 0 && findings(team).unheard_full > 0 &&
+	       spent_ns < slice_ns) {
+		mmc_engine_run(team->engine, &listening,
+			       mmc_clock_now_ns() + step_ns);
+		spent_ns += step_ns;
+	}
+	if (rv == 0)
+		*probe = findings(team);
+	mmc_engine_leave(team->engine);
+	return rv;
+}
