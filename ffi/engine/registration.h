@@ -17,7 +17,7 @@ struct mmc_deferred;
 /* Whether the team's endpoint can register memory at all. */
 bool mmc_team_registers(const struct mmc_team *team);
 
-/* Exposes `nbytes` at `memory`. Returns 0 or a negative error. */
+/* Registers `nbytes` at `memory`. Returns 0 or a negative error. */
 int mmc_team_register(struct mmc_team *team, const void *memory, size_t nbytes,
 		      struct mmc_counters *counters, struct mmc_region *region);
 

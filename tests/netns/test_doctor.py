@@ -68,10 +68,10 @@ def check_sick(
     assert code == status, said
     assert document["exclude"] == [name], said
     assert said.rstrip().splitlines()[-1] == f"sbatch -x {name} ..."
-    grave = [each for each in document["findings"] if each["severity"] != "note"]
-    assert {each["node"] for each in grave} == {name}, said
-    assert check in {each["check"] for each in grave}, said
-    assert any(words in each["what"] and each["mend"] for each in grave), said
+    serious = [each for each in document["findings"] if each["severity"] != "note"]
+    assert {each["node"] for each in serious} == {name}, said
+    assert check in {each["check"] for each in serious}, said
+    assert any(words in each["what"] and each["mend"] for each in serious), said
     return document
 
 
