@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a fetcher makes of what its neighbour says, and when it asks others. */
+#include "fetcher_world.h"
+
+static uint32_t ask(struct world *at, bool *direct)
+{
+	struct mmc_run runs[MMC_RUNS_MAX];
+	uint32_t nruns;
+	uint32_t nchunks = 0;
+
+	while (mmc_fetcher_ask(&at->fetcher, &at->claimed, at->now_ns, runs,
+			       &nruns, direct)) {
+		CHECK(nruns > 0 && nruns <= MMC_RUNS_MAX);
+		for (uint32_t i = 0; i < nruns; i++) {
+			CHECK(runs[i].count > 0);
+			CHECK(runs[i].first + runs[i].count <= NCHUNKS);
+			nchunks += runs[i].count;
+		}
+		if (!*direct)
+			break;
+	}
+	return nchunks;
+}
+
+/* Without an advert, or one that has data, it is asked for that. */
+static void asks_for_the_advert(void)
+{
+	struct world at;
+	struct mmc_run run;
+	bool direct = true;
+
+	for (unsigned known = 0; known < 2; known++) {
+		open_world(&at, 4096);
+		if (known)
+			learn(&at, GENERATION, false);
+		CHECK_EQ(ask(&at, &direct), 0);
+		want(&at, 5, 3);
+		CHECK(!next_map(&at, &run));
+		CHECK_EQ(ask(&at, &direct), 3);
+		CHECK(!direct);
+		CHECK_EQ(ask(&at, &direct), 0);
+		CHECK(mmc_fetcher_deadline(&at.fetcher) > at.now_ns);
+		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
+		CHECK_EQ(ask(&at, &direct), 3);
+		learn(&at, GENERATION, true);
+		CHECK_EQ(ask(&at, &direct), 0);
+		CHECK(next_map(&at, &run));
+		close_world(&at);
+	}
+}
+
+/* Whose memory cannot be read is asked for the chunks, each time they are lost. */
+static void asks_directly_where_nothing_can_be_read(void)
+{
+	struct world at;
+	struct mmc_run run;
+	bool direct = false;
+
+	for (unsigned why = 0; why < 3; why++) {
+		open_world(&at, why == 0 ? 100 : why == 1 ? 0 : 4096);
+		learn(&at, why == 2 ? 0 : GENERATION, true);
+		for (int i = 0; i < 3; i++) {
+			want(&at, 100, 7);
+			CHECK(!next_map(&at, &run));
+			CHECK_EQ(ask(&at, &direct), 7);
+			CHECK(direct);
+			CHECK_EQ(ask(&at, &direct), 0);
+		}
+		want(&at, 0, NCHUNKS);
+		CHECK_EQ(ask(&at, &direct), NCHUNKS);
+		close_world(&at);
+	}
+}
+
+/* A generation that is another's, or a read that fails, ends all reading. */
+static void trusts_no_other_generation(void)
+{
+	struct world at;
+	struct mmc_run words;
+	struct mmc_run run;
+	bool direct;
+
+	for (unsigned why = 0; why < 4; why++) {
+		open_world(&at, 4096);
+		learn(&at, GENERATION, true);
+		want(&at, 0, 20);
+		hold(&at, 3);
+		CHECK(next_map(&at, &words));
+		if (why == 0) {
+			at.held[NWORDS] = 0;
+			CHECK(!map_comes(&at, words));
+		} else if (why == 1) {
+			CHECK(!mmc_fetcher_mapped(&at.fetcher, words, NULL,
+						  at.now_ns));
+		} else {
+			CHECK(map_comes(&at, words));
+			CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
+			CHECK(!mmc_fetcher_over(&at.fetcher, run,
+						why == 2 ? 0 : GENERATION + 1));
+		}
+		CHECK_EQ(at.fetcher.nreading, 0);
+		learn(&at, GENERATION, true);
+		CHECK(!next_map(&at, &run));
+		CHECK_EQ(ask(&at, &direct), 20);
+		CHECK(direct);
+		close_world(&at);
+	}
+}
+
+/* A later advert tells more, but of the same memory. */
+static void contradictory_adverts(void)
+{
+	struct world at;
+
+	open_world(&at, 4096);
+	learn(&at, GENERATION, false);
+	learn(&at, GENERATION + 1, true);
+	CHECK(!at.fetcher.advert.has_data);
+	learn(&at, GENERATION, true);
+	CHECK(at.fetcher.advert.has_data);
+	learn(&at, GENERATION, false);
+	learn(&at, GENERATION + 1, true);
+	CHECK(at.fetcher.advert.has_data);
+	CHECK_EQ(at.fetcher.advert.generation, GENERATION);
+	close_world(&at);
+}
+
+/* What has been wanted for long is asked of its owner, first to be gathered. */
+static void owners_are_asked_in_the_end(void)
+{
+	struct world at;
+	struct mmc_run runs[MMC_RUNS_MAX];
+	uint64_t begin_ns;
+	uint32_t owner;
+	uint32_t nruns;
+	uint32_t n = 0;
+	bool direct;
+
+	open_world(&at, 4096);
+	learn(&at, GENERATION, true);
+	want(&at, 40, 20); /* of ranks 0 and 1 */
+	want(&at, 199, 1); /* the last of rank 3 */
+	begin_ns = at.now_ns;
+	for (int i = 0; i < 1000 && n < 6; i++) {
+		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
+		read_all(&at);
+		while (mmc_fetcher_lease(&at.fetcher, &at.claimed, at.now_ns,
+					 &owner, runs, &nruns, &direct)) {
+			static const uint32_t owners[] = { 0, 1, 3 };
+
+			CHECK(at.now_ns >= begin_ns + 5 * MMC_MS_NS);
+			CHECK_EQ(owner, owners[n % 3]);
+			CHECK_EQ(direct, owner == 1 || n >= 3);
+			CHECK_EQ(nruns, 1);
+			CHECK_EQ(runs[0].count, owner == 3 ? 1 : 10);
+			n++;
+		}
+	}
+	CHECK_EQ(n, 6);
+	for (uint32_t c = 0; c < NCHUNKS; c++)
+		hold(&at, c);
+	at.now_ns += MMC_MS_NS;
+	CHECK_EQ(read_all(&at), 21);
+	for (int i = 0; mmc_fetcher_deadline(&at.fetcher) != MMC_NEVER_NS;
+	     i++) {
+		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
+		read_all(&at);
+		CHECK(!mmc_fetcher_lease(&at.fetcher, &at.claimed, at.now_ns,
+					 &owner, runs, &nruns, &direct));
+		if (!CHECK(i < 100))
+			break;
+	}
+	close_world(&at);
+}
+
+CHECK_MAIN(CHECK_TEST(asks_for_the_advert),
+	   CHECK_TEST(asks_directly_where_nothing_can_be_read),
+	   CHECK_TEST(trusts_no_other_generation),
+	   CHECK_TEST(contradictory_adverts),
+	   CHECK_TEST(owners_are_asked_in_the_end))
