@@ -31,6 +31,8 @@ def test_surface(library: str, nranks: int) -> None:
 @pytest.mark.parametrize("nranks", [2, 3])
 def test_requests_under_mpich(nranks: int) -> None:
     """The MPI library has its part in requests, and each library its own ways."""
-    status, report = run_mpi.run_size(nranks, ["-k", "test_requests"], library="mpich")
+    status, report = run_mpi.run_size(
+        nranks, ["-k", "test_requests or test_persistent"], library="mpich"
+    )
     if status != 0:
         pytest.fail(report, pytrace=False)

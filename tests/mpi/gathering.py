@@ -3,9 +3,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from mpi4py import MPI
+
+from mpimcast import Intracomm
+
+Make = Callable[..., Intracomm]
+
+LOSSY = "loss=0.1,dup=0.02,reorder=0.05"
+
+
+def check(comm: MPI.Intracomm, count: int = 300) -> None:
+    """Gather something and check it."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    place = np.zeros((size, count))
+    comm.Allgather(np.arange(count) + 1000.0 * rank, place)
+    expected = np.arange(count) + 1000.0 * np.arange(size)[:, None]
+    assert np.array_equal(place, expected)
 
 
 class Gathering:

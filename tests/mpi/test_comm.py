@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from gathering import check
 from mpi4py import MPI
 
 from mpimcast import ConfigError, Error, Intracomm, TransportError, teams
@@ -30,20 +31,6 @@ COUNTERS = {
     *("open_messages", "open_bytes"),
     "epochs",
 }
-
-
-def check(comm: MPI.Intracomm, count: int = 300) -> None:
-    """Gather something and check it."""
-    rank, size = comm.Get_rank(), comm.Get_size()
-    place = np.zeros((size, count))
-    comm.Allgather(np.arange(count) + 1000.0 * rank, place)
-    expected = np.arange(count) + 1000.0 * np.arange(size)[:, None]
-    assert np.array_equal(place, expected)
-
-
-def is_ours(comm: MPI.Intracomm) -> bool:
-    """Return whether operations of a communicator go through multicast."""
-    return comm.explain(10**6).path == ("udp" if comm.Get_size() > 1 else "mpi")
 
 
 def test_it_is_an_intracomm(comm: Intracomm, library: MPI.Intracomm) -> None:
@@ -224,99 +211,6 @@ def test_stats(comm: Intracomm) -> None:
     assert stats["tx_multicast_bytes"] == 24_000 + 16 * chunks
     received = stats["rx_multicast_datagrams"] + stats["rx_repair_datagrams"]
     assert received >= (comm.size - 1) * chunks
-
-
-DERIVATIONS: dict[str, Callable[[Intracomm], MPI.Intracomm]] = {
-    "Dup": lambda comm: comm.Dup(),
-    "Dup(info)": lambda comm: comm.Dup(MPI.INFO_NULL),
-    "Clone": lambda comm: comm.Clone(),
-    "Split": lambda comm: comm.Split(comm.rank % 2, -comm.rank),
-    "Split all": lambda comm: comm.Split(),
-    "Split_type": lambda comm: comm.Split_type(MPI.COMM_TYPE_SHARED),
-    "Create": lambda comm: comm.Create(comm.Get_group()),
-    "Create_group": lambda comm: comm.Create_group(comm.Get_group()),
-}
-
-
-@pytest.mark.parametrize("name", DERIVATIONS)
-@pytest.mark.parametrize("used", [False, True])
-def test_derived(comm: Intracomm, name: str, used: bool) -> None:
-    """What is derived from ours is ours, with the same settings."""
-    if used:
-        check(comm)
-    derived = DERIVATIONS[name](comm)
-    assert type(derived) is Intracomm
-    check(derived)
-    check(comm)
-    assert is_ours(derived)
-    if derived.size > 1:
-        assert derived.stats()["epochs"] == 1
-        assert derived.stats()["tx_multicast_datagrams"] == -(-2400 // 512)
-    derived.Free()
-    check(comm)
-
-
-def test_idup(comm: Intracomm) -> None:
-    """A duplicate that comes later is ours too."""
-    check(comm)
-    derived, request = comm.Idup()
-    check(comm)
-    request.Wait()
-    assert type(derived) is Intracomm
-    check(derived)
-    assert is_ours(derived)
-    derived.Free()
-
-
-def test_create_from_group(library: MPI.Intracomm) -> None:
-    """A communicator made without a parent is of the class it was asked of."""
-    group = library.Get_group()
-    try:
-        comm = Intracomm.Create_from_group(group, "mpimcast.test")
-    except (NotImplementedError, MPI.Exception):
-        pytest.skip("this MPI library has no Create_from_group")
-    finally:
-        group.Free()
-    assert type(comm) is Intracomm
-    check(comm)
-    comm.Free()
-
-
-def test_merge(comm: Intracomm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two halves, merged, are ours again, with settings that are read anew."""
-    if comm.size == 1:
-        return
-    monkeypatch.setenv("MPIMCAST_TRANSPORT", "udp")
-    half = comm.Split(comm.rank % 2)
-    between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
-    whole = between.Merge(comm.rank % 2 == 1)
-    assert type(whole) is Intracomm
-    assert whole.size == comm.size
-    check(whole)
-    check(whole, 20_000)
-    assert is_ours(whole)
-    for each in (whole, between, half):
-        each.Free()
-
-
-def test_not_in_the_group(comm: Intracomm) -> None:
-    """Who is left out gets the null communicator, as in MPI."""
-    color = MPI.UNDEFINED if comm.rank == 0 else 1
-    part = comm.Split(color)
-    assert (part == MPI.COMM_NULL) == (comm.rank == 0)
-    if part != MPI.COMM_NULL:
-        check(part)
-        part.Free()
-    with pytest.raises(MPI.Exception):
-        Intracomm(MPI.COMM_NULL).Allgather(np.zeros(1), np.zeros(1))
-
-
-def test_topologies_are_the_librarys(comm: Intracomm) -> None:
-    """A Cartesian communicator is mpi4py's."""
-    cart = comm.Create_cart([comm.size])
-    assert type(cart) is MPI.Cartcomm
-    check(cart)
-    cart.Free()
 
 
 def test_same_processes_share_sockets(comm: Intracomm) -> None:

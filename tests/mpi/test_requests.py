@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests: operations that nobody waits in, and those that start again and again."""
-
-# ruff: noqa: SLF001 -- looks at the streams that are kept
+"""Requests: operations that nobody waits in."""
 
 from __future__ import annotations
 
@@ -12,16 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from gathering import Gathering, alone, prepared
+from gathering import LOSSY, Gathering, Make, alone, prepared
 from mpi4py import MPI
 
-import mpimcast
-from mpimcast import Intracomm
 from mpimcast.requests import Prequest, Request
-
-Make = Callable[..., Intracomm]
-
-LOSSY = "loss=0.1,dup=0.02,reorder=0.05"
 
 WAYS: dict[str, Callable[[MPI.Request], object]] = {
     "Wait": lambda request: request.Wait(),
@@ -286,126 +278,6 @@ def test_waiting_sleeps(opened: Make, library: MPI.Intracomm) -> None:
 
 
 # ---- persistent requests -------------------------------------------------------
-
-
-@pytest.mark.parametrize("fault", ["", LOSSY])
-def test_persistent(opened: Make, fault: str, seed: int) -> None:
-    """Started in opposite orders on odd and even ranks, again and again."""
-    comm = opened(**({"fault": f"{fault},seed={seed}"} if fault else {}))
-    gatherings = [Gathering(comm, count) for count in (1, 700, 5000)]
-    requests = [comm.Allgather_init(each.block, each.place) for each in gatherings]
-    order = [0, 1, 2] if comm.rank % 2 else [2, 1, 0]
-    for turn in range(6):
-        for which, each in enumerate(gatherings):
-            each.fill(10 * turn + which)
-        for which in order:
-            requests[which].Start()
-            assert requests[which] != MPI.REQUEST_NULL
-        if turn % 3 == 0:
-            MPI.Request.Waitall(requests)
-        else:
-            for which in order if turn % 3 == 1 else order[::-1]:
-                requests[which].Wait()
-                gatherings[which].check()
-        for each in gatherings:
-            each.check()
-    for which in order:
-        requests[which].Wait()
-        requests[which].Free()
-        with pytest.raises(MPI.Exception):
-            requests[which].Start()
-
-
-def test_startall(opened: Make) -> None:
-    """A mixture of persistent requests, the MPI library's and ours."""
-    comm = opened()
-    rank, size = comm.rank, comm.size
-    each = Gathering(comm, 2000)
-    sent, got = np.zeros(10), np.zeros(10)
-    requests = [
-        comm.Recv_init(got, (rank - 1) % size),
-        comm.Allgather_init(each.block, each.place),
-        comm.Send_init(sent, (rank + 1) % size),
-    ]
-    for turn in range(4):
-        each.fill(turn)
-        sent.fill(turn)
-        mpimcast.Startall(requests)
-        MPI.Request.Waitall(requests)
-        each.check()
-        assert (got == turn).all()
-    for request in requests:
-        request.Free()
-
-
-def test_the_librarys_startall(opened: Make) -> None:
-    """It refuses ours, and says what starts them."""
-    comm = opened()
-    each = Gathering(comm, 2000)
-    request = comm.Allgather_init(each.block, each.place)
-    if comm.size > 1:
-        with pytest.raises(MPI.Exception, match=r"mpimcast\.Startall"):
-            MPI.Prequest.Startall([request])
-    mpimcast.Startall([request])
-    request.Wait()
-    each.check()
-    request.Free()
-
-
-def test_streams_are_kept(opened: Make) -> None:
-    """A request takes over what one has left that all ranks have freed."""
-    comm = opened()
-    alone(comm)
-    binding = comm._binding
-    assert binding is not None
-    traffic = binding._traffic
-    assert traffic is not None
-    each = Gathering(comm, 500)
-    kept = comm.Allgather_init(each.block, each.place)
-    for turn in range(20):
-        request = comm.Allgather_init(each.block, each.place)
-        each.fill(turn)
-        request.Start()
-        request.Wait()
-        each.check()
-        if turn % 2 or comm.rank:
-            request.Free()
-        else:
-            del request
-    assert len(traffic._lanes) == 3
-    kept.Free()
-    # Where one rank has not freed one yet, nobody takes it over.
-    other = comm.Allgather_init(each.block, each.place)
-    if comm.rank == 0:
-        other.Free()
-    third = comm.Allgather_init(each.block, each.place)
-    each.fill(7)
-    third.Start()
-    third.Wait()
-    each.check()
-    third.Free()
-    if comm.rank:
-        other.Free()
-
-
-def test_nothing_allocated_twice(opened: Make) -> None:
-    """The second start of a shape takes no memory, and sets nothing up."""
-    comm = opened()
-    alone(comm)
-    each = Gathering(comm, 5000)
-    persistent = comm.Allgather_init(each.block, each.place)
-    for start in (each.start, lambda: persistent.Start() or persistent):
-        start().Wait()
-        before = comm.stats()
-        for salt in range(5):
-            each.fill(salt)
-            start().Wait()
-            each.check()
-        after = comm.stats()
-        assert after["epochs"] == before["epochs"] + 5
-        assert after["allocations"] == before["allocations"]
-        assert after["open_ns"] == before["open_ns"]
-    persistent.Free()
 
 
 # ---- what must not be done -----------------------------------------------------

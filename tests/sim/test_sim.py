@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from simulated import CONTROL, HEADER_BYTES, MS, MULTICAST, READ, REPAIR, run, total
+from simulated import HEADER_BYTES, MS, MULTICAST, REPAIR, run
 
 from mpimcast import sim
 from mpimcast.errors import ConfigError
@@ -184,127 +184,6 @@ def test_loss_is_repaired_and_only_loss() -> None:
         resent = sum(rank["tx"]["datagrams"][REPAIR] for rank in result["ranks"])
         assert lost > 0
         assert resent < 3 * dropped
-
-
-@pytest.mark.parametrize("loss", [0.01, 0.05, 0.2])
-@pytest.mark.parametrize("nranks", [2, 3, 4, 7, 8, 64, 188])
-def test_reads_fetch_what_was_lost(nranks: int, loss: float) -> None:
-    """Where only multicast is lost, every lost chunk is read, once, and no other."""
-    result = run(
-        nranks=nranks,
-        block_bytes=400_000 if nranks < 64 else 65536,
-        nops=2,
-        repair=READ,
-        fault=f"loss={loss},kind=multicast",
-    )
-    lost, read = total(result, "lost_chunks"), total(result, "read_chunks")
-    assert read > 0
-    if nranks < 64:
-        assert read == lost
-    else:  # some were waited for in vain, and came all the same
-        assert 0.99 * lost < read <= lost
-    assert total(result, "repaired_chunks") == read
-    assert total(result, "duplicate_chunks") == 0
-    assert all(rank["rx"]["datagrams"][REPAIR] == 0 for rank in result["ranks"])
-
-
-def test_reads_stay_close_to_loss() -> None:
-    """Also where the network reorders, repeats and delays."""
-    for seed in range(20):
-        result = run(
-            nranks=4,
-            block_bytes=400_000,
-            nops=3,
-            repair=READ,
-            seed=seed,
-            jitter_ns=20_000,
-            duplicate_ppm=20_000,
-            fault="loss=0.05,reorder=0.05,dup=0.02,kind=multicast",
-        )
-        read = total(result, "read_chunks")
-        most = total(result, "lost_chunks") + total(result, "duplicate_chunks")
-        assert 0 < read <= 1.1 * most
-
-
-def test_reading_costs_no_message() -> None:
-    """Without loss: ceil(log2 P) for the barrier, one to release, and nothing else."""
-    for nranks, rounds in ((2, 1), (3, 2), (4, 2), (8, 3)):
-        result = run(nranks=nranks, block_bytes=20_000, repair=READ)
-        sent = sum(rank["tx"]["datagrams"][CONTROL] for rank in result["ranks"])
-        assert sent == nranks * (rounds + 1)
-        assert total(result, "reads") == 0
-
-
-def test_a_late_repairer_is_read_when_it_comes() -> None:
-    """A left neighbour that enters a second late has its advert read then."""
-    result = run(
-        nranks=4,
-        block_bytes=400_000,
-        repair=READ,
-        late_rank=1,
-        late_ns=1_000 * MS,
-        fault="loss=0.05,kind=multicast",
-    )
-    assert total(result, "read_chunks") == total(result, "lost_chunks") > 0
-    assert result["time_ns"] < 1_010 * MS
-
-
-@pytest.mark.parametrize("registrations", range(4))
-def test_memory_that_cannot_be_registered(registrations: int) -> None:
-    """What cannot be read is sent."""
-    result = run(
-        nranks=5,
-        block_bytes=400_000,
-        nops=3,
-        repair=READ,
-        tight_ranks=0b01010,
-        registrations=registrations,
-        fault="loss=0.05,kind=multicast",
-    )
-    sent = sum(rank["tx"]["datagrams"][REPAIR] for rank in result["ranks"])
-    assert total(result, "failed_reads") == 0
-    assert total(result, "read_chunks") > 0
-    assert (sent > 0) == (registrations < 3)
-
-
-def test_a_repairer_that_fails_while_it_is_read() -> None:
-    """Nothing of a buffer that was given back is taken for a chunk.
-
-    Rank 2 hears late of what happens to rank 1, which it reads.
-    """
-    failed = failed_reads = 0
-    for seed in range(100):
-        result = run(
-            nranks=4,
-            block_bytes=2_000_000,
-            repair=READ,
-            seed=seed,
-            link_mbits=10_000,
-            latency_ns=2_000,
-            cancelling_rank=1,
-            cancel_ns=MS + seed * 7_919_000 % (10 * MS),
-            fault="loss=0.8,kind=control,rank=2;loss=0.3,kind=multicast",
-        )
-        failed += total(result, "failed_ops")
-        failed_reads += total(result, "failed_reads")
-    assert failed > 0
-    assert failed_reads > 0
-
-
-@pytest.mark.parametrize("dead_ns", range(0, 4 * MS, MS // 4))
-def test_a_repairer_that_dies_while_it_is_read(dead_ns: int) -> None:
-    """A broken connection is an error on all, naming who it led to."""
-    result = run(
-        nranks=5,
-        block_bytes=2 << 20,
-        repair=READ,
-        dead_rank=1,
-        dead_ns=dead_ns,
-        timeout_ns=2_000 * MS,
-        fault="loss=0.1,kind=multicast",
-    )
-    for index, rank in enumerate(result["ranks"]):
-        assert index == 1 or rank["error"] < 0 or rank["done_ops"] == 1
 
 
 @pytest.mark.parametrize("chains", [0, 1, 2, 2**32 - 1])
