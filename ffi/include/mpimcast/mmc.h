@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The C library as Python sees it: engines, teams, streams and requests.
+ * The C API, as Python uses it: engines, teams, streams and requests.
  *
- * An engine serves one process. A team is this process's membership in one set
- * of processes: an endpoint of a transport and the addresses of the others. A
- * stream is a sequence of operations that all ranks of a team start in the same
- * order (the collectives of one communicator, say). A request is one operation
- * in flight.
+ * An engine serves one process. A team is this process's membership in one set of
+ * processes: an endpoint of a transport, and the addresses of the other ranks. A stream
+ * is a sequence of operations that all ranks of a team start in the same order, such as
+ * the collectives of one communicator. A request is one operation in flight.
  *
- * Nothing here calls MPI. Whatever must be equal on all ranks (options other
- * than ranks and addresses, channel ids, group, port) is agreed on beforehand.
- * Any thread may call; the calls on one request must not overlap. After fork()
- * a child's calls return -MMC_EFORKED and touch nothing.
+ * The library never calls MPI. Its user agrees beforehand on everything that must be
+ * equal on all ranks: options other than ranks and addresses, channel ids, group, port.
+ * Any thread may call, but calls on one request must not overlap. In a child of fork()
+ * calls return -MMC_EFORKED and change nothing.
  *
- * Functions return 0 (MMC_OK), MMC_EAGAIN where their contract says so, or a
- * negative mmc_error, with mmc_last_error() telling more.
+ * Functions return 0 (MMC_OK), MMC_EAGAIN where their contract says so, or a negative
+ * mmc_error; mmc_last_error() then tells more.
  */
 #ifndef MPIMCAST_MMC_H
 #define MPIMCAST_MMC_H
@@ -23,21 +22,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MMC_NAME_SIZE 64   /* bytes of a device's name with its final 0 */
-#define MMC_FAULT_SIZE 512 /* bytes of a FAULT setting with its final 0 */
+#define MMC_NAME_SIZE 64   /* bytes of a device's name, with the final 0 */
+#define MMC_FAULT_SIZE 512 /* bytes of a FAULT setting, with the final 0 */
 
 struct mmc_engine;
 struct mmc_team;
 struct mmc_stream;
 struct mmc_request;
 
-/* The version of wire format and state machine: differing ranks do not run. */
+/* Returns the wire format's and state machine's version; equal on all ranks. */
 uint32_t mmc_wire_version(void);
 
-/* A sentence for an error of either sign; never NULL. */
+/* Returns a sentence for an error of either sign; never NULL. */
 const char *mmc_strerror(int error);
 
-/* What the calling thread's last failed call adds to its error, or "". */
+/* Returns details of the calling thread's last failed call, or "". */
 const char *mmc_last_error(void);
 
 /* ---- devices ------------------------------------------------------------ */
@@ -45,41 +44,40 @@ const char *mmc_last_error(void);
 struct mmc_interface {
 	char name[MMC_NAME_SIZE];
 	uint32_t address; /* IPv4, host order */
-	uint32_t netmask; /* likewise */
+	uint32_t netmask; /* IPv4, host order */
 	uint32_t mtu_bytes;
 	int loopback;
 };
 
 /*
- * Lists the interfaces that are up, can multicast, have an IPv4 address and are
- * not loopback, at most `nmax` of them, and writes how many to `*nfound`.
- * Returns 0, or -MMC_ENODEV with the reason in mmc_last_error().
+ * Lists at most `nmax` interfaces that are up, can multicast, have an IPv4 address and
+ * are not loopback, and writes their number to `*nfound`. Returns 0, or -MMC_ENODEV
+ * with the reason in mmc_last_error().
  */
 int mmc_udp_interfaces(struct mmc_interface *found, uint32_t nmax,
 		       uint32_t *nfound);
 
 /*
- * Finds the interface for multicast. `devices` is a comma-separated list of
- * interface names or IPv4 addresses, of which the first that is up wins; if it
- * is empty, the loopback interface when `same_host`, else the first interface
- * that is up, can multicast and is not loopback. Returns 0, or -MMC_ENODEV with
- * the reason in mmc_last_error().
+ * Finds the interface for multicast. `devices` is a comma-separated list of interface
+ * names or IPv4 addresses: the first one that is up is chosen. With an empty list, the
+ * loopback interface is chosen if `same_host`, else the first interface that is up, can
+ * multicast and is not loopback. Returns 0, or -MMC_ENODEV with the reason in
+ * mmc_last_error().
  */
 int mmc_udp_interface(const char *devices, int same_host,
 		      struct mmc_interface *found);
 
 /*
- * Finds the interface, with its address, that datagrams to `peer_address`
- * (IPv4, host order) leave from; nothing is sent. For an address of this host
- * that is the interface which has it. Returns 0, or -MMC_ENODEV with the reason
- * in mmc_last_error() if nothing leads there, or only an interface that is down
- * or cannot multicast.
+ * Finds the interface, and its address, from which datagrams to `peer_address` (IPv4,
+ * host order) leave; sends nothing. An address of this host yields the interface that
+ * has it. Returns 0, or -MMC_ENODEV with the reason in mmc_last_error() if there is no
+ * route, or only one through an interface that is down or cannot multicast.
  */
 int mmc_udp_route(uint32_t peer_address, struct mmc_interface *found);
 
 /*
- * The largest chunk, in bytes, that a datagram on `interface` carries beside
- * what `checksum` (0 off, 1 header, 2 full) takes; 0 if none finds room.
+ * Returns the largest chunk, in bytes, that a datagram on `interface` carries with
+ * `checksum` (0 off, 1 header, 2 full); 0 if not even one byte fits.
  */
 uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
 			     uint32_t checksum);
@@ -88,89 +86,89 @@ uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
 struct mmc_device {
 	char name[MMC_NAME_SIZE]; /* mlx5_0, say */
 	uint32_t port;
-	uint32_t ethernet;  /* 1: RoCE, 0: InfiniBand */
+	uint32_t ethernet;  /* 1: RoCE; 0: InfiniBand */
 	uint32_t state;	    /* enum ibv_port_state; 4: active */
-	uint32_t mtu_bytes; /* of a packet's payload, the active one */
+	uint32_t mtu_bytes; /* active MTU: payload of a packet */
 	/*
-	 * Of RoCE the GID that is the IPv4 address of a network interface, of
-	 * InfiniBand the port's first; found by content, and its index.
+	 * On RoCE, the GID that holds the IPv4 address of a network interface; on
+	 * InfiniBand, the port's first. It is found by content; `gid_index` is its
+	 * index.
 	 */
 	uint8_t gid[16];
 	uint32_t gid_index;
 	uint32_t lid;
-	char interface[MMC_NAME_SIZE]; /* with `address`; "" for none */
+	char interface[MMC_NAME_SIZE]; /* that has `address`; "" if none */
 	uint32_t address;	       /* IPv4, host order */
-	uint32_t groups_max;	       /* multicast groups of the device */
-	uint32_t group_members_max;    /* queue pairs in each */
+	uint32_t groups_max; /* multicast groups that the device supports */
+	uint32_t group_members_max; /* queue pairs in each group */
 };
 
 /*
- * Lists the ports of all RDMA devices, at most `nmax` of them, usable or not,
- * and writes how many there are to `*nfound`. Returns 0, or -MMC_ENODEV if
- * libibverbs or librdmacm is missing or finds no device, with the reason.
+ * Lists at most `nmax` ports of all RDMA devices, usable or not, and writes the number
+ * that exist to `*nfound`. Returns 0, or -MMC_ENODEV with the reason if libibverbs or
+ * librdmacm is missing or finds no device.
  */
 int mmc_verbs_list(struct mmc_device *found, uint32_t nmax, uint32_t *nfound);
 
 /*
- * Finds the port for this rank, the `place`th on its host. `devices` is a
- * comma-separated list of "device" or "device:port", or empty for all; the
- * ranks of a host are spread over the usable ones. Returns 0, or -MMC_ENODEV
- * with the reason: none is active, has a fit GID, or lets this process open it.
+ * Finds the port for this rank, which is number `place` on its host. `devices` is a
+ * comma-separated list of "device" or "device:port", or empty for all; the ranks of a
+ * host are spread over the usable ports. Returns 0, or -MMC_ENODEV with the reason: no
+ * port is active, has a suitable GID, or can be opened by this process.
  */
 int mmc_verbs_device(const char *devices, uint32_t place,
 		     struct mmc_device *found);
 
-/* The largest chunk, in bytes, that a packet on `device` carries. */
+/* Returns the largest chunk, in bytes, that a packet on `device` carries. */
 uint32_t mmc_verbs_chunk_bytes(const struct mmc_device *device,
 			       uint32_t checksum);
 
-/* Checks a FAULT setting. Returns 0, or -MMC_EINVAL and why. */
+/* Checks a FAULT setting. Returns 0, or -MMC_EINVAL with the reason. */
 int mmc_fault_check(const char *fault);
 
 /* ---- engine and team ---------------------------------------------------- */
 
-/* Starts this process's engine and its responder thread. */
+/* Creates this process's engine and starts its responder thread. */
 int mmc_engine_create(struct mmc_engine **engine);
 
-/* Stops the thread and frees the engine; its teams and memories must be gone. */
+/* Stops the thread and frees the engine; free its teams and memories first. */
 void mmc_engine_destroy(struct mmc_engine *engine);
 
 /*
- * Sleeps until a request whose operation `notifies` has ended since this wrote
- * `*nended` last (0 at first), or until mmc_engine_rouse(). Writes how many have.
- * Returns 0 or a negative error.
+ * Sleeps until a request whose operation `notifies` has ended since this call last
+ * wrote `*nended` (0 at first), or until mmc_engine_rouse(). Writes the number of such
+ * requests that have ended. Returns 0 or a negative error.
  */
 int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended);
 
-/* Wakes whoever sleeps in mmc_engine_await(), or the next who is about to. */
+/* Wakes all threads in mmc_engine_await(), or the next one to call it. */
 void mmc_engine_rouse(struct mmc_engine *engine);
 
 /*
- * Moves everything on that can be without waiting, for a caller who waits for
- * something else while nobody attends to its teams.
+ * Makes all progress that is possible without waiting. For a caller that waits for
+ * something else while its teams are unattended.
  */
 void mmc_engine_move(struct mmc_engine *engine);
 
 /*
- * Lets the calling thread run on every CPU of the process's cpuset if it is bound
- * to one core: it has inherited that from a thread which computes there, and to
- * which a launcher has given the core. A wider mask stays, for it keeps threads
- * near their memory. The engine's own thread does so by itself.
+ * Lets the calling thread run on every CPU of the process's cpuset if it is bound to
+ * one core: a new thread inherits that binding from the thread that computes on the
+ * core, for which a launcher has reserved it. A wider mask stays, since it keeps
+ * threads near their memory. The responder thread calls this itself.
  */
 void mmc_thread_unbind(void);
 
 /*
- * Allocates memory that is the engine's: as a result's place it is made readable
- * for other ranks once for each team, not again for every operation. Returns 0 or
- * a negative error.
+ * Allocates memory that the engine owns. A result in such memory is registered for
+ * other ranks once per team, not once per operation. Returns 0 or a negative error.
  */
 int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes,
 			void **memory);
 
-/* Frees it; no operation on it is in flight. */
+/* Frees memory of mmc_memory_allocate(); no operation on it may be in flight. */
 void mmc_memory_free(struct mmc_engine *engine, void *memory);
 
-/* A range of ports; with a count of 0 the kernel chooses. */
+/* A range of ports; if `count` is 0, the kernel chooses ports. */
 struct mmc_ports {
 	uint32_t first;
 	uint32_t count;
@@ -181,35 +179,34 @@ enum mmc_transport {
 	MMC_TRANSPORT_VERBS = 1,
 };
 
-/* How a rank of the verbs transport becomes a member of a group. */
+/* How a rank on the verbs transport joins a multicast group. */
 enum mmc_join {
-	MMC_JOIN_AUTO = 0,   /* by the first of the others that works */
-	MMC_JOIN_CM = 1,     /* rdma_join_multicast(): the SM's, or IGMP's */
-	MMC_JOIN_ATTACH = 2, /* ibv_attach_mcast(), a socket's membership */
+	MMC_JOIN_AUTO = 0, /* the first of the other two that works */
+	MMC_JOIN_CM = 1,   /* rdma_join_multicast(): through the SM, or IGMP */
+	MMC_JOIN_ATTACH = 2, /* ibv_attach_mcast() and a socket's membership */
 };
 
 struct mmc_team_options {
 	uint32_t transport; /* enum mmc_transport */
 	uint32_t rank;
 	uint32_t nranks;
-	uint32_t group; /* first multicast group, IPv4, host order */
-	uint32_t
-		subgroups; /* consecutive groups, that chunks are spread over */
+	uint32_t group;	    /* the first multicast group, IPv4, host order */
+	uint32_t subgroups; /* number of consecutive groups */
 	uint32_t ttl;
-	uint32_t spins; /* a caller that waits polls and yields, not sleeps */
-	uint32_t unattended; /* it moves in callers' own calls only */
-	uint32_t crowded; /* some ranks wait for others to free a processor */
+	uint32_t spins; /* waiting callers poll and yield instead of sleeping */
+	uint32_t unattended; /* progress is made in callers' calls only */
+	uint32_t crowded;    /* some machine has fewer CPUs than ranks */
 	/*
-	 * How long a peer may be silent, if no stream says less. Over verbs the
-	 * adapter's retries end in three eighths of it, and in the others a
-	 * broken connection is made anew; 0: none is.
+	 * How long a peer may be silent, unless a stream says less. Over verbs the
+	 * adapter's retries end within three eighths of it, and the other five eighths
+	 * are left to reconnect a broken connection; with 0 none is reconnected.
 	 */
 	uint64_t timeout_ns;
 
 	/* UDP. */
 	struct mmc_interface interface;
-	uint32_t port;		/* that all groups are received on */
-	struct mmc_ports ports; /* of this rank's own sockets */
+	uint32_t port;		/* all groups are received on it */
+	struct mmc_ports ports; /* for this rank's own sockets */
 
 	/* Verbs. */
 	struct mmc_device device;
@@ -218,46 +215,47 @@ struct mmc_team_options {
 	uint32_t pkey_index;
 	uint32_t service_level;
 	uint32_t traffic_class;
-	uint32_t receives;  /* posted for each subgroup; 0 chooses */
-	uint32_t zero_copy; /* chunks may come right to the engine's memory */
+	uint32_t receives;  /* posted per subgroup; 0: the driver chooses */
+	uint32_t zero_copy; /* chunks may come in place, to engine memory */
 
-	uint32_t chunk_bytes;	    /* payload of a full datagram; not 0 */
-	uint32_t checksum;	    /* 0 off, 1 header, 2 full */
-	uint64_t channel;	    /* of its probes: random, and no stream's */
-	char fault[MMC_FAULT_SIZE]; /* "" for none */
+	uint32_t chunk_bytes; /* payload of a full datagram; not 0 */
+	uint32_t checksum;    /* 0 off, 1 header, 2 full */
+	uint64_t channel;     /* of probes and surveys: random, no stream's */
+	char fault[MMC_FAULT_SIZE]; /* a FAULT setting, or "" */
 };
 
 /*
- * Opens this rank's endpoint: its own side of it, not yet groups or peers.
- * Returns 0 or a negative error; -MMC_EADDRINUSE if another `port` might do.
+ * Opens this rank's side of an endpoint, without joining groups or connecting to peers.
+ * Returns 0 or a negative error; -MMC_EADDRINUSE if another `port` may be free.
  */
 int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team);
 
-/* The bytes of an address; as many on every rank. */
+/* Returns the length of an address in bytes, equal on every rank. */
 uint32_t mmc_team_address_bytes(const struct mmc_team *team);
 
-/* Writes this rank's address for the other ranks. */
+/* Writes this rank's address, to be passed to the other ranks. */
 void mmc_team_address(struct mmc_team *team, uint8_t *address);
 
 /*
- * Takes the addresses of all ranks in rank order, connects to them and joins
- * the groups. Datagrams of others are served from here on.
+ * Takes the addresses of all ranks in rank order, connects to the ranks and joins the
+ * groups. From here on the team receives and answers datagrams. Returns 0 or a negative
+ * error.
  */
 int mmc_team_connect(struct mmc_team *team, const uint8_t *addresses);
 
 struct mmc_probe {
-	uint32_t unheard;      /* ranks whose multicast has not come here */
-	uint32_t unheard_full; /* likewise as long as a datagram can be */
-	uint32_t rank;	       /* the first of the latter; UINT32_MAX: none */
+	uint32_t unheard; /* ranks whose probes are missing in a subgroup */
+	uint32_t unheard_full; /* ranks whose full-size probes are missing */
+	uint32_t rank; /* the first of `unheard_full`; UINT32_MAX: none */
 };
 
 /*
- * Multicasts probes, short and full-size, to every subgroup, and listens for at
- * most `slice_ns`, or until every rank's have come: call it again until all
- * ranks say so or patience ends. What was heard stays heard. Returns 0, with
- * `probe` written, or a negative error.
+ * Multicasts short and full-size probes to every subgroup, and listens for at most
+ * `slice_ns`, or until every rank's probes have arrived. To be called again until all
+ * ranks report success or the caller gives up; what was heard stays heard. Returns 0
+ * with `probe` written, or a negative error.
  */
 int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 		   struct mmc_probe *probe);
@@ -265,59 +263,59 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 #define MMC_SURVEY_NUMBERS_MAX 65536
 #define MMC_SURVEY_BYTES_MIN 8 /* the shortest payload */
 
-/* What a rank has heard of another in a survey. */
+/* What this rank has heard from another rank in a survey. */
 struct mmc_hearing {
-	uint32_t ndistinct;	/* numbers */
-	uint32_t nduplicates;	/* of these */
-	uint32_t longest_bytes; /* the longest payload */
+	uint32_t ndistinct;	/* distinct numbers received */
+	uint32_t nduplicates;	/* datagrams that repeat a number */
+	uint32_t longest_bytes; /* longest payload received */
 	uint32_t nanswers;
-	uint32_t round_trip_us; /* the least that an answer took */
-	uint64_t first_ns;	/* when the first number came, and the last */
+	uint32_t round_trip_us; /* the shortest time that an answer took */
+	uint64_t first_ns;	/* arrival of the first distinct number */
 	uint64_t last_ns;
 };
 
 /*
- * Begins to count what each other rank sends in a survey, by numbers below
- * `nnumbers`, and forgets the one before. No rank sends before all have begun,
- * with the same `id`, which is no earlier one's. Returns 0 or a negative error.
+ * Begins a survey: counts what each other rank sends under numbers below `nnumbers`,
+ * and forgets the previous survey. Ranks may send only after all have begun, with the
+ * same `id`, which no earlier survey had. Returns 0 or a negative error.
  */
 int mmc_team_survey_begin(struct mmc_team *team, uint32_t id,
 			  uint32_t nnumbers);
 
-/* Datagrams numbered from `first` on. */
+/* Datagrams with consecutive numbers from `first` on. */
 struct mmc_salvo {
 	uint32_t peer; /* a rank, or UINT32_MAX for multicast */
 	uint32_t first;
 	uint32_t count;
-	uint32_t nbytes; /* of payload */
-	uint32_t asks;	 /* they go the way of control, and want an answer */
+	uint32_t nbytes; /* payload of each datagram */
+	uint32_t asks;	 /* sent as control; each asks for an answer */
 };
 
-/* Sends them as fast as they go. Returns 0 or a negative error. */
+/* Sends the datagrams of `salvo` as fast as they go. Returns 0 or a negative error. */
 int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo);
 
 /*
- * Listens for `slice_ns`; a rank that does so, or sends, answers. Returns 0, with
- * what has been heard since the survey began in `heard` [nranks], or a negative
+ * Listens for `slice_ns`. A rank answers questions while it listens or sends. Returns 0
+ * with what has been heard since the survey began in `heard` [nranks], or a negative
  * error.
  */
 int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 			   struct mmc_hearing *heard);
 
-/* Leaves the groups and closes the endpoint; its streams must be closed. */
+/* Leaves the groups and closes the endpoint. Close the team's streams first. */
 void mmc_team_close(struct mmc_team *team);
 
 /* ---- streams ------------------------------------------------------------ */
 
 struct mmc_stream_options {
 	uint64_t channel;      /* random; the low 16 bits are ignored */
-	uint32_t chains;       /* 0 chooses */
+	uint32_t chains;       /* number of chains; 0: chosen by the library */
 	uint32_t window_bytes; /* 0: what the endpoint's buffers hold */
-	uint32_t eager_bytes;  /* operations up to this in all skip the wait */
+	uint32_t eager_bytes;  /* total up to which no barrier is waited for */
 	uint32_t repair;       /* 0 nak, 1 neighbour, 2 read */
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
-	uint64_t late_timeout_ns;  /* for a rank that stands still; 0: none */
+	uint64_t late_timeout_ns;  /* of a process that exists; 0: none */
 };
 
 int mmc_stream_create(struct mmc_team *team,
@@ -325,29 +323,30 @@ int mmc_stream_create(struct mmc_team *team,
 		      struct mmc_stream **stream);
 
 /*
- * Starts nothing on the stream any more: mmc_start() fails with -MMC_EINVAL.
- * What has been started goes on, and others are served. A rank that waits for
- * this one in a later operation fails with -MMC_ELEFT, and so do all.
+ * Announces that this rank starts nothing on the stream any more: mmc_start() then
+ * fails with -MMC_EINVAL. Operations that were started continue, and other ranks are
+ * still served. A rank that waits for this one in a later operation fails with
+ * -MMC_ELEFT, and so do all ranks.
  */
 void mmc_stream_leave(struct mmc_stream *stream);
 
-/* Why nothing is multicast for the time being. */
+/* Why a stream has stopped using multicast. */
 struct mmc_detour {
-	uint32_t epoch;	 /* the first without multicast; 0: multicast goes on */
-	uint32_t rank;	 /* which gets no multicast of `sender` */
+	uint32_t epoch;	 /* the first without multicast; 0: multicast is used */
+	uint32_t rank;	 /* the rank that hears no multicast of `sender` */
 	uint32_t sender; /* UINT32_MAX: of any rank */
 };
 
-/* The first epoch without multicast, as mmc_detour.epoch says. */
+/* Returns the first epoch without multicast, as mmc_detour.epoch does. */
 uint32_t mmc_stream_unicast_epoch(struct mmc_stream *stream);
 
-/* Writes since when, and why, blocks go round the ring instead. */
+/* Writes since which epoch, and why, blocks travel round the ring instead. */
 void mmc_stream_detour(struct mmc_stream *stream, struct mmc_detour *detour);
 
 /*
- * Frees a stream. What is in flight is given up, its buffers are no longer
- * touched on return, and nothing about the stream is answered any more: peers
- * must have finished its operations or have failed.
+ * Frees a stream. Operations in flight are given up; on return their buffers are no
+ * longer touched, and nothing about the stream is answered any more. Peers must have
+ * finished its operations, or have failed.
  */
 void mmc_stream_close(struct mmc_stream *stream);
 
@@ -360,59 +359,58 @@ enum mmc_kind {
 };
 
 /*
- * What an operation moves: each rank's block from `send` to its place in `recv`
- * on all ranks (MPI-4.1 sections 6.7 and 6.4). Kind, root and sizes are equal on
- * all ranks; addresses and offsets are each rank's own.
+ * What an operation moves: each rank's block from `send` to its place in `recv` on all
+ * ranks (MPI-4.1 sections 6.7 and 6.4). Kind, root and sizes are equal on all ranks;
+ * addresses and offsets are each rank's own.
  */
 struct mmc_operation {
 	uint32_t kind;	      /* enum mmc_kind */
-	uint32_t root;	      /* of a Bcast: the only rank that has a block */
+	uint32_t root;	      /* Bcast: the only rank that has a block */
 	uint32_t notifies;    /* its end wakes mmc_engine_await() */
-	uint64_t block_bytes; /* each rank's block, of a Bcast the root's */
-	/* Of an Allgatherv [nranks], not needed any more on return: */
-	const uint64_t *blocks_bytes; /* the ranks' blocks */
-	/* Where in `recv` they begin; NULL: one behind the other. */
-	const uint64_t *offsets_bytes;
-	const void *send; /* NULL: the own block lies in its place in `recv` */
+	uint64_t block_bytes; /* each rank's block; Bcast: the root's */
+	/* For an Allgatherv, [nranks] each; not read after the call. */
+	const uint64_t *blocks_bytes;  /* the size of each rank's block */
+	const uint64_t *offsets_bytes; /* of each in `recv`; NULL: adjacent */
+	const void *send; /* NULL: this rank's block is already in its place */
 	void *recv;
 };
 
 /*
- * Starts an operation, then waits as mmc_request_wait() does; 0 for `slice_ns`
- * only starts, which needs no other rank. Both buffers stay the library's until
- * the request is over.
+ * Starts an operation, then waits as mmc_request_wait() does. With a `slice_ns` of 0 it
+ * only starts the operation, which needs no other rank. Both buffers belong to the
+ * library until the request completes.
  *
- * Returns 0 when it is over already, MMC_EAGAIN with `*request` to be waited
- * for, or an error. On an error of the operation itself `*request` is set, to
+ * Returns 0 if the operation is already complete, MMC_EAGAIN with `*request` to be
+ * waited for, or an error. After an error of the operation itself `*request` is set, to
  * be asked for its failure and freed; else it is NULL and nothing was started.
  */
 int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	      uint64_t slice_ns, struct mmc_request **request);
 
 /*
- * Waits for at most `slice_ns`. Returns 0 (over), MMC_EAGAIN (not yet) or the
- * operation's error; unless MMC_EAGAIN, the buffers are the caller's again.
+ * Waits for at most `slice_ns`. Returns 0 (complete), MMC_EAGAIN (not yet) or the
+ * operation's error; unless it is MMC_EAGAIN, the buffers are the caller's again.
  */
 int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns);
 
 /*
- * Gives an operation up: the other ranks fail with -MMC_ECANCELED and the
- * stream is poisoned. On return nothing touches the buffers.
+ * Cancels an operation: the other ranks fail with -MMC_ECANCELED and the stream is
+ * poisoned. On return nothing touches the buffers.
  */
 void mmc_request_cancel(struct mmc_request *request);
 
-/* Frees a request that is over. NULL is allowed. */
+/* Frees a request that has completed. NULL is allowed. */
 void mmc_request_free(struct mmc_request *request);
 
 struct mmc_failure {
 	int error; /* negative mmc_error; 0 if nothing failed */
 	uint32_t epoch;
-	uint32_t culprit;	 /* a rank; UINT32_MAX if none in particular */
-	uint32_t missing_chunks; /* on this rank */
+	uint32_t culprit;	 /* a rank; UINT32_MAX: none in particular */
+	uint32_t missing_chunks; /* chunks that this rank lacks */
 	/*
-	 * For -MMC_EMISMATCH, of two ranks that differ: enum mmc_kind; if both
-	 * are Bcasts their roots; unless it is an Allgatherv the bytes of a
-	 * block, modulo 2^40. What then is equal is not what differs.
+	 * For -MMC_EMISMATCH, how two ranks' operations differ: their kinds (enum
+	 * mmc_kind); if both are Bcasts, their roots; unless one is an Allgatherv, the
+	 * bytes of a block, modulo 2^40. A pair of equal values is not the difference.
 	 */
 	uint32_t kind_min;
 	uint32_t kind_max;
@@ -422,39 +420,39 @@ struct mmc_failure {
 	uint64_t block_bytes_max;
 };
 
-/* Why a request failed. */
+/* Writes why a request failed. */
 void mmc_request_failure(struct mmc_request *request,
 			 struct mmc_failure *failure);
 
-/* The first failure of a stream: what poisoned it. */
+/* Writes the first failure of a stream, which poisoned it. */
 void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure);
 
 struct mmc_waiting {
-	uint64_t waited_ns; /* since the start of the operation */
-	uint32_t entered;   /* whether all ranks have entered it */
-	uint32_t epoch;	    /* 0 while earlier ones have to end first */
-	uint32_t rank;	    /* whom it waits for first; UINT32_MAX: nobody */
-	uint32_t late;	/* who has not entered; UINT32_MAX: nobody is known */
-	uint32_t still; /* whether its process exists, but does not answer */
+	uint64_t waited_ns; /* time since the operation's start */
+	uint32_t entered;   /* whether all ranks are known to have entered */
+	uint32_t epoch;	    /* 0 while it waits for earlier operations */
+	uint32_t rank;	    /* the rank awaited first; UINT32_MAX: none */
+	uint32_t late; /* a rank that has not entered; UINT32_MAX: none known */
+	uint32_t still; /* whether the awaited process exists but is silent */
 	uint32_t missing_chunks;
 };
 
-/* What a request waits for, for log lines. */
+/* Writes what a request waits for, for log lines. */
 void mmc_request_waiting(struct mmc_request *request,
 			 struct mmc_waiting *waiting);
 
 /* ---- counters ----------------------------------------------------------- */
 
-/* The number of counters of a stream. */
+/* Returns the number of a stream's counters. */
 uint32_t mmc_counter_count(void);
 
-/* The name of counter `index`, below mmc_counter_count(), as in stats(). */
+/* Returns the name of counter `index`, below mmc_counter_count(), as in stats(). */
 const char *mmc_counter_name(uint32_t index);
 
-/* Copies a stream's counters, mmc_counter_count() of them, to `values`. */
+/* Copies a stream's mmc_counter_count() counters to `values`. */
 void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values);
 
-/* Likewise those of what has come to a team and is of no stream. */
+/* Copies a team's mmc_counter_count() counters, those of no stream, to `values`. */
 void mmc_team_counters(struct mmc_team *team, uint64_t *values);
 
 #endif
