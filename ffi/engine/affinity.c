@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where threads run: see mmc_thread_unbind(). */
+/* Implements mmc_thread_unbind(), which chooses the CPUs of a thread. */
 #include <mpimcast/mmc.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct cpus {
 	cpu_set_t sets[CPUS_MAX / CPU_SETSIZE];
 };
 
-/* A number that the kernel tells of a CPU, or -1. */
+/* Returns a number from a CPU's topology in sysfs, or -1. */
 static int topology(int cpu, const char *name)
 {
 	char path[96];
@@ -30,7 +30,7 @@ static int topology(int cpu, const char *name)
 	return value;
 }
 
-/* Whether two CPUs are threads of one core; not if the kernel does not tell. */
+/* Returns whether two CPUs are threads of one core; false if that is unknown. */
 static bool same_core(int a, int b)
 {
 	int core = topology(a, "core_id");
@@ -62,7 +62,7 @@ void mmc_thread_unbind(void)
 	if (sched_getaffinity(0, sizeof(cpus), cpus.sets) != 0 ||
 	    !is_one_core(&cpus))
 		return;
-	/* The kernel takes of this what the cpuset has. */
+	/* The kernel reduces this mask to the cpuset. */
 	memset(&cpus, 0xff, sizeof(cpus));
 	sched_setaffinity(0, sizeof(cpus), cpus.sets);
 }

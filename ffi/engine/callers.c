@@ -24,19 +24,19 @@ int mmc_engine_enter(struct mmc_engine *engine)
 
 void mmc_engine_leave(struct mmc_engine *engine)
 {
-	/* A caller between two turns of its loop does by itself what is due. */
+	/* A caller between two rounds of its loop does what is due itself. */
 	bool idle = !engine->stepped && !engine->moved;
 	bool expects = mmc_engine_expects(engine);
 
 	if (idle)
 		mmc_responder_take_over(engine, expects);
 	mmc_lock_give(engine);
-	/* Not before: it would find the lock taken, and sleep again. */
+	/* A responder called earlier would find the lock taken, and sleep again. */
 	if (idle && expects)
 		mmc_responder_call(engine);
 }
 
-/* Whether callers keep polling, giving way to others, instead of sleeping. */
+/* Returns whether waiting callers poll and yield instead of sleeping. */
 static bool spins(const struct mmc_engine *engine)
 {
 	for (struct mmc_team *team = engine->teams; team != NULL;
@@ -46,7 +46,7 @@ static bool spins(const struct mmc_engine *engine)
 	return false;
 }
 
-/* Sleeps until something has come, `until_ns`, or another thread wants in. */
+/* Sleeps until an event, `until_ns`, or a thread that asks for the lock. */
 static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 {
 	struct pollfd polled[POLLED_FDS_MAX + 1] = {
@@ -79,7 +79,7 @@ static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 		mmc_descriptor_drain(engine->wake_fd);
 }
 
-/* Tells callers that wait for it that there is news. */
+/* Sets `moved`, and wakes the callers that follow. */
 static void announce(struct mmc_engine *engine, bool moved)
 {
 	pthread_mutex_lock(&engine->mutex);
@@ -90,8 +90,8 @@ static void announce(struct mmc_engine *engine, bool moved)
 }
 
 /*
- * Moves everything on. Others may come in between, to start operations: those
- * that then wait for them follow.
+ * Makes progress until `request` completes or `until_ns` is reached. Gives the lock in
+ * between to callers that start operations; those that then wait follow.
  */
 static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 		 uint64_t until_ns)

@@ -41,7 +41,7 @@ void mmc_copies_give(struct mmc_copies *copies, struct mmc_copy *copy)
 {
 	if (copy == NULL)
 		return;
-	/* Larger ones have been reserved since it was taken. */
+	/* Larger copies have been reserved since: this one cannot serve them. */
 	if (copy->nbytes < copies->nbytes) {
 		free(copy);
 		return;

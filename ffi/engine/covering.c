@@ -15,7 +15,7 @@ uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
 	return chain % request->stream->team->options.subgroups;
 }
 
-/* What is small or comes otherwise is not worth it. */
+/* Eager operations and operations by unicast are not worth covering. */
 static bool is_coverable(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continues `crc`, 0 at the beginning, over `nbytes`. */
+/* Continues `crc`, 0 at the beginning, over `nbytes`, and returns it. */
 uint32_t mmc_crc32c(uint32_t crc, const void *bytes, size_t nbytes);
 
 #endif

@@ -7,7 +7,7 @@
 #include "engine/receive.h"
 #include "support/assert.h"
 
-/* Slots at first, and how many more when all are used. */
+/* Slots that are added whenever all are used. */
 #define SLOTS MMC_READS_MAX
 
 static int grow(struct mmc_fetches *fetches)
@@ -24,7 +24,7 @@ static int grow(struct mmc_fetches *fetches)
 	return 0;
 }
 
-/* Takes a free slot; returns its number, or a negative error. */
+/* Takes a free slot. Returns its number, or a negative error. */
 static int64_t take_slot(struct mmc_request *request)
 {
 	struct mmc_fetches *fetches = &request->stream->team->fetches;
@@ -38,7 +38,7 @@ static int64_t take_slot(struct mmc_request *request)
 	return fetches->nslots - SLOTS;
 }
 
-/* The bytes that the read brings, the generation not counted. */
+/* Returns the bytes that the read brings, without the generation. */
 static uint32_t payload_bytes(const struct mmc_fetch *fetch)
 {
 	const struct mmc_layout *layout = &fetch->request->op->layout;
@@ -53,7 +53,10 @@ static uint32_t payload_bytes(const struct mmc_fetch *fetch)
 	return (uint32_t)nbytes;
 }
 
-/* Hands a read to the driver; a negative error if it cannot be made. */
+/*
+ * Hands a read to the driver. Returns 0, -MMC_EAGAIN if the driver has no room, or
+ * another negative error if the read is impossible.
+ */
 static int submit(struct mmc_team *team, uint32_t slot)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
@@ -84,7 +87,7 @@ static int submit(struct mmc_team *team, uint32_t slot)
 				      slot);
 }
 
-/* Takes what has been read to where it belongs. */
+/* Places the chunks of a completed read. */
 static void place_chunks(const struct mmc_fetch *fetch, const uint8_t *bytes,
 			 uint64_t now_ns)
 {
@@ -103,7 +106,7 @@ static void place_chunks(const struct mmc_fetch *fetch, const uint8_t *bytes,
 	}
 }
 
-/* Tells the operation that a read is over; without `bytes` it has failed. */
+/* Tells the operation that a read has ended; without `bytes` it has failed. */
 static void finish(const struct mmc_fetch *fetch, const uint8_t *bytes,
 		   uint64_t now_ns)
 {
@@ -122,7 +125,10 @@ static void finish(const struct mmc_fetch *fetch, const uint8_t *bytes,
 		place_chunks(fetch, bytes, now_ns);
 }
 
-/* Begins the read of a slot, or ends it if that is impossible. */
+/*
+ * Submits the read of a slot, or ends it as failed if it is impossible. Returns false
+ * if the driver has no room.
+ */
 static bool begin(struct mmc_team *team, uint32_t slot)
 {
 	struct mmc_fetch *at = &team->fetches.slots[slot];

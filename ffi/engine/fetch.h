@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads of another rank's memory that are under way. The driver carries a slot's
- * number along; a slot whose operation has ended waits for its read to be over.
+ * Reads of another rank's memory that are in flight. The driver carries the number of a
+ * read's slot along. A slot whose operation has ended stays in use until its read
+ * completes.
  */
 #ifndef MMC_ENGINE_FETCH_H
 #define MMC_ENGINE_FETCH_H
@@ -13,11 +14,11 @@ struct mmc_request;
 struct mmc_team;
 
 struct mmc_fetch {
-	struct mmc_request *request; /* NULL once nobody wants it any more */
-	struct mmc_run run;	     /* of words or of chunks */
+	struct mmc_request *request; /* NULL once the result is not wanted */
+	struct mmc_run run; /* words of the bitmap, if `map`, or chunks */
 	bool used;
-	bool map;     /* of the bitmap */
-	bool waiting; /* the driver had no room for it */
+	bool map;     /* reads the bitmap, not chunks */
+	bool waiting; /* the driver had no room: to be submitted again */
 };
 
 struct mmc_fetches {
@@ -26,18 +27,18 @@ struct mmc_fetches {
 	uint32_t nwaiting;
 };
 
-/* Begins what a READ or READ_MAP action says; the operation hears the end. */
+/* Begins the read of a READ or READ_MAP action; the operation is told when it ends. */
 void mmc_request_fetch(struct mmc_request *request,
 		       const struct mmc_action *action);
 
-/* A read is over. */
+/* Handles the end of a read. */
 void mmc_team_fetched(struct mmc_team *team, const struct mmc_event *event,
 		      uint64_t now_ns);
 
-/* Begins reads that had to wait; others may have made room. */
+/* Submits waiting reads again: completed ones may have made room. */
 void mmc_team_fetch_waiting(struct mmc_team *team);
 
-/* The request has ended, and with it the interest in what it reads. */
+/* Forgets a request's reads: it has ended, and does not want their results. */
 void mmc_request_forget_fetches(struct mmc_request *request);
 
 void mmc_fetches_close(struct mmc_fetches *fetches);

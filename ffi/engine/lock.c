@@ -8,7 +8,7 @@ static bool is_held(const struct mmc_engine *engine)
 	return engine->serving != engine->next_ticket;
 }
 
-/* Under the mutex, but the holder looks without it whether others wait. */
+/* Called under the mutex; atomic, since the holder looks without the mutex. */
 static uint64_t take_ticket(struct mmc_engine *engine)
 {
 	return __atomic_fetch_add(&engine->next_ticket, 1, __ATOMIC_RELAXED);
@@ -22,7 +22,7 @@ void mmc_lock_take(struct mmc_engine *engine)
 	pthread_mutex_lock(&engine->mutex);
 	held = is_held(engine);
 	ticket = take_ticket(engine);
-	/* Not sooner: the holder would see nobody waiting, and sleep again. */
+	/* A holder woken before this would see no waiter, and sleep again. */
 	if (held && !engine->stepped)
 		mmc_descriptor_wake(engine->wake_fd);
 	while (engine->serving != ticket)

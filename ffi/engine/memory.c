@@ -7,7 +7,7 @@
 
 #define PAGE_BYTES 4096
 
-/* A memory as a team has registered it. */
+/* A team's registration of a memory, which is kept. */
 struct kept {
 	struct kept *next;
 	struct mmc_team *team;
@@ -21,7 +21,10 @@ struct mmc_memory {
 	struct kept *kept;
 };
 
-/* Ends one registration; after a failure it may still be read, so it is kept. */
+/*
+ * Ends one registration. After a failure the memory may still be read: it is passed to
+ * the team, which frees it when it closes.
+ */
 static void end_kept(struct kept *kept, struct mmc_memory *memory)
 {
 	if (kept->team->failed) {
@@ -107,7 +110,7 @@ static struct mmc_memory *find(const struct mmc_engine *engine,
 	return NULL;
 }
 
-/* Registers the whole memory for the ranks of `team`; NULL if that fails. */
+/* Registers the whole memory for the ranks of `team`. Returns NULL if that fails. */
 static struct kept *keep(struct mmc_team *team, struct mmc_memory *memory,
 			 struct mmc_counters *counters)
 {

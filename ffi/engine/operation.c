@@ -6,8 +6,8 @@
 #include "support/error.h"
 
 /*
- * A signature has the kind in its highest bits. Below are of a Bcast the root,
- * then bytes, and of an Allgatherv all sizes, hashed.
+ * A signature has the kind in its highest bits. Below it has, for a Bcast, the root and
+ * then the bytes; for an Allgatherv, a hash of all sizes; for an Allgather, the bytes.
  */
 #define KIND_SHIFT 60
 #define ROOT_SHIFT 40
@@ -40,7 +40,7 @@ int mmc_operation_check(const struct mmc_operation *operation, uint32_t nranks)
 	}
 }
 
-/* FNV-1a over whole words, with a shift so that high bits reach low ones. */
+/* FNV-1a over whole words, with a shift by which high bits affect low ones. */
 static uint64_t hash(const uint64_t *words, uint32_t nwords)
 {
 	uint64_t value = UINT64_C(0xcbf29ce484222325);
@@ -85,7 +85,9 @@ size_t mmc_operation_bytes(const struct mmc_operation *operation,
 						 : 0;
 }
 
-/* Whether blocks lie one behind the other; if so writes where they begin. */
+/*
+ * Returns whether the blocks are adjacent in rank order; if so writes where they begin.
+ */
 static bool adjoin(const struct mmc_operation *operation, uint32_t nranks,
 		   uint64_t *begin)
 {
@@ -164,7 +166,7 @@ uint64_t mmc_operation_offset(const struct mmc_operation *operation,
 {
 	if (operation->offsets_bytes != NULL)
 		return operation->offsets_bytes[rank];
-	/* One behind the other: what is before it is a total too. */
+	/* Adjacent blocks: the offset is the total of the blocks before. */
 	return operation->kind == MMC_BCAST
 		       ? 0
 		       : mmc_operation_total(operation, rank);

@@ -7,7 +7,7 @@
 
 #include "support/bits.h"
 
-/* Two eager operations of 64 KiB each may run ahead. */
+/* Room for two eager operations of 64 KiB each, which may run ahead. */
 #define PARKED_BYTES_MAX (128 * 1024)
 #define PARKED_SLOTS_MAX 256
 
@@ -64,7 +64,7 @@ static void swap_bytes(uint8_t *a, uint8_t *b, uint32_t nbytes)
 	}
 }
 
-/* Exchanges `slot` with the last used one, which is then free. */
+/* Exchanges `slot` with the last used slot, which is then free but still readable. */
 static void vacate(struct mmc_parking *parking, uint32_t slot)
 {
 	uint32_t last = --parking->nused;

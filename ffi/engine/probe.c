@@ -3,7 +3,7 @@
 
 #include "engine/crc32c.h"
 
-/* From one group of ranks to the next: what it sends takes less at 1 Gbit/s. */
+/* The time from one group to the next: a group's probes take less at 1 Gbit/s. */
 #define GROUP_NS (2 * MMC_MS_NS)
 
 void mmc_team_probed(struct mmc_team *team, uint32_t source,

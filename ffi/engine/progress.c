@@ -25,7 +25,7 @@ static void take_finding(struct mmc_team *team, const struct mmc_event *event)
 	}
 }
 
-/* Takes in what has come for one team; returns how many events. */
+/* Takes in one team's events. Returns their number. */
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 			    uint64_t now_ns)
 {
@@ -33,7 +33,7 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 	int nevents = endpoint->driver->poll(endpoint, engine->events,
 					     MMC_EVENTS_MAX);
 
-	/* A broken socket brings nothing: the operations' clocks will tell. */
+	/* A broken socket brings no events: the operations' timeouts notice it. */
 	for (int i = 0; i < nevents; i++) {
 		const struct mmc_event *event = &engine->events[i];
 
@@ -61,7 +61,10 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 	return nevents > 0 ? (unsigned)nevents : 0;
 }
 
-/* What can never be sent is no loss: it is told before a clock would tell. */
+/*
+ * Breaks the team if a datagram could not be sent at all: that is no loss, and the
+ * failure is to be reported before a timeout would report it.
+ */
 static void check_sent(struct mmc_team *team, int rv)
 {
 	const struct mmc_event broken = {
@@ -116,7 +119,10 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 	}
 }
 
-/* Polls a stream once if that can change anything; returns whether it did. */
+/*
+ * Polls a stream once if an event or its deadline requires it. Returns whether there
+ * were actions.
+ */
 static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 			bool backlog, uint64_t now_ns)
 {
@@ -138,7 +144,7 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 {
 	uint64_t now_ns = mmc_team_now_ns(team);
-	/* What has come may not be all: only an empty pass proves silence. */
+	/* More events may be waiting: only a poll without any proves silence. */
 	bool backlog = take_events(engine, team, now_ns) > 0;
 	bool busy = backlog;
 

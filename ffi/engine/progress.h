@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of an engine: receive, let the core think, do what it says. */
+/* One round of progress: receive, poll the core, carry out its actions. */
 #ifndef MMC_ENGINE_PROGRESS_H
 #define MMC_ENGINE_PROGRESS_H
 
 #include "engine/state.h"
 
 /*
- * Takes in what is there, polls what is due, does what is wanted. Returns
- * whether anything happened: then more may be due at once.
+ * Takes in events, polls the streams that are due, and carries out their actions.
+ * Returns whether anything happened: more may then be due at once.
  */
 bool mmc_engine_progress(struct mmc_engine *engine);
 
-/* When something is due for one team. */
+/* Returns when something is due for one team; 0 if one of its streams is stirred. */
 uint64_t mmc_team_deadline(const struct mmc_team *team);
 
-/* When something is due if nothing comes: at once if a stream is stirred. */
+/* Returns when something is due for any team; 0 if one of its streams is stirred. */
 uint64_t mmc_engine_deadline(const struct mmc_engine *engine);
 
-/* Whether an operation is on its way, not only there to serve others. */
+/* Returns whether an operation is incomplete here; others only serve other ranks. */
 bool mmc_engine_is_moving(const struct mmc_engine *engine);
 
 /*
- * Has the endpoints, all or those that the responder looks after, announce by their
- * descriptors what comes from now on. Returns whether something has come already, which
- * they would not announce.
+ * Has the endpoints, all or only those that the responder attends to, signal new events
+ * by their descriptors. Returns whether there are events already, which they would not
+ * signal.
  */
 bool mmc_engine_rearm(struct mmc_engine *engine, bool all);
 

@@ -8,8 +8,8 @@
 #include "engine/survey.h"
 
 /*
- * What the driver hands back with a placement that takes its time: which chunk
- * of which of a stream's open operations it was.
+ * Returns the cookie of a placement that completes later: which chunk of which of a
+ * stream's open operations it is.
  */
 static uint64_t cookie_of(const struct mmc_request *request, uint32_t chunk)
 {
@@ -84,7 +84,10 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 	} else if (!mmc_epoch_after(header->epoch, epochs->last)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
 		if (!(header->index & MMC_INDEX_REPAIR)) {
-			/* The one begins operations, the other ends them. */
+			/*
+			 * An operation starts with the team's path, and at its end
+			 * replaces that by the stream's: both learn.
+			 */
 			mmc_path_late(&stream->team->path);
 			mmc_path_late(&epochs->path);
 		}
@@ -113,7 +116,7 @@ static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 	return team->last = team->by_channel[place];
 }
 
-/* What follows header and trailer, `head_bytes`, of a datagram. */
+/* Returns the body of a datagram, behind `head_bytes` of header and CRC. */
 static const uint8_t *body_of(const struct mmc_event *event,
 			      uint32_t head_bytes)
 {
@@ -130,7 +133,7 @@ static bool crc_is_right(const struct mmc_event *event)
 	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
 }
 
-/* Counts a datagram by its kind; the counters of each kind lie side by side. */
+/* Counts a datagram by its kind; the counters of each kind are adjacent. */
 static void count_traffic(struct mmc_counters *counters, uint32_t index,
 			  uint32_t nbytes)
 {
@@ -141,7 +144,7 @@ static void count_traffic(struct mmc_counters *counters, uint32_t index,
 	counters->value[bytes + 1]++;
 }
 
-/* A datagram of the team's own channel: a probe, or of a survey. */
+/* Handles a datagram of the team's own channel: a probe, or one of a survey. */
 static void receive_own(struct mmc_team *team, uint32_t source,
 			const struct mmc_header *header, const uint8_t *body,
 			uint32_t nbytes, uint64_t now_ns)

@@ -41,7 +41,7 @@ void mmc_team_deregister_later(struct mmc_team *team,
 {
 	struct mmc_deferred *deferred = malloc(sizeof(*deferred));
 
-	/* Without memory for it, it is never deregistered: that harms nobody. */
+	/* Without memory for this record the region stays registered: no harm. */
 	if (deferred == NULL)
 		return;
 	*deferred = (struct mmc_deferred){

@@ -11,12 +11,12 @@
 #include "engine/receive.h"
 #include "support/error.h"
 
-/* A block up to this is copied, so that its sender need not wait for others. */
+/* Blocks up to this size are copied: their senders need not wait for other ranks. */
 #define RETAIN_BYTES (UINT64_C(1) << 20)
 
 /* ---- memory ------------------------------------------------------------- */
 
-/* Nobody reads the user's memory any more, unless something has failed. */
+/* Deregisters the user's memory; after a failure, when the team closes. */
 static void revoke(struct mmc_request *request, bool failed)
 {
 	struct mmc_team *team = request->stream->team;
@@ -28,7 +28,7 @@ static void revoke(struct mmc_request *request, bool failed)
 	request->registered = false;
 }
 
-/* Likewise the memory of its operations, which is then freed. */
+/* Frees a request's memory: after a failure, if registered, when the team closes. */
 static void free_memory(struct mmc_request *request, bool failed)
 {
 	struct mmc_team *team = request->stream->team;
@@ -87,7 +87,7 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 	return NULL;
 }
 
-/* Takes a spare that is large enough out of the list, or returns NULL. */
+/* Takes a spare that is large enough out of the list. Returns NULL if there is none. */
 static struct mmc_request *take_spare(struct mmc_stream *stream,
 				      size_t memory_bytes)
 {
@@ -109,7 +109,7 @@ static void add_spare(struct mmc_stream *stream, struct mmc_request *request)
 	stream->spares = request;
 }
 
-/* Spares of other shapes go when a new shape comes, or they would pile up. */
+/* Frees all spares when a new shape comes: spares of other shapes would pile up. */
 static void free_spares(struct mmc_stream *stream)
 {
 	while (stream->spares != NULL) {
@@ -121,8 +121,8 @@ static void free_spares(struct mmc_stream *stream)
 }
 
 /*
- * Memory for one operation. A further one is made at the same time: the next
- * operation starts while this one still serves others from its copy.
+ * Returns a request with memory for one operation, or NULL. A new one comes with a
+ * spare: the next operation starts while this one still serves repairs from its copy.
  */
 static struct mmc_request *get_request(struct mmc_stream *stream,
 				       size_t memory_bytes)
@@ -187,7 +187,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 	uint32_t window_bytes = team->buffer_bytes;
 	struct mmc_op_config config;
 
-	/* What no buffer holds would be lost, whoever wishes for it. */
+	/* More than the buffers hold would be lost, whatever was configured. */
 	if (options->window_bytes == 0 && team->path.window.bytes != 0)
 		window_bytes =
 			mmc_min_u32(team->path.window.bytes, window_bytes);
@@ -219,7 +219,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 	return config;
 }
 
-/* Brings what came before it started to a new operation. */
+/* Offers to a new operation the chunks that arrived before it started. */
 static void hand_over_parked(struct mmc_request *request, uint64_t now_ns)
 {
 	struct mmc_parking *parking = &request->stream->parking;
@@ -239,7 +239,7 @@ static uint64_t next_generation(struct mmc_team *team)
 	return team->generation;
 }
 
-/* What others may read from the start. */
+/* Returns the advert of what other ranks may read from the start. */
 static struct mmc_advert first_advert(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
@@ -247,7 +247,7 @@ static struct mmc_advert first_advert(struct mmc_request *request)
 	struct mmc_advert advert = { 0 };
 	struct mmc_region data;
 
-	/* What lies in places of its own is sent, and not read. */
+	/* Blocks at offsets of their own are sent, and not read. */
 	if (!request->mapped || request->operation.offsets_bytes != NULL)
 		return advert;
 	advert.generation = next_generation(team);
@@ -333,7 +333,7 @@ static void enqueue(struct mmc_request *request)
 	stream->queue_last = request;
 }
 
-/* The memory that the core takes for an operation. */
+/* Writes the bytes that the core needs for an operation. Returns 0 or -MMC_EINVAL. */
 static int measure(const struct mmc_stream *stream,
 		   const struct mmc_operation *operation, size_t *memory_bytes)
 {
@@ -353,7 +353,7 @@ static int measure(const struct mmc_stream *stream,
 	return 0;
 }
 
-/* Operations that have been started and not closed, as far as copies matter. */
+/* Counts operations that have started and not closed, as far as copies matter. */
 static uint32_t count_live(const struct mmc_stream *stream)
 {
 	const struct mmc_request *queued = stream->queue;
@@ -367,8 +367,8 @@ static uint32_t count_live(const struct mmc_stream *stream)
 }
 
 /*
- * Sees to it that what is kept of the own block, when the user has its buffers
- * back, has a place. One more is for the next operation, as of requests.
+ * Reserves a copy of this rank's block for the time after the operation, and one more
+ * for the next operation. Returns 0 or -MMC_ENOMEM.
  */
 static int reserve_copies(struct mmc_stream *stream,
 			  const struct mmc_operation *operation)
@@ -445,7 +445,7 @@ int mmc_request_start(struct mmc_stream *stream,
 
 /* ---- ending ------------------------------------------------------------- */
 
-/* Who is through although others have failed may still be read by them. */
+/* Ends remote access to the result. Ranks that have failed may still be reading it. */
 static void end_reading(struct mmc_request *request)
 {
 	bool failed = (request->op->record.flags & MMC_RECORD_FAILED) != 0;

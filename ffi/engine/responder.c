@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder sleeps in epoll on the control sockets. They are disarmed while
- * a caller is inside: it would wake for datagrams that the caller takes.
+ * The responder sleeps in epoll on the control sockets. They are disarmed while a
+ * caller is inside: the responder would wake for datagrams that the caller takes.
  */
 #include "engine/responder.h"
 
@@ -20,8 +20,8 @@
 #include "support/error.h"
 
 /*
- * How long the responder leaves an operation to a caller that has just gone
- * out: Python's loop is back within microseconds unless something holds it up.
+ * How long the responder leaves an operation to a caller that has just gone out:
+ * Python's loop is back within microseconds unless something holds it up.
  */
 #define TAKEOVER_NS (2 * MMC_MS_NS)
 
@@ -33,7 +33,7 @@ enum mmc_armed {
 
 /* ---- arming ------------------------------------------------------------- */
 
-/* The number of an endpoint's descriptors that are watched, from the first. */
+/* Returns how many of an endpoint's descriptors are watched, from the first on. */
 static unsigned watched(int armed, unsigned nfds, unsigned ncontrol)
 {
 	if (armed == MMC_ARMED_NONE)
@@ -41,7 +41,7 @@ static unsigned watched(int armed, unsigned nfds, unsigned ncontrol)
 	return armed == MMC_ARMED_ALL ? nfds : ncontrol;
 }
 
-/* Changes what is watched of a team from `before` to `after`. */
+/* Changes which of a team's descriptors are watched, from `before` to `after`. */
 static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
 		     int before, int after)
 {
@@ -99,8 +99,8 @@ static void close_fds(struct mmc_engine *engine)
 }
 
 /*
- * The responder sleeps until the next deadline, but not before `least_ns` unless
- * something has come.
+ * Sets the responder's timer to the next deadline, but not before `least_ns` unless
+ * there are events already.
  */
 static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 {
@@ -141,7 +141,7 @@ void mmc_responder_take_over(struct mmc_engine *engine, bool expects)
 
 /* ---- the responder ------------------------------------------------------ */
 
-/* Does what is due, unless a caller is inside, who then does it. */
+/* Does what is due, unless a caller is inside, which then does it. */
 static void respond(struct mmc_engine *engine)
 {
 	bool moving;
@@ -174,7 +174,7 @@ static void *responder(void *argument)
 	return NULL;
 }
 
-/* A new thread begins with every signal blocked: they are for the callers. */
+/* Starts the thread with every signal blocked: signals are for the callers. */
 static int start_thread(struct mmc_engine *engine)
 {
 	sigset_t all;

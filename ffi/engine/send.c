@@ -9,7 +9,7 @@
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
 
-/* Ends a head that already holds the header; returns its length. */
+/* Adds the CRC, if any, to a head that holds the header. Returns its length. */
 static uint32_t finish_head(const struct mmc_team *team, uint8_t *head,
 			    const uint8_t *body, uint32_t body_bytes)
 {
@@ -23,7 +23,7 @@ static uint32_t finish_head(const struct mmc_team *team, uint8_t *head,
 	return HEAD_BYTES_MAX;
 }
 
-/* The counters of each kind of traffic lie side by side. */
+/* Counts datagrams by kind; the counters of each kind are adjacent. */
 static void count_traffic(struct mmc_counters *counters,
 			  enum mmc_traffic traffic, uint64_t nbytes,
 			  uint64_t ndatagrams)
@@ -44,7 +44,7 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 		.body = bytes + MMC_HEADER_BYTES,
 		.body_bytes = nbytes - MMC_HEADER_BYTES,
 		.peer = peer,
-		/* The last is no chain's where places are covered. */
+		/* With zero-copy receive the last subgroup carries no chain. */
 		.subgroup = stream->team->options.zero_copy
 				    ? stream->team->options.subgroups - 1
 				    : 0,
@@ -59,7 +59,7 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 	return endpoint->driver->send(endpoint, &parcel, 1);
 }
 
-/* Where the bytes of `chunk` lie now: in the user's buffer or in the copy. */
+/* Returns where the bytes of `chunk` are now: in the user's buffer or in the copy. */
 static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 				     uint32_t chunk)
 {
@@ -71,7 +71,7 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 	       (mmc_layout_offset(&op->layout, chunk) - op->own.offset_bytes);
 }
 
-/* Wraps one chunk; `head` must last until the parcel is sent. */
+/* Makes the parcel of one chunk; `head` must last until it is sent. */
 static struct mmc_parcel wrap_chunk(const struct mmc_request *request,
 				    const struct mmc_action *action,
 				    uint32_t chunk, uint8_t *head)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the core's actions to datagrams. */
+/* Turns actions of the core into datagrams. */
 #ifndef MMC_ENGINE_SEND_H
 #define MMC_ENGINE_SEND_H
 

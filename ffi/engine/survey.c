@@ -5,7 +5,7 @@
 
 #include "engine/probe.h"
 
-/* The body begins with the survey's id u32 and the asker's time u32, in us. */
+/* A body begins with the survey's id u32 and the asker's time u32, in us. */
 #define STAMP_OFFSET 4
 
 void mmc_survey_free(struct mmc_survey *survey)
@@ -138,7 +138,7 @@ void mmc_survey_answer(struct mmc_team *team)
 						      question->number,
 						      MMC_SURVEY_ANSWER, body,
 						      sizeof(body));
-		/* An answer that is lost is one that does not come. */
+		/* An error loses the answer, which then counts as not given. */
 		endpoint->driver->send(endpoint, &parcel, 1);
 	}
 }

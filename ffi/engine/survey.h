@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How well each rank hears each other: numbered datagrams of the team's own
- * channel, counted by whom they come from. For those who look for faults of the
- * network; operations never do this.
+ * Surveys: they show how well each rank hears each other rank, for the doctor. Numbered
+ * datagrams of the team's own channel are counted by sender. Operations never use them.
  */
 #ifndef MMC_ENGINE_SURVEY_H
 #define MMC_ENGINE_SURVEY_H
 
 #include "engine/state.h"
 
-/* What a datagram is, in the place of a control message's kind. */
+/* The kind of a datagram, in place of a control message's kind. */
 enum {
-	MMC_SURVEY_COUNT = 1,  /* to be counted */
-	MMC_SURVEY_ASK = 2,    /* likewise, and answered */
-	MMC_SURVEY_ANSWER = 3, /* of the latest that was asked */
+	MMC_SURVEY_COUNT = 1,  /* counted */
+	MMC_SURVEY_ASK = 2,    /* counted and answered */
+	MMC_SURVEY_ANSWER = 3, /* answers the sender's latest question */
 };
 
-/* A rank's question that waits for its answer. */
+/* The latest question of a rank, while it waits for its answer. */
 struct mmc_survey_question {
 	bool open;
 	uint32_t number;
@@ -26,9 +25,9 @@ struct mmc_survey_question {
 struct mmc_survey {
 	uint32_t id;
 	uint32_t nnumbers;
-	uint32_t nwords;	   /* of 64 numbers each, for a rank */
-	uint32_t nopen;		   /* questions */
-	uint64_t *seen;		   /* [nranks * nwords] */
+	uint32_t nwords;	   /* words of 64 numbers each, per rank */
+	uint32_t nopen;		   /* open questions */
+	uint64_t *seen;		   /* bitmaps of numbers, [nranks * nwords] */
 	struct mmc_hearing *heard; /* [nranks] */
 	struct mmc_survey_question *questions; /* [nranks] */
 };
@@ -37,18 +36,18 @@ struct mmc_survey {
 struct mmc_survey *mmc_survey_new(uint32_t id, uint32_t nnumbers,
 				  uint32_t nranks);
 
-/* The time that a body carries, of the asker's clock. */
+/* Returns the time that a body carries, on the asker's clock. */
 uint32_t mmc_survey_time_us(uint64_t now_ns);
 
 /* Writes a body of MMC_SURVEY_BYTES_MIN. */
 void mmc_survey_write_body(uint8_t *body, uint32_t id, uint32_t stamp_us);
 
-/* A datagram of the team's own channel that is no probe has come. */
+/* Handles a datagram of the team's own channel that is not a probe. */
 void mmc_team_surveyed(struct mmc_team *team, uint32_t source,
 		       const struct mmc_header *header, const uint8_t *body,
 		       uint32_t nbytes, uint64_t now_ns);
 
-/* Answers those who have asked. */
+/* Answers all open questions. */
 void mmc_survey_answer(struct mmc_team *team);
 
 void mmc_survey_free(struct mmc_survey *survey);

@@ -7,7 +7,7 @@
 #include "engine/responder.h"
 #include "support/error.h"
 
-/* Of the wire format (core/wire/header.h, core/wire/message.h) and the state machine. */
+/* The version of wire format (core/wire/header.h, message.h) and state machine. */
 #define WIRE_VERSION 7
 
 uint32_t mmc_wire_version(void)
@@ -71,7 +71,7 @@ int mmc_engine_create(struct mmc_engine **engine)
 
 void mmc_engine_destroy(struct mmc_engine *engine)
 {
-	/* The thread, and whoever holds the lock, stayed with the parent. */
+	/* In a child of fork() neither the thread nor a holder of the lock exists. */
 	if (engine == NULL || engine->pid != getpid())
 		return;
 	if (!engine->stepped)

@@ -6,13 +6,13 @@
 #include "engine/callers.h"
 #include "support/clock.h"
 
-/* Copies of each probe: one may be lost although the network is well. */
+/* Copies of each probe: one may be lost although the network is healthy. */
 #define COPIES 3
 
-/* The payload of a short probe: no path is too narrow for it. */
+/* The payload of a short probe: every path carries that much. */
 #define SHORT_BYTES 64
 
-/* All subgroups, as bits. */
+/* Returns all subgroups as bits. */
 static uint64_t all_subgroups(const struct mmc_team *team)
 {
 	uint32_t nsubgroups = team->options.subgroups;
@@ -55,7 +55,7 @@ static int send_probes(struct mmc_team *team, const uint8_t *padding)
 	return rv;
 }
 
-/* Sends each copy of the probes in its time, and listens meanwhile. */
+/* Sends each copy of the probes at its time, and listens in between. */
 static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 {
 	uint8_t *padding = calloc(1, team->options.chunk_bytes);
@@ -95,7 +95,7 @@ static struct mmc_probe findings(const struct mmc_team *team)
 int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 		   struct mmc_probe *probe)
 {
-	/* Listening is waiting for an operation that is never over. */
+	/* To listen is to wait for an operation that never completes. */
 	struct mmc_request listening = { 0 };
 	uint64_t step_ns = mmc_min_u64(slice_ns, MMC_MS_NS);
 	uint64_t spent_ns = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program does with an operation: start, wait, give up, ask, free. */
+/* The calls of a program on an operation: start, wait, cancel, ask, free. */
 #include "engine/request.h"
 #include "engine/break.h"
 #include "engine/callers.h"
@@ -8,7 +8,7 @@
 #include "support/assert.h"
 #include "support/clock.h"
 
-/* What a wait returns in the present state of a request. */
+/* Returns what a wait returns in the present state of a request. */
 static int outcome(struct mmc_request *request)
 {
 	if (!mmc_request_over(request))
@@ -85,7 +85,9 @@ void mmc_request_cancel(struct mmc_request *request)
 		mmc_epochs_poison(&stream->epochs, poison, true);
 		stream->stirred = true;
 		mmc_request_uncover(request, false);
-		/* A pass tells of some of the placements that have waited. */
+		/*
+		 * One round reports only some of the placements that covering delayed.
+		 */
 		while (mmc_engine_progress(engine) && !engine->stepped &&
 		       !mmc_request_over(request))
 			;

@@ -7,7 +7,7 @@
 #include "engine/request.h"
 #include "support/error.h"
 
-/* A free place in the team's table, which grows if there is none. */
+/* Finds a free place in the team's table, which grows if it is full. */
 static int find_place(struct mmc_team *team, uint32_t *index)
 {
 	uint32_t nstreams = team->nstreams;
@@ -28,7 +28,7 @@ static int find_place(struct mmc_team *team, uint32_t *index)
 	return 0;
 }
 
-/* Makes a stream known by its channel. */
+/* Inserts a stream by its channel, so that datagrams find it. */
 static int enlist(struct mmc_team *team, struct mmc_stream *stream)
 {
 	uint32_t place = mmc_team_channel_place(team, stream->epochs.channel);
@@ -56,7 +56,10 @@ static void delist(struct mmc_team *team, const struct mmc_stream *stream)
 		(team->nopen - place) * sizeof(*team->by_channel));
 }
 
-/* A connection that is down is made anew in the time of whoever waits least. */
+/*
+ * Sets the endpoint's timeout to the shortest of all streams: a broken connection must
+ * be made anew within that time.
+ */
 static void limit_silence(struct mmc_team *team)
 {
 	uint64_t least_ns = team->options.timeout_ns;
@@ -99,7 +102,7 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 	return rv;
 }
 
-/* Allocates what a stream holds on to until it is closed. */
+/* Allocates what a stream holds until it is closed. */
 static int begin(struct mmc_stream *stream)
 {
 	const struct mmc_team_options *team = &stream->team->options;

@@ -36,7 +36,7 @@ int mmc_team_survey_begin(struct mmc_team *team, uint32_t id, uint32_t nnumbers)
 	return 0;
 }
 
-/* Sends the numbers from `first` on, at most BATCH. */
+/* Sends `number` datagrams, at most BATCH, from number `first` on. */
 static int send_batch(struct mmc_team *team, const struct mmc_salvo *salvo,
 		      const uint8_t *body, uint32_t first, uint32_t number)
 {
@@ -105,7 +105,7 @@ int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo)
 			mmc_survey_time_us(mmc_team_now_ns(team)));
 		rv = send_batch(team, salvo, body, salvo->first + sent, n);
 		sent += n;
-		/* What has come meanwhile needs the room. */
+		/* Makes room in the receive buffers for what arrives meanwhile. */
 		mmc_engine_progress(team->engine);
 	}
 	free(body);
@@ -116,7 +116,7 @@ int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo)
 int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 			   struct mmc_hearing *heard)
 {
-	/* Listening is waiting for an operation that is never over. */
+	/* To listen is to wait for an operation that never completes. */
 	struct mmc_request listening = { 0 };
 	int rv = mmc_engine_enter(team->engine);
 

@@ -57,8 +57,9 @@ static struct mmc_team *new_team(uint32_t nranks)
 }
 
 /*
- * RDMA networks hold packets back rather than drop them, as a rule; switches of
- * others have queues. Loopback has none beside the receive buffers: 0.
+ * Returns the window to begin with, 0 for no limit. RDMA networks hold packets back
+ * rather than drop them, as a rule; other networks have queues in their switches.
+ * Loopback has no queues beside the receive buffers.
  */
 static uint32_t first_window_bytes(const struct mmc_team_options *options,
 				   uint32_t buffer_bytes)
@@ -121,7 +122,7 @@ static int open_udp(const struct mmc_team_options *options,
 	return mmc_udp_open(&udp, buffer_bytes, endpoint);
 }
 
-/* The endpoint that `options` describe, with the faults they ask for. */
+/* Opens the endpoint that `options` describe, with the faults that they ask for. */
 static int open_endpoint(const struct mmc_team_options *options,
 			 uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
 {
