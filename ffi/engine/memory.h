@@ -37,7 +37,7 @@ bool mmc_team_find_region(struct mmc_team *team, const void *address,
 			  uint64_t nbytes, struct mmc_counters *counters,
 			  struct mmc_region *found);
 
-/* Deregisters all memory from a team that is about to close. */
+/* Ends a team's registrations of engine memory: the team is about to close. */
 void mmc_team_forget_memories(struct mmc_team *team);
 
 #endif

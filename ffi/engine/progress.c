@@ -62,8 +62,8 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 }
 
 /*
- * Breaks the team if a datagram could not be sent at all: that is no loss, and the
- * failure is to be reported before a timeout would report it.
+ * Breaks the team if a datagram cannot be sent: that is not a loss, and is reported at
+ * once instead of by a timeout.
  */
 static void check_sent(struct mmc_team *team, int rv)
 {

@@ -17,7 +17,7 @@ uint64_t mmc_team_deadline(const struct mmc_team *team);
 /* Returns when something is due for any team; 0 if one of its streams is stirred. */
 uint64_t mmc_engine_deadline(const struct mmc_engine *engine);
 
-/* Returns whether an operation is incomplete here; others only serve other ranks. */
+/* Returns whether any operation has yet to complete on this rank. */
 bool mmc_engine_is_moving(const struct mmc_engine *engine);
 
 /*

@@ -20,8 +20,8 @@
 #include "support/error.h"
 
 /*
- * How long the responder leaves an operation to a caller that has just gone out:
- * Python's loop is back within microseconds unless something holds it up.
+ * How long the responder leaves an operation to a caller that has just left: Python's
+ * loop is back within microseconds unless something holds it up.
  */
 #define TAKEOVER_NS (2 * MMC_MS_NS)
 

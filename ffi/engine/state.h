@@ -85,7 +85,7 @@ struct mmc_team {
 	struct mmc_deferred *deferred;
 	struct mmc_request *coverer; /* receives in place now, or NULL */
 	bool failed; /* ended operations' memory may still be accessed */
-	struct mmc_poison poison; /* the first broken connection */
+	struct mmc_poison poison; /* of the first broken connection */
 	char reason[MMC_REASON_SIZE];
 };
 

@@ -14,18 +14,17 @@ enum mmc_error {
 	MMC_EIO = 4,	/* a system call failed; mmc_last_error() says which */
 	MMC_ENODEV = 5, /* no usable device */
 	MMC_ESHORT = 6, /* a datagram ends before its last field */
-	MMC_ECORRUPT = 7, /* a checksum does not match */
-	MMC_EFORKED = 8,  /* the caller is a child of the process that opened */
+	MMC_ECORRUPT = 7,  /* a checksum does not match */
+	MMC_EFORKED = 8,   /* called in a child after fork() */
 	MMC_ENOANSWER = 9, /* a peer's process did not answer within TIMEOUT */
 	MMC_ENOPROGRESS = 10, /* no progress within TIMEOUT after all entered */
 	MMC_ENOENTRY = 11,    /* a rank did not enter within ENTRY_TIMEOUT */
 	MMC_EMISMATCH = 12,   /* ranks started different operations */
 	MMC_ECANCELED = 13,   /* a rank was interrupted during the operation */
-	MMC_EPOISONED =
-		14, /* an earlier operation of the communicator failed */
-	MMC_EADDRINUSE = 15, /* another program uses the groups' port */
-	MMC_ELEFT = 16,	     /* a rank has left and will never enter */
-	MMC_EGONE = 17,	     /* a rank's process has ended */
+	MMC_EPOISONED = 14,   /* an earlier operation of the stream failed */
+	MMC_EADDRINUSE = 15,  /* another program uses the groups' port */
+	MMC_ELEFT = 16,	      /* a rank has left and will never enter */
+	MMC_EGONE = 17,	      /* a rank's process has ended */
 	MMC_ELATE = 18, /* a process exists but was silent for LATE_TIMEOUT */
 };
 

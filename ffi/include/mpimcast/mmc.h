@@ -97,7 +97,7 @@ struct mmc_device {
 	uint8_t gid[16];
 	uint32_t gid_index;
 	uint32_t lid;
-	char interface[MMC_NAME_SIZE]; /* that has `address`; "" if none */
+	char interface[MMC_NAME_SIZE]; /* the one with `address`; "" if none */
 	uint32_t address;	       /* IPv4, host order */
 	uint32_t groups_max; /* multicast groups that the device supports */
 	uint32_t group_members_max; /* queue pairs in each group */
@@ -271,7 +271,7 @@ struct mmc_hearing {
 	uint32_t nanswers;
 	uint32_t round_trip_us; /* the shortest time that an answer took */
 	uint64_t first_ns;	/* arrival of the first distinct number */
-	uint64_t last_ns;
+	uint64_t last_ns;	/* arrival of the last distinct number */
 };
 
 /*
@@ -315,7 +315,7 @@ struct mmc_stream_options {
 	uint32_t repair;       /* 0 nak, 1 neighbour, 2 read */
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns; /* 0: none */
-	uint64_t late_timeout_ns;  /* of a process that exists; 0: none */
+	uint64_t late_timeout_ns;  /* silence of an existing process; 0: none */
 };
 
 int mmc_stream_create(struct mmc_team *team,
@@ -332,9 +332,9 @@ void mmc_stream_leave(struct mmc_stream *stream);
 
 /* Why a stream has stopped using multicast. */
 struct mmc_detour {
-	uint32_t epoch;	 /* the first without multicast; 0: multicast is used */
+	uint32_t epoch;	 /* the first without multicast; 0: none */
 	uint32_t rank;	 /* the rank that hears no multicast of `sender` */
-	uint32_t sender; /* UINT32_MAX: of any rank */
+	uint32_t sender; /* UINT32_MAX: it hears no rank's */
 };
 
 /* Returns the first epoch without multicast, as mmc_detour.epoch does. */

@@ -38,7 +38,7 @@ struct mmc_sim_spec {
 	uint32_t kind; /* enum mmc_kind; 0: each operation draws its own */
 	uint32_t root; /* of Bcasts; MMC_SIM_NOBODY: each draws its own */
 	uint64_t block_bytes; /* what a rank contributes to an operation */
-	uint32_t vary_blocks; /* each draws its size, up to block_bytes */
+	uint32_t vary_blocks; /* operations draw sizes up to block_bytes */
 	uint32_t pipelined;   /* start a stream's operations all at once */
 	uint32_t shuffled; /* each rank starts the streams in its own order */
 	uint32_t in_place; /* some ranks use MPI_IN_PLACE */
@@ -55,7 +55,7 @@ struct mmc_sim_spec {
 	uint32_t chunk_bytes;
 	uint32_t window_bytes;
 	uint32_t adaptive;    /* windows adapt to the network's queues */
-	uint32_t known_mbits; /* rate measured before; 0: none */
+	uint32_t known_mbits; /* rate that ranks have measured; 0: none */
 	uint32_t eager_bytes;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns;
@@ -79,13 +79,16 @@ struct mmc_sim_spec {
 	uint32_t nswitches; /* leaves under a spine; 1: a single switch */
 	uint32_t link_mbits;
 	uint32_t trunk_mbits;
-	uint32_t latency_ns;  /* of each link */
-	uint32_t jitter_ns;   /* random addition on the link to a host */
-	uint32_t uneven;      /* links draw latency and jitter, up to those */
-	uint32_t detour_ns;   /* longest delay of a way over the spine */
+	uint32_t latency_ns; /* of each link */
+	uint32_t jitter_ns;  /* random addition on the link to a host */
+	/*
+	 * Each link draws its own latency and jitter, up to latency_ns and jitter_ns.
+	 */
+	uint32_t uneven;
+	uint32_t detour_ns;   /* longest extra delay of a flow over the spine */
 	uint64_t queue_bytes; /* of each switch port */
 	uint32_t loss_ppm;    /* on each link to a host, independently */
-	uint32_t uplink_loss_ppm; /* on other links, for all behind them */
+	uint32_t uplink_loss_ppm; /* on other links, for all hosts behind */
 	uint32_t duplicate_ppm;
 	char fault[MMC_FAULT_SIZE]; /* FAULT setting of each endpoint, or "" */
 	/* Traffic is only counted: faults with dir=tx make good senders look bad. */
@@ -108,8 +111,8 @@ struct mmc_sim_spec {
 	uint32_t cancelling_rank; /* cancels its operations at cancel_ns */
 	uint64_t cancel_ns;
 	uint64_t deaf_ranks;	/* bit r: rank r gets no multicast */
-	uint64_t deaf_ns;	/* start of that deafness */
-	uint64_t deaf_end_ns;	/* its end; 0: it lasts */
+	uint64_t deaf_ns;	/* start of the deafness */
+	uint64_t deaf_end_ns;	/* end of the deafness; 0: it lasts */
 	uint32_t outage;	/* enum mmc_sim_outage */
 	uint32_t outage_place;	/* the rank or leaf that is cut off */
 	uint64_t outage_ns;	/* start of the outage */
@@ -189,7 +192,7 @@ struct mmc_sim_figures {
 	uint32_t excused_most; /* most questions about stalled ranks */
 	uint32_t unicast_ops;  /* operations in which nothing was multicast */
 	uint32_t agreed_bytes; /* the least window of an operation */
-	uint32_t window_bytes; /* of a rank at the end; 0: no limit */
+	uint32_t window_bytes; /* the least final window; 0: no limit */
 };
 
 struct mmc_sim_result {
