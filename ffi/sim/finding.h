@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a run found wrong first, as a sentence.
- */
+/* The first violation that a run found, as a sentence. */
 #ifndef MMC_SIM_FINDING_H
 #define MMC_SIM_FINDING_H
 
@@ -9,7 +7,7 @@
 #include <stdbool.h>
 
 struct mmc_finding {
-	char text[MMC_SIM_TEXT_SIZE]; /* "" as long as all is well */
+	char text[MMC_SIM_TEXT_SIZE]; /* "" while nothing is violated */
 };
 
 static inline bool mmc_finding_exists(const struct mmc_finding *finding)
@@ -17,7 +15,7 @@ static inline bool mmc_finding_exists(const struct mmc_finding *finding)
 	return finding->text[0] != 0;
 }
 
-/* Notes a violation unless there is one already. */
+/* Records a violation, unless one was recorded before. */
 __attribute__((format(printf, 3, 4))) void
 mmc_finding_add(struct mmc_finding *finding, uint64_t now_ns,
 		const char *format, ...);

@@ -9,14 +9,14 @@
 #include "engine/state.h"
 #include "support/bits.h"
 
-/* Control is small: this holds some thousand messages. */
+/* Control is small: this holds about a thousand messages. */
 #define CONTROL_BYTES UINT64_C(1048576)
 
 /* ---- opening and closing ------------------------------------------------- */
 
 /*
- * The chunk bytes that the data buffer holds for sure: whole datagrams, less
- * an eighth for control messages that come by multicast.
+ * Returns the chunk bytes that the data buffer holds for sure: whole datagrams, less an
+ * eighth for control messages that arrive by multicast.
  */
 static uint32_t safe_bytes(const struct mmc_stage *stage, uint32_t chunk_bytes)
 {
@@ -31,7 +31,7 @@ static uint32_t safe_bytes(const struct mmc_stage *stage, uint32_t chunk_bytes)
 	return (uint32_t)(nchunks * chunk_bytes);
 }
 
-/* What locked memory allows. */
+/* Returns how many regions the rank's limit of locked memory allows. */
 static uint32_t registrations_max(const struct mmc_sim_spec *spec,
 				  uint32_t rank)
 {
@@ -98,7 +98,7 @@ static void close_buffers(struct mmc_host *host)
 		free(host->memory);
 }
 
-/* When a rank first stands still, as do all on its host. */
+/* Returns when a rank first stalls, as do all ranks of its host. */
 static uint64_t stall_begin_ns(const struct mmc_sim_spec *spec, uint32_t rank)
 {
 	uint32_t machine = rank / spec->host_ranks;
@@ -289,7 +289,7 @@ void mmc_host_place(struct mmc_host *host)
 	mmc_host_wake_at(host, host->stage->network.now_ns);
 }
 
-/* A read is the NIC's: it wakes nobody before it is over. */
+/* The NIC carries a read out: the engine wakes only when it has completed. */
 void mmc_host_read(struct mmc_host *host)
 {
 	if (host->dead)
@@ -300,7 +300,7 @@ void mmc_host_read(struct mmc_host *host)
 					       host->stage->spec->wake_ns);
 }
 
-/* An answer wakes whoever sleeps on the connection. */
+/* An answer wakes the engine, which sleeps on the connection too. */
 void mmc_host_inquiry(struct mmc_host *host)
 {
 	if (host->dead)

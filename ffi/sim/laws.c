@@ -19,13 +19,13 @@ static uint32_t ceil_log2(uint32_t n)
 	return bits;
 }
 
-/* Whether other ranks report to `rank`. */
+/* Returns whether other ranks report to `rank`. */
 static bool has_children(uint32_t rank, uint32_t nranks)
 {
 	return (uint64_t)rank * MMC_WATERMARK_FAN_IN + 1 < nranks;
 }
 
-/* The schedule that ranks have agreed on; its chains are as reports had them. */
+/* Returns the schedule that the ranks agreed on, with the chains that reports had. */
 static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
 {
 	const struct mmc_layout *layout = &seen->op->layout;
@@ -41,9 +41,10 @@ static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
 }
 
 /*
- * What an operation needs of a rank: the barriers, a report for three quarters of a
- * sender's window or a quarter of all, or a sixteenth if it passes others' on, and some
- * questions and repairs; the root asks the sender of each chain on behalf of all.
+ * Returns how many control datagrams an operation needs of a rank: the barriers; a
+ * report for three quarters of a sender's window or a quarter of all windows, or for a
+ * sixteenth if it passes on others' reports; and some questions and repairs. The root
+ * asks the sender of each chain on behalf of all.
  */
 static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
 			      const struct mmc_schedule *schedule)
@@ -112,13 +113,13 @@ void mmc_laws_measure(const struct mmc_run_state *run,
 
 /* ---- laws ---------------------------------------------------------------- */
 
-/* Later than this, within an allowance for reordering, nothing may come. */
+/* The longest delay that is within the allowance for reordering. */
 #define LATE_NS_MAX (50 * MMC_US_NS)
 
-/* A longer round trip has to be measured first, and until then repairs go twice. */
+/* A longer round trip must first be measured; until then repairs are sent twice. */
 #define TRIP_NS_MAX (2 * MMC_PATH_SRTT_NS)
 
-/* Whether nothing but the network and its hosts lost what is missing. */
+/* Returns whether only the network and its hosts lost what is missing. */
 static bool is_judged(const struct mmc_run_state *run,
 		      const struct mmc_sim_figures *figures)
 {
@@ -132,8 +133,8 @@ static bool is_judged(const struct mmc_run_state *run,
 }
 
 /*
- * What was not lost is not sent again; what was, hardly more often than receivers lack
- * it.
+ * Returns whether chunks that were not lost were sent again, or lost chunks clearly
+ * more often than receivers lacked them.
  */
 static bool repairs_too_much(const struct mmc_stage *stage,
 			     const struct mmc_sim_figures *figures)
@@ -146,17 +147,17 @@ static bool repairs_too_much(const struct mmc_stage *stage,
 
 	if (figures->lacked_chunks == 0)
 		return figures->repair_chunks > 0;
-	/* In queues that hold no window they are lost again, until windows adapt. */
+	/* Queues that hold no window lose repairs again, until windows adapt. */
 	if (spec->queue_bytes < window_bytes * spec->nstreams)
 		return false;
-	/* While no multicast arrives each rank is answered by itself, and in vain. */
+	/* While no multicast arrives each rank is answered alone, and in vain. */
 	if (spec->outage == MMC_SIM_OUTAGE_MULTICAST)
 		tenths = 20;
 	return 10 * figures->repair_chunks >
 	       tenths * figures->lacked_chunks + 20 * nreceivers;
 }
 
-/* The smallest batch, in bytes as they are on this stage. */
+/* Returns the smallest batch in bytes, as scaled on this stage. */
 static uint64_t batch_bytes(const struct mmc_stage *stage)
 {
 	return (uint64_t)MMC_BATCH_CHUNKS_MIN *
@@ -164,8 +165,8 @@ static uint64_t batch_bytes(const struct mmc_stage *stage)
 }
 
 /*
- * What was lost is asked for, and asked for again, beyond what is needed anyway. Where
- * windows do not hold a batch senders wait for so long that they are asked about, too.
+ * Returns whether a rank sent more control than an operation and its losses explain.
+ * Where windows hold no batch, senders wait for so long that they are asked about, too.
  */
 static bool tells_too_much(const struct mmc_stage *stage,
 			   const struct mmc_sim_figures *figures)
@@ -176,7 +177,7 @@ static bool tells_too_much(const struct mmc_stage *stage,
 	       figures->control_most > figures->control_bound + 4 * nlost;
 }
 
-/* A window holds a batch, if the ranks' buffers do. */
+/* Returns whether a window no longer holds a batch although the ranks' buffers do. */
 static bool window_is_too_small(const struct mmc_run_state *run,
 				const struct mmc_sim_figures *figures)
 {

@@ -91,7 +91,7 @@ static void violate(struct mmc_monitor *monitor, const struct mmc_wire *wire,
 			wire->header.index & MMC_INDEX_MASK, what);
 }
 
-/* The small operations that need not wait for everybody (protocol: eager). */
+/* Returns whether an operation is eager (PROTOCOL.md) and skips the entry barrier. */
 static bool is_eager(const struct mmc_monitor *monitor,
 		     const struct mmc_layout *layout)
 {
@@ -111,7 +111,10 @@ static bool payload_is_right(const struct mmc_monitor_op *seen,
 		      nbytes) == 0;
 }
 
-/* Where ranks choose the number of chains it is not known here. */
+/*
+ * Returns whether a chunk is in its subgroup, or that is not known here because ranks
+ * choose the number of chains.
+ */
 static bool subgroup_is_right(const struct mmc_monitor *monitor,
 			      const struct mmc_layout *layout,
 			      const struct mmc_frame *frame, uint32_t chunk)
@@ -176,7 +179,7 @@ static const char *data_flaw(struct mmc_monitor *monitor,
 	return flaw;
 }
 
-/* Notes or checks the runs of a request or an announcement. */
+/* Records the runs that a NAK asks for, or checks those that an NCF announces. */
 static const char *runs_flaw(struct mmc_monitor_op *seen,
 			     const struct mmc_message *message)
 {
@@ -193,7 +196,7 @@ static const char *runs_flaw(struct mmc_monitor_op *seen,
 	return NULL;
 }
 
-/* A rank that says it is done must have all its bytes. */
+/* Checks that a rank that says it is done has all its bytes. */
 static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
 {
 	if (seen->done[rank])
@@ -202,7 +205,10 @@ static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
 	return seen->over[rank] ? NULL : mmc_sim_op_flaw(seen->op, rank);
 }
 
-/* A rank that stands still is asked, and asked about, for as long as it does. */
+/*
+ * Counts a control datagram. Questions and answers are excused while a rank has not
+ * entered or stalls: such a rank is asked, and asked about, as long as that lasts.
+ */
 static void count_control(struct mmc_monitor *monitor,
 			  struct mmc_monitor_op *seen,
 			  const struct mmc_wire *wire)
@@ -216,7 +222,7 @@ static void count_control(struct mmc_monitor *monitor,
 		     monitor->network->now_ns <
 			     monitor->still_ns + MMC_BACKOFF_MAX_NS;
 
-	/* Who answers about an operation that it has not started names no terms. */
+	/* A rank that answers before it has started the operation names no terms. */
 	if (message->record.flags & MMC_RECORD_ENTERED) {
 		seen->window_bytes = mmc_min_u32(
 			seen->window_bytes, message->record.terms.window_bytes);
@@ -255,7 +261,7 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	return flaw;
 }
 
-/* Whether this is the control datagram to lose; counts it. */
+/* Counts a control datagram. Returns whether it is the one to lose. */
 static bool is_doomed(struct mmc_monitor *monitor,
 		      const struct mmc_message *message)
 {

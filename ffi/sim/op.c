@@ -9,7 +9,7 @@ enum { GUARD_BYTES = 64, GUARD = 0xa7, UNTOUCHED = 0x5c, POISON = 0xd1 };
 /* The bytes between two blocks, at most. */
 #define GAP_BYTES_MAX 16
 
-/* A rank's part: guard, block to send, guard, result, guard. */
+/* A rank's part consists of guard, block to send, guard, result, guard. */
 static uint8_t *part(const struct mmc_sim_op *op, uint32_t rank)
 {
 	return op->parts[rank];
@@ -25,7 +25,7 @@ static uint8_t *result(const struct mmc_sim_op *op, uint32_t rank)
 	return send_block(op, rank) + op->send_bytes + GUARD_BYTES;
 }
 
-/* Where the block of `owner` begins in the result of `rank`. */
+/* Returns where the block of `owner` begins in the result of `rank`. */
 static uint64_t place(const struct mmc_sim_op *op, uint32_t rank,
 		      uint32_t owner)
 {
@@ -48,7 +48,7 @@ static void fill_truth(struct mmc_sim_op *op, uint64_t seed)
 	}
 }
 
-/* The blocks of some ranks lie in rank order, of others the other way round. */
+/* Draws the offsets of a rank: in rank order for some ranks, reversed for others. */
 static void draw_offsets(struct mmc_sim_op *op, struct mmc_prng *prng,
 			 uint32_t rank)
 {
@@ -188,7 +188,7 @@ struct mmc_operation mmc_sim_op_arguments(const struct mmc_sim_op *op,
 
 /* ---- judging ------------------------------------------------------------- */
 
-/* Whether all of `nbytes` are `value`: each byte equals the one before. */
+/* Returns whether all of `nbytes` are `value`: each byte equals its predecessor. */
 static bool is_filled(const uint8_t *bytes, uint64_t nbytes, uint8_t value)
 {
 	return nbytes == 0 ||
@@ -211,7 +211,7 @@ static bool send_is_kept(const struct mmc_sim_op *op, uint32_t rank)
 		      own.nbytes) == 0;
 }
 
-/* What the result of `rank` must be, gaps and all. */
+/* Returns what the result of `rank` must be, with gaps. */
 static const uint8_t *image_of(const struct mmc_sim_op *op, uint32_t rank)
 {
 	if (!op->offsets)

@@ -41,7 +41,7 @@ void mmc_program_plan(struct mmc_host *host)
 	host->stage->nrunning += spec->nstreams * spec->nops;
 }
 
-/* What the library tells about an operation that is over. */
+/* Returns what the library says about an operation that has ended. */
 static struct mmc_failure reason(struct mmc_host_stream *stream,
 				 struct mmc_request *request, int error)
 {
@@ -119,7 +119,7 @@ static void start_one(struct mmc_host *host, uint32_t index)
 		finish(host, index, op_index, rv);
 }
 
-/* When the program is through with one operation it goes on to the next. */
+/* Sets the timer of a stream's next start, if it has operations left. */
 static void plan_next(struct mmc_host *host, uint32_t index)
 {
 	const struct mmc_sim_spec *spec = host->stage->spec;

@@ -53,7 +53,7 @@ static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
 	to->overflowed_datagrams = from->overflowed;
 }
 
-/* The first start of any rank, and the last end. */
+/* Returns the time from the first start of any rank to the last end. */
 static uint64_t duration_ns(const struct mmc_run_state *run)
 {
 	uint64_t first_ns = MMC_NEVER_NS;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A run, and what it measured for the outside.
- */
+/* A run, and what it measured. */
 #ifndef MMC_SIM_RESULT_H
 #define MMC_SIM_RESULT_H
 
@@ -10,8 +8,8 @@
 struct mmc_run_state {
 	struct mmc_stage stage;
 	struct mmc_host *hosts;
-	uint32_t nhosts;  /* opened */
-	uint64_t idle_ns; /* the last arrival */
+	uint32_t nhosts;  /* hosts that were opened */
+	uint64_t idle_ns; /* time of the last arrival */
 	uint64_t narrivals;
 };
 

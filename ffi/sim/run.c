@@ -9,8 +9,8 @@
 #include "support/assert.h"
 
 /*
- * How long ranks may go on talking when all is over: answers to a control
- * datagram that was lost again and again come 20 ms apart.
+ * How long ranks may continue to send when all operations have ended: answers to a
+ * control datagram that is lost again and again are 20 ms apart.
  */
 #define SILENCE_NS (5 * MMC_S_NS)
 
@@ -100,7 +100,7 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 	}
 }
 
-/* Who is to blame when a run does not end. */
+/* Records a rank that has not ended its operations, in a run that does not end. */
 static void blame_slowest(struct mmc_run_state *run, const char *limit)
 {
 	const struct mmc_sim_spec *spec = run->stage.spec;
@@ -120,13 +120,13 @@ static void blame_slowest(struct mmc_run_state *run, const char *limit)
 	}
 }
 
-/* Ends a run that goes on for too long. */
+/* Ends a run that takes too long, by a violation. */
 static void check_limits(struct mmc_run_state *run, uint64_t over_ns)
 {
 	struct mmc_stage *stage = &run->stage;
 	uint64_t now_ns = stage->network.now_ns;
 	bool over = stage->nrunning == 0;
-	/* A rank that stands still at the end reads what came when it goes on. */
+	/* A rank that stalls at the end reads what has arrived when it goes on. */
 	bool late = over ? now_ns - over_ns > SILENCE_NS + stage->spec->stall_ns
 			 : now_ns > stage->spec->limit_ns;
 
@@ -139,7 +139,7 @@ static void check_limits(struct mmc_run_state *run, uint64_t over_ns)
 		blame_slowest(run, late ? "in time" : "within its events");
 }
 
-/* Lives through all events; returns early on a violation. */
+/* Handles all events of a run; returns early on a violation. */
 static void live(struct mmc_run_state *run)
 {
 	struct mmc_stage *stage = &run->stage;
@@ -159,7 +159,7 @@ static void live(struct mmc_run_state *run)
 		blame_slowest(run, "and nothing more will happen");
 }
 
-/* What has to hold once all is silent. */
+/* Checks, when all is silent, that no buffer was written after its release. */
 static void check_buffers(struct mmc_run_state *run)
 {
 	struct mmc_stage *stage = &run->stage;
@@ -177,7 +177,7 @@ static void check_buffers(struct mmc_run_state *run)
 					i % stage->spec->nops);
 }
 
-/* Nothing may be under way, so that every datagram is accounted for. */
+/* Checks that every datagram is accounted for: nothing may be under way. */
 static void check_links(struct mmc_run_state *run)
 {
 	struct mmc_network *network = &run->stage.network;
@@ -194,7 +194,7 @@ static void check_links(struct mmc_run_state *run)
 	}
 }
 
-/* What a rank was sent it has received, or dropped for want of room. */
+/* Checks that a rank has received what its link delivered, or dropped it when full. */
 static void check_hosts(struct mmc_run_state *run)
 {
 	for (uint32_t i = 0; i < run->nhosts; i++) {
@@ -233,8 +233,8 @@ static void check(struct mmc_run_state *run)
 }
 
 /*
- * One run, in which the network loses control datagram `drop_index` of the
- * spec's kind. Writes how many there were of the kind to `*nkind`.
+ * Runs a spec once. The network loses control datagram number `drop_index` of the
+ * spec's kind. Writes the number of datagrams of that kind to `*nkind`.
  */
 static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
 		    uint64_t *nkind, struct mmc_sim_result *result)
@@ -274,7 +274,7 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 	uint64_t nkind = 0;
 	int rv = run_once(spec, UINT64_MAX, &nkind, &recorded);
 
-	/* Up to the loss a second run is the same as the first. */
+	/* A second run is the same as the first up to the loss. */
 	if (rv == 0 && recorded.violation[0] == 0 && nkind > spec->drop_nth) {
 		mmc_sim_result_clear(&recorded);
 		rv = run_once(spec, nkind - 1 - spec->drop_nth, &nkind,
@@ -285,7 +285,7 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 	return rv;
 }
 
-/* Runs one spec; writes what it violates, or "". Returns whether it holds. */
+/* Runs one spec. Writes what it violates, or "". Returns whether it holds. */
 static bool holds(const struct mmc_sim_spec *spec, char *violation)
 {
 	struct mmc_sim_result result;

@@ -42,7 +42,7 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 	};
 }
 
-/* True once in `n` times. */
+/* Returns true once in `n` times. */
 static bool one_in(struct mmc_prng *prng, uint64_t n)
 {
 	return mmc_prng_below(prng, n) == 0;
@@ -59,14 +59,14 @@ static uint32_t between_u32(struct mmc_prng *prng, uint32_t least,
 	return (uint32_t)between(prng, least, most);
 }
 
-/* About as often small as large: the scale is drawn before the number. */
+/* Draws a number, small about as often as large: its scale is drawn first. */
 static uint64_t scaled(struct mmc_prng *prng, unsigned bits_max)
 {
 	return mmc_prng_below(
 		prng, UINT64_C(1) << mmc_prng_below(prng, bits_max + 1));
 }
 
-/* A little around a multiple of the chunk; all buffers fit a cache. */
+/* Draws a size at or beside a multiple of the chunk; all buffers fit in a cache. */
 static uint64_t draw_block_bytes(struct mmc_prng *prng,
 				 const struct mmc_sim_spec *spec)
 {
@@ -212,7 +212,7 @@ static void draw_registrations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->registrations = between_u32(prng, 0, 3);
 }
 
-/* Few receives, or all chunks would take those that were posted before. */
+/* Draws few receives: of many, those posted before the plan would take all chunks. */
 static void draw_covering(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (!one_in(prng, 3))
@@ -222,7 +222,7 @@ static void draw_covering(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->subgroups = spec->chains + between_u32(prng, 0, 3);
 }
 
-/* Bcasts may be larger: only one block has to fit. */
+/* Draws the kind. A Bcast may be larger: only one block has to fit. */
 static void draw_kinds(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (one_in(prng, 4))
@@ -234,7 +234,7 @@ static void draw_kinds(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 
 /* ---- many ranks ------------------------------------------------------------ */
 
-/* Few operations on few chunks: what they cost grows with the square of the ranks. */
+/* Draws few operations on few chunks: their cost grows with the square of the ranks. */
 static void draw_crowd_operations(struct mmc_prng *prng,
 				  struct mmc_sim_spec *spec)
 {
@@ -255,7 +255,7 @@ static void draw_crowd_operations(struct mmc_prng *prng,
 	}
 }
 
-/* Ways that differ, but by less than what is taken for loss. */
+/* Draws paths that differ, but by less than what is taken for loss. */
 static void draw_crowd_network(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	static const uint32_t rates_mbits[] = { 1000, 10000, 100000 };
@@ -286,7 +286,9 @@ static void draw_crowd_network(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 		spec->uplink_loss_ppm = (uint32_t)scaled(prng, 11);
 }
 
-/* One rank, those of a host, or all, at the same time or each at its own. */
+/*
+ * Draws stalls of one rank, of a host or of all, at the same time or each at its own.
+ */
 static void draw_crowd_stalls(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (!one_in(prng, 3))

@@ -5,7 +5,7 @@
 
 #include "support/bits.h"
 
-/* A stamp, the payload of a datagram that has none of its own, in bytes. */
+/* A stamp is the payload of a datagram that carries none of its own. */
 enum { STAMP_BYTES = 4 };
 
 /* Above this, the buffers of one operation no longer fit a laptop. */
@@ -48,7 +48,10 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 
-/* Payloads are carried as long as that is cheap; else stamps stand for them. */
+/*
+ * Returns the bytes that a byte of payload stands for: 1 while real payloads are cheap,
+ * else a chunk's bytes for each byte of its stamp.
+ */
 static uint32_t payload_scale(const struct mmc_sim_spec *spec)
 {
 	uint64_t total_bytes = spec->nranks * spec->block_bytes;
@@ -98,7 +101,7 @@ static int open_network(struct mmc_stage *stage)
 	return mmc_network_init(&stage->network, &options);
 }
 
-/* A size up to `most`, often at or beside a multiple of the chunk. */
+/* Draws a size up to `most`, often at or beside a multiple of the chunk. */
 static uint64_t draw_block_bytes(struct mmc_prng *prng, uint64_t most,
 				 uint32_t chunk_bytes)
 {
@@ -111,7 +114,7 @@ static uint64_t draw_block_bytes(struct mmc_prng *prng, uint64_t most,
 	return mmc_min_u64(bytes, most);
 }
 
-/* A size as it is on this stage: a stamp stands for each chunk. */
+/* Returns a size as it is on this stage: if scaled, a stamp for each chunk. */
 static uint64_t scaled_bytes(const struct mmc_stage *stage, uint64_t bytes)
 {
 	uint32_t chunk_bytes = stage->spec->chunk_bytes;
@@ -121,7 +124,7 @@ static uint64_t scaled_bytes(const struct mmc_stage *stage, uint64_t bytes)
 	return (bytes + chunk_bytes - 1) / chunk_bytes * STAMP_BYTES;
 }
 
-/* What each rank has, often nothing; sometimes nobody has anything. */
+/* Draws each rank's block, often empty; sometimes all blocks are empty. */
 static int draw_blocks(const struct mmc_stage *stage, struct mmc_prng *prng,
 		       struct mmc_sim_shape *shape)
 {
@@ -252,14 +255,14 @@ void mmc_stage_close(struct mmc_stage *stage)
 	mmc_network_free(&stage->network);
 }
 
-/* Whether what a stream has failed for has happened, to whom it names. */
+/* Returns whether the failure has happened in this run, to the rank that it names. */
 static bool is_true(const struct mmc_sim_spec *spec,
 		    const struct mmc_failure *failure)
 {
 	bool ended = spec->ended_rank != MMC_SIM_NOBODY;
 
 	switch (-failure->error) {
-	case MMC_ENOANSWER: /* a read's connection knows no reason */
+	case MMC_ENOANSWER: /* a failed read does not know the reason */
 		return failure->culprit == spec->dead_rank ||
 		       (ended && failure->culprit == spec->ended_rank);
 	case MMC_EGONE:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all ranks of a run share: the network, the operations, and those who
- * watch.
+ * The stage of a run: what all ranks share, which is the network, the operations, and
+ * the monitor.
  */
 #ifndef MMC_SIM_STAGE_H
 #define MMC_SIM_STAGE_H
@@ -34,18 +34,18 @@ struct mmc_stage {
 	struct mmc_finding finding;
 	uint64_t channels[MMC_SIM_STREAMS_MAX];
 	struct mmc_sim_op *ops; /* [nstreams][nops] */
-	uint32_t nrunning;	/* operations of living ranks not over yet */
+	uint32_t nrunning; /* operations of living ranks that have not ended */
 };
 
 /*
- * Sets the stage for `spec`, which must outlive it. Returns 0, -MMC_EINVAL if
- * the spec cannot be run, or -MMC_ENOMEM; close in any case.
+ * Opens the stage for `spec`, which must outlive it. Returns 0, -MMC_EINVAL if the spec
+ * cannot be run, or -MMC_ENOMEM; mmc_stage_close() is to be called in any case.
  */
 int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec);
 
 void mmc_stage_close(struct mmc_stage *stage);
 
-/* What is wrong with an operation's error of either sign; NULL: nothing. */
+/* Returns what is wrong with an operation's error of either sign, or NULL. */
 const char *mmc_stage_improper(const struct mmc_stage *stage, int error,
 			       const struct mmc_failure *failure);
 

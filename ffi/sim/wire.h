@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A datagram on the wire, taken apart as any observer could who knows the
- * channels.
- */
+/* A datagram on the wire, decoded as by any observer who knows the channels. */
 #ifndef MMC_SIM_WIRE_H
 #define MMC_SIM_WIRE_H
 
@@ -16,10 +13,10 @@ struct mmc_wire {
 	bool control;
 	const uint8_t *body; /* what follows the header, and the CRC if any */
 	uint32_t body_bytes;
-	struct mmc_message message; /* if control */
+	struct mmc_message message; /* valid if `control` */
 };
 
-/* Takes `wire->frame` apart. Returns what is wrong with it, or NULL. */
+/* Decodes `wire->frame`. Returns what is wrong with it, or NULL. */
 const char *mmc_wire_read(struct mmc_wire *wire,
 			  const struct mmc_monitor *monitor);
 
