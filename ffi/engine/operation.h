@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kinds of operations have in common, and where they differ. */
+/* The kinds of operations: what they have in common, and where they differ. */
 #ifndef MMC_ENGINE_OPERATION_H
 #define MMC_ENGINE_OPERATION_H
 

@@ -165,8 +165,8 @@ static uint64_t batch_bytes(const struct mmc_stage *stage)
 }
 
 /*
- * Returns whether a rank sent more control than an operation and its losses explain.
- * Where windows hold no batch, senders wait for so long that they are asked about, too.
+ * Returns whether a rank sent more control than an operation and its losses explain. If
+ * windows hold no batch, senders wait for so long that they are asked about, too.
  */
 static bool tells_too_much(const struct mmc_stage *stage,
 			   const struct mmc_sim_figures *figures)

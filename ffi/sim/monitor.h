@@ -20,7 +20,7 @@
 #define MMC_CONTROL_DONE MMC_MESSAGE_COUNT
 #define MMC_CONTROL_COUNT (MMC_MESSAGE_COUNT + 1)
 
-/* What the monitor has seen of one operation. */
+/* The monitor's observations of one operation. */
 struct mmc_monitor_op {
 	const struct mmc_sim_op *op;
 	struct mmc_bitmap sent;	 /* chunks multicast for the first time */

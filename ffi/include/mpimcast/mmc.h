@@ -263,7 +263,7 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 #define MMC_SURVEY_NUMBERS_MAX 65536
 #define MMC_SURVEY_BYTES_MIN 8 /* the shortest payload */
 
-/* What this rank has heard from another rank in a survey. */
+/* This rank's observations of another rank in a survey. */
 struct mmc_hearing {
 	uint32_t ndistinct;	/* distinct numbers received */
 	uint32_t nduplicates;	/* datagrams that repeat a number */
@@ -359,9 +359,9 @@ enum mmc_kind {
 };
 
 /*
- * What an operation moves: each rank's block from `send` to its place in `recv` on all
- * ranks (MPI-4.1 sections 6.7 and 6.4). Kind, root and sizes are equal on all ranks;
- * addresses and offsets are each rank's own.
+ * The arguments of an operation, which moves each rank's block from `send` to its place
+ * in `recv` on all ranks (MPI-4.1 sections 6.7 and 6.4). Kind, root and sizes are equal
+ * on all ranks; addresses and offsets are each rank's own.
  */
 struct mmc_operation {
 	uint32_t kind;	      /* enum mmc_kind */

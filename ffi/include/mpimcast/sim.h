@@ -19,7 +19,7 @@
 /* From this number of ranks on, datagrams carry stamps instead of payloads. */
 #define MMC_SIM_STAMPED_RANKS 65
 
-/* What an outage cuts off: all multicast, or all traffic of one rank or leaf. */
+/* The kinds of outages: of all multicast, or of all traffic of one rank or leaf. */
 enum mmc_sim_outage {
 	MMC_SIM_OUTAGE_NONE = 0,
 	MMC_SIM_OUTAGE_MULTICAST = 1,
@@ -94,7 +94,7 @@ struct mmc_sim_spec {
 	/* Traffic is only counted: faults with dir=tx make good senders look bad. */
 	uint32_t unwatched;
 
-	/* What goes wrong. */
+	/* The mishaps of the run. */
 	/*
 	 * The rank that stalls, with the host_ranks of its host, for stall_ns of every
 	 * stall_period_ns, first from stall_begin_ns on; MMC_SIM_NOBODY: all ranks,
