@@ -106,7 +106,7 @@ struct mmc_engine {
 	uint32_t nfinished; /* completed requests; belongs to the lock holder */
 	uint32_t nexpected; /* requests that notify; the lock holder's */
 	uint64_t nended;    /* requests that notified and have ended */
-	bool roused;	    /* mmc_engine_rouse() has been called */
+	bool roused;	    /* mmc_engine_rouse() has yet to wake a thread */
 	pthread_cond_t ended; /* `nended` or `roused` has changed */
 	bool stopping;	      /* read without the lock: use atomics */
 	pthread_t thread;

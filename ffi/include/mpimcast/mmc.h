@@ -141,7 +141,7 @@ void mmc_engine_destroy(struct mmc_engine *engine);
  */
 int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended);
 
-/* Wakes all threads in mmc_engine_await(), or the next one to call it. */
+/* Wakes a thread in mmc_engine_await(), or the next one to call it. */
 void mmc_engine_rouse(struct mmc_engine *engine);
 
 /*
@@ -152,9 +152,9 @@ void mmc_engine_move(struct mmc_engine *engine);
 
 /*
  * Lets the calling thread run on every CPU of the process's cpuset if it is bound to
- * one core: a new thread inherits that binding from the thread that computes on the
- * core, for which a launcher has reserved it. A wider mask stays, since it keeps
- * threads near their memory. The responder thread calls this itself.
+ * one core: a new thread inherits that from one that computes there, to which a
+ * launcher has given the core. A wider mask stays, since it keeps threads near their
+ * memory. The responder thread calls this itself.
  */
 void mmc_thread_unbind(void);
 
@@ -310,7 +310,7 @@ void mmc_team_close(struct mmc_team *team);
 struct mmc_stream_options {
 	uint64_t channel;      /* random; the low 16 bits are ignored */
 	uint32_t chains;       /* number of chains; 0: chosen by the library */
-	uint32_t window_bytes; /* 0: what the endpoint's buffers hold */
+	uint32_t window_bytes; /* 0: as measured, at most what buffers hold */
 	uint32_t eager_bytes;  /* total up to which no barrier is waited for */
 	uint32_t repair;       /* 0 nak, 1 neighbour, 2 read */
 	uint64_t timeout_ns;
