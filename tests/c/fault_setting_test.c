@@ -6,53 +6,53 @@
 
 #include "fault_memory.h"
 
+static const struct {
+	const char *text;
+	const char *reason; /* NULL: well-formed */
+} cases[] = {
+	{ "", NULL },
+	{ "loss=0.1,dup=0.02,reorder=0.05,seed=99", NULL },
+	{ "loss=1;loss=0;loss=1.000;loss=0.123456789123", NULL },
+	{ "seed=18446744073709551615", NULL },
+	{ "rank=0+3+17,dir=tx,kind=control", NULL },
+	{ "kind=multicast+control,stall_ms=20,delay_us=5", NULL },
+	{ "kind=all,corrupt=0.5", NULL },
+	{ "los=0.1", "there are loss, dup" },
+	{ " loss=0.1", "unknown key ' loss'" },
+	{ "loss", "a number from 0 to 1" },
+	{ "loss=", "a number from 0 to 1" },
+	{ "loss=1.1", "a number from 0 to 1" },
+	{ "loss=2", "a number from 0 to 1" },
+	{ "loss=.5", "a number from 0 to 1" },
+	{ "loss=1.", "a number from 0 to 1" },
+	{ "loss=-0.1", "a number from 0 to 1" },
+	{ "loss=1e-3", "a number from 0 to 1" },
+	{ "loss=0.1 ", "a number from 0 to 1" },
+	{ "loss=0,1", "unknown key '1'" },
+	{ "loss=0.1,loss=0.1", "twice" },
+	{ "loss=0.1,", "unknown key ''" },
+	{ "loss=0.1;", "unknown key ''" },
+	{ ";", "unknown key ''" },
+	{ "=1", "unknown key ''" },
+	{ "loss==1", "a number from 0 to 1" },
+	{ "delay_us=10000001", "0 to 10000000" },
+	{ "stall_ms=10001", "0 to 10000" },
+	{ "stall_ms=1,dir=tx", "dir=tx" },
+	{ "seed=18446744073709551616", "2^64" },
+	{ "rank=", "joined by '+'" },
+	{ "rank=1+", "joined by '+'" },
+	{ "rank=1++2", "joined by '+'" },
+	{ "rank=a", "joined by '+'" },
+	{ "dir=up", "rx or tx" },
+	{ "kind=data", "multicast, control, repair" },
+	{ "kind=repair+", "multicast, control, repair" },
+	{ "seed=1;seed=1;seed=1;seed=1;seed=1;seed=1;seed=1;seed=1;"
+	  "seed=1",
+	  "more than 8" },
+};
+
 static void settings_are_parsed_strictly(void)
 {
-	static const struct {
-		const char *text;
-		const char *reason; /* NULL: well-formed */
-	} cases[] = {
-		{ "", NULL },
-		{ "loss=0.1,dup=0.02,reorder=0.05,seed=99", NULL },
-		{ "loss=1;loss=0;loss=1.000;loss=0.123456789123", NULL },
-		{ "seed=18446744073709551615", NULL },
-		{ "rank=0+3+17,dir=tx,kind=control", NULL },
-		{ "kind=multicast+control,stall_ms=20,delay_us=5", NULL },
-		{ "kind=all,corrupt=0.5", NULL },
-		{ "los=0.1", "there are loss, dup" },
-		{ " loss=0.1", "unknown key ' loss'" },
-		{ "loss", "a number from 0 to 1" },
-		{ "loss=", "a number from 0 to 1" },
-		{ "loss=1.1", "a number from 0 to 1" },
-		{ "loss=2", "a number from 0 to 1" },
-		{ "loss=.5", "a number from 0 to 1" },
-		{ "loss=1.", "a number from 0 to 1" },
-		{ "loss=-0.1", "a number from 0 to 1" },
-		{ "loss=1e-3", "a number from 0 to 1" },
-		{ "loss=0.1 ", "a number from 0 to 1" },
-		{ "loss=0,1", "unknown key '1'" },
-		{ "loss=0.1,loss=0.1", "twice" },
-		{ "loss=0.1,", "unknown key ''" },
-		{ "loss=0.1;", "unknown key ''" },
-		{ ";", "unknown key ''" },
-		{ "=1", "unknown key ''" },
-		{ "loss==1", "a number from 0 to 1" },
-		{ "delay_us=10000001", "0 to 10000000" },
-		{ "stall_ms=10001", "0 to 10000" },
-		{ "stall_ms=1,dir=tx", "dir=tx" },
-		{ "seed=18446744073709551616", "2^64" },
-		{ "rank=", "joined by '+'" },
-		{ "rank=1+", "joined by '+'" },
-		{ "rank=1++2", "joined by '+'" },
-		{ "rank=a", "joined by '+'" },
-		{ "dir=up", "rx or tx" },
-		{ "kind=data", "multicast, control, repair" },
-		{ "kind=repair+", "multicast, control, repair" },
-		{ "seed=1;seed=1;seed=1;seed=1;seed=1;seed=1;seed=1;seed=1;"
-		  "seed=1",
-		  "more than 8" },
-	};
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rv = mmc_fault_check(cases[i].text);
 

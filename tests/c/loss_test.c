@@ -174,58 +174,65 @@ static void early_chunks(void)
 	receiver_close(&at);
 }
 
+/* Maybe suppresses the request for a chunk, and maybe brings it. */
+static void hear_some(struct receiver *at, struct mmc_prng *prng,
+		      uint32_t owner, uint32_t place)
+{
+	struct mmc_run run = {
+		.first = owner * at->layout.block_chunks + place,
+		.count = 1,
+	};
+
+	if (owner == 0)
+		send_own(at, place);
+	if (mmc_prng_below(prng, 8) == 0)
+		mmc_loss_suppress(&at->loss, &at->claimed, run, at->now_ns);
+	if (mmc_prng_below(prng, 3) != 0)
+		hear(at, run.first);
+	ask(at);
+}
+
+/* Some of the silent senders say how much they have sent, some repairs come. */
+static void answer_some(struct receiver *at, struct mmc_prng *prng)
+{
+	const struct mmc_sequence *silent;
+
+	while ((silent = mmc_silence_ask(&at->loss, &at->claimed, no_windows,
+					 at->now_ns)))
+		if (mmc_prng_below(prng, 2) == 0)
+			mmc_silence_tell(&at->loss, silent->rank,
+					 at->layout.block_chunks,
+					 mmc_prng_below(prng, 2) == 0,
+					 at->now_ns);
+	ask(at);
+	for (uint32_t c = 0; c < at->layout.nchunks; c++)
+		if (at->asked_ns[c] == at->now_ns &&
+		    mmc_prng_below(prng, 2) == 0)
+			claim(at, c);
+}
+
 /* Random loss of chunks, answers and announcements: all comes in the end. */
 static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 {
-	uint32_t nchunks = at->layout.nchunks;
-	const struct mmc_sequence *silent;
+	const struct mmc_run all = { .count = at->layout.nchunks };
+	uint32_t nchains = at->schedule.nchains;
 
-	for (uint32_t turn = 0; turn * at->schedule.nchains < at->layout.nranks;
-	     turn++)
+	for (uint32_t turn = 0; turn * nchains < at->layout.nranks; turn++)
 		for (uint32_t i = 0; i < at->layout.block_chunks; i++)
-			for (uint32_t m = 0; m < at->schedule.nchains; m++) {
-				uint32_t owner =
-					turn * at->schedule.nchains + m;
-				uint32_t c =
-					owner * at->layout.block_chunks + i;
+			for (uint32_t m = 0; m < nchains; m++) {
+				uint32_t owner = turn * nchains + m;
 
 				at->now_ns += 20 * MMC_US_NS;
-				if (owner >= at->layout.nranks)
-					continue;
-				if (owner == 0)
-					send_own(at, i);
-				if (mmc_prng_below(prng, 8) == 0)
-					mmc_loss_suppress(&at->loss,
-							  &at->claimed,
-							  (struct mmc_run){
-								  .first = c,
-								  .count = 1,
-							  },
-							  at->now_ns);
-				if (mmc_prng_below(prng, 3) != 0)
-					hear(at, c);
-				ask(at);
+				if (owner < at->layout.nranks)
+					hear_some(at, prng, owner, i);
 			}
-	while (mmc_bitmap_count_run(&at->claimed,
-				    (struct mmc_run){ .count = nchunks }) <
-	       nchunks) {
+	while (mmc_bitmap_count_run(&at->claimed, all) < all.count) {
 		uint64_t next_ns = mmc_loss_deadline(&at->loss);
 
 		if (!CHECK(next_ns < END_NS))
 			return;
 		at->now_ns = next_ns > at->now_ns ? next_ns : at->now_ns + 1;
-		while ((silent = mmc_silence_ask(&at->loss, &at->claimed,
-						 no_windows, at->now_ns)))
-			if (mmc_prng_below(prng, 2) == 0)
-				mmc_silence_tell(&at->loss, silent->rank,
-						 at->layout.block_chunks,
-						 mmc_prng_below(prng, 2) == 0,
-						 at->now_ns);
-		ask(at);
-		for (uint32_t c = 0; c < nchunks; c++)
-			if (at->asked_ns[c] == at->now_ns &&
-			    mmc_prng_below(prng, 2) == 0)
-				claim(at, c);
+		answer_some(at, prng);
 	}
 }
 

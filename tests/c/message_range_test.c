@@ -34,32 +34,33 @@ struct spoiled {
 	uint32_t value;
 };
 
+static const struct spoiled rows[] = {
+	{ "unknown flag", 8, 0x20000000 },
+	{ "unknown flag", 8, 0x80000000 },
+	{ "entry rounds", 8, 0x00150000 },
+	{ "entry rounds", 8, 0x00ff0000 },
+	{ "release rounds", 8, 0x00001500 },
+	{ "release rounds", 8, 0x0000ff00 },
+	{ "a failure without its flag", 8, 0x00000001 },
+	{ "a flag without its failure", 8, 0x08000000 },
+	{ "entered, and never will", 8, 0x11000000 },
+	{ "done, and will never enter", 8, 0x12000000 },
+	{ "failed, and will never enter", 8, 0x1800000f },
+	{ "unknown failure", 8, 0x08000013 },
+	{ "unknown failure", 8, 0x080000ff },
+	{ "too many items", 48, MMC_RUNS_MAX + 1 },
+	{ "too many items", 48, 0x20000001 },
+	{ "too many items", 48, UINT32_MAX },
+	{ "a run of a chunk that cannot be", 72, MMC_CHUNKS_MAX },
+	{ "a run of a chunk that cannot be", 72, UINT32_MAX },
+	{ "an empty run", 76, 0 },
+	{ "a run that ends too late", 76, MMC_CHUNKS_MAX - 4 },
+	{ "a run that wraps", 76, UINT32_MAX },
+	{ "a run that wraps", 76, UINT32_MAX - 4 },
+};
+
 static void fields_out_of_range(void)
 {
-	static const struct spoiled rows[] = {
-		{ "unknown flag", 8, 0x20000000 },
-		{ "unknown flag", 8, 0x80000000 },
-		{ "entry rounds", 8, 0x00150000 },
-		{ "entry rounds", 8, 0x00ff0000 },
-		{ "release rounds", 8, 0x00001500 },
-		{ "release rounds", 8, 0x0000ff00 },
-		{ "a failure without its flag", 8, 0x00000001 },
-		{ "a flag without its failure", 8, 0x08000000 },
-		{ "entered, and never will", 8, 0x11000000 },
-		{ "done, and will never enter", 8, 0x12000000 },
-		{ "failed, and will never enter", 8, 0x1800000f },
-		{ "unknown failure", 8, 0x08000013 },
-		{ "unknown failure", 8, 0x080000ff },
-		{ "too many items", 48, MMC_RUNS_MAX + 1 },
-		{ "too many items", 48, 0x20000001 },
-		{ "too many items", 48, UINT32_MAX },
-		{ "a run of a chunk that cannot be", 72, MMC_CHUNKS_MAX },
-		{ "a run of a chunk that cannot be", 72, UINT32_MAX },
-		{ "an empty run", 76, 0 },
-		{ "a run that ends too late", 76, MMC_CHUNKS_MAX - 4 },
-		{ "a run that wraps", 76, UINT32_MAX },
-		{ "a run that wraps", 76, UINT32_MAX - 4 },
-	};
 	const struct mmc_message message = {
 		.kind = MMC_MESSAGE_NAK,
 		.nitems = 1,
