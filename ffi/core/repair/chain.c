@@ -6,11 +6,17 @@
 
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains)
 {
-	/* In a chain of few turns, one each: rounded up in every chain. */
+	/*
+	 * A chain of few turns has one for each: nsenders / nchains, rounded up in
+	 * every chain.
+	 */
 	return mmc_min_u32(MMC_CHAIN_SEQUENCES * nchains, nsenders + nchains);
 }
 
-/* A place that is not taken: for `turn` rather the one where it is looked for first. */
+/*
+ * Returns a free place, or NULL. The search begins where mmc_chain_sequence() begins
+ * for `turn`.
+ */
 static struct mmc_sequence *free_place(struct mmc_chain *chain, uint32_t turn)
 {
 	uint32_t n = chain->nsequences;
@@ -24,7 +30,7 @@ static struct mmc_sequence *free_place(struct mmc_chain *chain, uint32_t turn)
 	return NULL;
 }
 
-/* Follows the sender of the first turn that has not been followed; there is a place. */
+/* Follows the sender of the first turn not yet followed; there must be a free place. */
 static void follow_next(struct mmc_chain *chain,
 			const struct mmc_schedule *schedule, uint32_t number,
 			uint64_t now_ns)
@@ -50,7 +56,7 @@ static void follow_next(struct mmc_chain *chain,
 	mmc_backoff_stop(&sequence->silence);
 }
 
-/* Looks up the first sender of whom more is to come. */
+/* Finds the first turn with more to come. */
 static void find_first(struct mmc_chain *chain, uint64_t now_ns)
 {
 	uint32_t before = chain->turn;
@@ -66,7 +72,7 @@ static void find_first(struct mmc_chain *chain, uint64_t now_ns)
 		first->heard_ns = now_ns;
 }
 
-/* Follows who may begin soon. */
+/* Follows the senders that may begin soon. */
 static void look_ahead(struct mmc_chain *chain,
 		       const struct mmc_schedule *schedule, uint32_t number,
 		       uint64_t now_ns)
@@ -140,7 +146,7 @@ void mmc_chain_pass(struct mmc_chain *chain,
 	find_first(chain, now_ns);
 }
 
-/* Gives up on the first of those who are followed, for want of places. */
+/* Gives up the first sender followed, for lack of places. */
 static void give_up_first(struct mmc_chain *chain,
 			  const struct mmc_bitmap *claimed)
 {

@@ -4,15 +4,15 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* The neighbour's bitmap is looked at no more rarely than this. */
+/* The longest time from one look at the neighbour's bitmap to the next. */
 #define POLL_MAX_NS MMC_MS_NS
 
-/* Who was asked for its advert answers within two round trips, or never. */
+/* A neighbour asked for its advert answers within two round trips, or never. */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 
 /*
- * Owners are asked for what has been wanted for one to two of these: until then
- * the ring usually brings it, and twice would be too much.
+ * Owners are asked for chunks that have been wanted for one to two of these times:
+ * until then the ring usually brings them, and a second copy would be too much.
  */
 #define LEASE_MIN_NS (50 * MMC_MS_NS)
 #define LEASE_ROUND_TRIPS 32
@@ -71,7 +71,7 @@ static bool is_readable(const struct mmc_fetcher *fetcher)
 	return !fetcher->useless && fetcher->known && fetcher->advert.has_data;
 }
 
-/* Looks at the neighbour's bitmap as soon as it is not being looked at. */
+/* Looks at the neighbour's bitmap again once no look is under way. */
 static void look_soon(struct mmc_fetcher *fetcher, uint64_t now_ns)
 {
 	fetcher->fresh = true;
@@ -80,7 +80,7 @@ static void look_soon(struct mmc_fetcher *fetcher, uint64_t now_ns)
 		fetcher->poll_ns = now_ns;
 }
 
-/* Nothing will be read any more: what is wanted is asked for. */
+/* Stops reading: wanted chunks are asked for by message from now on. */
 static void give_up(struct mmc_fetcher *fetcher)
 {
 	fetcher->useless = true;
@@ -121,7 +121,7 @@ static uint64_t lease_time_ns(const struct mmc_fetcher *fetcher)
 	return mmc_max_u64(LEASE_MIN_NS, LEASE_ROUND_TRIPS * fetcher->srtt_ns);
 }
 
-/* The bits of word `word` that lie in `run`. */
+/* Returns the bits of word `word` that lie in `run`. */
 static uint64_t bits_of(uint32_t word, struct mmc_run run)
 {
 	uint64_t base = (uint64_t)word * 64;
@@ -173,7 +173,7 @@ void mmc_fetcher_hurry(struct mmc_fetcher *fetcher, uint64_t now_ns)
 
 /* ---- the neighbour's bitmap ---------------------------------------------- */
 
-/* What is to be looked for of word `word`; forgets what has come. */
+/* Returns which chunks of word `word` to look for; forgets those that have arrived. */
 static uint64_t lacking(struct mmc_fetcher *fetcher,
 			const struct mmc_bitmap *claimed, uint32_t word)
 {
@@ -184,7 +184,7 @@ static uint64_t lacking(struct mmc_fetcher *fetcher,
 	       ~fetcher->reading.words[word];
 }
 
-/* A look is over when all that it reads has come: when is the next? */
+/* Schedules the next look once all reads of this look have ended. */
 static void end_look(struct mmc_fetcher *fetcher, uint64_t now_ns)
 {
 	if (fetcher->nmaps > 0 || fetcher->sweep_word < nwords(fetcher))
@@ -279,7 +279,7 @@ bool mmc_fetcher_mapped(struct mmc_fetcher *fetcher, struct mmc_run words,
 
 /* ---- the neighbour's data ------------------------------------------------ */
 
-/* The next run, of at most `nmax` chunks, that is due and has not come. */
+/* Takes the next run, of at most `nmax` chunks, that is due and not here. */
 static struct mmc_run take_due(struct mmc_fetcher *fetcher,
 			       const struct mmc_bitmap *claimed, uint32_t nmax)
 {
@@ -377,7 +377,7 @@ bool mmc_fetcher_ask(struct mmc_fetcher *fetcher,
 	return n > 0;
 }
 
-/* What has been wanted since the lease began, and is not about to come. */
+/* Finds the chunks wanted since the lease began that are neither due nor being read. */
 static void find_overdue(struct mmc_fetcher *fetcher,
 			 const struct mmc_bitmap *claimed)
 {
@@ -387,7 +387,7 @@ static void find_overdue(struct mmc_fetcher *fetcher,
 	fetcher->lease_chunk = 0;
 }
 
-/* All that is wanted now is overdue when the next lease ends. */
+/* Begins a lease; chunks wanted now are overdue when it ends. False if none are. */
 static bool begin_lease(struct mmc_fetcher *fetcher,
 			const struct mmc_bitmap *claimed)
 {
@@ -401,7 +401,7 @@ static bool begin_lease(struct mmc_fetcher *fetcher,
 	return any != 0;
 }
 
-/* Goes on to the next overdue chunk: collects runs of its owner's block. */
+/* Collects runs of the block of the next overdue chunk's owner. */
 static uint32_t collect_overdue(struct mmc_fetcher *fetcher, uint32_t *owner,
 				struct mmc_run *runs)
 {

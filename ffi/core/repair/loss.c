@@ -4,21 +4,26 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* A shorter silence is more often a sender's waiting for a processor. */
+/* A shorter silence more often means that the sender waits for a processor. */
 #define QUIET_MIN_NS (300 * MMC_US_NS)
 
-/* Spread over this, the requests of many ranks become one (see repairer.h). */
+/*
+ * Requests are spread over this time, so that those of many ranks become one (see
+ * repairer.h).
+ */
 #define JITTER_PER_RANK_NS (2 * MMC_US_NS)
 #define JITTER_MAX_NS MMC_MS_NS
 
-/* A neighbour that is asked later has more of it, as it is still being repaired, too. */
+/*
+ * A neighbour is itself being repaired, so it has more chunks when it is asked later.
+ */
 #define JITTER_RING_PER_RANK_NS (5 * MMC_US_NS)
 
 /* Network paths reorder within microseconds, hosts within a queue's turn. */
 #define ALLOWANCE_MIN_NS (50 * MMC_US_NS)
 #define ALLOWANCE_MAX_NS MMC_MS_NS
 
-/* Of fewer chunks all may be lost by chance. */
+/* Fewer chunks than this may all be lost by chance. */
 #define DEAF_CHUNKS 8
 
 /* A lost request or answer is not worth repeating sooner. */
@@ -134,7 +139,7 @@ void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		mmc_loss_pass(loss, chain, now_ns);
 }
 
-/* Takes what came of a sender before the plan was known. */
+/* Accounts for the chunks of a sender that arrived before the plan was known. */
 static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		     uint32_t owner, uint64_t now_ns)
 {
@@ -161,7 +166,6 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	mmc_loss_pass(loss, chain, now_ns);
 }
 
-/* Expects the first senders of all chains. */
 static void begin_chains(struct mmc_loss *loss,
 			 const struct mmc_bitmap *claimed, uint64_t now_ns)
 {
@@ -238,7 +242,7 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 	}
 }
 
-/* Whether chunks in [from, to) of a sequence are not here. */
+/* Returns whether chunks in [from, to) of a sequence are not here. */
 static bool has_gap(const struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t from,
 		    uint32_t to)
@@ -275,8 +279,8 @@ static void delay_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 }
 
 /*
- * Whether what was noted as late is lost. What overtook it on the way may all be ahead
- * of it in the last queue: a window of every chain, while the link is busy.
+ * Returns whether the chunks noted as late are lost. Chunks that overtook them may all
+ * be ahead of them in the last queue: a window of every chain, while the link is busy.
  */
 static bool is_overdue(const struct mmc_loss *loss, uint64_t now_ns)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Detects the chunks that multicast has lost, and decides when to ask for them. Lost
- * are the gaps in a sender's sequence that are older than an allowance for reordering,
- * and the chunks that a silent sender reports as sent. The record of a sender that goes
- * on sending is no proof, since control overtakes data in receive buffers. While
- * others' chunks arrive, a silent sender may be waiting for the link: it is asked
- * rarely.
+ * Detects the chunks that multicast has lost, and decides when to ask for them. A chunk
+ * is lost if it is missing in a sender's sequence for longer than an allowance for
+ * reordering, or if a silent sender reports it as sent. The record of a sender that
+ * goes on sending proves nothing, since control overtakes data in receive buffers.
+ * While others' chunks arrive, a silent sender may be waiting for the link, so it is
+ * asked rarely.
  *
- * A chunk is asked for after a random delay in which others' requests for it may be
- * heard of, and again only after one to two retry intervals, which double while
- * nothing comes.
+ * A chunk is asked for after a random delay in which this rank may hear of others'
+ * requests for it, and again only after one to two retry intervals, which double while
+ * nothing arrives.
  */
 #ifndef MMC_CORE_REPAIR_LOSS_H
 #define MMC_CORE_REPAIR_LOSS_H
@@ -19,8 +19,8 @@
 #include "support/prng.h"
 
 /*
- * The first direct NAKs are for so few chunks, since the repairs of all ranks may share
- * a queue.
+ * The number of chunks in the first direct NAKs: few, since the repairs of all ranks
+ * may share a queue.
  */
 #define MMC_LOSS_DIRECT_CHUNKS 32
 
@@ -29,50 +29,59 @@ struct mmc_loss {
 	struct mmc_schedule schedule;
 	const struct mmc_repair_strategy *strategy;
 	struct mmc_chain *chains;
-	uint32_t nopen;			/* chains of which more is to come */
-	struct mmc_sequence *sequences; /* of all chains */
-	struct mmc_bitmap asked;	/* in this retry interval */
-	struct mmc_bitmap before;	/* in the one before */
-	struct mmc_bitmap lost;		/* ever */
+	uint32_t nopen;			/* chains with more to come */
+	struct mmc_sequence *sequences; /* the sequences of all chains */
+	struct mmc_bitmap asked;  /* chunks asked for in this retry interval */
+	struct mmc_bitmap before; /* chunks asked for in the interval before */
+	struct mmc_bitmap lost;	  /* chunks ever asked for or announced */
 	struct mmc_prng prng;
-	uint64_t begun_ns; /* when chunks were expected from */
-	uint64_t busy_ns;  /* for which a silent sender waits for a busy link */
-	uint64_t heard_ns; /* when a chunk came by multicast last */
-	uint64_t quiet_ns; /* a sender silent for so long is asked */
-	uint64_t trip_ns;  /* a round trip, for which answers are under way */
-	uint64_t allowance_ns;	/* for reordering */
-	uint64_t jitter_max_ns; /* random delay of a request, at most */
-	uint64_t gap_ns;     /* when what is missing below `gap_end` is late */
-	uint64_t overdue_ns; /* when it may be lost below `overdue_end` */
-	uint32_t overdue_heard; /* chunks heard when that was noted */
-	uint64_t ask_ns;	/* when to look for what is lost */
-	uint64_t silence_ns;	/* when to look for silent senders */
+	uint64_t begun_ns; /* when the flow began */
+	/* A sender silent for this long is asked although the link is busy. */
+	uint64_t busy_ns;
+	uint64_t heard_ns; /* last arrival of a multicast chunk */
+	/* A sender silent for this long on an idle link is asked for its record. */
+	uint64_t quiet_ns;
+	uint64_t trip_ns;	/* how long an answer is under way */
+	uint64_t allowance_ns;	/* allowance for reordering */
+	uint64_t jitter_max_ns; /* longest random delay of a request */
+	/* When the chunks missing below `gap_end` count as late. */
+	uint64_t gap_ns;
+	/* When the chunks missing below `overdue_end` may count as lost. */
+	uint64_t overdue_ns;
+	/* The chunks heard when `overdue_end` was noted. */
+	uint32_t overdue_heard;
+	uint64_t ask_ns;     /* when to look for lost chunks */
+	uint64_t silence_ns; /* when to look for silent senders */
 	struct mmc_backoff retry;
-	uint64_t retried_ns;	/* when the present retry interval began */
-	uint64_t asked_ns;	/* when anything was asked for last */
-	uint32_t retried_heard; /* chunks heard by then */
-	uint64_t
-		answer_ns; /* that answers have taken, smoothed; 0: none came */
-	uint64_t timed_ns; /* when the request that is timed was made */
-	uint32_t timed_chunk;	/* its last chunk; UINT32_MAX: none is */
-	uint32_t nasked;	/* retry intervals since nothing was missing */
-	uint32_t budget_chunks; /* that may be asked for and not yet here */
-	uint32_t
-		direct_chunks; /* of these by unicast: less when many are lost */
-	uint32_t waited_chunks; /* that are */
-	uint32_t sweep_chunk;	/* where looking goes on; nchunks: it is over */
-	uint32_t silence_chain; /* likewise, nchains */
-	uint32_t silence_place; /* in that chain */
-	bool reached;  /* multicast chunks arrived in the last retry interval */
-	bool missing;  /* found in this sweep */
-	bool held;     /* the budget has ended it */
-	bool hastened; /* since the operation is ending */
-	bool passed;   /* a chain's `npassed` has grown by what is lost */
+	uint64_t retried_ns;	/* when this retry interval began */
+	uint64_t asked_ns;	/* when the last request was made */
+	uint32_t retried_heard; /* chunks heard at `retried_ns` */
+	/* How long answers take, smoothed; 0 before the first answer. */
+	uint64_t answer_ns;
+	uint64_t timed_ns; /* when the timed request was made */
+	/* The last chunk of the timed request; UINT32_MAX: no request is timed. */
+	uint32_t timed_chunk;
+	uint32_t nasked; /* the retry intervals since nothing was missing */
+	/* The most chunks that may be asked for and not yet here. */
+	uint32_t budget_chunks;
+	/* The same limit for direct NAKs; it falls when many answers are lost. */
+	uint32_t direct_chunks;
+	uint32_t waited_chunks; /* chunks asked for and not yet here */
+	/* The chunk at which the sweep for lost chunks goes on; nchunks: no sweep. */
+	uint32_t sweep_chunk;
+	/* The chain in which the look for silent senders goes on; nchains: no look. */
+	uint32_t silence_chain;
+	uint32_t silence_place; /* the next sequence in that chain */
+	bool reached;		/* chunks were heard in the last interval */
+	bool missing;		/* this sweep found missing chunks */
+	bool held;		/* the budget ended the sweep */
+	bool hastened;		/* requests were hastened at the end */
+	bool passed;		/* a chain's `npassed` grew by late chunks */
 };
 
 /*
- * The longest random delay of a request now: it need not be long for an operation that
- * has not taken long either.
+ * Returns the longest random delay of a request now: an operation that has not taken
+ * long needs no long delay.
  */
 static inline uint64_t mmc_loss_jitter_ns(const struct mmc_loss *loss,
 					  uint64_t now_ns)
@@ -82,28 +91,29 @@ static inline uint64_t mmc_loss_jitter_ns(const struct mmc_loss *loss,
 				       (now_ns - loss->begun_ns) / 64));
 }
 
-/* The first retry interval. */
+/* Returns the first retry interval. */
 static inline uint64_t mmc_loss_retry_ns(const struct mmc_loss *loss,
 					 uint64_t now_ns)
 {
 	return loss->trip_ns + mmc_loss_jitter_ns(loss, now_ns);
 }
 
-/* The memory for `nchunks` chunks of `nsenders` in at most `nchains` chains, in bytes. */
+/*
+ * The bytes of memory for `nchunks` chunks of `nsenders` in at most `nchains` chains.
+ */
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains);
 
-/* Begins in `memory`, mmc_loss_bytes() long; nothing is expected yet. */
+/* Initializes `loss` in `memory`, mmc_loss_bytes() long; no chunk is expected yet. */
 void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 		   uint32_t nchunks, uint32_t nchains, uint64_t seed,
 		   const struct mmc_repair_strategy *strategy);
 
 /*
- * The bulk may flow: chunks are expected from now on, as planned by `schedule`.
- * Those in `claimed` have come already. `srtt_ns` is the largest round trip,
- * `late_ns` how late chunks may be that were asked for too soon before,
- * `batch_ns` the time from one batch of a chain to the next. No more than
- * `budget_chunks` are asked for and waited for at a time, and a quarter of these while
- * more is to come by multicast.
+ * Expects chunks from now on, as planned by `schedule`; those in `claimed` are here
+ * already. `srtt_ns` is the largest round trip, `late_ns` the allowance learnt from
+ * chunks that were asked for too soon, `batch_ns` the time from one batch of a chain to
+ * the next. At most `budget_chunks` are asked for and waited for at a time, and a
+ * quarter of that while more is to come by multicast.
  */
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
@@ -111,30 +121,33 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t now_ns);
 
 /*
- * The sequence of the sender with `block`, which has begun; NULL if all that is
- * missing of it is lost already.
+ * Returns the sequence of the sender with `block`, which has begun, or NULL if no more
+ * is expected of it.
  */
 struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 				     const struct mmc_bitmap *claimed,
 				     const struct mmc_block *block,
 				     uint64_t now_ns);
 
-/* Notes the late chunks: they count as lost once a window of chunks follows them. */
+/*
+ * Notes which chunks are late, unless a note is open: mmc_loss_lose_gaps() decides when
+ * they are lost.
+ */
 void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns);
 
 /*
- * Counts the noted gaps that are still open after the allowance as late, and late chunks
- * as lost once a window of chunks follows them or the link is idle.
+ * Counts the noted gaps that are still open after the allowance as late, and late
+ * chunks as lost once a window of chunks follows them or the link is idle.
  */
 void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint64_t now_ns);
 
-/* Something below a chunk just heard is missing: it will be asked for. */
+/* Notes that chunks below one just heard are missing: they will be asked for. */
 __attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
 
 /*
- * The `place`th chunk of a sender came for the first time, by multicast; `sequence`
- * is NULL if the sender has been passed.
+ * Records that the `place`th chunk of a sender arrived for the first time, by
+ * multicast; `sequence` is NULL if the sender is not followed any more.
  */
 static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
 				 struct mmc_sequence *sequence, uint32_t place,
@@ -155,17 +168,20 @@ static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
 		mmc_loss_gap(loss, now_ns);
 }
 
-/* All that a sender has to send is here: the next one is expected. */
+/*
+ * Stops following the senders of `chain` whose chunks are all here or lost, and expects
+ * the next ones.
+ */
 __attribute__((cold)) void mmc_loss_pass(struct mmc_loss *loss, uint32_t chain,
 					 uint64_t now_ns);
 
-/* Takes note that a chunk that may have been asked for is here. */
+/* Records that `chunk`, which may have been asked for, is here. */
 __attribute__((cold)) void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk,
 					 uint64_t now_ns);
 
 /*
- * The `place`th chunk of the sender of `sequence`, NULL if that is not followed, is
- * claimed, in whatever way it came.
+ * Records that the `place`th chunk of a sender is claimed, whichever way it arrived.
+ * `sequence` is the sender's, or NULL if the sender is not followed.
  */
 static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
 				 struct mmc_sequence *sequence, uint32_t place,
@@ -180,19 +196,22 @@ static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
 		mmc_loss_pass(loss, chain, now_ns);
 }
 
-/* This rank, with `block`, has sent the chunks of `run`, counted in the block. */
+/*
+ * Records that this rank, with `block`, has sent the chunks of `run`, counted from the
+ * first of the block.
+ */
 void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		   const struct mmc_block *block, struct mmc_run run,
 		   uint64_t now_ns);
 
-/* Nothing will be multicast: all that is missing is to be asked for. */
+/* Expects nothing by multicast: all that is missing is to be asked for. */
 void mmc_loss_expect_nothing(struct mmc_loss *loss,
 			     const struct mmc_repair_strategy *strategy,
 			     uint64_t now_ns);
 
 /*
- * Takes note that a repair has arrived. Further repairs may be on their way behind it,
- * so the next retry waits until they cease, for MMC_BACKOFF_MAX_NS at most.
+ * Records that a repair has arrived. Further repairs may be on their way behind it, so
+ * the next retry waits until they cease, for MMC_BACKOFF_MAX_NS at most.
  */
 static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -208,46 +227,47 @@ static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 }
 
 /*
- * A repairer says that it will multicast `run`, which lies within the operation,
- * so it need not be asked. Returns how many of its chunks turn out lost here.
+ * Records that a repairer will multicast `run`, which lies within the operation, so
+ * that this rank need not ask for it. Returns how many of the chunks turn out lost
+ * here.
  */
 uint32_t mmc_loss_suppress(struct mmc_loss *loss,
 			   const struct mmc_bitmap *claimed, struct mmc_run run,
 			   uint64_t now_ns);
 
 /*
- * Whether repairers are to be asked for answers by unicast. Where multicast has only been
- * out for a time, what many still lack must go to all, so every other request leaves
- * the choice to the repairer.
+ * Returns whether repairers are to answer by unicast. After a short outage of
+ * multicast, the chunks that many ranks still lack must go to all, so every other
+ * request leaves the choice to the repairer.
  */
 bool mmc_loss_asks_directly(const struct mmc_loss *loss);
 
 /*
- * Whether a repairer is to be asked now for chunks not in `claimed`. If so writes
- * whom, and up to MMC_RUNS_MAX runs to `runs`, and adds the number of chunks
+ * Returns whether a repairer is to be asked now for chunks not in `claimed`. If so,
+ * writes its rank and up to MMC_RUNS_MAX runs to `runs`, and adds the number of chunks
  * asked for the first time to `*nlost`. Call until it returns false.
  */
 bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint64_t now_ns, uint32_t *repairer, struct mmc_run *runs,
 		  uint32_t *nruns, uint32_t *nlost);
 
-/* The number of chunks that came by multicast. */
+/* Returns how many chunks have arrived by multicast. */
 uint32_t mmc_loss_heard(const struct mmc_loss *loss);
 
 /*
- * A sender in a chain from which no chunk came by multicast although others send
- * enough there to tell; MMC_PEER_ALL if every chain was heard.
+ * Returns a sender in a chain from which no chunk arrived by multicast although others
+ * send enough there to tell; MMC_PEER_ALL if every chain was heard.
  */
 uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
 
 /*
- * When the link has been idle for as long as a silent sender is waited for and most
- * chains are over, so that owners' answers queue behind nothing that is multicast;
- * MMC_NEVER_NS before.
+ * Returns when the link has been idle for as long as a silent sender is waited for:
+ * owners' answers then queue behind no multicast. MMC_NEVER_NS unless the strategy
+ * gathers and most chains have ended.
  */
 uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss);
 
-/* When to call mmc_loss_ask() and mmc_silence_ask() again. */
+/* Returns when to call mmc_loss_ask() and mmc_silence_ask() again. */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When to ask for what is lost, whom, and for how much. */
+/* Decides when to ask for lost chunks, which rank to ask, and for how many. */
 #include "core/repair/loss.h"
 #include "support/bits.h"
 
-/* A request of less would be answered in less than a batch or two. */
+/* A smaller request would be answered in less than a batch or two. */
 #define BUDGET_CHUNKS_MIN 32
 
-/* While chains still send, requests may use one such part of their budget. */
+/* While chains still send, requests may use one part in BUDGET_PART of their budget. */
 #define BUDGET_PART 4
 
-/* However slow the link is, an answer has not been under way for longer than this. */
+/* However slow the link is, no answer is under way for longer than this. */
 #define QUEUED_MAX_NS (100 * MMC_MS_NS)
 
 /*
- * Requests after which it is clear that answers by multicast do not arrive; or, where
- * others' chunks do, that those of one sender do not.
+ * After this many requests it is clear that answers by multicast do not arrive; or,
+ * where others' chunks do, that those of one sender do not.
  */
 #define NAKS_BEFORE_DIRECT 2
 #define NAKS_BEFORE_DIRECT_REACHED 6
@@ -24,13 +24,13 @@ bool mmc_loss_asks_directly(const struct mmc_loss *loss)
 	uint32_t nnaks = loss->reached ? NAKS_BEFORE_DIRECT_REACHED
 				       : NAKS_BEFORE_DIRECT;
 
-	/* A chunk is asked for in each interval or in each second one. */
+	/* A chunk is asked for in every retry interval or in every second one. */
 	return loss->nasked >= nnaks && (loss->nasked - nnaks) % 4 < 2;
 }
 
 /* ---- answers --------------------------------------------------------------- */
 
-/* Smooths in how long an answer took (gain 1/8, as RFC 6298 has it). */
+/* Smooths in how long an answer took (gain 1/8, as in RFC 6298). */
 static void time_answer(struct mmc_loss *loss, uint64_t time_ns)
 {
 	loss->answer_ns = loss->answer_ns == 0
@@ -39,7 +39,7 @@ static void time_answer(struct mmc_loss *loss, uint64_t time_ns)
 	loss->timed_chunk = UINT32_MAX;
 }
 
-/* Times the answer to a request, one at a time, unless it may be asked again. */
+/* Times the answer to this request, unless another of this retry interval is timed. */
 static void time_request(struct mmc_loss *loss, struct mmc_run run,
 			 uint64_t now_ns)
 {
@@ -50,7 +50,7 @@ static void time_request(struct mmc_loss *loss, struct mmc_run run,
 	loss->timed_ns = now_ns;
 }
 
-/* The first retry interval: longer than answers have taken. */
+/* Returns the first retry interval, which is longer than answers have taken. */
 static uint64_t retry_ns(const struct mmc_loss *loss, uint64_t now_ns)
 {
 	return mmc_max_u64(mmc_loss_retry_ns(loss, now_ns),
@@ -68,7 +68,10 @@ static uint32_t budget_chunks(const struct mmc_loss *loss)
 	uint32_t most =
 		mmc_max_u32(BUDGET_CHUNKS_MIN, loss->budget_chunks / part);
 
-	/* Neighbours' answers share no queue, and what is read is not asked for. */
+	/*
+	 * Neighbours' answers share no queue, and chunks that are read are not asked
+	 * for.
+	 */
 	if (!loss->strategy->gathers || loss->strategy->reads ||
 	    !mmc_loss_asks_directly(loss))
 		return most;
@@ -92,7 +95,7 @@ void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
 
 /* ---- requests -------------------------------------------------------------- */
 
-/* The chunks that have been asked for, or announced, and are not here. */
+/* Returns how many chunks have been asked for or announced and are not here. */
 static uint32_t count_waited(const struct mmc_loss *loss,
 			     const struct mmc_bitmap *claimed)
 {
@@ -106,7 +109,7 @@ static uint32_t count_waited(const struct mmc_loss *loss,
 	return nwaited;
 }
 
-/* Begins the first retry interval, if none is under way. */
+/* Begins the first retry interval, unless one is under way. */
 static void start_retry(struct mmc_loss *loss, uint64_t now_ns)
 {
 	if (loss->retry.at_ns != MMC_NEVER_NS)
@@ -151,7 +154,7 @@ static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
 	       mmc_loss_heard(loss) - loss->retried_heard < 2 * window_chunks;
 }
 
-/* How many chunks of `asked` are not here. */
+/* Returns how many chunks of `asked` are not here. */
 static uint32_t count_missed(const struct mmc_bitmap *asked,
 			     const struct mmc_bitmap *claimed)
 {
@@ -164,8 +167,9 @@ static uint32_t count_missed(const struct mmc_bitmap *asked,
 }
 
 /*
- * Adapts what is asked for by unicast to what came of it before: when many answers are
- * lost, those to all askers overflow a queue on the way.
+ * Adapts how many chunks are asked for by direct NAKs to how many the last ones
+ * brought: when many answers are lost, the answers to all ranks overflow a queue on the
+ * way.
  */
 static void adapt_direct_chunks(struct mmc_loss *loss, uint32_t nmissed)
 {
@@ -180,19 +184,24 @@ static void adapt_direct_chunks(struct mmc_loss *loss, uint32_t nmissed)
 						  2 * loss->direct_chunks);
 }
 
-/* Whether all that was asked for may be asked for again, the latest included. */
+/*
+ * Returns whether every chunk asked for may be asked for again, including the latest.
+ */
 static bool all_are_old(const struct mmc_loss *loss, uint64_t now_ns)
 {
 	return now_ns >= mmc_loss_ending_ns(loss) &&
 	       now_ns - loss->asked_ns >= 2 * loss->retry.interval_ns;
 }
 
-/* A new retry interval: what was asked for long ago may be asked for again. */
+/*
+ * Begins the next retry interval when it is due: chunks asked for before the last
+ * interval may be asked for again.
+ */
 static void turn_interval(struct mmc_loss *loss,
 			  const struct mmc_bitmap *claimed, uint64_t now_ns)
 {
 	uint32_t nmissed;
-	bool old; /* are all requests */
+	bool old; /* every request is old */
 
 	if (now_ns < loss->retry.at_ns)
 		return;
@@ -226,9 +235,9 @@ static void turn_interval(struct mmc_loss *loss,
 }
 
 /*
- * When the operation is ending answers queue behind no window any more: how long they
- * took says nothing, and what is late by now is lost. A neighbour's may be on their way
- * around the ring.
+ * Shortens the retry interval when the operation is ending. Answers then queue behind
+ * no window any more: how long earlier ones took says nothing, and late ones are lost.
+ * A neighbour's answers may still be on their way around the ring.
  */
 static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -243,7 +252,7 @@ static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 		mmc_backoff_start(&loss->retry, now_ns, retry_ns);
 }
 
-/* The first chunks of a block that are here or lost. */
+/* Returns how many chunks from the first of a block on are here or lost. */
 static uint32_t block_limit(const struct mmc_loss *loss,
 			    const struct mmc_block *block)
 {
@@ -261,7 +270,9 @@ static uint32_t budget_left(const struct mmc_loss *loss)
 	return budget > loss->waited_chunks ? budget - loss->waited_chunks : 0;
 }
 
-/* Collects runs of one block to ask for; false when no more may be. */
+/*
+ * Collects runs of one block to ask for; returns false when no more may be asked for.
+ */
 static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint32_t owner, struct mmc_run *runs, uint32_t *nruns)
 {
@@ -296,7 +307,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	return true;
 }
 
-/* Goes on with the sweep up to the next repairer that is to be asked. */
+/* Continues the sweep up to the first chunk of another repairer. */
 static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  uint32_t *repairer, struct mmc_run *runs, uint32_t *nruns)
 {
@@ -346,7 +357,10 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		loss->asked_ns = now_ns;
 		time_request(loss, runs[*nruns - 1], now_ns);
 	}
-	/* Also if all that is missing was announced: that may be lost as well. */
+	/*
+	 * The retry is also needed if all that is missing was announced: announced
+	 * repairs may be lost as well.
+	 */
 	start_retry(loss, now_ns);
 	return *nruns > 0;
 }

@@ -4,13 +4,13 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* Where many lack a chunk, several have asked for it in such a part of the time. */
+/* If many ranks lack a chunk, several ask within 1/HASTE of the gathering time. */
 #define HASTE 4
 
-/* So many answers may have gone to one rank again, since the first were lost. */
+/* This many answers may be repeats to one rank, for which the first were lost. */
 #define REPEATED 2
 
-/* In place of a tally: the chunk may lack to all. */
+/* The tally of a chunk that all ranks may lack. */
 #define COMMON UINT8_MAX
 
 size_t mmc_repairer_bytes(uint32_t nchunks)
@@ -59,7 +59,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	memset(repairer->tally, 0, nchunks);
 }
 
-/* Forgets what was sent longer ago than one to two resting times. */
+/* Forgets chunks sent longer ago than one to two resting times. */
 static void forget_sent(struct mmc_repairer *repairer, uint64_t now_ns)
 {
 	if (now_ns < repairer->rest_ends_ns)
@@ -83,7 +83,7 @@ static void forget_sent(struct mmc_repairer *repairer, uint64_t now_ns)
 	repairer->resting = false;
 }
 
-/* Whether `peer` itself has asked for `chunk` and still waits; counts who else has. */
+/* Returns whether `peer` waits for `chunk`; counts other ranks' requests for it. */
 static bool asked_by(const struct mmc_repairer *repairer, uint32_t peer,
 		     uint32_t chunk, uint32_t *nothers)
 {
@@ -101,7 +101,7 @@ static bool asked_by(const struct mmc_repairer *repairer, uint32_t peer,
 	return asked;
 }
 
-/* Whether `peer` has been sent `chunk` by itself a short while ago. */
+/* Returns whether `chunk` was sent to `peer` alone a short while ago. */
 static bool was_given(const struct mmc_repairer *repairer, uint32_t peer,
 		      uint32_t chunk)
 {
@@ -115,7 +115,7 @@ static bool was_given(const struct mmc_repairer *repairer, uint32_t peer,
 	return false;
 }
 
-/* Several ranks lack a chunk, so more of them may ask for it. */
+/* Gathers for the full time: several ranks lack a chunk, and more may ask for it. */
 static void wait_for_all(struct mmc_repairer *repairer)
 {
 	if (repairer->several)
@@ -124,7 +124,7 @@ static void wait_for_all(struct mmc_repairer *repairer)
 	repairer->ready_ns += repairer->gather_ns - repairer->gather_ns / HASTE;
 }
 
-/* Whether the chunk has gone to all, or to so many that it may lack to all. */
+/* Returns whether `chunk` has gone to all, or to so many ranks that all may lack it. */
 static bool is_common(const struct mmc_repairer *repairer, uint32_t chunk)
 {
 	return repairer->gathers &&
@@ -133,7 +133,7 @@ static bool is_common(const struct mmc_repairer *repairer, uint32_t chunk)
 		       mmc_min_u32(repairer->sharers + REPEATED, COMMON);
 }
 
-/* The chunk is to go to all. */
+/* Marks the chunk to go to all. */
 static void share(struct mmc_repairer *repairer, uint32_t chunk)
 {
 	mmc_bitmap_test_and_set(&repairer->shared, chunk);
@@ -142,7 +142,7 @@ static void share(struct mmc_repairer *repairer, uint32_t chunk)
 	repairer->unconfirmed = true;
 }
 
-/* Whether the request for a common chunk is to be kept. */
+/* Returns whether to keep a request for a common chunk. */
 static bool want_common(struct mmc_repairer *repairer, uint32_t chunk,
 			uint64_t now_ns)
 {
@@ -155,7 +155,7 @@ static bool want_common(struct mmc_repairer *repairer, uint32_t chunk,
 	return true;
 }
 
-/* Whether `peer`, another one that wants `chunk`, is to get it by itself. */
+/* Returns whether `peer`, not the first to want `chunk`, is to get it by unicast. */
 static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
 		     uint32_t chunk)
 {
@@ -171,7 +171,7 @@ static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
 	return false;
 }
 
-/* Whether the request of `peer` for `chunk` is to be kept. */
+/* Returns whether to keep the request of `peer` for `chunk`. */
 static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
 		 uint64_t now_ns)
 {
@@ -219,7 +219,7 @@ void mmc_repairer_ask(struct mmc_repairer *repairer, uint32_t peer,
 		now_ns + (repairer->gathers ? repairer->gather_ns / HASTE : 0);
 }
 
-/* The first chunks in [from, end) that are wanted and present. */
+/* Returns the first run of chunks in [from, end) that are wanted and present. */
 static struct mmc_run next_wanted(const struct mmc_repairer *repairer,
 				  uint32_t from, uint32_t end)
 {
@@ -235,7 +235,7 @@ static struct mmc_run next_wanted(const struct mmc_repairer *repairer,
 	return run;
 }
 
-/* As many of them as go the same way in one batch. */
+/* Returns the first chunks of `asked` that can go in one batch, by one route. */
 static struct mmc_run next_batch(const struct mmc_repairer *repairer,
 				 struct mmc_run asked, uint32_t nchunks_max)
 {
@@ -255,7 +255,7 @@ static struct mmc_run next_batch(const struct mmc_repairer *repairer,
 	return run;
 }
 
-/* Takes `run` out of a request; what is left may be two. */
+/* Takes `run` out of a request, which may leave two pieces of it. */
 static void cut(struct mmc_repairer *repairer, struct mmc_ask *ask,
 		struct mmc_run run)
 {
@@ -278,7 +278,7 @@ static void cut(struct mmc_repairer *repairer, struct mmc_ask *ask,
 	}
 }
 
-/* Nobody who gets `run` waits for it any more. */
+/* Takes `run` out of the requests of `peer`, or of all ranks for MMC_PEER_ALL. */
 static void settle(struct mmc_repairer *repairer, uint32_t peer,
 		   struct mmc_run run)
 {
@@ -293,7 +293,7 @@ static void settle(struct mmc_repairer *repairer, uint32_t peer,
 	repairer->nasks = n;
 }
 
-/* The chunks of `run` go to a single rank. */
+/* Counts that the chunks of `run` go to a single rank. */
 static void count_answer(struct mmc_repairer *repairer, struct mmc_run run)
 {
 	for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
@@ -301,7 +301,7 @@ static void count_answer(struct mmc_repairer *repairer, struct mmc_run run)
 			repairer->tally[chunk]++;
 }
 
-/* The chunks of `run` go to `peer`, or to all; others may still wait for theirs. */
+/* Marks `run` as sent to `peer` or all; chunks that others still want remain wanted. */
 static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
 		     struct mmc_run run, uint64_t now_ns)
 {
@@ -341,7 +341,7 @@ void mmc_repairer_ask_direct(struct mmc_repairer *repairer, uint32_t peer,
 			(struct mmc_ask){ .peer = peer, .run = run };
 }
 
-/* Writes the next piece of the direct NAK that came first. */
+/* Writes the next piece of the oldest direct NAK. */
 static void next_direct(struct mmc_repairer *repairer, uint32_t nchunks_max,
 			uint32_t *peer, struct mmc_run *run)
 {

@@ -3,15 +3,21 @@
 
 #include "support/bits.h"
 
-/* However many chunks are ahead of its own, a silent sender is asked after this. */
+/*
+ * A sender that is silent for this long is asked, however many chunks are ahead of its
+ * own.
+ */
 #define BUSY_MAX_NS (100 * MMC_MS_NS)
 
-/* Who waits for its window goes on by itself before the link is idle for so long. */
+/*
+ * A sender that waits for its window goes on by itself before the link is idle for this
+ * long.
+ */
 #define HELD_NS (5 * MMC_MS_NS)
 
 /*
- * The sender has sent no more than is here, and waits: for its window, say. Returns
- * whether it says so because it was asked.
+ * Doubles the time to the next question: the sender has sent no more than is here, and
+ * waits, for its window for example. Returns whether a question was open.
  */
 static bool wait_longer(struct mmc_sequence *sequence, uint64_t now_ns)
 {
@@ -58,7 +64,10 @@ bool mmc_silence_tell(struct mmc_loss *loss, uint32_t owner,
 	return false;
 }
 
-/* Whether what the sender has told, and is not here, is late or lost by now. */
+/*
+ * Counts chunks that the sender reported and that are not here as lost or late once it
+ * is time; returns whether it did.
+ */
 static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 		  struct mmc_sequence *sequence,
 		  const struct mmc_bitmap *claimed, uint64_t now_ns)
@@ -69,7 +78,10 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 		sequence->trust_ns = MMC_NEVER_NS;
 		return false;
 	}
-	/* What comes says that more was on its way than the record told of. */
+	/*
+	 * A chunk that arrives shows that chunks were still on their way after the
+	 * record.
+	 */
 	if (sequence->trust_ns != MMC_NEVER_NS)
 		sequence->trust_ns =
 			mmc_max_u64(sequence->trust_ns,
@@ -90,8 +102,9 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 }
 
 /*
- * For how long a sender is not asked while others' chunks keep the link busy: they may
- * all be ahead of its own, two windows of them at the rate that they have come.
+ * Returns for how long a sender is not asked while others' chunks keep the link busy.
+ * All of those chunks may be ahead of its own: two windows of them, at the rate at
+ * which they have arrived.
  */
 static uint64_t busy_ns(const struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -106,8 +119,9 @@ static uint64_t busy_ns(const struct mmc_loss *loss, uint64_t now_ns)
 }
 
 /*
- * Whether a sender is silent although the link is free for it; for longer if its window
- * is full, as far as is known here; or for so long that it is asked all the same.
+ * Returns whether a sender is silent although the link is free for it; a sender whose
+ * window is full, as far as is known here, may be silent for longer; a sender that is
+ * silent for `busy_ns` is asked on a busy link too.
  */
 static bool is_silent(const struct mmc_loss *loss, bool held,
 		      const struct mmc_sequence *sequence, uint64_t now_ns)
@@ -120,7 +134,9 @@ static bool is_silent(const struct mmc_loss *loss, bool held,
 	       (silent_ns >= quiet_ns && now_ns - loss->heard_ns >= quiet_ns);
 }
 
-/* Whether a rank below misses the sender too, and nobody was asked just now. */
+/*
+ * Returns whether a rank below misses the sender too and this rank has not just asked.
+ */
 static bool is_wanted(const struct mmc_loss *loss,
 		      struct mmc_sequence *sequence, uint64_t now_ns)
 {
@@ -130,7 +146,7 @@ static bool is_wanted(const struct mmc_loss *loss,
 	return wanted && now_ns - sequence->asked_ns >= loss->quiet_ns;
 }
 
-/* Whether the sender is to be asked for its record now. */
+/* Returns whether to ask about the sender now. */
 static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 		       struct mmc_sequence *sequence,
 		       const struct mmc_bitmap *claimed, bool held,
@@ -160,7 +176,7 @@ static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 		sequence->silence.at_ns = now_ns;
 	if (!mmc_backoff_due(&sequence->silence, now_ns))
 		return false;
-	/* While others keep the link busy it is asked as rarely again. */
+	/* While others keep the link busy the next question is as rare as this one. */
 	if (now_ns - loss->heard_ns < loss->quiet_ns)
 		mmc_backoff_start(&sequence->silence, now_ns,
 				  MMC_BACKOFF_MAX_NS);
@@ -170,8 +186,8 @@ static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 }
 
 /*
- * The next sender of the chain that is being looked at who has begun, or may have as the
- * first; NULL behind the last.
+ * Returns the next sender of the chain under inspection that has begun, or that may
+ * have begun as the first; NULL behind the last.
  */
 static struct mmc_sequence *next_sender(struct mmc_loss *loss,
 					struct mmc_chain *chain)
@@ -189,8 +205,9 @@ static struct mmc_sequence *next_sender(struct mmc_loss *loss,
 }
 
 /*
- * Whether the chain that is looked at has come so far that its sender's window is full,
- * as far as is known here. What is missing when most chains are over is rather lost.
+ * Returns whether the chain under inspection has advanced so far that its sender's
+ * window is full, as far as is known here. When most chains have ended, missing chunks
+ * are more likely lost.
  */
 static bool is_held(const struct mmc_loss *loss, const uint32_t *drained)
 {
@@ -256,7 +273,7 @@ struct mmc_sent mmc_silence_known(const struct mmc_loss *loss, uint32_t rank)
 	return sent;
 }
 
-/* The sequence of a sender, or NULL if it is not followed. */
+/* Returns the sequence of a sender, or NULL if it is not followed. */
 static struct mmc_sequence *sequence_of(struct mmc_loss *loss, uint32_t rank)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
@@ -284,13 +301,16 @@ void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
 		       uint64_t now_ns)
 {
 	struct mmc_sequence *sequence = sequence_of(loss, sent.rank);
-	/* Where the link is idle it brings no more of what has reached others. */
+	/* An idle link brings no more of the chunks that have reached others. */
 	bool idle = now_ns - loss->heard_ns >= loss->quiet_ns;
 
 	if (sequence == NULL)
 		return;
 	sequence->nvain = 0;
-	/* A parent that knows no more asks its own, so it may know at the next question. */
+	/*
+	 * A parent that knows no more asks its own, so it may know more at the next
+	 * question.
+	 */
 	if (sent.nchunks > sequence->end)
 		mmc_silence_tell(loss, sent.rank, sent.nchunks, idle, now_ns);
 }

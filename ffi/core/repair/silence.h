@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Senders of whom nothing comes: they are asked how much they have sent, and what
- * they say and is not here is lost, for no later chunk will show the gap.
+ * Asks silent senders how much they have sent. Chunks that such a sender reports and
+ * that are not here are lost, since no later chunk will show the gap.
  */
 #ifndef MMC_CORE_REPAIR_SILENCE_H
 #define MMC_CORE_REPAIR_SILENCE_H
@@ -10,30 +10,37 @@
 #include "core/wire/message.h"
 
 /*
- * `owner` says that it has sent the first `sent_chunks` of its block; `pausing`:
- * and that no more will come soon, so what is not here yet is not on its way.
- * Returns whether its silence was asked about, and it had sent nothing in it.
+ * Takes the word of `owner` that it has sent the first `sent_chunks` of its block; with
+ * `pausing`, that no more will follow soon, so chunks not here yet are not on their
+ * way. Returns whether a question about its silence was open and the sender had sent
+ * nothing more.
  */
 bool mmc_silence_tell(struct mmc_loss *loss, uint32_t owner,
 		      uint32_t sent_chunks, bool pausing, uint64_t now_ns);
 
 /*
- * The sequence of a silent sender about which is to be asked now, or NULL; call until
- * then. What silent senders have told and is not in `claimed` is lost. `drained`
- * [nchains] is how much of each chain all receivers have: who has sent a window beyond
- * waits.
+ * Returns the sequence of a silent sender to ask about now, or NULL; call until it
+ * returns NULL. Chunks that silent senders have reported and that are not in `claimed`
+ * are counted as lost. `drained` [nchains] is how much of each chain all receivers
+ * have: a sender that is a window beyond it waits.
  */
 struct mmc_sequence *mmc_silence_ask(struct mmc_loss *loss,
 				     const struct mmc_bitmap *claimed,
 				     const uint32_t *drained, uint64_t now_ns);
 
-/* How many chunks `rank` has sent, as far as is known here. */
+/* Returns how many chunks `rank` has sent, as far as is known here. */
 struct mmc_sent mmc_silence_known(const struct mmc_loss *loss, uint32_t rank);
 
-/* Another rank misses `rank` too: it is asked, unless it just has been. */
+/*
+ * Records that a rank below misses `rank` too: it is asked about, unless it just has
+ * been.
+ */
 void mmc_silence_want(struct mmc_loss *loss, uint32_t rank, uint64_t now_ns);
 
-/* The parent knows of so much, and will ask on if that is no news. */
+/*
+ * Takes the parent's word on how much a sender has sent. If that is no news here, the
+ * parent asks on.
+ */
 void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
 		       uint64_t now_ns);
 

@@ -4,7 +4,7 @@
 #include "support/assert.h"
 
 /*
- * nak-multicast: the owner is asked and mends by multicast what several lack
+ * nak: the owner is asked, and repairs by multicast the chunks that several ranks lack
  * (after NORM, RFC 5740, and PGM, RFC 3208).
  */
 static uint32_t nak_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
@@ -30,10 +30,10 @@ static const struct mmc_repair_strategy nak = {
 };
 
 /*
- * neighbour: the left neighbour in the ring is asked, which spreads the load of
- * a loss that many share. It may lack the chunk itself, so a third of the time the
- * owner is asked, who helps if it still holds its block: twice in a row, for a chunk is
- * asked for in each retry interval or in each second one.
+ * neighbour: the left neighbour in the ring is asked, which spreads the load of a loss
+ * that many ranks share. It may lack the chunk itself, so a third of the time the owner
+ * is asked, which helps if it still holds its block: twice in a row, since a chunk is
+ * asked for in every retry interval or in every second one.
  */
 static uint32_t neighbour_repairer(uint32_t rank, uint32_t nranks,
 				   uint32_t owner, uint32_t nasked)
@@ -58,8 +58,8 @@ static const struct mmc_repair_strategy neighbour = {
 };
 
 /*
- * read: the left neighbour's memory is read, which costs it nothing; the fetcher
- * turns to owners when that takes too long, and they gather as with nak.
+ * read: the left neighbour's memory is read, which costs the neighbour nothing; the
+ * fetcher turns to owners when that takes too long, and they gather as with nak.
  */
 static uint32_t read_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
 			      uint32_t nasked)
