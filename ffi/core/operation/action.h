@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the core wants done, in batches. The caller carries the actions out in
+ * The actions that the core wants done, in batches. The caller carries them out in
  * order and then asks for more.
  */
 #ifndef MMC_CORE_OPERATION_ACTION_H
@@ -14,19 +14,19 @@ enum mmc_action_kind {
 	/* Send the `nbytes` at `offset` of the arena, header included. */
 	MMC_ACTION_CONTROL,
 	/*
-	 * Send the chunks of `run`, one datagram each, and call mmc_op_on_sent()
-	 * when the network no longer reads them.
+	 * Send the chunks of `run`, one datagram each, and call mmc_op_on_sent() when
+	 * the network no longer reads them.
 	 */
 	MMC_ACTION_SEND,
 	/*
-	 * The operation is over and its buffers are the user's again; with
-	 * `retain` after a copy of the own block has been taken, which serves
+	 * The operation has completed and its buffers are the user's again; with
+	 * `retain`, after a copy of this rank's block has been taken, which serves
 	 * later repairs.
 	 */
 	MMC_ACTION_DONE,
 	/*
-	 * The operation has failed; its buffers are the user's again. Reads
-	 * under way are nobody's any more.
+	 * The operation has failed and its buffers are the user's again. The results of
+	 * reads under way are not used.
 	 */
 	MMC_ACTION_FAILED,
 	/* Nothing refers to the operation any more: its memory may be reused. */
@@ -37,23 +37,23 @@ enum mmc_action_kind {
 	 */
 	MMC_ACTION_READ_MAP,
 	/*
-	 * Read the chunks of `run` of `peer`, and after them its generation,
-	 * and call mmc_op_on_read().
+	 * Read the chunks of `run` of `peer`, and after them its generation, and call
+	 * mmc_op_on_read().
 	 */
 	MMC_ACTION_READ,
 	/* Let others read the result's memory, and call mmc_op_registered(). */
 	MMC_ACTION_REGISTER,
 	/*
-	 * Find out by the transport whether the process of `peer` exists, and
-	 * call mmc_epochs_on_alive() or mmc_epochs_on_gone().
+	 * Find out by the transport whether the process of `peer` exists, and call
+	 * mmc_epochs_on_alive() or mmc_epochs_on_gone().
 	 */
 	MMC_ACTION_INQUIRE,
 };
 
 struct mmc_action {
 	enum mmc_action_kind kind;
-	struct mmc_op
-		*op;   /* NULL for the answer about a past or future epoch */
+	/* NULL for an answer about an epoch without an operation here. */
+	struct mmc_op *op;
 	uint32_t peer; /* a rank, or MMC_PEER_ALL for multicast */
 	bool repair;   /* the chunks of `run` are sent again */
 	bool retain;
@@ -67,7 +67,7 @@ struct mmc_action {
 
 struct mmc_actions {
 	uint32_t count;
-	uint32_t arena_bytes; /* used */
+	uint32_t arena_bytes; /* bytes of `arena` in use */
 	enum mmc_checksum checksum;
 	struct mmc_action items[MMC_ACTIONS_MAX];
 	uint8_t arena[MMC_ACTIONS_ARENA_BYTES];
@@ -82,7 +82,7 @@ static inline void mmc_actions_init(struct mmc_actions *actions,
 	actions->checksum = checksum;
 }
 
-/* Whether one more action, be it the longest message, finds room. */
+/* Returns whether there is room for one more action, even the longest message. */
 static inline bool mmc_actions_room(const struct mmc_actions *actions)
 {
 	return actions->count < MMC_ACTIONS_MAX &&
@@ -90,7 +90,7 @@ static inline bool mmc_actions_room(const struct mmc_actions *actions)
 		       MMC_MESSAGE_BYTES_MAX;
 }
 
-/* Whether `n` more do. */
+/* Returns whether there is room for `n` more actions, even the longest messages. */
 static inline bool mmc_actions_room_for(const struct mmc_actions *actions,
 					uint32_t n)
 {
@@ -104,7 +104,7 @@ struct mmc_action *mmc_actions_add(struct mmc_actions *actions,
 				   enum mmc_action_kind kind,
 				   struct mmc_op *op);
 
-/* Adds a control message of `channel` and `epoch` to `peer`, likewise. */
+/* Adds a control message of `channel` and `epoch` to `peer`; there must be room. */
 void mmc_actions_tell(struct mmc_actions *actions, struct mmc_op *op,
 		      uint64_t channel, uint32_t epoch, uint32_t peer,
 		      const struct mmc_message *message);

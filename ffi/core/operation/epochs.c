@@ -104,7 +104,7 @@ static void keep_advert(struct mmc_early *early,
 	early->advertised = true;
 }
 
-/* What is kept of `source` for an epoch that is to start; NULL: nothing yet. */
+/* Returns what is kept of `source` for an epoch that is to start, or NULL. */
 static struct mmc_early *find_early(struct mmc_epochs *epochs, uint32_t source,
 				    uint32_t epoch)
 {
@@ -210,8 +210,8 @@ void mmc_epochs_on_gone(struct mmc_epochs *epochs, uint32_t peer)
 /* ---- polling ------------------------------------------------------------ */
 
 /*
- * The record about an epoch that has no operation here. After a failure it may
- * have been left before all were done: who asks must not wait for more.
+ * Returns the record about an epoch without an operation here. After a failure the
+ * epoch may have ended here before all ranks were done: others must not wait for more.
  */
 static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 				     uint32_t epoch)
@@ -225,7 +225,7 @@ static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 		record.culprit = poison->culprit;
 		if (epoch == poison->epoch &&
 		    epochs->poison_terms.signature_max != 0) {
-			/* What ranks disagree about is in the terms. */
+			/* The terms show what the ranks disagree about. */
 			record.flags |= MMC_RECORD_ENTERED;
 			record.terms = epochs->poison_terms;
 		}
@@ -264,8 +264,8 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 }
 
 /*
- * Notes when nothing is multicast any more, and when it is again: in two operations in
- * a row, for the first may be a try that fails.
+ * Notes when multicast is given up, and when it is used again: in two operations in a
+ * row, since the first may be a try that fails.
  */
 static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 {
@@ -278,11 +278,11 @@ static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 	} else if (epochs->nmulticast >= 2) {
 		epoch = 0;
 	}
-	/* Read by other threads, which then find the other. */
+	/* Other threads that read the epoch must then find `deaf`. */
 	__atomic_store_n(&epochs->unicast_epoch, epoch, __ATOMIC_RELEASE);
 }
 
-/* A barrier tells what way data takes, and how far back all are done: those close. */
+/* Learns from a barrier how data travels and which older operations may close. */
 static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 {
 	uint32_t epoch = op->config.epoch;
@@ -301,7 +301,7 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	}
 }
 
-/* A failure of one operation is one of the stream. */
+/* Makes the failure of one operation the stream's. */
 static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 {
 	if (!(op->record.flags & MMC_RECORD_FAILED))
@@ -317,7 +317,7 @@ static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 		epochs->poison_terms = op->record.terms;
 }
 
-/* Takes note of how far everything is over for the user. */
+/* Advances `done` over the operations that have ended for the user. */
 static void advance_done(struct mmc_epochs *epochs)
 {
 	while (epochs->done != epochs->last) {
@@ -334,7 +334,7 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 {
 	uint32_t nopen = epochs->nopen;
 
-	/* The newest first: its barrier may close older ones, which then go too. */
+	/* Newest first: its barrier may close older operations, which then go too. */
 	for (uint32_t epoch = epochs->last; nopen > 0; epoch--) {
 		struct mmc_op *op = epochs->open[slot_of(epoch)];
 

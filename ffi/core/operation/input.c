@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events of an operation: what comes from the network and the engine. */
+/* The events of an operation: what arrives from the network and the engine. */
 #include "core/operation/liveness.h"
 #include "core/operation/silence.h"
 #include "core/repair/silence.h"
@@ -9,7 +9,7 @@
 
 /* ---- chunks ------------------------------------------------------------- */
 
-/* Claims the `place`th chunk of `block` if it fits there. */
+/* Claims the `place`th chunk of `block` if its payload has the right length. */
 static inline enum mmc_verdict claim(struct mmc_op *op,
 				     const struct mmc_block *block,
 				     uint32_t place, size_t payload_bytes)
@@ -30,7 +30,7 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 	return MMC_VERDICT_PLACE;
 }
 
-/* Takes note that `chunk`, of `block`, has come, but not by multicast. */
+/* Records that `chunk`, of `block`, has arrived, but not by multicast. */
 static void mend(struct mmc_op *op, const struct mmc_block *block,
 		 uint32_t chunk, uint64_t now_ns)
 {
@@ -48,8 +48,8 @@ static void mend(struct mmc_op *op, const struct mmc_block *block,
 }
 
 /*
- * A chunk sent again: by its owner, or by whom this rank may ask for it. Apart,
- * for what it needs would weigh on the path of every other chunk.
+ * Takes a chunk sent again by its owner or by a rank that this one may ask for it. Kept
+ * out of line: what it needs would slow the path of every other chunk.
  */
 __attribute__((noinline, cold)) static enum mmc_verdict
 on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
@@ -74,7 +74,7 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	return verdict;
 }
 
-/* What was asked for, and fetched, has come after all: too soon. */
+/* A repaired chunk arrived after all: it was declared lost too early. */
 __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 						      uint32_t chunk)
 {
@@ -84,7 +84,7 @@ __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 	op->loss.chains[op->heard.chain].nheard++;
 }
 
-/* Another rank is heard than before. */
+/* Refreshes the per-sender cache when the sender changes. */
 __attribute__((noinline)) static void change_heard(struct mmc_op *op,
 						   uint32_t source)
 {
@@ -201,7 +201,7 @@ void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* Passes on to the repairer what this rank serves of a block's run. */
+/* Passes the part of a block's run that this rank serves on to the repairer. */
 static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 			struct mmc_run run, bool direct, uint64_t now_ns)
 {
@@ -216,7 +216,7 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 				  asker))
 		return;
 	run = (struct mmc_run){ .first = from, .count = end - from };
-	/* Requests are spread over as long a time as those of this rank. */
+	/* Others spread their requests over as long a time as this rank does. */
 	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
 	if (direct && op->strategy->gathers && owner == op->config.rank)
 		mmc_repairer_ask_direct(&op->repairer, asker, run);
@@ -231,7 +231,7 @@ static bool is_leaving(const struct mmc_op *op)
 	       op->state >= MMC_OP_RELEASE && op->right_done;
 }
 
-/* Runs of one request do not overlap: more than all there is, is nonsense. */
+/* Runs of one request do not overlap: more than nchunks in all is nonsense. */
 static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
 		   const struct mmc_run *runs, uint32_t nruns, uint64_t now_ns)
 {
@@ -262,7 +262,7 @@ static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
 	}
 }
 
-/* The last ranks to enter are asked before they know that all have. */
+/* Keeps a request: the last ranks to enter are asked before they know that all have. */
 static void keep_ask(struct mmc_op *op, uint32_t source,
 		     const struct mmc_message *message)
 {
@@ -307,7 +307,7 @@ static void on_confirmation(struct mmc_op *op,
 	}
 }
 
-/* What only makes sense once the bulk may flow. */
+/* Takes the parts of a message that only make sense once data may flow. */
 static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
@@ -317,7 +317,7 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 
 	mmc_turn_hear(&op->turn, source, now_ns);
 	mmc_op_hear_sent(op, source, message, now_ns);
-	/* Where control is not lost a sender without a processor can wait. */
+	/* Where control is not lost, a sender without a processor can be waited for. */
 	if (vain && op->config.reliable)
 		op->config.path->nlate++;
 	switch (message->kind) {
@@ -364,7 +364,7 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	return moved;
 }
 
-/* What the left neighbour says matters to whoever reads its memory. */
+/* Takes the left neighbour's news that matters for reading its memory. */
 static void hear_left(struct mmc_op *op, const struct mmc_message *message,
 		      uint64_t now_ns)
 {
@@ -417,7 +417,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		mmc_op_renew(op);
 		mmc_op_ask_soon(op, now_ns);
 	}
-	/* Who waits for this rank may wait for what it lacks itself. */
+	/* A rank that asks this one may need what this one has not heard yet. */
 	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier &&
 	    message->stamp_us != 0 && op->asking.at_ns == MMC_NEVER_NS)
 		mmc_op_ask_soon(op, now_ns);

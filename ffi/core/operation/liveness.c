@@ -4,20 +4,24 @@
 #include "core/operation/tell.h"
 #include "support/bits.h"
 
-/* A rank that is silent for this long is inquired about; or TIMEOUT / 4. */
+/*
+ * A rank is inquired about after a silence of this or TIMEOUT / 4, whichever is less.
+ */
 #define SILENCE_NS (250 * MMC_MS_NS)
 
-/* From one inquiry to the next: TIMEOUT / 8, within these bounds. */
+/* Inquiries are TIMEOUT / 8 apart, within these bounds. */
 #define INQUIRY_NS_MIN (20 * MMC_MS_NS)
 #define INQUIRY_NS_MAX MMC_S_NS
 
-/* A silent rank is asked this rarely at last: it need not answer thousands. */
+/*
+ * The longest pause between questions to a silent rank: it need not answer thousands.
+ */
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
-/* So that one rank is not asked by all more often than 10,000 times a second. */
+/* Keeps all ranks together from asking one rank more than 10,000 times a second. */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
-/* A rank that is silent for less may only be busy: nobody is told of it. */
+/* A rank that is silent for less may only be busy, and is not reported. */
 #define STILL_NS (3 * MMC_S_NS)
 
 static uint64_t silence_ns(const struct mmc_op *op)
@@ -37,7 +41,10 @@ static bool is_silent(const struct mmc_op *op)
 	return op->liveness.unheard_ns >= silence_ns(op);
 }
 
-/* Whether those who hold the operation up have been silent long enough to ask. */
+/*
+ * Returns whether the ranks that hold the operation up have been silent long enough to
+ * ask.
+ */
 static bool is_quiet(const struct mmc_op *op)
 {
 	if (op->state == MMC_OP_FLOW)
@@ -45,7 +52,7 @@ static bool is_quiet(const struct mmc_op *op)
 	return is_silent(op);
 }
 
-/* Whether `peer` is waited for and does not answer. */
+/* Returns whether `peer` is waited for and does not answer. */
 static bool is_missed(const struct mmc_op *op, uint32_t peer)
 {
 	const struct mmc_liveness *liveness = &op->liveness;
@@ -66,7 +73,7 @@ static uint64_t entry_limit_ns(const struct mmc_op *op)
 	return op->config.entry_timeout_ns + 2 * MMC_BACKOFF_MAX_NS;
 }
 
-/* A rank that never entered is named by those who wait for it directly. */
+/* A rank that never entered is named by the ranks that await it directly. */
 static bool entry_is_overdue(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
@@ -76,8 +83,9 @@ static bool entry_is_overdue(const struct mmc_op *op)
 }
 
 /*
- * Whether an answer can be expected at all. Where ranks answer in their own
- * calls only, one that computes before it enters, or after it is done, does not.
+ * Returns whether an answer can be expected at all. Where ranks answer in their own
+ * calls only, a rank that computes before it enters, or after it is done, does not
+ * answer.
  */
 static bool expects_answer(const struct mmc_op *op)
 {
@@ -85,9 +93,9 @@ static bool expects_answer(const struct mmc_op *op)
 }
 
 /*
- * The rank that has been late for LATE_TIMEOUT, or MMC_PEER_ALL. While data
- * flows any late rank holds all others up; before and after that only the one
- * which is awaited here.
+ * Returns the rank that has been late for LATE_TIMEOUT, or MMC_PEER_ALL. While data
+ * flows any late rank holds all others up; before and after that only the rank awaited
+ * here does.
  */
 static uint32_t overdue_rank(const struct mmc_op *op)
 {
@@ -102,9 +110,9 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank to blame when nothing new arrives: the owner of the missing chunks if
- * it has been silent for TIMEOUT, since the awaited rank may itself be waiting for that
- * owner; otherwise the awaited rank.
+ * Returns the rank to blame when nothing new arrives: the owner of the missing chunks
+ * if it has been silent for TIMEOUT, since the awaited rank may itself be waiting for
+ * that owner; otherwise the awaited rank.
  */
 static uint32_t idle_culprit(const struct mmc_op *op)
 {
@@ -117,8 +125,9 @@ static uint32_t idle_culprit(const struct mmc_op *op)
 }
 
 /*
- * Progress is waited for a little longer than an answer: the awaited rank may
- * itself await the one that gives none, and will say so.
+ * Fails the operation when a wait is too long. Progress is waited for a little longer
+ * than an answer: the awaited rank may itself await the rank that gives no answer, and
+ * will say so.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -140,8 +149,8 @@ static void check_patience(struct mmc_op *op)
 /* ---- inquiries ----------------------------------------------------------- */
 
 /*
- * The rank whose data is missing while another is awaited for it, as a
- * neighbour is. What its owner has sent may be known to nobody but the owner.
+ * Returns the owner of missing data that another rank, such as a neighbour, is awaited
+ * for, or MMC_PEER_ALL. Only the owner may know what it has sent.
  */
 static uint32_t absent_owner(const struct mmc_op *op)
 {
@@ -158,7 +167,7 @@ static uint32_t absent_owner(const struct mmc_op *op)
 	return owner == mmc_op_awaited(op) ? MMC_PEER_ALL : owner;
 }
 
-/* Asks the owner itself, and the transport about one that stays silent. */
+/* Asks the owner itself, and the transport about an owner that stays silent. */
 static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions)
 {
@@ -189,8 +198,8 @@ static void inquire(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
- * Ranks that await the late one only through others learn of it by multicast,
- * unless somebody else has just told them.
+ * Tells all ranks of the late one by multicast, unless another rank just has: some
+ * ranks await it only through others.
  */
 static void tell_witnessed(struct mmc_op *op, uint64_t now_ns,
 			   struct mmc_actions *actions)
@@ -257,7 +266,7 @@ bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns)
 	if (op->state <= MMC_OP_RELEASE)
 		pause_ns =
 			mmc_min_u64(op->liveness.unheard_ns / 16, ASK_NS_MAX);
-	/* While data flows all may await the same rank. */
+	/* While data flows all ranks may await the same one. */
 	if (op->state == MMC_OP_FLOW)
 		pause_ns = mmc_max_u64(
 			pause_ns,

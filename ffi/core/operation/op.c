@@ -6,13 +6,14 @@
 #include "support/memory.h"
 
 /*
- * A partner that is waited for is asked no sooner than this, since its message
- * may be lost. Where none is, it may only be dead, which is no hurry.
+ * A partner that is waited for is asked no sooner than this, since its message may be
+ * lost. Where messages are not lost, the partner can only be dead, and asking is not
+ * urgent.
  */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 #define ASK_MIN_RELIABLE_NS (100 * MMC_MS_NS)
 
-/* A failure is told so often: what all wait for is not asked for by any. */
+/* Failure notices are sent this often: no rank would ask again for a lost one. */
 #define ALARMS 3
 
 /* ---- states ------------------------------------------------------------- */
@@ -68,7 +69,7 @@ const char *mmc_op_state_name(enum mmc_op_state state)
 
 /* ---- entering ----------------------------------------------------------- */
 
-/* Counts the chunks: the table of uneven blocks is not there yet. */
+/* Counts the chunks; mmc_layout_tabulate() fills the table of uneven blocks later. */
 static int count_chunks(const struct mmc_op_config *config,
 			struct mmc_layout *layout)
 {
@@ -110,7 +111,7 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
 
-/* One datagram of each sender, and few bytes in all. */
+/* Returns whether each sender has one datagram, and all of them few bytes. */
 static bool is_eager(const struct mmc_layout *layout, uint64_t eager_bytes)
 {
 	return layout->nchunks > 0 && layout->nchunks == layout->nsenders &&
@@ -139,7 +140,10 @@ static struct mmc_record first_record(const struct mmc_op_config *config,
 	};
 }
 
-/* The generation's word ends a part, right before the bitmap in the next. */
+/*
+ * Places the generation's word at the end of a part, right before the bitmap in the
+ * next.
+ */
 static uint8_t *lay_out_advert(struct mmc_op *op, uint8_t *memory)
 {
 	mmc_part_take(&memory, MMC_GENERATION_BYTES);

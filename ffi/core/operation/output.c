@@ -7,10 +7,10 @@
 #include "support/assert.h"
 #include "support/bits.h"
 
-/* Eager epochs that may run ahead of the last one that all have done. */
+/* Eager epochs that may run ahead of the last one that all ranks have done. */
 #define EAGER_EPOCHS_MAX 2
 
-/* Of so many ranks one must lack a chunk, and two in all, that it is multicast again. */
+/* A chunk is multicast again if one in this many ranks, and at least two, lack it. */
 #define SHARER_RANKS 16
 
 /* ---- control messages --------------------------------------------------- */
@@ -21,7 +21,7 @@ static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 }
 
-/* The advert rides to the right neighbour, whom the first round tells. */
+/* Tells `peer`: the right neighbour, told in the first round, by the advert. */
 static void tell_entered(struct mmc_op *op, uint32_t peer,
 			 struct mmc_actions *actions)
 {
@@ -32,8 +32,8 @@ static void tell_entered(struct mmc_op *op, uint32_t peer,
 }
 
 /*
- * Tells partners of `barrier` and asks the one that is waited for. Who waits no
- * more himself asks once each time that he is asked.
+ * Tells partners of `barrier` and asks the awaited one. A rank that has returned the
+ * buffers to its user asks once for each request it receives.
  */
 static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
 			 uint64_t now_ns, struct mmc_actions *actions)
@@ -55,7 +55,7 @@ static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
 	}
 }
 
-/* Sends chunks of the own block for the first time, from its `first` on. */
+/* Sends chunks of this rank's block for the first time; `run` counts from its first. */
 static void send_original(struct mmc_op *op, struct mmc_run run,
 			  struct mmc_actions *actions)
 {
@@ -64,7 +64,7 @@ static void send_original(struct mmc_op *op, struct mmc_run run,
 	op->record.sent_chunks += run.count;
 }
 
-/* A small block precedes the barrier, unless too much has already. */
+/* Sends a small block before the barrier, unless too many epochs run ahead. */
 static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_run block = { .first = 0, .count = op->own.nchunks };
@@ -76,7 +76,7 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 	send_original(op, block, actions);
 }
 
-/* From one batch of a chain to its next; 0 while that is not known. */
+/* Returns the time from one batch of a chain to its next; 0 while that is not known. */
 static uint64_t batch_time_ns(const struct mmc_op *op)
 {
 	uint64_t nchunks =
@@ -88,7 +88,7 @@ static uint64_t batch_time_ns(const struct mmc_op *op)
 				nchunks * op->config.chunk_bytes);
 }
 
-/* What may be asked for at a time: receivers buffer the answers too. */
+/* Returns how many chunks to ask for at a time: receivers buffer the answers too. */
 static uint32_t budget_chunks(const struct mmc_op *op)
 {
 	uint32_t window_bytes = op->record.terms.window_bytes;
@@ -96,7 +96,7 @@ static uint32_t budget_chunks(const struct mmc_op *op)
 	return window_bytes / op->config.chunk_bytes;
 }
 
-/* Multicast reaches somebody no more: blocks go from neighbour to neighbour. */
+/* Begins without multicast, which some rank does not get: neighbours pass blocks on. */
 static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 {
 	op->turn.next = op->own.nchunks;
@@ -105,7 +105,7 @@ static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
-/* Accounts for own chunks that an eager operation multicast before the barrier. */
+/* Accounts for chunks of this rank that an eager operation sent before the barrier. */
 static void resume_turn(struct mmc_op *op, uint64_t now_ns)
 {
 	struct mmc_run sent = { .count = op->record.sent_chunks };
@@ -115,7 +115,7 @@ static void resume_turn(struct mmc_op *op, uint64_t now_ns)
 		mmc_loss_sent(&op->loss, &op->claimed, &op->own, sent, now_ns);
 }
 
-/* All have entered: the plan follows from what they agreed on. */
+/* Begins the flow: all have entered, and the plan follows from what they agreed on. */
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_terms *terms = &op->record.terms;
@@ -127,7 +127,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		  now_ns - op->stage_ns);
 	op->stage_ns = now_ns;
 	if (terms->signature_min != terms->signature_max) {
-		/* Others may not have heard all when this rank goes away. */
+		/* Others may not have heard all ranks when this one goes away. */
 		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, true);
 		return;
 	}
@@ -179,7 +179,7 @@ static void poll_watermark(struct mmc_op *op, struct mmc_actions *actions)
 	mmc_op_tell(op, peer, &message, actions);
 }
 
-/* Makes sure that the awaited rank lives, but only when nothing new comes. */
+/* Makes sure that the awaited rank lives, but only while nothing new arrives. */
 static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
@@ -193,7 +193,7 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_ask_record(op, peer, now_ns, actions);
 }
 
-/* One batch at a time: what has come meanwhile is taken in between. */
+/* Sends one batch at a time, so that what has arrived meanwhile is taken in between. */
 static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
@@ -214,13 +214,13 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->npassed);
 	mmc_op_renew(op);
-	/* Whoever has lost the last chunk would else only notice the silence. */
+	/* Otherwise the loss of the last chunk would only show by silence. */
 	if (op->config.path->lossy && mmc_turn_over(&op->turn) &&
 	    mmc_actions_room(actions))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 }
 
-/* Nothing refers to the buffers any more: reads end in memory of their own. */
+/* Returns whether nothing refers to the buffers: reads end in memory of their own. */
 static bool quiescent(const struct mmc_op *op)
 {
 	return op->nplacing == 0 && op->nsending == 0;
@@ -231,7 +231,7 @@ static uint64_t received_bytes(const struct mmc_op *op)
 	return op->layout.total_bytes - op->own.nbytes;
 }
 
-/* What went through this rank a second, in the direction that had more. */
+/* Returns the bytes per second of this rank in the direction that had more. */
 static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
 {
 	uint64_t nbytes = mmc_max_u64(received_bytes(op), op->own.nbytes);
@@ -241,9 +241,9 @@ static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
 }
 
 /*
- * The chunks of the own block that others lacked; where they read from each
- * other, owners are not told, and what was lost here has to stand for it, of a
- * sender's average block.
+ * Returns how many chunks of this rank's block others lacked. Where ranks read from
+ * each other, owners do not learn that, so the loss on this rank stands for it, scaled
+ * to a sender's average block.
  */
 static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
 {
@@ -254,7 +254,7 @@ static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
 	return (uint32_t)((uint64_t)op->nlost * block_chunks / others);
 }
 
-/* Who receives little, as a Bcast's root does, goes by what it has sent. */
+/* Measures the rate; a rank that receives little, as a Bcast's root, by its sends. */
 static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 {
 	uint64_t nbytes = received_bytes(op);
@@ -267,7 +267,7 @@ static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 				  now_ns - op->stage_ns);
 }
 
-/* Who has no block goes by an average one, so that all take samples together. */
+/* Adapts the window; at least an average block counts, so that all sample together. */
 static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
 			 uint32_t nlost, uint64_t now_ns)
 {
@@ -374,7 +374,7 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 
 	if (op->state < MMC_OP_RETAINED || !quiescent(op))
 		return;
-	/* Whoever is told of a failure may close the stream: others come first. */
+	/* A user told of a failure may close the stream: other ranks are told first. */
 	if (!op->reported && op->alarms == 0 && mmc_actions_room(actions)) {
 		mmc_op_close_advert(op);
 		action = mmc_actions_add(
@@ -392,7 +392,7 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 	}
 }
 
-/* Whether this rank still holds what others may ask it for. */
+/* Returns whether this rank still holds what others may ask it for. */
 static bool serves(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_FLOW || op->state == MMC_OP_RELEASE ||

@@ -26,7 +26,9 @@ void mmc_op_drain_passed(struct mmc_op *op)
 				    op->loss.chains[c].npassed);
 }
 
-/* Asks whom the strategy says; where that is a read, the fetcher will. */
+/*
+ * Asks the rank that the strategy names; with a strategy that reads, the fetcher does.
+ */
 static void pass_on(struct mmc_op *op, uint32_t peer,
 		    const struct mmc_message *message, uint64_t now_ns,
 		    struct mmc_actions *actions)
@@ -129,7 +131,7 @@ void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,
 
 /* ---- serving ------------------------------------------------------------- */
 
-/* Says what is going to be multicast again, so that others need not ask. */
+/* Announces the chunks that will be multicast again, so that others need not ask. */
 static void tell_confirmation(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_message message;

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The actions of an operation that mend what multicast has lost. */
+/* The actions by which an operation repairs multicast losses. */
 #ifndef MMC_CORE_OPERATION_REPAIR_H
 #define MMC_CORE_OPERATION_REPAIR_H
 
 #include "core/operation/op.h"
 #include "support/bits.h"
 
-/* Asks for what is missing, and silent senders for how far they are. */
+/* Asks for missing chunks, and asks silent senders how much they have sent. */
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions);
 
-/* Fetches from the left neighbour's memory what is missing. */
+/* Fetches missing chunks from the left neighbour's memory. */
 void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions);
 
-/* Sends what others have asked for, and tells them what will be. */
+/* Sends the chunks that others have asked for, and announces repairs by multicast. */
 void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions);
 
-/* Lets the right neighbour read, if it has asked for that. */
+/* Lets the right neighbour read this rank's memory, if it has asked for that. */
 void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions);
 
-/* What came before the plan, or is surely lost, fills no buffer. */
+/* Reports chunks that are here, late or lost as drained: they fill no buffer. */
 void mmc_op_drain_passed(struct mmc_op *op);
 
-/* Sends the chunks of `run`; there is room. */
+/* Sends the chunks of `run`; there must be room. */
 void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 		     bool repair, struct mmc_actions *actions);
 
-/* When to poll again for these reasons. */
+/* Returns when to call mmc_op_poll_loss() and mmc_op_poll_fetcher() again. */
 static inline uint64_t mmc_op_repair_deadline(const struct mmc_op *op)
 {
 	uint64_t at_ns = mmc_loss_deadline(&op->loss);

@@ -4,12 +4,12 @@
 #include "core/operation/tell.h"
 #include "core/repair/silence.h"
 
-/* Questions to the parent without a word from it, before the sender is asked. */
+/* The questions to the parent without a word from it, before the sender is asked. */
 #define PATIENCE 2
 
 /* ---- asking -------------------------------------------------------------- */
 
-/* Whether a silent sender is to be asked itself, and not the parent about it. */
+/* Returns whether to ask a silent sender itself, and not the parent about it. */
 static bool asks_sender(const struct mmc_op *op,
 			const struct mmc_sequence *sequence)
 {
@@ -76,7 +76,7 @@ void mmc_op_tell_sent(struct mmc_op *op, struct mmc_actions *actions)
 
 /* ---- hearing ------------------------------------------------------------- */
 
-/* A newer question of the same child takes the place of the last. */
+/* A newer question of a child takes the place of its last one. */
 static struct mmc_op_question *place_for(struct mmc_op *op, uint32_t child)
 {
 	for (uint32_t i = 0; i < op->nquestions; i++)
@@ -87,7 +87,10 @@ static struct mmc_op_question *place_for(struct mmc_op *op, uint32_t child)
 	return &op->questions[op->nquestions++];
 }
 
-/* What is not known here either is asked on. */
+/*
+ * Keeps the question of `child`, and asks on about senders of which no more is known
+ * here.
+ */
 static void hear_child(struct mmc_op *op, uint32_t child,
 		       const struct mmc_message *message, uint64_t now_ns)
 {

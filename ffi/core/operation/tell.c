@@ -47,7 +47,7 @@ void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 	mmc_op_tell(op, peer, &message, actions);
 }
 
-/* The stamp wants an answer, and 0 is no stamp. */
+/* The stamp asks for an answer; its lowest bit is set, since 0 is no stamp. */
 void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
 		       struct mmc_actions *actions)
 {
