@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What has been measured of the way to the other ranks; shared by the
- * operations of a stream, so that each begins with what the last one learnt.
+ * The measurements of the network between the ranks; shared by the operations of a
+ * stream, so that each begins with what the last one learnt.
  */
 #ifndef MMC_CORE_FLOW_PATH_H
 #define MMC_CORE_FLOW_PATH_H
@@ -12,44 +12,48 @@
 
 struct mmc_path {
 	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
-	uint64_t rate_bytes_per_s; /* of all that a rank receives */
-	struct mmc_window window;  /* that no queue on the way overflows */
-	bool measured;		   /* the rate is no longer a guess */
-	uint32_t silent_chunks;	   /* expected since anything was heard */
+	uint64_t rate_bytes_per_s; /* rate at which a rank receives */
+	/* The window that no queue on the way overflows. */
+	struct mmc_window window;
+	bool measured;		/* the rate is no longer a guess */
+	uint32_t silent_chunks; /* chunks expected since any was heard */
 	uint64_t silent_ns; /* end of the first operation that heard nothing */
 	bool unicast;	    /* multicast has been given up */
-	uint32_t unheard;   /* then: a sender of which nothing came */
-	uint64_t retry_ns;  /* then: when to try it again */
-	uint64_t interval_ns; /* from one try to the next */
+	/* With `unicast`: a sender of which nothing arrived. */
+	uint32_t unheard;
+	uint64_t retry_ns;    /* with `unicast`: when to try multicast again */
+	uint64_t interval_ns; /* the time from one try to the next */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
-	uint32_t nlate; /* chunks, or senders, that were asked for too soon */
-	uint64_t late_ns; /* how long to wait for what may be late */
-	uint64_t
-		lag_ns; /* for which the slowest receiver is waited, at least */
-	bool lossy;	/* of the last operation chunks had to be sent again */
-	bool backlog;	/* datagrams lie unread here: silence proves nothing */
+	uint32_t nlate; /* chunks or senders asked for too soon */
+	uint64_t late_ns; /* how long to wait for late chunks */
+	/* The least time for which the slowest receiver is waited for. */
+	uint64_t lag_ns;
+	/* Some of this rank's chunks had to be sent again in the last operation. */
+	bool lossy;
+	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
 /*
- * Before anything is measured: a local network's round trip, and a rate that
- * any link has, since too low a rate only delays a way out for once.
+ * The round trip and rate before anything is measured: the round trip of a local
+ * network, and a rate that any link has, since a rate that is too low only makes one
+ * wait longer.
  */
 #define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
 #define MMC_PATH_RATE_BYTES_PER_S UINT64_C(10000000)
 
-/* How long a full window is waited for, at least: some round trips. */
+/* The least time for which a full window is waited for: some round trips. */
 #define MMC_PATH_LAG_NS (500 * MMC_US_NS)
 
 /*
- * Likewise where ranks share processors: in less than a scheduler's slice every
- * receiver that waits for one would be overrun.
+ * The same time where ranks share processors: in less than a scheduler's slice, every
+ * receiver that waits for a processor would be overrun.
  */
 #define MMC_PATH_LAG_CROWDED_NS (10 * MMC_MS_NS)
 
-/* Clocks are not finer than this: repeating anything within 0 would not end. */
+/* The least round trip: clocks are not finer, and repeating within 0 would not end. */
 #define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
 
-/* A round trip beyond this was spent waiting for a processor. */
+/* The longest round trip: a longer one was spent waiting for a processor. */
 #define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
 
 static inline void mmc_path_init(struct mmc_path *path)
@@ -61,7 +65,7 @@ static inline void mmc_path_init(struct mmc_path *path)
 	};
 }
 
-/* Smooths in a measured round trip (gain 1/8, as RFC 6298 has it). */
+/* Smooths in a measured round trip (gain 1/8, as in RFC 6298). */
 static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 {
 	rtt_ns = mmc_max_u64(rtt_ns, MMC_PATH_SRTT_MIN_NS);
@@ -69,7 +73,7 @@ static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 	path->srtt_ns = (7 * path->srtt_ns + rtt_ns) / 8;
 }
 
-/* Smooths in that `nbytes` were received in `time_ns`, if that tells a rate. */
+/* Smooths in the rate of `nbytes` received in `time_ns`, if they tell a rate. */
 static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 				     uint64_t time_ns)
 {
@@ -86,13 +90,15 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 	path->measured = true;
 }
 
-/* How long chunks may be late: receive queues of software take turns. */
+/*
+ * The bounds of the allowance for late chunks: receive queues in software take turns.
+ */
 #define MMC_PATH_LATE_MIN_NS MMC_MS_NS
 #define MMC_PATH_LATE_MAX_NS (16 * MMC_MS_NS)
 
 /*
- * A multicast chunk arrives that was already fetched: multicast works, and if it has
- * been given up it is tried again at once.
+ * Records that a multicast chunk arrived that was already fetched: multicast works, and
+ * if it has been given up it is tried again at once.
  */
 static inline void mmc_path_late(struct mmc_path *path)
 {
@@ -102,8 +108,8 @@ static inline void mmc_path_late(struct mmc_path *path)
 }
 
 /*
- * Adapts the allowance for lateness after an operation, as RFC 8985 does: it
- * doubles when chunks came that had been given up, and slowly shrinks.
+ * Adapts the allowance for lateness after an operation, as in RFC 8985: it doubles when
+ * chunks arrived that had been given up, and slowly shrinks.
  */
 static inline void mmc_path_settle(struct mmc_path *path)
 {
@@ -111,7 +117,7 @@ static inline void mmc_path_settle(struct mmc_path *path)
 		path->late_ns = mmc_min_u64(MMC_PATH_LATE_MAX_NS,
 					    mmc_max_u64(MMC_PATH_LATE_MIN_NS,
 							2 * path->late_ns));
-		/* Who seemed silent was not. */
+		/* A sender that seemed silent was not. */
 		path->ndeaf = 0;
 	} else {
 		path->late_ns -= path->late_ns / 64;
@@ -119,27 +125,28 @@ static inline void mmc_path_settle(struct mmc_path *path)
 	path->nlate = 0;
 }
 
-/* Operations in a row without a chunk of some sender's: it is no accident. */
+/* Missing some sender in this many operations in a row is no accident. */
 #define MMC_PATH_DEAF_EPOCHS 3
 
 /*
- * Chunks of which none came, of more than one operation: a machine that stands still for
- * a while may hear all of one too late.
+ * Multicast is given up when none of this many chunks arrived, from more than one
+ * operation: a machine that stands still for a while may hear all chunks of one too
+ * late.
  */
 #define MMC_PATH_SILENT_CHUNKS 6
 
-/* How soon multicast that was given up is tried again: the interval doubles. */
+/* The bounds of the interval between tries of multicast, which doubles. */
 #define MMC_PATH_RETRY_MIN_NS (50 * MMC_MS_NS)
 #define MMC_PATH_RETRY_MAX_NS MMC_S_NS
 
-/* Whether nothing is to be multicast, as far as this rank is concerned. */
+/* Returns whether nothing is to be multicast, as far as this rank is concerned. */
 static inline bool mmc_path_is_deaf(const struct mmc_path *path,
 				    uint64_t now_ns)
 {
 	return path->unicast && now_ns < path->retry_ns;
 }
 
-/* Multicast has failed, again if it was being tried. */
+/* Gives multicast up, perhaps again after a try, and sets when to try it next. */
 static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
 {
 	path->unicast = true;
@@ -149,16 +156,20 @@ static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
 	path->retry_ns = now_ns + path->interval_ns;
 }
 
-/* What an operation by multicast has heard, from when all had entered until it ended. */
+/* The chunks heard by multicast from when all had entered until the operation ended. */
 struct mmc_reception {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint32_t expected_chunks;
 	uint32_t heard_chunks;
-	uint32_t unheard; /* a sender of which nothing came, or MMC_PEER_ALL */
+	/* A sender of which nothing arrived, or MMC_PEER_ALL. */
+	uint32_t unheard;
 };
 
-/* Whether nothing came of enough chunks, the last of them sent after others had not. */
+/*
+ * Returns whether enough chunks were expected and none arrived, the last of them from
+ * an operation that began after the first one without any had ended.
+ */
 static inline bool mmc_path_is_silent(struct mmc_path *path,
 				      const struct mmc_reception *reception)
 {
@@ -176,8 +187,9 @@ static inline bool mmc_path_is_silent(struct mmc_path *path,
 
 /*
  * Learns from what an operation has heard. A network may deliver multicast for a while
- * and then no more (when an IGMP querier goes away, say): then it is given up, and tried
- * again ever more rarely. However much is lost while some arrives, it is not.
+ * and then no more (when an IGMP querier goes away, for example): then multicast is
+ * given up, and tried again ever more rarely. While some chunks arrive it is not given
+ * up, however many are lost.
  */
 static inline void mmc_path_heard(struct mmc_path *path,
 				  const struct mmc_reception *reception)
@@ -200,7 +212,7 @@ static inline void mmc_path_heard(struct mmc_path *path,
 	}
 }
 
-/* How long `nbytes` take at the measured rate. */
+/* Returns how long `nbytes` take at the measured rate. */
 static inline uint64_t mmc_path_time_ns(const struct mmc_path *path,
 					uint64_t nbytes)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/flow/turn.h"
 
-/* A predecessor that has been silent for less is waiting for a processor. */
+/* A predecessor that has been silent for less is probably waiting for a processor. */
 #define ALPHA_NS (2 * MMC_MS_NS)
 
-/* The first of a chain that is far behind is waited for for as long. */
+/* How long to wait for the first sender of a chain that is far behind. */
 #define FIRST_PATIENCE_NS (10 * MMC_MS_NS)
 
-/* How long its answer may take, besides two round trips. */
+/* How long the predecessor's answer may take, besides two round trips. */
 #define ANSWER_NS MMC_MS_NS
 
-/* Of fewer chunks their number tells no rate. */
+/* Fewer chunks than this tell no rate. */
 #define RATE_CHUNKS_MIN 64
 
 /*
- * The longest. A rate that was measured while waiting is too low, and trusting
- * it would make the next wait longer still.
+ * The longest wait. A rate measured while waiting is too low, and trusting it would
+ * make the next wait longer still.
  */
 #define WAIT_MAX_NS (100 * MMC_MS_NS)
 
@@ -48,9 +48,9 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 }
 
 /*
- * The time that `nchunks` of one chain take while all chains share the link: at the
- * rate that this operation has had, as soon as enough has come. That of earlier ones
- * may be wrong, or a guess.
+ * Returns the time that `nchunks` of one chain take while all chains share the link, at
+ * the rate of this operation once enough chunks have arrived: the rate of earlier
+ * operations may be wrong, or a guess.
  */
 static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      const struct mmc_loss *loss,
@@ -59,7 +59,10 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      uint64_t now_ns)
 {
 	uint64_t all_chunks = (uint64_t)nchunks * mmc_max_u32(1, loss->nopen);
-	/* Who sends alone hears nothing: what receivers have must do. */
+	/*
+	 * A rank that sends alone hears nothing: the chunks that receivers have stand
+	 * in.
+	 */
 	uint32_t came = mmc_max_u32(mmc_loss_heard(loss),
 				    watermark->drained[turn->chain]);
 	uint64_t time_ns;
@@ -73,9 +76,9 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 }
 
 /*
- * Until when to wait for the first of the chain of whom more is to come: where as many as
- * receivers follow have not ended, whoever begins makes them give up on it. 0: it need
- * not be waited for.
+ * Returns when to stop waiting for the chain's first sender with more to come; 0: it
+ * need not be waited for. Where as many senders as receivers follow have not ended, any
+ * sender that begins makes receivers give up the first.
  */
 static uint64_t first_until_ns(const struct mmc_turn *turn,
 			       const struct mmc_chain *chain)
@@ -86,7 +89,10 @@ static uint64_t first_until_ns(const struct mmc_turn *turn,
 	       FIRST_PATIENCE_NS;
 }
 
-/* The turn has come when the predecessor's last chunks are in sight, or it says so. */
+/*
+ * Returns whether the turn may begin: the predecessor's last chunks are in sight, or it
+ * says that all are sent.
+ */
 static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss,
 		    uint64_t now_ns)
 {
@@ -101,7 +107,7 @@ static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss,
 	before = mmc_chain_sequence(chain, turn->turn - 1);
 	if (before == NULL)
 		return mmc_chain_is_over(chain, turn->turn - 1);
-	/* Of small blocks several are in sight: no more begin than are followed. */
+	/* Several small blocks may be in sight: no more begin than are followed. */
 	return before->told == before->nchunks ||
 	       (before->end + lead >= before->nchunks &&
 		chain->seen + lead >= turn->start &&
@@ -121,7 +127,7 @@ static void look_back(struct mmc_turn *turn, const struct mmc_loss *loss,
 
 	if (before != NULL && before->end > 0)
 		at = before;
-	/* Others of the chain come before it: they take their time. */
+	/* Other senders of the chain precede the predecessor and take their time. */
 	if (at != before)
 		ahead_ns = chain_time_ns(turn, loss, watermark, path,
 					 turn->start - mmc_min_u32(turn->start,
@@ -167,8 +173,9 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 /*
- * The chunks that the window leaves. Who has been overtaken and who overtook it
- * share it: what counts is what all receivers have of the chain.
+ * Returns how many chunks the window leaves. A rank that was overtaken and the rank
+ * that overtook it share the window: the chunks of the chain that all receivers have
+ * are what counts.
  */
 static uint32_t window_left(const struct mmc_turn *turn,
 			    const struct mmc_watermark *watermark)
@@ -190,7 +197,7 @@ static uint32_t chain_heard(const struct mmc_turn *turn,
 	return loss->chains[turn->chain].nheard;
 }
 
-/* From here on it is counted what others send. */
+/* Counts the chunks of others from now on. */
 static void set_pace(struct mmc_turn *turn, const struct mmc_loss *loss)
 {
 	turn->nchain_heard = chain_heard(turn, loss);
@@ -198,8 +205,8 @@ static void set_pace(struct mmc_turn *turn, const struct mmc_loss *loss)
 }
 
 /*
- * Whether each other chain that goes on has brought as much since as this one would
- * with another batch, by whoever of it has sent.
+ * Returns whether each other open chain has brought as many chunks since set_pace() as
+ * this one would with another batch, whichever of its senders sent them.
  */
 static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 {
@@ -212,8 +219,8 @@ static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 }
 
 /*
- * Until when nothing must have come for another batch to be sent: where the link is
- * idle, nobody else sets a pace.
+ * Returns when to send another batch if no chunk arrives before: on an idle link no
+ * other sender sets a pace.
  */
 static uint64_t idle_until_ns(const struct mmc_turn *turn,
 			      const struct mmc_loss *loss,
@@ -226,8 +233,8 @@ static uint64_t idle_until_ns(const struct mmc_turn *turn,
 }
 
 /*
- * After a window's time without a chunk of its own the sender tells others how much they
- * should have.
+ * Schedules the probe: after a window's time without a chunk of its own, the sender
+ * tells others how much they should have.
  */
 static void start_probe(struct mmc_turn *turn, const struct mmc_loss *loss,
 			const struct mmc_watermark *watermark,
@@ -257,10 +264,10 @@ static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 /*
- * A full window opens by a batch at a time if no receiver has freed any of it for the
- * time of a half: then one of them stands still, and what overflows there is repaired.
- * From then on what comes of the others sets the pace, so that no more is on its way
- * than before.
+ * Opens a full window by a batch at a time if no receiver has freed any of it for half
+ * a window's time: then some receiver stands still, and what overflows there is
+ * repaired. From then on the arrivals of other chains set the pace, so that no more is
+ * on its way than before.
  */
 static uint32_t wait_for_window(struct mmc_turn *turn,
 				const struct mmc_loss *loss,

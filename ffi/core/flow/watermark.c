@@ -4,7 +4,10 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* What a rank passes on is at least such a part of what may be in flight. */
+/*
+ * A rank with children reports when its minima rise by one PASSED_ON-th of what may be
+ * in flight.
+ */
 #define PASSED_ON 16
 
 static uint32_t count_children(uint32_t rank, uint32_t nranks)
@@ -24,8 +27,9 @@ size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains)
 }
 
 /*
- * A quarter of what all may have in flight, but most of one sender's window if
- * the others are idle: reports must not cost more than they save.
+ * Returns the advance of one chain that makes a report due: most of one sender's
+ * window, in case the other senders are idle; 0 if every chain fits into its sender's
+ * window.
  */
 static uint32_t report_step(const struct mmc_schedule *schedule)
 {
@@ -38,6 +42,10 @@ static uint32_t report_step(const struct mmc_schedule *schedule)
 	return 0;
 }
 
+/*
+ * Returns how many advances of all chains make a report due: a quarter of what all may
+ * have in flight, since reports must not cost more than they save.
+ */
 static uint32_t report_stride(const struct mmc_schedule *schedule)
 {
 	uint64_t in_flight_chunks =
@@ -115,8 +123,9 @@ static uint32_t subtree_minimum(const struct mmc_watermark *watermark,
 }
 
 /*
- * Whether the minima have risen by so much that it is to be told. What leaves hold back
- * comes on top, so this is little, of the chains that still go on.
+ * Returns whether the minima have risen enough to be told. The advances that leaves
+ * hold back are added to the delay, so the rise is small; only chains that still go on
+ * count.
  */
 static bool is_worth_telling(const struct mmc_watermark *watermark,
 			     const uint32_t *positions)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much may be on its way without overflowing a queue of the network. Nobody says
- * how long those are: the window finds out from what operations lose, small and large
- * ones alike.
+ * The bytes that may be on their way without overflowing a queue of the network. The
+ * length of those queues is unknown: the window learns it from the losses of
+ * operations, small and large ones alike.
  */
 #ifndef MMC_CORE_FLOW_WINDOW_H
 #define MMC_CORE_FLOW_WINDOW_H
@@ -10,51 +10,58 @@
 #include "core/types.h"
 #include "support/bits.h"
 
-/* A window that is a few batches can hardly be the cause of loss. */
+/* The least window: one of a few batches can hardly be the cause of loss. */
 #define MMC_WINDOW_CHUNKS_MIN 64
 
-/* Most switches hold this much for a port: where to begin. */
+/* The first window: most switches hold this much for a port. */
 #define MMC_WINDOW_BYTES (UINT32_C(384) * 1024)
 
-/* Half of what most hold, or so: the rest is for a stream of TCP that shares a port. */
+/*
+ * About half of what most switches hold: the rest is for a TCP stream on the same port.
+ */
 #define MMC_WINDOW_SHARED_BYTES (UINT32_C(256) * 1024)
 
-/* What it grows by: a batch. */
+/* The window grows by a batch. */
 #define MMC_WINDOW_STEP_CHUNKS 20
 
-/* Of fewer chunks a share that is lost says little. */
+/* The least sample: of fewer chunks, the share that is lost says little. */
 #define MMC_WINDOW_SAMPLE_CHUNKS 64
 
 /*
- * For how many samples without loss a ceiling holds: more when it proves right, and for
- * ever where a larger window was no faster.
+ * The bounds of `patience`. It doubles when the ceiling proves right, and has no bound
+ * where a larger window was no faster.
  */
 #define MMC_WINDOW_PATIENCE_MIN 2
 #define MMC_WINDOW_PATIENCE_MAX 256
 
 struct mmc_window {
-	uint32_t bytes;		/* 0: the network has no queues */
-	uint32_t ceiling_bytes; /* a larger window has lost; 0: none has */
-	bool grew;		/* after the last sample */
-	uint64_t grown_rate_bytes_per_s; /* of the sample it grew after */
-	uint32_t patience; /* samples without loss for which it holds */
-	uint32_t nclean;   /* samples in a row without loss */
-	uint32_t nchunks;  /* of this rank's own, in the present sample */
-	uint32_t nlost;	   /* of these, had to be repaired */
-	uint32_t nshared;  /* of these, for several receivers */
+	uint32_t bytes; /* 0: the network has no queues */
+	/* A larger window than this lost chunks; 0: none has. */
+	uint32_t ceiling_bytes;
+	bool grew; /* the window grew after the last sample */
+	/* The rate of the sample after which the window last grew. */
+	uint64_t grown_rate_bytes_per_s;
+	/* The samples without loss for which the ceiling holds. */
+	uint32_t patience;
+	uint32_t nclean;  /* samples in a row without loss */
+	uint32_t nchunks; /* this rank's chunks in the present sample */
+	uint32_t nlost;	  /* chunks of `nchunks` that had to be repaired */
+	/* Chunks of `nchunks` repaired for several receivers. */
+	uint32_t nshared;
 };
 
-/* What an operation tells. */
+/* The sample that an operation yields. */
 struct mmc_window_sample {
-	uint32_t window_bytes; /* that it had */
+	uint32_t window_bytes; /* the window of the operation */
 	uint32_t chunk_bytes;
-	uint32_t nchunks; /* of the own block */
-	uint32_t nlost;	  /* of these, had to be repaired */
-	uint32_t nshared; /* of these, for several receivers */
+	uint32_t nchunks; /* chunks of this rank's block */
+	uint32_t nlost;	  /* chunks of `nchunks` that had to be repaired */
+	/* Chunks of `nchunks` repaired for several receivers. */
+	uint32_t nshared;
 	uint64_t rate_bytes_per_s;
 };
 
-/* Nothing has been lost for some time: the network may bear more than it did. */
+/* Raises the ceiling after some samples without loss: the network may bear more now. */
 static inline void mmc_window_lift(struct mmc_window *window,
 				   uint64_t step_bytes)
 {
@@ -68,7 +75,9 @@ static inline void mmc_window_lift(struct mmc_window *window,
 		UINT32_MAX, window->ceiling_bytes + lift_bytes);
 }
 
-/* Not beyond `bytes` for a time, which doubles if growth has been tried in vain. */
+/*
+ * Bounds the window to `bytes` for a time, which doubles if growth was tried in vain.
+ */
 static inline void mmc_window_bound(struct mmc_window *window, uint64_t bytes,
 				    bool grew)
 {
@@ -82,12 +91,13 @@ static inline void mmc_window_bound(struct mmc_window *window, uint64_t bytes,
 }
 
 /*
- * Adapts the window after an operation, or as soon as some have brought enough chunks
- * to tell. Where a queue overflows, bursts are lost by many: the window is halved. When
- * loss follows upon growth the window steps back and stays there for a time; beyond
- * MMC_WINDOW_BYTES it grows only while the rate does. Loss without growth, and little
- * of it, is none of its doing; but up to there it may be that of a queue which others
- * fill as well, and the window leaves them the room above MMC_WINDOW_SHARED_BYTES.
+ * Adapts the window after an operation, or as soon as operations have brought enough
+ * chunks to tell. Where a queue overflows, many receivers lose bursts: the window is
+ * halved. When loss follows growth, the window steps back and stays there for a time;
+ * beyond MMC_WINDOW_BYTES it grows only while the rate does. A little loss without
+ * growth is not the window's doing; but up to MMC_WINDOW_BYTES it may be that of a
+ * queue which others fill as well, and the window leaves them the room above
+ * MMC_WINDOW_SHARED_BYTES.
  */
 static inline void mmc_window_adapt(struct mmc_window *window,
 				    const struct mmc_window_sample *sample)
