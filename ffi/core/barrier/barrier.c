@@ -20,7 +20,7 @@ void mmc_barrier_join(struct mmc_barrier *barrier)
 	barrier->open = true;
 }
 
-/* The rank that tells this one in round `round`. */
+/* Returns the rank that tells this one in round `round`. */
 static uint32_t source_of(const struct mmc_barrier *barrier, unsigned round)
 {
 	uint32_t distance = UINT32_C(1) << round;

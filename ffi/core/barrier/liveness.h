@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long one operation has waited, in observed time, and which rank stands
- * still. Liveness and progress are two things: a stopped process makes no
- * progress, yet its kernel, or its network adapter, still vouches for it.
+ * How long one operation has waited, in observed time, and which rank stands still.
+ * Liveness and progress are two things: a stopped process makes no progress, yet its
+ * kernel, or its network adapter, still vouches for it.
  *
- * A rank is *late* while its process exists but does not answer. Evidence of
- * that comes from the transport, or from another rank together with its age.
- * The age only grows as ranks pass it on, so that no circle of hearsay keeps
- * itself alive.
+ * A rank is *late* while its process exists but does not answer. Evidence of that comes
+ * from the transport, or from another rank together with its age. The age only grows as
+ * ranks pass it on, so that no circle of hearsay keeps itself alive.
  */
 #ifndef MMC_CORE_BARRIER_LIVENESS_H
 #define MMC_CORE_BARRIER_LIVENESS_H
@@ -18,16 +17,20 @@
 struct mmc_liveness {
 	uint64_t looked_ns;   /* when the waits below were last advanced */
 	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
-	uint64_t unproven_ns; /* since it was heard or was known to exist */
-	uint64_t idle_ns;     /* since news came or a late rank excused none */
-	uint64_t stalled_ns;  /* since news came */
+	uint64_t unproven_ns; /* since it was heard or known to exist */
+	/* Since news arrived, or a late rank excused its lack. */
+	uint64_t idle_ns;
+	uint64_t stalled_ns;  /* since news arrived */
 	uint64_t entering_ns; /* since the start of the operation */
 	uint64_t unseen_ns;   /* since `owner` was heard */
 	uint64_t inquire_ns;  /* when the transport may next be asked */
 	uint64_t late_ns;     /* when `late_rank` was last known to exist */
-	uint64_t told_ns;     /* when all ranks last heard of `late_rank` */
+	uint64_t told_ns;     /* when all ranks were last told of `late_rank` */
 	uint32_t late_rank;   /* MMC_PEER_ALL: no rank is known to be late */
-	uint32_t owner; /* of missing data that another rank is awaited for */
+	/*
+	 * The owner of missing data for which another rank is awaited, or MMC_PEER_ALL.
+	 */
+	uint32_t owner;
 	bool witnessed; /* the transport itself has vouched for a late rank */
 };
 
@@ -55,14 +58,14 @@ static inline void mmc_liveness_look(struct mmc_liveness *liveness,
 	liveness->unseen_ns += elapsed_ns;
 }
 
-/* The awaited rank itself was heard. */
+/* Records that the awaited rank itself was heard. */
 static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 {
 	liveness->unheard_ns = 0;
 	liveness->unproven_ns = 0;
 }
 
-/* News came: everything but the entry is waited for anew. */
+/* Records that news arrived: all waits but the one for entry begin anew. */
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 {
 	mmc_liveness_hear(liveness);
@@ -71,14 +74,14 @@ static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 }
 
 /*
- * Notes that `rank` was late at `at_ns`. With `awaited` that proves the awaited
- * rank alive; in any case it excuses that nothing new came until then. Older
- * evidence than the known changes nothing.
+ * Notes that `rank` was late at `at_ns`. With `awaited` that proves the awaited rank
+ * alive; in any case it excuses that nothing new arrived until then. Evidence that is
+ * older than what is known changes nothing.
  */
 void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 		       uint64_t at_ns, bool awaited);
 
-/* `rank` was heard: it is not late any more. */
+/* Records that `rank` was heard: it is not late any more. */
 static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
 				      uint32_t rank)
 {
@@ -88,7 +91,7 @@ static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
 		liveness->unseen_ns = 0;
 }
 
-/* The rank that was late within the last `limit_ns`, or MMC_PEER_ALL. */
+/* Returns the rank that was late within the last `limit_ns`, or MMC_PEER_ALL. */
 static inline uint32_t mmc_liveness_late(const struct mmc_liveness *liveness,
 					 uint64_t limit_ns)
 {
