@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank publishes of its memory in one operation, for its right neighbour
- * to read. Addresses and keys are the transport's. What was read of memory whose
- * generation is not the advert's when the reading is over means nothing.
+ * A rank's advert: the memory that its right neighbour may read in one operation.
+ * Addresses and keys are the transport's. A read is void if the generation in that
+ * memory is not the advert's when the read ends.
  */
 #ifndef MMC_CORE_WIRE_ADVERT_H
 #define MMC_CORE_WIRE_ADVERT_H
@@ -13,9 +13,9 @@
 #define MMC_GENERATION_BYTES 8
 
 struct mmc_advert {
-	uint64_t generation;   /* 0: nothing can be read, and will not be */
-	uint64_t map_address;  /* of the words of the bitmap of `present` */
-	uint64_t data_address; /* of all blocks in rank order, if `has_data` */
+	uint64_t generation;   /* 0: nothing can be read, now or later */
+	uint64_t map_address;  /* the words of the bitmap `present` */
+	uint64_t data_address; /* all blocks in rank order, if `has_data` */
 	uint32_t map_key;
 	uint32_t data_key;
 	bool has_data;

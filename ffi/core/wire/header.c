@@ -2,9 +2,8 @@
 #include "core/wire/header.h"
 
 /*
- * Folds header and length to 16 bits by exclusive or: any single flipped bit,
- * and any burst of up to 16, shows. Over a header that holds its own checksum
- * the result is 0.
+ * Folds header and length to 16 bits by exclusive or, which detects any single flipped
+ * bit and any burst of up to 16. A header that holds its own checksum folds to 0.
  */
 static uint16_t fold16(uint64_t channel, uint32_t epoch, uint32_t index,
 		       size_t datagram_bytes)

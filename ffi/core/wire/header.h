@@ -5,21 +5,20 @@
  *      0                8            12           16
  *     | channel u64     | epoch u32  | index u32  | payload or message ...
  *
- * The two highest bits of the index tell what follows, so that counters,
- * filters and monitors need nothing but the header:
+ * The two highest bits of the index tell what follows, so that counters, filters and
+ * monitors need nothing but the header:
  *
  *     00 index of a chunk, sent for the first time      (30 bits)
  *     01 index of a chunk, sent again as a repair       (30 bits)
  *     10 kind of a control message (see message.h)      (30 bits)
  *
- * A datagram of a team's own channel has a control message's index. Of kind 0 it
- * is a probe: its epoch is the subgroup, and what follows is padding. Others are
- * of surveys (engine/survey.c): their epoch is a number.
+ * A datagram on a team's own channel has a control message's index. With kind 0 it is a
+ * probe: its epoch is the subgroup, and padding follows. The other kinds belong to
+ * surveys (engine/survey.c): their epoch is a number.
  *
- * A channel id has its low 16 bits clear; on the wire they hold a checksum of
- * the header and the datagram's length unless CHECKSUM=off. CHECKSUM=full also
- * puts the CRC32C (u32) of header and payload between the two, which the engine
- * computes.
+ * A channel id has its low 16 bits clear; on the wire they hold a checksum of the
+ * header and the datagram's length unless CHECKSUM=off. CHECKSUM=full also puts the
+ * CRC32C (u32) of header and payload between the two, which the engine computes.
  */
 #ifndef MMC_CORE_WIRE_HEADER_H
 #define MMC_CORE_WIRE_HEADER_H
@@ -28,7 +27,7 @@
 
 enum {
 	MMC_HEADER_BYTES = 16,
-	MMC_CRC_BYTES = 4, /* CRC32C behind it under CHECKSUM=full */
+	MMC_CRC_BYTES = 4, /* CRC32C behind the header under CHECKSUM=full */
 };
 
 #define MMC_CHANNEL_MASK (~UINT64_C(0xffff))
@@ -42,7 +41,7 @@ struct mmc_header {
 	uint32_t index;
 };
 
-/* What a datagram is, by its header alone; the rows of the traffic counters. */
+/* The kind of a datagram by its header alone; the rows of the traffic counters. */
 enum mmc_traffic {
 	MMC_TRAFFIC_MULTICAST,
 	MMC_TRAFFIC_CONTROL,
@@ -59,22 +58,21 @@ static inline enum mmc_traffic mmc_header_traffic(uint32_t index)
 }
 
 /*
- * Writes the header of a datagram of `datagram_bytes` in all, header and CRC
- * included, to `bytes`, MMC_HEADER_BYTES long.
+ * Writes the header of a datagram of `datagram_bytes` in all, header and CRC included,
+ * to `bytes`, MMC_HEADER_BYTES long.
  */
 void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
 		       size_t datagram_bytes, enum mmc_checksum checksum);
 
 /*
- * Reads the header of a received datagram of `datagram_bytes`. Returns 0,
- * -MMC_ESHORT if it is shorter than its header and CRC, or -MMC_ECORRUPT if
- * the 16-bit checksum is wrong or the index is of no known form. `header` is
- * written only on success.
+ * Reads the header of a received datagram of `datagram_bytes`. Returns 0, -MMC_ESHORT
+ * if it is shorter than its header and CRC, or -MMC_ECORRUPT if the 16-bit checksum is
+ * wrong or the index is of no known form. `header` is written only on success.
  */
 int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		      size_t datagram_bytes, enum mmc_checksum checksum);
 
-/* Big-endian fields, byte by byte: bare targets have no byte swap to call. */
+/* Fields are read and written byte by byte: bare targets have no byte swap to call. */
 static inline void mmc_put_u32(uint8_t *bytes, uint32_t value)
 {
 	for (unsigned i = 0; i < 4; i++)

@@ -30,7 +30,7 @@ enum {
 _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 	       "the fixed part ends where items begin");
 
-/* An advert's fields, from where items begin. */
+/* The offsets of an advert's fields in the items. */
 #define ADVERT_GENERATION 0
 #define ADVERT_MAP_ADDRESS 8
 #define ADVERT_DATA_ADDRESS 16
@@ -179,14 +179,14 @@ static bool record_is_sane(const uint8_t *bytes)
 	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0);
 }
 
-/* A run stays below MMC_CHUNKS_MAX, so that its end never wraps. */
+/* Keeps a run below MMC_CHUNKS_MAX, so that its end never wraps. */
 static bool run_is_sane(struct mmc_run run)
 {
 	return run.count > 0 && run.first < MMC_CHUNKS_MAX &&
 	       run.count <= MMC_CHUNKS_MAX - run.first;
 }
 
-/* An advert is there, and whether it has data is 0 or 1. */
+/* Returns whether there is one advert, whose `has_data` is 0 or 1. */
 static bool advert_is_sane(const uint8_t *bytes, uint32_t nitems)
 {
 	return nitems == 1 && mmc_get_u32(bytes + ADVERT_HAS_DATA) <= 1;
@@ -210,7 +210,7 @@ static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 	return true;
 }
 
-/* Reads a message that has the fixed part, into `message`, which has its kind. */
+/* Reads a message with a fixed part into `message`, which has its kind already. */
 static int decode_whole(struct mmc_message *message, const uint8_t *bytes,
 			size_t nbytes)
 {

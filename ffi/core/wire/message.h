@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control messages: what follows a header whose index has MMC_INDEX_CONTROL.
+ * Control messages: the bytes after a header whose index has MMC_INDEX_CONTROL.
  *
  *      16     20      24    ...             88
- *     | stamp | echo  | the sender's record, a late rank | what the kind adds ...
+ *     | stamp | echo  | the sender's record, a late rank | the kind's items ...
  *
  * REPORT and WATERMARK alone are shorter (core/wire/report.h).
  *
- * A message with a stamp asks for an answer, which echoes the stamp: that
- * measures the round trip and proves that the asked process lives.
+ * A message with a stamp asks for an answer, which echoes the stamp: that measures the
+ * round trip and proves that the asked process lives.
  */
 #ifndef MMC_CORE_WIRE_MESSAGE_H
 #define MMC_CORE_WIRE_MESSAGE_H
@@ -18,18 +18,19 @@
 #include "core/wire/record.h"
 
 enum mmc_message_kind {
-	MMC_MESSAGE_RECORD, /* adds nothing */
+	MMC_MESSAGE_RECORD, /* the record alone */
 	MMC_MESSAGE_NAK,    /* runs that the sender lacks */
 	MMC_MESSAGE_NCF,    /* runs that the sender will multicast again */
 	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
-	MMC_MESSAGE_WATERMARK,	/* likewise, of all ranks */
+	/* A position for each chain: all ranks' minima. */
+	MMC_MESSAGE_WATERMARK,
 	MMC_MESSAGE_DIRECT_NAK, /* a NAK to be answered by unicast */
-	MMC_MESSAGE_ADVERT,	/* what may be read of the sender's memory */
+	MMC_MESSAGE_ADVERT,	/* the memory of the sender that may be read */
 	MMC_MESSAGE_SENT, /* how much others have sent, as far as is known */
 	MMC_MESSAGE_COUNT,
 };
 
-/* Of the block of `rank` the first `nchunks` have been sent; maybe more. */
+/* The first `nchunks` of the block of `rank` have been sent; maybe more. */
 struct mmc_sent {
 	uint32_t rank;
 	uint32_t nchunks;
@@ -43,12 +44,12 @@ struct mmc_message {
 	uint32_t echo_us;  /* the stamp answered, 0 if none */
 	struct mmc_record record;
 	/*
-	 * A rank whose process existed but did not answer, and how long ago, as
-	 * far as the sender knows. Not part of the record, for it passes.
+	 * A rank whose process existed but did not answer, and how long ago, as far as
+	 * the sender knows. It is not part of the record, since lateness passes.
 	 */
 	uint32_t late_rank;
 	uint32_t late_age_ms; /* 0: no rank is known to be late */
-	uint32_t nitems;      /* runs, positions or counts; of an advert 1 */
+	uint32_t nitems;      /* runs, positions or counts; 1 for an advert */
 	union {
 		struct mmc_advert advert;
 		struct mmc_run runs[MMC_RUNS_MAX];
@@ -63,17 +64,17 @@ struct mmc_message {
 /* The longest message with its header, a CRC not counted: a report of all chains. */
 #define MMC_MESSAGE_BYTES_MAX (MMC_HEADER_BYTES + 4 * (3 + MMC_CHAINS_MAX))
 
-/* The bytes that `message` takes behind its header. */
+/* Returns the bytes that `message` takes behind its header. */
 size_t mmc_message_bytes(const struct mmc_message *message);
 
 /* Writes `message`, mmc_message_bytes() long, to `bytes`. */
 void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message);
 
 /*
- * Reads the message of kind `kind` (the header's index below the flag) from
- * the `nbytes` that follow the header. Returns 0, -MMC_ESHORT if it is cut off,
- * or -MMC_EINVAL if the kind is unknown or a field is out of its range.
- * `message` is written only on success.
+ * Reads the message of kind `kind` (the header's index below the flag) from the
+ * `nbytes` that follow the header. Returns 0, -MMC_ESHORT if it has not the length that
+ * its fields ask for, or -MMC_EINVAL if the kind is unknown or a field is out of its
+ * range. `message` is written only on success.
  */
 int mmc_message_decode(struct mmc_message *message, uint32_t kind,
 		       const uint8_t *bytes, size_t nbytes);

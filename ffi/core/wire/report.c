@@ -47,7 +47,7 @@ void mmc_report_encode(uint8_t *bytes, const struct mmc_message *message)
 		bytes = mmc_varint_put(bytes, position_of(message, i) - least);
 }
 
-/* Reads the positions, the least of which is told; one of them is not above it. */
+/* Reads the positions, given the least of them, which one of them must equal. */
 static int decode_positions(struct mmc_message *message, const uint8_t **bytes,
 			    const uint8_t *end, uint32_t least)
 {

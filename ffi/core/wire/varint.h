@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers of a variable length, most of them small, as RFC 9000 section 16 has them: the
- * two highest bits of the first byte tell whether 1, 2 or 4 bytes hold it. Its 8 bytes are
- * not used, and of several ways to write a number only the shortest is taken.
+ * Integers of variable length, most of them small, as in RFC 9000, section 16: the two
+ * highest bits of the first byte tell whether 1, 2 or 4 bytes hold the number. The
+ * length of 8 bytes is not used, and only the shortest encoding of a number is
+ * accepted.
  */
 #ifndef MMC_CORE_WIRE_VARINT_H
 #define MMC_CORE_WIRE_VARINT_H
@@ -13,7 +14,7 @@
 #define MMC_VARINT_MAX ((UINT32_C(1) << 30) - 1)
 #define MMC_VARINT_BYTES_MAX 4
 
-/* The bytes that `value`, at most MMC_VARINT_MAX, takes. */
+/* Returns the bytes that `value`, at most MMC_VARINT_MAX, takes. */
 static inline size_t mmc_varint_bytes(uint32_t value)
 {
 	if (value < 1 << 6)
