@@ -20,7 +20,7 @@ void mmc_bitmap_copy(struct mmc_bitmap *to, const struct mmc_bitmap *from)
 	memcpy(to->words, from->words, mmc_bitmap_bytes(from->nbits));
 }
 
-/* The bits of word `word` that lie in [from, to). */
+/* Returns the bits of word `word` that lie in [from, to). */
 static uint64_t range_mask(uint32_t word, uint64_t from, uint64_t to)
 {
 	uint64_t base = (uint64_t)word * 64;
@@ -52,7 +52,7 @@ uint32_t mmc_bitmap_count_run(const struct mmc_bitmap *map, struct mmc_run run)
 	return nset;
 }
 
-/* The bits of a word that are set in any of the maps. */
+/* Returns the bits of a word that are set in any of the maps. */
 static uint64_t united_word(const struct mmc_bitmap *const *maps,
 			    unsigned nmaps, uint32_t word)
 {
@@ -63,7 +63,7 @@ static uint64_t united_word(const struct mmc_bitmap *const *maps,
 	return united;
 }
 
-/* The first bit in [from, to) whose united value is `value`, else `to`. */
+/* Returns the first bit in [from, to) whose united value is `value`, or else `to`. */
 static uint32_t next_bit(const struct mmc_bitmap *const *maps, unsigned nmaps,
 			 bool value, uint32_t from, uint32_t to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One bit a chunk, in 64-bit words, chunk 0 in the lowest bit of word 0. The
- * words are the ones that peers read over the network, hence the release store.
+ * A bitmap with one bit for each chunk, in 64-bit words, chunk 0 in the lowest bit of
+ * word 0. Peers read these very words over the network, hence the release store.
  */
 #ifndef MMC_CORE_PLAN_BITMAP_H
 #define MMC_CORE_PLAN_BITMAP_H
@@ -13,31 +13,31 @@ struct mmc_bitmap {
 	uint32_t nbits;
 };
 
-/* The bytes of memory that `nbits` bits take: whole words. */
+/* Returns the bytes of memory that `nbits` bits take: whole words. */
 static inline size_t mmc_bitmap_bytes(uint32_t nbits)
 {
 	return ((size_t)nbits + 63) / 64 * sizeof(uint64_t);
 }
 
-/* Begins a bitmap of `nbits` clear bits in `words`, mmc_bitmap_bytes() long. */
+/* Initializes a bitmap of `nbits` clear bits in `words`, mmc_bitmap_bytes() long. */
 void mmc_bitmap_init(struct mmc_bitmap *map, uint64_t *words, uint32_t nbits);
 
 /* Clears every bit. */
 void mmc_bitmap_clear_all(struct mmc_bitmap *map);
 
-/* Clears one bit; `bit` is below nbits. */
+/* Clears `bit`, which is below nbits. */
 static inline void mmc_bitmap_clear(struct mmc_bitmap *map, uint32_t bit)
 {
 	map->words[bit / 64] &= ~(UINT64_C(1) << (bit % 64));
 }
 
-/* Whether `bit`, below nbits, is set. */
+/* Returns whether `bit`, which is below nbits, is set. */
 static inline bool mmc_bitmap_test(const struct mmc_bitmap *map, uint32_t bit)
 {
 	return (map->words[bit / 64] >> (bit % 64)) & 1;
 }
 
-/* Sets `bit`, below nbits, and returns whether it was set before. */
+/* Sets `bit`, which is below nbits, and returns whether it was set before. */
 static inline bool mmc_bitmap_test_and_set(struct mmc_bitmap *map, uint32_t bit)
 {
 	uint64_t *word = &map->words[bit / 64];
@@ -48,15 +48,15 @@ static inline bool mmc_bitmap_test_and_set(struct mmc_bitmap *map, uint32_t bit)
 }
 
 /*
- * Sets `bit`, below nbits, so that whoever sees it set sees all that was
- * written before: peers read these words while we go on.
+ * Sets `bit`, which is below nbits, so that a reader that sees it set sees all that was
+ * written before: peers read these words while this rank goes on.
  */
 static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
 {
 	uint64_t *word = &map->words[bit / 64];
 
 #if defined(__aarch64__)
-	/* Devices that read for peers stand outside the inner domain. */
+	/* Devices that read for peers stand outside the inner shareability domain. */
 	__asm__ volatile("dmb oshst" ::: "memory");
 #endif
 	__atomic_store_n(word, *word | (UINT64_C(1) << (bit % 64)),
@@ -66,22 +66,22 @@ static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
 /* Sets the bits of `run`, which lies within nbits. */
 void mmc_bitmap_set_run(struct mmc_bitmap *map, struct mmc_run run);
 
-/* The number of set bits among those of `run`, which lies within nbits. */
+/* Returns the number of set bits in `run`, which lies within nbits. */
 uint32_t mmc_bitmap_count_run(const struct mmc_bitmap *map, struct mmc_run run);
 
 /*
- * The first run of bits in [from, to) that are clear in every one of the
- * `nmaps` maps, which are of one length; its count is 0 when there is none.
+ * Returns the first run of bits in [from, to) that are clear in every one of the
+ * `nmaps` maps, which all have the same length; its count is 0 if there is none.
  */
 struct mmc_run mmc_bitmap_next_clear(const struct mmc_bitmap *const *maps,
 				     unsigned nmaps, uint32_t from,
 				     uint32_t to);
 
-/* The first run of set bits in [from, to); its count is 0 if there is none. */
+/* Returns the first run of set bits in [from, to); its count is 0 if there is none. */
 struct mmc_run mmc_bitmap_next_set(const struct mmc_bitmap *map, uint32_t from,
 				   uint32_t to);
 
-/* Makes `to` a copy of `from`, which has the same length. */
+/* Copies `from` to `to`, which has the same length. */
 void mmc_bitmap_copy(struct mmc_bitmap *to, const struct mmc_bitmap *from);
 
 #endif

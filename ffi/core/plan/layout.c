@@ -8,7 +8,7 @@ static uint64_t chunks_of(uint64_t block_bytes, uint32_t chunk_bytes)
 	return block_bytes / chunk_bytes + (block_bytes % chunk_bytes != 0);
 }
 
-/* The payload of the last of `nchunks` chunks. */
+/* Returns the payload of the last of `nchunks` chunks. */
 static uint32_t tail_of(uint64_t block_bytes, uint64_t nchunks,
 			uint32_t chunk_bytes)
 {
@@ -145,7 +145,10 @@ void mmc_layout_tabulate(struct mmc_layout *layout, uint8_t *memory,
 	layout->senders = senders;
 }
 
-/* What comes before the only block lies at its begin, the rest at its end. */
+/*
+ * Returns a rank's block if only the root has one: the empty blocks of ranks before the
+ * root lie at the start of its block, those of ranks after it at the end.
+ */
 static struct mmc_block sole_block(const struct mmc_layout *layout,
 				   uint32_t rank)
 {
@@ -176,7 +179,7 @@ uint32_t mmc_layout_other_owner(const struct mmc_layout *layout, uint32_t chunk)
 
 	if (layout->sole)
 		return layout->root;
-	/* The last sender whose block begins at `chunk` or before. */
+	/* Finds the last sender whose block begins at or before `chunk`. */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

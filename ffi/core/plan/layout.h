@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which chunk holds which bytes. Chunks number the concatenation of all blocks
- * in rank order; a block begins a chunk of its own, so its last may be short.
- * An empty block has no chunk: the ranks of the others are the senders, which
- * are numbered in rank order.
+ * Maps chunks to bytes. Chunks number the concatenation of all blocks in rank order; a
+ * block begins a chunk of its own, so its last may be short. An empty block has no
+ * chunk: the ranks of the other blocks are the senders, numbered in rank order.
  *
- * Where all ranks have the same, or one has all, formulas say where a block
- * lies; where blocks are uneven a table does.
+ * Formulas say where a block lies if all blocks are equal or one rank has all bytes; a
+ * table does if blocks are uneven.
  */
 #ifndef MMC_CORE_PLAN_LAYOUT_H
 #define MMC_CORE_PLAN_LAYOUT_H
@@ -15,62 +14,69 @@
 
 /* The block of one rank. */
 struct mmc_block {
-	uint64_t offset_bytes; /* in the concatenation of the blocks */
+	/* Its start in the concatenation of the blocks. */
+	uint64_t offset_bytes;
 	uint64_t nbytes;
-	uint32_t first; /* of its chunks */
+	uint32_t first; /* the first of its chunks */
 	uint32_t nchunks;
 	uint32_t tail_bytes; /* the payload of its last chunk */
-	uint32_t number;     /* among the senders; 0 if it is none */
+	uint32_t number;     /* its number among the senders; 0 if it is none */
 };
 
 struct mmc_layout {
-	uint64_t block_bytes; /* of each sender, unless uneven */
+	uint64_t block_bytes; /* the block of each sender, unless uneven */
 	uint64_t total_bytes;
-	uint64_t largest_bytes; /* of all blocks */
+	uint64_t largest_bytes; /* the largest of all blocks */
 	uint32_t chunk_bytes;	/* the payload of a full datagram, not 0 */
 	uint32_t nranks;
 	uint32_t nsenders;
-	uint32_t nchunks;      /* of the whole operation */
-	uint32_t block_chunks; /* of each sender, unless uneven */
-	uint32_t tail_bytes;   /* likewise: the payload of its last chunk */
-	uint32_t root;	       /* the only sender, if `sole` */
-	bool equal;	       /* every rank has the same */
-	bool sole;	       /* `root` has all, others nothing */
+	uint32_t nchunks;      /* the chunks of the whole operation */
+	uint32_t block_chunks; /* the chunks of each sender, unless uneven */
+	/* The payload of a block's last chunk, unless uneven. */
+	uint32_t tail_bytes;
+	uint32_t root;			/* the only sender, if `sole` */
+	bool equal;			/* all blocks have the same size */
+	bool sole;			/* `root` has all, others nothing */
 	const struct mmc_block *blocks; /* [nranks], if uneven */
-	const uint32_t *senders;	/* [nsenders], likewise: their ranks */
+	const uint32_t *senders;	/* [nsenders] ranks, if uneven */
 };
 
 /*
- * Lays out `nranks` blocks of `block_bytes`. Returns 0, or -MMC_EINVAL if
- * `nranks` or `chunk_bytes` is 0 or there would be more than MMC_CHUNKS_MAX.
+ * Lays out `nranks` blocks of `block_bytes` each. Returns 0, or -MMC_EINVAL if `nranks`
+ * or `chunk_bytes` is 0 or there would be more than MMC_CHUNKS_MAX chunks.
  */
 int mmc_layout_init(struct mmc_layout *layout, uint32_t nranks,
 		    uint64_t block_bytes, uint32_t chunk_bytes);
 
-/* Likewise, where only `root`, below `nranks`, has a block. */
+/*
+ * Lays out one block of `block_bytes`, that of `root`, which is below `nranks`. Returns
+ * 0, or -MMC_EINVAL if `nranks` or `chunk_bytes` is 0 or there would be more than
+ * MMC_CHUNKS_MAX chunks.
+ */
 int mmc_layout_init_sole(struct mmc_layout *layout, uint32_t nranks,
 			 uint32_t root, uint64_t block_bytes,
 			 uint32_t chunk_bytes);
 
 /*
- * Likewise, where rank r has a block of `blocks_bytes[r]`. If they are uneven
- * this only counts: mmc_layout_tabulate() is to follow before the layout is
- * asked for anything else.
+ * Lays out a block of `blocks_bytes[r]` for each rank r. Returns 0, or -MMC_EINVAL if
+ * `nranks` or `chunk_bytes` is 0 or there would be more than MMC_CHUNKS_MAX chunks. If
+ * blocks are uneven this only counts: mmc_layout_tabulate() must follow before the
+ * layout is asked for anything else.
  */
 int mmc_layout_init_each(struct mmc_layout *layout, uint32_t nranks,
 			 const uint64_t *blocks_bytes, uint32_t chunk_bytes);
 
-/* The memory of the table, in bytes; 0 where formulas do. */
+/* Returns the bytes of memory of the table; 0 where formulas do. */
 size_t mmc_layout_bytes(const struct mmc_layout *layout);
 
 /*
- * Fills the table of uneven blocks in `memory`, mmc_layout_bytes() long, which
- * must outlive the layout and its copies. Does nothing where formulas do.
+ * Fills the table of uneven blocks in `memory`, mmc_layout_bytes() long, which must
+ * outlive the layout and its copies. Does nothing where formulas do.
  */
 void mmc_layout_tabulate(struct mmc_layout *layout, uint8_t *memory,
 			 const uint64_t *blocks_bytes);
 
-/* The functions of the same names below, where ranks do not have the same. */
+/* mmc_layout_block() and mmc_layout_owner() where blocks are not all equal. */
 struct mmc_block mmc_layout_other_block(const struct mmc_layout *layout,
 					uint32_t rank);
 uint32_t mmc_layout_other_owner(const struct mmc_layout *layout,
@@ -91,7 +97,7 @@ static inline struct mmc_block mmc_layout_block(const struct mmc_layout *layout,
 	};
 }
 
-/* The rank whose block holds `chunk`, which is below nchunks. */
+/* Returns the rank whose block holds `chunk`, which is below nchunks. */
 static inline uint32_t mmc_layout_owner(const struct mmc_layout *layout,
 					uint32_t chunk)
 {
@@ -99,7 +105,7 @@ static inline uint32_t mmc_layout_owner(const struct mmc_layout *layout,
 			     : mmc_layout_other_owner(layout, chunk);
 }
 
-/* The rank of a sender. */
+/* Returns the rank of a sender. */
 static inline uint32_t mmc_layout_sender(const struct mmc_layout *layout,
 					 uint32_t number)
 {
@@ -108,7 +114,7 @@ static inline uint32_t mmc_layout_sender(const struct mmc_layout *layout,
 	return layout->sole ? layout->root : layout->senders[number];
 }
 
-/* The payload of the `place`th chunk of `block`, in bytes. */
+/* Returns the payload of the `place`th chunk of `block`, in bytes. */
 static inline uint32_t mmc_layout_block_payload(const struct mmc_layout *layout,
 						const struct mmc_block *block,
 						uint32_t place)
@@ -117,7 +123,7 @@ static inline uint32_t mmc_layout_block_payload(const struct mmc_layout *layout,
 					   : layout->chunk_bytes;
 }
 
-/* The payload of `chunk`, in bytes. */
+/* Returns the payload of `chunk`, in bytes. */
 static inline uint32_t mmc_layout_payload(const struct mmc_layout *layout,
 					  uint32_t chunk)
 {
@@ -127,7 +133,7 @@ static inline uint32_t mmc_layout_payload(const struct mmc_layout *layout,
 	return mmc_layout_block_payload(layout, &block, chunk - block.first);
 }
 
-/* Where the bytes of `chunk` begin in the concatenation of the blocks. */
+/* Returns where the bytes of `chunk` begin in the concatenation of the blocks. */
 static inline uint64_t mmc_layout_offset(const struct mmc_layout *layout,
 					 uint32_t chunk)
 {

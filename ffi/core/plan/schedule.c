@@ -12,16 +12,21 @@ size_t mmc_schedule_bytes(const struct mmc_layout *layout)
 	return mmc_part_bytes(layout->nsenders * sizeof(uint32_t));
 }
 
-/* How many of `nchains` that send at once a rank hears at most. */
+/* Returns the most of `nchains` chains that a rank hears if all send at once. */
 static uint32_t heard_chains(const struct mmc_layout *layout, uint32_t nchains)
 {
-	/* Who sends does not hear itself, but who has nothing hears all. */
+	/*
+	 * A sender does not hear itself; a rank with an empty block hears all senders.
+	 */
 	if (layout->nsenders == layout->nranks)
 		nchains--;
 	return mmc_max_u32(nchains, 1);
 }
 
-/* All at once while that leaves each sender two of the smallest batches. */
+/*
+ * Chooses the chains: one for each sender, while that leaves each two of the smallest
+ * batches; otherwise at least two.
+ */
 static uint32_t auto_chains(const struct mmc_layout *layout,
 			    uint32_t window_chunks)
 {
@@ -34,12 +39,12 @@ static uint32_t auto_chains(const struct mmc_layout *layout,
 	    window_chunks / heard_chains(layout, nsenders) >= two_batches)
 		return nsenders;
 	nchains = mmc_max_u32(2, window_chunks / two_batches);
-	/* With as few turns, but as many in each chain: all end together. */
+	/* Fewer chains with as few turns have as many turns each: all end together. */
 	nturns = (nsenders + nchains - 1) / nchains;
 	return mmc_max_u32(2, (nsenders + nturns - 1) / nturns);
 }
 
-/* Where each sender's chunks begin in its chain. */
+/* Returns where each sender's chunks begin in its chain. */
 static const uint32_t *starts_of(const struct mmc_layout *layout,
 				 uint32_t nchains, uint8_t *memory)
 {
@@ -88,7 +93,7 @@ void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 	};
 }
 
-/* The number of the last sender of `chain`. */
+/* Returns the number of the last sender of `chain`. */
 static uint32_t last_sender(const struct mmc_schedule *schedule, uint32_t chain)
 {
 	return (mmc_schedule_turns(schedule, chain) - 1) * schedule->nchains +
