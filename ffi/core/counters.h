@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a stream counts. Nothing is dropped, retried or suppressed without a
- * counter; comm.stats() shows this very table. Bytes include our header.
+ * The counters of a stream. Nothing is dropped, retried or suppressed without a
+ * counter; comm.stats() shows this table. Bytes include the header.
  */
 #ifndef MMC_CORE_COUNTERS_H
 #define MMC_CORE_COUNTERS_H
@@ -21,19 +21,19 @@
 	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                            \
 	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                      \
 	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                              \
-	/* Chunks that had to be asked for, those of them that came as repairs, \
-	 * and copies of chunks that were here already. */  \
+	/* Chunks that had to be asked for, lost chunks that arrived as repairs, \
+	 * and copies of chunks that were here already. */ \
 	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                        \
 	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                                \
 	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                              \
-	/* Datagrams of no stream, epoch, sender or place that is ours, and    \
-	 * those whose checksum or form is wrong. */   \
+	/* Datagrams of a stream, epoch, sender or place that is not ours, and \
+	 * datagrams whose checksum or form is wrong. */   \
 	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                            \
 	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                            \
-	/* Early datagrams kept for an operation to come, or without room. */      \
+	/* Early datagrams kept for an operation to come, and those dropped. */    \
 	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                              \
 	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                          \
-	/* Requests that came early, and found no room: they come again. */        \
+	/* Early requests dropped for lack of room: they are sent again. */        \
 	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                                \
 	X(EPOCHS, "epochs")                                                        \
 	X(UNICAST_EPOCHS, "unicast_epochs")                                        \
@@ -43,20 +43,20 @@
 	X(MULTICAST_NS, "multicast_ns")                                            \
 	X(REPAIR_NS, "repair_ns")                                                  \
 	X(RELEASE_NS, "release_ns")                                                \
-	/* Memory taken from the system after the stream was opened, and made  \
-	 * readable for others. */   \
+	/* Allocations from the system after the stream was opened, and        \
+	 * registrations of memory for others to read. */   \
 	X(ALLOCATIONS, "allocations")                                              \
 	X(REGISTRATIONS, "registrations")                                          \
-	/* Adverts sent; reads of the left neighbour's bitmap, of its data, and  \
-	 * what these brought; reads that brought nothing of use. */ \
+	/* Adverts sent; reads of the left neighbour's bitmap; reads of its data \
+	 * with the chunks and bytes they brought; reads of no use. */ \
 	X(ADVERTS, "adverts")                                                      \
 	X(MAP_READS, "map_reads")                                                  \
 	X(READS, "reads")                                                          \
 	X(READ_CHUNKS, "read_chunks")                                              \
 	X(READ_BYTES, "read_bytes")                                                \
 	X(FAILED_READS, "failed_reads")                                            \
-	/* Chunks that came right to their places, and datagrams that came to   \
-	 * the place of another. */  \
+	/* Chunks received directly in place, and datagrams received in    \
+	 * another chunk's place. */       \
 	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                    \
 	X(EVACUATED_CHUNKS, "evacuated_chunks")                                    \
 	/* Over verbs: connections and memberships in groups made anew. */         \

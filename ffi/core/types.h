@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The words of the protocol as C types. See ffi/PROTOCOL.md for what they mean.
- */
+/* The terms of the protocol as C types; see ffi/GLOSSARY.md and ffi/PROTOCOL.md. */
 #ifndef MMC_CORE_TYPES_H
 #define MMC_CORE_TYPES_H
 
@@ -12,22 +10,22 @@
 
 #include "support/time.h"
 
-/* The last of `enum mmc_error`. */
+/* The last value of `enum mmc_error`. */
 #define MMC_ERROR_MAX MMC_ELATE
 
-/* In place of a peer's rank: every rank, by multicast. */
+/* Stands in place of a peer's rank for all ranks, by multicast, or for no rank. */
 #define MMC_PEER_ALL UINT32_MAX
 
 /* The index of a chunk has 30 bits on the wire (see wire/header.h). */
 #define MMC_CHUNKS_MAX (UINT32_C(1) << 30)
 
-/* Chains side by side: their positions must fit into one control datagram. */
+/* The most chains side by side: their positions must fit into one control datagram. */
 #define MMC_CHAINS_MAX 256
 
-/* Runs that one request names: with its record it fits into 512 bytes. */
+/* The most runs that one request names: with its record it fits into 512 bytes. */
 #define MMC_RUNS_MAX 32
 
-/* Dissemination rounds: 2^20 ranks. */
+/* The most rounds of a barrier: 2^20 ranks. */
 #define MMC_ROUNDS_MAX 20
 
 /* `count` chunks from chunk `first` on. */
@@ -43,7 +41,7 @@ enum mmc_repair {
 	MMC_REPAIR_READ,
 };
 
-/* What protects a datagram beside the network's own checksums. */
+/* The protection of a datagram beyond the network's own checksums. */
 enum mmc_checksum {
 	MMC_CHECKSUM_OFF,
 	MMC_CHECKSUM_HEADER,
