@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Assertions on our own impossible states. They stay on in every build: plain
- * assert() would vanish from wheels, which are compiled with NDEBUG. Nothing
- * that the network or the user controls may reach one.
+ * Assertions on states that our own code must never reach. They stay on in every build:
+ * plain assert() would vanish from wheels, which are compiled with NDEBUG. No input
+ * that the network or the user controls may trip one.
  */
 #ifndef MMC_SUPPORT_ASSERT_H
 #define MMC_SUPPORT_ASSERT_H

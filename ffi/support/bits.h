@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Word arithmetic that every target has without a compiler's support library:
- * bare rv64imac knows no count-trailing-zeros instruction.
+ * Word arithmetic that every target has without a compiler's support library: bare
+ * rv64imac has no count-trailing-zeros instruction.
  */
 #ifndef MMC_SUPPORT_BITS_H
 #define MMC_SUPPORT_BITS_H
@@ -9,7 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of zero bits below the lowest set bit of `word`, not 0. */
+/*
+ * Returns the number of zero bits below the lowest set bit of `word`, which is not 0.
+ */
 static inline uint32_t mmc_lowest_bit(uint64_t word)
 {
 #if defined(__riscv) && !defined(__riscv_zbb)
@@ -27,7 +29,7 @@ static inline uint32_t mmc_lowest_bit(uint64_t word)
 #endif
 }
 
-/* The number of set bits of `word`. */
+/* Returns the number of set bits of `word`. */
 static inline uint32_t mmc_set_bits(uint64_t word)
 {
 	word -= (word >> 1) & UINT64_C(0x5555555555555555);
@@ -37,7 +39,7 @@ static inline uint32_t mmc_set_bits(uint64_t word)
 	return (uint32_t)((word * UINT64_C(0x0101010101010101)) >> 56);
 }
 
-/* The smallest k with 2^k >= n: the rounds of a dissemination among n ranks. */
+/* Returns the smallest k with 2^k >= n: the rounds of a barrier of n ranks. */
 static inline uint32_t mmc_log2_ceil(uint32_t n)
 {
 	uint32_t k = 0;
@@ -67,7 +69,7 @@ static inline uint64_t mmc_max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Whether epoch `a` comes after epoch `b`, modulo 2^32 (RFC 1982). */
+/* Returns whether epoch `a` comes after epoch `b`, modulo 2^32 (RFC 1982). */
 static inline bool mmc_epoch_after(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;

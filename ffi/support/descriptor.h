@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors that wake a thread: an eventfd is written to, and both kinds are read empty. */
+/* Descriptors that wake a thread: an eventfd, which is written to, or a timerfd. */
 #ifndef MMC_SUPPORT_DESCRIPTOR_H
 #define MMC_SUPPORT_DESCRIPTOR_H
 

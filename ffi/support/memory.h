@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The three functions that a freestanding compiler asks of its host anyway,
- * declared here because bare targets have no <string.h>, and the carving of
- * one block of memory into parts.
+ * The functions that a freestanding compiler requires of its host anyway, declared here
+ * because bare targets have no <string.h>, and the carving of one block of memory into
+ * parts.
  */
 #ifndef MMC_SUPPORT_MEMORY_H
 #define MMC_SUPPORT_MEMORY_H
@@ -16,7 +16,7 @@ void *memset(void *to, int byte, size_t nbytes);
 /* Every part begins at a multiple of this, so that two never share a word. */
 #define MMC_ALIGN_BYTES 16
 
-/* The bytes that a part of `nbytes` takes of a block. */
+/* Returns the bytes that a part of `nbytes` takes of a block. */
 static inline size_t mmc_part_bytes(size_t nbytes)
 {
 	return (nbytes + MMC_ALIGN_BYTES - 1) & ~(size_t)(MMC_ALIGN_BYTES - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A seeded generator (SplitMix64: Steele, Lea, Flood, OOPSLA 2014). The same
- * seed gives the same numbers on every machine: any run can be replayed.
+ * A seeded pseudo-random generator (SplitMix64: Steele, Lea, Flood, OOPSLA 2014). The
+ * same seed gives the same numbers on every machine: any run can be replayed.
  */
 #ifndef MMC_SUPPORT_PRNG_H
 #define MMC_SUPPORT_PRNG_H
@@ -13,7 +13,7 @@ struct mmc_prng {
 	uint64_t state;
 };
 
-/* The next 64 uniform bits. */
+/* Returns the next 64 uniform bits. */
 static inline uint64_t mmc_prng_next(struct mmc_prng *prng)
 {
 	uint64_t z = prng->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -23,13 +23,13 @@ static inline uint64_t mmc_prng_next(struct mmc_prng *prng)
 	return z ^ (z >> 31);
 }
 
-/* A number in [0, bound); 0 if `bound` is 0. The bias is below bound / 2^64. */
+/* Returns a number in [0, bound); 0 if `bound` is 0. The bias is below bound / 2^64. */
 static inline uint64_t mmc_prng_below(struct mmc_prng *prng, uint64_t bound)
 {
 	return bound == 0 ? 0 : mmc_prng_next(prng) % bound;
 }
 
-/* True with a probability of `parts_per_2_32` / 2^32. */
+/* Returns true with a probability of `parts_per_2_32` / 2^32. */
 static inline bool mmc_prng_chance(struct mmc_prng *prng,
 				   uint64_t parts_per_2_32)
 {

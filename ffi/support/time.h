@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Units of time, of whichever clock: all of ours count nanoseconds. */
+/* Units of time: all clocks here count nanoseconds. */
 #ifndef MMC_SUPPORT_TIME_H
 #define MMC_SUPPORT_TIME_H
 
 #include <stdint.h>
 
-/* A deadline that never comes. */
+/* A deadline that is never reached. */
 #define MMC_NEVER_NS UINT64_MAX
 
 #define MMC_US_NS UINT64_C(1000)

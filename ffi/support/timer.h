@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two clocks that are not the wall's: asking again ever more rarely, and
- * waiting for a time that only counts while somebody looks.
+ * Two kinds of timers: a backoff, which repeats ever more rarely, and a wait whose time
+ * only counts while the clock is looked at.
  */
 #ifndef MMC_SUPPORT_TIMER_H
 #define MMC_SUPPORT_TIMER_H
@@ -9,10 +9,10 @@
 #include "support/bits.h"
 #include "support/time.h"
 
-/* No question is repeated more rarely: a late answer costs at most this. */
+/* The longest interval of a backoff, so that a late answer costs at most this. */
 #define MMC_BACKOFF_MAX_NS (20 * MMC_MS_NS)
 
-/* When to ask next; doubles from one asking to the next. */
+/* When to ask next; the interval doubles from one question to the next. */
 struct mmc_backoff {
 	uint64_t at_ns;
 	uint64_t interval_ns;
@@ -30,7 +30,7 @@ static inline void mmc_backoff_start(struct mmc_backoff *backoff,
 	backoff->interval_ns = interval_ns;
 }
 
-/* Whether it is time to ask; if so the next asking is set. */
+/* Returns whether it is time to ask; if so, sets the time of the next question. */
 static inline bool mmc_backoff_due(struct mmc_backoff *backoff, uint64_t now_ns)
 {
 	if (now_ns < backoff->at_ns)
@@ -42,9 +42,8 @@ static inline bool mmc_backoff_due(struct mmc_backoff *backoff, uint64_t now_ns)
 }
 
 /*
- * The most that one look at the clock adds to a wait. A process that was
- * stopped, or whose machine was suspended, has not waited: its peers could not
- * be heard.
+ * The most that one look at the clock adds to a wait. A process that was stopped, or
+ * whose machine was suspended, has not waited: it could not hear its peers.
  */
 #define MMC_LOOK_NS_MAX (100 * MMC_MS_NS)
 
@@ -58,8 +57,8 @@ static inline uint64_t mmc_look(uint64_t *looked_ns, uint64_t now_ns)
 }
 
 /*
- * When to look again in a wait of `limit_ns`, of which `spent_ns` are used up;
- * never once they all are.
+ * Returns when to look again in a wait of `limit_ns`, of which `spent_ns` are used up;
+ * MMC_NEVER_NS once they all are.
  */
 static inline uint64_t mmc_look_deadline(uint64_t looked_ns, uint64_t spent_ns,
 					 uint64_t limit_ns)
