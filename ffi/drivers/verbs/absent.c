@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands in for the driver where it was not built. */
+/* Stands in for the driver where it was not built. */
 #include "drivers/verbs/verbs.h"
 #include "support/error.h"
 

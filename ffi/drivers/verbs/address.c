@@ -5,14 +5,14 @@
 
 #include "core/wire/header.h"
 
-/* "vrb1": no other driver's address begins so. */
+/* "vrb1", with which no other driver's address begins. */
 #define ADDRESS_TAG UINT32_C(0x76726231)
 
 #define MTU_MAX 5 /* IBV_MTU_4096 */
 #define LID_MULTICAST 0xc000
-#define NUMBER_MAX UINT32_C(0xffffff) /* of queue pairs and packets: 24 bits */
+#define NUMBER_MAX UINT32_C(0xffffff) /* 24 bits, for queue pairs and packets */
 #define QPN_MULTICAST NUMBER_MAX
-#define QPN_FIRST 2 /* those below are the management's */
+#define QPN_FIRST 2 /* QPNs 0 and 1 are the management's */
 #define READS_MAX 255
 
 enum {
@@ -78,7 +78,7 @@ static bool is_qpn(uint32_t number)
 	return number >= QPN_FIRST && number < QPN_MULTICAST;
 }
 
-/* Whether GID and LID can be a single port's. */
+/* Whether GID and LID can belong to a single port. */
 static bool is_port(const struct mmc_verbs_address *address)
 {
 	static const uint8_t nobody[MMC_VERBS_GID_BYTES];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank tells the others of itself. As the bytes that ranks exchange, in
- * network order:
+ * The address of a rank. Ranks exchange it as these bytes, in network order:
  *
  *     0         4      8     24    26    27         28
  *     | tag u32 | rank | GID | LID | MTU | ethernet |
@@ -10,7 +9,7 @@
  *     40
  *     | QPN of each group's queue ... | QPN and PSN of each connection ...
  *
- * Connections come in the order of mmc_verbs_partners().
+ * Connections are in the order of mmc_verbs_partners().
  */
 #ifndef MMC_DRIVERS_VERBS_ADDRESS_H
 #define MMC_DRIVERS_VERBS_ADDRESS_H
@@ -18,23 +17,23 @@
 #include "drivers/driver.h"
 #include "drivers/verbs/partners.h"
 
-/* With as many connections as there can be, an address stays in its limit. */
+/* An address stays within its limit even with as many connections as there can be. */
 #define MMC_VERBS_SUBGROUPS_MAX 64
 
 #define MMC_VERBS_GID_BYTES 16
 
 struct mmc_verbs_end {
 	uint32_t qpn;
-	uint32_t psn; /* that its first packet has */
+	uint32_t psn; /* of this end's first packet */
 };
 
 struct mmc_verbs_address {
 	uint32_t rank;
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;	    /* 0 on Ethernet */
-	uint8_t mtu;	    /* enum ibv_mtu, the port's active one */
-	uint8_t ethernet;   /* RoCE, so that the GID has an IPv4 address */
-	uint32_t reads_max; /* that one connection serves at a time */
+	uint8_t mtu;	    /* enum ibv_mtu, the port's active MTU */
+	uint8_t ethernet;   /* 1 on RoCE: the GID holds an IPv4 address */
+	uint32_t reads_max; /* reads that a connection serves at a time */
 	uint32_t unicast_qpn;
 	uint32_t nsubgroups;
 	uint32_t nconnections;
@@ -48,19 +47,18 @@ void mmc_verbs_address_encode(uint8_t *bytes,
 			      const struct mmc_verbs_address *address);
 
 /*
- * Reads as many bytes as an address with `nsubgroups` and `nconnections` has.
- * Returns 0, or -MMC_EINVAL if they are none: a wrong tag or count, a GID or
- * LID that is no single port's, or a number out of its range. `address` is
- * written only on success.
+ * Reads the bytes of an address with `nsubgroups` and `nconnections`. Returns 0, or
+ * -MMC_EINVAL if they are no such address: a wrong tag or count, a GID or LID that is
+ * no single port's, or a number out of its range. `address` is written only on success.
  */
 int mmc_verbs_address_decode(struct mmc_verbs_address *address,
 			     const uint8_t *bytes, uint32_t nsubgroups,
 			     uint32_t nconnections);
 
-/* The IPv4 address, in host order, that a GID of RoCE stands for; 0: none. */
+/* Returns the IPv4 address, in host order, that a GID of RoCE stands for; 0: none. */
 uint32_t mmc_verbs_gid_ipv4(const uint8_t *gid);
 
-/* The GID that stands for an IPv4 address, in host order, or group. */
+/* Writes the GID that stands for an IPv4 address or group, in host order. */
 void mmc_verbs_gid_from_ipv4(uint8_t *gid, uint32_t ipv4);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completion queue that can be looked into. */
+/* A completion queue that can be peeked into. */
 #ifndef MMC_DRIVERS_VERBS_COMPLETIONS_H
 #define MMC_DRIVERS_VERBS_COMPLETIONS_H
 
@@ -9,11 +9,11 @@
 
 struct mmc_verbs_completions {
 	struct ibv_cq *queue;
-	struct ibv_wc first; /* that was only looked at, */
-	bool peeked;	     /* if any was */
+	struct ibv_wc first; /* taken from the queue by a peek, if `peeked` */
+	bool peeked;	     /* `first` has not been handed out yet */
 };
 
-/* Whether there is a completion. */
+/* Returns whether there is a completion, and leaves it there. */
 static inline bool
 mmc_verbs_completions_peek(struct mmc_verbs_completions *completions)
 {
@@ -23,7 +23,10 @@ mmc_verbs_completions_peek(struct mmc_verbs_completions *completions)
 	return completions->peeked;
 }
 
-/* Takes up to `nmax`, not 0. Returns how many there were, or less than 0. */
+/*
+ * Takes up to `nmax` completions, which is not 0. Returns their number, or less than 0
+ * on an error.
+ */
 static inline int
 mmc_verbs_completions_take(struct mmc_verbs_completions *completions,
 			   struct ibv_wc *found, unsigned nmax)

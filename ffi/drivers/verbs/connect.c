@@ -5,7 +5,7 @@
 #include "drivers/verbs/endpoint.h"
 #include "support/error.h"
 
-/* Reads the address of a rank, and checks that it can be that. */
+/* Reads the address of `rank`, and checks that it can be that rank's. */
 static int read_address(const struct mmc_verbs *verbs, uint32_t rank,
 			const uint8_t *bytes, struct mmc_verbs_address *address)
 {
@@ -56,7 +56,7 @@ bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
 
 	if (rank->way != NULL)
 		return true;
-	/* It may take a second until the network is found to know no answer. */
+	/* A failed attempt may take a second, while the network is asked in vain. */
 	if (endpoint->driver->now_ns(endpoint) < rank->retry_ns)
 		return false;
 	way = mmc_verbs_way(&verbs->port, rank->gid, rank->lid,
@@ -94,7 +94,10 @@ static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
 		rv = mmc_verbs_connection_start(connection, &verbs->port,
 						&address,
 						&address.connections[at]);
-		/* Should the connection break, the rank may be unreachable. */
+		/*
+		 * Find the way now: when the connection breaks the rank may be
+		 * unreachable.
+		 */
 		mmc_verbs_find_way(verbs, added);
 	}
 	return rv;

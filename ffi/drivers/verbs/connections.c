@@ -9,24 +9,24 @@
 
 #include "support/bits.h"
 
-/* Control messages to one peer on their way at a time. */
+/* Control messages on their way to one peer at a time. */
 #define NSLOTS 16
 
-/* Messages, reads and an inquiry. */
+/* Send requests of a connection: messages, reads and an inquiry. */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
-/* Posted receives for each partner, and at least. */
+/* Receives that are posted for each partner, and the least for all together. */
 #define RECEIVES 32
 #define RECEIVES_MIN 64
 
 #define NUMBER_MASK 0xffffff
 
 /*
- * A packet is sent again after 4.096 us * 2^exponent, or up to four times that
- * (IBTA 9.7.6.1.3), six times: seven would be without end in Soft-RoCE. That is
- * 134 ms at most, and no less than a machine may be busy with other things. A
- * receiver that has nothing posted is asked again each 0.64 ms, without end: a
- * stopped process is alive.
+ * A packet is sent again after 4.096 us * 2^exponent, or up to four times that (IBTA
+ * 9.7.6.1.3). That is 134 ms for the largest exponent, 17 ms for the smallest: a
+ * machine may be busy with other things for as long. It is sent again six times, since
+ * seven would mean without end in Soft-RoCE. A receiver that has nothing posted is
+ * asked again each 0.64 ms, without end: a stopped process is alive.
  */
 #define EXPONENT_MIN 12
 #define EXPONENT_MAX 15
@@ -145,7 +145,7 @@ void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections)
 
 /* ---- connecting ---------------------------------------------------------- */
 
-/* What comes is messages, and reads of what is registered; never writes. */
+/* Allows the peer to send messages and to read registered memory, but not to write. */
 static int to_init(const struct mmc_verbs_connection *connection,
 		   const struct mmc_verbs_port *port)
 {
@@ -176,7 +176,7 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 		.min_rnr_timer = RNR_TIMER,
 	};
 
-	/* Within a subnet of InfiniBand no packet needs a routing header. */
+	/* Within one InfiniBand subnet packets need no routing header. */
 	if (!path->ethernet &&
 	    memcmp(path->gid, port->options.device.gid, GID_PREFIX_BYTES) == 0)
 		attributes.ah_attr.is_global = 0;
@@ -295,7 +295,7 @@ bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 	return true;
 }
 
-/* Whether it is down now, to be brought up again. */
+/* Takes a connection down, to be brought up again. Returns whether it is down now. */
 static bool take_down(struct mmc_verbs_connections *connections,
 		      struct mmc_verbs_connection *connection)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives that bring payloads right to their places: see drivers/cover.h. */
+/* Receives that put payloads right in their places: see drivers/cover.h. */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* A queue whose covering receives take no plug for so long is flushed. */
+/* A queue is flushed when for this long none of its covering receives has completed. */
 #define LIFT_NS (100 * MMC_MS_NS)
 
 uint8_t *mmc_verbs_cover_take(struct mmc_verbs *verbs,
@@ -35,8 +35,8 @@ void mmc_verbs_cover_resume(struct mmc_verbs *verbs)
 }
 
 /*
- * Resets the queue: what it had posted is filled no more. Where the device
- * refuses, places stay covered until the operation has failed.
+ * Resets the queue, so that no receive posted before is filled any more. Where the
+ * device refuses, places stay covered until the operation has failed.
  */
 static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
@@ -49,7 +49,10 @@ static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 	return rv;
 }
 
-/* Sees to it that what covers is taken, if nothing else takes it. */
+/*
+ * Uses up the covering receives of a queue that has stopped predicting: by plugs, or by
+ * a flush if these do not help in time.
+ */
 static void clear(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
 	struct mmc_endpoint *endpoint = &verbs->endpoint;

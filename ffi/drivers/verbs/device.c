@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which ports there are, and which of them is this rank's. */
+/* Finds the ports of a host, and chooses this rank's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,10 @@
 #include "support/bits.h"
 #include "support/error.h"
 
-/* IPoIB: flags and queue pair, then the GID; and what it adds to a payload. */
+/*
+ * An IPoIB hardware address has flags and a queue pair, then the GID. IPoIB adds a
+ * header to each payload.
+ */
 #define IPOIB_GID_OFFSET 4
 #define IPOIB_HEADER_BYTES 4
 
@@ -45,7 +48,7 @@ static void find_address(const struct ifaddrs *list, struct mmc_device *device)
 			device->address = ipv4_of(list);
 }
 
-/* Whether a network interface is IPoIB's on the port that has `gid`. */
+/* Whether a network interface is IPoIB on the port that has `gid`. */
 static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
 {
 	const uint8_t *hardware;
@@ -57,7 +60,7 @@ static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
 	if (link.sll_hatype != ARPHRD_INFINIBAND ||
 	    link.sll_halen != IPOIB_GID_OFFSET + MMC_VERBS_GID_BYTES)
 		return false;
-	/* It is longer than its field; getifaddrs() gives all of it. */
+	/* The address is longer than sll_addr, but getifaddrs() gives all of it. */
 	hardware = (const uint8_t *)entry->ifa_addr +
 		   offsetof(struct sockaddr_ll, sll_addr);
 	return memcmp(hardware + IPOIB_GID_OFFSET, gid, MMC_VERBS_GID_BYTES) ==
@@ -82,7 +85,7 @@ static void find_ipoib(struct mmc_device *device)
 	freeifaddrs(list);
 }
 
-/* Takes the first GID that `device` can be addressed by, if there is one. */
+/* Writes the first GID that `device` can be addressed by, if there is one. */
 static void find_gid(struct ibv_context *context, int ngids,
 		     struct mmc_device *device)
 {
@@ -140,7 +143,7 @@ static void add(struct found *found, const struct mmc_device *device)
 	found->count++;
 }
 
-/* A device that cannot be opened counts as a port 0. */
+/* Adds all ports of a device; one that cannot be opened is listed as a port 0. */
 static void add_ports(struct found *found, struct ibv_device *device)
 {
 	struct ibv_context *context = mmc_ibv.open_device(device);
@@ -192,7 +195,10 @@ int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
 	return 0;
 }
 
-/* Why a device does not open: what libibverbs leaves in errno misleads. */
+/*
+ * Says why a device does not open. The errno that libibverbs leaves misleads, so its
+ * file is opened here.
+ */
 static void explain_closed(const struct ibv_device *device, int error)
 {
 	char path[sizeof(device->dev_name) + sizeof("/dev/infiniband/")];
@@ -242,14 +248,14 @@ static bool is_usable(const struct mmc_device *device)
 	       has_gid(device) && device->address != 0;
 }
 
-/* Says of a port that is not usable why; the text ends at `size`. */
+/* Writes why a port is not usable; the text ends at `size`. */
 static void explain(const struct mmc_device *device, char *text, size_t size)
 {
 	if (device->port == 0) {
 		struct ibv_context *context =
 			mmc_verbs_open_device(device->name);
 
-		/* That has told why not, if it still does not open. */
+		/* If the device still does not open, the reason is set now. */
 		snprintf(text, size, "%s",
 			 context == NULL ? mmc_last_error() : device->name);
 		if (context != NULL)
@@ -289,7 +295,7 @@ struct choice {
 	uint32_t nall;
 	const struct mmc_device **usable;
 	uint32_t nusable;
-	bool any; /* a named one exists */
+	bool any; /* a port that is named exists */
 	char reason[256];
 };
 
@@ -302,7 +308,10 @@ static void consider(struct choice *choice, const struct mmc_device *device)
 		explain(device, choice->reason, sizeof(choice->reason));
 }
 
-/* Collects the usable ones of `devices`, in the order it has. */
+/*
+ * Collects the usable ports that `devices` names, in its order; all usable ones if it
+ * is empty.
+ */
 static void collect(struct choice *choice, const char *devices)
 {
 	devices += strspn(devices, ", ");
@@ -352,8 +361,8 @@ int mmc_verbs_device(const char *devices, uint32_t place,
 /* ---- chunks -------------------------------------------------------------- */
 
 /*
- * An InfiniBand group has the MTU of IPoIB's broadcast group, which may be less
- * than the port's. In its connected mode IPoIB does not tell.
+ * An InfiniBand group has the MTU of IPoIB's broadcast group, which may be less than
+ * the port's. In its connected mode IPoIB does not tell that MTU.
  */
 static uint32_t group_mtu_bytes(const struct mmc_device *device)
 {

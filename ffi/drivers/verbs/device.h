@@ -6,10 +6,10 @@
 #include "core/wire/header.h"
 #include "drivers/verbs/dl.h"
 
-/* Ports of a host that are looked at. */
+/* The most ports of a host that are looked at. */
 #define MMC_VERBS_PORTS_MAX 256
 
-/* What precedes a payload: header and trailer. */
+/* The bytes beside a payload: header and trailer. */
 static inline uint32_t mmc_verbs_head_bytes(enum mmc_checksum checksum)
 {
 	return MMC_HEADER_BYTES +
@@ -17,8 +17,8 @@ static inline uint32_t mmc_verbs_head_bytes(enum mmc_checksum checksum)
 }
 
 /*
- * Opens the device `name`; the libraries are loaded. Returns NULL with the
- * reason if there is none, or none that this process may open.
+ * Opens the device `name`; the libraries must be loaded. Returns NULL with the reason
+ * if there is no such device, or this process may not open it.
  */
 struct ibv_context *mmc_verbs_open_device(const char *name);
 

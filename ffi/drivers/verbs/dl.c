@@ -16,7 +16,7 @@ struct mmc_cm mmc_cm;
 struct symbol {
 	const char *name;
 	const char *version;
-	size_t offset; /* of the table's member */
+	size_t offset; /* of the member in the table */
 };
 
 #define IBV_SYMBOL(prefix, name, version)                                      \
@@ -29,7 +29,7 @@ static const struct symbol cm_symbols[] = { MMC_RDMACM_SYMBOLS(CM_SYMBOL) };
 
 static char failure[256];
 
-/* Fills `table` from the library `name`. Returns whether all is there. */
+/* Fills `table` from the library `name`. Returns whether it has all symbols. */
 static bool load(const char *name, const struct symbol *symbols, size_t count,
 		 void *table)
 {
@@ -65,9 +65,9 @@ static void load_both(void)
 		  sizeof(cm_symbols) / sizeof(cm_symbols[0]), &mmc_cm))
 		return;
 	/*
-	 * Kernels before 5.12 give a child the pages that the device knows, and
-	 * the parent copies. It may fail where somebody has registered memory
-	 * already, who then has taken care of this, or not.
+	 * Kernels before 5.12 let a child keep the pages that the device knows, and
+	 * give the parent copies. The call may fail where other code has registered
+	 * memory already; that code has then taken care of forks, or not.
 	 */
 	mmc_ibv.fork_init();
 }

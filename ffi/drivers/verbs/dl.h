@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libibverbs and librdmacm, opened at run time: one build serves machines with
- * and without them. What posts and polls is inline in their headers and goes
- * through the device's own table, so only what follows is looked up.
+ * libibverbs and librdmacm, opened at run time: one build serves machines with and
+ * without them. The calls that post and poll are inline in their headers and go through
+ * the device's own table, so only the functions below are looked up.
  */
 #ifndef MMC_DRIVERS_VERBS_DL_H
 #define MMC_DRIVERS_VERBS_DL_H
@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-/* Prefix, name and version of every function; old ones exist twice. */
+/* The prefix, name and version of every function; older versions of some exist, too. */
 #define MMC_IBVERBS_SYMBOLS(X)                                                 \
 	X(ibv, fork_init, "IBVERBS_1.1")                                       \
 	X(ibv, get_device_list, "IBVERBS_1.1")                                 \
@@ -56,7 +56,7 @@
 	X(rdma, get_cm_event, "RDMACM_1.0")                                    \
 	X(rdma, ack_cm_event, "RDMACM_1.0")
 
-/* Without prefixes: some of the full names are macros that call others. */
+/* Members have no prefix, since some of the full names are macros that call others. */
 #define MMC_DL_MEMBER(prefix, name, version) __typeof__(&prefix##_##name) name;
 struct mmc_ibv {
 	MMC_IBVERBS_SYMBOLS(MMC_DL_MEMBER)
@@ -66,13 +66,13 @@ struct mmc_cm {
 };
 #undef MMC_DL_MEMBER
 
-/* The functions, once mmc_verbs_load() has returned 0. */
+/* The functions; valid once mmc_verbs_load() has returned 0. */
 extern struct mmc_ibv mmc_ibv;
 extern struct mmc_cm mmc_cm;
 
 /*
- * Opens both libraries, the first time; they stay open. Returns 0, or
- * -MMC_ENODEV with the reason. Any thread may call.
+ * Opens both libraries on the first call; they stay open. Returns 0, or -MMC_ENODEV
+ * with the reason. Any thread may call.
  */
 int mmc_verbs_load(void);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of the endpoint, for good; and of a queue pair, which may be made anew. */
+/*
+ * Failures of the endpoint, for good, and of a queue pair, which may be started again.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -47,7 +47,10 @@ void mmc_verbs_groups_leave(struct mmc_verbs_groups *groups)
 
 /* ---- by sockets ---------------------------------------------------------- */
 
-/* Attaching alone brings nothing: the network has to know of a member, too. */
+/*
+ * Joins a group by a socket. Attaching alone brings nothing, since the network must
+ * know of a member.
+ */
 static int join_socket(const struct mmc_verbs_groups *groups,
 		       struct mmc_verbs_group *group)
 {
@@ -96,7 +99,10 @@ static int rejoin_socket(struct mmc_verbs_groups *groups,
 
 /* ---- either way ---------------------------------------------------------- */
 
-/* By the second way, keeping what was wrong with the first. */
+/*
+ * Joins by sockets instead of the connection manager. If that fails, too, both reasons
+ * are given.
+ */
 static int fall_back(struct mmc_verbs_groups *groups)
 {
 	char first[256];

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's membership in the multicast groups, so that the fabric brings it
- * their packets. The queues are attached to them beside.
+ * A rank's membership in the multicast groups, so that the fabric brings it their
+ * packets. Attaching the queues to the groups is a separate step.
  */
 #ifndef MMC_DRIVERS_VERBS_GROUPS_H
 #define MMC_DRIVERS_VERBS_GROUPS_H
 
 #include "drivers/verbs/port.h"
 
-/* How long the subnet manager may take for all joins together. */
+/* The time that the subnet manager may take for all joins together. */
 #define MMC_VERBS_JOIN_NS (10 * MMC_S_NS)
 
 struct mmc_verbs_group {
 	uint32_t address; /* IPv4, host order */
 	union ibv_gid gid;
 	uint16_t lid;
-	struct ibv_ah_attr way;	    /* of packets to it */
-	union ibv_gid attached_gid; /* what its queue is attached to */
+	struct ibv_ah_attr way;	    /* of packets to the group */
+	union ibv_gid attached_gid; /* where the queue is attached */
 	uint16_t attached_lid;
 	bool asked;   /* to join, through rdma_cm; not left since */
-	bool renewed; /* the fabric has answered, which its queue has to follow */
-	bool lost;    /* the membership: to be joined again */
-	int fd;	      /* of the socket that is a member, or -1 */
+	bool renewed; /* the fabric has answered; the queue has to follow */
+	bool lost;    /* the membership may have ended: join again */
+	int fd;	      /* the socket that is a member, or -1 */
 };
 
 struct mmc_verbs_groups {
@@ -36,41 +36,39 @@ struct mmc_verbs_groups {
 int mmc_verbs_groups_init(struct mmc_verbs_groups *groups,
 			  const struct mmc_verbs_port *port);
 
-/* Leaves the groups; the queues are detached. */
+/* Leaves the groups; the queues must be detached. */
 void mmc_verbs_groups_destroy(struct mmc_verbs_groups *groups);
 
 /*
- * Joins all groups as the team's option says, and writes what they are to the
- * fabric. Returns 0, or -MMC_EIO with the reason: the fabric refuses, or does
- * not answer in time.
+ * Joins all groups as the team's option says, and writes what they are to the fabric.
+ * Returns 0, or -MMC_EIO with the reason if the fabric refuses or does not answer in
+ * time.
  */
 int mmc_verbs_groups_join(struct mmc_verbs_groups *groups);
 
 /*
- * Leaves a group and joins it again, the way that it was joined: `renewed` says
- * when the fabric has answered, or `lost` that it refuses. Returns 0 or
- * -MMC_EIO.
+ * Leaves a group and joins it again by the means used before. `renewed` is set when the
+ * fabric has answered, `lost` when it refuses. Returns 0 or -MMC_EIO.
  */
 int mmc_verbs_groups_rejoin(struct mmc_verbs_groups *groups,
 			    struct mmc_verbs_group *group);
 
 /*
- * Takes what the connection manager tells, without waiting; adds to `*nlost` how
- * many joins were refused, or memberships ended. Returns whether there was
- * anything.
+ * Takes the connection manager's events, without waiting; adds to `*nlost` how many
+ * joins were refused or memberships ended. Returns whether there was an event.
  */
 bool mmc_verbs_groups_hear(struct mmc_verbs_groups *groups, uint32_t *nlost);
 
 /*
- * The ways to join. `through_cm` asks the subnet manager or, on Ethernet, lets
- * the kernel's connection manager become a member; `by_socket`, on Ethernet
- * only, makes sockets members. What has been joined before an error stays so
- * until mmc_verbs_groups_leave().
+ * The two means of joining. `through_cm` asks the subnet manager or, on Ethernet, lets
+ * the kernel's connection manager become a member; `by_socket`, on Ethernet only, makes
+ * sockets members. Groups joined before an error stay joined until
+ * mmc_verbs_groups_leave().
  */
 int mmc_verbs_groups_join_through_cm(struct mmc_verbs_groups *groups);
 int mmc_verbs_groups_join_by_socket(struct mmc_verbs_groups *groups);
 
-/* As mmc_verbs_groups_rejoin(), of a group that was joined through rdma_cm. */
+/* Does what mmc_verbs_groups_rejoin() does, for a group joined through rdma_cm. */
 int mmc_verbs_groups_rejoin_cm(struct mmc_verbs_groups *groups,
 			       struct mmc_verbs_group *group);
 

@@ -18,7 +18,7 @@ static struct sockaddr_in ipv4_address(uint32_t address)
 	};
 }
 
-/* Opens an id on the port's own interface. */
+/* Opens an rdma_cm id on the port's own interface. */
 static int open_id(struct mmc_verbs_groups *groups)
 {
 	const struct mmc_device *device = &groups->port->options.device;
@@ -47,7 +47,7 @@ static int open_id(struct mmc_verbs_groups *groups)
 	return -MMC_EIO;
 }
 
-/* Takes over what the fabric says of a group. */
+/* Adopts what the fabric says of a group. */
 static void joined(struct mmc_verbs_groups *groups,
 		   struct mmc_verbs_group *group,
 		   const struct ibv_ah_attr *said)
@@ -65,7 +65,7 @@ static void joined(struct mmc_verbs_groups *groups,
 	}
 }
 
-/* What became of a request to join, or of a membership. */
+/* Takes the answer to a request to join, or the end of a membership. */
 static void take_answer(struct mmc_verbs_groups *groups,
 			struct mmc_verbs_group *group,
 			const struct rdma_cm_event *event, uint32_t *nlost)
@@ -76,7 +76,7 @@ static void take_answer(struct mmc_verbs_groups *groups,
 		group->lost = false;
 		return;
 	}
-	/* A member hears so, too, when its port has been down, or moved. */
+	/* A member gets this event also when its port has been down, or has moved. */
 	mmc_verbs_groups_refused(groups, group, strerror(-event->status));
 	group->renewed = false;
 	group->lost = true;
@@ -103,7 +103,7 @@ bool mmc_verbs_groups_hear(struct mmc_verbs_groups *groups, uint32_t *nlost)
 	return any;
 }
 
-/* How many groups the fabric has let this rank join. */
+/* Returns how many groups the fabric has let this rank join. */
 static uint32_t count_joined(const struct mmc_verbs_groups *groups)
 {
 	uint32_t count = 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking a partner's adapter whether its process exists. A read of no bytes
- * needs neither a key (IBTA C9-88) nor a posted receive nor the process: the
- * adapter answers it as long as the queue pair is there.
+ * Asks a partner's adapter whether its process exists. A read of no bytes needs neither
+ * a key (IBTA C9-88) nor a posted receive nor the process: the adapter answers it as
+ * long as the queue pair exists.
  */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 
 /*
- * A request that nothing answers fails within this time: 7 attempts of at most
- * 4 * 134 ms each (IBTA 9.7.6.1.3). One that is older and has not failed is
- * being put off by its receiver, for want of a posted receive.
+ * A request that nothing answers fails within this time: 7 attempts of at most 4 * 134
+ * ms each (IBTA 9.7.6.1.3). The receiver puts off an older one that has not failed, for
+ * want of a posted receive.
  */
 #define UNANSWERED_NS_MAX (4 * MMC_S_NS)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom a rank is connected to: its ring neighbours and, which includes them,
- * the partners of a dissemination, the ranks 2^k away either way.
+ * The ranks that a rank is connected to: the partners of a dissemination, which are 2^k
+ * ranks away in either direction. They include its ring neighbours.
  */
 #ifndef MMC_DRIVERS_VERBS_PARTNERS_H
 #define MMC_DRIVERS_VERBS_PARTNERS_H
@@ -12,12 +12,12 @@
 
 /*
  * Writes the partners of `rank`, each once, to `partners`, which has room for
- * MMC_VERBS_PARTNERS_MAX. Returns how many there are: as many for each rank.
- * Whoever is a partner of another has it as its own.
+ * MMC_VERBS_PARTNERS_MAX. Returns their number, which is the same for each rank. If a
+ * rank is a partner of another, that one is a partner of it.
  */
 uint32_t mmc_verbs_partners(uint32_t rank, uint32_t nranks, uint32_t *partners);
 
-/* Which one `partner` is among the partners of `rank`, which it is. */
+/* Returns the index of `partner` among the partners of `rank`; it must be one. */
 uint32_t mmc_verbs_partner_index(uint32_t rank, uint32_t nranks,
 				 uint32_t partner);
 

@@ -8,19 +8,21 @@
 
 #define COMPLETIONS 32
 
-/* How often, in polls, the device is asked how it is. */
+/* The device's events are looked for once in this many polls. */
 #define DEVICE_INTERVAL 1024
 
-/* In the place of a routing header, behind 20 bytes of nothing, comes IPv4's. */
+/*
+ * Over IPv4 the routing header's 40 bytes hold 20 undefined ones, then the IPv4 header.
+ */
 #define GRH_IPV4_SOURCE 32
 #define GRH_SOURCE 8
 
-/* Where events go, and how many there may be so far. */
+/* The events of a poll: where they go, how many there are, and how many fit for now. */
 struct sink {
 	struct mmc_event *events;
 	unsigned count;
 	unsigned nmax;
-	bool any; /* something has completed, event or not */
+	bool any; /* something has completed, with an event or without */
 };
 
 static int take_completions(struct mmc_verbs_completions *completions,
@@ -54,8 +56,8 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 }
 
 /*
- * A datagram, too, ends a peer's silence. Where both partners found each other
- * silent they would else send nothing but datagrams for good.
+ * Ends a peer's silence: a datagram proves that it lives. Otherwise two partners that
+ * found each other silent would send nothing but datagrams for good.
  */
 static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 {
@@ -71,8 +73,8 @@ static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 }
 
 /*
- * Makes an event of what a queue has received, unless it is our own. Where what
- * a broken device has received lies is not known for sure.
+ * Reports what a queue has received, unless this rank has sent it. Nothing is reported
+ * after a failure, since where a broken device has put the payload is not certain.
  */
 static void take_datagram(struct mmc_verbs *verbs,
 			  struct mmc_verbs_queue *queue,
@@ -106,7 +108,10 @@ static void take_datagram(struct mmc_verbs *verbs,
 	};
 }
 
-/* Whether a datagram is the driver's own: the engine's have an immediate. */
+/*
+ * Takes a datagram that is the driver's own; the engine's datagrams have an immediate.
+ * Returns whether it was one.
+ */
 static bool take_own(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		     const struct ibv_wc *completion)
 {
@@ -123,7 +128,7 @@ static bool take_own(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	if ((completion->wc_flags & IBV_WC_WITH_IMM) ||
 	    completion->byte_len != MMC_VERBS_GRH_BYTES + sizeof(bytes))
 		return false;
-	/* What follows where a header ends lies apart. */
+	/* The part behind a header's length lies in the body. */
 	memcpy(bytes, head + MMC_VERBS_GRH_BYTES, head_bytes);
 	memcpy(bytes + head_bytes, mmc_verbs_ring_body(ring, slot),
 	       sizeof(bytes) - head_bytes);
@@ -158,15 +163,15 @@ static void poll_queue(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 }
 
 /*
- * A source's chunks go to the groups in turn, and so are they taken, a few at a
- * time: one that ran ahead would make those of the others look lost.
+ * A source sends its chunks to the groups in turn. So the queues are polled in turn, a
+ * few chunks at a time: if one ran ahead, the other groups' chunks would look lost.
  */
 static void poll_groups(struct mmc_verbs *verbs, struct sink *sink,
 			unsigned nmax)
 {
 	uint32_t count = verbs->port.options.subgroups;
 	unsigned share = mmc_max_u32(nmax / (4 * count), 1);
-	uint32_t nempty = 0; /* of those looked at last */
+	uint32_t nempty = 0; /* queues in a row that gave less than a share */
 
 	while (nempty < count && sink->count < nmax) {
 		sink->nmax = mmc_min_u32(sink->count + share, nmax);
@@ -236,11 +241,11 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 
 /* ---- what is broken ------------------------------------------------------ */
 
-/* Whether it is the peer's doing, as far as one can tell; else this device's. */
+/* Whether the peer is to blame for `status`, as far as one can tell, or this device. */
 static bool is_of_peer(enum ibv_wc_status status)
 {
 	switch (status) {
-	case IBV_WC_LOC_ACCESS_ERR: /* a read of ours without the right */
+	case IBV_WC_LOC_ACCESS_ERR: /* a read by this rank without the right */
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_OP_ERR:
@@ -271,7 +276,7 @@ static void tell_connection(struct mmc_verbs *verbs,
 	};
 }
 
-/* One in each call, so that the text is this one's. */
+/* Reports one failure each call, so that the error text is that failure's. */
 static void tell_broken(struct mmc_verbs *verbs, struct sink *sink)
 {
 	struct mmc_verbs_connection *connection = verbs->connections.items;

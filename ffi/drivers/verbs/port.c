@@ -33,14 +33,17 @@ int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
 	return memory ? -MMC_ENOMEM : -MMC_EIO;
 }
 
-/* The memory lock's limit may be hit; whatever it is, the device is no use. */
+/*
+ * Returns -MMC_ENODEV with the reason. The limit on locked memory may be the cause, but
+ * without its resources the device is of no use.
+ */
 static int refuse(const struct mmc_verbs_port *port, const char *what)
 {
 	mmc_verbs_explain(port, what, errno);
 	return -MMC_ENODEV;
 }
 
-/* Events about the device as a whole are looked for, not waited for. */
+/* Makes `fd` non-blocking: device events are polled for, not waited for. */
 static bool unblock(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);

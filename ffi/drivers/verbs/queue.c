@@ -7,7 +7,7 @@
 
 #define COMPLETIONS 16
 
-/* Takes the queue pair from its creation until it can send. */
+/* Takes the queue pair from its creation to where it can send. */
 static int start(struct mmc_verbs_queue *queue,
 		 const struct mmc_verbs_port *port)
 {
@@ -69,8 +69,8 @@ static int create(struct mmc_verbs_queue *queue,
 }
 
 /*
- * Whatever a port can receive fits into a slot, whoever sends it: a datagram
- * that did not would be the end of the queue pair on some devices.
+ * A slot holds whatever the port can receive, from any sender: on some devices a
+ * datagram that does not fit ends the queue pair.
  */
 int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 			 const struct mmc_verbs_port *port,

@@ -5,7 +5,7 @@
 
 #define COMPLETIONS 16
 
-/* In the id of a request: a read's, whose index is the rest. */
+/* Marks a request's id as a read's; the rest is the index of the read. */
 #define ID_READ (UINT64_C(1) << 63)
 
 int mmc_verbs_reads_init(struct mmc_verbs_reads *reads,
@@ -39,9 +39,10 @@ static struct mmc_verbs_read *find_free(struct mmc_verbs_reads *reads)
 }
 
 /*
- * The device reads the pieces of one queue pair in their order (IBTA, table of
- * the ordering of work requests: a read after a read needs no fence), also when
- * it has to ask again. Only the last one tells that all are there.
+ * Posts a read's pieces. The device reads the pieces of one queue pair in order, also
+ * when it has to ask again. A read after a read needs no fence (IBTA, table of the
+ * ordering of work requests), but one is set. Only the last piece is signalled: then
+ * all are there.
  */
 static int post(const struct mmc_verbs_reads *reads,
 		const struct mmc_verbs_read *read,
@@ -88,7 +89,7 @@ int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 	uint32_t nbytes = 0;
 
 	MMC_ASSERT(npieces > 0 && npieces <= MMC_PIECES_MAX);
-	/* Control shares the queue pair, and is not to wait for reads. */
+	/* Control shares the queue pair and must not wait for reads. */
 	if (read == NULL ||
 	    (connection->nreads > 0 &&
 	     connection->nreads + npieces > connection->reads_max))
@@ -106,7 +107,7 @@ int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 		.npieces = npieces,
 	};
 	connection->nreads += npieces;
-	/* Some of the pieces may have been posted: it ends as any failed one. */
+	/* Some pieces may have been posted, so this ends as a failed read does. */
 	if (post(reads, read, pieces) != 0)
 		mmc_verbs_reads_break(reads, connections, connection,
 				      IBV_WC_GENERAL_ERR);
@@ -173,7 +174,7 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 							  found[i].qp_num);
 
 			MMC_ASSERT(connection != NULL);
-			/* What it did before it was reset counts no more. */
+			/* Completions from before the reset no longer count. */
 			if (connection->link == MMC_VERBS_LINK_DOWN)
 				continue;
 			if (found[i].status == IBV_WC_SUCCESS)
@@ -189,7 +190,10 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 	return any;
 }
 
-/* A connection that was reset has forgotten the memory. */
+/*
+ * Returns the next state of a failed read. A connection that was reset does not use the
+ * read's memory any more.
+ */
 static enum mmc_verbs_read_state
 state_of_failed(const struct mmc_verbs_read *read)
 {

@@ -9,9 +9,9 @@
 #define TAG UINT32_C(0x6d6d634f) /* "mmcO" */
 
 #define NUMBER_MAX 0xffffff
-#define LID_MULTICAST 0xc000 /* and above */
+#define LID_MULTICAST 0xc000 /* the first LID that is a group's */
 
-/* Offers are repeated after the first, then ever more rarely, up to the other. */
+/* The first pause between two offers, and the longest. */
 #define PAUSE_NS (10 * MMC_MS_NS)
 #define PAUSE_NS_MAX (160 * MMC_MS_NS)
 
@@ -75,7 +75,9 @@ static uint64_t patience_end_ns(const struct mmc_verbs *verbs,
 	       mmc_verbs_patience_ns(verbs->endpoint.timeout_ns);
 }
 
-/* It is the peer's doing only where the own port is well. */
+/*
+ * Gives a connection up. The peer is to blame only if this rank's own port is active.
+ */
 static void give_up(struct mmc_verbs *verbs,
 		    struct mmc_verbs_connection *connection)
 {
@@ -133,7 +135,10 @@ uint64_t mmc_verbs_reconnect_deadline_ns(const struct mmc_verbs *verbs)
 
 /* ---- taking an offer ----------------------------------------------------- */
 
-/* Takes this end to the offer's epoch, which is later than its own. */
+/*
+ * Takes this end to the offer's epoch, which must be later than its own. Returns
+ * whether the connection is down now, ready for the offer.
+ */
 static bool follow(struct mmc_verbs *verbs,
 		   struct mmc_verbs_connection *connection,
 		   const struct mmc_verbs_offer *offer)
@@ -147,7 +152,7 @@ static bool follow(struct mmc_verbs *verbs,
 	return connection->link == MMC_VERBS_LINK_DOWN;
 }
 
-/* Begins an epoch of this end's own, or gives up if the device does not comply. */
+/* Begins a new epoch at this end, or gives up if the device does not comply. */
 static void begin_epoch(struct mmc_verbs *verbs,
 			struct mmc_verbs_connection *connection)
 {
@@ -166,11 +171,11 @@ static void raise_to(struct mmc_verbs *verbs,
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
 
-	/* None of the last epoch's completions is left to be mistaken. */
+	/* A completion of the last epoch must not be mistaken for one of the next. */
 	mmc_verbs_reads_reap(&verbs->reads, connections);
 	connection->theirs.psn = offer->psn;
 	connection->path.lid = offer->lid;
-	/* The peer may not be reachable yet, or no more. */
+	/* The peer may not be reachable yet, or no longer. */
 	if (mmc_verbs_connection_raise(connection, &verbs->port) != 0) {
 		begin_epoch(verbs, connection);
 		return;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port that comes back, or is told of anew by its subnet's manager, makes
- * necessary: the kernel has ended memberships, routes to ports may have changed,
- * and a switch may have forgotten who is a member.
+ * Recovery after a port has come back, or its subnet manager has announced a change:
+ * the kernel has ended memberships, routes to ports may have changed, and a switch may
+ * have forgotten its members.
  */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* What the fabric refuses, or a queue cannot do yet, is tried again after it. */
+/* The pause before what the fabric refused, or a queue could not do, is tried again. */
 #define AGAIN_NS (500 * MMC_MS_NS)
 
 void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool moved)
@@ -41,7 +41,7 @@ uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs)
 /* ---- the port and its ways ----------------------------------------------- */
 
 /*
- * Finds out what number the port's GID has now, and its LID. Returns whether the
+ * Looks up the port's LID and the index of its GID as they are now. Returns whether the
  * port is active.
  */
 static bool look_at_port(struct mmc_verbs *verbs)
@@ -57,7 +57,7 @@ static bool look_at_port(struct mmc_verbs *verbs)
 		verbs->own.lid = attributes.lid;
 	}
 	for (uint32_t i = 0; i < (uint32_t)attributes.gid_tbl_len; i++) {
-		/* From the place on where it was. */
+		/* Search from the old index on. */
 		uint32_t index = (device->gid_index + i) %
 				 (uint32_t)attributes.gid_tbl_len;
 
@@ -83,7 +83,10 @@ static void forget_way(struct mmc_verbs_rank *rank)
 	rank->retry_ns = 0;
 }
 
-/* Datagrams on their way out still name theirs: false while there are any. */
+/*
+ * Forgets the ways to all ranks. Returns false if datagrams that use them are still on
+ * their way out.
+ */
 static bool forget_ways(struct mmc_verbs *verbs)
 {
 	if (!mmc_verbs_settle(verbs, &verbs->unicast))
@@ -107,8 +110,8 @@ void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid)
 /* ---- groups -------------------------------------------------------------- */
 
 /*
- * Lets a subgroup's queue receive from its group, and send to it, as the fabric
- * says that it is now. Returns whether that is done.
+ * Lets a subgroup's queue receive from its group and send to it, as the fabric now
+ * describes the group. Returns whether that is done.
  */
 static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
 {
@@ -138,7 +141,7 @@ static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
 
 /* ---- queues -------------------------------------------------------------- */
 
-/* Starts a queue that is down again; returns whether none is left to be. */
+/* Restarts a queue that is down. Returns whether the queue works now. */
 static bool restart(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		    bool active)
 {
@@ -165,7 +168,7 @@ static bool restart_all(struct mmc_verbs *verbs, bool active)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Takes a group a step on; returns whether nothing is left to be done for it. */
+/* Takes a group's recovery a step on. Returns whether it is complete. */
 static bool regain(struct mmc_verbs *verbs, uint32_t subgroup)
 {
 	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];

@@ -5,7 +5,7 @@
 
 #define LINE_BYTES 64
 
-/* Of a slot: its header, a place, and what of the payload is beyond that. */
+/* The pieces of a slot: its header, a place, and the rest of the payload. */
 #define PIECES 3
 
 static uint32_t stride_bytes(uint32_t nbytes)
@@ -90,8 +90,8 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
 }
 
 /*
- * Decides where the slots that are about to be posted bring their payload. What
- * was decided stays, should a slot be refused and tried again.
+ * Decides where the slots that are about to be posted put their payload. The decision
+ * stands if a slot is refused and posted later.
  */
 static void aim(struct mmc_verbs_ring *ring)
 {
@@ -139,7 +139,7 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring)
 	rv = ring->srq != NULL
 		     ? ibv_post_srq_recv(ring->srq, ring->free.first, &refused)
 		     : ibv_post_recv(ring->qp, ring->free.first, &refused);
-	/* What a device in trouble refuses is tried again. */
+	/* A device in trouble may refuse some; they are posted again later. */
 	ring->free.first = rv == 0 ? NULL : refused;
 }
 
@@ -156,7 +156,7 @@ void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring)
 	mmc_verbs_ring_post(ring);
 }
 
-/* In a request's id: the slot is in one of the chains. */
+/* Marks a request's id: its slot is in one of the chains. */
 #define CHAINED (UINT64_C(1) << 63)
 
 static void mark(const struct mmc_verbs_chain *chain)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ring of posted receives and the memory behind it. A slot is posted, taken
- * by a completion, and then either lent to the engine until the next poll or
- * given back at once; slots go back to the queue in batches.
+ * A ring of posted receives and the memory behind it. A slot is posted, taken by a
+ * completion, and then either lent to the engine until the next poll or given back at
+ * once. Slots go back to the queue in batches.
  */
 #ifndef MMC_DRIVERS_VERBS_RING_H
 #define MMC_DRIVERS_VERBS_RING_H
@@ -17,26 +17,26 @@ struct mmc_verbs_chain {
 };
 
 struct mmc_verbs_ring {
-	struct ibv_qp *qp;   /* that the slots are posted to, */
-	struct ibv_srq *srq; /* or this, for all of its queue pairs */
+	struct ibv_qp *qp;   /* takes the slots, or NULL */
+	struct ibv_srq *srq; /* shared; takes the slots, or NULL */
 	struct mmc_verbs_memory memory;
 	uint32_t nslots;
 	uint32_t head_stride_bytes;
 	uint32_t body_stride_bytes;
-	struct ibv_recv_wr *requests; /* of each slot, with its index as id */
-	struct ibv_sge *pieces;	      /* three for each */
+	struct ibv_recv_wr *requests; /* with the slot's index as id */
+	struct ibv_sge *pieces;	      /* three for each slot */
 	uint32_t body_bytes;
 	struct mmc_covers *covers; /* NULL: no slot covers a place */
-	uint32_t cover_index;	   /* which of their queues it is */
+	uint32_t cover_index; /* the index of this ring's queue in `covers` */
 	struct mmc_verbs_chain lent;
 	struct mmc_verbs_chain free;
 };
 
 /*
- * Makes `nslots` slots whose first `head_bytes` and next `body_bytes` go to
- * places of their own; body_bytes may be 0. None is posted yet. With `covers`,
- * set before, they may bring payloads right to their places. Returns 0 or an
- * error told; mmc_verbs_ring_destroy() is to be called all the same.
+ * Makes `nslots` slots whose first `head_bytes` and next `body_bytes` go to places of
+ * their own; body_bytes may be 0. No slot is posted yet. If `covers` was set before,
+ * slots may put payloads right in their places. Returns 0 or an error, with the reason
+ * set; the caller calls mmc_verbs_ring_destroy() in either case.
  */
 int mmc_verbs_ring_init(struct mmc_verbs_ring *ring,
 			const struct mmc_verbs_port *port, uint32_t nslots,
@@ -61,17 +61,17 @@ static inline uint8_t *mmc_verbs_ring_body(const struct mmc_verbs_ring *ring,
 /* Keeps a slot that has completed until mmc_verbs_ring_reuse(). */
 void mmc_verbs_ring_lend(struct mmc_verbs_ring *ring, uint64_t slot);
 
-/* Gives one back that nobody reads any more; mmc_verbs_ring_post() posts it. */
+/* Gives back a slot that is not read any more; mmc_verbs_ring_post() posts it. */
 void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot);
 
 void mmc_verbs_ring_post(struct mmc_verbs_ring *ring);
 
-/* Gives back all that are lent, and posts. */
+/* Gives back all lent slots, and posts what was given back. */
 void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring);
 
 /*
- * The queue pair has been reset, and its completions have been taken: nothing is
- * posted. What is lent stays so.
+ * Gives back all slots that were posted. The queue pair must have been reset, and its
+ * completions taken. Slots that are lent stay lent.
  */
 void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring);
 

@@ -7,7 +7,7 @@
 #include "support/bits.h"
 #include "support/error.h"
 
-/* How a datagram goes. */
+/* The way that a parcel takes. */
 struct route {
 	struct mmc_verbs_queue *queue; /* NULL: over a connection */
 	struct ibv_qp *qp;
@@ -21,10 +21,10 @@ struct route {
 /* ---- which way ----------------------------------------------------------- */
 
 /*
- * Whether a peer's connection can take the parcel now. A peer that is stopped
- * takes nothing: what does not fit goes as a datagram, which it may lose. So
- * does all that is for a silent one, to leave it receives: without any it could
- * not answer inquiries behind what waits for one.
+ * Whether a peer's connection can take the parcel now. A stopped peer takes nothing:
+ * what does not fit goes as a datagram, which may be lost. To a silent peer everything
+ * goes as datagrams, which leaves receives posted there: without any, it could not
+ * answer an inquiry behind a message that waits for one.
  */
 static bool connection_takes(struct mmc_verbs *verbs,
 			     const struct mmc_verbs_connection *connection,
@@ -41,7 +41,7 @@ static bool connection_takes(struct mmc_verbs *verbs,
 	       mmc_verbs_slots_room(&connection->slots);
 }
 
-/* Returns whether there is a way: a peer that cannot be addressed loses it. */
+/* Returns whether there is a way; a peer that cannot be addressed loses the parcel. */
 static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 		       struct route *route)
 {
@@ -74,8 +74,8 @@ static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 /* ---- sending ------------------------------------------------------------- */
 
 /*
- * Waits until no more than `nslots_max` datagrams of the queue have not left.
- * Returns false if that takes too long, or the queue is broken.
+ * Waits until at most `nslots_max` datagrams of the queue are still to leave. Returns
+ * false if that takes too long, or the queue is broken.
  */
 static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		  uint32_t nslots_max)
@@ -96,15 +96,16 @@ static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 			until_ns = mmc_verbs_clock_ns() + MMC_VERBS_ROOM_NS;
 		else if (mmc_verbs_clock_ns() > until_ns)
 			return false;
-		/* On one processor it is another that sends. */
+		/* On one processor, whatever sends the datagrams has to run now. */
 		sched_yield();
 	}
 	return true;
 }
 
 /*
- * A record tells how much was multicast before it. It must not overtake that on
- * its own queue pair, or what is still to leave would be taken for lost.
+ * Waits until all multicast has left. A record says how much was multicast before it:
+ * if it overtook that on its own queue pair, what is still to leave would be taken for
+ * lost.
  */
 static void let_multicast_leave(struct mmc_verbs *verbs)
 {
@@ -112,7 +113,7 @@ static void let_multicast_leave(struct mmc_verbs *verbs)
 		drain(verbs, &verbs->queues[i], 0);
 }
 
-/* Fills the next slot for a parcel; returns its request, addressed. */
+/* Fills the next slot with a parcel. Returns the request that sends it, addressed. */
 static struct ibv_send_wr *fill(const struct mmc_verbs *verbs,
 				const struct route *route,
 				const struct mmc_parcel *parcel)
@@ -158,8 +159,8 @@ static int check_length(const struct mmc_verbs *verbs,
 }
 
 /*
- * Sends the first parcels, as long as they go by one queue pair and it has
- * room, and writes how many have left or are lost.
+ * Sends the first parcels, for as long as they go by one queue pair and it has room.
+ * Writes how many have left or are lost.
  */
 static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 		    unsigned nparcels, unsigned *ngone)
@@ -195,7 +196,7 @@ static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 	if (route.queue != NULL)
 		last->send_flags |= IBV_SEND_SIGNALED;
 	rv = post(verbs, &route, first);
-	/* Of a connection that is broken its completions tell, and whose it was. */
+	/* A connection's completions report a failure, and whose connection it was. */
 	return route.queue != NULL ? rv : 0;
 }
 

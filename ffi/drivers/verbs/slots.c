@@ -8,7 +8,7 @@
 
 #define LINE_BYTES 64
 
-/* Where a header has the index of its chunk, which the immediate repeats. */
+/* The offset of a header's index, which the immediate repeats. */
 #define HEADER_INDEX 12
 
 int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
@@ -33,7 +33,10 @@ void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots)
 	free(slots->requests);
 }
 
-/* The immediate is for monitors alone: a short head has none to repeat. */
+/*
+ * Returns the index in the parcel's header, or 0 if that is too short. Only monitors
+ * read the immediate's value.
+ */
 static uint32_t immediate_of(const struct mmc_parcel *parcel)
 {
 	uint32_t index = 0;

@@ -13,18 +13,18 @@
 #include "support/error.h"
 
 /*
- * Posted for all subgroups together: what fits into the 8 MiB that ordinary users
- * may lock on most systems, and what holds a large operation where there is no
- * limit; and at least for each subgroup.
+ * Receives that all subgroups together have posted: as many as fit into the 8 MiB that
+ * ordinary users may lock on most systems, or hold a large operation where there is no
+ * limit. RECEIVES_MIN is the least for each subgroup.
  */
 #define RECEIVES_LIMITED 1024
 #define RECEIVES 4096
 #define RECEIVES_MIN 64
 
-/* At open each rank multicasts so many to each group, its own copies included. */
+/* The probes that a rank multicasts to each group at open; it receives its own, too. */
 #define PROBES 2
 
-/* Posted for datagrams to this rank alone. */
+/* Receives posted for datagrams to this rank alone. */
 #define UNICAST_RECEIVES 256
 
 static uint64_t verbs_now_ns(struct mmc_endpoint *endpoint)
@@ -104,7 +104,7 @@ static int allocate(struct mmc_verbs *verbs)
 				    options->nranks * (options->subgroups + 1));
 }
 
-/* Writes how many receives each subgroup's queue has posted. */
+/* Chooses how many receives each subgroup's queue has posted. */
 static int choose_receives(const struct mmc_verbs_port *port,
 			   uint32_t *nreceives)
 {
@@ -116,7 +116,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	uint32_t wanted = RECEIVES_LIMITED;
 	struct rlimit lockable;
 
-	/* Root is above the limit, as a rule. */
+	/* The limit does not apply to root, as a rule. */
 	if (geteuid() == 0 || (getrlimit(RLIMIT_MEMLOCK, &lockable) == 0 &&
 			       lockable.rlim_cur == RLIM_INFINITY))
 		wanted = RECEIVES;
@@ -308,8 +308,8 @@ static const struct mmc_driver driver = {
 };
 
 /*
- * What all subgroups' receives hold, in full chunks; or those of one, where all
- * that a rank sends goes to one.
+ * Returns what the receives of all subgroups hold, in full chunks, less an eighth; with
+ * zero-copy, what those of one subgroup hold, since a rank sends all its chunks to one.
  */
 static uint32_t buffer_bytes_of(const struct mmc_team_options *options,
 				uint32_t nreceives)
@@ -358,7 +358,7 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->endpoint.read_bytes_max = MMC_VERBS_READ_BYTES_MAX;
 	verbs->endpoint.reliable = true;
 	verbs->endpoint.timeout_ns = options->timeout_ns;
-	/* While one batch leaves the next is filled in. */
+	/* The next batch is filled in while one leaves. */
 	verbs->endpoint.batch_chunks = MMC_VERBS_SENDS / 2;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);
 	*endpoint = &verbs->endpoint;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping until something completes, and what the device tells of itself. */
+/* Sleeping until something completes, and events of the device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ void mmc_verbs_watch_destroy(struct mmc_verbs *verbs)
 		mmc_ibv.destroy_comp_channel(verbs->data);
 }
 
-/* Empties a channel; returns whether there was anything. */
+/* Empties a channel. Returns whether there was anything. */
 static bool drain(struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *queue;
@@ -57,7 +57,7 @@ static bool drain(struct ibv_comp_channel *channel)
 	return any;
 }
 
-/* Both: what a queue has told of, it does not tell again. */
+/* Empties both channels, whatever the first holds: a queue does not report twice. */
 static bool drain_both(struct mmc_verbs *verbs)
 {
 	bool control = drain(verbs->control);
@@ -76,7 +76,7 @@ static void ask_all(struct mmc_verbs *verbs)
 	}
 }
 
-/* Whether a connection or a membership is to be made anew now. */
+/* Whether a reconnection or a recovery is due now. */
 static bool is_due(const struct mmc_verbs *verbs)
 {
 	uint64_t due_ns = mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
@@ -104,7 +104,9 @@ static bool has_come(struct mmc_verbs *verbs)
 	       (verbs->failure[0] != '\0' && !verbs->told);
 }
 
-/* A queue that is asked to tell does so once, of what completes after that. */
+/*
+ * A queue reports only once each time it is asked, and only what completes afterwards.
+ */
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
@@ -121,7 +123,9 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 {
 	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
-	/* What the device and the fabric tell wakes whoever waits for control. */
+	/*
+	 * Events of the device and the fabric wake any thread that waits for control.
+	 */
 	fds[0] = verbs->control->fd;
 	fds[1] = verbs->port.context->async_fd;
 	fds[2] = verbs->data->fd;
@@ -136,7 +140,7 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 
 /* ---- the device ---------------------------------------------------------- */
 
-/* Whether an event that says what has changed of a port says it of ours. */
+/* Whether a port's event is about this rank's port. */
 static bool is_ours(const struct mmc_verbs *verbs,
 		    const struct ibv_async_event *event)
 {
@@ -145,8 +149,8 @@ static bool is_ours(const struct mmc_verbs *verbs,
 }
 
 /*
- * A port that goes down may come up again: until then the operations' clocks
- * decide.
+ * Handles an event of the device. A port that goes down may come up again; until then
+ * the operations' deadlines decide.
  */
 static void take_device_event(struct mmc_verbs *verbs,
 			      const struct ibv_async_event *event)
