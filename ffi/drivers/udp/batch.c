@@ -17,7 +17,7 @@ void mmc_udp_batch_clear(struct mmc_udp_batch *batch)
 	batch->nmessages = 0;
 }
 
-/* Whether the newest message goes on with a datagram of `nbytes`. */
+/* Whether the newest message can take another datagram of `nbytes`. */
 static bool goes_on(const struct mmc_udp_batch *batch, uint32_t nbytes,
 		    const struct sockaddr_in *target)
 {
@@ -63,7 +63,10 @@ static void cut(struct mmc_udp_batch *batch)
 	memcpy(CMSG_DATA(header), &length_bytes, sizeof(length_bytes));
 }
 
-/* sendmmsg() reads what it is given, though its types do not say so. */
+/*
+ * Adds a piece to the newest message. sendmmsg() only reads what it is given, although
+ * its types do not say so.
+ */
 static void add_piece(struct mmc_udp_batch *batch, const uint8_t *bytes,
 		      uint32_t nbytes)
 {

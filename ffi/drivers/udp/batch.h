@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one system call sends: messages that are gathered from parcels. A run of
- * equally long parcels to one destination, of which the last may be shorter,
- * makes one message that the kernel, or the device, cuts into datagrams (GSO).
+ * The messages of one system call, gathered from parcels. A run of equally long parcels
+ * to one destination, of which the last may be shorter, makes one message, which the
+ * kernel or the device cuts into datagrams (GSO).
  */
 #ifndef MMC_DRIVERS_UDP_BATCH_H
 #define MMC_DRIVERS_UDP_BATCH_H
@@ -14,16 +14,17 @@
 #include "drivers/udp/udp.h"
 
 /*
- * A run leaves the host as one burst at the link's speed. Twenty full Ethernet
- * datagrams are 30 KB: what rate limiters and the queues of small switches let
- * pass at once, and enough that a datagram's cost hardly matters any more.
+ * The most datagrams of a run. A run leaves the host as one burst at the link's speed.
+ * Twenty full Ethernet datagrams are 30 KB: rate limiters and the queues of small
+ * switches let that pass at once, and the cost of a single datagram hardly matters any
+ * more.
  */
 #define MMC_UDP_RUN_DATAGRAMS_MAX 20
 
-/* The payload that one message may have, whatever it is cut into. */
+/* The most payload of a message, whatever it is cut into. */
 #define MMC_UDP_RUN_PAYLOAD_MAX 65507
 
-/* What tells the kernel how long the datagrams of a run are. */
+/* Tells the kernel how long the datagrams of a run are. */
 union mmc_udp_cut {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(sizeof(uint16_t))];
@@ -34,10 +35,10 @@ struct mmc_udp_batch {
 	unsigned nparcels;
 	unsigned npieces;
 	unsigned nmessages;
-	/* Of the newest message. */
-	uint32_t length_bytes; /* its datagrams but the last */
+	/* The newest message. */
+	uint32_t length_bytes; /* of each datagram of it but the last */
 	uint32_t total_bytes;
-	bool ended; /* by a shorter one */
+	bool ended; /* its last datagram was shorter */
 
 	struct mmsghdr messages[MMC_UDP_BATCH];
 	unsigned ndatagrams[MMC_UDP_BATCH]; /* in each message */
@@ -48,8 +49,8 @@ struct mmc_udp_batch {
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch);
 
 /*
- * Adds a parcel for `target`, which both outlive the batch's use; there must be
- * room. Parcels are for one destination if their targets are the same object.
+ * Adds a parcel for `target`. Parcel and target must outlive the batch's use, and there
+ * must be room. Parcels have one destination if their targets are the same object.
  */
 void mmc_udp_batch_add(struct mmc_udp_batch *batch,
 		       const struct mmc_parcel *parcel,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an endpoint of the UDP driver consists of; private to the driver. */
+/* The parts of a UDP endpoint; private to the driver. */
 #ifndef MMC_DRIVERS_UDP_ENDPOINT_H
 #define MMC_DRIVERS_UDP_ENDPOINT_H
 
@@ -12,8 +12,8 @@
 #include "drivers/udp/udp.h"
 
 /*
- * The order of an endpoint's sockets: subgroup i has MMC_UDP_GROUP0 + i, and
- * those that are connected to one source each come behind them.
+ * Indices of an endpoint's sockets. Subgroup i has MMC_UDP_GROUP0 + i; the sockets that
+ * are connected to one source each follow.
  */
 enum {
 	MMC_UDP_CONTROL,
@@ -21,7 +21,9 @@ enum {
 	MMC_UDP_GROUP0,
 };
 
-/* Tags of what epoll watches; a socket's tag is its index, below these. */
+/*
+ * Tags of what epoll watches. A socket's tag is its index, which is below the others.
+ */
 enum {
 	MMC_UDP_WATCH_LISTENER = MMC_UDP_SOCKETS_MAX,
 	MMC_UDP_WATCH_INQUIRIES,
@@ -29,7 +31,7 @@ enum {
 
 struct mmc_udp_socket {
 	int fd;
-	bool readable; /* when last looked at, and not emptied since */
+	bool readable; /* at the last look, and not emptied since */
 };
 
 struct mmc_udp {
@@ -37,30 +39,29 @@ struct mmc_udp {
 	struct mmc_udp_options options;
 	struct mmc_udp_socket sockets[MMC_UDP_SOCKETS_MAX];
 	unsigned nsockets;
-	unsigned turn; /* which socket behind control poll() serves first */
+	unsigned turn; /* which socket after control is polled first */
 	int epoll_fd;  /* readable while a socket is */
 	bool joined;
 	struct mmc_udp_address own;
 
 	struct mmc_udp_peers peers;
-	struct sockaddr_in *control;   /* where each rank takes control */
-	struct sockaddr_in *data;      /* and where it takes repairs */
-	struct sockaddr_in *listeners; /* and where its kernel vouches for it */
+	struct sockaddr_in *control;   /* where each rank receives control */
+	struct sockaddr_in *data;      /* where each rank receives repairs */
+	struct sockaddr_in *listeners; /* where its kernel vouches for it */
 	struct sockaddr_in groups[MMC_UDP_SUBGROUPS_MAX];
 
-	/* Apart: data that waits to be taken holds no control up. */
+	/* Separate, so that data that waits to be taken does not hold up control. */
 	struct mmc_udp_staging control_staging;
 	struct mmc_udp_staging data_staging;
-	uint32_t longest_bytes; /* of the datagrams that ranks send */
+	uint32_t longest_bytes; /* the longest datagram that ranks send */
 
 	struct mmc_udp_batch batch;
-	uint64_t
-		down_ns; /* since when the interface seems down; 0: it does not */
+	uint64_t down_ns; /* since when the interface seems down, or 0 */
 
 	struct mmc_udp_listener listener;
 	struct mmc_udp_inquiries inquiries;
-	bool connecting; /* somebody does, to the listener */
-	bool finding;	 /* a connection of an inquiry is ready */
+	bool connecting; /* a connection to the listener waits */
+	bool finding;	 /* a connection of an inquiry became ready */
 };
 
 static inline struct sockaddr_in mmc_udp_socket_address(uint32_t ip,
@@ -73,14 +74,14 @@ static inline struct sockaddr_in mmc_udp_socket_address(uint32_t ip,
 	};
 }
 
-/* What surrounds a chunk on its way: IPv4, UDP, our header and trailer. */
+/* Returns the bytes that surround a chunk: IPv4, UDP, our header and trailer. */
 static inline uint32_t mmc_udp_around_bytes(enum mmc_checksum checksum)
 {
 	return 28 + MMC_HEADER_BYTES +
 	       (checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES : 0);
 }
 
-/* Whether every other rank has a receive socket of its own. */
+/* Whether there is a receive socket for each other rank. */
 static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 {
 	return options->nranks > 1 &&
@@ -91,19 +92,19 @@ static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 
 /*
  * Opens and binds the sockets and fills in `own`. Returns 0, -MMC_EADDRINUSE or
- * -MMC_EIO; what is open then is in `sockets` all the same.
+ * -MMC_EIO; after an error, too, `sockets` holds those that are open.
  */
 int mmc_udp_open_sockets(struct mmc_udp *udp);
 
 /*
- * Joins the groups, and opens the sockets that take one source each if there
- * are to be some; the ranks' addresses are known. Returns 0 or -MMC_EIO.
+ * Joins the groups, and opens the sockets for single sources if there are to be some.
+ * The ranks' addresses must be known. Returns 0 or -MMC_EIO.
  */
 int mmc_udp_join_groups(struct mmc_udp *udp);
 
 /*
- * How many bytes, in full chunks, the smallest receive buffer holds for
- * certain; it always holds one.
+ * Returns how many bytes, in full chunks, the smallest receive buffer holds for
+ * certain; at least one chunk.
  */
 uint32_t mmc_udp_safe_bytes(const struct mmc_udp *udp);
 

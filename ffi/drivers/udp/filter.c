@@ -8,7 +8,7 @@
 #include "drivers/udp/udp.h"
 #include "support/assert.h"
 
-/* Where a socket's filter finds them: it sees the datagram from the UDP header. */
+/* Offsets of the source in a filter, which sees a datagram from its UDP header on. */
 #define SOURCE_PORT 0
 #define SOURCE_IP ((uint32_t)SKF_NET_OFF + 12)
 

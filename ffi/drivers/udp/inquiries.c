@@ -12,7 +12,7 @@
 
 #include "support/bits.h"
 
-/* A connection that nobody has asked by for this long is not made anew. */
+/* A connection by which nothing was asked for this long is not made again. */
 #define RECONNECTS_NS (2 * MMC_S_NS)
 
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
@@ -25,7 +25,7 @@ void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 	};
 }
 
-/* The kernel forgets a descriptor that it watches when it is closed. */
+/* Closes the connection, which also ends the kernel's watch of its descriptor. */
 static void disconnect(struct mmc_udp_inquiry *inquiry)
 {
 	if (inquiry->fd >= 0)
@@ -53,8 +53,8 @@ static void find(struct mmc_udp_inquiries *inquiries,
 /* ---- connecting ---------------------------------------------------------- */
 
 /*
- * Begins a connection. Where this process has no descriptor left nothing is
- * found out, which is as good as silence.
+ * Begins a connection. If this process has no descriptor left, nothing is found out,
+ * which is as good as silence.
  */
 static void connect_to(struct mmc_udp_inquiries *inquiries,
 		       struct mmc_udp_inquiry *inquiry,
@@ -73,7 +73,7 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 		socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (inquiry->fd < 0)
 		return;
-	/* A byte is a question of its own, and is not held back for more. */
+	/* Each byte is a question of its own and must not be held back for more. */
 	setsockopt(inquiry->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	rv = connect(inquiry->fd, (const struct sockaddr *)address,
 		     sizeof(*address));
@@ -86,8 +86,8 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 }
 
 /*
- * Whether it leads to itself: the kernel may choose the port that a process has
- * given up for the connection's own end (RFC 9293, 3.5, simultaneous open).
+ * Whether a connection leads to itself: for its own end the kernel may choose the port
+ * that a process has given up (RFC 9293, 3.5, simultaneous open).
  */
 static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 {
@@ -104,7 +104,7 @@ static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 	       here.sin_addr.s_addr == there.sin_addr.s_addr;
 }
 
-/* Whether the connection has got something, or an end, or an error. */
+/* Whether the connection has ended or failed. */
 static bool is_over(const struct mmc_udp_inquiry *inquiry)
 {
 	char byte;
@@ -113,7 +113,7 @@ static bool is_over(const struct mmc_udp_inquiry *inquiry)
 	return rv == 0 || (rv < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Whether the kernel there has acknowledged all that was sent. */
+/* Whether the peer's kernel has acknowledged all that was sent. */
 static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 {
 	int unsent_bytes = 0;
@@ -122,7 +122,9 @@ static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 	       unsent_bytes == 0;
 }
 
-/* Whether it is being established still; `error` says if that has failed. */
+/*
+ * Whether the connection is still being established; `error` is 0 unless that failed.
+ */
 static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 {
 	struct tcp_info info = { .tcpi_state = TCP_CLOSE };
@@ -215,7 +217,7 @@ void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 			connect_to(inquiries, inquiry, address, now_ns);
 	} else if (inquiry->established && is_acknowledged(inquiry)) {
 		find(inquiries, inquiry, MMC_UDP_FOUND_ALIVE);
-		/* A full buffer here is no question less: it is unanswered. */
+		/* If the buffer is full, a question in it is unanswered anyway. */
 		send(inquiry->fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 }
@@ -232,8 +234,9 @@ void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries, uint32_t peer)
 }
 
 /*
- * A process that is killed resets what it has not accepted: its listener is
- * tried at once, unless it has only just been.
+ * Also makes connections again that have ended: the kernel of a killed process resets
+ * what the process had not accepted, so its listener is tried at once, but not within
+ * MMC_UDP_RECONNECT_NS of the last attempt.
  */
 void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,
 			    const struct sockaddr_in *addresses,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking the kernels of silent ranks whether their processes exist: by a TCP
- * connection to each one's listener, which is kept while it is silent, and on
- * which every question is a byte that the kernel there acknowledges.
+ * Asks the kernels of silent ranks whether their processes exist: by a TCP connection
+ * to each rank's listener, which is kept while the rank is silent. Every question on it
+ * is a byte that the kernel there acknowledges.
  *
- * A connection that is refused means that the process has ended. One that is
- * closed, or breaks, means nothing by itself: it is made anew. An accept queue
- * keeps what a stopped process has not accepted, so a connection is only made
- * again after some time.
+ * A refused connection means that the process has ended. A connection that is closed,
+ * or breaks, means nothing by itself: it is made again. An accept queue keeps what a
+ * stopped process has not accepted, so that happens only after some time.
  */
 #ifndef MMC_DRIVERS_UDP_INQUIRIES_H
 #define MMC_DRIVERS_UDP_INQUIRIES_H
@@ -16,7 +15,7 @@
 
 #include "drivers/driver.h"
 
-/* Connections to one rank are at least this far apart. */
+/* The least time between two connections to one rank. */
 #define MMC_UDP_RECONNECT_NS (100 * MMC_MS_NS)
 
 enum mmc_udp_finding {
@@ -29,45 +28,45 @@ struct mmc_udp_inquiry {
 	uint32_t peer;
 	int fd; /* -1 if not connected */
 	bool established;
-	bool ended; /* an established connection has, and there is no other */
-	uint64_t asked_ns;	      /* when it was asked last */
-	uint64_t connected_ns;	      /* when it was connected last */
-	enum mmc_udp_finding finding; /* not yet reported */
+	bool ended; /* its connection has ended, and was not made again */
+	uint64_t asked_ns;	      /* when the peer was last asked about */
+	uint64_t connected_ns;	      /* when a connection was last begun */
+	enum mmc_udp_finding finding; /* not reported yet */
 };
 
 struct mmc_udp_inquiries {
-	int epoll_fd; /* where connections are watched, */
-	uint32_t tag; /* and under which data */
+	int epoll_fd; /* watches the connections */
+	uint32_t tag; /* the epoll data of the connections */
 	struct mmc_udp_inquiry *items;
 	uint32_t count;
 	uint32_t nmax;
-	uint32_t nfound; /* findings not yet reported */
-	uint64_t due_ns; /* when a closed connection is made anew */
+	uint32_t nfound; /* findings that are not reported yet */
+	uint64_t due_ns; /* when a connection that has ended is made again */
 };
 
-/* Nobody is asked about yet; connections will be watched by `epoll_fd`. */
+/* Begins with no inquiry; `epoll_fd` will watch the connections, under `tag`. */
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 			    uint32_t tag);
 
 void mmc_udp_inquiries_destroy(struct mmc_udp_inquiries *inquiries);
 
-/* Asks about `peer`, which listens at `address`. */
+/* Asks about `peer`, whose listener is at `address`. */
 void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 			   const struct sockaddr_in *address, uint64_t now_ns);
 
-/* `peer` was heard: whatever is open for it is closed. */
+/* Closes what is open for `peer`, which was heard. */
 void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries,
 			     uint32_t peer);
 
 /*
- * Looks at the connections after one has become ready, or at `due_ns`;
+ * Looks at the connections. Is called after one has become ready, and at `due_ns`;
  * `addresses` are those of all ranks' listeners.
  */
 void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,
 			    const struct sockaddr_in *addresses,
 			    uint64_t now_ns);
 
-/* Writes events of what was found, `nmax` at most; returns how many. */
+/* Writes events of what was found, `nmax` at most. Returns how many. */
 unsigned mmc_udp_inquiries_poll(struct mmc_udp_inquiries *inquiries,
 				struct mmc_event *events, unsigned nmax);
 

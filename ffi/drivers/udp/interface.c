@@ -13,8 +13,8 @@
 #include "support/error.h"
 
 /*
- * Loopback would carry datagrams of 64 KiB, but a receive buffer of an ordinary
- * user holds six of those, each lost as a whole: nothing longer than a jumbo
+ * Loopback would carry datagrams of 64 KiB, but the receive buffer of an ordinary user
+ * holds six of those, and each is lost as a whole. So no chunk is longer than a jumbo
  * frame, which every layer below is used to.
  */
 uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
@@ -44,7 +44,7 @@ static struct in_addr ipv4_of(const struct ifaddrs *entry)
 	return read_ipv4(entry->ifa_addr);
 }
 
-/* Loopback multicasts although it does not say so. */
+/* Whether an interface can be used. Loopback multicasts although it does not say so. */
 static bool is_usable(const struct ifaddrs *entry)
 {
 	unsigned up = IFF_UP | IFF_RUNNING;
@@ -55,7 +55,7 @@ static bool is_usable(const struct ifaddrs *entry)
 	       (entry->ifa_flags & (IFF_MULTICAST | IFF_LOOPBACK)) != 0;
 }
 
-/* Whether `device`, a name or an address, is this interface. */
+/* Whether `device`, a name or an address, means this interface. */
 static bool is_named(const struct ifaddrs *entry, const char *device)
 {
 	struct in_addr address;
@@ -87,7 +87,10 @@ static const struct ifaddrs *find_first(const struct ifaddrs *list,
 	return NULL;
 }
 
-/* The first usable one of a comma-separated list; spaces do not count. */
+/*
+ * Returns the first usable interface of a comma-separated list, in which spaces do not
+ * count; NULL: none.
+ */
 static const struct ifaddrs *find_any(const struct ifaddrs *list,
 				      const char *devices)
 {
@@ -147,7 +150,7 @@ static void explain(const struct ifaddrs *list, const char *devices,
 			      same_host ? "loopback" : "network", usable);
 }
 
-/* Returns the MTU or 0. */
+/* Returns the MTU, or 0 if it cannot be read. */
 static uint32_t query_mtu(const char *name)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -162,7 +165,7 @@ static uint32_t query_mtu(const char *name)
 	return rv == 0 && request.ifr_mtu > 0 ? (uint32_t)request.ifr_mtu : 0;
 }
 
-/* Writes what `entry`, one of `list`, is. Returns 0 or -MMC_ENODEV. */
+/* Describes `entry` in `found`. Returns 0 or -MMC_ENODEV. */
 static int describe(const struct ifaddrs *entry, struct mmc_interface *found)
 {
 	struct mmc_interface read = {
@@ -232,7 +235,9 @@ int mmc_udp_interface(const char *devices, int same_host,
 	return rv;
 }
 
-/* The address that datagrams to `peer` leave from, as text; "" if none. */
+/*
+ * Writes the address that datagrams to `peer` leave from, as text; "" if there is none.
+ */
 static void query_route(const struct sockaddr_in *peer, char *text,
 			socklen_t size)
 {
@@ -243,7 +248,7 @@ static void query_route(const struct sockaddr_in *peer, char *text,
 	*text = '\0';
 	if (fd < 0)
 		return;
-	/* Connecting sends nothing: it looks the route up, to any port. */
+	/* Connecting sends nothing: it looks the route up, whatever the port. */
 	if (connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&own, &own_size) == 0)
 		inet_ntop(AF_INET, &own.sin_addr, text, size);

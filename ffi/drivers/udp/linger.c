@@ -9,7 +9,7 @@
 
 struct lingering {
 	uint32_t address;
-	uint32_t group; /* 0 for a free place */
+	uint32_t group; /* 0 if the place is free */
 	uint64_t until_ns;
 	int fd;
 };
@@ -17,7 +17,7 @@ struct lingering {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lingering places[MMC_UDP_LINGERING_MAX];
 
-/* A socket without a port takes part in the group and receives nothing. */
+/* Returns a member of the group, or -1. A socket without a port receives nothing. */
 static int join(uint32_t address, uint32_t group)
 {
 	struct ip_mreqn request = {
@@ -42,7 +42,7 @@ static void leave(struct lingering *place)
 	place->until_ns = 0;
 }
 
-/* The group's place if it lingers already, else a free or the oldest one. */
+/* Returns the group's place if it lingers already, else a free place or the oldest. */
 static struct lingering *place_of(uint32_t address, uint32_t group)
 {
 	struct lingering *oldest = &places[0];

@@ -66,12 +66,14 @@ static void delist(const struct mmc_udp_listener *listener)
 
 /* ---- listening ----------------------------------------------------------- */
 
-/* Another endpoint may have bound a port of the range, and not listen yet. */
+/*
+ * The most attempts: another endpoint may have bound a port first, and not listen yet.
+ */
 #define ATTEMPTS_MAX 16
 
 /*
- * Opens a socket that listens, and writes its address. A port of a given range
- * is taken although connections to its last owner are not forgotten yet.
+ * Opens a socket that listens, and writes its address. A port of a given range is taken
+ * even if connections to its last owner are not forgotten yet.
  */
 static int try_to_listen(struct sockaddr_in *address,
 			 const struct mmc_ports *ports, int backlog)

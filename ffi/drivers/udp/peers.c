@@ -6,7 +6,7 @@
 #include "core/wire/header.h"
 #include "support/memory.h"
 
-/* "udp4": no other driver's address begins so. */
+/* "udp4", with which no other driver's address begins. */
 #define ADDRESS_TAG UINT32_C(0x75647034)
 
 enum {
@@ -57,17 +57,17 @@ int mmc_udp_address_decode(struct mmc_udp_address *address,
 	return 0;
 }
 
-/* Never 0, which marks a free slot: no peer has port 0. */
+/* Returns the key of a source; never 0, which marks a free slot: no peer has port 0. */
 static uint64_t key_of(uint32_t ip, uint16_t port)
 {
 	return (uint64_t)ip << 16 | port;
 }
 
-/* The slot that holds `key`, or the free one where it would go. */
+/* Returns the slot that holds `key`, or the free one where it belongs. */
 static struct mmc_udp_peer *probe(const struct mmc_udp_peers *peers,
 				  uint64_t key)
 {
-	/* Multiplying spreads neighbouring ports, over the high bits. */
+	/* The product spreads neighbouring ports over the high bits. */
 	uint64_t mixed = key * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t at = (uint32_t)(mixed >> 32) & peers->mask;
 

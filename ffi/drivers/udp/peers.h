@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is who on the network: the address that a rank publishes, and the table
- * from a datagram's source to the rank that sent it.
+ * The address that a rank publishes, and the table from a datagram's source to the rank
+ * that sent it.
  */
 #ifndef MMC_DRIVERS_UDP_PEERS_H
 #define MMC_DRIVERS_UDP_PEERS_H
@@ -28,22 +28,22 @@ void mmc_udp_address_encode(uint8_t *bytes,
 			    const struct mmc_udp_address *address);
 
 /*
- * Reads MMC_UDP_ADDRESS_BYTES. Returns 0, or -MMC_EINVAL if they are no address
- * of this driver: a wrong tag, no unicast address, a port 0, or padding that is
- * not. `address` is written only on success.
+ * Reads MMC_UDP_ADDRESS_BYTES. Returns 0, or -MMC_EINVAL if they are no address of this
+ * driver: a wrong tag, no unicast address, a port 0, or padding that is not zero.
+ * `address` is written only on success.
  */
 int mmc_udp_address_decode(struct mmc_udp_address *address,
 			   const uint8_t *bytes);
 
 struct mmc_udp_peer {
-	uint64_t key; /* of IPv4 and port, 0 if free */
+	uint64_t key; /* IPv4 address and port; 0: free */
 	uint32_t rank;
 };
 
 /* A hash table with linear probing, at most half full. */
 struct mmc_udp_peers {
 	struct mmc_udp_peer *slots;
-	uint32_t mask; /* slots - 1, a power of two */
+	uint32_t mask; /* number of slots, a power of two, less 1 */
 };
 
 /* Makes an empty table for `nranks`. Returns 0 or -MMC_ENOMEM. */
@@ -52,13 +52,13 @@ int mmc_udp_peers_init(struct mmc_udp_peers *peers, uint32_t nranks);
 void mmc_udp_peers_destroy(struct mmc_udp_peers *peers);
 
 /*
- * Adds one of a rank's two sources. Returns 0, or -MMC_EINVAL if the source is
- * there already.
+ * Adds one of a rank's two sources. Returns 0, or -MMC_EINVAL if the table has the
+ * source already.
  */
 int mmc_udp_peers_add(struct mmc_udp_peers *peers, uint32_t ip, uint16_t port,
 		      uint32_t rank);
 
-/* The rank that sends from `ip` and `port`, or MMC_PEER_UNKNOWN. */
+/* Returns the rank that sends from `ip` and `port`, or MMC_PEER_UNKNOWN. */
 uint32_t mmc_udp_peers_find(const struct mmc_udp_peers *peers, uint32_t ip,
 			    uint16_t port);
 

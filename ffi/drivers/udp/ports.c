@@ -42,7 +42,7 @@ int mmc_udp_bind_within(int fd, const struct sockaddr_in *address,
 	if (ports->count == 0)
 		return bind_to(fd, address, 0) == 0 ? 0
 						    : explain(address, ports);
-	/* Without a random number all begin with the first port. */
+	/* Without a random number every search begins at the first port. */
 	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
 		start = 0;
 	start %= ports->count;

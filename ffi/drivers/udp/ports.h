@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports that a firewall lets through: an endpoint's own are in a given range. */
+/* Ports that a firewall lets through: an endpoint's own ports are in a given range. */
 #ifndef MMC_DRIVERS_UDP_PORTS_H
 #define MMC_DRIVERS_UDP_PORTS_H
 
@@ -7,10 +7,10 @@
 #include <netinet/in.h>
 
 /*
- * Binds a socket, of UDP or TCP, to the address of `address` and a port of
- * `ports` that is free there. Which one is tried first is random, so that late
- * datagrams for the last owner of a port rarely meet the next. Returns 0, or
- * -MMC_EIO with the reason: no port is free, or the address is not this host's.
+ * Binds a UDP or TCP socket to the address of `address` and a port of `ports` that is
+ * free there. The port that is tried first is random, so that late datagrams for a
+ * port's last owner rarely meet the next owner. Returns 0, or -MMC_EIO with the reason:
+ * no port is free, or the address is not this host's.
  */
 int mmc_udp_bind_within(int fd, const struct sockaddr_in *address,
 			const struct mmc_ports *ports);

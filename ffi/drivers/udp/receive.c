@@ -18,7 +18,7 @@ static uint32_t source_of(const struct mmc_udp *udp,
 				  ntohs(datagram->from->sin_port));
 }
 
-/* Makes events of what is staged; returns how many there are then. */
+/* Makes events of staged datagrams, behind `nevents`; returns how many there are. */
 static unsigned deliver(const struct mmc_udp *udp,
 			struct mmc_udp_staging *staging,
 			struct mmc_event *events, unsigned nevents,
@@ -42,7 +42,7 @@ static unsigned deliver(const struct mmc_udp *udp,
 	return nevents;
 }
 
-/* Errors that an unreachable peer or a busy host leaves on a socket. */
+/* Whether an error passes: an unreachable peer or a busy host leaves it on a socket. */
 static bool is_passing(int error)
 {
 	switch (error) {
@@ -61,8 +61,8 @@ static bool is_passing(int error)
 }
 
 /*
- * Fills `events` from index `nevents` up to `nmax` from one socket. Returns the
- * number of events that there are now, or a negative error.
+ * Fills `events` from index `nevents` up to `nmax` from one socket. Returns the number
+ * of events that there are now, or a negative error.
  */
 static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 		 struct mmc_udp_staging *staging, struct mmc_event *events,
@@ -85,7 +85,7 @@ static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 	return (int)nevents;
 }
 
-/* Serves the sockets behind control, beginning with those that waited. */
+/* Serves the sockets behind control, those first that have waited longest. */
 static int drain_in_turn(struct mmc_udp *udp, struct mmc_event *events,
 			 unsigned nevents, unsigned nmax)
 {
@@ -127,7 +127,10 @@ static void look(struct mmc_udp *udp)
 	}
 }
 
-/* Reports, behind `nevents`, what inquiries have found; closes those answered. */
+/*
+ * Writes, behind `nevents`, what inquiries have found. Inquiries about peers that were
+ * heard end.
+ */
 static unsigned take_findings(struct mmc_udp *udp, struct mmc_event *events,
 			      unsigned nevents, unsigned nmax)
 {

@@ -7,13 +7,13 @@
 #include "support/assert.h"
 #include "support/error.h"
 
-/* An interface that is down for less may have been set up anew. */
+/* An interface may be down for as long while it is set up again. */
 #define DOWN_NS MMC_S_NS
 
-/* A pause for a device's queue, which no descriptor tells of. */
+/* The pause for a device's queue, which no descriptor reports on. */
 #define QUEUE_MS 1
 
-/* Multicast always leaves from the data socket: it alone is set up for it. */
+/* Multicast always leaves from the data socket, the only one that is set up for it. */
 static unsigned socket_of(const struct mmc_parcel *parcel)
 {
 	return parcel->control && parcel->peer != MMC_PEER_ALL ? MMC_UDP_CONTROL
@@ -32,7 +32,7 @@ static struct sockaddr_in *target_of(struct mmc_udp *udp,
 			       : &udp->data[parcel->peer];
 }
 
-/* Describes the first parcels, as long as they leave from one socket. */
+/* Fills the batch with the first parcels, as long as they leave from one socket. */
 static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
 		       unsigned nparcels)
 {
@@ -46,11 +46,11 @@ static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
 }
 
 enum outcome {
-	OUTCOME_RETRY,	/* the message may go now */
-	OUTCOME_UNCUT,	/* its datagrams may go one by one */
-	OUTCOME_LOST,	/* this message is lost */
-	OUTCOME_STUCK,	/* and so are all those behind it */
-	OUTCOME_DOWN,	/* it is lost, and the interface may be down for good */
+	OUTCOME_RETRY,	/* send the message again */
+	OUTCOME_UNCUT,	/* send its datagrams one by one */
+	OUTCOME_LOST,	/* the message is lost */
+	OUTCOME_STUCK,	/* the message is lost, and all behind it */
+	OUTCOME_DOWN,	/* lost; the interface may be down for good */
 	OUTCOME_BROKEN, /* the socket is of no use */
 };
 
@@ -71,7 +71,7 @@ static enum outcome outcome_of(int error, int fd, bool is_run)
 		return wait_for_room(fd);
 	case EIO:	  /* the device computes no checksums */
 	case EINVAL:	  /* an old kernel, or datagrams above the MTU */
-	case ENOPROTOOPT: /* another system's */
+	case ENOPROTOOPT: /* another system's error */
 		return is_run ? OUTCOME_UNCUT : OUTCOME_BROKEN;
 	case ENOBUFS:
 	case ENOMEM:
@@ -105,7 +105,9 @@ static int explain(const struct mmc_udp *udp, int error)
 	return -MMC_EIO;
 }
 
-/* Whether nothing could leave for so long that the interface will not come back. */
+/*
+ * Whether nothing could leave for so long that the interface counts as down for good.
+ */
 static bool is_down_for_good(struct mmc_udp *udp)
 {
 	uint64_t now_ns = udp->endpoint.driver->now_ns(&udp->endpoint);
@@ -116,8 +118,8 @@ static bool is_down_for_good(struct mmc_udp *udp)
 }
 
 /*
- * Sends the batch and writes how many of its parcels have left or are lost:
- * all, unless the kernel refuses a run. Then no run is formed any more.
+ * Sends the batch, and writes how many of its parcels have left or are lost: all,
+ * unless the kernel refuses a run. In that case no run is formed any more.
  */
 static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 {

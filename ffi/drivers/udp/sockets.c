@@ -15,7 +15,7 @@
 #define UDP_GRO 104 /* the headers may be older than the kernel */
 #endif
 
-/* Asked for; unprivileged users get what net.core.rmem_max allows. */
+/* The size that is asked for; unprivileged users get what net.core.rmem_max allows. */
 #define RCVBUF_BYTES (4 << 20)
 
 static int set_option(int fd, int level, int name, int value)
@@ -23,7 +23,7 @@ static int set_option(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* A bigger buffer than the system allows ordinary users is tried for first. */
+/* First tries to exceed what the system allows ordinary users. */
 static void enlarge_buffer(int fd)
 {
 	if (set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF_BYTES) != 0)
@@ -43,8 +43,8 @@ static int set_sending(int fd, const struct mmc_udp_options *options)
 	if (set_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1))
 		return -1;
 	/*
-	 * PROBE sends whole or not at all, as DO does, but a forged "too big"
-	 * cannot shrink what we may send.
+	 * PROBE sends a datagram whole or not at all, as DO does, but a forged "too
+	 * big" cannot shrink what this host may send.
 	 */
 	if (!options->interface.loopback &&
 	    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE))
@@ -52,7 +52,7 @@ static int set_sending(int fd, const struct mmc_udp_options *options)
 	return 0;
 }
 
-/* Others on the host receive the group on the same port. */
+/* Lets other processes on the host receive the group on the same port. */
 static int set_receiving(int fd)
 {
 	if (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1))
@@ -63,7 +63,7 @@ static int set_receiving(int fd)
 static int configure(const struct mmc_udp *udp, int fd, bool is_group)
 {
 	enlarge_buffer(fd);
-	/* A kernel that hands no runs over hands datagrams over. */
+	/* A kernel that cannot hand over runs hands over single datagrams. */
 	if (udp->nsockets != MMC_UDP_CONTROL)
 		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	return is_group ? set_receiving(fd) : set_sending(fd, &udp->options);
@@ -82,7 +82,7 @@ static int explain(const struct mmc_udp *udp, const struct sockaddr_in *address)
 	return rv;
 }
 
-/* Binds a socket, to one of the endpoint's own ports if `address` has none. */
+/* Binds a socket; to one of the endpoint's own ports if `address` has none. */
 static int bind_socket(const struct mmc_udp *udp, int fd,
 		       const struct sockaddr_in *address)
 {
@@ -93,7 +93,7 @@ static int bind_socket(const struct mmc_udp *udp, int fd,
 	return explain(udp, address);
 }
 
-/* Opens the next socket of the endpoint; see bind_socket(). */
+/* Opens the endpoint's next socket, bound as bind_socket() does it. */
 static int open_socket(struct mmc_udp *udp, const struct sockaddr_in *address)
 {
 	struct epoll_event watch = {
@@ -120,7 +120,7 @@ static int open_socket(struct mmc_udp *udp, const struct sockaddr_in *address)
 	return rv;
 }
 
-/* The port that a socket is bound to, or 0. */
+/* Returns the port that a socket is bound to, or 0. */
 static uint16_t bound_port(int fd)
 {
 	struct sockaddr_in address = { .sin_port = 0 };
@@ -131,7 +131,7 @@ static uint16_t bound_port(int fd)
 	return ntohs(address.sin_port);
 }
 
-/* Connections are rare: an edge tells of them, and wakes nobody twice. */
+/* Opens the listener. Connections are rare: edge-triggered, each wakes only once. */
 static int open_listener(struct mmc_udp *udp, const struct sockaddr_in *address)
 {
 	struct epoll_event watch = {
@@ -209,9 +209,9 @@ static int join(const struct mmc_udp *udp, unsigned socket, unsigned subgroup)
 }
 
 /*
- * Gives every other rank's multicasts of a subgroup a socket, and so a receive
- * buffer, that no one else fills. They are connected before they join: nothing
- * of others is ever in them.
+ * Gives every other rank's multicasts of a subgroup a socket of their own, and so a
+ * receive buffer that nothing else fills. The sockets are connected before they join,
+ * so that they never hold a datagram from another source.
  */
 static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 {
@@ -238,17 +238,17 @@ static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 }
 
 /*
- * The socket of a subgroup hears all but the rank itself, whose copies would
- * take room that no window accounts for: the others' progress says nothing of
- * how far it has drained its own. Beside sockets for each source it hears
- * strangers only, who are to be counted.
+ * Stops a subgroup's socket from hearing the rank itself: its own copies would take
+ * room that no window accounts for, since the others' progress does not show how far
+ * this rank has drained them. Where each source has a socket, this one hears strangers
+ * only, to count them.
  */
 static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 {
 	int fd = udp->sockets[MMC_UDP_GROUP0 + subgroup].fd;
 
 	if (!mmc_udp_has_sources(&udp->options)) {
-		/* Where there are no filters poll() drops them. */
+		/* Without filters poll() drops the rank's own copies. */
 		mmc_udp_refuse(fd, &udp->data[udp->options.rank], 1);
 		return 0;
 	}
@@ -276,7 +276,7 @@ int mmc_udp_join_groups(struct mmc_udp *udp)
 /* ---- buffers ------------------------------------------------------------- */
 
 /*
- * What the kernel charges a receive buffer for a datagram: at most the memory
+ * Returns what the kernel charges a receive buffer for a datagram: at most the memory
  * behind it, a power of two with its own bookkeeping, and a descriptor.
  */
 static uint64_t charge_bytes(uint64_t datagram_bytes)

@@ -13,7 +13,7 @@
 
 int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes)
 {
-	/* Pages that nothing comes to stay untouched. */
+	/* Pages that no datagram reaches are never touched. */
 	staging->memory = malloc((size_t)MMC_UDP_BATCH * slot_bytes);
 	staging->slot_bytes = slot_bytes;
 	staging->ndatagrams = 1;
@@ -33,7 +33,7 @@ void mmc_udp_staging_reuse(struct mmc_udp_staging *staging)
 	staging->ntaken = 0;
 }
 
-/* Points messages at their slots again: the kernel has changed them. */
+/* Points messages at their slots again, since the kernel has changed them. */
 static void prepare(struct mmc_udp_staging *staging, unsigned count)
 {
 	for (unsigned i = staging->nreceived; i < staging->nreceived + count;

@@ -27,7 +27,7 @@ static uint64_t udp_now_ns(struct mmc_endpoint *endpoint)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* The bytes that a datagram may have on this interface, headers included. */
+/* Returns the most bytes of a datagram on this interface, headers included. */
 static uint32_t packet_bytes_max(const struct mmc_udp_options *options)
 {
 	uint32_t mtu_bytes = options->interface.mtu_bytes;
@@ -98,7 +98,7 @@ static int allocate(struct mmc_udp *udp)
 	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
 }
 
-/* Keeps the groups joined for those who may use them again at once. */
+/* Keeps the groups joined for a process that may soon use them again. */
 static void linger(const struct mmc_udp *udp)
 {
 	uint64_t now_ns = udp_now_ns(NULL);
@@ -116,7 +116,7 @@ static void udp_close(struct mmc_endpoint *endpoint)
 	linger(udp);
 	mmc_udp_inquiries_destroy(&udp->inquiries);
 	mmc_udp_listener_close(&udp->listener);
-	/* The kernel leaves a socket's groups with it. */
+	/* Closing a socket also leaves its groups. */
 	for (unsigned i = 0; i < udp->nsockets; i++)
 		close(udp->sockets[i].fd);
 	if (udp->epoll_fd >= 0)
@@ -204,7 +204,7 @@ static unsigned udp_fds(struct mmc_endpoint *endpoint, int *fds,
 	return 2;
 }
 
-/* What a socket has handed over and poll() had no room for is there now. */
+/* Is 0 while there are datagrams or findings that poll() had no room for. */
 static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	const struct mmc_udp *udp = of(endpoint);
