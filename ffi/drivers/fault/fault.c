@@ -8,10 +8,10 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* How long a reordered datagram waits for others to pass it. */
+/* The longest time that a reordered datagram waits for others to pass it. */
 #define REORDER_NS_MAX MMC_MS_NS
 
-/* One direction: what is held back, and how many datagrams have passed. */
+/* One direction: the datagrams held back, and how many have passed. */
 struct lane {
 	struct mmc_fault_queue queue;
 	uint64_t passed;
@@ -19,9 +19,9 @@ struct lane {
 
 struct fault {
 	struct mmc_endpoint endpoint;
-	struct mmc_driver driver; /* without what the inner one lacks */
+	struct mmc_driver driver; /* lacks what the inner driver lacks */
 	struct mmc_endpoint *inner;
-	uint32_t head_bytes; /* of each datagram, its trailer included */
+	uint32_t head_bytes; /* of each datagram: header and trailer */
 	struct mmc_fault_judge judge;
 	struct mmc_fault_pool pool;
 	struct mmc_fault_queue lent; /* delivered by the last poll */
@@ -37,8 +37,8 @@ static struct fault *of(struct mmc_endpoint *endpoint)
 /* ---- holding back -------------------------------------------------------- */
 
 /*
- * Holds one copy of a datagram back, or loses it. `like` says where it comes
- * from or goes to; its bytes are `parcel`'s head and body.
+ * Holds back a copy of the datagram `parcel`, or loses it if the pool is full. A
+ * received one came from `source`.
  */
 static void hold(struct fault *fault, struct lane *lane,
 		 const struct mmc_parcel *parcel, uint32_t source,
@@ -69,8 +69,8 @@ static void hold(struct fault *fault, struct lane *lane,
 }
 
 /*
- * Does to a datagram what the verdict says. Returns whether it passes as it is;
- * its copies, or else the datagram itself, are then held back or lost.
+ * Carries out the verdict on a datagram. Returns whether it passes as it is. Copies,
+ * and a datagram that does not pass, are held back or lost.
  */
 static bool pass(struct fault *fault, struct lane *lane,
 		 const struct mmc_parcel *parcel, uint32_t source, bool stalled,
@@ -93,7 +93,7 @@ static bool pass(struct fault *fault, struct lane *lane,
 
 /* ---- receiving ----------------------------------------------------------- */
 
-/* Delivers what is due, behind the `nevents` that there are. */
+/* Adds the events of due datagrams behind `nevents`; returns how many there are. */
 static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 			    unsigned nevents, unsigned nmax, uint64_t now_ns)
 {
@@ -118,7 +118,7 @@ static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 	return nevents;
 }
 
-/* A received datagram as one to send; its payload may lie apart. */
+/* Returns a received datagram in the form of one to send; its payload may lie apart. */
 static struct mmc_parcel parcel_of(const struct fault *fault,
 				   const struct mmc_event *event)
 {
@@ -136,13 +136,13 @@ static struct mmc_parcel parcel_of(const struct fault *fault,
 	return parcel;
 }
 
-/* Answers to inquiries about a rank travel as control does, and are lost as it is. */
+/* Whether an answer to an inquiry passes; it is lost as received control is. */
 static bool finding_passes(struct fault *fault)
 {
 	return !mmc_fault_judge_datagram(&fault->judge, false, NULL, 0, 0).lost;
 }
 
-/* Keeps those of `count` events from index `nevents` on that pass. */
+/* Keeps those of `count` events from `nevents` on that pass; returns their end. */
 static unsigned filter(struct fault *fault, struct mmc_event *events,
 		       unsigned nevents, unsigned count, bool stalled,
 		       uint64_t now_ns)
@@ -193,7 +193,7 @@ static int fault_send(struct mmc_endpoint *endpoint,
 	struct fault *fault = of(endpoint);
 	struct mmc_endpoint *inner = fault->inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
-	unsigned first = 0; /* of a run that passes as it is */
+	unsigned first = 0; /* begins a run that passes as it is */
 	int rv = 0;
 
 	for (unsigned i = 0; i < nparcels && rv == 0; i++) {

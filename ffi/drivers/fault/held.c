@@ -11,7 +11,7 @@ static void destroy(struct mmc_fault_held *held)
 	free(held);
 }
 
-/* One from earlier, or a new one; NULL without memory. */
+/* Returns a free element of the pool, or a new one; NULL without memory. */
 static struct mmc_fault_held *unlink_free(struct mmc_fault_pool *pool)
 {
 	struct mmc_fault_held *held = pool->free;

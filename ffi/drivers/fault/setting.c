@@ -10,7 +10,7 @@
 #define DELAY_US_MAX 10000000
 #define STALL_MS_MAX 10000
 
-/* Fraction digits of a probability that count. */
+/* The digits of a probability's fraction that count. */
 #define FRACTION_DIGITS 9
 
 #define ALL_KINDS ((1u << MMC_TRAFFIC_COUNT) - 1)
@@ -21,7 +21,7 @@ struct span {
 	size_t length;
 };
 
-/* Cuts off and returns what stands before `separator`, which is skipped. */
+/* Cuts off and returns what precedes `separator`, which is skipped. */
 static struct span cut(struct span *rest, char separator)
 {
 	const char *found = memchr(rest->at, separator, rest->length);
@@ -60,7 +60,7 @@ static bool read_number(struct span span, uint64_t max, uint64_t *number)
 	return span.length > 0;
 }
 
-/* Not strtod(), which reads what the user's locale calls a number. */
+/* Does not use strtod(), which expects what the user's locale calls a number. */
 static bool read_probability(struct span span, void *field, uint32_t rank)
 {
 	uint64_t whole, fraction = 0, one = 1;
@@ -177,10 +177,10 @@ static const struct key keys[] = {
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
 
-/* For printf's "%.*s". */
+/* Arguments for printf's "%.*s". */
 #define SPAN(span) (int)(span).length, (span).at
 
-/* The index of the key, or NKEYS. */
+/* Returns the index of the key, or NKEYS. */
 static size_t find_key(struct span name)
 {
 	size_t i = 0;
@@ -190,7 +190,7 @@ static size_t find_key(struct span name)
 	return i;
 }
 
-/* Reads one `key=value`; `seen` has a bit for each key that stood before. */
+/* Reads one `key=value`; `seen` has a bit for each key that the clause had before. */
 static int parse_pair(struct span pair, uint32_t rank, uint32_t *seen,
 		      struct mmc_fault_clause *clause)
 {

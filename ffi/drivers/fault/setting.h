@@ -19,11 +19,11 @@
 
 #include "core/types.h"
 
-/* Clauses of a setting. */
+/* The most clauses of a setting. */
 #define MMC_FAULT_CLAUSES_MAX 8
 
 struct mmc_fault_clause {
-	uint64_t loss; /* probabilities are in parts of 2^32 */
+	uint64_t loss; /* in parts of 2^32, like each probability */
 	uint64_t dup;
 	uint64_t reorder;
 	uint64_t corrupt;
@@ -31,7 +31,7 @@ struct mmc_fault_clause {
 	uint64_t stall_ms;
 	uint64_t seed;
 	uint32_t kinds; /* bit i is enum mmc_traffic i */
-	bool applies;	/* to the rank that it was read for */
+	bool applies;	/* to the rank it was read for */
 	bool tx;
 };
 
@@ -41,9 +41,8 @@ struct mmc_fault_setting {
 };
 
 /*
- * Reads `text` for rank `rank`. Returns 0, or -MMC_EINVAL with what is wrong
- * and what could stand there in mmc_last_error(). `setting` is written only on
- * success.
+ * Reads `text` for rank `rank`. Returns 0, or -MMC_EINVAL, with what is wrong and what
+ * could stand there in mmc_last_error(). `setting` is written only on success.
  */
 int mmc_fault_parse(const char *text, uint32_t rank,
 		    struct mmc_fault_setting *setting);

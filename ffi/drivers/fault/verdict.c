@@ -7,10 +7,13 @@
 /* A reordered datagram waits for 1 to this many others. */
 #define BEHIND_MAX 4
 
-/* A stall is this part of its period. */
+/* The period of a stall is this many times its length. */
 #define STALL_PART 5
 
-/* Seeds that differ in one bit only, or ranks, give unlike numbers. */
+/*
+ * Returns the generator of a clause. Seeds or ranks that differ in one bit only give
+ * unlike numbers.
+ */
 static struct mmc_prng stream_of(uint64_t seed, uint32_t rank, uint32_t place)
 {
 	struct mmc_prng prng = { .state = seed };
@@ -26,7 +29,10 @@ static uint64_t stall_period_ns(const struct mmc_fault_clause *clause)
 	return STALL_PART * clause->stall_ms * MMC_MS_NS;
 }
 
-/* Whether corrupted datagrams would be found out; on all ranks the same. */
+/*
+ * Returns 0 if receivers would notice all corrupted datagrams, else -MMC_EINVAL; the
+ * same on all ranks.
+ */
 static int check_corruption(const struct mmc_fault_setting *setting,
 			    enum mmc_checksum checksum)
 {
@@ -84,7 +90,7 @@ static uint32_t kind_of(const uint8_t *head, uint32_t head_bytes)
 	return 1u << traffic;
 }
 
-/* The bits that the receiver can tell are wrong. */
+/* Returns the number of leading bits whose corruption the receiver notices. */
 static uint64_t fragile_bits(enum mmc_checksum checksum, uint32_t nbytes)
 {
 	if (checksum == MMC_CHECKSUM_HEADER)
@@ -92,7 +98,7 @@ static uint64_t fragile_bits(enum mmc_checksum checksum, uint32_t nbytes)
 	return (uint64_t)nbytes * 8;
 }
 
-/* Lets one clause decide; false if it lost the datagram. */
+/* Lets one clause decide. Returns false if it lost the datagram. */
 static bool apply(struct mmc_fault_clause_state *state,
 		  struct mmc_fault_verdict *verdict, uint64_t nbits)
 {
@@ -102,7 +108,7 @@ static bool apply(struct mmc_fault_clause_state *state,
 	if (mmc_prng_chance(prng, clause->loss))
 		return false;
 	if (mmc_prng_chance(prng, clause->corrupt)) {
-		/* One bit in all: a second could undo it for the checksum. */
+		/* One bit in all: a second could cancel the first in the checksum. */
 		verdict->corrupt = nbits > 0;
 		verdict->bit = (uint32_t)mmc_prng_below(prng, nbits);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is to happen to a datagram. The clauses decide one after the other, each
- * with numbers of its own that follow from (seed, rank, place of the clause)
- * and from the datagrams before this one, and from nothing else.
+ * Decides what happens to a datagram. The clauses decide one after the other. Each
+ * draws numbers of its own, which follow from (seed, rank, place of the clause) and
+ * from the datagrams before this one, and from nothing else.
  */
 #ifndef MMC_DRIVERS_FAULT_VERDICT_H
 #define MMC_DRIVERS_FAULT_VERDICT_H
@@ -27,31 +27,31 @@ struct mmc_fault_judge {
 struct mmc_fault_verdict {
 	bool lost;
 	bool corrupt;
-	uint32_t bit;	 /* that is flipped if `corrupt` */
-	uint32_t behind; /* how many later ones go first */
+	uint32_t bit;	 /* the one that is flipped if `corrupt` */
+	uint32_t behind; /* how many later datagrams go first */
 	uint32_t ncopies;
 	uint64_t delay_ns;
 };
 
 /*
- * Prepares the clauses of `setting` that apply to `rank`. Returns 0, or
- * -MMC_EINVAL, on all ranks alike, if `checksum` would not find every datagram
- * that the setting corrupts (see fault.h).
+ * Prepares the clauses of `setting` that apply to `rank`. Returns 0, or -MMC_EINVAL, on
+ * all ranks alike, if receivers with `checksum` would not notice every datagram that
+ * the setting corrupts (see fault.h).
  */
 int mmc_fault_judge_init(struct mmc_fault_judge *judge,
 			 const struct mmc_fault_setting *setting, uint32_t rank,
 			 enum mmc_checksum checksum);
 
 /*
- * Decides on a datagram of `nbytes` whose first `head_bytes` are at `head`. One
- * that is shorter than a header passes for control.
+ * Decides on a datagram of `nbytes` whose first `head_bytes` are at `head`. A head that
+ * is shorter than a header counts as control.
  */
 struct mmc_fault_verdict mmc_fault_judge_datagram(struct mmc_fault_judge *judge,
 						  bool tx, const uint8_t *head,
 						  uint32_t head_bytes,
 						  uint32_t nbytes);
 
-/* When the stall that covers `now_ns` ends; `now_ns` if there is none. */
+/* Returns when the stall at `now_ns` ends; `now_ns` if there is none. */
 uint64_t mmc_fault_judge_stall_end_ns(const struct mmc_fault_judge *judge,
 				      uint64_t now_ns);
 
