@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes over connections of the simulated network, which lose nothing. */
+/* Traffic over connections of the simulated network, which lose nothing. */
 #include "drivers/sim/topology.h"
 
-/* The links from one host to another, four at most; returns their number. */
+/* Writes the links from one host to another, four at most. Returns their number. */
 static unsigned path_of(const struct mmc_network *network, uint32_t from,
 			uint32_t to, uint32_t *links)
 {
@@ -19,7 +19,9 @@ static unsigned path_of(const struct mmc_network *network, uint32_t from,
 	return n;
 }
 
-/* How long a connection between two hosts has to wait for an outage's end. */
+/*
+ * Returns how long a connection between two hosts must wait for the end of an outage.
+ */
 static uint64_t outage_left_ns(const struct mmc_network *network, uint32_t from,
 			       uint32_t to)
 {

@@ -128,7 +128,7 @@ int mmc_sim_cover(struct mmc_endpoint *endpoint, const struct mmc_cover *plan)
 	return mmc_covers_begin(&self->covering.covers, plan);
 }
 
-/* A queue is flushed in no time. */
+/* Cannot fail, since a simulated queue is flushed at once. */
 int mmc_sim_uncover(struct mmc_endpoint *endpoint, bool forget)
 {
 	struct mmc_sim_endpoint *self = (struct mmc_sim_endpoint *)endpoint;

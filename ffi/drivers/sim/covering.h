@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The posted receives of a simulated host's subgroups, if it has such: each
- * arrival takes the next, and lies at once where that says.
+ * The posted receives of a simulated host's subgroups, if it has any. Each arrival
+ * takes the next receive, and its payload is at once where that receive puts it.
  */
 #ifndef MMC_DRIVERS_SIM_COVERING_H
 #define MMC_DRIVERS_SIM_COVERING_H
@@ -22,31 +22,39 @@ struct mmc_sim_covering {
 	struct mmc_covers covers;
 	struct mmc_sim_ring *rings;
 	uint8_t *staging;
-	uint32_t nplugs; /* that have come and are not polled */
+	uint32_t nplugs; /* arrived, not yet polled */
 };
 
-/* Returns 0 or -MMC_ENOMEM; destroy in any case. */
+/*
+ * Returns 0 or -MMC_ENOMEM; mmc_sim_covering_destroy() must be called in either case.
+ */
 int mmc_sim_covering_init(struct mmc_sim_endpoint *endpoint);
 
 void mmc_sim_covering_destroy(struct mmc_sim_endpoint *endpoint);
 
-/* Whether a receive is there for a frame of the subgroup, or a plug (NULL). */
+/*
+ * Takes a receive of the subgroup for a frame, or for a plug (NULL). Returns whether
+ * there was one.
+ */
 bool mmc_sim_covering_arrive(struct mmc_sim_endpoint *endpoint,
 			     uint32_t subgroup, const struct mmc_frame *frame);
 
-/* Where the payload of the frame that is polled lies; NULL: in the frame. */
+/*
+ * Completes the receive of a frame, or of a plug (NULL), that is polled. Returns where
+ * the payload lies; NULL: in the frame.
+ */
 const uint8_t *mmc_sim_covering_poll(struct mmc_sim_endpoint *endpoint,
 				     uint32_t subgroup,
 				     const struct mmc_frame *frame);
 
-/* Posts again what the last poll has taken. */
+/* Posts again the receives that the last poll has taken. */
 void mmc_sim_covering_post(struct mmc_sim_endpoint *endpoint);
 
-/* How many plugs the subgroup is to get now; there are receives for them. */
+/* Returns how many plugs the subgroup is to get now; there are receives for them. */
 uint32_t mmc_sim_covering_plugs(struct mmc_sim_endpoint *endpoint,
 				uint32_t subgroup);
 
-/* For struct mmc_driver. */
+/* Members of struct mmc_driver. */
 int mmc_sim_cover(struct mmc_endpoint *endpoint, const struct mmc_cover *plan);
 int mmc_sim_uncover(struct mmc_endpoint *endpoint, bool forget);
 

@@ -75,7 +75,7 @@ static struct mmc_frame *take(struct mmc_sim_queue *queue)
 	return frame;
 }
 
-/* A group's datagrams share a queue, control or not, as they do a socket. */
+/* A group's datagrams share a queue, control or not, as they would share a socket. */
 static uint32_t queue_of(const struct mmc_frame *frame)
 {
 	if (frame->peer == MMC_PEER_ALL)
@@ -142,7 +142,7 @@ static unsigned poll_placed(struct mmc_sim_endpoint *self,
 	return n;
 }
 
-/* Where the payload of a polled frame lies, unless that is in the frame. */
+/* Returns where the payload of a polled frame lies; NULL: in the frame. */
 static const uint8_t *body_of(struct mmc_sim_endpoint *self, uint32_t queue,
 			      const struct mmc_frame *frame)
 {
@@ -177,7 +177,7 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 	return n;
 }
 
-/* Tells of placements that were held back and are made. */
+/* Reports placements that were held back and are made now. */
 static unsigned poll_covering(struct mmc_sim_endpoint *self,
 			      struct mmc_event *events, unsigned nmax)
 {
@@ -194,7 +194,7 @@ static unsigned poll_covering(struct mmc_sim_endpoint *self,
 	return n;
 }
 
-/* What a host sends to its own queues is there at once. */
+/* Sends plugs from the host to its own queues, where they are at once. */
 static void send_plugs(struct mmc_sim_endpoint *self)
 {
 	for (uint32_t i = 0; i < self->options.subgroups; i++) {
@@ -207,7 +207,7 @@ static void send_plugs(struct mmc_sim_endpoint *self)
 	}
 }
 
-/* Placements and control first; then the data queues, each first in turn. */
+/* Polls control and completions first; the data queues take turns at being first. */
 static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		    unsigned nmax)
 {
@@ -371,7 +371,7 @@ static const struct mmc_driver driver = {
 	.close = sim_close,
 };
 
-/* The driver without what the options do not ask for. */
+/* Returns the driver without the calls that the options do not ask for. */
 static struct mmc_driver
 driver_for(const struct mmc_sim_endpoint_options *options)
 {

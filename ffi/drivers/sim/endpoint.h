@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The `sim` driver: one rank's endpoint in a simulated network. Whoever moves
- * the network's time hands arrivals to the endpoint; its engine polls them.
- *
- * Control has a receive queue of its own; the data of the subgroups and of
- * unicast have one each, but share a bound. What does not fit is counted as
- * overrun and gone.
+ * The `sim` driver: one rank's endpoint in a simulated network. The program that moves
+ * the network's time hands arrivals to the endpoint; the endpoint's engine polls them.
+ * Control has a receive queue of its own. The data of each subgroup and of unicast have
+ * one each, but share a bound. What does not fit is dropped, and counted as overrun.
  */
 #ifndef MMC_DRIVERS_SIM_ENDPOINT_H
 #define MMC_DRIVERS_SIM_ENDPOINT_H
@@ -22,10 +20,10 @@
 #define MMC_SIM_SUBGROUPS_MAX 16
 #define MMC_SIM_QUEUES_MAX (2 + MMC_SIM_SUBGROUPS_MAX)
 
-/* Events that one poll returns at most. */
+/* The most events that one poll returns. */
 #define MMC_SIM_EVENTS_MAX 64
 
-/* Bytes that one read of another host's memory brings. */
+/* The most bytes that one read of another host's memory brings. */
 #define MMC_SIM_READ_BYTES_MAX 32768
 
 struct mmc_sim_endpoint_options {
@@ -35,32 +33,32 @@ struct mmc_sim_endpoint_options {
 	uint64_t buffer_bytes;	/* of all data queues together */
 	uint64_t control_bytes; /* of the control queue */
 	/*
-	 * When a `place` is carried out and reported; 0: the driver has none
-	 * and the engine copies.
+	 * The time until a `place` is carried out and reported. If neither this nor
+	 * `receives` is set, the driver has no `place` and the engine copies.
 	 */
 	uint64_t place_delay_ns;
-	uint32_t place_kind; /* the network's timer that says it is due */
+	uint32_t place_kind; /* the timer that says that it is due */
 	/*
-	 * What hosts let each other read, shared by all; NULL: nothing. This
+	 * The memory that hosts let each other read, shared by all; NULL: none. This
 	 * host can have `registrations_max` regions at a time.
 	 */
 	struct mmc_sim_regions *regions;
 	uint32_t registrations_max;
-	uint32_t read_kind; /* the timer that says that a read goes on */
+	uint32_t read_kind; /* the timer for the next step of a read */
 	/*
-	 * How each host answers inquiries, shared by all; NULL: there are none.
-	 * The timer says that an answer has arrived.
+	 * The answer of each host to inquiries, shared by all; NULL: there are no
+	 * inquiries. `inquiry_kind` is the timer that says that an answer has arrived.
 	 */
 	const enum mmc_sim_kernel *kernels;
 	uint32_t inquiry_kind;
 	/*
-	 * Receives that each subgroup has posted, for datagrams that may come
-	 * right to their places; 0: it has none, and only bytes count.
+	 * Receives that each subgroup has posted, for datagrams that may be put right
+	 * in their places; 0: none, and only bytes count.
 	 */
 	uint32_t receives;
 };
 
-/* Frames, first in, first out, in a ring that grows. */
+/* A queue of frames, first in, first out, in a ring that grows. */
 struct mmc_sim_queue {
 	struct mmc_frame **frames;
 	uint32_t capacity;
@@ -68,7 +66,7 @@ struct mmc_sim_queue {
 	uint32_t nframes;
 };
 
-/* A copy that is asked for and not yet made. */
+/* A copy that was asked for and is not reported yet. */
 struct mmc_sim_place {
 	struct mmc_sim_place *next;
 	void *to;
@@ -79,25 +77,25 @@ struct mmc_sim_place {
 
 struct mmc_sim_endpoint {
 	struct mmc_endpoint base;
-	struct mmc_driver driver; /* what the options leave of it */
+	struct mmc_driver driver; /* without what the options leave out */
 	struct mmc_sim_endpoint_options options;
 	struct mmc_sim_queue queues[MMC_SIM_QUEUES_MAX];
-	uint64_t queued_bytes; /* of data */
+	uint64_t queued_bytes; /* in the data queues */
 	uint64_t queued_control_bytes;
 	struct mmc_frame *lent[MMC_SIM_EVENTS_MAX]; /* until the next poll */
 	uint32_t nlent;
-	uint32_t next_queue;	      /* where the next poll begins */
-	struct mmc_sim_place *places; /* not yet made, in order */
+	uint32_t next_queue; /* data queue that the next poll begins with */
+	struct mmc_sim_place *places; /* to be made, in order */
 	struct mmc_sim_place **places_end;
 	struct mmc_sim_place *placed; /* made, not yet reported */
 	struct mmc_sim_place **placed_end;
 	struct mmc_sim_read *reads;	 /* under way */
-	struct mmc_sim_read *reads_over; /* and not yet reported */
+	struct mmc_sim_read *reads_over; /* complete, not yet reported */
 	struct mmc_sim_read *reads_lent; /* until the next poll */
-	uint32_t nreads;		 /* not yet reported */
+	uint32_t nreads;		 /* all reads not yet reported */
 	uint32_t nregistered;
 	struct mmc_sim_inquiry *inquiries;
-	uint32_t nanswered; /* of these, not yet reported */
+	uint32_t nanswered; /* answered inquiries, not yet reported */
 	struct mmc_sim_covering covering;
 	struct mmc_traffic_count received;
 	uint64_t overrun_datagrams;
@@ -110,23 +108,25 @@ struct mmc_sim_endpoint {
 int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 			    struct mmc_sim_endpoint **endpoint);
 
-/* Queues a frame that has arrived, taking over the reference, or drops it. */
+/* Queues a frame that has arrived, or drops it; either way takes the reference. */
 void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 			      struct mmc_frame *frame);
 
-/* Carries out the oldest `place` that was asked for; its timer has come. */
+/*
+ * Carries out the oldest `place` that was asked for. Is called when its timer expires.
+ */
 void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint);
 
-/* Goes on with the reads whose time has come. */
+/* Takes a step on with the reads that are due. */
 void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *endpoint);
 
 /*
- * Forgets every `place` not yet carried out and every read; nobody reads here
- * any more: the machine is off.
+ * Forgets every `place` not yet carried out, every read and every inquiry, since the
+ * machine is off. This host's memory cannot be read any more.
  */
 void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint);
 
-/* Whether a poll would find something. */
+/* Returns whether a poll would find something. */
 bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint);
 
 #endif

@@ -55,7 +55,7 @@ int mmc_heap_push(struct mmc_heap *heap, const struct mmc_heap_item *item)
 	return 0;
 }
 
-/* The earliest child of `parent`, or nitems if it has none. */
+/* Returns the earliest child of `parent`, or nitems if it has none. */
 static size_t first_child(const struct mmc_heap *heap, size_t parent)
 {
 	size_t from = parent * CHILDREN + 1;

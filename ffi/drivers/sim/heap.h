@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The events to come, earliest first; those of one time leave in the order in
- * which they came, so that a run depends on its seed and nothing else.
+ * The events to come, earliest first. Events of one time leave in the order in which
+ * they were added, so that a run depends on its seed and nothing else.
  */
 #ifndef MMC_DRIVERS_SIM_HEAP_H
 #define MMC_DRIVERS_SIM_HEAP_H
@@ -23,13 +23,13 @@ struct mmc_heap {
 	uint64_t pushed;
 };
 
-/* Frees what the heap holds, not the subjects of its items. */
+/* Frees the heap's memory, but not the subjects of its items. */
 void mmc_heap_free(struct mmc_heap *heap);
 
-/* Adds a copy of `item`. A heap of zeroes is empty. Returns 0 or -MMC_ENOMEM. */
+/* Adds a copy of `item`. A heap of zeros is empty. Returns 0 or -MMC_ENOMEM. */
 int mmc_heap_push(struct mmc_heap *heap, const struct mmc_heap_item *item);
 
-/* Takes the first item out. Returns false when there is none. */
+/* Takes the first item out. Returns false if there is none. */
 bool mmc_heap_pop(struct mmc_heap *heap, struct mmc_heap_item *item);
 
 #endif

@@ -10,7 +10,7 @@ struct mmc_sim_inquiry {
 	uint32_t peer;
 	uint64_t due_ns;
 	bool answered;
-	enum mmc_sim_kernel kernel; /* once it is */
+	enum mmc_sim_kernel kernel; /* the answer, if `answered` */
 };
 
 void mmc_sim_inquire(struct mmc_endpoint *endpoint, uint32_t peer)

@@ -12,7 +12,7 @@ enum { KIND_FRAME = 0 };
 /* The picoseconds that a byte takes at 1 Mbit/s. */
 #define PS_MBITS_PER_BYTE UINT32_C(8000000)
 
-/* A byte takes a whole number of picoseconds. */
+/* Whether a byte takes at least a picosecond, the unit in which links count time. */
 static bool rate_is_sane(uint32_t mbits)
 {
 	return mbits > 0 && mbits <= PS_MBITS_PER_BYTE;
@@ -31,7 +31,7 @@ static struct mmc_link make_link(const struct mmc_network_options *options,
 	};
 }
 
-/* Gives each link a latency and a jitter of its own. */
+/* Draws a latency and a jitter for each link, up to the given ones. */
 static void draw_links(struct mmc_network *network)
 {
 	for (uint32_t i = 0; i < network->nlinks; i++) {
@@ -128,7 +128,7 @@ void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
 		 });
 }
 
-/* To how many hosts a multicast goes on from a link. */
+/* Returns how many hosts a multicast goes on to from a link. */
 static uint32_t nhosts_behind(const struct mmc_network *network,
 			      uint32_t link_index)
 {
@@ -159,7 +159,7 @@ void mmc_network_lack(struct mmc_network *network,
 		network->lacked_chunks += nhosts;
 }
 
-/* Has a copy of `frame` leave the link at `time_ns`, or a little later. */
+/* Lets a copy of `frame` leave the link at `time_ns`, or up to its jitter later. */
 static void fly(struct mmc_network *network, uint32_t link_index,
 		struct mmc_frame *frame, uint64_t time_ns)
 {
@@ -177,8 +177,8 @@ static void fly(struct mmc_network *network, uint32_t link_index,
 }
 
 /*
- * What a flow is later by than others on its way over the spine: equal datagrams go the
- * same way.
+ * Returns by how much the flow of a frame is delayed on its way over the spine.
+ * Datagrams of one source, subgroup and peer take the same way.
  */
 static uint64_t detour_ns(const struct mmc_network *network,
 			  uint32_t link_index, const struct mmc_frame *frame)
@@ -224,7 +224,7 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 	}
 }
 
-/* Takes an unused frame, or makes one; NULL when there is no memory. */
+/* Takes an unused frame, or makes one. Returns NULL if there is no memory. */
 static struct mmc_frame *take_frame(struct mmc_network *network)
 {
 	struct mmc_frame *frame = network->unused;
@@ -248,7 +248,7 @@ void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame)
 	network->unused = frame;
 }
 
-/* What the datagram stands for: a chunk's bytes count `payload_scale` times. */
+/* Returns the bytes a datagram stands for; a chunk's count `payload_scale` times. */
 static uint32_t scaled_bytes(const struct mmc_network *network,
 			     enum mmc_traffic traffic, uint32_t nbytes)
 {
@@ -301,7 +301,7 @@ uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 	return (link->free_ps - allowed_ps + 999) / 1000;
 }
 
-/* From a leaf to its own hosts that the frame is for. */
+/* Forwards a frame from a leaf to those of its hosts that it is for. */
 static void forward_down(struct mmc_network *network, uint32_t leaf,
 			 struct mmc_frame *frame)
 {
@@ -317,7 +317,7 @@ static void forward_down(struct mmc_network *network, uint32_t leaf,
 			enter_link(network, nhosts + host, frame);
 }
 
-/* From the spine to the leaves that the frame is for. */
+/* Forwards a frame from the spine to the leaves that it is for. */
 static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
 {
 	uint32_t from = mmc_leaf_of(network, frame->source);
@@ -334,7 +334,7 @@ static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
 				   frame);
 }
 
-/* Forwards what has come out of a link to a switch. */
+/* Forwards a frame that has come out of a link to a switch. */
 static void forward(struct mmc_network *network, uint32_t link_index,
 		    struct mmc_frame *frame)
 {
@@ -358,7 +358,7 @@ static void forward(struct mmc_network *network, uint32_t link_index,
 		enter_link(network, mmc_trunk_up(network, leaf), frame);
 }
 
-/* Whether this is multicast on the way to a host that gets none any more. */
+/* Whether this is multicast on its last link to a host that gets none at this time. */
 static bool is_unheard(const struct mmc_network *network,
 		       const struct mmc_heap_item *event,
 		       const struct mmc_frame *frame)
@@ -373,7 +373,7 @@ static bool is_unheard(const struct mmc_network *network,
 	       host < 64 && (options->deaf_hosts >> host & 1) != 0;
 }
 
-/* Whether a frame comes out of a link that carries nothing at that time. */
+/* Whether a frame comes out of a link that carries nothing at this time. */
 static bool is_cut(const struct mmc_network *network,
 		   const struct mmc_heap_item *event,
 		   const struct mmc_frame *frame)
@@ -400,7 +400,7 @@ static bool is_cut(const struct mmc_network *network,
 	}
 }
 
-/* Lets a frame out of a link. Returns whether it has come to a host. */
+/* Lets a frame out of a link. Returns whether it has arrived at a host. */
 static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 {
 	uint32_t nhosts = network->options.nhosts;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A simulated network in virtual time. Hosts hang on leaf switches by
- * full-duplex links; two or more leaves hang on a spine by trunks. A link has a
- * rate, a latency, a queue of bytes that drops what does not fit, and a
- * probability of loss. Switches store, forward, and replicate multicast to all
- * hosts but the sender.
+ * A simulated network in virtual time. Hosts hang on leaf switches by full-duplex
+ * links; two or more leaves hang on a spine by trunks. A link has a rate, a latency, a
+ * queue of bytes that drops what does not fit, and a probability of loss. Switches
+ * store, forward, and replicate multicast to all hosts but the sender.
  *
- * Time passes only in mmc_network_next(), from event to event. A network is
- * used by one thread.
+ * Time passes only in mmc_network_next(), from event to event. Only one thread uses a
+ * network.
  */
 #ifndef MMC_DRIVERS_SIM_NETWORK_H
 #define MMC_DRIVERS_SIM_NETWORK_H
@@ -18,12 +17,14 @@
 #include "support/prng.h"
 
 /*
- * What a datagram takes on a link beside itself: Ethernet 14, IPv4 20 and UDP 8
- * bytes, as a capture on the host shows them.
+ * The bytes that a datagram takes on a link beside its own: Ethernet 14, IPv4 20 and
+ * UDP 8, as a capture on the host shows them.
  */
 #define MMC_FRAME_OVERHEAD_BYTES 42
 
-/* What carries nothing for a time: all multicast, or a host's or leaf's uplink. */
+/*
+ * The part that carries nothing for a time: multicast, or a host's or a leaf's uplink.
+ */
 enum mmc_outage_kind {
 	MMC_OUTAGE_NONE,
 	MMC_OUTAGE_MULTICAST,
@@ -39,32 +40,37 @@ struct mmc_outage {
 	uint64_t end_ns;
 };
 
-/* Probabilities are given in parts of 2^32, as mmc_prng_chance() takes them. */
+/*
+ * The options of a network. Probabilities are in parts of 2^32, as mmc_prng_chance()
+ * takes them.
+ */
 struct mmc_network_options {
 	uint32_t nhosts;
 	uint32_t nswitches;  /* leaves; 1: no spine, no trunks */
-	uint32_t link_mbits; /* per second, as all rates; up to 8000000 */
+	uint32_t link_mbits; /* Mbit/s, up to 8000000 */
 	uint32_t trunk_mbits;
 	uint32_t latency_ns; /* of each link */
 	uint32_t jitter_ns;  /* added at random on the last link: reorders */
-	bool uneven;	     /* each link draws its own two, up to those */
-	uint32_t detour_ns;  /* a flow takes one of several ways over the spine,
-			     * later by up to this */
+	bool uneven; /* each link draws latency and jitter, up to those */
+	/*
+	 * A flow takes one of several ways over the spine and is later by up to this.
+	 */
+	uint32_t detour_ns;
 	uint64_t queue_bytes; /* of each switch port */
 	uint64_t loss;	      /* on the link from a switch to a host */
-	uint64_t uplink_loss; /* on the others: nobody behind it gets it */
+	uint64_t uplink_loss; /* on the other links: lost to all behind */
 	uint64_t duplicate;   /* on the link from a switch to a host */
-	uint64_t deaf_hosts;  /* bit h: host h gets no multicast ... */
-	uint64_t deaf_ns;     /* ... from here on */
-	uint64_t deaf_end_ns; /* and up to here; 0: for good */
+	uint64_t deaf_hosts;  /* bit h: host h gets no multicast */
+	uint64_t deaf_ns;     /* when they stop getting it */
+	uint64_t deaf_end_ns; /* when they get it again; 0: never */
 	struct mmc_outage outage;
 	uint32_t datagram_bytes_max;
-	uint32_t head_bytes;	/* of each datagram; the rest is payload */
+	uint32_t head_bytes;	/* of each datagram; all else is payload */
 	uint32_t payload_scale; /* bytes that one byte of a chunk stands for */
 	uint64_t seed;
 };
 
-/* A datagram on its way; copies for several receivers share one. */
+/* A datagram on its way; copies for several receivers share one frame. */
 struct mmc_frame {
 	uint32_t references;
 	uint32_t source;
@@ -73,12 +79,12 @@ struct mmc_frame {
 	bool control; /* sent to the peer's control address */
 	enum mmc_traffic traffic;
 	uint32_t nbytes;	/* of `bytes` */
-	uint32_t scaled_bytes;	/* what it stands for, our header included */
-	struct mmc_frame *next; /* of the unused ones */
+	uint32_t scaled_bytes;	/* bytes it stands for, header included */
+	struct mmc_frame *next; /* in the list of unused frames */
 	uint8_t bytes[];
 };
 
-/* Datagrams and their bytes, scaled, our header included. */
+/* Numbers of datagrams and of their bytes, scaled, our header included. */
 struct mmc_traffic_count {
 	uint64_t datagrams[MMC_TRAFFIC_COUNT];
 	uint64_t bytes[MMC_TRAFFIC_COUNT];
@@ -92,27 +98,30 @@ static inline void mmc_traffic_add(struct mmc_traffic_count *count,
 }
 
 struct mmc_link {
-	uint64_t byte_ps; /* the time that a byte takes */
+	uint64_t byte_ps; /* the time that one byte takes */
 	uint64_t queue_bytes;
-	uint64_t free_ps; /* when all that has entered has left */
+	uint64_t free_ps; /* when all that entered will have left */
 	uint64_t loss;
 	uint64_t duplicate;
 	uint32_t latency_ns;
 	uint32_t jitter_ns;
-	uint64_t entered; /* datagrams, as all below but `bytes` */
+	uint64_t entered; /* in datagrams, as all below but `bytes` */
 	uint64_t duplicated;
 	uint64_t delivered;
 	uint64_t overflowed;
 	uint64_t lost;
-	uint64_t bytes; /* entered, not overflowed; with overhead */
+	uint64_t bytes; /* of what entered, with overhead */
 };
 
-/* What mmc_network_next() reports beside the caller's own timers. */
+/*
+ * The kinds that mmc_network_next() reports: arrivals, and the caller's timers from
+ * MMC_NETWORK_TIMER on.
+ */
 enum { MMC_NETWORK_ARRIVAL = 1, MMC_NETWORK_TIMER = 2 };
 
 /*
- * Sees each datagram as it is sent and says whether the network takes it.
- * Called by mmc_network_send().
+ * Sees each datagram as it is sent and returns whether the network takes it. Is called
+ * by mmc_network_send().
  */
 typedef bool mmc_network_tap(void *context, const struct mmc_frame *frame);
 
@@ -136,60 +145,60 @@ struct mmc_network {
 int mmc_network_init(struct mmc_network *network,
 		     const struct mmc_network_options *options);
 
-/* Frees what the network holds, frames under way included. */
+/* Frees the network's memory, frames under way included. */
 void mmc_network_free(struct mmc_network *network);
 
-/* The links from a host to its switch and back. */
+/* Returns the link from a host to its switch, or the link back. */
 struct mmc_link *mmc_network_uplink(struct mmc_network *network, uint32_t host);
 struct mmc_link *mmc_network_downlink(struct mmc_network *network,
 				      uint32_t host);
 
 /*
- * Sends one datagram of `source`. A host's own queue has no bound: who fills it
+ * Sends one datagram of `source`. A host's own queue has no bound: a host that fills it
  * must wait for it, see mmc_network_unsent_ns().
  */
 void mmc_network_send(struct mmc_network *network, uint32_t source,
 		      const struct mmc_parcel *parcel);
 
 /*
- * How long a message without a length takes from one host to another, over a connection
- * that waits for the end of an outage.
+ * Returns how long a message without a length takes from one host to another, over a
+ * connection that waits for the end of an outage.
  */
 uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 			      uint32_t to);
 
 /*
- * Sends `nbytes` over a connection, which loses nothing and has no datagrams:
- * they take their time on the links. Returns when they arrive.
+ * Sends `nbytes` over a connection, which loses nothing and has no datagrams: the bytes
+ * take their time on the links. Returns when they arrive.
  */
 uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 			      uint32_t to, uint64_t nbytes);
 
-/* How long the queue of `host` is above `queue_bytes` from now on. */
+/* Returns how long from now on the queue of `host` stays above `queue_bytes`. */
 uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 			       uint64_t queue_bytes);
 
 /*
- * Has mmc_network_next() report `kind`, at least MMC_NETWORK_TIMER, with
+ * Sets a timer: mmc_network_next() reports `kind`, at least MMC_NETWORK_TIMER, with
  * `target` at `time_ns`, or now if that is past.
  */
 void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
 		    uint32_t kind, uint32_t target);
 
 /*
- * Goes on to the next timer, or to the arrival of a frame (`subject`) at host
- * `target`, which then owns a reference. Returns false when nothing is left.
+ * Goes on to the next timer, or to the arrival of a frame (`subject`) at host `target`,
+ * which then owns a reference. Returns false when nothing is left.
  */
 bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event);
 
 /*
- * Takes note that `nhosts` of those that `frame` was for do not get it. A chunk that is
- * sent again is for whoever lacks it still: it counts once.
+ * Counts that `nhosts` of those that `frame` was for do not get it. A chunk that is
+ * sent again is for the hosts that still lack it, and counts once.
  */
 void mmc_network_lack(struct mmc_network *network,
 		      const struct mmc_frame *frame, uint32_t nhosts);
 
-/* Gives a reference to `frame` back. */
+/* Gives back a reference to `frame`. */
 void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { CAPACITY_MIN = 64 };
 
-/* Regions lie a terabyte apart. */
+/* Returns the made-up address of a region. Regions lie a terabyte apart. */
 static uint64_t address_of(uint32_t key)
 {
 	return ((uint64_t)key + 1) << 40;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that the hosts of a simulated network let each other read. Addresses
- * are made up, so that a run does not depend on where memory lies.
+ * The memory that the hosts of a simulated network let each other read. Addresses are
+ * made up, so that a run does not depend on where memory lies.
  */
 #ifndef MMC_DRIVERS_SIM_REGIONS_H
 #define MMC_DRIVERS_SIM_REGIONS_H
@@ -16,16 +16,16 @@ struct mmc_sim_registered {
 	bool dead; /* its host is off */
 };
 
-/* Of all hosts; all zeros is none. */
+/* The regions of all hosts; all zeros is none. */
 struct mmc_sim_regions {
-	struct mmc_sim_registered *items; /* by key */
+	struct mmc_sim_registered *items; /* indexed by key */
 	uint32_t nitems;
 	uint32_t capacity;
 };
 
 void mmc_sim_regions_free(struct mmc_sim_regions *regions);
 
-/* Adds memory of `host`. Returns 0 with `region` written, or -MMC_ENOMEM. */
+/* Adds a region of `host`. Returns 0 with `region` written, or -MMC_ENOMEM. */
 int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
 			const void *memory, size_t nbytes,
 			struct mmc_region *region);
@@ -33,12 +33,12 @@ int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
 void mmc_sim_regions_deregister_memory(struct mmc_sim_regions *regions,
 				       const struct mmc_region *region);
 
-/* The host is off: nothing of it can be read. */
+/* Makes all memory of `host` unreadable, since it is off. */
 void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host);
 
 /*
- * Copies what `piece` of `host` holds now to `to`. Returns 0, -MMC_ENOANSWER if
- * that host is off, or -MMC_EIO if it lets nobody read there.
+ * Copies what `piece` of `host` holds now to `to`. Returns 0, -MMC_ENOANSWER if that
+ * host is off, or -MMC_EIO if it does not let others read there.
  */
 int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
 			 const struct mmc_piece *piece, uint8_t *to);

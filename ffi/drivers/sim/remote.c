@@ -6,19 +6,19 @@
 
 #include "support/assert.h"
 
-/* How many reads a host may have under way. */
+/* The most reads that a host may have under way. */
 enum { READS_MAX = 16 };
 
-/* How long a host that is off is tried. */
+/* The time that a host that is off is tried before a read of its memory fails. */
 #define DEAD_NS (100 * MMC_MS_NS)
 
 struct mmc_sim_read {
 	struct mmc_sim_read *next;
-	uint64_t due_ns; /* when its next step is */
+	uint64_t due_ns; /* when its next step is due */
 	uint64_t cookie;
 	uint32_t peer;
 	unsigned npieces;
-	unsigned ndone; /* pieces that have been read */
+	unsigned ndone; /* pieces read, the last perhaps in vain */
 	bool back;	/* on its way back */
 	int error;
 	struct mmc_piece pieces[MMC_PIECES_MAX];
@@ -94,7 +94,9 @@ int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 	return 0;
 }
 
-/* Reads the next piece; the one after it when this one has left its host. */
+/*
+ * Reads the next piece and awaits the next step: the piece after it, or the way back.
+ */
 static void read_piece(struct mmc_sim_endpoint *self, struct mmc_sim_read *read)
 {
 	struct mmc_network *network = self->options.network;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which hosts hang on which leaf, and where a network's links lie. */
+/* The hosts of each leaf, and the places of a network's links in their array. */
 #ifndef MMC_DRIVERS_SIM_TOPOLOGY_H
 #define MMC_DRIVERS_SIM_TOPOLOGY_H
 
 #include "drivers/sim/network.h"
 
 /*
- * Links lie in one array: hosts up, hosts down, then, with a spine, leaves up
- * and leaves down.
+ * The order of the links in the array: hosts up, hosts down, then, with a spine, leaves
+ * up and leaves down.
  */
 static inline uint32_t mmc_trunk_up(const struct mmc_network *network,
 				    uint32_t leaf)
@@ -29,7 +29,7 @@ static inline uint32_t mmc_leaf_of(const struct mmc_network *network,
 			  network->options.nhosts);
 }
 
-/* The first host of `leaf`, for which mmc_leaf_of() is the inverse. */
+/* Returns the first host of `leaf`, the least that mmc_leaf_of() maps to it. */
 static inline uint32_t mmc_leaf_begin(const struct mmc_network *network,
 				      uint32_t leaf)
 {
