@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C library in Python's terms: lifetimes, and errors instead of codes.
+"""The C library wrapped for Python: object lifetimes, and exceptions for error codes.
 
-With flight.py, devices.py and sim.py the only importer of ``mpimcast._core``. Nothing
-here knows MPI.
+Only this module, flight.py, devices.py and sim.py import ``mpimcast._core``. Nothing
+here knows about MPI.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
 
 def wire_version() -> int:
-    """Return the version of wire format and state machine."""
+    """Return the version of the wire format and of the state machine."""
     return lib.mmc_wire_version()
 
 
 def check_fault(fault: str) -> None:
-    """Raise ValueError, saying why, unless `fault` is a good FAULT setting."""
+    """Raise ValueError, with the reason, unless `fault` is a valid FAULT setting."""
     if lib.mmc_fault_check(fault.encode()) != 0:
         raise ValueError(last_error())
 
 
 def counter_names() -> list[str]:
-    """List the counters of a stream."""
+    """Return the names of a stream's counters."""
     count = lib.mmc_counter_count()
     return [string(lib.mmc_counter_name(index)) for index in range(count)]
 
@@ -59,11 +59,11 @@ def last_error() -> str:
 
 
 class PortTakenError(TransportError):
-    """Another program of this host has the port of the groups for itself."""
+    """Another program on this host holds the groups' port exclusively."""
 
 
 def check(status: int, what: str) -> None:
-    """Raise what a negative `status` of a call other than an operation means."""
+    """Raise the error for a negative `status` of any call but an operation's."""
     if status >= 0:
         return
     text = f"{what}: {string(lib.mmc_strerror(status))}"
@@ -76,10 +76,10 @@ def check(status: int, what: str) -> None:
 
 
 class _Engine:
-    """This process's engine: made by its first user, ended with the last."""
+    """This process's engine: created for its first user, destroyed with its last."""
 
     def __init__(self) -> None:
-        # Garbage may be collected in here, and memory that is ours be among it.
+        # Reentrant: a garbage collection under the lock may free engine memory.
         self._lock = threading.RLock()
         self._c: CData | None = None
         self._pid = 0
@@ -111,7 +111,7 @@ _engine = _Engine()
 
 
 def allocate(nbytes: int) -> memoryview:
-    """Return memory of the engine's, which is freed when nothing refers to it."""
+    """Return engine memory, which is freed when nothing refers to it any more."""
     made = ffi.new("void **")
     engine = _engine.acquire()
     pid = os.getpid()
@@ -130,34 +130,34 @@ def allocate(nbytes: int) -> memoryview:
 
 
 class Probe(NamedTuple):
-    """Whose multicast has not been heard of here."""
+    """The ranks whose multicast has not arrived here."""
 
-    unheard: int  # ranks
-    unheard_full: int  # ranks, at the length of a full datagram
-    rank: int | None  # the first of these
+    unheard: int  # number of ranks of which some subgroup's probe is missing
+    unheard_full: int  # number of ranks of which some full-size probe is missing
+    rank: int | None  # the first rank of which some full-size probe is missing
 
 
 class Heard(NamedTuple):
-    """What has come of another rank in a survey."""
+    """What a rank has received from another one in a survey."""
 
-    ndistinct: int  # numbers
-    nduplicates: int  # of these
+    ndistinct: int  # distinct numbers
+    nduplicates: int  # datagrams whose number had arrived before
     longest_bytes: int  # the longest payload
     nanswers: int
-    round_trip_us: int  # the least that an answer took
-    first_ns: int  # when the first number came, and the last
-    last_ns: int
+    round_trip_us: int  # the shortest of all answers
+    first_ns: int  # when the first number arrived
+    last_ns: int  # when the last number arrived
 
 
 class Detour(NamedTuple):
     """Why blocks go from neighbour to neighbour by unicast."""
 
-    epoch: int  # of the first operation in which they do
-    rank: int  # which gets no multicast of the sender
-    sender: int | None  # None: of any rank
+    epoch: int  # the first operation without multicast
+    rank: int  # the rank that receives no multicast of the sender
+    sender: int | None  # None: it receives multicast of no rank
 
     def __str__(self) -> str:
-        """Say so, after "since"."""
+        """Return the reason as words that follow "since"."""
         sender = "any rank" if self.sender is None else f"rank {self.sender}"
         return (
             f"operation {self.epoch} blocks go round a ring by unicast, because rank "
@@ -166,9 +166,9 @@ class Detour(NamedTuple):
 
 
 class Endpoint:
-    """This process's endpoint of a team, a set of processes.
+    """This process's endpoint of a team, which is a set of processes.
 
-    After fork a child must not close it, nor anything on it.
+    A child of fork() must close neither the endpoint nor its streams.
     """
 
     def __init__(
@@ -211,17 +211,17 @@ class Endpoint:
         self.rdma = specific.get("transport") == TRANSPORT_VERBS
 
     def address(self) -> bytes:
-        """Return what the other ranks need to connect."""
+        """Return the address that the other ranks need to connect."""
         address = ffi.new("uint8_t[]", lib.mmc_team_address_bytes(self.c))
         lib.mmc_team_address(self.c, address)
         return bytes(ffi.buffer(address))
 
     def connect(self, addresses: bytes) -> None:
-        """Take the addresses of all ranks, in rank order."""
+        """Connect to all ranks, given their addresses in rank order."""
         check(lib.mmc_team_connect(self.c, addresses), "cannot join the group")
 
     def probe(self, slice_s: float) -> Probe:
-        """Multicast probes and listen for those of the others, at most so long."""
+        """Multicast probes, and listen to the others' for at most `slice_s`."""
         probe = ffi.new("struct mmc_probe *")
         status = lib.mmc_team_probe(self.c, int(slice_s * 1e9), probe)
         check(status, "cannot probe the network")
@@ -229,7 +229,7 @@ class Endpoint:
         return Probe(int(probe.unheard), int(probe.unheard_full), rank)
 
     def begin_survey(self, ident: int, nnumbers: int) -> None:
-        """Begin to count others' datagrams with numbers below `nnumbers`."""
+        """Begin to count other ranks' datagrams with numbers below `nnumbers`."""
         status = lib.mmc_team_survey_begin(self.c, ident, nnumbers)
         check(status, "cannot survey the network")
 
@@ -243,11 +243,11 @@ class Endpoint:
         peer
             The rank, or None for all.
         numbers
-            One after the other.
+            The datagrams' numbers, which are consecutive.
         nbytes
-            Of payload.
+            The payload of each datagram.
         asks
-            Whether they go the way of control, and want an answer.
+            Whether to send them as control messages that ask for an answer.
         """
         salvo = {
             "peer": _NOBODY if peer is None else peer,
@@ -260,7 +260,7 @@ class Endpoint:
         check(status, "cannot send in a survey")
 
     def listen_survey(self, slice_s: float) -> list[Heard]:
-        """Listen for so long; return what has come, by rank, since the beginning."""
+        """Listen for `slice_s`; return by rank what has arrived in the survey."""
         heard = ffi.new("struct mmc_hearing[]", self.nranks)
         status = lib.mmc_team_survey_listen(self.c, int(slice_s * 1e9), heard)
         check(status, "cannot listen in a survey")
@@ -270,15 +270,15 @@ class Endpoint:
         ]
 
     def counters(self) -> Counter[str]:
-        """Count what has come and is of no stream."""
+        """Return the counters of what arrived and belongs to no stream."""
         return _counters(lib.mmc_team_counters, self.c)
 
     def move(self) -> None:
-        """Move on what can be without waiting, where no thread does so."""
+        """Make progress without waiting, for use where no thread makes it."""
         lib.mmc_engine_move(self._engine)
 
     def close(self) -> None:
-        """Close the endpoint. Its streams must be closed."""
+        """Close the endpoint, whose streams must have been closed."""
         lib.mmc_team_close(self.c)
         _engine.release()
 
@@ -306,7 +306,7 @@ class Stream:
         self.channel = channel
         self.endpoint = endpoint
         self.config = config
-        # Why an operation failed here, if one did, and which ranks that is about.
+        # The first failure on this rank, if any: its reason, and the ranks at fault.
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
 
     def counters(self) -> Counter[str]:
@@ -318,9 +318,9 @@ class Stream:
         return self._error() != 0
 
     def deserted(self) -> bool:
-        """Return whether one has failed because a rank does not answer any more.
+        """Return whether an operation failed because some rank no longer answers.
 
-        So it is with one that cannot send: what it had to say it has said.
+        A rank that cannot send counts as one: nothing more will arrive from it.
         """
         return self._error() in (
             -lib.MMC_EIO,
@@ -335,22 +335,22 @@ class Stream:
         return int(failure.error)
 
     def leave(self) -> None:
-        """Start nothing any more: others that wait for a later operation fail."""
+        """Start nothing more; ranks that await this one in a later operation fail."""
         lib.mmc_stream_leave(self.c)
 
     def detours(self) -> bool:
-        """Return whether nothing is multicast for the time being."""
+        """Return whether multicast is suspended for the time being."""
         return bool(lib.mmc_stream_unicast_epoch(self.c))
 
     def detour(self) -> Detour:
-        """Return since when, and why, nothing is multicast."""
+        """Return since when, and why, multicast is suspended."""
         detour = ffi.new("struct mmc_detour *")
         lib.mmc_stream_detour(self.c, detour)
         sender = None if detour.sender == _NOBODY else int(detour.sender)
         return Detour(int(detour.epoch), int(detour.rank), sender)
 
     def close(self) -> None:
-        """Free the stream; peers must have finished or failed."""
+        """Free the stream; its peers must have finished or failed."""
         lib.mmc_stream_close(self.c)
 
 
@@ -372,26 +372,26 @@ def _ns(seconds: float) -> int:
 
 
 class Ends:
-    """The ends of operations that tell, in this process, for one thread to await."""
+    """Notifications of this process's operations, for one thread to await."""
 
     def __init__(self) -> None:
         self._engine = _engine.acquire()
         self._nended = ffi.new("uint64_t *")
 
     def wait(self) -> None:
-        """Sleep until some have ended since the last time, or until `rouse`."""
+        """Sleep until an operation has ended since the last call, or until `rouse`."""
         status = lib.mmc_engine_await(self._engine, self._nended)
         check(status, "nothing to wait for")
 
     def rouse(self) -> None:
-        """Wake who sleeps in `wait`, or the next who is about to."""
+        """Wake the thread that sleeps in `wait`, or the next that enters it."""
         lib.mmc_engine_rouse(self._engine)
 
     def close(self) -> None:
-        """Need the engine no more."""
+        """Release the engine."""
         _engine.release()
 
 
 def unbind_thread() -> None:
-    """Let this thread run beside the core that its process computes on."""
+    """Let this thread leave the core that its process computes on."""
     lib.mmc_thread_unbind()

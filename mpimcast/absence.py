@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finding out, while this rank waits for all ranks, which of them are missing."""
+"""Finds out which ranks are missing while this rank waits for all of them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
     from mpimcast.roll import Roll
 
-# Most waits are over sooner, and need no roll.
+# Most waits end sooner, and need no roll.
 _ROLL_AFTER_S = 0.25
 
 _COME = (HERE, GAVE_UP)
 
 
 class Absence:
-    """One wait for all ranks, of which a call of the roll tells who is missing.
+    """One wait for all ranks, in which the roll tells which of them are missing.
 
     Parameters
     ----------
     what
-        What is waited for, for messages.
+        What this rank waits for, in words for messages.
     limit_s
-        For how long at most.
+        The longest that it may wait.
     warn_after_s
         The setting WARN_AFTER.
     roll
-        Of a communicator that has all these ranks; None if there is none.
+        The roll of a communicator that has all these ranks; None if there is none.
     topic
-        The same on all ranks that wait for the same.
+        Names this wait; equal on all ranks.
     members
-        The roll's number of each rank.
+        Each rank's number in the roll.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Absence:
         self._members = members
 
     def look(self) -> None:
-        """See who is there, and log now and then who is not.
+        """Check which ranks are there, and log now and then which are not.
 
         Raises
         ------
         RankLeft
-            If a rank has left, and so will never come.
+            If a rank has left, and so will never arrive.
         TimedOut
-            If ranks have given up since this one was late.
+            If ranks have given up because this one was late.
         """
         if self._roll is not None and self._patience.waited_s() > self._roll_after_s:
             self._roll.tell(self._topic, HERE)
@@ -81,7 +81,7 @@ class Absence:
             )
 
     def _check(self) -> None:
-        """Raise if it is known that ranks will not come, or come no more."""
+        """Raise if ranks are known to have left or to have given up."""
         words = self._words()
         left = [rank for rank, word in words.items() if word == LEFT]
         if left:
@@ -100,17 +100,17 @@ class Absence:
             )
 
     def give_up(self) -> None:
-        """Tell ranks that come later that it is too late."""
+        """Tell ranks that arrive later that this one has given up."""
         if self._roll is not None:
             self._roll.tell(self._topic, GAVE_UP)
 
     def leave(self) -> None:
-        """Tell the others that this rank was interrupted, and will not come."""
+        """Tell the others that this rank was interrupted and will not take part."""
         if self._roll is not None:
             self._roll.tell(self._topic, LEFT)
 
     def missing(self) -> tuple[int, ...]:
-        """Return the ranks that have not come, as far as that is known."""
+        """Return the ranks that are not known to have arrived."""
         words = self._words()
         return tuple(
             rank
@@ -122,7 +122,7 @@ class Absence:
         return self._roll is not None and number == self._roll.rank
 
     def reason(self) -> str:
-        """Say who has not come."""
+        """Name the ranks that have not arrived, in words for messages."""
         if self._roll is None:
             return "the MPI library does not tell which ranks have not come"
         missing = self.missing()
@@ -134,7 +134,7 @@ class Absence:
         return "; ".join([f"{named(missing)} {have} not come", *busy[:1]])
 
     def _words(self) -> dict[int, str]:
-        """Return what ranks have answered."""
+        """Return the ranks' answers, by rank."""
         if self._roll is None:
             return {}
         facts = self._roll.facts(self._topic)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether an address belongs to the memory of a device, as its driver says.
+"""Asks device drivers whether an address lies in a device's memory.
 
-Only a driver knows that. Without one in the process there is no device memory, however
-an array describes itself. Drivers that the program has loaded are asked; none is loaded
-here.
+Only a driver knows that. A process without one has no device memory, however an array
+describes itself. This module asks the drivers that the program has loaded, and loads
+none itself.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Driver(NamedTuple):
     Attributes
     ----------
     name : str
-        Its name, for messages.
+        The driver's name, for messages.
     library : str
         The beginning of its library's file name.
     question : str
-        The function that tells of a pointer; a library without it is another.
+        The function that describes a pointer; a library without it is not the driver.
     holds : callable
         Takes the loaded library and an address, and returns whether only the device
         can use the memory there.
@@ -43,9 +43,9 @@ class Driver(NamedTuple):
 
 
 def holder(address: int) -> str | None:
-    """Return the name of the driver that calls an address its device's, if one does.
+    """Return the name of the driver that claims an address for its device, if any.
 
-    Memory that the host can use as well is not the device's alone: managed, shared or
+    A driver claims no memory that the host can use as well: managed, shared or
     allocated on the host.
     """
     for driver, library in _loaded():
@@ -62,7 +62,7 @@ _found: list[tuple[Driver, ctypes.CDLL]] = []
 def _loaded() -> list[tuple[Driver, ctypes.CDLL]]:
     """Return the drivers in this process.
 
-    A program may load one at any time, so that is looked up until one is there.
+    A program may load one at any time, so each call searches until one is found.
     """
     if not _found:
         _found.extend(_search())
@@ -72,7 +72,7 @@ def _loaded() -> list[tuple[Driver, ctypes.CDLL]]:
 def _search() -> Iterator[tuple[Driver, ctypes.CDLL]]:
     paths = _mapped_files()
     for driver in _DRIVERS:
-        # A version, or a hash that packagers put before it, follows the name.
+        # A version follows the name, maybe after a hash that packagers add.
         pattern = re.compile(rf"{driver.library}(-[0-9a-f]+)?\.so\b.*")
         named = [path for path in paths if pattern.fullmatch(Path(path).name)]
         for library in _opened([None, *named]):
@@ -82,7 +82,7 @@ def _search() -> Iterator[tuple[Driver, ctypes.CDLL]]:
 
 
 def _mapped_files() -> list[str]:
-    """List the files that are mapped into this process, each once."""
+    """Return the paths of the files mapped into this process, each once."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
         return sorted({line[line.index("/") :] for line in lines if "/" in line})
@@ -90,7 +90,7 @@ def _mapped_files() -> list[str]:
 
 
 def _opened(paths: list[str | None]) -> Iterator[ctypes.CDLL]:
-    """Open what is loaded already: all that symbols are global of (None), or files."""
+    """Open libraries already loaded: files, or (None) all with global symbols."""
     for path in paths:
         with contextlib.suppress(OSError):
             yield ctypes.CDLL(path, mode=os.RTLD_NOLOAD)
@@ -104,7 +104,7 @@ _CU_MEMORYTYPE_DEVICE = 2
 
 
 def _cuda_holds(library: ctypes.CDLL, address: int) -> bool:
-    """Ask the CUDA driver. It fails for memory that it does not know: the host's."""
+    """Ask the CUDA driver, which fails for memory unknown to it, as the host's is."""
 
     def attribute(which: int) -> int:
         value = ctypes.c_uint(0)
@@ -126,7 +126,7 @@ _HIP_VERSION_6 = 60_000_000
 
 
 class _HipPointerAttribute(ctypes.Structure):
-    """What hipPointerGetAttributes fills in; large enough for more to follow."""
+    """The result of hipPointerGetAttributes, with room for fields added later."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -140,7 +140,7 @@ class _HipPointerAttribute(ctypes.Structure):
 
 
 def _hip_holds(library: ctypes.CDLL, address: int) -> bool:
-    """Ask HIP, which numbers the types of memory as CUDA does since version 6."""
+    """Ask HIP, which since version 6 numbers the types of memory as CUDA does."""
     found = _HipPointerAttribute()
     status = library.hipPointerGetAttributes(
         ctypes.byref(found), ctypes.c_void_p(address)
@@ -181,7 +181,7 @@ class _ZeMemoryAllocationProperties(ctypes.Structure):
 
 
 def _ze_holds(library: ctypes.CDLL, address: int) -> bool:
-    """Ask Level Zero, whose every driver knows all that was allocated by it."""
+    """Ask each Level Zero driver, which knows all memory that it has allocated."""
     for context in _ze_contexts(library):
         found = _ZeMemoryAllocationProperties(
             stype=_ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
@@ -195,9 +195,9 @@ def _ze_holds(library: ctypes.CDLL, address: int) -> bool:
 
 
 def _ze_contexts(library: ctypes.CDLL) -> list[ctypes.c_void_p]:
-    """Return a context of each driver; none while the program has not begun to use it.
+    """Return a context of each driver; none until the program has initialised it.
 
-    A question needs a context, and that of the program is not known here.
+    A query needs a context, and the program's own is not known here.
     """
     count = ctypes.c_uint32(0)
     if library.zeDriverGet(ctypes.byref(count), None) or not count.value:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How ranks agree: on what each of them knows, did, and has for settings.
+"""How ranks agree on their facts, on what each of them did, and on settings.
 
-Every MPI call here is non-blocking, on a communicator of our own, and tested
-against a deadline. Whoever decides something has the same facts as the others.
+Ranks wait only for non-blocking MPI calls, which are tested against a deadline, and
+exchange facts on private communicators. All ranks decide by the same facts.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# A poll that takes longer (a stopped process, a suspended machine) counts as this.
+# A longer poll (of a stopped process, or a suspended machine) is charged only this.
 _POLL_S_MAX = 0.1
 _PAUSE_S_MIN = 20e-6
 _PAUSE_S_MAX = 1e-3
-# Of what has been waited already, so that long waits cost no core.
+# The share of the time waited that each pause lasts, so that long waits cost no core.
 _PAUSE_SHARE = 1 / 16
 
-# A communicator that some rank does not free in time is never freed.
+# A communicator that some rank does not free within this time is never freed.
 _DRAIN_S = 10.0
 
-# What a rank tells, with its length before it; most facts fit.
+# The text of a fact, after its length; most facts fit.
 _SLOT_TEXT_BYTES = 376
 _SLOT = struct.Struct(f"=q{_SLOT_TEXT_BYTES}s")
 
-# What MPI may still write to although nobody waits for it any more.
+# Requests that are no longer awaited, with the memory that MPI may still write to.
 _abandoned: list[object] = []
 
-# Topics of the roll: a call of `share` by its number, and the entry into the next
-# communicator of certain processes.
+# Topics of the roll: the numbered calls of `share`, and the numbered entries into a
+# communicator of the same processes.
 _SHARE, _ENTRY = "share", "entry"
 _entries: Counter[str] = Counter()
 _departing = False
@@ -76,17 +76,17 @@ def complete(
     Parameters
     ----------
     request
-        What to wait for.
+        The request to wait for.
     limit_s
         Seconds of observed time after which TimedOut is raised.
     what
-        What is waited for, for messages.
+        What this rank waits for, in words for messages.
     buffers
-        What the call writes to; not every request of mpi4py's holds on to that.
+        The memory that the call uses; not every mpi4py request keeps it alive.
     vain
-        Asked now and then whether to give up waiting.
+        Called before each pause; returns whether to give up waiting.
     absence
-        Finds out who is missing, where that matters.
+        Finds out which ranks are missing; None where that does not matter.
     """
     waited_s = 0.0
     pause_s = _PAUSE_S_MIN
@@ -118,14 +118,14 @@ class Private(MPI.Intracomm):
     Attributes
     ----------
     nmessages, nbytes : int
-        What `share` has sent. It receives as many messages, and as many bytes where
-        blocks are of one size.
+        Messages and bytes that `share` has sent. It receives as many messages, and as
+        many bytes where all blocks have one size.
     warn_after : float
         The setting WARN_AFTER.
     doing : str
-        What this rank waits for elsewhere, for those that wait for it here.
+        The operation that this rank is in, as told to ranks that wait for it here.
     leaving : bool
-        Whether this rank will not share anything any more.
+        Whether this rank will take part in no further `share`.
     """
 
     nmessages = 0
@@ -137,15 +137,15 @@ class Private(MPI.Intracomm):
 
     @cached_property
     def roll(self) -> roll.Roll:
-        """The roll of its ranks."""
+        """The roll of this communicator's ranks."""
         return roll.Roll(self, self._answer)
 
     def attend(self) -> None:
-        """Answer from here on also while this rank waits for something else."""
+        """Answer the roll from now on even while this rank waits elsewhere."""
         roll.add(self.roll)
 
     def _answer(self, topic: str) -> str | None:
-        """Tell a rank that waits whether this one has come, or ever will."""
+        """Return this rank's answer to a topic: HERE, LEFT, or what it is doing."""
         kind, *words = topic.split()
         if kind == _SHARE:
             come, leaving = int(words[0]) <= self._nshares, self.leaving
@@ -158,7 +158,7 @@ class Private(MPI.Intracomm):
         return roll.LEFT if leaving else self.doing or None
 
     def Free(self) -> None:  # noqa: N802 -- mpi4py's name
-        """Free it, once nothing is on its way to any rank. Collective."""
+        """Free the communicator once no message is under way. Collective."""
         roll.remove(self.roll)
         if self.roll.drain(_DRAIN_S):
             super().Free()
@@ -172,10 +172,10 @@ class Private(MPI.Intracomm):
         *,
         vain: Callable[[], bool] = lambda: False,
     ) -> list[bytes]:
-        """Give every rank's block, whose sizes all know, to all ranks.
+        """Give every rank's block to all ranks, which know all blocks' sizes.
 
-        Bruck's way: a message a round, and so many rounds as P has bits. Iallgather
-        may send one to every other rank, as Open MPI's does.
+        Bruck's algorithm sends one message in each of ceil(log2 P) rounds, while an
+        Iallgather may send one to every other rank, as Open MPI's does.
         """
         self._nshares += 1
         absence = Absence(
@@ -207,7 +207,7 @@ class Private(MPI.Intracomm):
         wait: Callable[[MPI.Request, object], None],
     ) -> list[bytes]:
         rank, size = self.Get_rank(), self.Get_size()
-        blocks = [block]  # of this rank and of those after it
+        blocks = [block]  # from this rank's on, in rank order
         while (have := len(blocks)) < size:
             lacking = range(rank + have, rank + min(2 * have, size))
             lengths = [sizes[each % size] for each in lacking]
@@ -232,7 +232,7 @@ def _split(whole: bytearray, lengths: Sequence[int]) -> list[bytes]:
 
 
 class Entry:
-    """A private duplicate of a communicator, there once all ranks have entered."""
+    """A private duplicate in the making, which is ready once all ranks have entered."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._group = comm.Get_group()
@@ -242,12 +242,12 @@ class Entry:
         self._private, self._request = MPI.Intracomm.Idup(comm)
 
     def join(self) -> Private:
-        """Return the duplicate, for a rank that ends and will not use it itself."""
+        """Return the duplicate to a rank that ends and will not use it itself."""
         complete(self._request, math.inf, "ending")
         return self._made()
 
     def wait(self, config: Config) -> Private:
-        """Return the duplicate."""
+        """Return the duplicate once all ranks have entered."""
         what = "opening a communicator"
         limit_s = config.entry_timeout
         absence = self._absence(what, limit_s, config.warn_after)
@@ -263,7 +263,7 @@ class Entry:
         return private
 
     def _absence(self, what: str, limit_s: float, warn_after_s: float) -> Absence:
-        """Find who is missing by way of a communicator that is open already."""
+        """Return a wait that finds missing ranks over a communicator already open."""
         whole = roll.covering(self._group) if self._key else None
         return Absence(
             what,
@@ -275,20 +275,20 @@ class Entry:
         )
 
     def give_up(self, config: Config) -> None:
-        """Let ranks that come late finish, or the library fails on freed memory."""
+        """Let late ranks finish, since the MPI library would fail on freed memory."""
         _abandoned.append(self)
         with contextlib.suppress(TimedOut):
             complete(self._request, config.timeout, "closing a communicator")
 
 
 def depart() -> None:
-    """Tell whoever asks from now on that this process opens nothing any more."""
+    """Answer from now on that this process opens no further communicator."""
     global _departing  # noqa: PLW0603 -- there is one in a process
     _departing = True
 
 
 def _key_of(group: MPI.Group) -> str:
-    """Return what is equal on all ranks of a group; "" if they differ in the world."""
+    """Return a key equal on a group's ranks; "" if one of them is not in COMM_WORLD."""
     world = MPI.COMM_WORLD.Get_group()
     ranks = group.Translate_ranks(None, world)
     world.Free()
@@ -303,9 +303,9 @@ def exchange(
     limit_s: float,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Any]:
-    """Give every rank's `fact`, anything that JSON can say, to all ranks.
+    """Give every rank's `fact`, which JSON must be able to express, to all ranks.
 
-    Facts that fit into slots of equal size, as most do, are gathered once.
+    One gathering suffices where all facts fit into slots of equal size, as most do.
     """
 
     def vain() -> bool:
@@ -326,10 +326,10 @@ def exchange(
 def together(
     private: Private, config: Config, act: Callable[[], tuple[_T, object]]
 ) -> tuple[_T, list[Any]]:
-    """Let every rank `act`, and tell all what came of it.
+    """Run `act` on every rank, and tell all ranks the results.
 
-    `act` returns something to keep and something, fit for JSON, to tell. Where it
-    raises an Error on one rank, all ranks raise the same TransportError.
+    `act` returns a value to keep and a fact, fit for JSON, to tell. If it raises an
+    Error on one rank, all ranks raise the same TransportError.
     """
     kept, fact = None, None
     failure = ""
@@ -353,7 +353,7 @@ def agree(private: Private, config: Config) -> int:
     Returns
     -------
     int
-        The thread level that every rank's MPI library has.
+        The least thread level of all ranks' MPI libraries.
     """
     mine: dict[str, object] = {
         **config.agreed(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of command-line arguments, each with its unit, its range and its errors."""
+"""Kinds of command-line arguments, each with its unit, range and error messages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Kind(NamedTuple):
     Attributes
     ----------
     metavar : str
-        What stands for the value in usages: its unit, if it has one.
+        The value's placeholder in usage lines: its unit, if it has one.
     parse : callable
         Reads a value; raises argparse.ArgumentTypeError, which says what is valid.
     show : callable
-        Writes a value in the same unit as `parse` reads it.
+        Writes a value in the unit that `parse` reads.
     """
 
     metavar: str
@@ -42,7 +42,7 @@ def whole(
     metavar: str = "N",
     words: Mapping[str, int] | None = None,
 ) -> Kind:
-    """Take whole numbers, and words that stand for some."""
+    """Return a kind that takes whole numbers, and `words` that stand for numbers."""
     known = dict(words or {})
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
     expected = one_of([f"a whole number {bounds}", *known])
@@ -63,7 +63,7 @@ def whole(
 
 
 def size(low: int, high: int) -> Kind:
-    """Take numbers of bytes, which may be written as 64K, 1M or 1G."""
+    """Return a kind that takes numbers of bytes, also written as 64K, 1M or 1G."""
 
     def parse(text: str) -> int:
         try:
@@ -86,7 +86,7 @@ def real(
     example: str,
     low: float = 0,
 ) -> Kind:
-    """Take numbers of some unit, and count them in parts of 1 / `scale` of it."""
+    """Return a kind that takes numbers of a unit, and counts in 1 / `scale` of it."""
 
     def parse(text: str) -> int:
         number = _float(text)
@@ -101,7 +101,7 @@ def real(
 
 
 def probability() -> Kind:
-    """Take probabilities below 1 in parts of a million, also written in percent."""
+    """Return a kind for probabilities below 1, or percent, counted in millionths."""
 
     def parse(text: str) -> int:
         percent = text.endswith("%")
@@ -116,7 +116,7 @@ def probability() -> Kind:
 
 
 def seconds(low: float, high: float, *, example: str) -> Callable[[str], float]:
-    """Return what reads a time above or at `low`, to be given to argparse."""
+    """Return a parser, for argparse, of times from `low` to `high` seconds."""
 
     def parse(text: str) -> float:
         number = _float(text)
@@ -130,7 +130,7 @@ def seconds(low: float, high: float, *, example: str) -> Callable[[str], float]:
 
 
 def names(what: str, known: Sequence[str]) -> Callable[[str], str]:
-    """Return what reads one of some names, whatever the case of its letters."""
+    """Return a parser, for argparse, of the `known` names, whatever their case."""
     by_lower = {name.lower(): name for name in known}
 
     def parse(text: str) -> str:
@@ -143,7 +143,7 @@ def names(what: str, known: Sequence[str]) -> Callable[[str], str]:
 
 
 def _float(text: str) -> float:
-    """Return a number, or what lies in no range if it is none."""
+    """Return a number, or NaN, which lies in no range, if `text` is none."""
     try:
         return float(text)
     except ValueError:

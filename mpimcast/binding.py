@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What hangs on a communicator: its settings, and its traffic once it is open.
+"""The state of a communicator: its settings, and its traffic once it is open.
 
-A binding is an attribute of the communicator itself, so all handles of it share
-one. It ends with the communicator, with ``MPI.Finalize`` or with the program,
-whichever comes first.
+A binding is an attribute of the communicator itself, so all its handles share one.
+It ends with the communicator, with ``MPI.Finalize`` or with the program, whichever
+comes first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Which way an operation takes, and why.
+    """What carries an operation, and why.
 
     Attributes
     ----------
@@ -39,27 +39,27 @@ class Explanation:
         "verbs", "udp" or "mpi"; "auto" until the first operation chooses; "none" if
         operations fail.
     reason : str
-        One line.
+        The reason, in one line.
     """
 
     path: str
     reason: str
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Return path and reason in one line."""
         return f"{self.path}: {self.reason}"
 
 
 class Heritage:
-    """What a communicator hands on to those derived from it.
+    """What a communicator passes on to communicators derived from it.
 
     Attributes
     ----------
     config : Config
         The settings.
     level : int or None
-        The least thread level of all ranks; None until they have agreed on that
-        and on the settings.
+        The least thread level of all ranks; None until they have agreed on it and on
+        the settings.
     """
 
     def __init__(self, config: Config, level: int | None = None) -> None:
@@ -73,15 +73,16 @@ class Binding:
     Attributes
     ----------
     bypass : bool
-        Whether every operation is the MPI library's.
+        Whether the MPI library carries every operation.
     small_bytes : int
-        Places for all ranks' blocks below this are the MPI library's too; 0 until
-        all ranks have agreed on it.
+        Below this size of the whole result the MPI library carries an operation, too;
+        0 until all ranks have agreed on it.
     small_block_bytes : int
-        The same of one block.
+        Below this size of one block the MPI library carries an operation, too; 0
+        until all ranks have agreed on it.
     threaded : bool
         Whether all ranks' MPI libraries let any thread call; False until all ranks
-        have agreed on it. Only then are requests ours.
+        have agreed on it. Only then does mpimcast carry requests.
     """
 
     def __init__(self, comm: MPI.Intracomm, heritage: Heritage) -> None:
@@ -98,8 +99,8 @@ class Binding:
         self._entry: agreement.Entry | None = None
         self._private: agreement.Private | None = None
         self._traffic: Traffic | None = None
-        # Streams in use, those of persistent requests too, and whether anything has
-        # failed: the most that any rank has, once all leave.
+        # The streams in use, including those of persistent requests, and whether
+        # anything has failed; `leave` makes both the maxima over all ranks.
         self._most_lanes = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
@@ -116,8 +117,8 @@ class Binding:
     def update(self, settings: Mapping[str, object]) -> None:
         """Take the keywords of a further handle; they must not conflict.
 
-        Settings that nobody gave as keywords can be given until all ranks have
-        agreed on them.
+        A setting that no keyword has given yet can be given until all ranks have
+        agreed on the settings.
         """
         wanted = Config.read(settings)
         changes: dict[str, Any] = {}
@@ -139,9 +140,9 @@ class Binding:
         self.config = replace(self.config, **changes, sources=sources)
 
     def announce(self) -> None:
-        """Note that all ranks have this communicator from the beginning to the end.
+        """Record that all ranks have this communicator from the job's start to its end.
 
-        Not if the job is of several programs, which may not all do so.
+        Do nothing in a job of several programs, since some may not use mpimcast.
         """
         several = os.environ.get("OMPI_NUM_APP_CTX", "1") != "1"
         several |= bool(MPI.COMM_WORLD.Get_attr(MPI.APPNUM))
@@ -153,10 +154,10 @@ class Binding:
         """Return what derived communicators start with."""
         return Heritage(self.config, self._level)
 
-    # ---- the way operations take ---------------------------------------------
+    # ---- what carries an operation -------------------------------------------
 
     def explain(self, nbytes: int) -> Explanation:
-        """Say which way an operation with blocks of `nbytes` takes."""
+        """Return what carries an operation with blocks of `nbytes`, and why."""
         if self._failure is not None:
             return Explanation("none", str(self._failure))
         if self.bypass:
@@ -180,10 +181,10 @@ class Binding:
         )
 
     def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
-        """Return which way an operation took, and why if it was the MPI library's.
+        """Return what carried an operation, and why if the MPI library did.
 
-        Unlike `explain` after the fact, and in words that do not depend on `nbytes`,
-        so that operations can be counted by them.
+        Unlike `explain`, this looks back, and its words do not depend on the size of
+        the operation, so that operations can be counted by them.
         """
         if self.bypass:
             return "mpi", self._reason
@@ -196,7 +197,7 @@ class Binding:
         return self._traffic.team.transport, ""
 
     def carrier(self, nbytes: int) -> Traffic | None:
-        """Return what carries an operation with blocks of `nbytes`, if it is ours.
+        """Return the traffic for blocks of `nbytes`, or None for the MPI library.
 
         Collective: agrees on settings and opens the transport where that is due.
         All ranks decide alike, by `nbytes` and what they agreed on.
@@ -221,10 +222,9 @@ class Binding:
         return self._traffic
 
     def open_carrier(self, nbytes: int) -> Traffic | None:
-        """Return what carries such an operation if nobody waits for it. Local.
+        """Return the traffic for a non-blocking operation, or None. Local.
 
-        Nothing is opened then. All ranks decide alike, by what they have done in
-        the same order.
+        Opens nothing. All ranks decide alike, by what they did in the same order.
         """
         self._check()
         return (
@@ -232,7 +232,7 @@ class Binding:
         )
 
     def _check(self) -> None:
-        """Raise, again, why the communicator could not be opened, if so."""
+        """Raise the opening's error again if the communicator could not be opened."""
         if self._failure is not None:
             failure.call_errhandler(self._comm, self._failure)
             raise self._failure.again()
@@ -270,7 +270,7 @@ class Binding:
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[agreement.Private]:
-        """Count what a part of opening takes, once all ranks have entered."""
+        """Count the time and messages of a part of opening, once all have entered."""
         private = self._need_private()
         begin_ns = time.monotonic_ns()
         yield private
@@ -288,7 +288,7 @@ class Binding:
         return self._private
 
     def stats(self) -> dict[str, int]:
-        """Return all counters; zeros before anything is open, the last ones later."""
+        """Return all counters: zeros before opening, the last values after closing."""
         from mpimcast import _ffi
 
         if self._traffic is not None:
@@ -300,9 +300,9 @@ class Binding:
     # ---- the end -------------------------------------------------------------
 
     def join(self) -> None:
-        """Let ranks that open this communicator now do so, to learn that this ends.
+        """Let ranks that are opening this communicator learn that this rank ends.
 
-        Only where all ranks have it from the start: see `announce`.
+        Do nothing unless all ranks have it from the start, see `announce`.
         """
         untouched = self._entry is None and not self.bypass
         if self._announced and untouched and not self._forked():
@@ -310,7 +310,7 @@ class Binding:
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
-        """Tell ranks that wait for more of this one that no more will come.
+        """Tell ranks that await this one that it will start nothing more.
 
         Persistent requests may still be started unless the program `ends`.
         """
@@ -324,8 +324,8 @@ class Binding:
     def leave(self) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this one any more.
 
-        A rank that knows of a failure takes part, for those that do not, but need
-        not wait itself.
+        A rank that knows of a failure takes part for the sake of those that do not,
+        but need not wait itself.
         """
         if self._private is None or self._forked():
             return None
@@ -338,7 +338,7 @@ class Binding:
         return None
 
     def end(self, request: MPI.Request | None) -> None:
-        """Wait for what `leave` began, then close what is open."""
+        """Wait for the request of `leave`, then close what is open."""
         self.bypass = True
         if self._forked():
             return
@@ -351,10 +351,10 @@ class Binding:
                 self._traffic = None
 
     def close(self) -> None:
-        """End with the communicator, which all ranks free.
+        """Close with the communicator, which all ranks free.
 
-        What is under way is done first. If persistent requests are left on any
-        rank, which may be started even then, all ranks stay open to the end.
+        Operations under way finish first. If persistent requests are left on any rank,
+        which may still be started, all ranks stay open until the program ends.
         """
         self.depart(ends=False)
         request = self.leave()
@@ -371,7 +371,7 @@ class Binding:
             if self._entry is not None:
                 self._entry.give_up(self.config)
         elif left and not self._most_lanes[1]:
-            # Nothing is under way on it: freed then, Open MPI would crash.
+            # Open MPI would crash if anything were still under way on it.
             self._private.Free()
         self._private = None
 
@@ -393,7 +393,7 @@ class Binding:
             )
 
     def _vain(self) -> bool:
-        """Return whether some rank may be gone or not come."""
+        """Return whether some rank may have ended or may never arrive."""
         return self._failure is not None or (
             self._traffic is not None
             and (self._traffic.poisoned() or self._traffic.team.deserted)

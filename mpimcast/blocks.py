@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The place for blocks of several sizes, as users pass it to an Allgatherv.
+"""The receive buffer of an Allgatherv, for blocks of several sizes.
 
-mpi4py judges all of it but the counts and displacements: there are as many of them
-as ranks, but one on ``COMM_SELF``. Those are read here, by mpi4py's rules.
+mpi4py checks all of it but counts and displacements: there is one of each per rank,
+but the check runs on ``COMM_SELF``, which has one rank. This module reads them by
+mpi4py's rules.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from mpimcast import buffers
 
 
 class Blocks(buffers.Message):
-    """Blocks that need be neither equal nor side by side nor in order.
+    """Blocks that need not be equal, adjacent or in rank order.
 
     Attributes
     ----------
     address : int
-        Where the block begins that has the smallest displacement.
+        The beginning of the block that has the smallest displacement.
     packed : bool
         Whether every block lies in one piece and in the order of its bytes.
     blocks_bytes : list of int
         Bytes of each block, gaps not counted.
     offsets_bytes : list of int
-        Where each block begins, from `address` on; 0 for empty ones.
+        The beginning of each block, relative to `address`; 0 for an empty one.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Blocks(buffers.Message):
         counts: list[int],
         displacements: list[int],
     ) -> None:
-        """Take blocks of items of a type, or of so many bytes each."""
+        """Take blocks of items, whose type, or size in bytes, is `item`."""
         if isinstance(item, int):
             datatype, size, extent = None, item, item
         else:
@@ -58,17 +59,17 @@ class Blocks(buffers.Message):
         self.offsets_bytes = [place * extent for place in self._displacements]
 
     def pack_block(self, index: int, address: int) -> None:
-        """Copy one of the blocks, without gaps, to `address`."""
+        """Copy block `index` to `address`, without gaps."""
         where = [self._displacements[index]]
         self.copy([self._counts[index]], where, address, out=False)
 
     def unpack(self, address: int) -> None:
-        """Copy all blocks from `address`, where each follows on the one before."""
+        """Copy all blocks from `address`, where they lie one after the other."""
         self.copy(self._counts, self._displacements, address, out=True)
 
 
 def receiving(recvbuf: Any, nblocks: int) -> Blocks:
-    """Take apart the place for `nblocks` blocks. Raises as mpi4py does."""
+    """Parse a receive buffer for `nblocks` blocks. Raises as mpi4py does."""
     buffer, counts, displacements, datatype = _items(recvbuf)
     if isinstance(datatype, str):
         datatype = MPI.Datatype.fromcode(datatype)
@@ -100,8 +101,8 @@ def receiving(recvbuf: Any, nblocks: int) -> Blocks:
 def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
     """Split a message into buffer, counts, displacements and datatype.
 
-    Unlike in a message of equal blocks, only a tuple is counts and displacements:
-    a list is counts.
+    A tuple holds counts and displacements, a list counts alone; for equal blocks
+    either would hold both.
     """
     if not isinstance(spec, list | tuple) or len(spec) not in (2, 3, 4):
         _judge(spec)
@@ -113,7 +114,7 @@ def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
         counts, datatype = None, counts
     elif len(spec) == 3:  # noqa: PLR2004 -- [buffer, counts, datatype]
         displacements, datatype = None, displacements
-    if len(spec) < 4 and isinstance(  # noqa: PLR2004 -- of four it is counts alone
+    if len(spec) < 4 and isinstance(  # noqa: PLR2004 -- with four, counts alone
         counts, tuple
     ):
         if len(counts) != 2:  # noqa: PLR2004 -- counts, displacements
@@ -128,7 +129,7 @@ def _judge(spec: Any) -> None:
 
 
 def _is_number(given: Any) -> bool:
-    """Return whether mpi4py takes it for a number, not for a sequence."""
+    """Return whether mpi4py takes `given` for a number, not for a sequence."""
     try:
         len(given)
     except TypeError:
@@ -137,9 +138,9 @@ def _is_number(given: Any) -> bool:
 
 
 def _numbers(given: Any, nblocks: int) -> list[int]:
-    """Return the numbers of a sequence, of which there is one for each block."""
+    """Return the numbers of a sequence, which must have one for each block."""
     numbers = [operator.index(given[index]) for index in range(len(given))]
     if len(numbers) != nblocks:
-        # mpi4py's words.
+        # The wording is mpi4py's.
         raise ValueError(f"expecting {nblocks} items, got {len(numbers)}")
     return numbers

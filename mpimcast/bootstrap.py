@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opening a transport, on all ranks or on none."""
+"""Opens a transport, on all ranks or on none."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mpimcast.config import Config
     from mpimcast.transport import Transport
 
-# How long each round of probing listens: most networks are through after the
-# first, a switch that has just learnt of a group may take longer.
+# How long each round of probing listens: most networks need only the first, but a
+# switch that has just learnt of a group may take longer.
 PROBES_S = (0.005, 0.02, 0.08, 0.3)
 
 
@@ -36,18 +36,18 @@ class OneHost(TransportError):
 
 
 class Opened(NamedTuple):
-    """What a communicator has after opening."""
+    """What opening gives a communicator."""
 
     stream: _ffi.Stream
-    team: teams.Team  # to be given back after the stream is closed
+    team: teams.Team  # must be released after the stream is closed
     refused: str  # why a better transport was not taken; empty if none is better
 
 
 def open_stream(private: Private, config: Config) -> Opened:
     """Open a stream over the best transport, on all ranks or on none.
 
-    Communicators of the same processes share a team. Raises the same
-    TransportError on all ranks, a OneHost where they chose to open none.
+    Communicators of the same processes share a team. Raises the same TransportError
+    on all ranks, which is a OneHost if they chose to open none.
     """
     with contextlib.ExitStack() as undo:
         known = teams.find(private, config)
@@ -75,11 +75,11 @@ def open_stream(private: Private, config: Config) -> Opened:
     return Opened(stream, team, refused)
 
 
-# ---- who is there ------------------------------------------------------------
+# ---- the ranks' facts --------------------------------------------------------
 
 
 def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
-    """Tell what decides about the team; of what is drawn, rank 0's will count."""
+    """Return this rank's facts for opening a team; rank 0's random draws count."""
     try:
         from mpimcast import _ffi, devices
     except ImportError as error:
@@ -98,13 +98,13 @@ def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
         "channel": secrets.token_hex(8),
         "group": config.group.draw(config.subgroups),
         "port": (config.ports or GROUP_PORTS).draw(),
-        # Keys with bit 31 are for the privileged.
+        # Only privileged users may use keys with bit 31.
         "qkey": secrets.randbelow(2**31),
     }
 
 
 def host_key() -> str:
-    """Return what is equal in processes that reach each other's loopback."""
+    """Return a key that is equal in processes that reach each other's loopback."""
     namespace = Path("/proc/self/ns/net")
     # A kernel without namespaces has one network.
     network = namespace.stat().st_ino if namespace.exists() else 0
@@ -112,7 +112,7 @@ def host_key() -> str:
 
 
 def machine_key() -> str:
-    """Return what is equal in processes that share processors."""
+    """Return a key that is equal in processes that share processors."""
     return hashlib.sha256(_boot_id().encode()).hexdigest()[:8]
 
 
@@ -121,7 +121,7 @@ def _boot_id() -> str:
 
 
 def is_crowded(facts: Sequence[dict[str, Any]]) -> bool:
-    """Return whether the ranks of some machine have fewer processors than they are."""
+    """Return whether some machine has more ranks than processors for them."""
     nranks = Counter(fact["machine"] for fact in facts)
     processors: dict[str, int] = dict.fromkeys(nranks, 0)
     for fact in facts:
@@ -132,7 +132,7 @@ def is_crowded(facts: Sequence[dict[str, Any]]) -> bool:
 
 
 def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
-    """Raise on all ranks if one speaks another language."""
+    """Raise on all ranks if their versions of the wire format differ."""
     versions = {rank: fact["wire"] for rank, fact in enumerate(facts)}
     if len(set(versions.values())) > 1:
         raise TransportError(
@@ -143,7 +143,7 @@ def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
 
 
 def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
-    """Return what all have told about a team, as its rank number `rank`."""
+    """Return the draft of a team from all ranks' facts, as seen by rank `rank`."""
     first = facts[0]
     return Draft(
         rank=rank,
@@ -163,7 +163,7 @@ def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
 def _open_team(
     private: Private, config: Config, draft: Draft, undo: contextlib.ExitStack
 ) -> tuple[teams.Team, str]:
-    """Open a team over the first transport that works; say why others do not."""
+    """Open a team over the first transport that works; say why better ones do not."""
     failures: list[str] = []
     for kind in wanted(config):
         if config.progress_thread == "off" and kind.needs_thread:
@@ -213,7 +213,7 @@ def _create_team(
     chunk_bytes: int,
     undo: contextlib.ExitStack,
 ) -> tuple[teams.Team, list[str]]:
-    """Create endpoints, with the first port that all ranks can have; return theirs."""
+    """Create endpoints on the first port that all can have; return their addresses."""
     from mpimcast import _ffi
 
     def create() -> tuple[teams.Team | None, tuple[str, str]]:
@@ -248,14 +248,14 @@ def _connect_team(
     chunk_bytes: int,
     undo: contextlib.ExitStack,
 ) -> teams.Team:
-    """Create this rank's endpoint and connect it to those of the others."""
+    """Create this rank's endpoint and connect it to all ranks' endpoints."""
     team, addresses = _create_team(private, config, transport, chunk_bytes, undo)
 
     def connect() -> tuple[None, None]:
         team.endpoint.connect(bytes.fromhex("".join(addresses)))
         return None, None
 
-    # All have joined the groups when all know that.
+    # After this exchange all ranks have joined the groups.
     together(private, config, connect)
     return team
 
@@ -266,9 +266,9 @@ def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, boo
     Returns
     -------
     failure : str
-        What does not come through; empty if all does.
+        What does not arrive; empty if everything does.
     narrow : bool
-        Whether shorter datagrams do.
+        Whether short datagrams arrive everywhere.
     """
     for slice_s in PROBES_S:
         probe = team.endpoint.probe(slice_s)
@@ -288,7 +288,7 @@ def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, boo
 def _create_stream(
     team: teams.Team, config: Config, channel: int, undo: contextlib.ExitStack
 ) -> tuple[_ffi.Stream, None]:
-    """Make a stream on a connected team."""
+    """Create a stream on a connected team."""
     from mpimcast import _ffi
 
     stream = _ffi.Stream(team.endpoint, config, channel)

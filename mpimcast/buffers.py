@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users pass as a buffer, as an address and a number of bytes.
+"""Reads users' buffers as addresses and numbers of bytes.
 
-The only reader of user buffers. mpi4py itself judges every message: it is asked
-for a persistent request on ``COMM_SELF``, which is local, starts nothing, and
-raises mpi4py's own errors. What it accepted is then taken apart here.
+No other module reads them. mpi4py itself checks every message: it is asked for a
+persistent request on ``COMM_SELF``, which is local, starts nothing, and raises
+mpi4py's own errors. This module then parses the messages that it accepts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class Message:
     """A user's buffer during one operation, of one or more equal blocks.
 
-    Holds the user's memory, which can neither go nor move meanwhile, and a type of
-    its own, since users may free theirs once an operation has begun.
+    Keeps the user's memory from being freed or moved meanwhile, and holds a duplicate
+    of the datatype, since users may free theirs once an operation has begun.
 
     Attributes
     ----------
     address : int
-        Where the data begins; 0 if there is none.
+        The beginning of the data; 0 if there is none.
     nbytes : int
-        Bytes of data in it, gaps not counted.
+        Bytes of data, gaps not counted.
     packed : bool
         Whether the data lies in one piece and in the order of its bytes.
     """
@@ -59,7 +59,7 @@ class Message:
                 self._datatype = datatype.Dup()
 
     def __del__(self) -> None:
-        """Free the type, unless it went with MPI."""
+        """Free the duplicate of the datatype unless MPI has ended."""
         if self._datatype is not None and not MPI.Is_finalized():
             self._datatype.Free()
 
@@ -68,12 +68,12 @@ class Message:
         self.copy([self._count], [0], address, out=False)
 
     def pack_block(self, index: int, address: int) -> None:
-        """Copy one of the blocks, without gaps, to `address`."""
+        """Copy block `index` to `address`, without gaps."""
         count = self._count // self._nblocks
         self.copy([count], [index * count], address, out=False)
 
     def unpack(self, address: int) -> None:
-        """Copy the data, without gaps there, from `address`; gaps here stay."""
+        """Copy the data from `address`, where it has no gaps; leave gaps here alone."""
         self.copy([self._count], [0], address, out=True)
 
     def copy(
@@ -84,12 +84,12 @@ class Message:
         *,
         out: bool,
     ) -> None:
-        """Copy items, which lie as given, from or to `address`, one by one there.
+        """Copy the items at `displacements` to `address`, or from it if `out`.
 
-        MPI's Pack and Unpack want a buffer and infer a count from its length,
-        which fails where items overlap or the last ends before its extent does.
-        So one item of a new type stands for all of it: it begins at the data's
-        distance from a byte of our own.
+        The items lie without gaps at `address`. MPI's Pack and Unpack infer a count
+        from the length of a buffer, which fails where items overlap or the last ends
+        before its extent does. So one item of a new type, relative to a byte of our
+        own, stands for all of the data.
         """
         if self._datatype is None or self.nbytes == 0:
             return
@@ -118,14 +118,15 @@ class Message:
 
 
 def is_in_place(sendbuf: object) -> bool:
-    """Return whether a send buffer says MPI_IN_PLACE."""
+    """Return whether a send buffer means MPI_IN_PLACE."""
     return sendbuf is None or sendbuf is MPI.IN_PLACE
 
 
 def judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
-    """Raise as mpi4py does, but not for more items than the MPI library counts.
+    """Raise as mpi4py does, but accept more items than the MPI library can count.
 
-    All blocks together may be as many where one is not, and need not be counted.
+    Blocks that it can count one by one may together have too many items, which it
+    need never count.
     """
     try:
         init(spec, 0).Free()
@@ -135,24 +136,25 @@ def judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
 
 
 def refuse(act: Callable[..., None], *arguments: Any, error: int) -> NoReturn:
-    """Let the MPI library refuse, in its words, what is wrong on ``COMM_SELF`` too.
+    """Let the MPI library refuse arguments that are wrong on ``COMM_SELF`` too.
 
-    Not all libraries look at everything; `error` is what others say.
+    The error is then in its own words. Where a library does not check them, raise an
+    MPI.Exception with `error`, as other libraries do.
     """
     act(*arguments)
     raise MPI.Exception(error)
 
 
 def sending(sendbuf: Any) -> Message:
-    """Take apart what is to be sent. Raises as mpi4py does."""
+    """Parse a send buffer. Raises as mpi4py does."""
     judge(MPI.COMM_SELF.Send_init, sendbuf)
     return _take(sendbuf, 1, "sendbuf")
 
 
 def receiving(recvbuf: Any, nblocks: int) -> Message:
-    """Take apart the place for `nblocks` equal blocks. Raises as mpi4py does.
+    """Parse a receive buffer for `nblocks` equal blocks. Raises as mpi4py does.
 
-    A count, where one is given, is that of a block.
+    A count, if one is given, is that of one block.
     """
     judge(MPI.COMM_SELF.Recv_init, recvbuf)
     return _take(recvbuf, nblocks, "recvbuf")
@@ -169,7 +171,7 @@ def _take(spec: Any, nblocks: int, name: str) -> Message:
     else:
         nitems = length // extent if length else 0
         if nitems % nblocks:
-            # mpi4py's words; Recv_init above knows of no blocks.
+            # The wording is mpi4py's, whose Recv_init knows of no blocks.
             raise ValueError(
                 f"message: cannot infer count, number of entries {nitems} is not a "
                 f"multiple of required number of blocks {nblocks}"
@@ -204,7 +206,7 @@ def _items(spec: Any) -> tuple[Any, Any, int, MPI.Datatype | None]:
 def locate(
     buffer: Any, datatype: MPI.Datatype | None, name: str
 ) -> tuple[object, int, int, int]:
-    """Return who holds a buffer, its address, its bytes, and those of an item."""
+    """Return a buffer's owner, its address, its bytes, and the bytes of an item."""
     owner, address, length, item_bytes = None, 0, 0, 1
     if buffer is not None and buffer is not MPI.BOTTOM:
         owner, address, length, item_bytes = _memory(buffer, name)
@@ -214,14 +216,14 @@ def locate(
 
 
 def _memory(buffer: Any, name: str) -> tuple[object, int, int, int]:
-    """Return who holds a contiguous buffer, its address, its bytes, and an item's."""
+    """Return a contiguous buffer's owner, address, bytes, and bytes of an item."""
     if isinstance(buffer, MPI.buffer):
-        # mpi4py counts its bytes, whatever array they come from.
+        # mpi4py counts its items as bytes, whatever array it was made from.
         memory, item_bytes = buffer, 1
     else:
         try:
             view = memoryview(buffer)
-        except Exception:  # noqa: BLE001 -- after any, mpi4py tries the other protocols
+        except Exception:  # noqa: BLE001 -- mpi4py tries other protocols after any
             memory = MPI.buffer.frombuffer(buffer, readonly=True)
             item_bytes = tensors.item_bytes(memory.obj)
         else:
@@ -233,7 +235,7 @@ def _memory(buffer: Any, name: str) -> tuple[object, int, int, int]:
 def _check_host(memory: MPI.buffer, name: str) -> None:
     """Raise if only a device can use the memory, according to its driver.
 
-    The array's own claim does not count: it may describe the host's memory.
+    The array's own claim does not count, since it may describe the host's memory.
     """
     try:
         memory[0:0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Communicators that compiled code hands to Python by mpi4py's C API.
 
-Extension modules make them with ``PyMPIComm_New``, which they look up in a table of
-mpi4py's when they are imported. Under ``run`` the table has a function of ours.
+Extension modules make them with ``PyMPIComm_New``, which they look up in mpi4py's
+table when they are imported. Under ``run`` the table holds a function of mpimcast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NAME = "PyMPIComm_New"
-_SIGNATURE = b"PyObject *(MPI_Comm)"  # which extension modules check
+_SIGNATURE = b"PyObject *(MPI_Comm)"  # extension modules check it
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -32,7 +32,7 @@ _kept: list[object] = []
 def wrap_communicators(wrap: Callable[[MPI.Comm], MPI.Comm]) -> None:
     """Have `wrap` applied to each communicator that an extension module makes.
 
-    Those imported before keep mpi4py's function.
+    Extension modules that were imported earlier keep mpi4py's function.
     """
     table: dict[str, Any] = getattr(MPI, "__pyx_capi__", {})
     if _NAME not in table:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a benchmark of ours beside the MPI library comes to, in a line."""
+"""Sums up a benchmark of mpimcast beside the MPI library, in a line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def conclude(measured: Sequence[Row]) -> list[str]:
-    """Return a sentence for each collective: who is faster, where, and what it saves.
+    """Return a sentence per collective: which is faster, where, and bytes saved.
 
     Parameters
     ----------
     measured
-        What was measured of each collective and size, as `measure.measure` returns it.
+        The results of `measure.measure` for each collective and size.
     """
     names = dict.fromkeys(row["collective"] for row in measured)
     return [
@@ -27,7 +27,7 @@ def conclude(measured: Sequence[Row]) -> list[str]:
 
 
 def _sentence(rows: Sequence[Row]) -> str:
-    # Where ours left it to the library, there is nothing to compare.
+    # There is nothing to compare where mpimcast left the data to the MPI library.
     ours = [row for row in rows if row["path"] != "mpi"]
     if not ours:
         return f"nothing was multicast ({rows[-1]['reason']})"
@@ -61,7 +61,7 @@ def _faster(rows: Sequence[Row]) -> str:
 
 
 def _saved(rows: Sequence[Row]) -> str:
-    """Say how many bytes fewer, or more, all ranks send together."""
+    """Return in words how many bytes fewer, or more, all ranks send together."""
     saved = [
         1 - row["mpimcast"]["sent_bytes_per_rank"] / row["mpi"]["sent_bytes_per_rank"]
         for row in rows
@@ -93,7 +93,7 @@ def _span(rows: Sequence[Row]) -> str:
 
 
 def _size(nbytes: int) -> str:
-    """Return a size as people read it: whole numbers of the greatest unit."""
+    """Return a size for people, as a whole number of the greatest possible unit."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if nbytes >= unit and nbytes % unit == 0:
             return f"{nbytes // unit} {name}"

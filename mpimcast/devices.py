@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a process can open: network interfaces, and ports of RDMA devices."""
+"""The network interfaces and ports of RDMA devices that a process can open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast.config import Config
 
-# More than any machine has.
+# No machine is expected to have more interfaces or ports.
 _FOUND_MAX = 64
 
 # enum ibv_port_state.
@@ -26,7 +26,7 @@ class Interface:
     """A network interface that can be opened."""
 
     name: str
-    address: ipaddress.IPv4Interface  # with its netmask
+    address: ipaddress.IPv4Interface  # includes the netmask
     loopback: bool
     mtu_bytes: int
     chunk_bytes_max: int
@@ -45,7 +45,7 @@ class Device:
     gid: ipaddress.IPv6Address
     gid_index: int
     lid: int
-    interface: str  # that has the GID's address; "" for none
+    interface: str  # the network interface that has the GID's address; "" for none
     groups_max: int
     group_members_max: int
     chunk_bytes_max: int
@@ -56,7 +56,7 @@ class Device:
 
 
 def list_interfaces(config: Config) -> list[Interface]:
-    """List the interfaces to other hosts, in the system's order."""
+    """Return the interfaces to other hosts, in the system's order."""
     found = ffi.new("struct mmc_interface[]", _FOUND_MAX)
     count = ffi.new("uint32_t *")
     check(lib.mmc_udp_interfaces(found, _FOUND_MAX, count), "no interfaces")
@@ -99,7 +99,7 @@ def _interface(found: CData, config: Config) -> Interface:
 
 
 def list_devices(config: Config) -> list[Device]:
-    """List the ports of all RDMA devices, usable or not."""
+    """Return the ports of all RDMA devices, usable or not."""
     found = ffi.new("struct mmc_device[]", _FOUND_MAX)
     count = ffi.new("uint32_t *")
     check(lib.mmc_verbs_list(found, _FOUND_MAX, count), "RDMA")
@@ -107,7 +107,7 @@ def list_devices(config: Config) -> list[Device]:
 
 
 def find_device(config: Config, place: int) -> Device:
-    """Find the port for the `place`-th rank of this host."""
+    """Find the port for rank number `place` of this host's ranks."""
     found = ffi.new("struct mmc_device *")
     check(
         lib.mmc_verbs_device(config.net_devices.encode(), place, found),
@@ -117,7 +117,7 @@ def find_device(config: Config, place: int) -> Device:
 
 
 def port_state(number: int) -> str:
-    """Return the name of a state that a port may be in."""
+    """Return the name of a port's state, given its number."""
     known = number < len(_PORT_STATES)
     return _PORT_STATES[number] if known else f"state {number}"
 

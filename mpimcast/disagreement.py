@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which ranks started something else than the others, and what."""
+"""Finds which ranks started another operation than the others, and which one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 class Fact(NamedTuple):
-    """What one rank started, as it tells the others.
+    """A description of the operation that one rank started, for the other ranks.
 
     Attributes
     ----------
     kind : str
         Allgather, Allgatherv or Bcast.
     root : int
-        Of a Bcast.
+        The root of a Bcast.
     nbytes : int
-        Of a block, where all are equal.
+        Bytes of a block, where all blocks are equal.
     counts : str
-        Of an Allgatherv the blocks' bytes, in words.
+        Bytes of an Allgatherv's blocks, in words.
     """
 
     kind: str
@@ -35,19 +35,19 @@ class Fact(NamedTuple):
 def explain(
     told: Mapping[int, Sequence[Hashable]], size: int
 ) -> tuple[str, tuple[int, ...]]:
-    """Say how operations differ that were started as one.
+    """Explain how the operations differ that ranks started in place of the same one.
 
     Parameters
     ----------
     told
-        The facts by rank; of some ranks they may be missing.
+        The facts by rank; those of some ranks may be missing.
     size
-        How many ranks there are.
+        The number of ranks.
 
     Returns
     -------
     text : str
-        What differs, and what must not; empty if that cannot be seen.
+        What differs, and what must be equal; empty if the facts do not show it.
     ranks : tuple of int
         The minority.
     """
@@ -61,7 +61,7 @@ def explain(
 
 
 def _first_difference(facts: Mapping[int, Fact]) -> tuple[Mapping[int, Hashable], str]:
-    """Return what differs first of kind, root and sizes, and a text that takes it."""
+    """Return the first of kind, root and sizes that differs, and a text around it."""
     kinds = {rank: fact.kind for rank, fact in facts.items()}
     if _differ(kinds):
         return kinds, "{}; all must call the same"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our errors in the MPI library's terms: codes with a text, and error handlers."""
+"""Reports mpimcast's errors to MPI: as error codes with texts, to error handlers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ _CODES_MAX = 1024
 
 @functools.cache
 def error_class() -> int:
-    """Return the class of all our errors, which the library does not know."""
+    """Return the error class of all mpimcast's errors, added to the MPI library."""
     made = MPI.Add_error_class()
     MPI.Add_error_string(made, "mpimcast: a collective operation failed")
     return made
 
 
 def error_code(error: BaseException) -> int:
-    """Return the code that says what an error says, as far as there is room.
+    """Return an error code with an error's text, while there is room for codes.
 
-    Codes are never given back: once there are many, further texts have only the
-    class.
+    Codes are never freed: once there are _CODES_MAX, a new text gets only the class.
     """
     if isinstance(error, MPI.Exception):
         return error.Get_error_code()
@@ -41,5 +40,5 @@ def _code(text: str) -> int:
 
 
 def call_errhandler(comm: MPI.Intracomm, error: BaseException) -> None:
-    """Let a communicator's error handler do what it does, which may be to abort."""
+    """Call a communicator's error handler, which may abort."""
     comm.Call_errhandler(error_code(error))

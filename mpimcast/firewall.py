@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a firewall between hosts has to let through for UDP multicast."""
+"""Describes what a firewall between hosts must let through for UDP multicast."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mpimcast.ranges import Ports
 if TYPE_CHECKING:
     from mpimcast.config import Config
 
-# Without PORTS groups are received below the ports that the kernel gives out.
+# The ports of groups without PORTS: below those that the kernel gives out.
 GROUP_PORTS = Ports(20480, 32767)
 
 _KERNEL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def passage(config: Config) -> dict[str, str]:
-    """Return the ranges in use: of groups, of their ports, and of hosts' own ports."""
+    """Return the ranges of groups, of groups' ports, and of hosts' own ports."""
     return {
         "groups": str(config.group),
         "group_ports": str(config.ports or GROUP_PORTS),
@@ -27,7 +27,7 @@ def passage(config: Config) -> dict[str, str]:
 
 
 def sentence(passed: dict[str, str]) -> str:
-    """Say for people what `passage` has returned."""
+    """Return the result of `passage` as a sentence for people."""
     return (
         f"a firewall has to pass IGMP, UDP to {passed['groups']} on ports "
         f"{passed['group_ports']}, and UDP and TCP between hosts on ports "
@@ -36,7 +36,7 @@ def sentence(passed: dict[str, str]) -> str:
 
 
 def _kernel_ports() -> Ports | str:
-    """Return the ports that the kernel chooses from, where it tells."""
+    """Return the ports that the kernel chooses from, or words if they are unknown."""
     try:
         first, last = map(int, _KERNEL_PORTS.read_text(encoding="ascii").split())
     except (OSError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operation in flight: what it moves, waiting for it, and why it failed."""
+"""One operation in flight: what it moves, how to wait for it, and why it failed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast._ffi import Stream
 
-# One stay in C: so long do signals and the MPI library's progress wait.
+# The longest stay in C; signals and the MPI library's progress wait for it.
 _SLICE_NS = 1_000_000
 _NOBODY = 2**32 - 1
 _KINDS = {
@@ -30,18 +30,18 @@ _NAMES = {kind: name.capitalize() for name, kind in _KINDS.items()}
 
 
 class Moves:
-    """What an operation moves, as C takes it; may be started many times.
+    """An operation's description for C, with which it may be started many times.
 
     Parameters
     ----------
     kind
         Allgather, Allgatherv or Bcast, in lower case.
     blocks_bytes
-        Bytes of each rank's block: one number where they are equal, and of a Bcast.
+        Bytes of each rank's block; one number for equal blocks and for a Bcast.
     root
-        Of a Bcast.
+        The root of a Bcast.
     notifies
-        Whether `_ffi.Ends` are told when it ends.
+        Whether the operation's end wakes `_ffi.Ends.wait`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Moves:
         self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
 
     def fact(self) -> disagreement.Fact:
-        """Return what ranks compare that have started different operations."""
+        """Return the facts that ranks compare after starting different operations."""
         kind = _NAMES[self.c.kind]
         counts = ""
         if kind == "Allgatherv":
@@ -79,16 +79,16 @@ class Moves:
     def at(
         self, send: int | None, recv: int, offsets_bytes: Sequence[int] | None = None
     ) -> None:
-        """Say where the data lies: all addresses are this rank's own.
+        """Set where the data lies; all addresses are this rank's own.
 
         Parameters
         ----------
         send
             Address of this rank's block; None if it lies in its place in `recv`.
         recv
-            Address of the place for all blocks.
+            Address of the memory for all blocks.
         offsets_bytes
-            Where in it each rank's block begins, of an Allgatherv.
+            For an Allgatherv, the offset in `recv` of each rank's block.
         """
         self.c.send = ffi.NULL if send is None else ffi.cast("void *", send)
         self.c.recv = ffi.cast("void *", recv)
@@ -100,27 +100,27 @@ class Waiting(NamedTuple):
     """What a request waits for."""
 
     waited_s: float
-    entered: bool
+    entered: bool  # all ranks have entered
     epoch: int  # 0 while earlier operations have to end first
-    rank: int | None
-    late: int | None  # who has not entered, as far as that is known
+    rank: int | None  # the rank that is awaited first
+    late: int | None  # a rank that has not entered; None if none is known
     still: bool  # the awaited rank's process exists, but does not answer
     missing_chunks: int
 
 
 class Request:
-    """One operation of a stream, from before its start until it is over.
+    """One operation of a stream, from before its start to its end.
 
     Attributes
     ----------
     channel : int
-        Of its stream.
+        The stream's channel.
     differs
-        C's account of its failure, if ranks started different operations.
+        C's description of the failure, if ranks started different operations.
 
-    Made before anything is started, so that no exception, as Ctrl-C may raise
-    anywhere, can separate a started operation from the object that can end it:
-    ``cancel`` in an ``except`` clause, ``free`` in a ``finally``.
+    It is made before anything is started, so that no exception, which Ctrl-C may raise
+    anywhere, can separate a started operation from the object that can end it: by
+    ``cancel`` in an ``except`` clause, and ``free`` in a ``finally``.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
@@ -132,37 +132,38 @@ class Request:
         self._notifies = False
 
     def start(self, moves: Moves, *, waits: bool = True) -> bool:
-        """Start an operation, and maybe wait a little.
+        """Start an operation; wait for at most `_SLICE_NS` if `waits`, else not at all.
 
         Returns
         -------
         bool
-            Whether it is over. If not, the buffers stay the library's.
+            Whether it has ended. Until it has, the buffers belong to the library.
         """
         slice_ns = _SLICE_NS if waits else 0
         self._notifies = bool(moves.c.notifies)
         status = lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
-        # Who does not wait learns later of a failure too, however soon that was.
+        # A caller that does not wait learns of any failure later, even of one so early.
         later = not waits and self._slot[0] != ffi.NULL
         if later and status != -lib.MMC_EPOISONED:
             return False
         return self._is_over(status)
 
     def wait(self) -> bool:
-        """Wait a little; return whether the operation is over."""
+        """Wait for at most `_SLICE_NS`; return whether the operation has ended."""
         return self._is_over(lib.mmc_request_wait(self._slot[0], _SLICE_NS))
 
     def test(self) -> bool:
-        """Return whether the operation is over.
+        """Return whether the operation has ended.
 
-        If its end is not told, nobody else may be moving it on: so this does.
+        Without a notification of its end no other thread may be making progress, so
+        make some first.
         """
         if not self._notifies:
             self._stream.endpoint.move()
         return self._is_over(lib.mmc_request_wait(self._slot[0], 0))
 
     def waiting(self) -> Waiting:
-        """Return what an operation that is not over waits for."""
+        """Return what an operation that has not ended waits for."""
         waiting = ffi.new("struct mmc_waiting *")
         lib.mmc_request_waiting(self._slot[0], waiting)
         return Waiting(
@@ -176,12 +177,12 @@ class Request:
         )
 
     def cancel(self) -> None:
-        """Give up what was started and is not over."""
+        """Give up the operation if it was started and has not ended."""
         if self._slot[0] != ffi.NULL:
             lib.mmc_request_cancel(self._slot[0])
 
     def free(self) -> None:
-        """Free what there is."""
+        """Free C's request, if there is one."""
         request, self._slot[0] = self._slot[0], ffi.NULL
         lib.mmc_request_free(request)
 
@@ -189,7 +190,7 @@ class Request:
         if status == lib.MMC_EAGAIN:
             return False
         if status < 0:
-            # Read before free() forgets it; over, so there is nothing to cancel.
+            # Read the error before free() loses it. An ended one needs no cancel().
             error = self._error(status)
             self.free()
             raise error
@@ -210,7 +211,10 @@ class Request:
         return _failed(self._stream, self.name, failure, reason, _culprits(failure))
 
     def tell_apart(self, error: Error, told: Mapping[int, Any]) -> Error:
-        """Say which ranks started something else, by what they have told."""
+        """Return an error that names the ranks which started another operation.
+
+        Return `error` unchanged if what the ranks have `told` shows no difference.
+        """
         text, ranks = disagreement.explain(told, self._stream.endpoint.nranks)
         if not text:
             return error
@@ -245,7 +249,10 @@ _DEEDS = {
 def _failed(
     stream: Stream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
 ) -> Error:
-    """Say of an operation what happened, to whom, what was seen, and what to do."""
+    """Return an operation's error: where it failed, and for which `reason`.
+
+    Record the stream's first failure.
+    """
     stream.first_failure = stream.first_failure or (reason, ranks)
     missing = ""
     if failure.missing_chunks:
@@ -260,7 +267,7 @@ def _failed(
 
 
 def poisoned(stream: Stream) -> Error:
-    """Say which earlier operation made all later ones fail."""
+    """Return the error of later operations, which names the one that failed first."""
     failure = ffi.new("struct mmc_failure *")
     lib.mmc_stream_failure(stream.c, failure)
     reason, ranks = stream.first_failure or (
@@ -284,7 +291,7 @@ def _culprits(failure: CData) -> tuple[int, ...]:
 
 
 def _difference(failure: CData) -> str:
-    """Say what differs between the ranks, and what must not."""
+    """Return in words what differs between the ranks, and what must be equal."""
     if failure.kind_min != failure.kind_max:
         some, others = (_NAMES[k] for k in (failure.kind_min, failure.kind_max))
         return f"some are in {some}, others in {others}; all must call the same"
@@ -301,7 +308,7 @@ def _difference(failure: CData) -> str:
 
 
 def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
-    """Say for whom the wait has ended, and which limit ended it; or nothing."""
+    """Return which rank was awaited in vain, and why; "" if the error is another."""
     config = stream.config
     how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
     return {
@@ -330,7 +337,7 @@ def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
 
 
 def _reason(stream: Stream, failure: CData, seen: str) -> str:
-    """Say what failed; `seen` is what this rank's own device said, or ""."""
+    """Return what failed, in words; `seen` is this rank's device's report, or ""."""
     who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
     overdue = _overdue(stream, failure, who, seen)
     if overdue:

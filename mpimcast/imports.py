@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Act on a module as soon as a program has imported it."""
+"""Calls an action as soon as a program has imported a module."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def after_import(name: str, action: Callable[[], None]) -> None:
-    """Call `action` once module `name` is there, before its importer goes on.
+    """Call `action` once module `name` is imported, before its importer continues.
 
     Parameters
     ----------
     name
         The module's full name.
     action
-        Called at once if the module has been imported already, else by the first
-        import of it, which fails with what `action` raises.
+        Called at once if the module has been imported already, else by its first
+        import, which fails with whatever `action` raises.
     """
     if name in sys.modules:
         action()
@@ -31,7 +31,7 @@ def after_import(name: str, action: Callable[[], None]) -> None:
 
 
 class _Finder:
-    """Leaves finding to the other finders, and adds an action to what they found."""
+    """Leaves finding to the other finders, and adds an action to their result."""
 
     def __init__(self, name: str, action: Callable[[], None]) -> None:
         self._name = name
@@ -43,7 +43,7 @@ class _Finder:
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return the spec that the next finder has; see ``importlib.abc``."""
+        """Return the spec of the first other finder; see ``importlib.abc``."""
         if name != self._name:
             return None
         finders = (each for each in list(sys.meta_path) if each is not self)
@@ -56,8 +56,8 @@ class _Finder:
     def _extend(self, loader: Loader) -> None:
         """Have the loader call the action after the module's own code.
 
-        The loader stays the one that was found, so that the module is what it would
-        be without us.
+        The loader stays the one that was found, so that the module is the same as
+        without mpimcast.
         """
         execute = loader.exec_module
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How commands that need several ranks get them, and where those are."""
+"""Launches the ranks of commands that need several, and names the ranks' nodes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 _RANKS = 4
 
-# One of these is set in a process that a launcher has started.
+# A launcher sets at least one of these variables in a process that it starts.
 _LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK")
 
 
 def launch(command: str, argv: Sequence[str]) -> None:
-    """Become a launcher of ``python -m mpimcast command``.
+    """Replace this process with a launcher of ``python -m mpimcast command``.
 
-    Does nothing if this process has been launched, or if there is no launcher.
+    Do nothing if this process has been launched, or if there is no launcher.
     """
     beside = Path(sys.executable).parent
     launcher = shutil.which("mpirun", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
     if launcher is None or any(name in os.environ for name in _LAUNCHED):
         return
-    # Of two kinds of launcher, each of which ignores the other's variables.
+    # Open MPI 5's launcher, PRRTE, reads these variables; others ignore them.
     os.environ.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
     os.environ.setdefault("PRTE_MCA_hwloc_default_binding_policy", "none")
     sys.stdout.flush()
@@ -39,5 +39,5 @@ def launch(command: str, argv: Sequence[str]) -> None:
 
 
 def node_name() -> str:
-    """Return what Slurm calls this node, else what the host calls itself."""
+    """Return Slurm's name of this node, else the host's own name."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()

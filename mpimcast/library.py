@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The MPI library as mpi4py finds it, or advice where it finds none."""
+"""Loads the MPI library through mpi4py, with advice if mpi4py finds none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ABSENT = "No such file or directory"
 
 
 class LibraryError(Error):
-    """There is no MPI library, without which no program of ours starts."""
+    """There is no MPI library, without which no mpimcast program starts."""
 
 
 def load() -> None:
@@ -25,7 +25,7 @@ def load() -> None:
         If it cannot be imported; its text says what to install.
     """
     try:
-        import mpi4py  # noqa: F401 -- apart from its library
+        import mpi4py  # noqa: F401 -- without its MPI library
     except ImportError:
         raise LibraryError("mpi4py is not installed: `pip install mpi4py`") from None
     try:
@@ -35,7 +35,7 @@ def load() -> None:
 
 
 def _advice(said: str) -> str:
-    """Return what to do where mpi4py has said that it cannot load a library."""
+    """Return advice for mpi4py's message that it cannot load an MPI library."""
     path = os.environ.get(_VARIABLE)
     if path is not None:
         advice = f"{_VARIABLE}={path} is not one: correct it, or unset it"
@@ -45,6 +45,6 @@ def _advice(said: str) -> str:
             "`apt install openmpi-bin`, or load the cluster's module; if there is one "
             f"already, set {_VARIABLE} to the path of its libmpi.so"
         )
-    # Files that are not there are what the advice is about.
+    # The advice already covers files that are not there.
     why = [line for line in said.splitlines() if not line.endswith(_ABSENT)]
     return f"mpi4py finds no MPI library ({'; '.join(why)}): {advice}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When the state of communicators ends, whatever ends it.
+"""Ends the state of communicators, whatever the cause.
 
-It is an attribute of its communicator, whose delete callback MPI calls on ``Free``.
-At the program's end no callback comes: ``atexit`` closes what is open. A script
-that calls ``MPI.Finalize()`` itself does so by COMM_SELF's callback.
+The state is an attribute of its communicator, whose delete callback MPI calls on
+``Free``. At the program's end MPI calls none, so ``atexit`` closes what is open. If a
+script calls ``MPI.Finalize()`` itself, COMM_SELF's delete callback closes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Closable(Protocol):
-    """What is open and must not end before all ranks are through with it."""
+    """An open object, which must not end while any rank still needs it."""
 
     def join(self) -> None: ...
 
@@ -38,7 +38,7 @@ class _Closable(Protocol):
 
 
 class _Register:
-    """All that is open in this process."""
+    """All open objects of this process."""
 
     def __init__(self) -> None:
         self.open: list[_Closable] = []
@@ -48,9 +48,9 @@ class _Register:
     def close_all(self) -> None:
         """Close everything, in an order that need not be the other ranks'.
 
-        A program that ends by an error waits for nobody: an uncaught exception is
-        on its way to the user, or mpi4py's runner is about to abort the job. Then
-        nobody is told: ranks that heard of it might end the job by another status.
+        A program that ends by an error waits for no rank: an uncaught exception is on
+        its way to the user, or mpi4py's runner is about to abort the job. Before such
+        an abort no rank is told either: it might end the job with another status.
         """
         if MPI.Is_finalized():
             return
@@ -69,19 +69,19 @@ class _Register:
         for each, request in zip(closing, requests, strict=True):
             each.end(request)
         if _misses_ranks(getattr(sys, "last_value", None)):
-            # MPI.Finalize would wait for them.
+            # MPI.Finalize would wait for the missing ranks.
             self.abort(1)
 
 
 def _report(error: BaseException | None) -> None:
-    """Name this rank in the log: others may wait for it."""
+    """Log that the program fails on this rank, since others may wait for it."""
     if not isinstance(error, (Error, KeyboardInterrupt)):
         why = "an exit status" if error is None else f"{type(error).__name__}: {error}"
         logger.error("the program ends here by %s", why)
 
 
 def _misses_ranks(error: BaseException | None) -> bool:
-    """Return whether an error, or what led to it, is that some rank did not come."""
+    """Return whether an error, or one that led to it, is about a missing rank."""
     seen = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, (TimedOut, RankLeft)):
@@ -101,7 +101,7 @@ def add(closable: _Closable) -> None:
 
 
 def remove(closable: _Closable) -> None:
-    """Forget something that was closed."""
+    """Remove something that was closed."""
     if closable in _register.open:
         _register.open.remove(closable)
 
@@ -127,12 +127,12 @@ def _keyval() -> int:
 
 @functools.cache
 def watch() -> None:
-    """Ask to be told of every end that there is."""
+    """Have everything closed at the program's or MPI's end, and notice aborts."""
     atexit.register(_register.close_all)
     keyval = MPI.Comm.Create_keyval(delete_fn=lambda *_: _register.close_all())
     MPI.COMM_SELF.Set_attr(keyval, _register)
-    # mpi4py aborts after all of Python's own handlers have run: too late to learn
-    # from it that waiting for the other ranks is vain.
+    # mpi4py aborts only after all of Python's own handlers have run. That would be
+    # too late to learn that waiting for the other ranks is in vain.
     announce = getattr(MPI, "_set_abort_status", None)
     if announce is not None:
 

@@ -23,7 +23,7 @@ _NAMES = {level: name.upper() for name, level in _LEVELS.items()}
 
 
 class _Formatter(logging.Formatter):
-    """Formats a record in the thread that logs it, as handlers here do."""
+    """Formats a record in the thread that logs it, whose id it shows."""
 
     def __init__(self, rank: int) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class _Formatter(logging.Formatter):
 def setup(level: str, rank: int) -> None:
     """Set the level and, unless the program has a handler of its own, add one.
 
-    The first call on rank 0 also warns of variables that look like settings and are
-    none, in one line each.
+    The first call on rank 0 also warns, in one line each, of environment variables
+    that look like settings and are none.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Timing a collective on all ranks, ours and the MPI library's in turn."""
+"""Times a collective on all ranks, mpimcast's and the MPI library's in turn."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from mpimcast.comm import Intracomm
 
-# Whose operation it is, by the names that reports use.
+# The libraries that are compared, by their names in reports.
 WAYS = ("mpimcast", "mpi")
 
-# What is timed in a step of a collective that nobody waits in: it alone, a
-# computation alone, and both at a time. Of others it is the first alone.
+# The timed parts of a non-blocking collective's step: the operation alone, a
+# computation alone, and both at once. A blocking collective has the first part only.
 PARTS = ("operation", "computation", "both")
 
 _SENT = ("tx_multicast_bytes", "tx_repair_bytes", "tx_control_bytes")
@@ -44,9 +44,9 @@ class Plan:
     Attributes
     ----------
     root : int or None
-        Of collectives that have one; None: each rank in turn.
+        The root of collectives that have one; None: each rank in turn.
     gap_s : float
-        How long ranks idle before each operation.
+        The time that ranks idle before each operation.
     """
 
     iterations: int
@@ -59,16 +59,16 @@ class Plan:
 
     @property
     def nsteps(self) -> int:
-        """Return how many operations there are in all, of both ways."""
+        """The number of steps in all, of both libraries."""
         return len(WAYS) * (self.warmup + self.iterations)
 
     @property
     def first_counted(self) -> int:
-        """Return the number of the first operation after the warm-up."""
+        """The number of the first step after the warm-up."""
         return len(WAYS) * self.warmup
 
     def way(self, step: int) -> int:
-        """Return whose operation number `step` is: they alternate in beginning."""
+        """Return the index in WAYS of a step; the order swaps from pair to pair."""
         return (step + step // 2) % 2
 
 
@@ -76,36 +76,36 @@ class Plan:
 
 
 class Ranks:
-    """All ranks; nobody goes on where one has failed.
+    """All ranks, none of which continues after one has failed.
 
     Parameters
     ----------
     library
         The MPI library's communicator of all ranks.
     patience_s
-        Seconds that a rank which has failed waits for the others to hear of it.
+        Seconds that a failed rank waits for the others to learn of its failure.
 
     Attributes
     ----------
     share_clock : bool
-        Whether all read one monotonic clock, as the ranks of one machine do.
+        Whether all ranks read one monotonic clock, as those of one machine do.
     """
 
     def __init__(self, library: MPI.Intracomm, patience_s: float) -> None:
         self.library = library
         self.rank, self.size = library.rank, library.size
-        # A rank that has failed comes here before its time: no other call may wait
-        # on this communicator.
+        # A failed rank enters the next call on this communicator early, so only
+        # `together` may use it.
         self._meeting = library.Dup()
         self._patience_s = patience_s
         self.share_clock = len(set(library.allgather(_clock(self.rank)))) == 1
 
     @contextlib.contextmanager
     def together(self, values: NDArray[np.float64] | None = None) -> Iterator[None]:
-        """Let every rank do the same, then make `values` the maxima over all ranks.
+        """Run a block on every rank, then make `values` the maxima over all ranks.
 
-        Raises the same Error on all ranks if one of them has failed. Where the
-        others do not come to hear of it, the job is aborted.
+        Raises the same Error on all ranks if one of them has failed. If the others do
+        not take part in time to learn of the failure, abort the job.
         """
         maxima = np.zeros(1) if values is None else values
         failure = ""
@@ -133,7 +133,7 @@ class Ranks:
 
 
 def _clock(rank: int) -> str:
-    """Return what is equal on ranks that read one monotonic clock."""
+    """Return a text that is equal on ranks which read one monotonic clock."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         return boot + str(Path("/proc/self/ns/time").readlink())
@@ -150,7 +150,7 @@ def complain(text: str) -> None:
 
 
 def processor_s() -> float:
-    """Return the time of processors that this process has used."""
+    """Return the processor time that this process has used."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -158,8 +158,8 @@ def processor_s() -> float:
 class Computation:
     """Work for a processor, in equal units of some microseconds.
 
-    An amount of work, not a time: what takes the processor meanwhile makes it longer,
-    as it would a program's own.
+    The amount of work is fixed, not the time: whatever else uses the processor makes
+    it take longer, as it would a program's own computation.
     """
 
     def __init__(self) -> None:
@@ -167,11 +167,11 @@ class Computation:
         self._unit_s = min(self._timed(100) for _ in range(5)) / 100
 
     def units(self, seconds: float) -> int:
-        """Return how many units take that long, undisturbed."""
+        """Return how many units take `seconds` if undisturbed."""
         return max(1, round(seconds / self._unit_s))
 
     def run(self, units: int) -> None:
-        """Compute."""
+        """Compute a number of units."""
         for _ in range(units):
             np.multiply(self._numbers, 1.0, out=self._numbers)
 
@@ -193,11 +193,11 @@ def measure(
     *,
     advance: Callable[[int, str], None],
 ) -> dict[str, Any]:
-    """Measure a collective with blocks of one size, ours on `comm`. Collective.
+    """Measure a collective with blocks of one size, mpimcast's on `comm`. Collective.
 
-    The two ways take turns, and so does who of them begins. Calls `advance` with
-    size and name of each operation that is over. Returns what was found, in terms of
-    JSON, equal on all ranks.
+    The two libraries take turns, and alternate in which begins. Calls `advance` with
+    the size and name of each operation that has ended. Returns the results, fit for
+    JSON and equal on all ranks.
     """
     measurement = _Measurement(ranks, comm, plan, collective, nbytes)
     measurement.run(advance)
@@ -215,10 +215,10 @@ class _Measurement:
         self._nbytes = nbytes
         self._blocks = not collective.startswith("I")
         self._nparts = 1 if self._blocks else len(PARTS)
-        # When each part of each step began and ended. Where ranks have clocks of
-        # their own, each counts from its own begin.
+        # When each part of each step began and ended, in seconds. Unless ranks share
+        # a clock, both times count from the rank's own begin of the part.
         self._times = np.zeros((plan.nsteps, self._nparts, 2))
-        self._rank_s = np.zeros(plan.nsteps)  # the operation's, of this rank alone
+        self._rank_s = np.zeros(plan.nsteps)  # the operation's time on this rank alone
         self._processor_s = np.zeros(plan.nsteps)
         self._wrong_bytes = [0] * len(WAYS)
         self._before: dict[str, int] = {}
@@ -229,12 +229,12 @@ class _Measurement:
             )
             self._computation = Computation()
             if not self._blocks:
-                # Only what somebody waits in may open what is needed.
+                # Only a blocking collective opens a transport.
                 self._work.run(comm)
 
     def run(self, advance: Callable[[int, str], None]) -> None:
-        """Do all operations."""
-        # Without the barrier nothing else may keep the ranks in step either.
+        """Run all operations."""
+        # Without the barrier, `together` must not keep the ranks in step either.
         stride = 1 if self._plan.pre_barrier else self._plan.nsteps
         for begin in range(0, self._plan.nsteps, stride):
             with self._ranks.together(self._times[begin : begin + stride]):
@@ -288,7 +288,7 @@ class _Measurement:
             self._wrong_bytes[plan.way(step)] += work.wrong_bytes()
 
     def report(self) -> dict[str, Any]:
-        """Return what was found."""
+        """Return the results."""
         ours, theirs = (self._report_way(way) for way in range(len(WAYS)))
         counters = self._counters()
         path, reason = self._path(counters)
@@ -310,7 +310,7 @@ class _Measurement:
         }
 
     def _path(self, counters: Sequence[dict[str, int]]) -> tuple[str, str]:
-        """Return which way ours went, and why; what was counted proves it."""
+        """Return what carried mpimcast's operations, and why, by its counters."""
         explained = self._comm.explain(self._nbytes)
         if explained.path != "mpi" and not any(each["epochs"] for each in counters):
             return "mpi", f"{self._collective} is not ours here"
@@ -345,7 +345,7 @@ class _Measurement:
         }
 
     def _counters(self) -> list[dict[str, int]]:
-        """Return what every rank has counted since the warm-up."""
+        """Return every rank's counters since the warm-up."""
         before, after = self._before, self._comm.stats()
         return self._ranks.library.allgather(
             {name: after[name] - before[name] for name in after}
@@ -355,9 +355,10 @@ class _Measurement:
 def _sent(
     total_bytes: float, root_bytes: float | None, nranks: int
 ) -> dict[str, float]:
-    """Return what the ranks send in an operation: their mean, and whose is what.
+    """Return the bytes that ranks send in an operation, as a mean of all ranks.
 
-    Where one rank is the root it, and the mean of the others, are told apart.
+    With a fixed root, whose bytes are `root_bytes`, also return the root's bytes and
+    the mean of the others.
     """
     sent = {"sent_bytes_per_rank": total_bytes / nranks}
     if root_bytes is not None:
@@ -368,7 +369,7 @@ def _sent(
 
 
 def _overlap(times: NDArray[np.float64]) -> dict[str, Any]:
-    """Return how much of an operation passes while ranks compute, as OSU counts it."""
+    """Return the share of an operation hidden behind computation, as OSU counts it."""
     operation, computation, both = times.T
     hidden = 100 * (1 - (both - computation) / operation)
     return {
@@ -379,6 +380,6 @@ def _overlap(times: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the least of `values` that at least so many percent do not exceed."""
+    """Return the least of `values` that at least `percent` % of them do not exceed."""
     count = -(-len(values) * percent // 100)
     return sorted(values)[max(count, 1) - 1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The layers that the demo unshards: GPT-2 small's, or those of a user's file."""
+"""The layers that the demo unshards: GPT-2 small's, or a user's file's."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _HEADER_BYTES_MAX = 100 << 20
 
 @dataclass(frozen=True)
 class Layer:
-    """What is unsharded at once.
+    """A group of parameters that is unsharded at once.
 
     Attributes
     ----------
     nbytes : int
-        Its parameters' bytes, without padding.
+        Bytes of the layer's parameters, without padding.
     read : callable
-        ``read(begin, nbytes)`` returns that many of its bytes, from `begin` on.
+        ``read(begin, nbytes)`` returns `nbytes` of the layer's bytes from `begin` on.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Layer:
 
 
 def shard_of(layer: Layer, rank: int, nranks: int) -> NDArray[np.uint8]:
-    """Return a rank's shard: equal parts, the last ones padded with zeros, as FSDP."""
+    """Return a rank's shard, all of one size as in FSDP; zeros pad the last ones."""
     shard_bytes = -(-layer.nbytes // nranks)
     shard = np.zeros(shard_bytes, np.uint8)
     begin = min(rank * shard_bytes, layer.nbytes)
@@ -49,7 +49,7 @@ def shard_of(layer: Layer, rank: int, nranks: int) -> NDArray[np.uint8]:
 
 
 def gpt2_small(seed: int) -> list[Layer]:
-    """Return the layers of GPT-2 small in float32, of seeded random numbers."""
+    """Return the layers of GPT-2 small in float32, with seeded random numbers."""
     width, inner = 768, 3072
     norm = 2 * width
     block = (
@@ -67,7 +67,7 @@ def gpt2_small(seed: int) -> list[Layer]:
 
 @dataclass(frozen=True)
 class _RandomWeights:
-    """Bytes of float32 in [0, 1), the same for the same place wherever it is read."""
+    """Bytes of float32 in [0, 1), which are equal for equal places in every reading."""
 
     seed: tuple[int, int]
 
@@ -85,8 +85,8 @@ class _RandomWeights:
 def read_file(path: Path) -> list[Layer]:
     """Return the layers of a .safetensors or .npz file; raise ValueError if bad.
 
-    A layer is all the tensors whose names are equal up to their first number, or
-    one tensor whose name has none.
+    A layer consists of all tensors whose names are equal up to and including their
+    first number, or of one tensor whose name has no number.
     """
     if path.suffix == ".safetensors":
         tensors = _read_safetensors(path)
@@ -115,7 +115,7 @@ class _Tensor:
 
 @dataclass(frozen=True)
 class _Concatenation:
-    """Some tensors one after the other, read where they are asked for."""
+    """Tensors in sequence; reading loads only those that it touches."""
 
     tensors: Sequence[_Tensor]
 
@@ -130,10 +130,10 @@ class _Concatenation:
 
 
 def _read_safetensors(path: Path) -> dict[str, _Tensor]:
-    """Read a header: its length in 8 bytes, then JSON, then the data it describes.
+    """Read a file: the header's length in 8 bytes, its JSON, and the described data.
 
-    By hand, since a rank wants its shard's bytes only, of any type: the safetensors
-    library copies the whole file, or has no bfloat16 for NumPy.
+    The format is read by hand since a rank wants only its shard's bytes, of any type:
+    the safetensors library copies the whole file, or has no bfloat16 for NumPy.
     """
     try:
         content = np.memmap(path, np.uint8, "r")

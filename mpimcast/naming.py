@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Naming ranks in messages: those that differ, those that are missing."""
+"""Names ranks in messages, such as those that differ or are missing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
-# More are not listed.
+# The most ranks, or values, that a message lists.
 _SHOWN_MAX = 8
 
 
 def named(ranks: Collection[int]) -> str:
-    """Name some ranks, but not all of thousands."""
+    """Return the names of the first few of some ranks, and how many more there are."""
     shown = ", ".join(map(str, sorted(ranks)[:_SHOWN_MAX]))
     hidden = len(ranks) - _SHOWN_MAX
     more = f" and {hidden} more" if hidden > 0 else ""
@@ -22,18 +22,18 @@ def named(ranks: Collection[int]) -> str:
 
 
 def odd_ones(values: Sequence[Any]) -> tuple[Any, list[int]]:
-    """Return what most have, the first of equally many, and who has something else.
+    """Return the most frequent value, and the places of all values that differ.
 
-    The values are anything that can be a key of a dictionary.
+    Of equally frequent values the first counts. Values must be hashable.
     """
     usual = Counter(values).most_common(1)[0][0]
     return usual, [place for place, value in enumerate(values) if value != usual]
 
 
 def minority(values: Mapping[int, Hashable]) -> tuple[int, ...]:
-    """Return the ranks whose value is not the one that most have.
+    """Return the ranks whose value is not the most frequent one.
 
-    All ranks if no value is that of most.
+    Return all ranks if two values are equally frequent.
     """
     holders = Counter(values.values()).most_common(2)
     if len(holders) > 1 and holders[0][1] == holders[1][1]:
@@ -42,7 +42,7 @@ def minority(values: Mapping[int, Hashable]) -> tuple[int, ...]:
 
 
 def listed(values: Mapping[int, Hashable]) -> str:
-    """Say which ranks have which value: "3 on rank 1, but 4 on ranks 0, 2"."""
+    """Return which ranks have which value, as "3 on rank 1, but 4 on ranks 0, 2"."""
     holders: dict[Hashable, list[int]] = {}
     for rank in sorted(values):
         holders.setdefault(values[rank], []).append(rank)

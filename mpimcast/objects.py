@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python objects to all ranks: pickled, with large buffers beside the stream.
+"""Sends Python objects to all ranks: pickled, with large buffers beside the stream.
 
 A header of fixed size goes first, by the MPI library's own collective, so that all
-ranks know what follows; each part of it takes the way its size decides. What comes
-out is what mpi4py's own methods return: copies, whose buffers can be written where
-the originals could.
+ranks know what follows. The size of each following part decides what carries it. The
+results are those of mpi4py's own methods: copies, whose buffers are writable where
+the originals' were.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from mpimcast.binding import Binding
     from mpimcast.comm import Intracomm
 
-# Bytes of the stream, number of buffers, and what went wrong, if something did.
+# Bytes of the stream, number of buffers, and the name of the exception, if any.
 _HEADER = struct.Struct("!QQ48s")
-# Behind the pickled data in the stream, for each buffer: its bytes, and this flag.
+# The stream ends in each buffer's size in bytes, with this flag if it is read-only.
 _READONLY = 1 << 63
 _SIZE_BYTES = 8
 _PROTOCOL_OF_BUFFERS = 5
 
 
 class _Header(NamedTuple):
-    """What a rank is about to send."""
+    """The description of what a rank is about to send."""
 
     stream_bytes: int
     nbuffers: int
@@ -56,7 +56,7 @@ class _Parcel(NamedTuple):
     def of(cls, obj: Any) -> _Parcel:
         data, buffers = _dumps(obj)
         sizes = [each.nbytes | _READONLY * each.readonly for each in buffers]
-        # Nothing is copied where there are no buffers, and little where there are.
+        # The data is copied only where there are buffers, and is small then.
         return cls(data + _sizes(len(sizes)).pack(*sizes) if sizes else data, buffers)
 
 
@@ -91,7 +91,7 @@ def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
 
 
 def _whole(comm: Intracomm, name: str) -> contextlib.AbstractContextManager[Any]:
-    """Keep calls of other threads from coming in between, by mpi4py's own lock."""
+    """Keep other threads' calls out with mpi4py's own lock."""
     return MPI._comm_lock(comm, name)  # noqa: SLF001 -- as mpi4py.util does
 
 
@@ -119,7 +119,7 @@ def _send(
 def _exchange(
     comm: Intracomm, binding: Binding, parcel: _Parcel, place: bytearray
 ) -> tuple[list[memoryview], list[list[bytes | bytearray]]]:
-    """Gather all ranks' parcels, of which `place` has the headers."""
+    """Gather all ranks' parcels, whose headers are in `place`."""
     size = comm.Get_size()
     headers = _check(_cut(place, [_HEADER.size] * size), range(size), comm)
     streams = _gather(
@@ -143,7 +143,7 @@ def _exchange(
 def _gather(
     comm: Intracomm, binding: Binding, own: bytes | MPI.buffer, sizes: Sequence[int]
 ) -> list[memoryview]:
-    """Gather a piece of bytes of every rank."""
+    """Gather one piece of bytes from every rank, of the given `sizes`."""
     place = bytearray(sum(sizes))
     spec = [own, MPI.BYTE], [place, sizes, MPI.BYTE]
     if len(place) < binding.small_bytes:
@@ -154,14 +154,14 @@ def _gather(
 
 
 def _cut(place: bytearray, sizes: Sequence[int]) -> list[memoryview]:
-    """Return the pieces of which a place consists."""
+    """Return the consecutive pieces of `place` that have the given `sizes`."""
     ends = accumulate(sizes)
     whole = memoryview(place)
     return [whole[end - nbytes : end] for nbytes, end in zip(sizes, ends, strict=True)]
 
 
 def _copy(piece: Any, *, readonly: bool) -> bytes | bytearray:
-    """Return what pickle would have made of a buffer in the stream."""
+    """Return a copy of a buffer, as pickle makes from one in the stream."""
     return bytes(piece) if readonly else bytearray(piece)
 
 
@@ -172,13 +172,13 @@ def _sizes(count: int) -> struct.Struct:
 def _table(
     stream: bytes | bytearray | memoryview, nbuffers: int
 ) -> list[tuple[int, bool]]:
-    """Return of each buffer its bytes, and whether it cannot be written."""
+    """Return each buffer's size in bytes, and whether it is read-only."""
     sizes = _sizes(nbuffers).unpack_from(stream, len(stream) - nbuffers * _SIZE_BYTES)
     return [(size & ~_READONLY, bool(size & _READONLY)) for size in sizes]
 
 
 def _failure(error: BaseException) -> bytearray:
-    """Return the header that says that there is no object."""
+    """Return the header that tells of an error in place of an object."""
     return _Header(0, 0, type(error).__name__.encode()).packed()
 
 
@@ -187,7 +187,7 @@ def _check(
     ranks: Sequence[int],
     comm: Intracomm,
 ) -> list[_Header]:
-    """Read headers. Raises if one says that its rank has failed."""
+    """Return the parsed headers; raise Error if one tells that its rank has failed."""
     read = [_Header(*_HEADER.unpack(each)) for each in headers]
     failed = [
         (rank, each.failure.rstrip(b"\0").decode(errors="replace"))
@@ -205,17 +205,17 @@ def _check(
 
 
 def _dumps(obj: Any) -> tuple[bytes, Sequence[MPI.buffer]]:
-    """Pickle as ``MPI.pickle`` is set, with large buffers apart where that can be."""
+    """Pickle with the settings of ``MPI.pickle``, large buffers apart if possible."""
     protocol = MPI.pickle.PROTOCOL
     data, buffers = None, list[MPI.buffer]()
     if protocol is not None and not 0 <= protocol < _PROTOCOL_OF_BUFFERS:
-        # The user's own function may not know of buffers.
+        # The user's own pickling function may not support separate buffers.
         with contextlib.suppress(TypeError):
             data, buffers = MPI.pickle.dumps_oob(obj)
     if data is None:
         data = MPI.pickle.dumps(obj)
     if not isinstance(data, bytes):
-        # mpi4py's words.
+        # The wording is mpi4py's.
         raise TypeError(f"expected bytes, {type(data).__name__} found")
     return data, buffers
 
@@ -223,7 +223,7 @@ def _dumps(obj: Any) -> tuple[bytes, Sequence[MPI.buffer]]:
 def _loads(
     stream: bytes | bytearray | memoryview, copies: Sequence[bytes | bytearray]
 ) -> Any:
-    """Make the object, as ``MPI.pickle`` is set."""
+    """Unpickle the object with the settings of ``MPI.pickle``."""
     data = MPI.buffer.frombuffer(stream, readonly=True)
     if copies:
         end = data.nbytes - len(copies) * _SIZE_BYTES

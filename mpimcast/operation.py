@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The collectives, each with its buffers: what is packed, moved and unpacked.
+"""The collectives with their buffers: what each packs, moves and unpacks.
 
-An operation judges its buffers when it is made and may then be run many times, one
-run after the other. What decides its way is the same on all ranks.
+An operation checks its buffers when it is made, and may then be run many times, one
+run after the other. The size that decides what carries it is equal on all ranks.
 """
 
 from __future__ import annotations
@@ -22,55 +22,56 @@ if TYPE_CHECKING:
 
 
 class Staging:
-    """Memory of our own, which grows to what its operations need."""
+    """Staging memory, which grows to the size that its operations need."""
 
     def __init__(self) -> None:
         self._memory = MPI.buffer.allocate(0)
 
     def need(self, nbytes: int) -> int:
-        """Return the address of at least so many bytes."""
+        """Return the address of at least `nbytes` bytes."""
         if self._memory.nbytes < nbytes:
             self._memory = MPI.buffer.allocate(nbytes)
         return self._memory.address
 
 
 class Operation(Protocol):
-    """What every collective is.
+    """The interface of every collective.
 
     Attributes
     ----------
     nbytes : int
-        What decides the way: bytes of a block, or as many as one has on average.
+        Bytes of a block, or of an average block, which decide what carries it.
     """
 
     nbytes: int
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
-        """Return what C needs to know."""
+        """Return the operation's description for C."""
 
     def pack(self, moves: flight.Moves, staging: Staging) -> None:
-        """Make the data ready to be sent, and say where it lies."""
+        """Pack the data where needed, and set in `moves` where it lies."""
 
     def unpack(self, staging: Staging) -> None:
-        """Bring what was received to its place."""
+        """Unpack received data from staging memory where needed."""
 
 
 class _Gathering:
-    """All ranks' blocks to all ranks.
+    """Common part of the collectives that send all ranks' blocks to all ranks.
 
     Parameters
     ----------
     comm, sendbuf
-        The user's.
+        The user's communicator and send buffer.
     recv
-        The place for all blocks.
+        The receive buffer for all blocks.
     own_bytes
         Bytes of this rank's block.
     own_offset_bytes
-        Where in it this rank's block begins, or in staging where it must be packed.
+        The offset of this rank's block in `recv`, or in staging memory if `recv` is
+        not packed.
     """
 
-    # Where all blocks begin, if that does not go without saying.
+    # The offsets of all blocks; None for equal blocks, one after the other.
     _offsets_bytes: Sequence[int] | None = None
 
     def __init__(
@@ -95,7 +96,7 @@ class _Gathering:
                 )
 
     def pack(self, moves: flight.Moves, staging: Staging) -> None:
-        """Make the data ready to be sent, and say where it lies."""
+        """Pack the data where needed, and set in `moves` where it lies."""
         recv, send = self._recv, self._send
         place = recv.address if recv.packed else staging.need(recv.nbytes)
         own = place + self._own_offset_bytes
@@ -110,13 +111,13 @@ class _Gathering:
         moves.at(source, place, self._offsets_bytes)
 
     def unpack(self, staging: Staging) -> None:
-        """Bring what was received to its place."""
+        """Unpack received data from staging memory where needed."""
         if not self._recv.packed:
             self._recv.unpack(staging.need(self._recv.nbytes))
 
 
 class Allgather(_Gathering):
-    """Every rank's block to all ranks, in rank order."""
+    """Sends every rank's block to all ranks, in rank order."""
 
     def __init__(self, comm: MPI.Intracomm, sendbuf: Any, recvbuf: Any) -> None:
         size = comm.Get_size()
@@ -127,18 +128,18 @@ class Allgather(_Gathering):
         )
 
     def __str__(self) -> str:
-        """Say what it is, for messages."""
+        """Return the operation's description for messages."""
         return f"Allgather of {self.nbytes} bytes a rank"
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
-        """Return what C needs to know."""
+        """Return the operation's description for C."""
         from mpimcast import flight
 
         return flight.Moves("allgather", self.nbytes, notifies=notifies)
 
 
 class Allgatherv(_Gathering):
-    """Every rank's block, each of its own size, to all ranks."""
+    """Sends every rank's block, each of its own size, to all ranks."""
 
     def __init__(self, comm: MPI.Intracomm, sendbuf: Any, recvbuf: Any) -> None:
         rank, size = comm.Get_rank(), comm.Get_size()
@@ -153,18 +154,18 @@ class Allgatherv(_Gathering):
         )
 
     def __str__(self) -> str:
-        """Say what it is, for messages."""
+        """Return the operation's description for messages."""
         return f"Allgatherv of {self._recv.nbytes} bytes in all"
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
-        """Return what C needs to know."""
+        """Return the operation's description for C."""
         from mpimcast import flight
 
         return flight.Moves("allgatherv", self._blocks_bytes, notifies=notifies)
 
 
 class Bcast:
-    """The root's data to all ranks."""
+    """Sends the root's data to all ranks."""
 
     def __init__(self, comm: MPI.Intracomm, buf: Any, root: Any) -> None:
         if not (hasattr(root, "__int__") and 0 <= int(root) < comm.Get_size()):
@@ -175,17 +176,17 @@ class Bcast:
         self.nbytes = self._data.nbytes
 
     def __str__(self) -> str:
-        """Say what it is, for messages."""
+        """Return the operation's description for messages."""
         return f"Bcast of {self.nbytes} bytes from rank {self._root}"
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
-        """Return what C needs to know."""
+        """Return the operation's description for C."""
         from mpimcast import flight
 
         return flight.Moves("bcast", self.nbytes, root=self._root, notifies=notifies)
 
     def pack(self, moves: flight.Moves, staging: Staging) -> None:
-        """Make the data ready to be sent, and say where it lies."""
+        """Pack the data where needed, and set in `moves` where it lies."""
         data = self._data
         place = data.address if data.packed else staging.need(data.nbytes)
         if self._sends and not data.packed:
@@ -193,6 +194,6 @@ class Bcast:
         moves.at(None, place)
 
     def unpack(self, staging: Staging) -> None:
-        """Bring what was received to its place."""
+        """Unpack received data from staging memory where needed."""
         if not self._sends and not self._data.packed:
             self._data.unpack(staging.need(self._data.nbytes))

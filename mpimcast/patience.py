@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a wait deserves a line in the log."""
+"""Decides when a wait is logged."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 
 
 class Patience:
-    """A wait that is logged after WARN_AFTER, then each time it has doubled.
+    """A wait that is logged after WARN_AFTER, then each time its length has doubled.
 
     Parameters
     ----------
     warn_after_s
-        The setting; infinity never logs.
+        The setting WARN_AFTER; with infinity nothing is logged.
     """
 
     def __init__(self, warn_after_s: float) -> None:
@@ -20,11 +20,11 @@ class Patience:
         self._next_s = warn_after_s
 
     def waited_s(self) -> float:
-        """Return for how long it has been."""
+        """Return the seconds waited by now."""
         return time.monotonic() - self._begin_s
 
     def exhausted(self) -> bool:
-        """Return whether to log now; each time it says so, it says so later again."""
+        """Return whether to log now; if so, not again before the wait has doubled."""
         waited_s = self.waited_s()
         if waited_s < self._next_s:
             return False

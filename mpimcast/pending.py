@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operation under way, in which nobody need wait.
+"""One operation under way, for which no thread need wait.
 
-For the MPI library it is a generalised request, which it completes and reports
-together with its own. Three may find an operation to be over: who waits in a call of
-ours, who tests, and the completer. One of them ends it: gives C's request back and
-completes MPI's. Received data is then unpacked in the thread that MPI tells of it,
-before that one comes to know.
+For the MPI library it is a generalised request, which completes together with its
+own requests. Any of three threads may notice completion: a waiter, a tester, or the
+completer. Exactly one ends the operation: it frees C's request and completes MPI's.
+MPI then queries the request in the thread that waits or tests, where received data is
+unpacked before that thread learns of the completion.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """An operation from its start until MPI has told of its end.
+    """An operation from its start until MPI has reported its end.
 
-    Holds references to the user's buffers, and is held itself by its request.
+    It keeps the user's buffers alive, and its request keeps it alive.
 
     Attributes
     ----------
     request : MPI.Grequest or None
-        The MPI library's view of it, once started.
+        The MPI library's request for the operation, once started.
     stream : _ffi.Stream
-        Where it runs.
+        The stream that it runs on.
     over : bool
-        Whether C has done with it and with the buffers.
+        Whether C has finished with the operation and its buffers.
     error : Exception or None
-        Why it failed, if it did.
+        The reason of the failure, if it failed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Pending:
         self._staging = staging
         self._moves = moves
         self._flight = flight.Request(stream, str(operation))
-        # Held by whoever looks whether it is over.
+        # Held by the thread that checks for completion.
         self._lock = threading.Lock()
         self._poked = False
         self._landed = False
@@ -68,7 +68,7 @@ class Pending:
         self._received = False
 
     def start(self) -> None:
-        """Start it; needs no other rank."""
+        """Start the operation, without waiting for any other rank."""
         with self._lock:
             try:
                 self._operation.pack(self._moves, self._staging)
@@ -83,15 +83,15 @@ class Pending:
                 self._end(self.request)
         self._see_to_pokes()
 
-    # ---- until it is over ----------------------------------------------------
+    # ---- until completion ----------------------------------------------------
 
     def poke(self) -> None:
-        """See whether it is over; who is seeing to that already will once more."""
+        """Check for completion; a thread that is checking already does so once more."""
         self._poked = True
         self._see_to_pokes()
 
     def sleep(self) -> None:
-        """Sleep until it is over, and keep the MPI library going."""
+        """Wait for completion, and let the MPI library make progress meanwhile."""
         patience = self._traffic.patience()
         while not self.over:
             self._traffic.idle(self._flight)
@@ -102,7 +102,7 @@ class Pending:
             self._see_to_pokes()
 
     def heed(self, see: Callable[[], bool]) -> bool:
-        """Have MPI tell by `see` whether it is over; raise the error itself."""
+        """Return `see()`, by which MPI reports completion; raise the original error."""
         self._heeded = True
         try:
             seen = see()
@@ -113,7 +113,7 @@ class Pending:
         return seen
 
     def give_up(self) -> None:
-        """Cancel it if it is not over, for all ranks."""
+        """Cancel the operation for all ranks unless it has completed."""
         with self._lock:
             if not self.over:
                 self._flight.cancel()
@@ -128,7 +128,7 @@ class Pending:
                 self._lock.release()
 
     def _look(self, is_over: Callable[[], bool]) -> None:
-        """Under the lock, end it if it is over."""
+        """End the operation if it has completed. The caller holds the lock."""
         if self.over or self.request is None:
             return
         try:
@@ -137,23 +137,23 @@ class Pending:
         except Error as error:
             self.error = self._traffic.tell_apart(error, self._flight, self._moves)
             self._traffic.poison(self.stream)
-        except Exception as error:  # noqa: BLE001 -- told by the request
+        except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
             self._traffic.poison(self.stream)
         self._end(self.request)
 
     def _end(self, request: MPI.Grequest) -> None:
-        # Ctrl-C anywhere here, and the next look goes on with it.
+        # If Ctrl-C interrupts this function, the next `_look` continues it.
         self._landed = True
         self._flight.free()
         self._traffic.ended(self)
         self.over = True
         request.Complete()
 
-    # ---- what the MPI library asks -------------------------------------------
+    # ---- callbacks of the MPI library ----------------------------------------
 
     def _query(self, status: MPI.Status) -> None:
-        """Tell of the end: of success as any collective does."""
+        """Unpack on the first call; set the status as collectives do, or raise."""
         status.Set_source(MPI.ANY_SOURCE)
         status.Set_tag(MPI.ANY_TAG)
         status.Set_elements(MPI.BYTE, 0)
@@ -168,7 +168,7 @@ class Pending:
         try:
             if self.error is None:
                 self._operation.unpack(self._staging)
-        except Exception as error:  # noqa: BLE001 -- told by the request
+        except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
         if self.error is not None:
             self._traffic.fail(self.error)
@@ -180,5 +180,5 @@ class Pending:
 
     @staticmethod
     def _refuse(_completed: bool) -> None:  # noqa: FBT001 -- as MPI calls it
-        """Refuse to cancel it, as MPI does for collectives."""
+        """Refuse to cancel the operation, as MPI does for collectives."""
         raise MPI.Exception(MPI.ERR_REQUEST)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How handles are pickled: the predefined communicators, as mpi4py pickles them.
+"""Pickles handles of the predefined communicators as mpi4py does.
 
-mpi4py pickles ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` by their names and other handles
-of the same two as a class and the constant. So do handles of ours. A pickle of a name
-means the constant of the process that loads it: the library's, or ours under ``run``.
+mpi4py pickles ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` by their names, and other
+handles of the same two as a class and the constant. mpimcast's handles do the same. A
+pickled name means the constant of the process that loads it: the MPI library's, or
+mpimcast's under ``run``.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def reduce(handle: Handle, settings: dict[str, object]) -> str | tuple[Any, ...]:
-    """Return what pickle needs to know of a handle. Raises as mpi4py does.
+    """Return a handle's reduction for pickle. Raises as mpi4py does.
 
     Parameters
     ----------
     handle
-        A handle of ours that is none of mpi4py's constants.
+        A handle of mpimcast that is none of mpi4py's constants.
     settings
-        Keywords that go along. Those from variables stay behind, as do those of this
-        rank alone: the process that loads the pickle has its own.
+        Keywords to pickle along. They must not include settings from variables or of
+        this rank alone: the process that loads the pickle has its own.
     """
     reduced = MPI.Intracomm.__reduce__(handle)
     if isinstance(reduced, str) or not settings:
@@ -42,7 +43,7 @@ def reduce(handle: Handle, settings: dict[str, object]) -> str | tuple[Any, ...]
 def _restore(
     cls: type[Handle], comm: MPI.Intracomm, settings: dict[str, Any]
 ) -> Handle:
-    """Make a handle with settings, unless its communicator has others here."""
+    """Make a handle with `settings`, or without if its communicator has others here."""
     from mpimcast.handle import Handle
 
     handle = cls.__new__(cls, comm)
@@ -54,24 +55,24 @@ def _restore(
 
 
 def registered() -> Callable[[Any], str | tuple[Any, ...]] | None:
-    """Return the function in ``copyreg`` for the library's communicators, if any.
+    """Return the program's ``copyreg`` function for MPI communicators, if any.
 
-    A program that teaches pickle to deal with them means ours too.
+    A program that registers one means mpimcast's communicators, too.
     """
     reducer = copyreg.dispatch_table.get(MPI.Intracomm)
     return None if reducer is _reduce_library else reducer
 
 
 def keep_constants() -> None:
-    """Let pickle deal with the library's constants, whose names are now ours."""
+    """Let pickle handle the MPI library's constants, whose names mpimcast has taken."""
     if MPI.Intracomm not in copyreg.dispatch_table:
         copyreg.pickle(MPI.Intracomm, _reduce_library)
 
 
 def _reduce_library(comm: MPI.Intracomm) -> tuple[Any, ...]:
-    """Return what mpi4py says of a handle of the library, with ours for a name.
+    """Return mpi4py's reduction of a handle, with mpimcast's constant for a name.
 
-    It comes back as a handle of the library, which its class sees to.
+    The class in the reduction makes it a handle of the MPI library when loaded.
     """
     reduced = comm.__reduce__()
     if isinstance(reduced, str):

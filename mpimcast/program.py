@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user's program, run as ``python`` itself would run it, with its own tracebacks."""
+"""Runs a user's program as ``python`` itself would, with its own tracebacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IMPORTLIB = "<frozen importlib."
 
 
 def obstacle(path: str) -> str:
-    """Say, in Python's words, why a script cannot be read; nothing if it can."""
+    """Return, in Python's words, why a script cannot be read; "" if it can."""
     whole = Path(path).absolute()
     try:
         if not whole.is_dir():  # a folder with a __main__.py is a program, too
@@ -47,11 +47,11 @@ def run(words: list[str]) -> None:
 
 
 def _run_script(words: list[str]) -> None:
-    """Run a file of source code as the module ``__main__``, to the interpreter's end.
+    """Run a source file as module ``__main__``, which stays until the interpreter ends.
 
-    Unlike runpy, with an absolute ``__file__``, as Python does.
+    Unlike runpy, and like Python, set an absolute ``__file__``.
     """
-    # As Python has it, which tracebacks show: with links and dots.
+    # Tracebacks show the path, which Python leaves with its links and dots.
     path = os.path.join(os.getcwd(), words[0])  # noqa: PTH109, PTH118
     sys.argv[:] = words
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
@@ -75,7 +75,7 @@ def _run_script(words: list[str]) -> None:
 def own_traceback(traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback from the program's first frame on.
 
-    None if the program has none, as when it cannot be compiled.
+    Return None if the program has no frame, as when it cannot be compiled.
     """
     runners = _runners()
     while traceback and traceback.tb_frame.f_code.co_filename in runners:
@@ -87,9 +87,9 @@ def own_traceback(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def hide_runner() -> None:
-    """Have exceptions that nobody catches shown without the frames above the program.
+    """Have uncaught exceptions shown without the frames above the program.
 
-    By the hook that is set now, which may be the program's own.
+    The hook that is set at present, which may be the program's own, shows them.
     """
     show = sys.excepthook
 
@@ -105,7 +105,7 @@ def hide_runner() -> None:
 
 
 def _runners() -> set[str]:
-    """Return the names of the files whose frames are above those of a program."""
+    """Return the files whose frames lie above a program's own."""
     ours = [Path(__file__).with_name(name) for name in ("__main__.py", "run.py")]
     theirs = sys.modules.get("mpi4py.run")
     return {

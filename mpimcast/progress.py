@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The thread that completes requests in which nobody waits.
+"""The completer: the thread that completes requests for which no thread waits.
 
-C moves the operations by itself, in a thread of its own, but never calls MPI. One
-Python thread for all communicators of the process sleeps in C until operations have
-ended, and then has their requests completed.
+C's own thread makes progress on the operations, but never calls MPI. One Python
+thread for all communicators of the process sleeps in C until operations have ended,
+and then has their requests completed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Completer:
-    """The thread, and what it looks after."""
+    """The completer thread, and the operations that it looks after."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -29,8 +29,8 @@ class _Completer:
         self.pending: MutableSet[Pending] = set()
         self._ends = _ffi.Ends()
         self._stopping = False
-        # At the program's end it is stopped by what is then closed, for which
-        # Python waits only after it has waited for threads of the other kind.
+        # A daemon, since at the program's end `stop` runs in an exit handler, before
+        # which Python waits for all threads that are not daemons.
         self._thread = threading.Thread(
             target=self._run, name="mpimcast completer", daemon=True
         )
@@ -55,17 +55,17 @@ _completer: _Completer | None = None
 
 
 def acquire() -> MutableSet[Pending]:
-    """Have the thread run, until `release`.
+    """Have the thread run until `release`.
 
     Returns
     -------
     set
-        What the thread looks after: operations from before their start until they
-        are over.
+        The operations that the thread looks after, from before their start until they
+        have ended.
     """
     global _completer  # noqa: PLW0603 -- there is one in a process
     with _lock:
-        # Of a parent's, a child of fork has the memory and not the thread.
+        # A child of fork() has its parent's memory, but not its thread.
         if _completer is None or _completer.pid != os.getpid():
             _completer = _Completer()
         _completer.nusers += 1
@@ -73,7 +73,7 @@ def acquire() -> MutableSet[Pending]:
 
 
 def release() -> None:
-    """Need the thread no more; with its last user it ends."""
+    """Release the thread, which ends with its last user."""
     global _completer  # noqa: PLW0603
     with _lock:
         if _completer is None or _completer.pid != os.getpid():

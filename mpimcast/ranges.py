@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Of all IPv4 multicast groups, those that routers and switches do not flood: the
-# first 256 are for the protocols of a link (RFC 5771, section 4).
+# All IPv4 multicast groups but the first 256, which routers and switches flood: they
+# are for the protocols of a link (RFC 5771, section 4).
 _GROUP_FIRST = 0xE0000100
 _GROUP_LAST = 0xEFFFFFFF
 _PORT_LAST = 65535
@@ -27,20 +27,20 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of numbers in the range."""
         return self.last - self.first + 1
 
     def draw(self, nneighbours: int = 1) -> int:
-        """Return a random number that begins `nneighbours` numbers of the range."""
+        """Return a random number from which `nneighbours` numbers lie in the range."""
         return self.first + secrets.randbelow(self.count - nneighbours + 1)
 
     def after(self, number: int) -> int:
-        """Return the number after another one; after the last comes the first."""
+        """Return the number after `number`, which is `first` after `last`."""
         return self.first + (number + 1 - self.first) % self.count
 
 
 def _ends(text: str) -> tuple[str, str]:
-    """Split "first-last"; what has no hyphen is both."""
+    """Split "first-last"; return a text without a hyphen twice."""
     first, hyphen, last = text.partition("-")
     return first.strip(), (last if hyphen else first).strip()
 
@@ -55,7 +55,8 @@ class Groups(Range):
         Raises
         ------
         ValueError
-            If that is none of them, or not multicast.
+            If `text` has none of these forms, or a group is below 224.0.1.0 or above
+            239.255.255.255.
         """
         if "/" in text:
             network = ipaddress.IPv4Network(text.strip())
@@ -68,7 +69,7 @@ class Groups(Range):
         return read
 
     def __str__(self) -> str:
-        """Return it as parse() reads it."""
+        """Return the text that parse() reads."""
         first, last = map(ipaddress.IPv4Address, astuple(self))
         return str(first) if first == last else f"{first}-{last}"
 
@@ -78,12 +79,12 @@ class Ports(Range):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read 30000-30099 or 30000; raise ValueError if that is neither."""
+        """Read 30000-30099 or 30000; raise ValueError if `text` has neither form."""
         read = cls(*map(int, _ends(text)))
         if not 1 <= read.first <= read.last <= _PORT_LAST:
             raise ValueError
         return read
 
     def __str__(self) -> str:
-        """Return it as parse() reads it."""
+        """Return the text that parse() reads."""
         return str(self.first) if self.count == 1 else f"{self.first}-{self.last}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The RDMA devices of this machine, for people: by pyverbs, or our own driver."""
+"""Describes this machine's RDMA devices for people, by pyverbs or our own driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ETHERNET = 2  # IBV_LINK_LAYER_ETHERNET
 
 
 def gather(config: Config) -> dict[str, Any]:
-    """List all ports, in terms of JSON, or say why there are none."""
+    """Return all ports, fit for JSON, or the reason why there are none."""
     try:
         ports = list(_by_pyverbs())
         source = "pyverbs"
@@ -35,7 +35,7 @@ def gather(config: Config) -> dict[str, Any]:
 
 
 def _closed(device: str) -> dict[str, Any]:
-    """Say of a device that not every process may open it."""
+    """Return the entry of a device that this process cannot open."""
     return {"device": device, "reason": "cannot be opened"}
 
 
@@ -55,7 +55,7 @@ def _by_driver(found: devices.Device) -> dict[str, Any]:
 
 
 def _by_pyverbs() -> Iterator[dict[str, Any]]:
-    """Yield what pyverbs, an optional package, says; raise ImportError without it."""
+    """Yield the ports by pyverbs, an optional package; raise ImportError without it."""
     import pyverbs.device  # type: ignore[import-not-found]
     from pyverbs.pyverbs_error import PyverbsError  # type: ignore[import-not-found]
 

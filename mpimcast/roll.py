@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calling the roll: which ranks are there, and what each of them has to tell.
+"""Calls the roll: finds out which ranks are there, and what each of them tells.
 
-No collective call can find that out, since it waits for those that are missing. So
-facts spread here from neighbour to neighbour over a private communicator, in a graph
-with edges of 1, 2, 4... ranks in both directions: what one rank tells soon reaches
-all that look for messages, past those that do not, and nobody waits for anybody.
+No collective call can find that out, since it waits for missing ranks. So facts spread
+from neighbour to neighbour over a private communicator, in a graph with edges to the
+ranks 1, 2, 4... away in both directions: a fact soon reaches all ranks that look for
+messages, past those that do not, and no rank waits for another.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 _TAG = 1
 _COUNT_TAG = 2
 
-# Topics are remembered up to this, the newest.
+# How many topics are remembered; the oldest is forgotten first.
 _TOPICS_MAX = 64
 
 _DRAIN_PAUSE_S = 50e-6
 
-# What MPI may still write to although nobody waits for it any more.
+# Requests that are no longer awaited, with the memory that MPI may still write to.
 _abandoned: list[object] = []
 
-# Communicators on which this rank is not waiting are looked at no more often, and
-# for no more than a tenth of the time: programs may have thousands.
+# The shortest pause between looks at communicators on which this rank is not waiting,
+# and its multiple of a look's length, so that looks take at most a tenth of the time:
+# programs may have thousands of communicators.
 _PAUSE_S = 0.02
 _PAUSE_PER_LOOK = 9
 
@@ -45,7 +46,7 @@ GAVE_UP = "gave up"
 
 
 class Roll:
-    """What ranks of a private communicator tell each other by topic.
+    """The facts that ranks of a private communicator tell each other, by topic.
 
     Any thread may call; where the MPI library does not allow that, only one does.
 
@@ -54,13 +55,13 @@ class Roll:
     comm
         The communicator.
     answer
-        What this rank has to tell when a topic that it did not raise comes to it;
-        None: nothing.
+        Returns this rank's fact for a topic on which news arrived, or None for
+        nothing to tell.
 
     Attributes
     ----------
     rank : int
-        This rank's.
+        This rank in the communicator.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Roll:
         around = {(self.rank + way * step) % size for step in steps for way in (1, -1)}
         self._neighbours = sorted(around - {self.rank})
         self._lock = threading.Lock()
-        # What each rank has told, with a number that grows when it changes.
+        # The fact of each rank, by topic, with a version that grows when it changes.
         self._topics: dict[str, dict[int, tuple[int, Any]]] = {}
         self._sends: list[tuple[MPI.Request, bytes]] = []
         self._arriving: list[tuple[MPI.Request, bytearray, int]] = []
@@ -83,17 +84,17 @@ class Roll:
         self._status = MPI.Status()
 
     def tell(self, topic: str, fact: object) -> None:
-        """Tell all ranks something that JSON can say."""
+        """Tell all ranks a fact, which JSON must be able to express."""
         with self._lock, contextlib.suppress(MPI.Exception):
             if self._note(topic, fact):
                 self._spread(topic)
 
     def hear(self) -> None:
-        """Take in what has come, and pass on what is new. Waits for nothing."""
+        """Receive what has arrived, and pass on what is new, without waiting."""
         if not self._lock.acquire(blocking=False):
             return
         try:
-            # The library may refuse to talk to anybody once a rank has died.
+            # The MPI library may refuse to send to any rank once one has died.
             with contextlib.suppress(MPI.Exception):
                 for topic in self._receive():
                     fact = self._answer(topic)
@@ -104,13 +105,13 @@ class Roll:
             self._lock.release()
 
     def facts(self, topic: str) -> dict[int, Any]:
-        """Return what is known by now, by rank."""
+        """Return the facts known by now, by rank."""
         with self._lock:
             known = self._topics.get(topic, {})
             return {rank: fact for rank, (_, fact) in known.items()}
 
     def numbers(self, group: MPI.Group) -> list[int]:
-        """Return the rank here of each rank of a group, or MPI.UNDEFINED."""
+        """Return each of a group's ranks as numbered here, or MPI.UNDEFINED."""
         whole = self._comm.Get_group()
         try:
             return group.Translate_ranks(None, whole)
@@ -118,7 +119,7 @@ class Roll:
             whole.Free()
 
     def gather(self, topic: str, fact: object, limit_s: float) -> dict[int, Any]:
-        """Tell a fact; return all that come before the limit, at best all ranks'."""
+        """Tell a fact; return the ranks' facts that arrive within `limit_s`."""
         self.tell(topic, fact)
         deadline_s = time.monotonic() + limit_s
         size = self._comm.Get_size()
@@ -130,11 +131,11 @@ class Roll:
         return facts
 
     def drain(self, limit_s: float) -> bool:
-        """Take in all that is still on its way, and tell nothing any more.
+        """Receive all that is still on its way, and tell nothing more.
 
         All ranks call it before they free the communicator: Open MPI would deliver
-        what comes later on the next one that it numbers alike, in place of what
-        belongs there. Returns whether all took part.
+        later arrivals on the next communicator with the same number, in place of its
+        own messages. Returns whether all neighbours took part.
         """
         told = {each: array("q", [0]) for each in self._neighbours}
         with self._lock:
@@ -160,7 +161,7 @@ class Roll:
         return False
 
     def _note(self, topic: str, fact: object) -> bool:
-        """Note this rank's own fact; return whether it is new."""
+        """Record this rank's own fact; return whether it is new."""
         known = self._known(topic)
         version, before = known.get(self.rank, (0, None))
         if before == fact:
@@ -174,7 +175,7 @@ class Roll:
         return self._topics.setdefault(topic, {})
 
     def _receive(self) -> list[str]:
-        """Take in all that has come; return the topics that brought news."""
+        """Receive all that has arrived; return the topics that brought news."""
         fresh: dict[str, None] = {}
         status = self._status
         while self._comm.Iprobe(MPI.ANY_SOURCE, _TAG, status):
@@ -182,7 +183,7 @@ class Roll:
             source = status.Get_source()
             request = self._comm.Irecv([text, MPI.BYTE], source, _TAG)
             self._arriving.append((request, text, source))
-        # A long one comes only while its sender takes part.
+        # A long message arrives only while its sender makes MPI calls.
         arriving, self._arriving = self._arriving, []
         for request, text, source in arriving:
             if not request.Test():
@@ -211,23 +212,23 @@ class Roll:
         ]
 
     def _tidy(self) -> None:
-        """Forget what has been sent."""
+        """Remove the sends that have completed."""
         self._sends = [each for each in self._sends if not each[0].Test()]
 
 
-# ---- all that this process has -----------------------------------------------
+# ---- all rolls of this process -----------------------------------------------
 
 _rolls: list[Roll] = []
 _next_s = 0.0
 
 
 def add(roll: Roll) -> None:
-    """Have `hear_all` look at a communicator too."""
+    """Have `hear_all` attend to a roll, too."""
     _rolls.append(roll)
 
 
 def remove(roll: Roll) -> None:
-    """Forget a communicator that is no more."""
+    """Have `hear_all` attend to a roll no more."""
     if roll in _rolls:
         _rolls.remove(roll)
 
@@ -241,7 +242,7 @@ def covering(group: MPI.Group) -> Roll | None:
 
 
 def hear_all() -> None:
-    """Hear what ranks tell on communicators where this rank does not wait itself."""
+    """Hear all rolls that were added, though not more often than every `_PAUSE_S`."""
     global _next_s  # noqa: PLW0603 -- there is one in a process
     begin_s = time.monotonic()
     if begin_s < _next_s:

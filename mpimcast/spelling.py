@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def nearest(word: str, names: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the name that is most like `word`, whatever the case of its letters.
+    """Return the name that is most similar to `word`, whatever the letters' case.
 
     Parameters
     ----------
@@ -25,17 +25,17 @@ def nearest(word: str, names: Iterable[str], *, cutoff: float = 0.6) -> str:
     Returns
     -------
     str
-        Empty if no name is like it.
+        The name; empty if none is similar.
     """
     known = {name.lower(): name for name in names}
     word = word.lower()
     found = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
-    # A long ending makes LOG_LEVEL unlike LOG, though it is what was meant.
+    # LOG_LEVEL means LOG, although its long ending makes the two dissimilar.
     found += [name for name in known if name and word.startswith(f"{name}_")]
     return known[found[0]] if found else ""
 
 
 def suggestion(word: str, names: Iterable[str]) -> str:
-    """Return the question whether the nearest name was meant; empty without one."""
+    """Return a question whether the nearest name was meant; "" if there is none."""
     name = nearest(word, names)
     return f"did you mean {name}?" if name else ""

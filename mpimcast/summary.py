@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``run --summary`` prints at the end: what carried a program's collectives.
+"""Prints what carried a program's collectives, at the end of ``run --summary``.
 
-Rank 0 prints it for all ranks if they all come to their ends in time; else each rank
-prints its own. It is the last that Python does, so that threads and other handlers of
-the program's end have been counted, too.
+Rank 0 prints it for all ranks if all reach their ends in time; else each rank prints
+its own. Printing is the last that Python does, so that the calls of threads and of
+other exit handlers are counted, too.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _LIMIT_S = 10.0
 
 
 class Summary:
-    """The counts of this process from here on, until they are printed at its end.
+    """The counts of this process from here on, which are printed at its end.
 
     Attributes
     ----------
     alone : bool
-        Whether this rank prints its own without asking others, which may wait for it
-        elsewhere.
+        Whether this rank prints its own counts without asking the other ranks, which
+        may wait for it elsewhere.
     """
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Summary:
         MPI.COMM_SELF.Set_attr(keyval, self)
 
     def _end(self) -> None:
-        """Print, once, on rank 0 or on each."""
-        if self._ended or os.getpid() != self._pid:  # or a child of a fork
+        """Print once, on rank 0 or on each rank."""
+        if self._ended or os.getpid() != self._pid:  # a child of fork() prints nothing
             return
         self._ended = True
         mine = self._fact()
@@ -78,14 +78,14 @@ class Summary:
             _print(facts, f"{self._size} rank{'' if self._size == 1 else 's'}")
 
     def _gather(self, mine: Fact, limit_s: float) -> list[Fact]:
-        """Return the facts of all ranks, on all."""
+        """Return the facts of all ranks, on all ranks."""
         private, request = MPI.Intracomm.Idup(self._world)
         what = "the summary at the program's end"
         agreement.complete(request, limit_s, what)
         return agreement.exchange(agreement.Private(private), mine, limit_s)
 
     def _fact(self) -> Fact:
-        """Return what this rank has counted, in terms of JSON."""
+        """Return this rank's counts, fit for JSON."""
         return {
             "seconds": time.monotonic() - self._begin_s,
             "sent_bytes": self._tally.sent_bytes(),
@@ -111,9 +111,9 @@ def report(facts: Sequence[Fact], whose: str) -> Iterator[Table | str]:
     Parameters
     ----------
     facts
-        What each has counted.
+        Each rank's counts.
     whose
-        What to call the ranks.
+        The words for these ranks.
     """
     title = f"mpimcast run: {whose}, {max(fact['seconds'] for fact in facts):.1f} s"
     sums = _sums(facts)
@@ -141,7 +141,7 @@ def report(facts: Sequence[Fact], whose: str) -> Iterator[Table | str]:
 
 
 def _sums(facts: Sequence[Fact]) -> dict[tuple[str, str, str], list[float]]:
-    """Return sums over ranks by what was counted apart: multicast first, then slow."""
+    """Return each kind's sums over ranks: multicast ones first, then by time spent."""
     sums: dict[tuple[str, str, str], list[float]] = {}
     for fact in facts:
         for name, way, why, *numbers in fact["counts"]:
@@ -151,7 +151,7 @@ def _sums(facts: Sequence[Fact]) -> dict[tuple[str, str, str], list[float]]:
 
 
 def _numbers(row: Sequence[float], nranks: int) -> tuple[str, str, str]:
-    """Write a line's calls, bytes and seconds, as means of the ranks."""
+    """Return a line's calls, bytes and seconds as texts, the means of the ranks."""
     calls, nbytes, spent_ns, _ = (each / nranks for each in row)
     return (
         f"{calls:,.0f}" if calls.is_integer() else f"{calls:,.1f}",
@@ -161,7 +161,7 @@ def _numbers(row: Sequence[float], nranks: int) -> tuple[str, str, str]:
 
 
 def _savings(facts: Sequence[Fact]) -> str:
-    """Compare what was sent by multicast with what the MPI library would have sent."""
+    """Return a comparison of the bytes sent with those the MPI library would send."""
     sent_bytes = sum(fact["sent_bytes"] for fact in facts)
     unicast_bytes = sum(numbers[-1] for fact in facts for numbers in fact["counts"])
     if not unicast_bytes:

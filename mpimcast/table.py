@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A benchmark's report as lines of text, in the manner of OSU's or of NCCL's."""
+"""Prints a benchmark's report as lines of text, in the manner of OSU's or NCCL's."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TIMES = ("min", "median", "p99")
 
 
 class Table:
-    """What every table begins with, and what each size is to be said with."""
+    """Common part of all tables, each of which has a line for each size."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._path = self._told = ""
 
     def begin(self) -> Iterator[str]:
-        """Yield what stands above all."""
+        """Yield the lines above everything else."""
         versions, ranks = self._report["versions"], self._report["ranks"]
         nhosts = len(set(self._report["hosts"]))
         arguments = self._report["arguments"]
@@ -43,7 +43,7 @@ class Table:
             yield "# time in us, the longest that a rank was in it"
 
     def heading(self, collective: str) -> Iterator[str]:
-        """Yield what stands above the lines of one collective."""
+        """Yield the heading of one collective."""
         arguments = self._report["arguments"]
         how = ", in place" if arguments["in_place"] else ""
         if collective.lower().endswith("bcast"):
@@ -55,7 +55,7 @@ class Table:
         yield from self._columns(collective)
 
     def of(self, measured: Report) -> Iterator[str]:
-        """Yield the line of one size, and why it goes this way if that is new."""
+        """Yield the line of one size, after what carried it and why if that is new."""
         self._path = measured["path"]
         told = f"# {self._path}: {measured['reason']}"
         if re.sub(r"\d+", "", told) != self._told:
@@ -64,7 +64,7 @@ class Table:
         yield self._line(measured)
 
     def end(self) -> Iterator[str]:
-        """Yield what follows from all of it, in a line for each collective."""
+        """Yield the conclusions, in a line for each collective."""
         yield "#"
         yield from (f"# {sentence}" for sentence in conclude(self._report["measured"]))
 
@@ -79,12 +79,12 @@ class Table:
 
 
 class Osu(Table):
-    """Each rank's size, times, their ratio, bytes sent, and overlap where there is."""
+    """The block's size, times, their ratio, bytes sent, and the overlap if any."""
 
     def heading(self, collective: str) -> Iterator[str]:
-        """Yield what stands above the lines of one collective."""
-        # Of whose bytes there is a column: with a fixed root, its own are not those
-        # of the others.
+        """Yield the heading of one collective."""
+        # The columns of bytes sent: a fixed root has its own, since it sends another
+        # number of bytes than the other ranks.
         rooted = collective.lower().endswith("bcast")
         self._senders = {"sent": "sent_bytes_per_rank"}
         if rooted and self._report["arguments"]["root"] is not None:
@@ -142,7 +142,7 @@ class Osu(Table):
 
 
 class Nccl(Table):
-    """The whole result's size, and for either way time, bandwidths, wrong bytes."""
+    """The result's size, and each library's time, bandwidths and wrong bytes."""
 
     def _columns(self, collective: str) -> Iterator[str]:  # noqa: ARG002 -- all alike
         yield "# time: the median; GB are 10^9 bytes; busbw: what each link carries"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Counts this process's collectives by what carried them.
 
-It wraps the methods of the communicator's class, so that a program whose collectives
-are not counted pays nothing for it.
+The counts are made by wrapping methods of the communicator's class, so that a program
+whose collectives are not counted pays nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from mpimcast.binding import Binding
 
-# Of each collective that we may carry, the class that judges its arguments, and the
-# place and the name of the buffer with the whole result.
+# The collectives that mpimcast may carry, each with the class that checks its
+# arguments, and the position and name of the argument with the whole result.
 _OURS: dict[str, tuple[Callable[..., operation.Operation], int, str]] = {
     "Allgather": (operation.Allgather, 1, "recvbuf"),
     "Allgatherv": (operation.Allgatherv, 1, "recvbuf"),
@@ -42,14 +42,14 @@ _NOT_MULTICAST = "not a collective that is multicast"
 
 _SENT = ("tx_multicast_bytes", "tx_repair_bytes", "tx_control_bytes", "read_bytes")
 
-# From this many communicators on, those that are closed are no longer kept.
+# With more communicators than this, closed ones are dropped.
 _BINDINGS_MAX = 64
 
 LIBRARY = "mpi"
 
 
 class Key(NamedTuple):
-    """A kind of call that is counted apart from others.
+    """A kind of call, which is counted separately.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Key(NamedTuple):
     way : str
         The transport that carried it, or "mpi", the MPI library.
     why : str
-        Why the MPI library carried it; empty if it did not.
+        The reason why the MPI library carried it; empty if it did not.
     """
 
     name: str
@@ -75,12 +75,12 @@ class Count:
     calls : int
         Calls on this rank.
     nbytes : int
-        Sizes of their results; 0 where they are unknown.
+        Sizes of the results; 0 where they are unknown.
     spent_ns : int
-        Time in the calls, of non-blocking and persistent ones in their starts.
+        Time in the calls; non-blocking and persistent ones count their starts.
     unicast_bytes : float
-        This rank's share of what would be sent if every rank got each byte on its
-        own, as by a ring or a binomial tree.
+        This rank's share of the bytes that would be sent if each byte were sent to
+        every rank separately, as by a ring or a binomial tree.
     """
 
     calls: int = 0
@@ -90,7 +90,7 @@ class Count:
 
 
 class _Moved(NamedTuple):
-    """The bytes of one call: of a block, of the result, of a share as in `Count`."""
+    """The bytes of one call: of a block, of the result, and of the share in `Count`."""
 
     block_bytes: int = 0
     nbytes: int = 0
@@ -103,24 +103,24 @@ class Tally:
     Attributes
     ----------
     counts : dict
-        Sums, by kind of call.
+        The sums for each kind of call.
     """
 
     def __init__(self) -> None:
         self.counts: dict[Key, Count] = {}
         self._lock = threading.Lock()
-        # Of each thread that is moving an object, the calls that move its parts.
+        # For each thread that is moving an object, the calls that move its parts.
         self._parts: dict[int, list[tuple[Key, _Moved]]] = {}
         self._bindings: dict[int, Binding] = {}
         self._closed_bytes = 0
 
     def sent_bytes(self) -> int:
-        """Return the bytes of all datagrams that this rank has sent."""
+        """Return the bytes that this rank has sent, and those of its RDMA reads."""
         with self._lock:
             return self._closed_bytes + sum(map(_sent, self._bindings.values()))
 
     def watch(self) -> None:
-        """Count from here on; there is no way back."""
+        """Count from here on; counting cannot be stopped."""
         for name in _OURS:
             self._wrap(name, self._blocking)
             self._wrap(f"I{name.lower()}", self._nonblocking)
@@ -141,7 +141,7 @@ class Tally:
         requests.Prequest.Start = counted_start  # type: ignore[assignment,method-assign]
 
     def _wrap(self, name: str, note: Callable[..., None]) -> None:
-        """Have a method's calls noted, once they have succeeded."""
+        """Have a method's calls noted once they have succeeded."""
         method = getattr(Intracomm, name)
 
         @functools.wraps(method)
@@ -155,7 +155,7 @@ class Tally:
         setattr(Intracomm, name, counted)
 
     def _wrap_objects(self, name: str) -> None:
-        """Have a method's calls noted that call others for the parts of objects."""
+        """Have the calls of a method noted that calls others for an object's parts."""
         method = getattr(Intracomm, name)
 
         @functools.wraps(method)
@@ -173,7 +173,7 @@ class Tally:
 
         setattr(Intracomm, name, counted)
 
-    # ---- what is noted of a call ---------------------------------------------
+    # ---- noting calls --------------------------------------------------------
 
     def _blocking(self, call: _Call) -> None:
         moved = call.moved(call.name)
@@ -187,7 +187,7 @@ class Tally:
         self._note(Key(call.name, way, why), moved, call.spent_ns)
 
     def _persistent(self, call: _Call) -> None:
-        """Note each start of a request of ours, and of others that they were made."""
+        """Note each later start of mpimcast's requests; of others, the making alone."""
         moved = call.moved(call.name.removesuffix("_init"))
         binding = self._binding(call.comm)
         way, why = binding.way(moved.block_bytes, waits=False)
@@ -207,7 +207,7 @@ class Tally:
         parts: list[tuple[Key, _Moved]],
         spent_ns: int,
     ) -> None:
-        """Note a call by the way of its largest part."""
+        """Note a call, as carried by what carried its largest part."""
         _, way, why = Key("", *self._binding(comm).way(0))
         if parts:
             _, way, why = max(parts, key=lambda part: part[1].nbytes)[0]
@@ -231,7 +231,7 @@ class Tally:
                 count.unicast_bytes += moved.unicast_bytes
 
     def _binding(self, comm: Intracomm) -> Binding:
-        """Return a communicator's state, whose counters are kept for the end."""
+        """Return a communicator's state, and keep it for its counters."""
         binding = comm._binding or comm._bind()  # noqa: SLF001 -- our own class
         if id(binding) not in self._bindings:
             with self._lock:
@@ -257,7 +257,7 @@ class _Call(NamedTuple):
     spent_ns: int
 
     def moved(self, kind: str) -> _Moved:
-        """Return the bytes of this call of the collective `kind`, or its like."""
+        """Return the bytes of this call, which is of any form of collective `kind`."""
         judge, place, name = _OURS[kind]
         nranks = self.comm.Get_size()
         whole = self.args[place] if place < len(self.args) else self.kwargs.get(name)
@@ -269,14 +269,14 @@ class _Call(NamedTuple):
         return _Moved(block_bytes, total_bytes, share)
 
     def _judged(self, judge: Callable[..., operation.Operation]) -> int:
-        """Return what decides the way, of buffers that do not tell it themselves."""
+        """Return the bytes of a block, by parsing buffers that have no `nbytes`."""
         kwargs = {name: each for name, each in self.kwargs.items() if name != "info"}
         args = self.args[:2]
         if judge is operation.Bcast and len(args) + len(kwargs) == 1:
             kwargs["root"] = 0
         try:
             return judge(self.comm, *args, **kwargs).nbytes
-        except Exception:  # noqa: BLE001 -- of what we do not read
+        except Exception:  # noqa: BLE001 -- for arguments that cannot be parsed
             return 0
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The open endpoints of this process: one for each set of processes.
+"""The open teams of this process, one for each set of processes.
 
-Communicators of the same processes, in the same order and with the same settings
-for the endpoint, share a team: every further one would multiply what their hosts
-receive.
+Communicators of the same processes, in the same order and with the same settings for
+the endpoint, share a team, since every further one would multiply the datagrams that
+their hosts receive.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _open: list[Team] = []
 
 
 class Team:
-    """An endpoint, and who uses it.
+    """An endpoint with a count of its users.
 
     Attributes
     ----------
     name : str
-        The same on all ranks, and no other team's.
+        The team's name, equal on all ranks and unique.
     transport : str
-        As TRANSPORT names it.
+        The transport's name, as in TRANSPORT.
     path : str
-        What it goes over, for people.
+        A description for people of the transport and its device.
     deserted : bool
-        Whether a rank has been found not to answer any more, on any communicator.
+        Whether some rank no longer answers, as found on any communicator.
     """
 
     deserted = False
@@ -55,7 +55,7 @@ class Team:
         self._nusers = 1
 
     def serves(self, group: MPI.Group, config: Config) -> bool:
-        """Return whether it is what these processes would open."""
+        """Return whether these processes would open the same team."""
         return self._settings == _settings(config) and (
             MPI.Group.Compare(self._group, group) == MPI.IDENT
         )
@@ -65,7 +65,7 @@ class Team:
         self._nusers += 1
 
     def release(self) -> bool:
-        """Count one user less, and close with the last; return whether it did."""
+        """Count one user less; with the last, close the team and return True."""
         self._nusers -= 1
         if self._nusers:
             return False
@@ -81,7 +81,7 @@ def add(
     endpoint: _ffi.Endpoint,
     transport: Transport,
 ) -> Team:
-    """Make a team of an endpoint, which from here on is the team's to close."""
+    """Make a team of an endpoint, which from here on the team closes."""
     team = Team(comm, config, endpoint, transport)
     with _lock:
         _open.append(team)
@@ -89,7 +89,7 @@ def add(
 
 
 def find(comm: MPI.Intracomm, config: Config) -> Team | None:
-    """Return the team of a communicator's processes, acquired, if there is one."""
+    """Acquire and return the team of a communicator's processes, if there is one."""
     group = comm.Get_group()
     try:
         with _lock:
@@ -103,14 +103,14 @@ def find(comm: MPI.Intracomm, config: Config) -> Team | None:
 
 
 def release(team: Team) -> None:
-    """Give a team back. Its user's streams must be closed."""
+    """Release a team. Its user's streams must have been closed."""
     with _lock:
         if team.release():
             _open.remove(team)
 
 
 def _settings(config: Config) -> tuple[object, ...]:
-    """Return the settings that are the endpoint's."""
+    """Return the settings that concern the endpoint."""
     return (
         config.transport,
         config.net_devices,

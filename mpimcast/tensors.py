@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The items of arrays that have DLPack or the CUDA array interface.
+"""Finds the items' size of arrays with DLPack or the CUDA array interface.
 
-mpi4py finds the memory of such an array, but does not say of which type its items are.
-Here they get the size that mpi4py gives them: that of an MPI type if there is one for
-them, else they are bytes. The structures are those of DLPack 1.0.
+mpi4py finds the memory of such an array, but does not tell the type of its items. They
+get the size that mpi4py gives them: that of their MPI type, or one byte if MPI has no
+such type. The structures are those of DLPack 1.0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-# Of the types of DLPack, those that MPI has too: enum DLDataTypeCode.
+# The types of DLPack (enum DLDataTypeCode) that MPI has, too.
 _INT, _UINT, _FLOAT, _COMPLEX, _BOOL = 0, 1, 2, 5, 6
 _VERSION_MAJOR = 1
 
@@ -24,7 +24,7 @@ _MPI_BITS = {
     _COMPLEX: (32, *(2 * bits for bits in _FLOAT_BITS)),
     _BOOL: (8,),
 }
-# The codes of the CUDA array interface, which are numpy's.
+# The type codes of the CUDA array interface, which are NumPy's.
 _KINDS = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
 
 
@@ -76,13 +76,13 @@ def item_bytes(owner: Any) -> int:
     Parameters
     ----------
     owner
-        The object that mpi4py keeps of it: the capsule of DLPack, of either form and
-        not yet consumed, or the array itself if it has the CUDA array interface.
+        The object that mpi4py keeps for the array: a DLPack capsule, of either form
+        and not yet consumed, or the array itself if it has the CUDA array interface.
 
     Raises
     ------
     BufferError
-        If the capsule is of a version of DLPack that did not exist yet.
+        If the capsule's DLPack version is newer than this code supports.
     """
     if _is_capsule(owner, b"dltensor_versioned"):
         managed = _Versioned.from_address(_content_of(owner, b"dltensor_versioned"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a person sees at a terminal, and a log file does not."""
+"""Output for a person at a terminal, such as progress bars, but not for log files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _REFRESH_S = 0.1
 
 
 def is_watched() -> bool:
-    """Return whether a person watches.
+    """Return whether a person watches the output.
 
     Open MPI's launcher gives its ranks a terminal even if its own output goes to a
-    file, so it counts where the launcher, our parent, writes.
+    file, so the output of the launcher, which is our parent, must be a terminal, too.
     """
     try:
         there = str(Path(f"/proc/{os.getppid()}/fd/1").readlink())
@@ -33,12 +33,12 @@ def is_watched() -> bool:
 
 
 def console(*, watched: bool | None = None, stderr: bool = False) -> Console:
-    """Return where to print tables.
+    """Return a console for tables.
 
     Parameters
     ----------
     watched
-        What `is_watched` said before this process was another one's child.
+        The result of `is_watched` from before a fork; None asks now.
     stderr
         Whether to print on standard error.
     """
@@ -51,8 +51,7 @@ def console(*, watched: bool | None = None, stderr: bool = False) -> Console:
 class Bar:
     """A progress bar that counts bytes, and lines above it.
 
-    It is drawn inside `advance` only: a thread of its own would disturb what is
-    timed.
+    It is drawn only inside `advance`, since a separate thread would disturb timing.
     """
 
     def __init__(self, live: progress.Progress | None, total_bytes: int) -> None:
@@ -62,7 +61,7 @@ class Bar:
             self._task = live.add_task("", total=total_bytes)
 
     def advance(self, nbytes: int, label: str) -> None:
-        """Count `nbytes` more; `label` is what they belong to."""
+        """Count `nbytes` more; `label` names their operation."""
         if self._live is None:
             return
         self._live.update(self._task, advance=nbytes, description=label)
@@ -72,7 +71,7 @@ class Bar:
             self._live.refresh()
 
     def say(self, line: str) -> None:
-        """Print a line."""
+        """Print a line, above the bar if there is one."""
         if self._live is None:
             print(line, flush=True)
         else:
@@ -81,7 +80,7 @@ class Bar:
 
 @contextlib.contextmanager
 def bar(total_bytes: int, *, shown: bool) -> Iterator[Bar]:
-    """Show a bar if a person watches; without one, what is said is plain lines."""
+    """Show a bar if `shown` and a person watches; else `Bar.say` prints plain lines."""
     if not (shown and is_watched()):
         yield Bar(None, total_bytes)
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operations of an open communicator, and the streams they run on.
+"""The operations of an open communicator, and the streams that they run on.
 
-One stream has the ordinary collectives. Each persistent request has its own, since
-ranks may start their requests in different orders.
+Ordinary collectives run on one stream. Each persistent request has a stream of its own,
+since ranks may start their requests in different orders.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from mpimcast.config import Config
     from mpimcast.operation import Operation
 
-# How long ranks that have failed wait to hear what the others started.
+# How long failed ranks wait to learn which operations the others started.
 _TELLING_S = 5.0
 
 
 class Traffic:
-    """What goes on in a communicator that is open.
+    """The operations and streams of one open communicator.
 
     Parameters
     ----------
     comm
-        The communicator, whose error handler counts.
+        The communicator, whose error handler is called.
     private
-        Its duplicate, for our own messages.
+        Its private duplicate, for mpimcast's own messages.
     opened
-        The stream for its ordinary collectives.
+        The stream for its ordinary collectives, with the team.
 
     Attributes
     ----------
     team : teams.Team
-        What carries the data.
+        The team that carries the data.
     refused : str
-        Why nothing better does; empty if there is nothing.
+        Why no better transport was taken; empty if there is none.
     comm : MPI.Intracomm
-        Whose error handler is called.
+        The communicator whose error handler is called.
     """
 
     def __init__(
@@ -68,19 +68,19 @@ class Traffic:
         self._config = config
         self._stream = opened.stream
         self._lanes = {opened.stream.channel: opened}
-        self._idle: set[int] = set()  # lanes of requests that are no more
+        self._idle: set[int] = set()  # lanes of freed requests
         self._closed = False
         self._detour: _ffi.Detour | None = None
-        self._poisoned: _ffi.Stream | None = None  # the first that has failed
+        self._poisoned: _ffi.Stream | None = None  # the first that failed
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
-        self._watched: MutableSet[Pending] | None = None  # by the completer
+        self._watched: MutableSet[Pending] | None = None  # the completer's operations
 
     # ---- operations ----------------------------------------------------------
 
     def run(self, operation: Operation) -> None:
-        """Do an operation."""
+        """Run an operation, and return when it has ended."""
         self._check()
         staging = self._take_staging()
         try:
@@ -107,7 +107,7 @@ class Traffic:
             self.give_back(staging)
 
     def _finish(self, request: flight.Request, moves: flight.Moves) -> None:
-        """Start an operation, and return when it is over."""
+        """Start an operation, and wait until it has ended."""
         patience = self.patience()
         over = request.start(moves)
         while not over:
@@ -117,13 +117,13 @@ class Traffic:
                 self.warn(request)
 
     def start(self, operation: Operation) -> Request:
-        """Start an operation, which needs no other rank."""
+        """Start an operation, without waiting for any other rank."""
         moves = operation.moves(notifies=self._attended)
         return Request(self._launch(self._stream, operation, moves))
 
     def prepare(self, operation: Operation) -> Prequest:
-        """Make a request that starts an operation again and again. Collective."""
-        # A stream that all ranks have ceased to use has ended on all alike.
+        """Make a persistent request for an operation. Collective."""
+        # Where a stream is idle on all ranks, all have ended the same operations.
         idle = agreement.exchange(
             self._private, sorted(self._idle), self._config.timeout, meanwhile=self.move
         )
@@ -142,14 +142,14 @@ class Traffic:
         )
 
     def _retire(self, stream: _ffi.Stream) -> None:
-        """Keep the stream of a request that is no more for another one."""
+        """Keep the stream of a freed request for another request."""
         if not self._closed and not stream.poisoned():
             self._idle.add(stream.channel)
 
     def _launch(
         self, stream: _ffi.Stream, operation: Operation, moves: flight.Moves
     ) -> Pending:
-        """Start an operation, to be completed by whoever first sees it over."""
+        """Start an operation, which the first thread that notices its end completes."""
         if self._closed:
             raise Error("the communicator of this request is closed")
         self._check()
@@ -172,38 +172,38 @@ class Traffic:
         return pending
 
     def _check(self) -> None:
-        """Raise if an operation has failed, on whichever stream."""
+        """Raise if an operation has failed on any stream."""
         if self._poisoned is not None:
             error = flight.poisoned(self._poisoned)
             self.fail(error)
             raise error
 
     def poison(self, stream: _ffi.Stream) -> None:
-        """Take note that an operation of a stream has failed, if one has."""
+        """Record that an operation of a stream has failed, if one has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
             self.team.deserted |= stream.deserted()
 
-    # ---- what they need ------------------------------------------------------
+    # ---- services for operations ---------------------------------------------
 
     def idle(self, request: flight.Request) -> None:
-        """Let the MPI library go on with what others wait for, and answer them."""
+        """Let the MPI library make progress, and answer ranks that await this one."""
         self._private.doing = request.name
         self._private.roll.hear()
         roll.hear_all()
         self._private.doing = ""
 
     def move(self) -> None:
-        """Move operations on where no thread does: another rank may wait for that."""
+        """Make progress where no thread does, since another rank may wait for that."""
         if not self._attended:
             self.team.endpoint.move()
 
     def patience(self) -> Patience:
-        """Return what tells when a wait that begins now is to be logged."""
+        """Return the patience of a wait that begins now, which tells when to log it."""
         return Patience(self._config.warn_after)
 
     def warn(self, request: flight.Request) -> None:
-        """Log whom an operation that takes long waits for."""
+        """Log which rank a long operation waits for."""
         waiting = request.waiting()
         if waiting.epoch == 0:
             what = "earlier operations"
@@ -230,9 +230,10 @@ class Traffic:
     def tell_apart(
         self, error: Error, request: flight.Request, moves: flight.Moves
     ) -> Error:
-        """Name the ranks that started something else, if that is the error.
+        """Return an error that names the ranks which started another operation.
 
-        All ranks have it, and tell each other what they started.
+        Return `error` itself if it has another cause. In a disagreement all ranks fail,
+        and tell each other what they started.
         """
         if request.differs is None:
             return error
@@ -247,14 +248,14 @@ class Traffic:
         failure.call_errhandler(self.comm, error)
 
     def ended(self, pending: Pending) -> None:
-        """Take note that an operation is over."""
+        """Record that an operation has ended."""
         self._watch_detour(pending.stream)
         self._under_way.discard(pending)
         if self._watched is not None:
             self._watched.discard(pending)
 
     def give_back(self, staging: Staging) -> None:
-        """Take back what an operation was packed into."""
+        """Take back an operation's staging memory."""
         self._stagings.append(staging)
 
     def _take_staging(self) -> Staging:
@@ -263,7 +264,7 @@ class Traffic:
         return Staging()
 
     def _watch_detour(self, stream: _ffi.Stream) -> None:
-        """Tell, on rank 0, when multicast has been given up, and when it is back."""
+        """Log on rank 0 when multicast is suspended, and when it is resumed."""
         if stream.detours() == (self._detour is not None):
             return
         first = self.team.endpoint.rank == 0
@@ -273,7 +274,7 @@ class Traffic:
                 logger.info("the network delivers multicast again")
             return
         detour = stream.detour()
-        if not detour.epoch:  # it has just ended
+        if not detour.epoch:  # the detour has just ended
             return
         self._detour = detour
         if first:
@@ -284,15 +285,15 @@ class Traffic:
             )
 
     def path(self) -> str:
-        """Say what data goes over, for people."""
+        """Return, in words for people, what data goes over."""
         if self._detour is None:
             return self.team.path
         return f"since {self._detour} ({self.team.path})"
 
-    # ---- all of them ---------------------------------------------------------
+    # ---- all streams ---------------------------------------------------------
 
     def counters(self) -> Counter[str]:
-        """Count what all streams have done."""
+        """Return the sums of all streams' and the endpoint's counters."""
         total = self.team.endpoint.counters()
         for lane in self._lanes.values():
             total.update(lane.stream.counters())
@@ -303,7 +304,7 @@ class Traffic:
         return any(lane.stream.poisoned() for lane in self._lanes.values())
 
     def depart(self, *, ends: bool) -> None:
-        """Start nothing any more, and tell ranks that wait for more.
+        """Start nothing more, and tell ranks that wait for more.
 
         Persistent requests may still be started unless the program `ends`.
         """
@@ -315,8 +316,9 @@ class Traffic:
     def leave(self) -> int | None:
         """Finish what is under way; return how many streams this rank still uses.
 
-        None if a rank gives no answer, here or on another communicator of these ranks:
-        all come to know of it, and even to begin a barrier with that rank may block.
+        Return None if some rank no longer answers, here or on another communicator of
+        the team: all ranks learn of that, and even beginning a barrier with that rank
+        may block.
         """
         for pending in tuple(self._under_way):
             pending.sleep()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can carry the data: how a rank finds its device, and what all must know.
+"""The transports, each of which finds a rank's device and creates its endpoint.
 
-A transport is opened in steps that all ranks take together: each finds what it
-has and tells the others, all choose alike, each creates its endpoint.
+All ranks open a transport together, in steps: each finds what it has and tells the
+others, all choose alike, and each creates its endpoint.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from mpimcast.config import Config
 
 
-# Each takes a message between all ranks.
+# The most ports that are tried, since each takes an exchange between all ranks.
 _PORTS_TRIED = 64
 
 
 class Draft(NamedTuple):
-    """What all ranks know of a team that is to be opened, and which one this is."""
+    """What all ranks know of a team that is to be opened, and this rank's number."""
 
-    rank: int
+    rank: int  # this rank's
     hosts: tuple[str, ...]  # by rank; equal where ranks reach each other's loopback
     crowded: bool  # some machine has fewer processors than ranks
-    addresses: tuple[str, ...]  # of rank 0's network interfaces
-    name: str  # no other team's
+    addresses: tuple[str, ...]  # those of rank 0's network interfaces
+    name: str  # unique to the team
     group: int
     port: int
     qkey: int
 
     @property
     def same_host(self) -> bool:
-        """Whether one host has all ranks."""
+        """Whether all ranks are on one host."""
         return len(set(self.hosts)) == 1
 
     @property
     def place(self) -> int:
-        """This rank's number among those of its host."""
+        """This rank's number among the ranks of its host."""
         return self.hosts[: self.rank].count(self.hosts[self.rank])
 
 
@@ -55,11 +55,11 @@ class Transport(ABC):
     Attributes
     ----------
     name : str
-        As TRANSPORT names it.
+        The transport's name, as in TRANSPORT.
     needs_thread : bool
-        Whether what others lack can be had only from a process that answers.
+        Whether other ranks can get missing data only from a process that answers.
     narrower : tuple of int
-        Chunks for paths narrower than the devices at their ends, in bytes.
+        Bytes of chunks for paths that are narrower than the devices at their ends.
     draft : Draft
         The team to be opened.
     """
@@ -74,11 +74,11 @@ class Transport(ABC):
 
     @abstractmethod
     def find(self) -> object:
-        """Find what this rank can open; return what the others must know, for JSON."""
+        """Find what this rank can open; return the facts for other ranks, for JSON."""
 
     @abstractmethod
     def choose(self, facts: Sequence[Any]) -> int:
-        """Choose, on all ranks alike, what is opened; return the chunk's bytes."""
+        """Choose, on all ranks alike, what to open; return the bytes of a chunk."""
 
     @abstractmethod
     def create(self, chunk_bytes: int) -> _ffi.Endpoint:
@@ -89,7 +89,7 @@ class Transport(ABC):
         PortTakenError
             If another port might do, see `take_next_port`.
         TransportError
-            If it cannot be opened.
+            If the endpoint cannot be opened.
         """
 
     def take_next_port(self) -> bool:
@@ -98,15 +98,15 @@ class Transport(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Say, for people, what was chosen."""
+        """Return, in words for people, what was chosen."""
 
     @property
     @abstractmethod
     def device(self) -> str:
-        """The name of what was chosen on this rank."""
+        """The name of this rank's device or interface."""
 
     def _agree_chunk(self, able_bytes: Sequence[int]) -> int:
-        """Return what every rank's device carries in a datagram."""
+        """Return a size of chunks that every rank's device carries in a datagram."""
         wanted = self._config.chunk_bytes
         for rank, able in enumerate(able_bytes):
             if able < wanted:
@@ -123,11 +123,11 @@ class Udp(Transport):
 
     name = "udp"
     needs_thread = True
-    narrower = (1456, 1356, 1200, 508)  # Ethernet, tunnels, IPv4 at all
-    _nports = 1  # that have been tried
+    narrower = (1456, 1356, 1200, 508)  # for Ethernet, tunnels, and any IPv4 at all
+    _nports = 1  # how many ports have been tried
 
     def find(self) -> object:
-        """Find an interface for each place that rank 0 might be reached at."""
+        """Find an interface for each address at which rank 0 might be reached."""
         self._found = self.candidates()
         return [
             [0, False, str(found)]
@@ -137,7 +137,7 @@ class Udp(Transport):
         ]
 
     def choose(self, facts: Sequence[Any]) -> int:
-        """Choose the first candidate that all can use, best without a router."""
+        """Choose the first candidate that all can use, preferably without a router."""
         self._chosen = -1
         for near in (True, False):
             for index in range(len(facts[0])):
@@ -176,7 +176,7 @@ class Udp(Transport):
         return True
 
     def describe(self) -> str:
-        """Name the interface."""
+        """Return the interface's name, and whether all ranks are on one host."""
         where = "on one host" if self.draft.same_host else "over the network"
         return f"UDP multicast {where}, {self.device}"
 
@@ -187,15 +187,15 @@ class Udp(Transport):
 
     @property
     def interface(self) -> devices.Interface:
-        """What was chosen."""
+        """The interface that was chosen."""
         return cast("devices.Interface", self._found[self._chosen])
 
     def candidates(self) -> list[devices.Interface | TransportError]:
-        """List an interface, or why there is none, for each such place."""
+        """Return an interface, or the error, for each candidate address of rank 0."""
         return [self._candidate(address) for address in self._candidates()]
 
     def _candidates(self) -> tuple[str, ...]:
-        """List where rank 0 might be reached: "" stands for what needs no route."""
+        """Return candidate addresses of rank 0; "" means that no route is needed."""
         if self.draft.same_host or self._config.net_devices:
             return ("",)
         return self.draft.addresses
@@ -218,12 +218,12 @@ class Udp(Transport):
 
     @staticmethod
     def _is_near(found: Any, address: str) -> bool:
-        """Return whether no router lies between."""
+        """Return whether `address` is reached without a router."""
         return not address or ipaddress.IPv4Address(address) in found.address.network
 
     @staticmethod
     def _refusal(facts: Sequence[Any]) -> TransportError:
-        """Say who lacks an interface."""
+        """Return an error that names the rank without an interface."""
         if not facts[0]:
             return TransportError(
                 "rank 0: no network interface is up, can multicast and has an IPv4 "
@@ -241,17 +241,17 @@ class Verbs(Transport):
 
     name = "verbs"
     needs_thread = False
-    narrower = (2032, 1008, 496, 240)  # the MTUs that InfiniBand has, less a header
+    narrower = (2032, 1008, 496, 240)  # InfiniBand's MTUs, less a header
 
     def find(self) -> object:
-        """Find this rank's port; those of a host are spread over its devices."""
+        """Find this rank's port; the ranks of a host are spread over its devices."""
         from mpimcast import devices
 
         self._device = devices.find_device(self._config, self.draft.place)
         return [self._device.chunk_bytes_max, self._device.ethernet]
 
     def choose(self, facts: Sequence[Any]) -> int:
-        """See that all ports are on one kind of network."""
+        """Check that all ports are on one kind of network; return a chunk's bytes."""
         kinds = ["RoCE" if ethernet else "InfiniBand" for _, ethernet in facts]
         for rank, kind in enumerate(kinds):
             if kind != kinds[0]:
@@ -286,7 +286,7 @@ class Verbs(Transport):
         )
 
     def describe(self) -> str:
-        """Name the port."""
+        """Return the kind of network, the device and the port."""
         kind = "RoCE" if self._device.ethernet else "InfiniBand"
         return f"{kind} multicast, {self.device}:{self._device.port}"
 
@@ -296,7 +296,7 @@ class Verbs(Transport):
         return self._device.name
 
     def _spins(self) -> bool:
-        """Return whether a waiting rank polls all the time: it may have a core."""
+        """Return whether a waiting rank polls; "auto" polls if each may have a core."""
         if self._config.progress != "auto":
             return self._config.progress == "poll"
         hosts = self.draft.hosts
@@ -308,6 +308,6 @@ TRANSPORTS: tuple[type[Transport], ...] = (Verbs, Udp)
 
 
 def wanted(config: Config) -> list[type[Transport]]:
-    """Return the transports to be tried, in that order."""
+    """Return the transports to be tried, in the order of the setting."""
     kinds = {kind.name: kind for kind in TRANSPORTS}
     return [kinds[name] for name in config.transports if name in kinds]

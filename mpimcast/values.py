@@ -26,11 +26,11 @@ class Values(NamedTuple):
     Attributes
     ----------
     parse : callable
-        Reads a value from text. Raises ValueError, whose text may give the reason.
+        Reads a value from text; raises ValueError, whose text may give the reason.
     expected : str
         A description of all valid values, which follows "must be" in messages.
     example : object
-        A valid value, as a keyword would have it.
+        A valid value, as a keyword takes it.
     """
 
     parse: Callable[[str], object]
@@ -39,7 +39,7 @@ class Values(NamedTuple):
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes that may be written as 64K, 1M or 1G."""
+    """Return a number of bytes, which `text` may write as 64K, 1M or 1G."""
     match = re.fullmatch(r"([0-9]+)([kmg]?)", text.strip().lower())
     if match is None:
         raise ValueError(
@@ -50,7 +50,7 @@ def parse_size(text: str) -> int:
 
 
 def choice(*choices: str, example: str) -> Values:
-    """Take one of some words."""
+    """Return the values of a setting that takes one of some words."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()
@@ -62,9 +62,9 @@ def choice(*choices: str, example: str) -> Values:
 
 
 def ordered(*names: str, last: str, word: str, example: str) -> Values:
-    """Take some names in the order in which they are tried, or a word for all.
+    """Return the values of a setting: names in the order of trial, or a word for all.
 
-    What stands behind `last` would never be tried, so nothing may.
+    No name may follow `last`, since it would never be tried.
     """
 
     def parse(text: str) -> str:
@@ -84,7 +84,7 @@ def ordered(*names: str, last: str, word: str, example: str) -> Values:
 
 
 def number(low: int, high: int, *, example: object, **words: int) -> Values:
-    """Take a whole number, or a word that stands for one."""
+    """Return the values of a setting that takes a whole number, or a word for one."""
 
     def parse(text: str) -> int:
         word = text.strip().lower()
@@ -102,7 +102,7 @@ def number(low: int, high: int, *, example: object, **words: int) -> Values:
 
 
 def size(high: int, *, example: object) -> Values:
-    """Take a number of bytes."""
+    """Return the values of a setting that takes a number of bytes."""
 
     def parse(text: str) -> int:
         try:
@@ -121,13 +121,13 @@ def size(high: int, *, example: object) -> Values:
 
 
 def seconds(*, infinite: bool, example: float) -> Values:
-    """Take a time."""
+    """Return the values of a setting that takes a time in seconds."""
 
     def parse(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
-            raise ValueError from None  # without Python's own words
+            raise ValueError from None  # without the text of Python's own error
         if not (0 < value <= _SECONDS_MAX or (infinite and value == math.inf)):
             raise ValueError
         return value
@@ -137,13 +137,13 @@ def seconds(*, infinite: bool, example: float) -> Values:
 
 
 def groups(*, example: str) -> Values:
-    """Take multicast groups."""
+    """Return the values of a setting that takes multicast groups."""
 
     def parse(text: str) -> Groups:
         try:
             return Groups.parse(text)
         except ValueError:
-            raise ValueError from None  # without the words of Python's addresses
+            raise ValueError from None  # without the text of Python's own error
 
     return Values(
         parse,
@@ -154,19 +154,19 @@ def groups(*, example: str) -> Values:
 
 
 def ports(*, example: str) -> Values:
-    """Take ports, or auto."""
+    """Return the values of a setting that takes ports, or auto."""
 
     def parse(text: str) -> Ports | None:
         try:
             return None if text.strip().lower() == "auto" else Ports.parse(text)
         except ValueError:
-            raise ValueError from None  # without Python's own words
+            raise ValueError from None  # without the text of Python's own error
 
     return Values(parse, "auto, or ports from 1 to 65535 as 30000-30999", example)
 
 
 def switch(*, example: object) -> Values:
-    """Take on or off, which may be spelt in other ways."""
+    """Return the values of a setting that takes on or off, also spelt in other ways."""
 
     def parse(text: str) -> bool:
         word = text.strip().lower()
@@ -178,12 +178,12 @@ def switch(*, example: object) -> Values:
 
 
 def text(*, example: object) -> Values:
-    """Take anything."""
+    """Return the values of a setting that takes any text."""
     return Values(str.strip, "text", example)
 
 
 def fault() -> Values:
-    """Take faults to inject, which the C library reads."""
+    """Return the values of a setting that takes faults, which the C library parses."""
 
     def parse(given: str) -> str:
         given = given.strip()
@@ -203,6 +203,6 @@ def fault() -> Values:
 
 
 def one_of(words: list[str] | tuple[str, ...]) -> str:
-    """Return a list in words: "a", "a or b", "a, b or c"."""
+    """Return a list in words, such as "a", "a or b" or "a, b or c"."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last

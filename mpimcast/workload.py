@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks repeat: a collective, its buffers, and what must be in them."""
+"""The workloads of benchmarks: a collective, its buffers, and their expected bytes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SPAN = 1 << 16
 
 
 class Pattern:
-    """What ranks contribute: in every operation other bytes at every place.
+    """The bytes that ranks contribute, which at every place differ by operation.
 
-    So no byte that an earlier operation left there can be taken for a right one.
+    So a byte that the previous operation left cannot be taken for a correct one.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -40,16 +40,16 @@ class Pattern:
 
 
 class Workload:
-    """One collective, to be done again and again.
+    """One collective, to be run repeatedly.
 
     Attributes
     ----------
     total_bytes : int
         The size of the result.
     unicast_bytes : float
-        The mean of what ranks send, at least, if each datagram has one receiver.
+        The least mean of the bytes that ranks send if each datagram has one receiver.
     root_unicast_bytes : float or None
-        What the root sends then, as in a chain; None if it is not one rank.
+        The bytes that the root sends by unicast in a chain; None without a fixed root.
     bus_part : float
         The part of `total_bytes` that every rank's link has to carry.
     """
@@ -63,27 +63,27 @@ class Workload:
         self._name = name
 
     def turn_to(self, number: int, turn: int) -> None:
-        """Make operation `number` the next; `turn` chooses its root where one does."""
+        """Make operation `number` the next; `turn` chooses a root that is not fixed."""
         raise NotImplementedError
 
     def fill(self) -> None:
-        """Write what this rank contributes."""
+        """Write this rank's contribution."""
         raise NotImplementedError
 
     def arguments(self) -> tuple[Any, ...]:
-        """Return what the communicator's methods take."""
+        """Return the arguments of the communicator's method."""
         raise NotImplementedError
 
     def wrong_bytes(self) -> int:
-        """Return how many bytes are not what the operation gives."""
+        """Return how many bytes of the result are wrong."""
         raise NotImplementedError
 
     def run(self, comm: MPI.Intracomm) -> None:
-        """Do the operation."""
+        """Run the blocking operation."""
         getattr(comm, self._name)(*self.arguments())
 
     def start(self, comm: MPI.Intracomm) -> MPI.Request:
-        """Begin the operation."""
+        """Start the non-blocking operation."""
         request: MPI.Request = getattr(comm, f"I{self._name.lower()}")(
             *self.arguments()
         )
@@ -91,7 +91,7 @@ class Workload:
 
 
 class _Gather(Workload):
-    """Every rank's block to all ranks; `bounds` are where the blocks begin and end."""
+    """Sends every rank's block to all ranks; blocks begin and end at `bounds`."""
 
     def __init__(
         self, name: str, rank: int, bounds: NDArray[np.int64], *, in_place: bool
@@ -116,7 +116,7 @@ class _Gather(Workload):
         self.unicast_bytes = place.nbytes * (len(nbytes) - 1) / len(nbytes)
         self.bus_part = (len(nbytes) - 1) / len(nbytes)
 
-    def turn_to(self, number: int, turn: int) -> None:  # noqa: ARG002 -- has no root
+    def turn_to(self, number: int, turn: int) -> None:  # noqa: ARG002 -- no root
         self._number = number
 
     def fill(self) -> None:
@@ -133,7 +133,7 @@ class _Gather(Workload):
 
 
 class _Bcast(Workload):
-    """The root's block to all ranks."""
+    """Sends the root's block to all ranks."""
 
     def __init__(self, rank: int, size: int, nbytes: int, root: int | None) -> None:
         super().__init__("Bcast")
@@ -180,14 +180,14 @@ def workload(
     name
         ``"Allgather"``, ``"Allgatherv"`` or ``"Bcast"``.
     comm
-        Of the ranks.
+        A communicator of the ranks.
     nbytes
-        Each rank's block; of an Allgatherv, whose blocks grow as 1 : 2 : ... : P,
-        their mean; of a Bcast, the root's.
+        Bytes of each rank's block; for an Allgatherv, whose blocks grow as
+        1 : 2 : ... : P, the mean of the blocks; for a Bcast, the root's data.
     in_place
-        Whether own blocks lie in their places already.
+        Whether each rank's own block lies in its place already.
     root
-        Of a Bcast; None: each rank in turn.
+        The root of a Bcast; None: each rank in turn.
     """
     rank, size = comm.rank, comm.size
     if name == "Bcast":
