@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast doctor``: what is wrong with which node, and what mends it."""
+"""``python -m mpimcast doctor``: finds faulty nodes, and says how to repair them."""
 
 from mpimcast.doctor.command import main
 

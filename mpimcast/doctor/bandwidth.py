@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast each node's link is, so that a slow one among many has a name."""
+"""Measures each node's link, to name the slow ones among many."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     Rates = dict[tuple[str, str], float]
 
-# What a node sends at most, and for how long.
+# The most that a node sends: datagrams, bytes and seconds.
 _SENT_MAX = 4096
 _SENT_BYTES = 8 << 20
 _SEND_S = 0.1
-_PART = 64  # of one salvo
+_PART = 64  # datagrams in one salvo
 
-# A link is slow below this part of what is usual.
+# A link is slow below this fraction of the usual rate.
 _SLOW_PART = 0.5
 
-# Ways that are looked at alone, one after the other: half a second each.
+# How many ways are measured alone, one after the other; each takes half a second.
 _SUSPECTS_MAX = 8
 
 
@@ -38,18 +38,19 @@ class Way(NamedTuple):
     leaving: bool
 
     def words(self) -> str:
-        """Say what the node does there."""
+        """Return in words what the node does in this direction."""
         return "it sends" if self.leaving else "it is sent to"
 
 
 def check(report: Report, ranks: Ranks, team: Team) -> None:
-    """Let all nodes send to others at a time; then look at the slow ones alone."""
+    """Let all nodes send to others at once, then measure the slow ones alone."""
     first = {ranks.nodes[rank]: rank for rank in reversed(team.members)}
     names = sorted(first, key=lambda name: first[name])
     if len(names) == 1:
         report.skip(["bandwidth"], "one node, which has no link to another")
     rates: Rates = {}
-    # Where all send to two others, a slow node does not make its neighbours so.
+    # Each node sends to two others, so that a slow node does not make its neighbours
+    # seem slow.
     for step in range(1, min(len(names), 3)):
         pairs = list(zip(names, names[step:] + names[:step], strict=True))
         rates |= _rates(ranks, team, first, pairs)
@@ -66,7 +67,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
         usual = alone[fine[0], fine[1]]
         slow = {way: alone[_pair(way, fine[0])] for way in suspects[:_SUSPECTS_MAX]}
     elif suspects:
-        # Of two nodes nobody can tell: the one that sends is named.
+        # Two nodes alone do not show which is slow: name the one that sends.
         slow = {way: ways[way] for way in suspects if way.leaving}
     report.measured["bandwidth"] = {
         "bytes_per_s": _named(rates),
@@ -77,7 +78,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
 
 
 def best(rates: Mapping[tuple[str, str], float]) -> dict[Way, float]:
-    """Return the best rate of each way of each node."""
+    """Return the best rate in each direction of each node's link."""
     ways: dict[Way, float] = {}
     for (source, target), rate in rates.items():
         for way in (Way(source, leaving=True), Way(target, leaving=False)):
@@ -122,11 +123,11 @@ def _rates(
     Parameters
     ----------
     ranks, team
-        All ranks, and the team of those concerned.
+        All ranks, and the team of the ranks concerned.
     first
-        The rank that acts for a node.
+        The rank that acts for each node.
     pairs
-        Nodes that send, and to whom.
+        Pairs of nodes; the first sends to the second.
     """
     edges = {(first[one], first[two]) for one, two in pairs}
     nbytes = team.chunk_bytes

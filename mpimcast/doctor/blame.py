@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which nodes are to blame for what is lost between pairs of them."""
+"""Finds the nodes to blame for what is lost between pairs of nodes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ if TYPE_CHECKING:
 
     Loss = dict[tuple[str, str], float]
 
-# A part of what is sent: networks that work lose less, and dead ones more.
+# Fractions of what is sent: working networks lose less than the first, dead ones at
+# least the second.
 LOSS_MAX = 0.05
 LOSS_SILENT = 0.99
 
 
 class Fault(NamedTuple):
-    """A node that has a part in what goes wrong.
+    """A node to blame, and what is lost on the way to it and from it.
 
     Attributes
     ----------
     node : str
-        Its name.
+        The node's name.
     incoming : dict
-        What part does not come to it, by the nodes from which too little comes.
+        The fraction that does not arrive at it, by the nodes that lose too much of
+        what they send to it.
     outgoing : dict
-        What part of its own does not come, by the nodes to which too little comes.
+        The fraction of what it sends that does not arrive, by the nodes at which too
+        little arrives.
     others : tuple of str
         The nodes that are not to blame.
     """
@@ -41,7 +44,7 @@ class Fault(NamedTuple):
 
     @property
     def silent(self) -> bool:
-        """Whether nothing comes through, one way or the other."""
+        """Whether nothing arrives between it and some node, in either direction."""
         return any(
             part >= LOSS_SILENT
             for way in (self.incoming, self.outgoing)
@@ -49,7 +52,7 @@ class Fault(NamedTuple):
         )
 
     def words(self, verb: str) -> str:
-        """Say what is wrong; `verb` is what senders do."""
+        """Return in words what is wrong; `verb` says what senders do."""
         parts = []
         if self.incoming:
             who = self._named(self.incoming)
@@ -64,7 +67,7 @@ class Fault(NamedTuple):
         return "; ".join(parts)
 
     def _named(self, nodes: Mapping[str, float]) -> str:
-        """Name nodes, or all who are well together."""
+        """Name some nodes; call all that are not to blame "others"."""
         if len(self.others) > 1 and set(nodes) >= set(self.others):
             return "others"
         many = 8
@@ -80,12 +83,12 @@ def _lost(share: float, what: str, whom: str) -> str:
 
 
 def by_node(lost: Mapping[tuple[int, int], float], nodes: Sequence[str]) -> Loss:
-    """Return the mean of pairs of ranks for each pair of their nodes.
+    """Return, for each pair of nodes, the mean over the pairs of their ranks.
 
     Parameters
     ----------
     lost
-        What part of what the first rank sent did not come to the second.
+        The fraction of what the first rank sent that did not arrive at the second.
     nodes
         The node of each rank.
     """
@@ -96,7 +99,7 @@ def by_node(lost: Mapping[tuple[int, int], float], nodes: Sequence[str]) -> Loss
 
 
 def find_faults(loss: Mapping[tuple[str, str], float]) -> list[Fault]:
-    """Name few nodes that have a part in every pair which loses too much."""
+    """Return few nodes such that every pair which loses too much has one of them."""
     bad = {pair: part for pair, part in loss.items() if part > LOSS_MAX}
     guilty = smallest_cover(bad)
     nodes = dict.fromkeys(name for pair in loss for name in pair)
@@ -105,6 +108,6 @@ def find_faults(loss: Mapping[tuple[str, str], float]) -> list[Fault]:
     for node in (name for name in nodes if name in guilty):
         incoming = {one: part for (one, other), part in bad.items() if other == node}
         outgoing = {other: part for (one, other), part in bad.items() if one == node}
-        outgoing.pop(node, None)  # what it does not hear of itself has come in
+        outgoing.pop(node, None)  # its own multicast to itself counts as incoming
         faults.append(Fault(node, incoming, outgoing, others))
     return faults

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All checks, in turn, on all ranks."""
+"""Runs all checks, in turn, on all ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_world(report: Report, start: Start) -> bool:
-    """Tell in the report, and return, whether MPI's world is not what was started."""
+    """Report, and return, whether MPI's world differs from what was started."""
     report.nodes = [{"name": node_name(), "ranks": [0]}]
     report.nranks = 1
     wrong = list(launch.check_size(start))
@@ -29,12 +29,12 @@ def check_world(report: Report, start: Start) -> bool:
 
 
 def check(report: Report, deadline_s: float) -> Ranks:
-    """Do the checks that the report is to tell of; return all ranks.
+    """Run the checks that the report asks for; return all ranks.
 
     Raises
     ------
     TimedOut
-        If ranks are missing; MPI must not be used any more then.
+        If ranks are missing; MPI must not be used any more after that.
     """
     ranks = Ranks(deadline_s)
     report.nranks = ranks.size
@@ -47,7 +47,7 @@ def check(report: Report, deadline_s: float) -> Ranks:
 
 
 def _check(report: Report, ranks: Ranks) -> None:
-    """Do the checks."""
+    """Run the checks, each of which adds to the report."""
     ranks.meet()
     mine = launch.facts()
     told = ranks.exchange(mine)
@@ -69,7 +69,7 @@ def _check(report: Report, ranks: Ranks) -> None:
 
 
 def _look_at_network(report: Report, ranks: Ranks) -> None:
-    """Do the checks that need the C library, which all ranks have."""
+    """Run the checks that need the C library, which all ranks have."""
     from mpimcast.doctor import network, nodes
 
     config = Config.read({})
@@ -81,11 +81,11 @@ def _look_at_network(report: Report, ranks: Ranks) -> None:
 
 
 def _absent(ranks: Ranks, what: str) -> list[Finding]:
-    """Say who is missing, as far as rank 0 knows."""
+    """Return findings that name the missing ranks, as far as rank 0 knows them."""
     absent = ranks.absent()
     mend = "see whether its processes run and its network is up"
     lost = {ranks.nodes[rank]: f"rank {rank} does not answer" for rank in absent}
-    if "" in lost:  # nobody has told the names
+    if "" in lost:  # ranks are missing whose nodes are unknown
         present = ranks.present()
         silent = [name for name in launcher.job_nodes() if name not in present]
         if silent:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast doctor``: finds nodes that spoil collectives, and says why.
+"""``python -m mpimcast doctor``: finds nodes that break collectives, and says why.
 
 Run it under mpirun or srun, with the ranks and on the nodes of the job to come; alone
-it looks at this node. Exit status 0: programs run as they should; 3: they run degraded,
-to what it says; 4: they fail.
+it checks this node only. Exit status 0: programs run as they should; 3: they run, but
+degraded as it says; 4: they fail.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _LIMIT_S = 60.0
 _LIMIT_S_MIN = 0.1
 _LIMIT_S_MAX = 3600.0
 
-# What is left for telling, when the time for checking is over.
+# The time left for reporting after the time for checking has run out.
 _TELLING_S = 5.0
 
-# What one of many singletons takes to say so.
+# The time for one of many singletons to report.
 _SAYING_S = 1.0
 
 
 def main(argv: list[str]) -> int:
-    """Check, report on one rank, and return the exit status."""
+    """Run the checks, report on one rank, and return the exit status."""
     options = _parser().parse_args(argv)
     began_s = time.monotonic()
     start = launcher.find(os.environ)
@@ -67,8 +67,8 @@ def main(argv: list[str]) -> int:
     wrong = checkup.check_world(report, start)
     if wrong:
         if start.rank:
-            # Who fails first may end the others, of whom the first has more to say;
-            # and as there is no world, nobody can tell that it has been said.
+            # The first process to fail may end the others, so the rest let rank 0
+            # report first. Without a common MPI world it cannot tell them when it has.
             time.sleep(_SAYING_S)
         return _tell(report, options.json, shown=start.rank == 0)
     try:
@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
         status = _tell(report, options.json, shown=ranks.rank == 0)
         ranks.part()
     except TimedOut:
-        # MPI's own end would wait for those that are missing; and the guard ends us.
+        # MPI.Finalize would wait for the missing ranks. The guard ends this process.
         if start.rank:
             signal.pause()
         os._exit(_tell(report, options.json, shown=True))
@@ -89,7 +89,7 @@ def _without_library(error: LibraryError) -> Finding:
 
 
 def _overdue(start: Start, limit_s: float) -> Finding:
-    """Say that this process has hung where nothing could be done about it."""
+    """Return the finding that this process has hung in a call of MPI."""
     return Finding(
         "",
         "launch",
@@ -102,7 +102,7 @@ def _overdue(start: Start, limit_s: float) -> Finding:
 
 
 def _tell(report: Report, path: str | None, *, shown: bool) -> int:
-    """Show the report where this is to be done; return the exit status."""
+    """Show the report if `shown`; return the exit status."""
     if shown:
         try:
             report.show(path)
@@ -113,7 +113,7 @@ def _tell(report: Report, path: str | None, *, shown: bool) -> int:
 
 
 def _asked(checks: Sequence[str]) -> tuple[str, ...]:
-    """Return the checks to do in their order: on the first all others rest."""
+    """Return the checks to run, in order, and always the first, which others need."""
     return tuple(
         name for name in CHECKS if not checks or name in checks or name == CHECKS[0]
     )

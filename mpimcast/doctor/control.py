@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The way of control: short datagrams, or messages, from one rank to another."""
+"""Checks control traffic from rank to rank: short datagrams, or messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _SENT = 16
 _BYTES = 64
 
-# With more ranks each asks its partners only: its neighbours, and those of a barrier.
+# With more ranks each asks only the ranks at distances that are powers of two, as in
+# a barrier.
 _ALL_PAIRS_MAX = 64
 
 
@@ -27,7 +28,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     nranks = len(team.members)
     partners = _partners(nranks)
     mine = team.endpoint.rank if team.endpoint is not None else 0
-    # One of each in turn, so that no receive buffer gets all at once.
+    # One datagram to each partner in turn, so that no receive buffer gets all at once.
     salvos = [
         Salvo((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
         for i in range(_SENT)
@@ -79,7 +80,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
 
 
 def _partners(nranks: int) -> list[int]:
-    """Return how far away the ranks are that a rank asks."""
+    """Return the distances of the ranks that a rank asks."""
     if nranks <= _ALL_PAIRS_MAX:
         return list(range(1, nranks))
     powers = [1 << bit for bit in range(nranks.bit_length()) if 1 << bit < nranks]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who has to go so that no bad pair is left: a smallest vertex cover."""
+"""Finds the fewest nodes whose removal leaves no bad pair: a smallest vertex cover."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
     Graph = dict[str, set[str]]
 
-# Branches that are looked at. A network's faults are stars, which take few.
+# The most branches that are searched. A network's faults are stars, which take few.
 _BUDGET = 20_000
 
 
 def smallest_cover(pairs: Iterable[tuple[str, str]]) -> set[str]:
-    """Return few nodes that have a part in every pair.
+    """Return few nodes such that every pair has one of them.
 
-    As few as there can be, unless the pairs are so many and so confused that the
-    search for fewer was given up. Of equals those with more pairs are taken; of a
-    lone pair its second.
+    Their number is the least possible, unless the pairs are so many and so tangled
+    that the search gives up. Of equally good nodes those with more pairs are taken; of
+    a lone pair, its second node.
     """
     graph: Graph = defaultdict(set)
     alone = set()
@@ -34,7 +34,7 @@ def smallest_cover(pairs: Iterable[tuple[str, str]]) -> set[str]:
 
 
 class _Search:
-    """Branch and bound: a node goes, or all of its neighbours do."""
+    """Branch and bound: either a node is removed, or all of its neighbours are."""
 
     def __init__(self, graph: Graph) -> None:
         self.best = _greedy(graph)
@@ -48,7 +48,7 @@ class _Search:
                 self.best = taken
             return
         node = _busiest(graph)
-        # Each node that goes ends at most as many pairs as the busiest has.
+        # Each removed node ends at most as many pairs as the busiest node has.
         npairs = sum(map(len, graph.values())) / 2
         least = len(taken) + -(-npairs // len(graph[node]))
         if self._left <= 0 or least >= len(self.best):
@@ -71,6 +71,6 @@ def _greedy(graph: Graph) -> set[str]:
 
 
 def _without(graph: Mapping[str, set[str]], nodes: set[str]) -> Graph:
-    """Return the graph without some nodes, and without those left alone."""
+    """Return the graph without some nodes, and without nodes that have no pair left."""
     rest = {node: others - nodes for node, others in graph.items() if node not in nodes}
     return {node: others for node, others in rest.items() if others}

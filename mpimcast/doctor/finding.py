@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the doctor finds, and what follows from all of it."""
+"""The doctor's findings, and the verdict that follows from them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# The least severe first. What is only noted needs no mending.
+# The least severe first. A note needs no repair.
 SEVERITIES = ("note", "degraded", "unusable")
 
-# What a verdict is called and the exit status that tells it, by severity.
+# The verdict for each severity, and the exit status for each verdict.
 VERDICTS = {"note": "usable", "degraded": "degraded", "unusable": "unusable"}
 STATUSES = {"usable": 0, "degraded": 3, "unusable": 4}
 
@@ -22,19 +22,19 @@ class Finding(NamedTuple):
     Attributes
     ----------
     node : str
-        The node that has it; empty if it is nobody's in particular.
+        The node concerned; empty if it concerns no node in particular.
     check : str
         The check that found it.
     severity : str
         One of SEVERITIES.
     what : str
-        What is wrong, for people.
+        A description for people of what is wrong.
     mend : str
-        The command that mends it, or what to look at; empty if nothing has to be.
+        The command that repairs it, or what to check; empty if no repair is needed.
     degraded_to : str
-        What collectives come down to, if that is why it is "degraded".
+        The degraded form of collectives, if the severity is "degraded".
     leave_out : bool
-        Whether the others do better without the node.
+        Whether the other nodes do better without this node.
     """
 
     node: str
@@ -46,18 +46,18 @@ class Finding(NamedTuple):
     leave_out: bool = False
 
     def plain(self) -> dict[str, str]:
-        """Return what reports tell of it."""
+        """Return the fields that reports show."""
         told = ("node", "check", "severity", "what", "mend")
         return {name: getattr(self, name) for name in told}
 
 
 def verdict(findings: Iterable[Finding]) -> str:
-    """Return what the worst of all means."""
+    """Return the verdict of the worst finding."""
     worst = max((SEVERITIES.index(each.severity) for each in findings), default=0)
     return VERDICTS[SEVERITIES[worst]]
 
 
 def degraded_to(findings: Iterable[Finding]) -> str:
-    """Say what collectives come down to, if they work at all."""
+    """Return in words the degraded form of collectives; "" if they are not degraded."""
     words = [each.degraded_to for each in findings if each.severity == "degraded"]
     return "; ".join(dict.fromkeys(word for word in words if word))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process that outlives whatever becomes of this one, and ends it in time.
+"""Guards a process by its parent, which ends it in time whatever happens to it.
 
-An MPI library that waits for a rank may do so for ever, inside of a call that lets no
-thread of Python run, as at its start.
+An MPI library may wait for a rank for ever, inside a call that lets no Python thread
+run, as at its start.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run_guarded(limit_s: float) -> bool:
-    """Go on in a child of this process.
+    """Continue in a child of this process.
 
     Returns
     -------
     bool
-        True in the child; False in the parent once the child is overdue, and has been
-        killed. If the child ends by itself, so does the parent, with its status.
+        True in the child; False in the parent once the child is overdue and has been
+        killed. If the child ends by itself, the parent ends with the same status.
     """
     watched = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
     deadline_s = time.monotonic() + limit_s
@@ -31,7 +31,7 @@ def run_guarded(limit_s: float) -> bool:
     child = os.fork()
     if child == 0:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was too late for that
+        if os.getppid() != parent:  # the parent ended before prctl() took effect
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return True

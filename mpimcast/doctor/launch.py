@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether there is one MPI world of all that were started, and of one make."""
+"""Checks that all started processes form one MPI world, with equal software."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Facts = dict[str, Any]
 
 LIBRARY = "the MPI library's own collectives"
 
-# What must be alike on all ranks, and what to do where it is not; and what should.
+# Facts that must be equal on all ranks, then facts that should be, with the advice for
+# where they are not.
 _SAME = {
     "mpi": "have every node run the same MPI library: load the same module, or use the "
     "same environment",
@@ -44,7 +45,7 @@ _ALIKE = {
 
 
 def check_size(start: Start) -> Iterator[Finding]:
-    """Compare the world's size with what the launcher said it would start."""
+    """Compare the world's size with the number that the launcher said it starts."""
     size = MPI.COMM_WORLD.size
     if size == start.size:
         return
@@ -62,7 +63,7 @@ def check_size(start: Start) -> Iterator[Finding]:
 
 
 def check_alone(start: Start, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say if a batch script has started a single process beside its tasks."""
+    """Report if a batch script has started a single process outside its tasks."""
     ntasks = environment.get("SLURM_NTASKS", "1")
     if start.by or ntasks == "1":
         return
@@ -72,7 +73,7 @@ def check_alone(start: Start, environment: Mapping[str, str]) -> Iterator[Findin
 
 
 def node_names(told: Sequence[Facts]) -> list[str]:
-    """Return the name of each rank's node, as Slurm has it if that can be trusted.
+    """Return the name of each rank's node: Slurm's name, if that can be trusted.
 
     MPICH's launcher hands the variables of its own node to all ranks.
     """
@@ -84,7 +85,7 @@ def node_names(told: Sequence[Facts]) -> list[str]:
 
 
 def facts() -> Facts:
-    """Return what this rank is: where, and made of what."""
+    """Return this rank's facts: its node, its software and its settings."""
     try:
         from mpimcast import _ffi
     except ImportError as error:
@@ -144,7 +145,7 @@ def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
 
 
 def check_ignored(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
-    """Tell, once for each, of variables that look like settings and are none."""
+    """Report each variable that looks like a setting and is none."""
     for sentence in dict.fromkeys(each for fact in told for each in fact["ignored"]):
         nodes = ranks.names(
             rank for rank, fact in enumerate(told) if sentence in fact["ignored"]
@@ -163,7 +164,7 @@ def _differ(
     mend: str,
     severity: str,
 ) -> Iterator[Finding]:
-    """Yield a finding for each node where a value is not what it is on most ranks."""
+    """Yield a finding for each node where a value differs from that of most ranks."""
     if not values:
         return
     usual, odd = odd_ones(values)

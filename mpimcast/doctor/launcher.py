@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who started this process, as one of how many, by what the environment says."""
+"""Reads from the environment which launcher started this process, as one of many."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The launcher's name, where it says how many it started, and which of them this is.
-# An MPI library's own launcher comes first: inside of a Slurm job it starts daemons
-# by srun, which leave what Slurm said of them to the ranks.
+# The launcher's name, its variable for the number of processes, and its variable for
+# this process's number. An MPI library's own launcher comes first: inside a Slurm job
+# it starts daemons by srun, whose Slurm variables the ranks inherit.
 _LAUNCHERS = (
     ("Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("mpiexec", "PMI_SIZE", "PMI_RANK"),
@@ -32,7 +32,7 @@ class Start(NamedTuple):
     size : int
         How many processes the launcher started, as the environment says.
     rank : int
-        This one's number among them.
+        This process's number among them.
     """
 
     by: str
@@ -41,9 +41,10 @@ class Start(NamedTuple):
 
 
 def find(environment: Mapping[str, str]) -> Start:
-    """Return how a process with this environment, at its start, was started.
+    """Return how a process with this environment was started.
 
-    MPI libraries add to the environment what launchers have not said.
+    The environment must be that at the process's start, since MPI libraries add
+    variables that launchers did not set.
     """
     for name, size, rank in _LAUNCHERS:
         numbers = environment.get(size, ""), environment.get(rank, "")
@@ -63,31 +64,31 @@ def _is_task(environment: Mapping[str, str]) -> bool:
 
 
 def job_nodes() -> list[str]:
-    """List the nodes of the Slurm job; empty if there is none, or nobody tells."""
+    """Return the nodes of the Slurm job; none without a job, or if Slurm fails."""
     return _said("scontrol", "show", "hostnames")
 
 
 def mpi_type(environment: Mapping[str, str]) -> str:
-    """Return which of srun's MPI types has left its traces here."""
+    """Return the MPI type of srun that the environment shows traces of."""
     if "PMIX_RANK" in environment:
         return "pmix"
     return "pmi2" if "PMI_FD" in environment else "none"
 
 
 def mpi_type_wanted(library: str) -> str:
-    """Return the MPI type that a library, by its version's text, wants of srun."""
+    """Return the MPI type of srun that a library needs, by its version's text."""
     if "CRAY" in library.upper():
         return "cray_shasta"
     return "pmix" if library.startswith("Open MPI") else "pmi2"
 
 
 def mpi_types_there() -> str:
-    """Return what ``srun --mpi=list`` says, in one line; empty if it cannot be run."""
+    """Return the output of ``srun --mpi=list`` in one line; "" if it cannot be run."""
     return "; ".join(_said("srun", "--mpi=list"))
 
 
 def _said(program: str, *arguments: str) -> list[str]:
-    """Return the lines that a program of Slurm's says; none where it cannot be run."""
+    """Return the lines that a Slurm program prints; none if it cannot be run."""
     path = shutil.which(program)
     if path is None:
         return []

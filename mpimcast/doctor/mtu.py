@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a datagram may be to come to all: the path MTU of multicast."""
+"""Finds how long a datagram may be to reach all nodes: the path MTU of multicast."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
     Largest = dict[str, Any]
 
-# Of each length, so that one or two may be lost by chance.
+# Datagrams of each length, so that one or two may be lost by chance.
 _COPIES = 4
 
 
 def largest(ranks: Ranks, team: Team, *, narrow: bool) -> Largest:
-    """Return the full payload, and the largest that leaves and comes to each node.
+    """Return the full payload, and the largest that passes to and from each node.
 
     Parameters
     ----------
     ranks, team
-        All ranks, and the team of those that are asked for.
+        All ranks, and the team of the ranks concerned.
     narrow
-        Whether full datagrams do not come everywhere; else they are the largest.
+        Whether full datagrams do not arrive everywhere. If they do, they are the
+        largest for each node.
     """
     full = team.chunk_bytes
     if not narrow:
@@ -62,7 +63,7 @@ def largest(ranks: Ranks, team: Team, *, narrow: bool) -> Largest:
 def findings(
     faults: Iterable[Fault], largest: Largest, ranks: Ranks, team: Team
 ) -> list[Finding]:
-    """Say of each node that is to blame what it lets pass."""
+    """Return a finding for each node to blame, with the length that it lets pass."""
     full, nodes = largest["full_bytes"], largest["largest_bytes"]
     return [
         Finding(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether each rank hears what each other multicasts, short and at full length."""
+"""Checks whether each rank hears every other's multicast, short and at full length."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ if TYPE_CHECKING:
 
     Pair = tuple[int, int]
 
-# The payload of a short datagram: no path is too narrow for it.
+# The payload of a short datagram, which passes every path.
 SHORT_BYTES = 64
 
-# How many datagrams each rank multicasts, of each length; fewer where many do.
+# How many datagrams of each length a rank multicasts: at most the first, at least the
+# second, and the third divided among all ranks in between.
 _SENT_MAX, _SENT_MIN, _SENT_TOGETHER = 64, 8, 512
 
-# How often the rest is tried, if it shows faults that had been hidden.
+# How often the remaining nodes are tried if they show faults hidden before.
 _TRIES = 3
 
 _DUPLICATES_MAX = 0.05
 
-# So few nodes can only both be to blame.
+# With no more nodes than this, the network as a whole is never blamed.
 _PAIR = 2
 
 
 class Sweep(NamedTuple):
-    """What was heard of short and of full datagrams, by pairs of ranks."""
+    """What ranks heard of short and of full datagrams, by pairs of ranks."""
 
     sent: int
     short: dict[Pair, Heard]
@@ -45,7 +46,7 @@ class Sweep(NamedTuple):
     failures: dict[int, str]
 
     def better(self, other: Sweep) -> Sweep:
-        """Return of each pair the sweep in which more was heard."""
+        """Return for each pair the sweep's result in which more was heard."""
         return self._replace(
             short={pair: max(h, other.short[pair]) for pair, h in self.short.items()},
             full={pair: max(h, other.full[pair]) for pair, h in self.full.items()},
@@ -54,17 +55,17 @@ class Sweep(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Who is to blame: for what is lost, or for full datagrams that are too long."""
+    """The nodes to blame for losses, and those too narrow for full datagrams."""
 
     losing: list[Fault]
     narrow: list[Fault]
 
     def nodes(self) -> set[str]:
-        """Return all of them."""
+        """Return the names of all nodes to blame."""
         return {fault.node for fault in (*self.losing, *self.narrow)}
 
     def widespread(self, nnodes: int) -> bool:
-        """Return whether it is the network rather than some of its nodes."""
+        """Return whether the network is to blame rather than some of its nodes."""
         return nnodes > _PAIR and 2 * len(self.losing) > nnodes
 
 
@@ -74,22 +75,23 @@ def check(report: Report, ranks: Ranks, team: Team, instead: str) -> Team:
     Parameters
     ----------
     report
-        To be added to.
+        The report to add to.
     ranks
-        All of which call.
+        All ranks, each of which must call.
     team
-        That is open; it is closed if another one is returned.
+        An open team, which is closed if another one is returned.
     instead
-        What takes over where multicast does not come; empty: nothing.
+        The words for what takes over where multicast does not arrive; empty if
+        nothing does.
 
     Returns
     -------
     Team
-        Of those who are well.
+        The team of the ranks on nodes that are not to blame.
     """
     heard = _sweep(ranks, team)
     found = _diagnose(heard, ranks.nodes)
-    if found.nodes():  # a machine may have been busy
+    if found.nodes():  # sweep again: a machine may have been busy
         heard = heard.better(_sweep(ranks, team))
         found = _diagnose(heard, ranks.nodes)
     report.measured["multicast"] = _measured(heard, ranks.size)
@@ -123,7 +125,7 @@ def check(report: Report, ranks: Ranks, team: Team, instead: str) -> Team:
 
 
 def _sweep(ranks: Ranks, team: Team) -> Sweep:
-    """Let all members multicast."""
+    """Let all members multicast short and full datagrams; return what was heard."""
     _settle(ranks, team)
     together = max(_SENT_MIN, _SENT_TOGETHER // ranks.size)
     sent = min(_SENT_MAX, together)
@@ -144,7 +146,7 @@ def _sweep(ranks: Ranks, team: Team) -> Sweep:
 
 
 def _settle(ranks: Ranks, team: Team) -> None:
-    """Give switches that have just learnt of a group the time that an opening does."""
+    """Give switches that have just learnt of a group as much time as opening does."""
     for slice_s in PROBES_S:
         unheard = 0
         if team.endpoint is not None:
@@ -205,7 +207,7 @@ def _nowhere(instead: str) -> Finding:
 
 
 def _mend(fault: Fault, device: str) -> str:
-    """Say what to try, and where."""
+    """Return what to try, and where."""
     if not fault.silent:
         return (
             f"on {fault.node}: ethtool -S {device}, and see to its cable and port; "
@@ -223,7 +225,7 @@ def _mend(fault: Fault, device: str) -> str:
 
 
 def _duplicates(heard: Sweep, nodes: Sequence[str]) -> list[Finding]:
-    """Name those who hear more than was sent."""
+    """Return findings for nodes that receive datagrams more than once."""
     twice = by_node(
         {
             pair: max(each.nduplicates, heard.full[pair].nduplicates) / heard.sent
@@ -242,7 +244,7 @@ def _duplicates(heard: Sweep, nodes: Sequence[str]) -> list[Finding]:
 
 
 def _not_sent(heard: Sweep, ranks: Ranks, instead: str) -> list[Finding]:
-    """Name those who could not even send."""
+    """Return findings for nodes with ranks that could not send."""
     return [
         Finding(
             ranks.nodes[rank],
@@ -258,7 +260,7 @@ def _not_sent(heard: Sweep, ranks: Ranks, instead: str) -> list[Finding]:
 
 
 def _measured(heard: Sweep, size: int) -> dict[str, Any]:
-    """Return matrices: a row for each rank that hears, a column for each that sends."""
+    """Return matrices with a row for each receiver and a column for each sender."""
     measured: dict[str, Any] = {"sent": heard.sent}
     for name, pairs in (("short", heard.short), ("full", heard.full)):
         for what in ("ndistinct", "nduplicates"):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over what the ranks reach each other, and which of them are well.
+"""Checks the network between ranks, and finds the ranks for which it works.
 
 The endpoints are those that a communicator would open, over the transport that it
-would choose. Where nodes are to blame the others are tried without them, and what
-else there is to check is checked among these.
+would choose. Where nodes are to blame, the remaining ones are tried without them, and
+all further checks run among the remaining ones.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from mpimcast.doctor.team import Part
     from mpimcast.transport import Transport
 
-# What is checked among those that are well.
+# The checks among the ranks that the multicast check leaves.
 _LATER = {
     "control": control.check,
     "reads": reads.check,
     "bandwidth": bandwidth.check,
 }
 
-# What a check may take.
+# The time that must be left for a check to begin.
 _LEAST_S = 3.0
 
-# All of them.
+# All checks of the network.
 _CHECKS = ("multicast", "mtu", *_LATER)
 
 
 def examine(report: Report, ranks: Ranks, config: Config) -> None:
-    """Do the checks of the network that were asked for."""
+    """Run the checks of the network that were asked for."""
     kinds = wanted(config)
     if not kinds:
         report.skip(_CHECKS, "TRANSPORT=mpi, which leaves all to the MPI library")
@@ -55,9 +55,9 @@ def examine(report: Report, ranks: Ranks, config: Config) -> None:
 def _examine(
     report: Report, ranks: Ranks, config: Config, kinds: Sequence[type[Transport]]
 ) -> None:
-    """Do the checks over the first transport that can be opened."""
+    """Run the checks over the first transport that can be opened."""
     for kind, worse in zip(kinds, [*kinds[1:], None], strict=True):
-        # What a team that cannot be opened comes down to.
+        # What takes over if a team cannot be opened over this transport.
         instead = worse.name if worse else LIBRARY
         if worse is None and "mpi" not in config.transports:
             instead = ""
@@ -75,7 +75,7 @@ def _examine(
 
 
 def _why_alone(ranks: Ranks) -> str:
-    """Say why no rank has another one to test with."""
+    """Return in words why no rank has another one to test with."""
     if ranks.size > 1:
         return "no two ranks can use the same transport"
     return "one rank; run it under mpirun or srun to test with others"
@@ -87,7 +87,7 @@ def _share_host(ranks: Ranks) -> bool:
 
 
 def _without_harm(finding: Finding) -> Finding:
-    """Return a finding as what it is where TRANSPORT=auto takes the MPI library."""
+    """Return a finding as a note, since here TRANSPORT=auto takes the MPI library."""
     if finding.severity == "note":
         return finding
     what = f"{finding.what} (on one host TRANSPORT=auto takes the MPI library anyway)"
@@ -95,7 +95,7 @@ def _without_harm(finding: Finding) -> Finding:
 
 
 def _check(report: Report, ranks: Ranks, team: Team, instead: str) -> None:
-    """Do the checks on an open team, the first of which may leave ranks out."""
+    """Run the checks on an open team, from which the first check may drop ranks."""
     first = {"multicast", "mtu"} & set(report.checks)
     if first and _has_time(report, ranks, tuple(first)):
         ranks.begin("multicast")
@@ -110,7 +110,7 @@ def _check(report: Report, ranks: Ranks, team: Team, instead: str) -> None:
 
 
 def _has_time(report: Report, ranks: Ranks, checks: Sequence[str]) -> bool:
-    """Return whether there is time for more checks; if not, say so."""
+    """Return whether there is time for more checks; if not, report them as skipped."""
     if min(ranks.exchange(ranks.left_s)) > _LEAST_S:
         return True
     report.skip(checks, "the time was too short: --limit SECONDS gives more")
@@ -124,7 +124,7 @@ def _open(
     kind: type[Transport],
     instead: str,
 ) -> Team | None:
-    """Open a team of as many ranks as can be in one; None if that is none."""
+    """Open a team of as many ranks as can be in one; return None if none can."""
     ranks.begin(kind.name)
     everybody = tuple(range(ranks.size))
     team = Team(ranks, config, kind, [everybody])
@@ -132,7 +132,7 @@ def _open(
         return team
     next_kind = instead not in ("", LIBRARY)
     if len(team.failures) == ranks.size and next_kind:
-        return None  # nobody has what the next does without
+        return None  # no rank can open this transport: try the next
     told = dict(team.failures)
     well = _well(ranks, config, kind, everybody)
     severity = "degraded" if instead else "unusable"
@@ -156,25 +156,25 @@ def _open(
             ]
         )
     if next_kind or len(well) <= 1:
-        return None  # a communicator of all ranks would take the next
+        return None  # a communicator of all ranks would take the next transport
     return Team(ranks, config, kind, [well])
 
 
 def _by(rank: int, text: str) -> str:
-    """Return what a rank says, with its number unless that is there already."""
+    """Return a rank's text, with its number in front unless it is there already."""
     begin = f"rank {rank}: "
     return text if text.startswith(begin) else f"{begin}{text}"
 
 
 def _well(ranks: Ranks, config: Config, kind: type[Transport], members: Part) -> Part:
-    """Return the ranks that open a team together."""
+    """Return ranks that can open a team together."""
 
     def opens(parts: Sequence[Part]) -> list[bool]:
         team = Team(ranks, config, kind, parts)
         team.close()
         return [not team.failures.keys() & set(part) for part in parts]
 
-    # Who says that it has failed may be another's victim, unless it is so alone.
+    # A rank that fails in a team may be another's victim, but not one that fails alone.
     able = opens([(rank,) for rank in members])
     rest = tuple(rank for rank, alone in zip(members, able, strict=True) if alone)
     return rest if not rest or all(opens([rest])) else isolate(opens, rest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each node is like: its interface, devices, limits and processors."""
+"""Compares nodes by their interfaces, devices, limits and processors."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
     Facts = dict[str, Any]
 
-# The driver asks for that much, and gets it where the user may have it.
+# The receive buffer that the driver asks for, and gets if the user may have it.
 _BUFFER_BYTES = 4 << 20
 
-# Of the ports of RDMA devices, what has to be alike.
+# The properties of RDMA devices' ports that should be equal on all nodes.
 _PORT = ("state", "link_layer", "mtu_bytes")
 
 
 def check(report: Report, ranks: Ranks, config: Config) -> None:
-    """Gather what all nodes are like, and say where they differ."""
+    """Gather the facts of all nodes, and report where they differ."""
     facts = ranks.exchange(_facts(config))
     interfaces = ranks.exchange(_interface(ranks, config, facts))
     for fact, interface in zip(facts, interfaces, strict=True):
@@ -49,7 +49,7 @@ def check(report: Report, ranks: Ranks, config: Config) -> None:
 
 
 def _facts(config: Config) -> Facts:
-    """Return what this rank sees of its node."""
+    """Return the facts that this rank sees of its node."""
     try:
         introduction = bootstrap.introduce(config)
     except Error:
@@ -69,7 +69,7 @@ def _facts(config: Config) -> Facts:
 
 
 def _number(path: str) -> int | None:
-    """Return what a file of the kernel's says; where it is not mounted, None."""
+    """Return the number in a file of the kernel, or None if there is none."""
     try:
         return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -77,7 +77,7 @@ def _number(path: str) -> int | None:
 
 
 def _interface(ranks: Ranks, config: Config, facts: Sequence[Facts]) -> Facts:
-    """Find the interface that UDP would use; it need not be the same on all ranks."""
+    """Find the interface that UDP would use, which may differ between ranks."""
     introductions = [fact["introduction"] for fact in facts]
     if not all(introductions):
         return {"reason": "some rank cannot load mpimcast's C library"}
@@ -99,7 +99,7 @@ def _described(found: Interface) -> Facts:
 
 
 def _igmp_version(interface: str) -> str:
-    """Return the version that an interface speaks, as V3; empty if nobody tells."""
+    """Return the IGMP version that an interface speaks, as V3; "" if unknown."""
     try:
         lines = Path("/proc/net/igmp").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -111,11 +111,11 @@ def _igmp_version(interface: str) -> str:
     return ""
 
 
-# ---- what is odd ---------------------------------------------------------------
+# ---- differences ---------------------------------------------------------------
 
 
 def compare(nodes: Sequence[Facts], *, ttl: int) -> Iterator[Finding]:
-    """Say where nodes differ, and where one is short of something."""
+    """Yield findings where nodes differ, and where a node is short of something."""
     wired = [node for node in nodes if "name" in node["interface"]]
     for node in nodes:
         if node not in wired:
@@ -183,7 +183,7 @@ def _igmp(nodes: Sequence[Facts]) -> Iterator[Finding]:
 
 
 def _ports(nodes: Sequence[Facts]) -> Iterator[Finding]:
-    """Compare the ports of RDMA devices, of which all nodes should have as many."""
+    """Compare the ports of RDMA devices, which should be equal on all nodes."""
     ports = [
         tuple(
             tuple(port.get(name) for name in _PORT)
@@ -206,7 +206,7 @@ def _shown(ports: Sequence[Sequence[object]]) -> str:
 
 
 def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
-    """Compare how large the buffers of sockets may be."""
+    """Compare the limits of socket buffers' sizes."""
     for limit in ("rmem_max", "wmem_max"):
         values = [node[f"{limit}_bytes"] for node in nodes]
         usual, odd = odd_ones(values)
@@ -233,7 +233,7 @@ def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
 
 
 def _limits(node: Facts) -> Iterator[Finding]:
-    """Say if queue pairs may not lock the memory that they want."""
+    """Report if queue pairs may not lock the memory that they ask for."""
     limit, name = node["memlock_bytes"], node["name"]
     if limit is None or node["root"] or not node["rdma"].get("ports"):
         return
@@ -245,7 +245,7 @@ def _limits(node: Facts) -> Iterator[Finding]:
 
 
 def _cpus(node: Facts) -> Iterator[Finding]:
-    """Say if ranks share processors although there are others."""
+    """Report if ranks share processors, which is worse if others are free."""
     cpus = {rank: tuple(cpus) for rank, cpus in node["cpus"].items()}
     shared = [
         (one, other)

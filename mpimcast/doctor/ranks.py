@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All ranks, their nodes, and what they tell each other in bounded time."""
+"""All ranks, their nodes, and the exchange of facts between them in bounded time."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _NAME_BYTES = 64
 
 
 class Ranks:
-    """The ranks of ``COMM_WORLD``, each of which says how far it has come.
+    """The ranks of ``COMM_WORLD``, each of which tells rank 0 what stage it is in.
 
     Parameters
     ----------
     deadline_s
-        When waiting ends, of the monotonic clock.
+        The time of the monotonic clock at which waiting ends.
 
     Attributes
     ----------
     nodes : list of str
-        The node of each rank, as far as this rank has heard.
+        The node of each rank; empty for ranks whose node is not known yet.
     """
 
     def __init__(self, deadline_s: float) -> None:
@@ -40,12 +40,12 @@ class Ranks:
         self._deadline_s = deadline_s
         self._stage = ""
         self._ncalls = 0
-        self._calls: list[MPI.Request] = []  # of the stage
-        self._requests: list[MPI.Request] = []  # of all stages
-        self._words: list[object] = []  # that MPI may still read or write
+        self._calls: list[MPI.Request] = []  # rank 0's receives in this stage
+        self._requests: list[MPI.Request] = []  # all stages' sends and receives
+        self._words: list[object] = []  # memory that MPI may still read or write
 
     def meet(self) -> None:
-        """Begin: wait until all ranks do so."""
+        """Begin, and wait until all ranks have done so."""
         self.begin("launch")
         private, request = MPI.Intracomm.Idup(MPI.COMM_WORLD)
         complete(request, self.left_s, self._stage)
@@ -53,11 +53,11 @@ class Ranks:
 
     @property
     def left_s(self) -> float:
-        """How long waiting may still last."""
+        """The seconds left for waiting."""
         return max(self._deadline_s - time.monotonic(), 0.0)
 
     def begin(self, stage: str) -> None:
-        """Tell rank 0 that this rank has come so far, and from where."""
+        """Tell rank 0 that this rank has reached a stage, and on which node."""
         self._stage = stage
         self._ncalls += 1
         if self.rank:
@@ -74,19 +74,19 @@ class Ranks:
         self._requests += self._calls
 
     def present(self) -> set[str]:
-        """Return, on rank 0, the nodes from which some rank has come so far."""
+        """Return, on rank 0, the nodes with a rank that has reached this stage."""
         names: Any = self._words[-1]
         come = (bytes(name).rstrip(b"\0") for name in names)
         return {node_name(), *(name.decode(errors="replace") for name in come)}
 
     def part(self) -> None:
-        """End, once all ranks do so: whoever fails first may end the others."""
+        """End once all ranks do, since the first rank to fail may end the others."""
         self.exchange()
         MPI.Request.Waitall(self._requests)
         self._private.Free()
 
     def absent(self) -> list[int]:
-        """Return, on rank 0, the ranks that have not come so far."""
+        """Return, on rank 0, the ranks that have not reached this stage."""
         return [rank for rank, call in enumerate(self._calls, 1) if not call.Test()]
 
     def exchange(
@@ -105,9 +105,9 @@ class Ranks:
             raise TimedOut(f"{self._stage}: not all ranks take part") from None
 
     def ranks_of(self, node: str) -> list[int]:
-        """List the ranks of a node."""
+        """Return the ranks of a node."""
         return [rank for rank, name in enumerate(self.nodes) if name == node]
 
     def names(self, ranks: Iterable[int]) -> list[str]:
-        """List the nodes of some ranks, each once."""
+        """Return the nodes of some ranks, each once."""
         return list(dict.fromkeys(self.nodes[rank] for rank in ranks))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""RDMA Read: whether each rank can have from its neighbour what it has not heard."""
+"""Checks whether each rank can fetch lost chunks from its neighbour by RDMA Read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = 64 << 10
 _TIMEOUT_S = 5.0
-_CHANNEL = 1 << 16  # its team has no other stream
+_CHANNEL = 1 << 16  # any channel will do, since the team has no other stream
 
 
 def check(report: Report, ranks: Ranks, team: Team) -> None:
-    """Gather from all, with nothing heard, so that all of it has to be read."""
+    """Run an Allgather in which no multicast arrives, so that all must be read."""
     report.measured["reads"] = measured = {"transport": team.kind.name, "chunks": {}}
     if team.kind.name != "verbs":
         report.skip(["reads"], f"{team.kind.name} reads no memory of other ranks")
@@ -39,7 +39,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     reading = Team(ranks, deaf, team.kind, [team.members])
     stream = _stream(reading, deaf)
     told = ranks.exchange(_gather(stream) if stream is not None else 0)
-    if stream is not None:  # of which all ranks have had what they want
+    if stream is not None:  # all ranks have finished reading
         stream.close()
     reading.close()
     measured["chunks"] = {str(rank): told[rank] for rank in team.members}
@@ -69,7 +69,7 @@ def _stream(team: Team, config: Config) -> _ffi.Stream | None:
 
 
 def _gather(stream: _ffi.Stream) -> int:
-    """Return how many chunks this rank has read; 0 if it had to do without."""
+    """Return how many chunks this rank has read; 0 if the result is not right."""
     rank, nranks = stream.endpoint.rank, stream.endpoint.nranks
     block = np.full(_BLOCK_BYTES, rank % 251, np.uint8)
     place = np.frombuffer(_ffi.allocate(_BLOCK_BYTES * nranks), np.uint8)
@@ -78,7 +78,7 @@ def _gather(stream: _ffi.Stream) -> int:
     request = flight.Request(stream, "Allgather")
     try:
         over = request.start(moves)
-        while not over:  # which its TIMEOUT bounds
+        while not over:  # TIMEOUT bounds the wait
             over = request.wait()
     except Error:
         return 0

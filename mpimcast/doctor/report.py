@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the doctor tells: a table for people, the same as JSON for programs."""
+"""The doctor's report: a table for people, and the same as JSON for programs."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """All findings, and what the checks have measured.
+    """All findings, and the measurements of the checks.
 
     Parameters
     ----------
     started
-        When, of the monotonic clock.
+        The time of the start, by the monotonic clock.
     checks
-        Those that were asked for.
+        The checks that were asked for.
     watched
         Whether a person watches the output.
 
     Attributes
     ----------
     nranks : int
-        As many as could be reached.
+        The number of ranks.
     nodes : list of dict
-        Each node's name, ranks, and what is known of it.
+        Each node's name, ranks and known facts.
     measured : dict
-        What each check has measured, by its name.
+        The measurements, by the check's name.
     untested : dict
-        Why a check was not made, by its name.
+        The reason why a check was not made, by the check's name.
     """
 
     def __init__(self, started: float, checks: Sequence[str], *, watched: bool) -> None:
@@ -55,7 +55,7 @@ class Report:
         self.findings: list[Finding] = []
 
     def skip(self, checks: Iterable[str], reason: str) -> None:
-        """Take out checks that were asked for and cannot be made."""
+        """Mark checks as untested, with the reason, if they were asked for."""
         for name in self.checks:
             if name in checks:
                 self.untested.setdefault(name, reason)
@@ -66,19 +66,19 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """What the worst finding means: "usable", "degraded" or "unusable"."""
+        """The verdict of the worst finding: "usable", "degraded" or "unusable"."""
         return verdict(self.findings)
 
     @property
     def exclude(self) -> list[str]:
-        """The nodes that the others do better without, unless that is all."""
+        """The nodes that the others do better without; empty if that is all nodes."""
         bad = {each.node for each in self.findings if each.leave_out and each.node}
         names = [node["name"] for node in self.nodes]
         named = [name for name in names if name in bad]
         return named if len(named) < len(names) else []
 
     def document(self) -> dict[str, Any]:
-        """Return all of it, in terms of JSON."""
+        """Return the whole report, fit for JSON."""
         return {
             "verdict": self.verdict,
             "degraded_to": degraded_to(self.findings),
@@ -92,7 +92,7 @@ class Report:
         }
 
     def show(self, path: str | None) -> None:
-        """Print the table, or the JSON if `path` is "-"; write it there otherwise."""
+        """Print JSON if `path` is "-", else the table; write JSON to any other path."""
         text = json.dumps(self.document(), indent=1) + "\n"
         if path == "-":
             print(text, end="")
@@ -137,7 +137,7 @@ class Report:
             print(f"sbatch -x {','.join(self.exclude)} ...")
 
     def _reservation(self) -> str:
-        """Say what the verdict does not rest on, if that is the network."""
+        """Return the words that limit the verdict if the network was not tested."""
         alone = self.nranks == 1 and self.untested and self.verdict != "unusable"
         return ", as far as one rank can tell" if alone else ""
 

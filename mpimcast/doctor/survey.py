@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbered datagrams between the ranks of a team, and who has heard how many."""
+"""Sends numbered datagrams between a team's ranks, and counts those that arrive."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _SLICE_S = 0.005
 
-# What comes later than that after the last is not waited for, nor what takes longer.
+# Listening ends after the first time without news, or after the second in all.
 _QUIET_S = 0.15
 _LISTEN_S = 2.0
 
-# How fast ranks that take turns may be, so that no queue on the way overflows.
+# The rate of ranks that take turns, so that no queue on the way overflows.
 _PACE_BYTES_PER_S = 12.5e6
 
 _idents = count(1)
@@ -35,13 +35,13 @@ class Salvo(NamedTuple):
     Attributes
     ----------
     peer : int or None
-        A member of the team, by its place in it; None: all, by multicast.
+        The receiving member, by its place in the team; None: all, by multicast.
     numbers : range
-        Theirs.
+        The datagrams' numbers.
     nbytes : int
-        The payload of each.
+        The payload of each datagram.
     asks : bool
-        Whether they go the way of control, and want answers.
+        Whether to send them as control messages that ask for answers.
     """
 
     peer: int | None
@@ -51,14 +51,14 @@ class Salvo(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a survey.
+    """The result of a survey.
 
     Attributes
     ----------
     heard : dict
-        By pairs of ranks, the sender first: what the second has heard.
+        What the second rank of each pair has heard of the first, the sender.
     failures : dict
-        Why a rank could not send, by rank.
+        The reason why a rank could not send, by rank.
     """
 
     heard: dict[tuple[int, int], Heard]
@@ -75,20 +75,21 @@ def survey(
     in_turn: bool = False,
     for_s: float = float("inf"),
 ) -> Result:
-    """Let all members send, and count what comes.
+    """Let all members send, and count what arrives.
 
     Parameters
     ----------
     ranks
-        All of which call, also those that are in no team.
+        All ranks, each of which must call, including those in no team.
     team
-        Of those that are to be surveyed.
+        The team of the ranks to survey.
     nnumbers
-        That a rank may send.
+        How many numbers a rank may send.
     salvos
-        What this rank sends.
+        The datagrams that this rank sends.
     is_whole
-        Tells by a member's place whether nothing of it need be waited for any more.
+        Returns, by a member's place and what was heard of it, whether nothing more of
+        it need be awaited.
     in_turn
         Whether members send one after the other.
     for_s
@@ -115,7 +116,7 @@ def survey(
 
 
 def _listener(endpoint: _ffi.Endpoint | None) -> Callable[[], None]:
-    """Return what takes in what has come, for use while others are waited for."""
+    """Return a function that receives datagrams, to call while ranks are awaited."""
 
     def nothing() -> None:
         pass
@@ -130,7 +131,7 @@ def _send(
     *,
     in_turn: bool,
 ) -> str:
-    """Send all; return why not, if it fails."""
+    """Send all salvos; return the reason if that fails, else ""."""
     if endpoint is None:
         return ""
     if in_turn:
@@ -149,7 +150,7 @@ def _send(
 def _listen(
     endpoint: _ffi.Endpoint, is_whole: Callable[[int, Heard], bool]
 ) -> list[Heard]:
-    """Listen until all has come or nothing comes any more."""
+    """Listen until everything has arrived, or nothing arrives any more."""
     begin_s = latest_s = now_s = time.monotonic()
     known: list[Heard] = []
     while now_s < latest_s + _QUIET_S and now_s < begin_s + _LISTEN_S:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opening teams of some of the ranks, and finding out who cannot be in any.
+"""Opens teams of some of the ranks, and finds the ranks that cannot be in any.
 
-All ranks take part in every call, also those that are in no team: so nothing needs
-a communicator of the few.
+All ranks take part in every call, including those in no team, so that no call needs a
+communicator of only some ranks.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     Part = tuple[int, ...]
 
 
-# A rank cannot have the port that all ranks of its part are to have.
+# Told by a rank that cannot have the port which all ranks of its part need.
 _TAKEN = "taken"
 
 
 class Team:
-    """Disjoint parts of all ranks, each of which has opened a team, or has not.
+    """Disjoint parts of all ranks, each of which tries to open a team.
 
     Parameters
     ----------
@@ -37,20 +37,20 @@ class Team:
     kind
         The transport.
     parts
-        The same on all ranks.
+        The parts, equal on all ranks.
 
     Attributes
     ----------
     config : Config
         The settings.
     members : tuple of int
-        The ranks of the first part, which is the only one of a team to be used.
+        The ranks of the first part. A team that is to be used has no other part.
     chunk_bytes : int
-        What a full datagram of theirs carries.
+        The payload of a full datagram of the members.
     failures : dict
-        Why a rank has failed, by rank. Where one has, its part has no team.
+        The reason why a rank has failed, by rank. A part with such a rank has no team.
     devices : list of str
-        What each rank sends from; empty where it has not come so far.
+        The device that each rank sends from; empty where a rank failed earlier.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Team:
         self._step(lambda: self._connect(addresses))
 
     def _find(self) -> object:
-        """Find this rank's device; ranks of no team have no transport to do so."""
+        """Find this rank's device. Ranks in no team have no transport: see `_step`."""
         return self.transport.find()
 
     @property
@@ -112,7 +112,7 @@ class Team:
             self._endpoint = None
 
     def _step(self, act: Callable[[], object]) -> list[Any]:
-        """Act on the ranks of parts that are well; tell all what came of it."""
+        """Run `act` on the ranks of parts that have not failed; return all results."""
         fact: object = None
         failure = ""
         if self.is_open:
@@ -127,13 +127,13 @@ class Team:
         return [fact for _, fact in told]
 
     def _shift_ports(self, ends: Sequence[object]) -> bool:
-        """Let parts take the next port if one of their ranks cannot have the last.
+        """Let a part take the next port if one of its ranks could not have the last.
 
         Returns
         -------
         bool
-            Whether there are such parts. A part without a next port tries the last
-            one again, and fails.
+            Whether there are such parts. A part without a next port tries its last
+            port again, and fails.
         """
         again = [
             part for part in self._parts if any(ends[rank] == _TAKEN for rank in part)
@@ -144,7 +144,7 @@ class Team:
         return bool(again)
 
     def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | str | None:
-        """Open this rank's endpoint; return its device, address and chunk."""
+        """Open this rank's endpoint; return its device, address and chunk's bytes."""
         from mpimcast import _ffi
 
         try:
@@ -152,7 +152,7 @@ class Team:
         except TransportError as error:
             mine = self._part.index(self._ranks.rank)
             if error.ranks and mine not in error.ranks:
-                return None  # it is another's fault, who tells
+                return None  # another rank is at fault, and reports it
             raise
         if self._endpoint is None:
             try:
@@ -164,21 +164,21 @@ class Team:
         return self.transport.device, self._endpoint.address().hex(), chunk_bytes
 
     def _connect(self, addresses: Sequence[str]) -> None:
-        assert self._endpoint is not None  # noqa: S101 -- all have created theirs
+        assert self._endpoint is not None  # noqa: S101 -- `_create` came first
         self._endpoint.connect(bytes.fromhex("".join(addresses[r] for r in self._part)))
 
 
 def isolate(opens: Callable[[Sequence[Part]], Sequence[bool]], members: Part) -> Part:
-    """Find ranks that can open a team, without those who keep others from it.
+    """Find ranks that can open a team, without ranks that keep others from it.
 
-    Halves of what does not open are tried until all parts open or are single ranks,
-    at each step all at a time. Then the largest that has opened takes in the others
-    that it opens together with.
+    Parts that do not open are halved until all parts open or are single ranks; each
+    step tries all parts at once. Then the largest part that has opened takes in each
+    other part that it can open together with.
 
     Parameters
     ----------
     opens
-        Tells of disjoint parts which of them open.
+        Returns which of some disjoint parts open.
     members
         All ranks, which do not open together.
 
@@ -202,7 +202,7 @@ def isolate(opens: Callable[[Sequence[Part]], Sequence[bool]], members: Part) ->
             both = tuple(sorted((*joined, *part)))
             if part is not base and all(opens([both])):
                 joined = both
-        # A rank that nobody can be with may open a team alone.
+        # A rank that no other can be in a team with may still open one alone.
         if len(joined) > 1:
             return joined
     return well[0] if well else ()
