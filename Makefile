@@ -45,7 +45,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-all test-qemu bench baseline guest guest-begin lint format \
+.PHONY: help demo demo-cluster build test test-all test-qemu bench baseline guest guest-begin lint format \
 	clean packages
 
 help: ## this list
@@ -53,6 +53,9 @@ help: ## this list
 
 demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 	.venv/bin/mpirun --bind-to none -n 4 $(PY) -m mpimcast demo $(if $(FILE),"$(FILE)")
+
+demo-cluster: build ## a layer on 8 hosts and two switches, emulated; as root, two minutes
+	@$(PY) -m bench.demo
 
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 

@@ -24,10 +24,12 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 from bench.host import Host
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 TRAFFIC = {
     "multicast": "ip daddr 224.0.0.0/4 ip protocol udp",

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The demo on two switches with a thin trunk: ``make demo-cluster``, for root.
+
+Every host holds its shard of one layer of GPT-2 small, and an Allgather gives the
+whole layer to all of them, as FSDP does before it computes. mpimcast and Open MPI take
+turns, and so does MPICH where it is installed; each result is checked. The switches
+are Linux bridges, the hosts network namespaces, and the rates are limited by ``tc``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rich.table import Table
+
+from bench import host, job
+from bench.cluster import BURST_BYTES, Cluster
+from bench.job import Place, Task
+from bench.record import Network, Record
+from bench.ways import TITLES, WAYS, Way
+from mpimcast import model, terminal
+from mpimcast.values import parse_size
+
+_TOOLS = ("ip", "tc", "unshare", "nsenter", "sysctl")
+_LAYER = "h.0"
+_RATE_MBIT, _TRUNK_MBIT = 200, 100
+_NHOSTS, _NHOSTS_MAX = 8, 32
+_BAR = 40
+
+
+class Plan(NamedTuple):
+    """What is measured.
+
+    Attributes
+    ----------
+    nhosts : int
+        An even number; half of them are on each switch.
+    block_bytes : int
+        Each rank's shard.
+    iterations : int
+        Allgathers that count, of each way in each order.
+    ways : sequence of Way
+        Who takes part.
+    """
+
+    nhosts: int
+    block_bytes: int
+    iterations: int
+    ways: Sequence[Way]
+
+
+class Row(NamedTuple):
+    """What one way took in one order of the ranks, for one Allgather.
+
+    Attributes
+    ----------
+    order : str
+        ``"block"`` or ``"interleaved"``.
+    way : str
+        A name of bench.ways.
+    seconds : float
+        The median, from the last rank's begin to the last rank's end.
+    trunk_bytes : int
+        What the busier direction of the trunk carried, headers included.
+    wrong_bytes : int
+        On all ranks together.
+    """
+
+    order: str
+    way: str
+    seconds: float
+    trunk_bytes: int
+    wrong_bytes: int
+
+
+def orders(nhosts: int) -> dict[str, list[int]]:
+    """Return the host of each rank, by the order's name."""
+    half = nhosts // 2
+    pairs = zip(range(half), range(half, nhosts), strict=True)
+    return {
+        "block": list(range(nhosts)),
+        "interleaved": [number for pair in pairs for number in pair],
+    }
+
+
+def measure(plan: Plan) -> Iterator[Row]:
+    """Let all ways gather the layer, in both orders."""
+    network = Network("cluster", 2, _RATE_MBIT, _TRUNK_MBIT, BURST_BYTES)
+    task = Task("Allgather", plan.block_bytes, plan.iterations)
+    with Cluster(plan.nhosts, two_switches=True) as cluster:
+        cluster.shape(_RATE_MBIT, trunk_mbit=_TRUNK_MBIT)
+        for order, numbers in orders(plan.nhosts).items():
+            place = Place(replace(network, order=order), numbers, cluster)
+            for way in plan.ways:
+                (record,) = job.run("demo", place, way, [task])
+                yield _row(order, record)
+
+
+def _row(order: str, record: Record) -> Row:
+    trunk = [
+        port["sent_bytes"]
+        for name, port in record.ports.items()
+        if name.startswith("trunk")
+    ]
+    return Row(
+        order,
+        record.way,
+        statistics.median(record.seconds),
+        max(trunk) // len(record.seconds),
+        record.wrong_bytes,
+    )
+
+
+# ---- what is printed ---------------------------------------------------------
+
+
+def picture(plan: Plan) -> str:
+    """Draw the network."""
+    half = plan.nhosts // 2
+    here, there = f"{half} hosts", f"{plan.nhosts - half} hosts"
+    links, trunk = f"{_RATE_MBIT} Mbit/s each", f"trunk, {_TRUNK_MBIT} Mbit/s"
+    return (
+        f"  {here} ===[ switch ]--- {trunk} ---[ switch ]=== {there}\n"
+        f"  links of {links}; a rank on every host, with {plan.block_bytes:,} bytes"
+    )
+
+
+def table(order: str, rows: Sequence[Row]) -> Table:
+    """Return the table of one order; the first row is what others are compared with."""
+    made = Table(title=_TITLES[order], title_justify="left")
+    made.add_column("Allgather by")
+    made.add_column("seconds", justify="right")
+    made.add_column("bytes over the trunk, each way", justify="left")
+    first, most = rows[0], max(row.trunk_bytes for row in rows)
+    for row in rows:
+        seconds, nbytes = f"{row.seconds:.2f}", f"{row.trunk_bytes:>11,}"
+        if row is not first:
+            seconds += f" ({row.seconds / first.seconds:.1f} x)"
+            nbytes += f" ({row.trunk_bytes / first.trunk_bytes:.1f} x)"
+        bar = "█" * max(1, round(_BAR * row.trunk_bytes / most))
+        made.add_row(TITLES[row.way], seconds, f"{nbytes}\n{bar}")
+    return made
+
+
+_TITLES = {
+    "block": "ranks in the order of the switches",
+    "interleaved": "ranks alternate between the switches",
+}
+
+
+# ---- the command -------------------------------------------------------------
+
+
+def main() -> int:
+    """Run the demo; return 1 if it cannot run or a byte is wrong."""
+    options = _parser().parse_args()
+    if sentence := obstacle():
+        print(f"make demo-cluster: {sentence}", file=sys.stderr)
+        return 1
+    plan = _plan(options)
+    size = plan.block_bytes * plan.nhosts
+    print(f"Allgather of {size:,} bytes to {plan.nhosts} hosts on two switches:\n")
+    print(f"{picture(plan)}\n", flush=True)
+    try:
+        return _show(plan)
+    except KeyboardInterrupt:
+        print("interrupted; nothing is left behind", file=sys.stderr)
+        return 130
+
+
+def _show(plan: Plan) -> int:
+    """Print each order's table once all ways are measured; return the exit status."""
+    rows: list[Row] = []
+    for row in measure(plan):
+        rows.append(row)
+        print(f"{TITLES[row.way]}: {row.seconds:.2f} s", file=sys.stderr)
+        mine = [each for each in rows if each.order == row.order]
+        if len(mine) == len(plan.ways):
+            terminal.console().print(table(row.order, mine))
+    wrong_bytes = sum(row.wrong_bytes for row in rows)
+    print(f"WRONG BYTES: {wrong_bytes}" if wrong_bytes else "every byte is right")
+    return 1 if wrong_bytes else 0
+
+
+def obstacle() -> str:
+    """Say in one sentence what is missing here; nothing if nothing is."""
+    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if missing:
+        tools = ", ".join(missing)
+        return f"it needs {tools}: apt install iproute2 util-linux procps"
+    reason = host.obstacle()
+    return f"it needs root, to make its own network: {reason}" if reason else ""
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    ways = [WAYS[name] for name in options.ways.split(",")] if options.ways else []
+    installed = [
+        WAYS[name]
+        for name in ("mpimcast", "openmpi", "openmpi-tuned", "mpich")
+        if (WAYS[name].launcher.environment / "python").exists()
+    ]
+    layer = next(each for each in model.gpt2_small(0) if each.name == _LAYER)
+    block_bytes = options.block or -(-layer.nbytes // options.hosts)
+    return Plan(options.hosts, block_bytes, options.iterations, ways or installed)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.demo", description=__doc__)
+    parser.add_argument(
+        "--hosts",
+        type=int,
+        choices=range(2, _NHOSTS_MAX + 1, 2),
+        default=_NHOSTS,
+        metavar="N",
+        help=f"an even number up to {_NHOSTS_MAX} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--block",
+        type=parse_size,
+        metavar="BYTES",
+        help="each rank's shard (default: the layer, divided by the hosts)",
+    )
+    parser.add_argument("--iterations", type=int, default=2, metavar="N")
+    parser.add_argument(
+        "--ways",
+        metavar="LIST",
+        help=f"of {', '.join(WAYS)}; the first is what others are compared with",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``make demo-cluster``, at a small size: what crosses the trunk, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+from bench import demo
+from bench.demo import Plan
+from bench.ways import WAYS
+
+NHOSTS, BLOCK = 4, 256 << 10
+PLAN = Plan(NHOSTS, BLOCK, 2, [WAYS["mpimcast"], WAYS["openmpi-tuned"]])
+
+# Headers take 58 of 1514 bytes; control messages and barriers are small beside that.
+OVERHEAD = 1.1
+
+
+@pytest.mark.usefixtures("able")
+@pytest.mark.timeout(90)
+def test_bytes_over_the_trunk(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each block crosses the trunk once by multicast, and as often as a ring has to."""
+    rows = {(row.order, row.way): row for row in demo.measure(PLAN)}
+    blocks = {name: row.trunk_bytes / BLOCK for name, row in rows.items()}
+    # Half of the blocks go each way, whatever the order.
+    for order in ("block", "interleaved"):
+        assert NHOSTS / 2 < blocks[order, "mpimcast"] < OVERHEAD * NHOSTS / 2
+    # In a ring one link crosses the trunk each way, or every second one does.
+    passes = NHOSTS - 1
+    assert passes < blocks["block", "openmpi-tuned"] < OVERHEAD * passes
+    passes *= NHOSTS // 2
+    assert passes < blocks["interleaved", "openmpi-tuned"] < OVERHEAD * passes
+    assert all(row.seconds > 0 and not row.wrong_bytes for row in rows.values())
+    demo.terminal.console().print(demo.table("block", list(rows.values())[:2]))
+    assert "Open MPI 5, tuned" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("able")
+@pytest.mark.timeout(60)
+def test_interrupted() -> None:
+    """Ctrl-C ends it soon, and every process of its hosts."""
+    command = [sys.executable, "-m", "bench.demo", "--hosts", "2", "--block", "32M"]
+    with subprocess.Popen(
+        [*command, "--ways", "mpimcast"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        deadline_s = time.monotonic() + 30
+        while not any(map(is_launcher, ours := children(process.pid))):
+            assert time.monotonic() < deadline_s
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"interrupted" in said
+    deadline_s = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in ours):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    """Return a process's children: one for each of its hosts, and the launcher."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return list(map(int, path.read_text().split())) if path.exists() else []
+
+
+def is_launcher(pid: int) -> bool:
+    """Return whether a process starts the ranks."""
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.exists() and b"/mpirun" in path.read_bytes()
+
+
+def test_without_root(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says in one sentence what it needs."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["bench.demo"])
+    monkeypatch.setattr(demo.shutil, "which", lambda tool: f"/sbin/{tool}")
+    assert demo.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("make demo-cluster: it needs root")
+
+
+def test_without_tools(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So it does where a tool is missing, and which package has it."""
+    monkeypatch.setattr(sys, "argv", ["bench.demo"])
+    monkeypatch.setattr(demo.shutil, "which", lambda _: None)
+    assert demo.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "apt install iproute2" in line
