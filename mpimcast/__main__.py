@@ -7,17 +7,9 @@ import os
 import sys
 from importlib import import_module
 
+from mpimcast.commands import COMMANDS
 from mpimcast.library import LibraryError
 from mpimcast.spelling import suggestion
-
-_COMMANDS = {
-    "run": "run a script with MPI.COMM_WORLD replaced",
-    "info": "say what was built and found, and which settings are in effect",
-    "doctor": "find nodes that spoil collectives, and say what mends them",
-    "demo": "unshard a model through multicast, beside the MPI library",
-    "bench": "time collectives, ours and the MPI library's side by side",
-    "sim": "simulate one operation",
-}
 
 
 def main(argv: list[str]) -> int:
@@ -30,14 +22,14 @@ def main(argv: list[str]) -> int:
         finally:
             print(end="", flush=True)
     except BrokenPipeError:
-        # Of a reader like `head`, which has enough. What is still in the buffer
-        # goes nowhere, so that Python's own end does not complain.
+        # A reader such as `head` has closed the pipe. What is still buffered goes to
+        # /dev/null, so that Python's shutdown does not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def _main(argv: list[str]) -> int:
-    if argv and argv[0] in _COMMANDS:
+    if argv and argv[0] in COMMANDS:
         command = import_module(f"mpimcast.{argv[0]}")
         try:
             status: int = command.main(argv[1:])
@@ -53,9 +45,17 @@ def _main(argv: list[str]) -> int:
 
 
 def _usage() -> str:
-    commands = [f"  {name:8}{doc}" for name, doc in _COMMANDS.items()]
+    commands = [f"  {name:8}{each.summary}" for name, each in COMMANDS.items()]
     return "\n".join(
-        ["usage: python -m mpimcast COMMAND [ARGUMENT ...]", "", *commands]
+        [
+            "usage: python -m mpimcast COMMAND [ARGUMENT ...]",
+            "",
+            "MPI collectives over multicast, for programs that use mpi4py.",
+            "",
+            *commands,
+            "",
+            "`python -m mpimcast COMMAND --help` says more about one of them.",
+        ]
     )
 
 
@@ -66,7 +66,7 @@ def _complaint(argv: list[str]) -> str:
     if argv[0].endswith(".py"):
         hint = f"a script is run by: python -m mpimcast run {argv[0]}"
     else:
-        hint = suggestion(argv[0], _COMMANDS)
+        hint = suggestion(argv[0], COMMANDS)
     said = f"\n\nmpimcast: there is no command {argv[0]!r}"
     return f"{said}; {hint}" if hint else said
 

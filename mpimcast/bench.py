@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast bench``: collectives, ours and the MPI library's side by side.
+"""``python -m mpimcast bench``: time collectives of mpimcast and of the MPI library.
 
-Both take turns in one run, so that what disturbs one disturbs the other too. Where
-all ranks share a clock, as on one machine, the time of an operation is from the last
-rank's begin to the last rank's end; else it is the longest that a rank was in it, which
-also has what that rank waited for later ones. Run it under a launcher; started alone,
-it launches itself on four ranks.
+Both take turns in one run, so that whatever disturbs one disturbs the other too. On
+one machine, where all ranks share a clock, an operation's time is from the last rank's
+begin to the last rank's end. Elsewhere it is the longest time that any rank spent in
+it, including the wait for ranks that began later. Run it under a launcher; started
+alone, it starts four ranks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import arguments, info, table, terminal
+from mpimcast import arguments, commands, info, table, terminal
 from mpimcast.conclusion import conclude
 from mpimcast.config import Config
 from mpimcast.errors import Error
@@ -69,9 +69,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m mpimcast bench", description=__doc__
-    )
+    parser = commands.parser("bench", __doc__)
     add = parser.add_argument
     add(
         "collectives",
@@ -85,47 +83,47 @@ def _parser() -> argparse.ArgumentParser:
         type=sizes,
         default="8:4M",
         metavar="LIST",
-        help="bytes of each rank's block, of an Allgatherv their mean, of a Bcast the "
-        "root's: numbers such as 1000 or 64K, and ranges of powers of two such as "
-        "8:4M, comma separated (default: %(default)s)",
+        help="bytes of each rank's block (Allgatherv: the mean; Bcast: the root's): "
+        "numbers such as 1000 or 64K, and ranges of powers of two such as 8:4M, "
+        "separated by commas (default: %(default)s)",
     )
     add(
         "--iterations",
         type=arguments.whole(1).parse,
         default=100,
         metavar="N",
-        help="of each size (default: %(default)s)",
+        help="operations of each size (default: %(default)s)",
     )
     add(
         "--warmup",
         type=arguments.whole(0).parse,
         default=10,
         metavar="N",
-        help="iterations before those that count (default: %(default)s)",
+        help="operations before those that are timed (default: %(default)s)",
     )
     add(
         "--in-place",
         action="store_true",
-        help="blocks lie in their places already, as a Bcast's always does",
+        help="use MPI.IN_PLACE, as a Bcast always does",
     )
     add(
         "--root",
         type=_root,
         default=0,
         metavar="RANK",
-        help="of a Bcast: a rank, or rotate for each in turn (default: %(default)s)",
+        help="the root of a Bcast; rotate: each rank in turn (default: %(default)s)",
     )
     add(
         "--no-verify",
         dest="verify",
         action="store_false",
-        help="do not look at the data, which keeps ranks busy between operations",
+        help="do not check the data, which keeps ranks busy between operations",
     )
     add(
         "--pre-barrier",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="begin every operation with the library's barrier (the default)",
+        help="begin every operation with the MPI library's barrier (the default)",
     )
     add(
         "--gap",
@@ -133,20 +131,20 @@ def _parser() -> argparse.ArgumentParser:
         type=arguments.seconds(0, _GAP_S_MAX, example="0.005"),
         default=0.0,
         metavar="SECONDS",
-        help="idle so long before every operation (default: 0)",
+        help="stay idle before every operation (default: 0)",
     )
     add(
         "--format",
         choices=table.FORMATS,
         default="osu",
-        help="of the table: after OSU's benchmarks, or NCCL's, with the size of the "
-        "whole result and bandwidths (default: %(default)s)",
+        help="the table's format: as OSU's benchmarks print it, or as NCCL's do, with "
+        "the size of the whole result and bandwidths (default: %(default)s)",
     )
     add(
         "--json",
         metavar="PATH",
-        help="also write everything there; with -, to standard output in place of the "
-        "table",
+        help="also write everything to this file, or with - to standard output instead "
+        "of the table",
     )
     return parser
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast demo``: unshard a model, layer by layer, as FSDP does.
+"""``python -m mpimcast demo``: gather a model's layers, one by one, as FSDP does.
 
-Each rank holds its shard of every layer. The layers are gathered through multicast
-under injected loss, and once more by the MPI library; every byte is compared.
-Started without a launcher, it launches itself on four ranks.
+Each rank holds its shard of every layer. All layers are gathered by UDP multicast with
+1 % of the datagrams lost on purpose, and again by the MPI library; every byte is
+compared. Started without a launcher, it starts four ranks.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from mpimcast import __version__, model, terminal
+from mpimcast import __version__, commands, model, terminal
 from mpimcast.config import PREFIX
 from mpimcast.errors import Error
 from mpimcast.launch import launch, node_name
@@ -47,18 +46,16 @@ _DATA = ("multicast", "repair")  # the kinds of datagrams that carry payload
 
 def main(argv: list[str]) -> int:
     """Run the demo; return 1 if a byte differs."""
-    parser = argparse.ArgumentParser(
-        prog="python -m mpimcast demo", description=__doc__
-    )
+    parser = commands.parser("demo", __doc__)
     parser.add_argument(
         "file",
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="weights (.safetensors or .npz) in place of GPT-2 small's shapes",
+        help="weights (.safetensors or .npz) instead of GPT-2 small's shapes",
     )
     parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="also write the numbers there"
+        "--json", type=Path, metavar="PATH", help="also write the figures to this file"
     )
     options = parser.parse_args(argv)
     launch("demo", argv)

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast info``: what there is, what would be chosen, and why."""
+"""``python -m mpimcast info``: what was built and found here, and what a job would use.
+
+It lists the transports with the reason why one cannot be used, what a firewall has to
+let through, RDMA devices, and every setting with its value, source and meaning. A
+report of a problem should contain its output.
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import sys
@@ -11,8 +15,9 @@ import textwrap
 from importlib import metadata
 from typing import Any
 
-from mpimcast import __version__, firewall
+from mpimcast import __version__, commands, firewall
 from mpimcast.config import Config, ignored_variables
+from mpimcast.counters import COUNTERS
 from mpimcast.errors import ConfigError, TransportError
 from mpimcast.library import LibraryError, load
 
@@ -22,11 +27,17 @@ _JOBS = {"one host": "one host", "network": "several hosts"}
 
 def main(argv: list[str]) -> int:
     """Print the report; return 1 if the settings are bad."""
-    parser = argparse.ArgumentParser(
-        prog="python -m mpimcast info", description=__doc__
-    )
+    parser = commands.parser("info", __doc__)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument(
+        "--counters",
+        action="store_true",
+        help="list instead the counters of Intracomm.stats(), with units and meanings",
+    )
     options = parser.parse_args(argv)
+    if options.counters:
+        _print_counters()
+        return 0
     try:
         report = gather(Config.read({}))
     except ConfigError as error:
@@ -182,6 +193,12 @@ def _print(report: dict[str, Any]) -> None:
         print(textwrap.indent(textwrap.fill(setting["doc"], 80), " " * 6))
     for sentence in report["ignored"]:
         print(f"\nwarning: {sentence}")
+
+
+def _print_counters() -> None:
+    for name, counter in COUNTERS.items():
+        print(f"{name} ({counter.unit})")
+        print(textwrap.indent(textwrap.fill(counter.meaning, 76), " " * 4))
 
 
 def _print_rdma(found: dict[str, Any]) -> None:

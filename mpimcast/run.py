@@ -7,9 +7,11 @@ import ctypes
 import functools
 import gc
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from mpimcast import program
+from mpimcast.commands import statuses
 from mpimcast.imports import after_import
 from mpimcast.spelling import suggestion
 
@@ -25,8 +27,9 @@ usage: python -m mpimcast run [--summary] SCRIPT [ARGUMENT ...]
    or: python -m mpimcast run [--summary] - [ARGUMENT ...]    (from standard input)
 
 Runs a program as `python -m mpi4py` does: an exception that nobody catches aborts
-the job. MPI.COMM_WORLD, and all that is derived from it, is an mpimcast.Intracomm.
-MPI is initialised when the program imports it, as `mpi4py.rc` says by then.
+the job. MPI.COMM_WORLD, MPI.COMM_SELF and all communicators derived from them are
+then mpimcast.Intracomm. MPI is initialised when the program imports it, as
+`mpi4py.rc` says by then. All ranks of a job must run under it.
 
   --summary   at the end, print on standard error which collectives were called,
               what carried them and why, how long they took, and the bytes saved
@@ -39,7 +42,7 @@ _STANDARD_INPUT = "-"
 def main(argv: list[str]) -> int:
     """Run the program that `argv` names; it sees the rest as ``sys.argv``."""
     if argv in (["-h"], ["--help"]):
-        print(_USAGE, end="")
+        print(f"{_USAGE}\n{textwrap.fill(statuses('run'), 80)}")
         return 0
     wants_summary = argv[:1] == ["--summary"]
     words = argv[1:] if wants_summary else argv

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import _ffi, arguments
+from mpimcast import _ffi, arguments, commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -289,11 +289,11 @@ def parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
     defaults
         The simulator's spec unless options change it.
     """
-    made = argparse.ArgumentParser(
-        prog="python -m mpimcast sim",
-        description="Simulate collectives on a network in virtual time, and check "
-        "that every byte is right. Times are in microseconds (US), milliseconds (MS) "
-        "or seconds (S), as each option says.",
+    made = commands.parser(
+        "sim",
+        "Simulate collectives on a network in virtual time, and check that every byte "
+        "is right. Times are in microseconds (US), milliseconds (MS) or seconds (S), "
+        "as each option says.",
     )
     for title, options in _GROUPS.items():
         group = made.add_argument_group(title)

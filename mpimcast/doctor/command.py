@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast doctor``: finds nodes that break collectives, and says why.
+"""``python -m mpimcast doctor``: find the nodes that break collectives, and why.
 
 Run it under mpirun or srun, with the ranks and on the nodes of the job to come; alone
-it checks this node only. Exit status 0: programs run as they should; 3: they run, but
-degraded as it says; 4: they fail.
+it checks this node. Every finding names the node, what is wrong there, and a command
+that fixes it or shows more. Notes do not affect the exit status.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
 import time
 from typing import TYPE_CHECKING
 
-from mpimcast import arguments, terminal
+from mpimcast import arguments, commands, terminal
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import STATUSES, Finding
 from mpimcast.doctor.guard import run_guarded
@@ -25,6 +24,7 @@ from mpimcast.launch import node_name
 from mpimcast.library import LibraryError, load
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from mpimcast.doctor.launcher import Start
@@ -120,9 +120,7 @@ def _asked(checks: Sequence[str]) -> tuple[str, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m mpimcast doctor", description=__doc__
-    )
+    parser = commands.parser("doctor", __doc__)
     parser.add_argument(
         "checks",
         nargs="*",
@@ -133,14 +131,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json",
         metavar="PATH",
-        help="also write everything there; with -, to standard output in place of the "
-        "table",
+        help="also write everything to this file, or with - to standard output instead "
+        "of the table",
     )
     parser.add_argument(
         "--limit",
         type=arguments.seconds(_LIMIT_S_MIN, _LIMIT_S_MAX, example="60"),
         default=_LIMIT_S,
         metavar="SECONDS",
-        help="that all checks may take (default: %(default)g)",
+        help="time limit of all checks together (default: %(default)g)",
     )
     return parser

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the counters of ``Intracomm.stats()`` mean; most are counted by the C core."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Counter(NamedTuple):
+    """One counter.
+
+    Attributes
+    ----------
+    unit : str
+        What it counts, in the plural.
+    meaning : str
+        A sentence.
+    """
+
+    unit: str
+    meaning: str
+
+
+def _traffic(kind: str, what: str) -> dict[str, Counter]:
+    """Return the four counters of one kind of datagram."""
+    return {
+        f"{way}_{kind}_{unit}": Counter(unit, f"{unit.capitalize()} {done} {what}.")
+        for way, done in (("tx", "sent"), ("rx", "received"))
+        for unit in ("bytes", "datagrams")
+    }
+
+
+COUNTERS: dict[str, Counter] = {
+    "epochs": Counter("operations", "Operations started through multicast."),
+    "unicast_epochs": Counter(
+        "operations", "Those of them that went round a ring of unicast instead."
+    ),
+    **_traffic("multicast", "in the first transmission of chunks"),
+    **_traffic("repair", "in retransmissions of chunks"),
+    **_traffic("control", "in control messages, such as barriers, reports and NAKs"),
+    "rx_lost_chunks": Counter("chunks", "Chunks found lost, and requested or read."),
+    "rx_repaired_chunks": Counter("chunks", "Lost chunks that were then repaired."),
+    "rx_duplicate_chunks": Counter("chunks", "Chunks received again, and dropped."),
+    "rx_corrupt_datagrams": Counter(
+        "datagrams", "Datagrams dropped because their checksum or form was wrong."
+    ),
+    "rx_foreign_datagrams": Counter(
+        "datagrams",
+        "Datagrams dropped because no operation or rank here matched; summed over all "
+        "communicators of these processes.",
+    ),
+    "rx_parked_datagrams": Counter(
+        "datagrams", "Datagrams kept for an operation that had not started here."
+    ),
+    "rx_unparked_datagrams": Counter(
+        "datagrams", "Such datagrams dropped for lack of room, to be repaired later."
+    ),
+    "rx_unkept_requests": Counter(
+        "requests", "Early repair requests dropped for lack of room; they are repeated."
+    ),
+    "open_ns": Counter("nanoseconds", "Time spent opening the communicator."),
+    "open_messages": Counter(
+        "messages",
+        "Messages sent through the MPI library to open it, besides duplicating it.",
+    ),
+    "open_bytes": Counter("bytes", "Bytes in these messages."),
+    "entry_ns": Counter(
+        "nanoseconds", "Time in the entry barrier, until all ranks have entered."
+    ),
+    "multicast_ns": Counter(
+        "nanoseconds", "Time after that until all chunks were received or found lost."
+    ),
+    "repair_ns": Counter(
+        "nanoseconds", "Time after that until all chunks were in place."
+    ),
+    "release_ns": Counter(
+        "nanoseconds", "Time after that until no other rank needed this one."
+    ),
+    "allocations": Counter(
+        "allocations", "Memory allocations after the communicator was opened."
+    ),
+    "registrations": Counter(
+        "registrations", "Memory registrations that let other ranks read it."
+    ),
+    "adverts": Counter(
+        "messages", "Memory advertisements sent to the right neighbour."
+    ),
+    "map_reads": Counter("reads", "RDMA reads of the left neighbour's chunk bitmap."),
+    "reads": Counter("reads", "RDMA reads of the left neighbour's data."),
+    "read_chunks": Counter("chunks", "Chunks that these reads brought."),
+    "read_bytes": Counter("bytes", "Payload bytes in these chunks."),
+    "failed_reads": Counter("reads", "RDMA reads that brought nothing of use."),
+    "zero_copy_chunks": Counter("chunks", "Chunks received in place, without a copy."),
+    "evacuated_chunks": Counter(
+        "chunks",
+        "Chunks received in the place of another one, and moved; summed over all "
+        "communicators of these processes.",
+    ),
+    "reconnects": Counter(
+        "connections",
+        "RDMA connections made again; summed over all communicators of these "
+        "processes.",
+    ),
+    "rejoins": Counter(
+        "memberships",
+        "RDMA multicast memberships renewed; summed over all communicators of these "
+        "processes.",
+    ),
+}

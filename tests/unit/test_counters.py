@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users are told of counters and exit statuses is what there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpimcast import _ffi, commands
+from mpimcast.__main__ import main
+from mpimcast.counters import COUNTERS
+from mpimcast.doctor.finding import STATUSES
+
+OPENING = {"open_ns", "open_messages", "open_bytes"}
+
+
+def test_every_counter_is_described() -> None:
+    """Those of the C core and of opening, and no other, each in a sentence."""
+    assert set(COUNTERS) == set(_ffi.counter_names()) | OPENING
+    for name, counter in COUNTERS.items():
+        assert counter.meaning[0].isupper(), name
+        assert counter.meaning.endswith("."), name
+    meanings = [counter.meaning for counter in COUNTERS.values()]
+    assert len(set(meanings)) == len(meanings)
+
+
+def test_units() -> None:
+    """A counter whose name ends with a unit has that."""
+    units = {"ns": "nanoseconds"}
+    known = {each.unit for each in COUNTERS.values()} | set(units)
+    for name, counter in COUNTERS.items():
+        last = name.rpartition("_")[2]
+        if last in known and last != name:
+            assert counter.unit == units.get(last, last), name
+
+
+def test_info_lists_counters(capsys: pytest.CaptureFixture[str]) -> None:
+    """The terminal tells the same."""
+    assert main(["info", "--counters"]) == 0
+    said = capsys.readouterr().out
+    for name, counter in COUNTERS.items():
+        assert f"{name} ({counter.unit})\n" in said
+        assert counter.meaning in " ".join(said.split())
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_help_tells_exit_statuses(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command's help ends with them."""
+    if name == "run":
+        assert main([name, "--help"]) == 0
+    else:
+        with pytest.raises(SystemExit, match="0"):
+            main([name, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith(commands.statuses(name))
+    assert "``" not in said
+
+
+def test_statuses_of_the_doctor() -> None:
+    """The doctor's verdicts end with the statuses that are told of it."""
+    assert set(commands.COMMANDS["doctor"].statuses) == {*STATUSES.values(), 2}
