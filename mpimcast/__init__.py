@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI collectives over multicast: a drop-in communicator for mpi4py.
 
-``comm = mpimcast.Intracomm(MPI.COMM_WORLD)`` is an ``MPI.Intracomm`` in every other
-way; its ``Bcast``, ``Allgather`` and ``Allgatherv`` go through multicast, and so do
-``bcast`` and ``allgather`` of Python objects. Importing this package does not
-import ``mpi4py.MPI``, which would initialise MPI; the first use of a name does.
+The ``Bcast``, ``Allgather`` and ``Allgatherv`` of
+``comm = mpimcast.Intracomm(MPI.COMM_WORLD)`` go through multicast, and so do ``bcast``
+and ``allgather`` of Python objects; in every other way it is an ``MPI.Intracomm``.
+Importing this package does not import ``mpi4py.MPI``, which would initialise MPI; the
+first use of a name that needs MPI does. README.md in this folder is the guide.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mpimcast.binding import Explanation
     from mpimcast.comm import Intracomm
     from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
+    from mpimcast.handle import Intercomm
     from mpimcast.memory import empty
-    from mpimcast.requests import Startall
+    from mpimcast.requests import Prequest, Request, Startall
 
 __all__ = [
     "ConfigError",
     "Error",
+    "Explanation",
+    "Intercomm",
     "Intracomm",
+    "Prequest",
     "RankLeft",
+    "Request",
     "Startall",
     "TimedOut",
     "TransportError",
@@ -35,15 +42,22 @@ __version__ = "0.1.0"
 _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
+    "Explanation": "mpimcast.binding",
+    "Intercomm": "mpimcast.handle",
     "Intracomm": "mpimcast.comm",
+    "Prequest": "mpimcast.requests",
     "RankLeft": "mpimcast.errors",
+    "Request": "mpimcast.requests",
     "Startall": "mpimcast.requests",
     "TimedOut": "mpimcast.errors",
     "TransportError": "mpimcast.errors",
     "empty": "mpimcast.memory",
 }
 
-_USERS_OF_MPI = ("mpimcast.comm", "mpimcast.requests")
+_USERS_OF_MPI = (
+    *("mpimcast.binding", "mpimcast.comm", "mpimcast.handle"),
+    "mpimcast.requests",
+)
 
 
 # A type checker that saw it would take any name.

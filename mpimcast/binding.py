@@ -31,15 +31,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What carries an operation, and why.
+    """What carries an operation, and why; printed, it is one line.
 
     Attributes
     ----------
     path : str
-        "verbs", "udp" or "mpi"; "auto" until the first operation chooses; "none" if
-        operations fail.
+        ``"verbs"`` or ``"udp"`` for multicast, ``"mpi"`` for the MPI library; the
+        setting TRANSPORT until the first operation has chosen; ``"none"`` if the
+        communicator cannot be used any more.
     reason : str
-        The reason, in one line.
+        The interface or device in use, or why the MPI library carries the operation.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> explanation = mpimcast.Intracomm(MPI.COMM_SELF).explain(1 << 20)
+    >>> explanation.path
+    'mpi'
+    >>> explanation.reason
+    'there is one rank only'
     """
 
     path: str

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import failure, objects
-from mpimcast.errors import Error
-from mpimcast.handle import Handle
+from mpimcast import objects
+from mpimcast.nonblocking import Nonblocking
 from mpimcast.operation import Allgather, Allgatherv, Bcast
 
 if TYPE_CHECKING:
@@ -21,36 +20,38 @@ if TYPE_CHECKING:
     from mpimcast.operation import Operation
 
 
-class Intracomm(Handle):
-    """Another handle of an intracommunicator, whose collectives are multicast.
+class Intracomm(Nonblocking):
+    """A handle of an intracommunicator whose collectives are multicast.
 
-    These are ``Bcast``, ``Allgather``, ``Allgatherv``, ``bcast`` and ``allgather``.
-    Everything else is the MPI library's. Handles of one communicator share one
-    state; communicators derived from it are of this class and inherit its settings,
+    ``Bcast``, ``Allgather`` and ``Allgatherv``, their non-blocking and persistent
+    forms, and ``bcast`` and ``allgather`` of Python objects go through multicast.
+    Everything else is the MPI library's. All handles of one communicator share one
+    state. Communicators derived from it are of this class and inherit its settings,
     except those with a topology.
 
-    As in mpi4py, handles of ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` can be pickled.
-    Keywords go along, except those that may differ between ranks (``net_devices``,
-    ``progress``, ``log``). Where the communicator has other settings already, those
-    stay.
+    Handles of ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` can be pickled, as in mpi4py.
+    The settings given as keywords are pickled too, except those that may differ
+    between ranks (``net_devices``, ``progress``, ``warn_after``, ``log``). If the
+    communicator already has other settings where it is unpickled, those stay.
 
     Parameters
     ----------
     comm
-        The communicator. Constructing is local; the first of these that all
-        ranks call opens what is needed.
+        The communicator. Constructing the handle is local. The first collective of
+        this class that all ranks call opens the transport.
     **settings
-        The variables ``MPIMCAST_...`` in lower case, over which they win:
-        ``transport="udp"``, ``min_bytes=0``... ``python -m mpimcast info`` lists all.
+        Settings by their names in lower case, such as ``transport="udp"``. A keyword
+        wins over the variable ``MPIMCAST_...`` of that name.
 
     Raises
     ------
     ConfigError
-        For a bad value, or one that conflicts with an earlier handle's.
+        If a value is not valid, a keyword is no setting, or a value conflicts with
+        one that an earlier handle of this communicator was given.
 
     Examples
     --------
-    Those of the methods go on from here.
+    The examples of the methods continue this one.
 
     >>> import numpy as np
     >>> from mpi4py import MPI
@@ -72,16 +73,25 @@ class Intracomm(Handle):
         Parameters
         ----------
         sendbuf
-            This rank's block, in any form that mpi4py takes; None or MPI.IN_PLACE if
-            it already lies in its place in `recvbuf`.
+            This rank's block, in any form that mpi4py takes. ``MPI.IN_PLACE``, or
+            None, says that the block already lies in its place in `recvbuf`; all
+            ranks say so, or none.
         recvbuf
-            The place for all ranks' blocks. Must not overlap `sendbuf`.
+            Where the blocks of all ranks go. It must not overlap `sendbuf`.
 
         Raises
         ------
         Error
-            If it failed; `recvbuf` is then undefined. On return, in any case, both
-            buffers are the caller's again.
+            If the operation failed. The content of `recvbuf` is then undefined.
+        MPI.Exception
+            If an argument is not valid, as in mpi4py.
+        BufferError
+            If a buffer is memory of a device that the CPU cannot read.
+
+        Notes
+        -----
+        MPI-4.1, section 6.7. Both buffers belong to the library during the call, and
+        to the caller again when it returns or raises.
 
         Examples
         --------
@@ -105,18 +115,27 @@ class Intracomm(Handle):
         Parameters
         ----------
         sendbuf
-            This rank's block, in any form that mpi4py takes; None or MPI.IN_PLACE if
-            it already lies in its place in `recvbuf`.
+            This rank's block, in any form that mpi4py takes. ``MPI.IN_PLACE``, or
+            None, says that the block already lies in its place in `recvbuf`; all
+            ranks say so, or none.
         recvbuf
-            The place for all ranks' blocks: a buffer, or with the counts of all
-            ranks' items, and maybe displacements. What lies between the blocks stays
-            as it is.
+            Where the blocks of all ranks go: a buffer, or a list of a buffer, the
+            counts of all ranks and, if wanted, their displacements and a datatype. What
+            lies between the blocks is not changed.
 
         Raises
         ------
         Error
-            If it failed; `recvbuf` is then undefined. On return, in any case, both
-            buffers are the caller's again.
+            If the operation failed. The content of `recvbuf` is then undefined.
+        MPI.Exception
+            If an argument is not valid, as in mpi4py.
+        BufferError
+            If a buffer is memory of a device that the CPU cannot read.
+
+        Notes
+        -----
+        MPI-4.1, section 6.7. Both buffers belong to the library during the call, and
+        to the caller again when it returns or raises.
 
         Examples
         --------
@@ -138,16 +157,25 @@ class Intracomm(Handle):
         Parameters
         ----------
         buf
-            The data on the root, its place on the others, in any form that mpi4py
-            takes.
+            On the root the data, on other ranks the place for it, in any form that
+            mpi4py takes.
         root
-            The same on all ranks.
+            The root's rank, the same on all ranks.
 
         Raises
         ------
         Error
-            If it failed; what others than the root have in `buf` is then undefined.
-            On return, in any case, it is the caller's again.
+            If the operation failed. The content of `buf` is then undefined, except on
+            the root.
+        MPI.Exception
+            If an argument is not valid, as in mpi4py.
+        BufferError
+            If `buf` is memory of a device that the CPU cannot read.
+
+        Notes
+        -----
+        MPI-4.1, section 6.4. The buffer belongs to the library during the call, and to
+        the caller again when it returns or raises.
 
         Examples
         --------
@@ -172,9 +200,9 @@ class Intracomm(Handle):
     ) -> bool:
         """Do an operation unless it is the MPI library's; return whether it was ours.
 
-        If `whole` is an array below `small_bytes` no more need be known. The user's
-        mistakes are found before any communication, as mpi4py does: the other ranks
-        wait, as for a rank that is late.
+        An array `whole` below `small_bytes` decides that alone. As in mpi4py, the
+        user's mistakes are found before any communication: the other ranks wait, as
+        for a rank that is late.
         """
         try:
             if whole.nbytes < small_bytes:
@@ -187,34 +215,29 @@ class Intracomm(Handle):
             carrier.run(operation)
         return carrier is not None
 
-    def _make(self, kind: Callable[..., Operation], *arguments: Any) -> Operation:
-        """Judge the user's arguments, by the communicator's error handler too."""
-        try:
-            return kind(self, *arguments)
-        except (Error, MPI.Exception) as error:
-            failure.call_errhandler(self, error)
-            raise
-
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Send the root's object to all ranks.
+
+        The object is pickled; its large buffers, such as those of NumPy arrays, are
+        sent beside the pickle.
 
         Parameters
         ----------
         obj
-            The object, if this is the root.
+            The object on the root; not used on other ranks.
         root
-            The same on all ranks.
+            The root's rank, the same on all ranks.
 
         Returns
         -------
         Any
-            A copy of it, on the root too.
+            A copy of the object, on the root too.
 
         Raises
         ------
         Error
-            If it failed, also because it cannot be pickled, which raises on the root
-            what pickle does.
+            If the operation failed, or if the object cannot be pickled. In the latter
+            case the root raises what pickle raised.
 
         Examples
         --------
@@ -229,6 +252,9 @@ class Intracomm(Handle):
     def allgather(self, sendobj: Any) -> list[Any]:
         """Gather every rank's object to all ranks.
 
+        The objects are pickled; their large buffers, such as those of NumPy arrays,
+        are sent beside the pickles.
+
         Parameters
         ----------
         sendobj
@@ -237,13 +263,13 @@ class Intracomm(Handle):
         Returns
         -------
         list
-            Copies of all of them, in rank order.
+            Copies of all objects, in rank order.
 
         Raises
         ------
         Error
-            If it failed, also because one cannot be pickled, which raises on its
-            rank what pickle does.
+            If the operation failed, or if an object cannot be pickled. In the latter
+            case the rank that has the object raises what pickle raised.
 
         Examples
         --------
@@ -254,154 +280,3 @@ class Intracomm(Handle):
         if binding.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
         return objects.allgather(self, binding, sendobj)
-
-    # ---- collectives that nobody waits in ------------------------------------
-
-    def Ibcast(  # noqa: N802 -- mpi4py's name
-        self, buf: BufSpec, root: int = 0
-    ) -> MPI.Request:
-        """Start what ``Bcast`` does, and return at once, as ``Iallgather``.
-
-        Examples
-        --------
-        >>> data = np.full(3, comm.rank)
-        >>> request = comm.Ibcast(data, root=0)
-        >>> request.Wait()
-        True
-        >>> data.tolist()
-        [0, 0, 0]
-        """
-        ours = self._start(Bcast, buf, root)
-        return MPI.Intracomm.Ibcast(self, buf, root) if ours is None else ours
-
-    def Iallgather(  # noqa: N802 -- mpi4py's name
-        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
-    ) -> MPI.Request:
-        """Start what ``Allgather`` does, and return at once.
-
-        Before the first blocking collective has opened what is needed, the MPI
-        library does it.
-
-        Examples
-        --------
-        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
-        >>> requests = [comm.Iallgather(block, blocks), comm.Ibcast(np.zeros(9))]
-        >>> MPI.Request.Waitall(requests)
-        True
-        >>> int(blocks[-1, 0]) == comm.size - 1
-        True
-        """
-        ours = self._start(Allgather, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Iallgather(self, sendbuf, recvbuf)
-        return ours
-
-    def Iallgatherv(  # noqa: N802 -- mpi4py's name
-        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
-    ) -> MPI.Request:
-        """Start what ``Allgatherv`` does, and return at once, as ``Iallgather``.
-
-        Examples
-        --------
-        >>> counts = [1] * comm.size
-        >>> blocks = np.zeros(comm.size, int)
-        >>> request = comm.Iallgatherv(np.full(1, comm.rank), [blocks, counts])
-        >>> while not request.Test():
-        ...     pass  # compute
-        >>> blocks.tolist() == list(range(comm.size))
-        True
-        """
-        ours = self._start(Allgatherv, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Iallgatherv(self, sendbuf, recvbuf)
-        return ours
-
-    def Bcast_init(  # noqa: N802 -- mpi4py's name
-        self, buf: BufSpec, root: int = 0, info: MPI.Info = MPI.INFO_NULL
-    ) -> MPI.Prequest:
-        """Make a request that does what ``Bcast`` does at each ``Start``.
-
-        Examples
-        --------
-        >>> data = np.zeros(3, int)
-        >>> request = comm.Bcast_init(data)
-        >>> for step in range(2):
-        ...     if comm.rank == 0:
-        ...         data.fill(step)
-        ...     request.Start()
-        ...     finished = request.Wait()
-        >>> request.Free()
-        >>> data.tolist()
-        [1, 1, 1]
-        """
-        ours = self._prepare(Bcast, buf, root)
-        return MPI.Intracomm.Bcast_init(self, buf, root, info) if ours is None else ours
-
-    def Allgather_init(  # noqa: N802 -- mpi4py's name
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecB,
-        info: MPI.Info = MPI.INFO_NULL,
-    ) -> MPI.Prequest:
-        """Make a request that does what ``Allgather`` does at each ``Start``.
-
-        Examples
-        --------
-        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
-        >>> request = comm.Allgather_init(block, blocks)
-        >>> request.Start()
-        >>> request.Wait()
-        True
-        >>> request.Free()
-        """
-        ours = self._prepare(Allgather, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Allgather_init(self, sendbuf, recvbuf, info)
-        return ours
-
-    def Allgatherv_init(  # noqa: N802 -- mpi4py's name
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV,
-        info: MPI.Info = MPI.INFO_NULL,
-    ) -> MPI.Prequest:
-        """Make a request that does what ``Allgatherv`` does at each ``Start``.
-
-        Examples
-        --------
-        >>> counts = [1] * comm.size
-        >>> blocks = np.zeros(comm.size, int)
-        >>> request = comm.Allgatherv_init(np.full(1, comm.rank), [blocks, counts])
-        >>> mpimcast.Startall([request])
-        >>> request.Wait()
-        True
-        >>> request.Free()
-        """
-        ours = self._prepare(Allgatherv, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Allgatherv_init(self, sendbuf, recvbuf, info)
-        return ours
-
-    def _start(
-        self, kind: Callable[..., Operation], *arguments: Any
-    ) -> MPI.Request | None:
-        """Start a collective unless it is the MPI library's."""
-        binding = self._binding or self._bind()
-        if binding.bypass:
-            return None
-        operation = self._make(kind, *arguments)
-        carrier = binding.open_carrier(operation.nbytes)
-        return carrier.start(operation) if carrier is not None else None
-
-    def _prepare(
-        self, kind: Callable[..., Operation], *arguments: Any
-    ) -> MPI.Prequest | None:
-        """Make a persistent request unless it is the MPI library's. Collective."""
-        binding = self._binding or self._bind()
-        if binding.bypass:
-            return None
-        operation = self._make(kind, *arguments)
-        carrier = binding.carrier(operation.nbytes)
-        if carrier is not None and binding.threaded:
-            return carrier.prepare(operation)
-        return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong, as users see it."""
+"""The errors that users catch."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ if TYPE_CHECKING:
 
 
 class Error(RuntimeError):
-    """An operation could not be done.
+    """An operation failed; the class of all errors of mpimcast.
+
+    Every rank that lacks data of the operation raises it. The communicator cannot be
+    used any more; other communicators can.
 
     Attributes
     ----------
     epoch : int or None
-        Number of the failed operation among those of its communicator.
+        The number of the failed operation among those of its communicator.
     ranks : tuple of int
-        The ranks that the failure is about, if any in particular.
+        The ranks that caused the failure, if they are known.
     missing_chunks : int
-        Datagrams' worth of data that had not come to this rank.
+        How many chunks, each the payload of a datagram, had not reached this rank.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class Error(RuntimeError):
 
 
 class ConfigError(Error):
-    """A setting has a bad value, or ranks disagree on it.
+    """A setting has a bad value, or differs between ranks.
 
     Examples
     --------
@@ -87,7 +90,9 @@ class TransportError(Error):
 
 
 class TimedOut(Error):
-    """A rank was waited for longer than the settings allow.
+    """A rank did not answer or enter within the time that the settings allow.
+
+    See the settings TIMEOUT, LATE_TIMEOUT and ENTRY_TIMEOUT.
 
     Examples
     --------
@@ -104,7 +109,7 @@ class TimedOut(Error):
 
 
 class RankLeft(Error):
-    """A rank was waited for that has ended or has freed the communicator.
+    """A rank ended, or freed the communicator, while others waited for it.
 
     Examples
     --------

@@ -84,7 +84,7 @@ class Handle(MPI.Intracomm):
         return self._constant or pickling.reduce(self, settings)
 
     def free(self) -> None:
-        """Free the communicator unless it is null or predefined. A constant stays.
+        """Free the communicator, unless it is null or predefined.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Handle(MPI.Intracomm):
 
     @classmethod
     def fromhandle(cls, handle: int) -> MPI.Comm:
-        """Return a handle of the communicator that the MPI library calls so.
+        """Return a handle of the communicator with this handle of the MPI library.
 
         Examples
         --------
@@ -109,7 +109,7 @@ class Handle(MPI.Intracomm):
 
     @classmethod
     def fromint(cls, arg: int, /) -> MPI.Comm:
-        """Return a handle of the communicator that MPI's ABI gives a number.
+        """Return a handle of the communicator with this number in MPI's ABI.
 
         Examples
         --------
@@ -120,7 +120,7 @@ class Handle(MPI.Intracomm):
 
     @classmethod
     def f2py(cls, arg: int) -> MPI.Comm:
-        """Return a handle of the communicator that Fortran knows by a number.
+        """Return a handle of the communicator with this number in Fortran.
 
         Examples
         --------
@@ -132,12 +132,17 @@ class Handle(MPI.Intracomm):
     # ---- what it does and did ------------------------------------------------
 
     def explain(self, nbytes: int) -> Explanation:
-        """Say which way an operation takes, and why. Local.
+        """Say what carries an operation of this size, and why. Local.
 
         Parameters
         ----------
         nbytes
-            Bytes that one rank contributes.
+            Bytes of one rank's block, or of a Bcast's data.
+
+        Returns
+        -------
+        Explanation
+            The transport and the reason.
 
         Examples
         --------
@@ -147,16 +152,16 @@ class Handle(MPI.Intracomm):
         return (self._binding or self._bind()).explain(nbytes)
 
     def stats(self) -> dict[str, int]:
-        """Return counters of this communicator on this rank. Local.
+        """Return what this rank has counted for this communicator. Local.
+
+        ``python -m mpimcast info --counters`` lists the counters with their units.
 
         Returns
         -------
         dict
-            ``open_ns`` is what opening took, and ``open_messages`` and ``open_bytes``
-            what this rank sent for it through the MPI library, and received likewise,
-            besides what a duplicate costs; ``epochs`` counts operations;
-            ``entry_ns``, ``multicast_ns``, ``repair_ns`` and ``release_ns`` are their
-            stages; the others count bytes, datagrams and chunks.
+            A number for each counter, summed over all operations since the
+            communicator was opened. All are 0 before that, and where the MPI library
+            carries everything.
 
         Examples
         --------
@@ -170,7 +175,7 @@ class Handle(MPI.Intracomm):
     # ---- derived communicators -----------------------------------------------
 
     def Dup(self, info: MPI.Info | None = None) -> Self:  # noqa: N802
-        """Duplicate it; settings are handed on.
+        """Duplicate it; the duplicate inherits the settings.
 
         Examples
         --------
@@ -204,7 +209,7 @@ class Handle(MPI.Intracomm):
     def Idup(  # noqa: N802
         self, info: MPI.Info | None = None
     ) -> tuple[Self, MPI.Request]:
-        """Begin to duplicate it; the duplicate is there once the request is done.
+        """Begin to duplicate it; complete the request before using the duplicate.
 
         Examples
         --------
@@ -232,7 +237,7 @@ class Handle(MPI.Intracomm):
         return self._hand_on(comm), request
 
     def Split(self, color: int = 0, key: int = 0) -> Self:  # noqa: N802
-        """Divide it; settings are handed on to every part.
+        """Divide it; every part inherits the settings.
 
         Examples
         --------
@@ -256,7 +261,7 @@ class Handle(MPI.Intracomm):
         return self._hand_on(super().Split_type(split_type, key, info))  # type: ignore[arg-type]
 
     def Create(self, group: MPI.Group) -> Self:  # noqa: N802
-        """Make one of some of its ranks, by a call of all; settings are handed on.
+        """Make one of some of its ranks, called by all; it inherits the settings.
 
         Examples
         --------
@@ -267,7 +272,7 @@ class Handle(MPI.Intracomm):
         return self._hand_on(super().Create(group))  # type: ignore[arg-type]
 
     def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:  # noqa: N802
-        """Make one of some of its ranks, by a call of those, as ``Create`` does.
+        """Make one of some of its ranks, called by those; it inherits the settings.
 
         Examples
         --------
@@ -281,7 +286,7 @@ class Handle(MPI.Intracomm):
     def Create_from_group(  # noqa: N802
         cls, group: MPI.Group, *args: Any, **kwargs: Any
     ) -> Self:
-        """Make one of a group, with settings from variables alone.
+        """Make one of a group; its settings come from the variables alone.
 
         Examples
         --------
@@ -298,7 +303,7 @@ class Handle(MPI.Intracomm):
         remote_leader: int,
         tag: int = 0,
     ) -> Intercomm:
-        """Connect it with another group; what they ``Merge`` into is ours again.
+        """Connect it with another group; ``Merge`` of the result is of our class again.
 
         Examples
         --------
@@ -331,12 +336,34 @@ def replace_constant(name: str, handle: Handle) -> None:
 
 
 class Intercomm(MPI.Intercomm):
-    """An intercommunicator made from ours, so that ``Merge`` gives ours again.
+    """An intercommunicator made by ``Create_intercomm``, for its ``Merge``.
 
-    Settings are then read anew: the other side may have had others.
+    Its own collectives are the MPI library's.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> if comm.size > 1:
+    ...     half = comm.Split(color=comm.rank % 2)
+    ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    ...     whole = between.Merge()
+    ...     for each in (half, between, whole):
+    ...         each.Free()
     """
 
-    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802, D102
+    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802
+        """Join both groups in an intracommunicator; return a handle of our class.
+
+        Its settings come from the variables alone, since the two groups may have had
+        different ones.
+
+        Parameters
+        ----------
+        high
+            Whether the ranks of this group follow those of the other.
+        """
         from mpimcast.comm import Intracomm  # it is made of this module's Handle
 
         return Intracomm(super().Merge(high))

@@ -15,30 +15,32 @@ if TYPE_CHECKING:
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any]:
-    """Make an array as ``numpy.empty`` does, for results of collectives.
+    """Make an array as ``numpy.empty`` does, for the results of collectives.
 
-    Other ranks may have to read a result's memory, to repair what multicast has
-    lost. Over verbs that takes a registration with the device, which is kept for
-    these arrays, and made anew for every operation that needs one for others.
+    Over verbs, a rank repairs what multicast has lost by reading the memory of its
+    neighbour's result, which must be registered with the device for that. The
+    registration of these arrays is kept; that of others is made for each operation that
+    needs it.
 
     Parameters
     ----------
     shape
-        As numpy takes it.
+        As for ``numpy.empty``.
     dtype
-        Likewise; not Python objects.
+        As for ``numpy.empty``, but not Python objects.
 
     Returns
     -------
     numpy.ndarray
-        Of arbitrary content. Its memory lives as long as it, or a view of it, does.
+        An array of arbitrary content. Its memory lives as long as the array or a view
+        of it.
 
     Raises
     ------
     TransportError
-        If there is no such memory.
+        If the memory cannot be allocated.
     TypeError
-        For a type whose values are Python objects.
+        If the values of `dtype` are Python objects.
 
     Examples
     --------

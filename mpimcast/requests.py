@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests of collectives that are ours, as programs hold them.
+"""The requests of our collectives, as programs hold them.
 
-They are the MPI library's: its ``Waitall``, ``Waitany``, ``Testsome`` and so on take
-them together with others. Waiting in their own ``Wait`` is better, though: that
-sleeps, where the library's polls.
+To the MPI library they are generalised requests: its ``Waitall``, ``Waitany``,
+``Testsome`` and so on take them together with others.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 # Under `run` the name is another's.
 _start_theirs = MPI.Prequest.Startall
 
-# What is derived from mpi4py's classes is, for Python, of the first one's kind.
+# At run time the methods come first and mpi4py's class, which decides the layout, last.
 if TYPE_CHECKING:
     _Mixin = MPI.Request
 else:
@@ -35,12 +34,28 @@ else:
 
 
 class _Ours(_Mixin):
-    """What requests of ours have in common."""
+    """The methods of both kinds of request."""
 
     _pending: Pending | None = None
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:  # noqa: N802
-        """Sleep until the operation is over. Raises its error."""
+        """Sleep until the operation is complete.
+
+        Parameters
+        ----------
+        status
+            Filled in as by the MPI library.
+
+        Returns
+        -------
+        bool
+            True.
+
+        Raises
+        ------
+        Error
+            If the operation failed.
+        """
         if self._pending is None or self == MPI.REQUEST_NULL:
             return super().Wait(status)
         self._pending.sleep()
@@ -48,22 +63,38 @@ class _Ours(_Mixin):
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:  # noqa: N802
-        """Return whether the operation is over. Raises its error."""
+        """Return at once whether the operation is complete.
+
+        Parameters
+        ----------
+        status
+            Filled in as by the MPI library, if the operation is complete.
+
+        Returns
+        -------
+        bool
+            Whether the operation is complete.
+
+        Raises
+        ------
+        Error
+            If the operation failed.
+        """
         if self._pending is None or self == MPI.REQUEST_NULL:
             return super().Test(status)
         self._pending.poke()
         return self._pending.heed(partial(super().Test, status))
 
     def wait(self, status: MPI.Status | None = None) -> None:
-        """Wait as ``Wait`` does; there is no object to return."""
+        """Do as ``Wait`` does; return None, as no object is received."""
         self.Wait(status)
 
     def test(self, status: MPI.Status | None = None) -> tuple[bool, None]:
-        """Test as ``Test`` does; there is no object to return."""
+        """Do as ``Test`` does; return also None, as no object is received."""
         return self.Test(status), None
 
     def Cancel(self) -> None:  # noqa: N802
-        """Raise: collective operations cannot be cancelled."""
+        """Raise ``MPI.Exception``: MPI cannot cancel a collective."""
         raise MPI.Exception(MPI.ERR_REQUEST)
 
     def cancel(self) -> None:
@@ -71,7 +102,7 @@ class _Ours(_Mixin):
         self.Cancel()
 
     def Free(self) -> None:  # noqa: N802
-        """Raise: a collective operation must be waited for."""
+        """Raise ``MPI.Exception``: a collective must be waited for."""
         raise MPI.Exception(MPI.ERR_REQUEST)
 
     def free(self) -> None:
@@ -80,26 +111,59 @@ class _Ours(_Mixin):
 
 
 class Request(_Ours, MPI.Request):
-    """A collective that was started."""
+    """A non-blocking collective in progress, as ``Iallgather`` and its like return it.
+
+    The MPI library's own ``Waitall``, ``Waitany``, ``Testsome`` and so on take it
+    together with other requests, but they poll: ``Wait`` of the request itself sleeps.
+    They raise ``MPI.Exception`` where a method of the request raises `Error`.
+    A collective cannot be cancelled, and its request cannot be freed before it is
+    complete (MPI-4.1, section 6.12).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> shard, whole = np.ones(8), np.empty(8 * comm.size)
+    >>> comm.Allgather(shard, whole)  # opens the transport
+    >>> request = comm.Iallgather(shard, whole)
+    >>> total = shard.sum()  # the transfer goes on meanwhile
+    >>> request.Wait()
+    True
+    """
 
     def __new__(cls, pending: Pending) -> Self:
-        """Be the request that the MPI library knows."""
+        """Wrap the generalised request."""
         made = super().__new__(cls, pending.request)
         made._pending = pending
         return made
 
 
 class Prequest(_Ours, MPI.Prequest):
-    """A collective that can be started again and again.
+    """A persistent collective, as ``Allgather_init`` and its like return it.
 
-    While it is not active it equals ``MPI.REQUEST_NULL``. Several are started by
-    `mpimcast.Startall`; ``MPI.Prequest.Startall``, which knows the library's handles
-    alone, raises MPI_ERR_REQUEST, unless the program runs under
-    ``python -m mpimcast run``.
+    ``Start`` makes it active; once it is complete it is inactive again. While it is
+    inactive it equals ``MPI.REQUEST_NULL``. `mpimcast.Startall` starts several.
+    ``MPI.Prequest.Startall`` accepts the MPI library's requests only, and raises
+    MPI_ERR_REQUEST, except under ``python -m mpimcast run`` (MPI-4.1, section 6.13).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> shard, whole = np.ones(8), np.empty(8 * comm.size)
+    >>> request = comm.Allgather_init(shard, whole)
+    >>> for step in range(3):
+    ...     request.Start()
+    ...     complete = request.Wait()
+    >>> request.Free()
     """
 
     def __new__(cls, *_: object) -> Self:
-        """Be inactive."""
+        """Create it inactive."""
         return super().__new__(cls, MPI.REQUEST_NULL)
 
     def __init__(self, start: Callable[[], Pending], end: Callable[[], None]) -> None:
@@ -110,7 +174,15 @@ class Prequest(_Ours, MPI.Prequest):
         self._end.atexit = False
 
     def Start(self) -> None:  # noqa: N802
-        """Start the collective, which needs no other rank."""
+        """Start the collective; local.
+
+        Raises
+        ------
+        Error
+            If an earlier operation of the communicator failed, or it was closed.
+        MPI.Exception
+            If the request is active or was freed.
+        """
         if self._start is None or self != MPI.REQUEST_NULL:
             raise MPI.Exception(MPI.ERR_REQUEST)
         self._pending = self._start()
@@ -118,7 +190,13 @@ class Prequest(_Ours, MPI.Prequest):
             _handle(self)[:] = _handle(self._pending.request)
 
     def Free(self) -> None:  # noqa: N802
-        """End it, which is not active, and what it holds."""
+        """Free the inactive request and its references to the buffers.
+
+        Raises
+        ------
+        MPI.Exception
+            If the request is active or was freed before.
+        """
         if self._start is None or self != MPI.REQUEST_NULL:
             raise MPI.Exception(MPI.ERR_REQUEST)
         self._start = self._pending = None
@@ -126,7 +204,7 @@ class Prequest(_Ours, MPI.Prequest):
 
     @classmethod
     def Startall(cls, requests: Sequence[Any]) -> None:  # noqa: N802
-        """Start persistent requests, see `mpimcast.Startall`."""
+        """Start persistent requests, as `mpimcast.Startall` does."""
         Startall(requests)
 
 
@@ -158,15 +236,22 @@ def _handle(request: MPI.Request) -> MPI.buffer:
 
 
 def Startall(requests: Sequence[MPI.Prequest]) -> None:  # noqa: N802
-    """Start persistent requests, the MPI library's and ours in any mixture.
+    """Start persistent requests, the MPI library's and mpimcast's in any mixture.
 
-    ``MPI.Prequest.Startall`` refuses those that are not the library's, by an error
-    that names this function; under ``python -m mpimcast run`` this stands in for it.
+    ``MPI.Prequest.Startall`` refuses requests of mpimcast with an error that names
+    this function. Under ``python -m mpimcast run`` this function replaces it.
 
     Parameters
     ----------
     requests
-        The requests, none of them active.
+        The requests, all of them inactive.
+
+    Raises
+    ------
+    Error
+        If an earlier operation of a request's communicator failed.
+    MPI.Exception
+        If a request is active or was freed.
 
     Examples
     --------

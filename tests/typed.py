@@ -49,6 +49,9 @@ def requests(comm: mpimcast.Intracomm) -> None:
     ]
     assert_type(started, list[MPI.Request])
     assert_type(started[0].Test(), bool)
+    for each in started:
+        if isinstance(each, mpimcast.Request):
+            assert_type(each.test(), tuple[bool, None])
     MPI.Request.Waitall(started)
     persistent = [
         comm.Bcast_init(places[0], 0),
@@ -59,6 +62,8 @@ def requests(comm: mpimcast.Intracomm) -> None:
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
+        if isinstance(request, mpimcast.Prequest):
+            assert request == MPI.REQUEST_NULL
         request.Start()
         request.Wait()
         request.Free()
@@ -88,6 +93,7 @@ def derived(comm: Group) -> None:
     if comm.size > 1:
         half = comm.Split(comm.rank % 2)
         between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        assert_type(between, mpimcast.Intercomm)
         assert_type(between.Merge(), mpimcast.Intracomm).Free()
         between.Free()
         half.Free()
@@ -104,12 +110,21 @@ def errors(comm: mpimcast.Intracomm) -> None:
         if not isinstance(error, mpimcast.Error):
             raise
     assert_type(comm.stats(), dict[str, int])
+    assert_type(comm.explain(8), mpimcast.Explanation)
     assert_type(comm.explain(8).path, str)
     assert_type(mpimcast.__version__, str)
 
 
+def public() -> None:
+    """Name every type that a signature shows."""
+    kinds: tuple[type, ...] = (mpimcast.Explanation, mpimcast.Intercomm)
+    for kind in (*kinds, mpimcast.Prequest, mpimcast.Request):
+        assert kind.__name__ in mpimcast.__all__
+
+
 def main() -> None:
     """Use everything."""
+    public()
     comm = Group(MPI.COMM_WORLD, transport="auto", min_bytes=0, timeout=20.0)
     blocking(comm)
     requests(comm)

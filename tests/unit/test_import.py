@@ -39,5 +39,8 @@ def test_public_names() -> None:
         "assert names == sorted(mpimcast.__all__); "
         "[getattr(mpimcast, name) for name in names]; print(*names)"
     )
-    classes = "ConfigError Error Intracomm RankLeft Startall TimedOut TransportError"
-    assert _python(code).split() == [*classes.split(), "__version__", "empty"]
+    public = (
+        "ConfigError Error Explanation Intercomm Intracomm Prequest RankLeft Request "
+        "Startall TimedOut TransportError __version__ empty"
+    )
+    assert _python(code).split() == public.split()
