@@ -55,83 +55,92 @@ class Config:
     transport: str = _option(
         "auto",
         values.ordered(*_TRANSPORTS, last="mpi", word="auto", example="udp,mpi"),
-        "what carries the data: multicast over verbs (RDMA devices) or udp, or the mpi "
-        "library; of several the first that can be opened on all ranks; auto: "
-        "verbs,udp,mpi between hosts, and mpi where all ranks share one host",
+        "what carries the data: verbs (multicast over RDMA devices), udp (UDP "
+        "multicast) or mpi (the MPI library); of a list, the first that all ranks can "
+        "open; auto: verbs,udp,mpi between hosts, and mpi where all ranks share one "
+        "host, whose shared memory is faster",
     )
     net_devices: str = _option(
         "",
         values.text(example="eth0"),
-        "comma separated: for udp interface names or addresses, of which the first "
-        "that is up is used; for verbs devices, or device:port, over which the ranks "
-        "of a host are spread; empty chooses",
+        "a list, separated by commas; udp: interface names or addresses, of which the "
+        "first that is up is used; verbs: devices, or device:port such as mlx5_0:1, "
+        "over which the ranks of a host are spread; empty chooses",
     )
     min_bytes: int = _option(
         64 << 10,
         values.size(2**62, example="1M"),
-        "blocks (what one rank contributes) below this take the MPI library's own "
-        "collective; 0 = never",
+        "smaller blocks (what one rank contributes, in an Allgatherv on average) go "
+        "through the MPI library; 0: none do",
     )
     chains: int = _option(
         0,
         values.number(1, _UINT32_MAX - 1, example=4, auto=0, all=_UINT32_MAX),
-        "how many ranks multicast at a time; all = every rank, auto chooses",
+        "how many ranks multicast simultaneously; all: every rank; auto chooses",
     )
     subgroups: int = _option(
         1,
         values.number(1, 60, example=4),
-        "multicast groups over which chunks are spread",
+        "multicast groups over which the chunks are spread",
     )
     group: Groups = _option(  # noqa: RUF009 -- a field, as the others
         Groups.parse("239.192.0.0/14"),
         values.groups(example="239.1.2.0/28"),
-        "multicast groups of which each set of processes takes SUBGROUPS at random",
+        "multicast groups that may be used, at least SUBGROUPS of them; each set of "
+        "processes that communicates takes some at random",
     )
     ports: Ports | None = _option(  # noqa: RUF009 -- likewise
         None,
         values.ports(example="30000-30999"),
-        "udp: the ports of all sockets; auto: groups have one of 20480 to 32767, and "
-        "the kernel chooses the others",
+        "udp: the ports of all datagrams, sent and received, and of a TCP listener; "
+        "a rank takes two, and one of TCP, for each set of processes; auto: groups "
+        "have one of 20480 to 32767, and the kernel chooses the others; verbs always "
+        "uses RoCE's port 4791",
     )
     chunk_bytes: int = _option(
         0,
         values.size(_DATAGRAM_BYTES_MAX, example=1456),
-        "payload of a datagram; 0 = from the path MTU",
+        "payload of a datagram; 0: from the path MTU",
     )
     window_bytes: int = _option(
         0,
         values.size(_UINT32_MAX, example="1M"),
-        "data in flight towards a rank; 0 = adaptive",
+        "data in flight towards a rank; 0: adaptive, within the receive buffers",
     )
     eager_bytes: int = _option(
         64 << 10,
         values.size(_UINT32_MAX, example="256K"),
-        "operations up to this, in all, do not wait for the ranks to be ready",
+        "operations of at most this size in all start before every rank is ready",
     )
     repair: str = _option(
         "auto",
         values.choice("auto", "nak", "neighbour", "read", example="nak"),
-        "who is asked for what was lost: its sender (nak) or the left neighbour, "
-        "whose memory RDMA can also read; auto: read over verbs, else nak",
+        "how lost chunks are repaired: the sender is asked (nak), the left neighbour "
+        "is asked (neighbour), or the left neighbour's memory is read by RDMA (read); "
+        "auto: read over verbs, else nak",
     )
     checksum: str = _option(
         "header",
         values.choice("off", "header", "full", example="full"),
-        "what is protected beyond UDP's own checksum",
+        "what a checksum protects, beyond UDP's own: nothing (off), the header, or the "
+        "header and the payload (full)",
     )
     ttl: int = _option(
-        1, values.number(0, 255, example=4), "routers that a multicast datagram passes"
+        1,
+        values.number(0, 255, example=4),
+        "the IP time to live of multicast datagrams; 1 keeps them in their subnet, and "
+        "each router on the way needs one more",
     )
     join: str = _option(
         "auto",
         values.choice("auto", "cm", "attach", example="cm"),
-        "how verbs joins a group: by the connection manager, or by attaching and a "
-        "socket's membership; auto: by the first that works",
+        "verbs: groups are joined by the connection manager (cm), or by attaching and "
+        "a socket's membership (attach); auto: the first that works",
     )
     pkey_index: int = _option(
         0,
         values.number(0, 65535, example=1),
-        "verbs: which of the port's partition keys is used",
+        "verbs: index of the partition key",
     )
     service_level: int = _option(
         0, values.number(0, 15, example=3), "verbs: InfiniBand's service level"
@@ -144,53 +153,58 @@ class Config:
     receives: int = _option(
         0,
         values.number(0, 32000, example=4096),
-        "verbs: receives posted for each subgroup; 0 chooses",
+        "verbs: receives posted for each subgroup; 0: 4096 in all, or 1024 where the "
+        "memory that may be locked is limited; 2 a rank are needed, 128 at most",
     )
     zero_copy: bool = _option(
         False,  # noqa: FBT003 -- a default, not a flag
         values.switch(example="on"),
-        "verbs: whether results in mpimcast.empty are received in place",
+        "verbs: receive results in mpimcast.empty arrays in place, except the first "
+        "RECEIVES chunks of each chain; needs SUBGROUPS above CHAINS; has saved no "
+        "time on Soft-RoCE",
     )
     progress: str = _option(
         "auto",
         values.choice("auto", "poll", "event", example="poll"),
-        "verbs: whether who waits polls all the time, or sleeps until something "
-        "comes; auto: polls if each rank of the host may have a core",
+        "verbs: a rank that waits polls all the time (poll), or sleeps until something "
+        "arrives (event); auto: poll if each rank of the host may have a core",
     )
     progress_thread: str = _option(
         "on",
         values.choice("on", "off", example="off"),
-        "verbs: whether a thread moves operations on while the program computes; off "
-        "gives MPI's rule of progress up: they move only in calls of mpimcast, and "
-        "the MPI library's Waitall on requests of ours does not return",
+        "whether a thread progresses operations while the program computes; off, which "
+        "udp refuses, violates MPI's progress rule: they progress in calls of mpimcast "
+        "only, and the MPI library's Waitall on their requests does not return",
     )
     timeout: float = _option(
         10.0,
         values.seconds(infinite=False, example=30.0),
-        "seconds without an answer or without progress after which an operation fails",
+        "seconds without a sign of life from a rank, or without progress, after which "
+        "an operation fails",
     )
     entry_timeout: float = _option(
         math.inf,
         values.seconds(infinite=True, example=600.0),
-        "seconds to wait for a live rank that has not yet entered the operation",
+        "seconds to wait for a live rank that has not entered the operation",
     )
     late_timeout: float = _option(
         600.0,
         values.seconds(infinite=True, example=60.0),
-        "seconds to wait for a rank that stands still while its kernel, or its RDMA "
-        "device, still vouches for its process",
+        "seconds to wait for a rank that stands still (a debugger, SIGSTOP, a "
+        "suspended container) while its kernel or RDMA device says that its process "
+        "exists; one that has ended is noticed within a second",
     )
     warn_after: float = _option(
         10.0,
         values.seconds(infinite=True, example=2.5),
-        "seconds of waiting after which a line in the log tells for which ranks; "
-        "the next ones come after twice, four times... as long",
+        "seconds of waiting after which a line in the log names the ranks waited for; "
+        "further lines follow after twice, four times... as long",
     )
-    fault: str = _option("", values.fault(), "faults to inject, for tests")
+    fault: str = _option("", values.fault(), "faults to inject, for tests of programs")
     log: str = _option(
         "warn",
         values.choice("error", "warn", "info", "debug", example="info"),
-        "least severe messages that are logged",
+        "the least severe messages that are logged, on standard error",
     )
     sources: Mapping[str, str] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
