@@ -45,7 +45,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster build test test-all test-qemu bench baseline guest guest-begin lint format \
+.PHONY: help demo demo-cluster build test test-all test-qemu bench baseline reference guest guest-begin lint format \
 	clean packages
 
 help: ## this list
@@ -75,6 +75,9 @@ bench: packages .venv/dev .venv-mpich/installed ## measure beside other MPIs, th
 
 baseline: packages .venv/dev ## count anew what chunks and operations cost, which tests compare with
 	$(PY) -m bench.counters --write
+
+reference: .venv/dev ## write the reference in mpimcast/README.md anew, of the docstrings
+	@$(PY) tests/reference.py --write
 
 guest: packages ## build the kernel of the verbs tests, once for all checkouts
 	@$(PYTHON) bench/guest/kernel.py

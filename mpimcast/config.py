@@ -32,7 +32,7 @@ _ALIKE = 0.9
 _TRANSPORTS = ("verbs", "udp", "mpi")
 
 # Settings of one process: ranks may differ.
-_LOCAL = frozenset({"net_devices", "progress", "warn_after", "log"})
+LOCAL = frozenset({"net_devices", "progress", "warn_after", "log"})
 
 
 class Setting(NamedTuple):
@@ -241,7 +241,7 @@ class Config:
             raise ConfigError(_unknown_keywords(unknown))
         found: dict[str, Any] = {}
         sources = {}
-        for option in _options():
+        for option in options():
             variable = PREFIX + option.name.upper()
             if arguments.get(option.name) is not None:
                 given, said, source = arguments[option.name], option.name, "argument"
@@ -269,7 +269,7 @@ class Config:
                 self.sources.get(option.name, "default"),
                 f"{option.metadata['doc']} ({option.metadata['values'].expected})",
             )
-            for option in _options()
+            for option in options()
         ]
 
     def given(self) -> dict[str, object]:
@@ -277,7 +277,7 @@ class Config:
         return {
             name: shown(name, getattr(self, name))
             for name, source in self.sources.items()
-            if source == "argument" and name not in _LOCAL
+            if source == "argument" and name not in LOCAL
         }
 
     def agreed(self) -> dict[str, object]:
@@ -285,7 +285,7 @@ class Config:
         return {
             name.upper(): shown(name, getattr(self, name))
             for name in option_names()
-            if name not in _LOCAL
+            if name not in LOCAL
         }
 
 
@@ -302,10 +302,11 @@ def shown(name: str, value: object) -> object:
 
 def option_names() -> list[str]:
     """List the settings by their names in lower case."""
-    return [option.name for option in _options()]
+    return [option.name for option in options()]
 
 
-def _options() -> list[dataclasses.Field[Any]]:
+def options() -> list[dataclasses.Field[Any]]:
+    """List the fields of the settings, with their values and meanings."""
     return [field for field in dataclasses.fields(Config) if field.metadata]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support import ROOT, mpirun, run, run_unchecked
+from support import ROOT, absent, mpirun, run, run_unchecked
 
 EXAMPLES = ROOT / "tests/documented.py"
+REFERENCE = ROOT / "tests/reference.py"
 TYPED = ROOT / "tests/typed.py"
 MYPY = (sys.executable, "-m", "mypy", "--strict")
 OURS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
@@ -20,6 +22,13 @@ OURS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 def test_examples(nranks: int) -> None:
     """Each public name's docstring has examples, which say what happens."""
     run([*mpirun(nranks), EXAMPLES], limit_s=60, **OURS)
+
+
+def test_reference() -> None:
+    """The guide's reference is that of the sources; else: make reference."""
+    if find_spec("docstring_parser") is None:
+        absent("docstring-parser is not installed: pip install 'mpimcast[dev]'")
+    run([sys.executable, REFERENCE], limit_s=60)
 
 
 def test_readme(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_wheel_needs_only_libc(wheel: Path, tmp_path: Path) -> None:
     assert "-cp310-abi3-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
         module = archive.extract("mpimcast/_core.abi3.so", tmp_path)
-        assert "mpimcast/py.typed" in archive.namelist()
+        assert {"mpimcast/py.typed", "mpimcast/README.md"} <= set(archive.namelist())
     dynamic = run([require_tool("readelf"), "-d", module], limit_s=30)
     needed = {
         line.split("[")[1][:-1] for line in dynamic.splitlines() if "(NEEDED)" in line

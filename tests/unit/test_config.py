@@ -23,7 +23,7 @@ NAMES = (
 
 
 def test_defaults() -> None:
-    """They are what the README promises."""
+    """They are those that programs rely on."""
     config = Config.read({}, {})
     assert config == Config()
     assert config.transport == "auto"
