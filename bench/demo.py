@@ -10,6 +10,7 @@ are Linux bridges, the hosts network namespaces, and the rates are limited by ``
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
@@ -17,21 +18,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rich.table import Table
-
 from bench import host, job
 from bench.cluster import BURST_BYTES, Cluster
 from bench.job import Place, Task
 from bench.record import Network, Record
 from bench.ways import TITLES, WAYS, Way
-from mpimcast import model, terminal
+from mpimcast import model
 from mpimcast.values import parse_size
 
 _TOOLS = ("ip", "tc", "unshare", "nsenter", "sysctl")
 _LAYER = "h.0"
 _RATE_MBIT, _TRUNK_MBIT = 200, 100
 _NHOSTS, _NHOSTS_MAX = 8, 32
-_BAR = 40
+_BAR = 20
 
 
 class Plan(NamedTuple):
@@ -123,29 +122,34 @@ def _row(order: str, record: Record) -> Row:
 def picture(plan: Plan) -> str:
     """Draw the network."""
     half = plan.nhosts // 2
-    here, there = f"{half} hosts", f"{plan.nhosts - half} hosts"
-    links, trunk = f"{_RATE_MBIT} Mbit/s each", f"trunk, {_TRUNK_MBIT} Mbit/s"
+    trunk = f"trunk, {_TRUNK_MBIT} Mbit/s"
     return (
-        f"  {here} ===[ switch ]--- {trunk} ---[ switch ]=== {there}\n"
-        f"  links of {links}; a rank on every host, with {plan.block_bytes:,} bytes"
+        f"  {half} hosts ===[ switch ]--- {trunk} ---[ switch ]=== {half} hosts\n"
+        f"  links of {_RATE_MBIT} Mbit/s; a rank on every host, with "
+        f"{plan.block_bytes:,} bytes"
     )
 
 
-def table(order: str, rows: Sequence[Row]) -> Table:
-    """Return the table of one order; the first row is what others are compared with."""
-    made = Table(title=_TITLES[order], title_justify="left")
-    made.add_column("Allgather by")
-    made.add_column("seconds", justify="right")
-    made.add_column("bytes over the trunk, each way", justify="left")
-    first, most = rows[0], max(row.trunk_bytes for row in rows)
-    for row in rows:
-        seconds, nbytes = f"{row.seconds:.2f}", f"{row.trunk_bytes:>11,}"
-        if row is not first:
-            seconds += f" ({row.seconds / first.seconds:.1f} x)"
-            nbytes += f" ({row.trunk_bytes / first.trunk_bytes:.1f} x)"
-        bar = "█" * max(1, round(_BAR * row.trunk_bytes / most))
-        made.add_row(TITLES[row.way], seconds, f"{nbytes}\n{bar}")
-    return made
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of the table; in each order the first way is compared with."""
+    most = max(row.trunk_bytes for row in rows)
+    yield f"{'':30}seconds          MB over the trunk, each way"
+    for order in dict.fromkeys(row.order for row in rows):
+        yield _TITLES[order]
+        first, *others = (row for row in rows if row.order == order)
+        yield _line(first, "", "", most)
+        for row in others:
+            longer = f"{row.seconds / first.seconds:.1f} x"
+            more = f"{row.trunk_bytes / first.trunk_bytes:.1f} x"
+            yield _line(row, longer, more, most)
+
+
+def _line(row: Row, longer: str, more: str, most: int) -> str:
+    bar = "#" * max(1, round(_BAR * row.trunk_bytes / most))
+    return (
+        f"  {TITLES[row.way]:27}{row.seconds:8.2f} {longer:>6}"
+        f"{row.trunk_bytes / 1e6:10.1f} {more:>6}  {bar}"
+    )
 
 
 _TITLES = {
@@ -165,8 +169,8 @@ def main() -> int:
         return 1
     plan = _plan(options)
     size = plan.block_bytes * plan.nhosts
-    print(f"Allgather of {size:,} bytes to {plan.nhosts} hosts on two switches:\n")
-    print(f"{picture(plan)}\n", flush=True)
+    print(f"Allgather of {size:,} bytes on {plan.nhosts} hosts:\n\n{picture(plan)}\n")
+    sys.stdout.flush()
     try:
         return _show(plan)
     except KeyboardInterrupt:
@@ -175,14 +179,13 @@ def main() -> int:
 
 
 def _show(plan: Plan) -> int:
-    """Print each order's table once all ways are measured; return the exit status."""
+    """Print the table once all is measured; return the exit status."""
     rows: list[Row] = []
     for row in measure(plan):
         rows.append(row)
-        print(f"{TITLES[row.way]}: {row.seconds:.2f} s", file=sys.stderr)
-        mine = [each for each in rows if each.order == row.order]
-        if len(mine) == len(plan.ways):
-            terminal.console().print(table(row.order, mine))
+        said = f"{_TITLES[row.order]}, {TITLES[row.way]}: {row.seconds:.2f} s"
+        print(said, file=sys.stderr)
+    print("\n".join(table(rows)))
     wrong_bytes = sum(row.wrong_bytes for row in rows)
     print(f"WRONG BYTES: {wrong_bytes}" if wrong_bytes else "every byte is right")
     return 1 if wrong_bytes else 0
@@ -194,8 +197,9 @@ def obstacle() -> str:
     if missing:
         tools = ", ".join(missing)
         return f"it needs {tools}: apt install iproute2 util-linux procps"
-    reason = host.obstacle()
-    return f"it needs root, to make its own network: {reason}" if reason else ""
+    if os.geteuid() != 0:
+        return "it needs root, to make network namespaces"
+    return host.obstacle()
 
 
 def _plan(options: argparse.Namespace) -> Plan:
