@@ -45,11 +45,11 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster build test test-all test-qemu bench baseline reference guest guest-begin lint format \
-	clean packages
+.PHONY: help demo demo-cluster build test test-all test-qemu bench baseline reference \
+	guest guest-begin lint format clean packages
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
 
 demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 	.venv/bin/mpirun --bind-to none -n 4 $(PY) -m mpimcast demo $(if $(FILE),"$(FILE)")

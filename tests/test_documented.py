@@ -3,18 +3,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support import ROOT, absent, mpirun, run, run_unchecked
+from support import BIN, ROOT, absent, mpirun, run, run_unchecked
 
 EXAMPLES = ROOT / "tests/documented.py"
 REFERENCE = ROOT / "tests/reference.py"
 TYPED = ROOT / "tests/typed.py"
 MYPY = (sys.executable, "-m", "mypy", "--strict")
+DOCUMENTS = ("README.md", "mpimcast/README.md")
+MARKDOWN = [
+    ROOT / "README.md",
+    *(
+        each
+        for folder in ("mpimcast", "ffi", "tests", "bench", "slurm")
+        for each in sorted((ROOT / folder).rglob("*.md"))
+    ),
+]
 OURS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 
 
@@ -31,16 +41,65 @@ def test_reference() -> None:
     run([sys.executable, REFERENCE], limit_s=60)
 
 
-def test_readme(tmp_path: Path) -> None:
-    """What the README shows runs, one piece after the other."""
-    pieces = re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+@pytest.mark.parametrize("transport", ["auto", "udp"])
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_programs(document: str, transport: str, tmp_path: Path) -> None:
+    """What a document shows of Python runs, one piece after the other."""
+    program = tmp_path / "program.py"
+    program.write_text("".join(blocks(document, "python")))
+    said = run([*mpirun(2), program], limit_s=60, MPIMCAST_TRANSPORT=transport)
+    assert said.count("udp: ") == (2 if transport == "udp" else 0)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands(document: str, tmp_path: Path) -> None:
+    """What it shows for this machine's shell runs, with the README's program."""
+    (tmp_path / "example.py").write_text(blocks("README.md", "python")[0])
+    mpirun(1)  # lets root launch
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    for block in blocks(document, "sh"):
+        run(["sh", "-e", "-c", block], limit_s=60, cwd=tmp_path, PATH=path)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_of_clusters(document: str) -> None:
+    """What it shows for clusters is at least what a shell can read."""
+    for block in blocks(document, "bash"):
+        run(["bash", "-n", "-c", block], limit_s=10)
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """Return the code blocks of a document that are marked so."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    found = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    assert found
+    return found
+
+
+def test_links() -> None:
+    """Files and headings that the documents link to are there."""
+    wrong = []
+    for document in MARKDOWN:
+        text = document.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, heading = link.partition("#")
+            if "://" in path:
+                continue
+            target = (document.parent / path).resolve() if path else document
+            if not target.exists() or (heading and heading not in slugs(target)):
+                wrong.append(f"{document.relative_to(ROOT)}: {link}")
+    assert not wrong, "\n".join(wrong)
+
+
+def slugs(document: Path) -> set[str]:
+    """Return how links name the headings of a document."""
+    headings = re.findall(
+        r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert pieces
-    program = tmp_path / "readme.py"
-    program.write_text("".join(pieces))
-    said = run([*mpirun(2), program], limit_s=60, MPIMCAST_TRANSPORT="udp")
-    assert said.count("udp: ") == 2
+    return {
+        re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings
+    }
 
 
 @pytest.mark.timeout(200)
