@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import linecache
 import os
 import runpy
 import sys
@@ -41,6 +42,9 @@ def run(words: list[str]) -> None:
     if Path(words[0]).suffix in SOURCE_SUFFIXES and Path(words[0]).is_file():
         _run_script(words)
         return
+    if words[0] == "-c" and sys.version_info >= (3, 13):
+        lines = words[1].splitlines(keepends=True)  # which Python's tracebacks show
+        linecache.cache["<string>"] = len(words[1]), None, lines, "<string>"
     from mpi4py.run import run_command_line
 
     run_command_line(words)
