@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from mpimcast import _ffi
 
 if TYPE_CHECKING:
-    from collections.abc import MutableSet
-
     from mpimcast.pending import Pending
 
 
@@ -26,7 +24,7 @@ class _Completer:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.nusers = 0
-        self.pending: MutableSet[Pending] = set()
+        self.pending: set[Pending] = set()
         self._ends = _ffi.Ends()
         self._stopping = False
         # A daemon, since at the program's end `stop` runs in an exit handler, before
@@ -46,7 +44,7 @@ class _Completer:
         _ffi.unbind_thread()
         while not self._stopping:
             self._ends.wait()
-            for each in tuple(self.pending):
+            for each in self.pending.copy():  # in one step also without the GIL
                 each.poke()
 
 
@@ -54,8 +52,8 @@ _lock = threading.Lock()
 _completer: _Completer | None = None
 
 
-def acquire() -> MutableSet[Pending]:
-    """Have the thread run until `release`.
+def acquire() -> set[Pending]:
+    """Have the thread run, until `release`.
 
     Returns
     -------

@@ -22,7 +22,6 @@ from mpimcast.requests import Prequest, Request
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import MutableSet
 
     from mpimcast import _ffi
     from mpimcast.config import Config
@@ -75,7 +74,7 @@ class Traffic:
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
-        self._watched: MutableSet[Pending] | None = None  # the completer's operations
+        self._watched: set[Pending] | None = None  # by the completer
 
     # ---- operations ----------------------------------------------------------
 
@@ -320,7 +319,7 @@ class Traffic:
         the team: all ranks learn of that, and even beginning a barrier with that rank
         may block.
         """
-        for pending in tuple(self._under_way):
+        for pending in self._under_way.copy():
             pending.sleep()
         if any(lane.stream.deserted() for lane in self._lanes.values()):
             self.team.deserted = True
@@ -332,7 +331,7 @@ class Traffic:
         """Give up what is under way, and close all streams."""
         self._closed = True
         self.comm = MPI.COMM_SELF
-        for pending in tuple(self._under_way):
+        for pending in self._under_way.copy():
             pending.give_up()
         for lane in self._lanes.values():
             lane.stream.close()
