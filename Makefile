@@ -19,8 +19,8 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 # The guest has a single processor: beside its tests go those that do with one, and
 # whatever time they get. The others, which count on time, have the machine alone, and
 # come first, while the guest's kernel is being built.
-BESIDE := $(addprefix tests/, verbs structure unit sim programs upstream foreign test_c.py \
-	test_fuzz.py test_documented.py)
+BESIDE := $(addprefix tests/, verbs structure packages unit sim programs upstream foreign \
+	test_c.py test_fuzz.py test_documented.py)
 define TESTS
 	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
 	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(LONG) $(BESIDE) \
@@ -45,7 +45,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster build test test-all test-qemu bench baseline reference \
+.PHONY: help demo demo-cluster build wheel test test-all test-qemu bench baseline reference \
 	guest guest-begin lint format clean packages
 
 help: ## this list
@@ -59,11 +59,14 @@ demo-cluster: build ## a layer on 8 hosts and two switches, emulated; as root, t
 
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 
-test: packages guest-begin .venv/dev .venv-mpich/installed ## all tests; root also gets the Debian packages they use
+wheel: packages .venv/wheel ## wheels for x86-64 and aarch64, and an sdist, in build/dist/
+	@$(PY) ffi/packages/wheels.py build/dist
+
+test: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed ## all tests; root also gets the Debian packages they use
 	$(TESTS)
 
 test-all: LONG := --long
-test-all: packages guest-begin .venv/dev .venv-mpich/installed ## the tests in their long versions
+test-all: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed ## the tests in their long versions
 	$(TESTS)
 
 test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
@@ -128,6 +131,12 @@ clean: ## remove all that was made here
 .venv/dev: .venv/tools | .venv/installed
 	@echo 'Adding the tools of tests and lint ...'
 	@$(PIP) 'mpimcast[dev]'
+	@touch $@
+
+# Apart from the other tools, of whose size it is several times.
+.venv/wheel: .venv/tools | .venv/installed
+	@echo 'Adding the compiler of the wheels ...'
+	@$(PIP) 'mpimcast[wheel]'
 	@touch $@
 
 # The other MPI library, for tests; all else it finds in .venv/, where it is too.

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copies of the checkout, and environments to install it into."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from support import ROOT, run
+
+_MADE_HERE = (".git", ".venv*", ".*_cache", ".hypothesis", "build", "__pycache__")
+
+
+def copy(folder: Path, *, without: Sequence[str] = ()) -> Path:
+    """Copy the checkout into a new folder and return that.
+
+    Parameters
+    ----------
+    folder
+        Where to.
+    without
+        Names of further files and folders that are left out.
+    """
+    left_out = shutil.ignore_patterns(*_MADE_HERE, *without)
+    return Path(shutil.copytree(ROOT, folder, ignore=left_out))
+
+
+def environment(folder: Path, python: str | Path = sys.executable) -> Path:
+    """Make an empty environment, with pip alone, and return its programs' folder.
+
+    virtualenv brings pip along, which Debian's Pythons lack.
+    """
+    make = [sys.executable, "-m", "virtualenv", "--quiet", "--no-periodic-update"]
+    run([*make, "--python", python, folder], limit_s=100)
+    return folder / "bin"
+
+
+def install(programs: Path, *arguments: str | Path) -> None:
+    """Let the pip of an environment install something."""
+    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+    run([*pip, "--quiet", *arguments], limit_s=400)
