@@ -14,7 +14,7 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
 	libibverbs-dev librdmacm-dev python3-pyverbs \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
-	shellcheck
+	shellcheck qemu-user
 
 # The guest has a single processor: beside its tests go those that do with one, and
 # whatever time they get. The others, which count on time, have the machine alone, and

@@ -36,12 +36,13 @@ def definitions(machine: str, headers: Path) -> dict[str, str]:
     machine : str
         One of MACHINES.
     headers : Path
-        A new folder, which is filled with links to the headers that zig lacks: those
-        of libibverbs and librdmacm, and on Debian the pyconfig.h that Python's own
-        includes by the machine's name. This machine's will do for the other one: what
-        the stable ABI needs of it is the same on both.
+        A folder of its own, which is filled with links to the headers that zig lacks:
+        those of libibverbs and librdmacm, and on Debian the pyconfig.h that Python's
+        own includes by the machine's name. This machine's will do for the other one:
+        what the stable ABI needs of it is the same on both.
     """
-    headers.mkdir()
+    shutil.rmtree(headers, ignore_errors=True)
+    headers.mkdir(parents=True)
     for name in _VERBS:
         found = Path("/usr/include", name)
         if not found.is_file():
