@@ -26,7 +26,7 @@ def fetch(requirement: str) -> Path:
     name = requirement.partition("==")[0]
     kept = BUILD / "sdist" / requirement
     if not kept.is_dir():
-        with _made_in_one_piece(kept) as folder:
+        with made_in_one_piece(kept) as folder:
             archives = folder / "archives"
             options = ("--no-deps", "--no-binary", name, "--dest", str(archives))
             download = ("download", *options, requirement)
@@ -52,14 +52,14 @@ def install(requirements: Path) -> Path:
     content = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     kept = BUILD / "packages" / f"{sys.implementation.cache_tag}-{content}"
     if not kept.is_dir():
-        with _made_in_one_piece(kept) as folder:
+        with made_in_one_piece(kept) as folder:
             target = ("--no-compile", "--target", str(folder))
             _pip("install", "--no-deps", *target, "--requirement", str(requirements))
     return kept
 
 
 @contextlib.contextmanager
-def _made_in_one_piece(kept: Path) -> Iterator[Path]:
+def made_in_one_piece(kept: Path) -> Iterator[Path]:
     """Make a folder that is complete whenever it is there; two may make it at once."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as temporary:

