@@ -55,7 +55,7 @@ class Installed:
         self.run("tests/run_mpi.py", "-n", numbers, *options, limit_s=900)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2000)
 def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
     """One wheel is for all, from the oldest on."""
     installed = Installed(pythons.OLDEST, wheel, tmp_path)
