@@ -92,17 +92,6 @@ static void answers_are_bounded(void)
 	stream_close(&stream);
 }
 
-static struct mmc_message entered(uint32_t entry_rounds)
-{
-	return (struct mmc_message){
-		.record = {
-			.flags = MMC_RECORD_ENTERED,
-			.entry_rounds = (uint8_t)entry_rounds,
-			.terms = { 7, 7, 60000, 60000, 100, 1, 0 },
-		},
-	};
-}
-
 /* What others said before an operation started counts when it starts. */
 static void early_records_are_kept(void)
 {

@@ -108,7 +108,7 @@ static inline struct mmc_message entered(uint32_t entry_rounds)
 		.record = {
 			.flags = MMC_RECORD_ENTERED,
 			.entry_rounds = (uint8_t)entry_rounds,
-			.terms = { 7, 7, 60000, 60000, 100, 1 },
+			.terms = { 7, 7, 60000, 60000, 100, 1, 0 },
 		},
 	};
 }

@@ -20,8 +20,6 @@ LEFT_OUT = (
     "--deselect=tests/unit/test_pickling.py::test_ours_come_back",
     "--deselect=tests/unit/test_commands.py::test_info_without_an_mpi",
 )
-# What the stable ABI and the language matter most to, in seconds.
-SHORT = "test_config or test_buffers or test_errors or test_import or test_tensors"
 # There is no safetensors for it in the index.
 NO_MODELS = "--ignore=tests/unit/test_model.py"
 
@@ -55,16 +53,13 @@ class Installed:
         self.run("tests/run_mpi.py", "-n", numbers, *options, limit_s=900)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(2000)
-def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
+def test_oldest(wheel: Path, tmp_path: Path) -> None:
     """One wheel is for all, from the oldest on."""
     installed = Installed(pythons.OLDEST, wheel, tmp_path)
-    if long:
-        installed.unit()
-        installed.mpi([2, 3, 4])
-    else:
-        installed.unit("-k", SHORT)
-        installed.mpi([2], "-k", "test_allgather or test_requests")
+    installed.unit()
+    installed.mpi([2, 3, 4])
 
 
 @pytest.mark.long
