@@ -8,10 +8,10 @@
 #include "support/assert.h"
 #include "support/bits.h"
 
-/* Plugs take receives that chunks may need: one in so many. */
+/* At most one receive in so many is left to plugs: chunks may need the others. */
 #define PLUG_SHARE 8
 
-/* Where a header has what names the chunk. */
+/* The offsets in the wire header of what names the chunk. */
 #define HEADER_EPOCH 8
 #define HEADER_INDEX 12
 
@@ -66,7 +66,7 @@ int mmc_covers_begin(struct mmc_covers *covers, const struct mmc_cover *plan)
 		return -MMC_EINVAL;
 	covers->plan = *plan;
 	covers->active = true;
-	/* One that found no receive is lost, and awaited no longer. */
+	/* A plug that found no receive is lost, and is no longer waited for. */
 	for (uint32_t i = 0; i < covers->nqueues; i++)
 		covers->queues[i].nplugs = 0;
 	for (uint32_t c = 0; c < plan->schedule->nchains; c++) {
@@ -88,7 +88,7 @@ change_block(const struct mmc_covers *covers, struct mmc_cover_queue *at,
 	at->start = mmc_schedule_start(plan->schedule, &at->block);
 }
 
-/* Looks at the block that `position`, which the chain has, is of. */
+/* Looks up the block that holds `position`, which lies within the chain. */
 static inline void look_at(const struct mmc_covers *covers,
 			   struct mmc_cover_queue *at, uint32_t position)
 {
@@ -96,7 +96,7 @@ static inline void look_at(const struct mmc_covers *covers,
 		change_block(covers, at, position);
 }
 
-/* The position of the datagram behind those that were predicted so far. */
+/* Returns the position of the datagram behind those already predicted. */
 static inline uint32_t take_position(const struct mmc_covers *covers,
 				     struct mmc_cover_queue *at)
 {
@@ -122,7 +122,7 @@ void mmc_covers_resume(struct mmc_covers *covers, uint32_t queue)
 		take_position(covers, at);
 }
 
-/* Lets the slot cover the place of `position`, if nothing is against it. */
+/* Lets the slot cover the place of `position`, unless that place is taken or claimed. */
 static void cover(const struct mmc_covers *covers, struct mmc_cover_queue *at,
 		  uint32_t slot, uint32_t position)
 {
@@ -168,7 +168,7 @@ const struct mmc_cover_slot *mmc_covers_post(struct mmc_covers *covers,
 
 /* ---- completing ---------------------------------------------------------- */
 
-/* Puts the payload that waits for the slot's place there. */
+/* Copies the payload that waits in the slot's staging memory to its place. */
 static void settle(struct mmc_cover_queue *queue, struct mmc_cover_slot *slot)
 {
 	memcpy(slot->place, slot->staging, slot->nbytes);
@@ -176,7 +176,7 @@ static void settle(struct mmc_cover_queue *queue, struct mmc_cover_slot *slot)
 	queue->placed[queue->nplaced++] = slot->cookie;
 }
 
-/* What its header cannot tell, the engine checks. */
+/* Compares what the header tells; the engine checks the rest. */
 static bool is_predicted(const struct mmc_covers *covers,
 			 const struct mmc_cover_slot *slot, uint32_t source,
 			 const uint8_t *head, uint32_t nbytes)
@@ -248,7 +248,7 @@ void mmc_covers_end(struct mmc_covers *covers, bool forget)
 
 /* ---- what comes another way ---------------------------------------------- */
 
-/* The posted slot that covers the place `to`, or NULL. */
+/* Returns the posted slot that covers the place `to`, or NULL. */
 static struct mmc_cover_slot *find(struct mmc_covers *covers, const uint8_t *to,
 				   struct mmc_cover_queue **queue)
 {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receives that bring a chunk's payload right to its place. Chunks of a chain
- * come in the order of their positions, each chain by a queue of its own: so it
- * is known, when a receive is posted, which chunk it will most likely take. The
- * chunk's place is then *covered*: until the receive has completed nobody else
- * writes it, and a payload that came another way waits in the receive's own
- * staging memory.
+ * Posts receives that put a chunk's payload directly in its place. The chunks of a
+ * chain arrive in the order of their positions, each chain by a queue of its own: so
+ * when a receive is posted, it is known which chunk it will most likely take. That
+ * chunk's place is then *covered*: nothing else writes it until the receive completes,
+ * and a payload that arrives another way waits in the receive's staging memory.
  *
- * When another datagram has come in place of the predicted one, its payload is
- * evacuated to staging memory, and nothing more is covered until no receive
- * covers any more. Datagrams without payload, plugs, that a queue sends to
- * itself, see to that.
+ * When another datagram arrives in place of the predicted one, its payload is evacuated
+ * to staging memory, and no place is covered until no posted receive covers one. Plugs,
+ * datagrams without payload that a queue sends to itself, use those receives up.
  *
- * A slot is a receive that is posted again and again. This is shared by drivers
+ * A slot is a receive that is posted again and again. This code is shared by the drivers
  * that post receives; it moves no datagrams.
  */
 #ifndef MMC_DRIVERS_COVER_H
@@ -21,13 +19,13 @@
 #include "core/repair/loss.h"
 #include "drivers/driver.h"
 
-/* An operation whose chunks are predicted; it outlives the covering. */
+/* The operation whose chunks are predicted. What it points to outlives the plan. */
 struct mmc_cover {
-	uint8_t *base;		  /* where the first chunk belongs */
-	struct mmc_region region; /* of all chunks */
+	uint8_t *base;		  /* the place of chunk 0 */
+	struct mmc_region region; /* the places of all chunks, registered */
 	const struct mmc_layout *layout;
 	const struct mmc_schedule *schedule;
-	const struct mmc_chain *chains; /* how far each has been seen */
+	const struct mmc_chain *chains; /* how far each chain has been seen */
 	const struct mmc_bitmap *claimed;
 	uint64_t channel;
 	uint32_t epoch;
@@ -35,92 +33,94 @@ struct mmc_cover {
 };
 
 struct mmc_cover_slot {
-	uint8_t *place; /* that it covers, or NULL */
-	uint32_t owner; /* of the chunk that belongs there: */
-	uint32_t chunk;
-	uint8_t *staging; /* as long as any payload */
+	uint8_t *place;	  /* the place that the slot covers, or NULL */
+	uint32_t owner;	  /* the rank whose block `chunk` is of */
+	uint32_t chunk;	  /* the chunk that belongs in `place` */
+	uint8_t *staging; /* memory as long as the longest payload */
 	uint32_t position;
-	uint32_t nbytes; /* of the place */
-	uint64_t cookie; /* of the payload that waits in `staging` */
+	uint32_t nbytes; /* the length of `place` */
+	uint64_t cookie; /* names the payload that waits in `staging` */
 	bool waiting;
 	bool posted;
 };
 
-/* One queue of posted receives, which take datagrams in order. */
+/* A queue of posted receives, which take datagrams in the order of posting. */
 struct mmc_cover_queue {
 	struct mmc_cover_slot *slots;
-	uint32_t *by_position; /* the slot that covers it, modulo nslots */
-	uint64_t *placed;      /* cookies of payloads that wait no more */
+	uint32_t *
+		by_position; /* [nslots] the slot that covers position % nslots */
+	uint64_t *placed;    /* cookies of payloads that no longer wait */
 	uint32_t nslots;
 	uint32_t nplaced;
 	uint32_t nposted;
-	uint32_t ncovering; /* of these */
-	uint32_t nplugs;    /* on their way */
-	uint32_t next;	    /* the position that the next to be posted takes */
-	uint32_t end;	    /* of its chain */
-	/* The block that was looked at last: the next chunk is often its too. */
+	uint32_t ncovering; /* posted slots that cover a place */
+	uint32_t nplugs;    /* plugs that have been sent and not received */
+	uint32_t next;	    /* the position that the next posted slot takes */
+	uint32_t end;	    /* the length of the queue's chain */
+	/* The last block looked up, since the next chunk is often of the same one. */
 	struct mmc_block block;
-	uint32_t start; /* of its chunks in the chain */
-	uint32_t owner;
-	bool off; /* none that is posted now covers */
+	uint32_t start; /* the position of that block's first chunk */
+	uint32_t owner; /* the rank whose block that is */
+	bool off;	/* slots posted now cover nothing */
 };
 
 struct mmc_covers {
 	struct mmc_cover plan;
 	bool active; /* there is a plan */
-	bool loops;  /* what this rank multicasts comes back to it */
+	bool loops;  /* this rank receives its own multicast */
 	uint32_t head_bytes;
 	uint32_t nqueues;
-	struct mmc_cover_queue *queues; /* of chain 0, 1, ...; last, control */
+	struct mmc_cover_queue
+		*queues; /* one for each chain; the last, control */
 	uint8_t *scratch;
 };
 
 /*
- * Makes `nqueues` of `nslots` slots each, for payloads of up to `body_bytes`
- * behind `head_bytes`. The caller sets each slot's `staging`. Returns 0 or
- * -MMC_ENOMEM; mmc_covers_destroy() is to be called all the same.
+ * Initializes `nqueues` queues of `nslots` slots each, for payloads of up to
+ * `body_bytes` behind a head of `head_bytes`. The caller sets each slot's `staging`.
+ * Returns 0 or -MMC_ENOMEM; mmc_covers_destroy() must be called in either case.
  */
 int mmc_covers_init(struct mmc_covers *covers, uint32_t nqueues,
 		    uint32_t nslots, uint32_t head_bytes, uint32_t body_bytes);
 
 void mmc_covers_destroy(struct mmc_covers *covers);
 
-/* Whether places can be covered where the blocks lie so: not if uneven. */
+/* Returns whether places can be covered in such a layout: uneven blocks cannot. */
 static inline bool mmc_covers_suits(const struct mmc_layout *layout)
 {
 	return layout->blocks == NULL;
 }
 
 /*
- * Covers from now on what is going to be posted. Returns 0, or -MMC_EINVAL if
- * there is a plan already, or not a queue for each chain and one for control.
+ * Begins to cover the places of what is posted from now on. Returns 0, or -MMC_EINVAL
+ * if a plan is active, or if there is not a queue for each chain and one for control.
  */
 int mmc_covers_begin(struct mmc_covers *covers, const struct mmc_cover *plan);
 
 /*
- * Ends the plan. No posted receive can be filled any more, or none covers.
- * Payloads that wait are put in their places; with `forget` nobody will hear
- * of that.
+ * Ends the plan. The caller has made sure that no posted receive can be filled any
+ * more, or that none covers a place. Payloads that wait are put in their places; with
+ * `forget` their cookies are dropped.
  */
 void mmc_covers_end(struct mmc_covers *covers, bool forget);
 
-/* Likewise for one queue, whose plan goes on. */
+/* Uncovers one queue's places under the same conditions; the plan goes on. */
 void mmc_covers_lift(struct mmc_cover_queue *queue);
 
 /*
- * Predicts anew, if nothing is covered any more. All datagrams that have
- * completed before have been taken in.
+ * Starts to predict again if no place is covered any more. The caller has taken in all
+ * datagrams that have completed before.
  */
 void mmc_covers_resume(struct mmc_covers *covers, uint32_t queue);
 
-/* The slot is about to be posted, behind all others: what it covers. */
+/* Returns the slot, which is posted behind all others now, with what it covers. */
 const struct mmc_cover_slot *mmc_covers_post(struct mmc_covers *covers,
 					     uint32_t queue, uint32_t slot);
 
 /*
- * The slot has completed, with a datagram of `nbytes` from `source`, or with 0
- * bytes that nobody will look at. Returns where its payload is: in its place,
- * or at `staging`.
+ * Takes in that the slot has completed: with a datagram of `nbytes` from `source`, or
+ * with 0 bytes that are not looked at. Returns where the payload lies: in its place, or
+ * at `staging`. Adds to `*evacuated` if it was moved there.
  */
 uint8_t *mmc_covers_complete(struct mmc_covers *covers, uint32_t queue,
 			     uint32_t slot, uint32_t source,
@@ -128,16 +128,16 @@ uint8_t *mmc_covers_complete(struct mmc_covers *covers, uint32_t queue,
 			     uint64_t *evacuated);
 
 /*
- * Whether the place `to` is covered. If so its payload `from` is kept until it
- * is not, which `cookie` then tells.
+ * Returns whether the place `to` is covered. If so, its payload `from` is kept until the
+ * place is free; mmc_covers_placed() then returns `cookie`.
  */
 bool mmc_covers_defer(struct mmc_covers *covers, const uint8_t *to,
 		      const void *from, size_t nbytes, uint64_t cookie);
 
-/* How many plugs the queue is to be sent now. */
+/* Returns how many plugs the queue is to send itself now. */
 uint32_t mmc_covers_plugs(const struct mmc_cover_queue *queue);
 
-/* Whether a payload has ceased to wait; if so writes its cookie. */
+/* Returns whether a payload no longer waits. If so, writes its cookie. */
 bool mmc_covers_placed(struct mmc_covers *covers, uint64_t *cookie);
 
 #endif
