@@ -48,7 +48,9 @@ static void first_come_first_served(void)
 	free(memory);
 }
 
-/* The echo is that of the last question, so that round trips are not too long. */
+/*
+ * An answer echoes the latest question, so that round trips are not measured too long.
+ */
 static void one_answer_each(void)
 {
 	struct mmc_answer answer;
@@ -66,7 +68,7 @@ static void one_answer_each(void)
 	free(memory);
 }
 
-/* Whoever has asked is answered after at most one answer to each other rank. */
+/* A rank that asks is answered after at most one answer to each other rank. */
 static void nobody_starves(void)
 {
 	static uint32_t waits[NRANKS];

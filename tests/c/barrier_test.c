@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers of all ranks in one process, with a network that loses, repeats and
- * reorders. Whatever it does, nobody passes before all have joined, and whoever
- * passes knows the merged terms of all.
+ * Barriers of all ranks in one process, over a network that loses, repeats and reorders
+ * messages. No rank passes before all have joined, and every rank that passes knows the
+ * merged terms of all.
  */
 #include "check.h"
 #include "core/barrier/barrier.h"
@@ -32,11 +32,11 @@ struct net {
 	uint32_t nranks;
 	uint32_t njoined;
 	struct rank ranks[NRANKS_MAX];
-	struct mmc_terms all; /* what everybody must end up with */
+	struct mmc_terms all; /* what every rank must end up with */
 	struct message messages[MESSAGES_MAX];
 	unsigned nmessages;
 	unsigned nsent;
-	uint64_t loss; /* out of 2^32 */
+	uint64_t loss; /* chance to lose a message, out of 2^32 */
 };
 
 static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
@@ -95,7 +95,7 @@ static void post(struct net *net, uint32_t source, uint32_t target, bool asks)
 		};
 }
 
-/* A rank that has joined tells whom it is to tell. */
+/* Sends a joined rank's pending messages, and checks the terms once it has passed. */
 static void tell(struct net *net, uint32_t r)
 {
 	uint32_t peer;
@@ -138,7 +138,7 @@ static void deliver(struct net *net, const struct message *message)
 		post(net, message->target, message->source, false);
 }
 
-/* Delivers one waiting message, whichever. */
+/* Delivers one waiting message, chosen at random. */
 static void deliver_any(struct net *net)
 {
 	unsigned pick = (unsigned)mmc_prng_below(&net->prng, net->nmessages);
@@ -148,7 +148,7 @@ static void deliver_any(struct net *net)
 	deliver(net, &message);
 }
 
-/* All who wait ask whom they wait for; returns how many that are. */
+/* Every waiting rank asks the rank that it awaits; returns how many are waiting. */
 static unsigned ask_again(struct net *net)
 {
 	unsigned nwaiting = 0;
@@ -168,7 +168,7 @@ static unsigned ask_again(struct net *net)
 	return nwaiting;
 }
 
-/* Joins all in random order while messages run about; then until all passed. */
+/* Joins all ranks in random order amid messages, then runs until all have passed. */
 static void run(struct net *net)
 {
 	uint32_t order[NRANKS_MAX];
@@ -199,7 +199,7 @@ static void run(struct net *net)
 	}
 }
 
-/* Without loss nobody need ask, and each rank sends one message a round. */
+/* Without loss no rank has to ask, and each sends one message a round. */
 static void without_loss(void)
 {
 	static struct net net;
@@ -233,7 +233,7 @@ static void any_order_loss_and_duplication(void)
 		}
 }
 
-/* One who never joins holds up all others, however much they ask. */
+/* A rank that never joins holds up all others, however much they ask. */
 static void one_is_missing(void)
 {
 	static struct net net;
@@ -256,7 +256,7 @@ static void one_is_missing(void)
 		}
 }
 
-/* Whom to ask leads, from one to the next, to whoever has not joined. */
+/* From any rank, the awaited ranks lead one by one to the rank that has not joined. */
 static void awaited_leads_to_the_late(void)
 {
 	static struct net net;
@@ -280,7 +280,10 @@ static void awaited_leads_to_the_late(void)
 		}
 }
 
-/* Nothing that is said by whoever moves a barrier on where it should not. */
+/*
+ * Unknown ranks and this rank itself move no barrier, and no claim moves it past its
+ * end.
+ */
 static void hostile_hearsay(void)
 {
 	struct mmc_prng prng = { .state = 16 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bitmaps against a model with one byte a bit. */
+/* Bitmaps agree with a model that has one byte for each bit. */
 #include "check.h"
 #include "core/plan/bitmap.h"
 #include "support/prng.h"
@@ -11,7 +11,7 @@ struct model {
 	struct mmc_bitmap map;
 };
 
-/* The words come from the heap in their exact size, so that ASan sees all. */
+/* Allocates exactly as many words as needed, so that ASan sees every overrun. */
 static void model_open(struct model *model, uint32_t nbits)
 {
 	uint64_t *words = malloc(mmc_bitmap_bytes(nbits));
@@ -75,7 +75,7 @@ static bool check_bits(const struct model *model)
 	return true;
 }
 
-/* Every content of every size up to 9, every range. */
+/* All contents of all sizes up to 9, over all ranges. */
 static void small_sizes(void)
 {
 	struct model model;
@@ -94,7 +94,7 @@ static void small_sizes(void)
 		}
 }
 
-/* Every content of the 8 bits round a word's end, between zeros and ones. */
+/* All contents of the 8 bits around a word's end, between zeros and ones. */
 static void word_ends(void)
 {
 	struct model model;
@@ -119,7 +119,7 @@ static void word_ends(void)
 	}
 }
 
-/* Runs set at every place of maps that end around words' ends. */
+/* Sets each possible run in maps whose ends lie around a word's end. */
 static void set_runs(void)
 {
 	static const uint32_t sizes[] = { 1, 63, 64, 65, 127, 128, 129 };
@@ -191,7 +191,7 @@ static void big_sizes(void)
 	}
 }
 
-/* What is clear in all of several maps. */
+/* Finds the bits that are clear in all of several maps. */
 static void several_maps(void)
 {
 	struct mmc_prng prng = { .state = 3 };

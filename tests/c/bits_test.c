@@ -72,7 +72,7 @@ static void min_max(void)
 	CHECK_EQ(mmc_max_u64(UINT64_C(1) << 32, 3), UINT64_C(1) << 32);
 }
 
-/* Of two epochs less than 2^31 apart exactly the newer one is after. */
+/* Of two epochs less than 2^31 apart, only the newer one is after the other. */
 static void epochs_wrap(void)
 {
 	static const uint32_t distances[] = { 1, 2, 1000, INT32_MAX };

@@ -14,7 +14,7 @@ static void as_many_as_reserved(void)
 	other = mmc_copies_take(&copies);
 	CHECK(one != other);
 	one->bytes[99] = other->bytes[99] = 1;
-	/* Those in use count. */
+	/* Copies in use count as well. */
 	CHECK_EQ(mmc_copies_reserve(&copies, 50, 2, &nmade), 0);
 	CHECK_EQ(nmade, 0);
 	CHECK_EQ(mmc_copies_reserve(&copies, 100, 3, &nmade), 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an operation costs beside instructions, to be linked with --wrap (see
- * bench/counters.py): system calls, bytes copied, allocations, datagrams.
+ * Counts what an operation costs beside instructions: system calls, bytes copied,
+ * allocations, datagrams. To be linked with --wrap (see bench/counters.py).
  *
- * All ranks are teams of one engine, over UDP on loopback, which delivers what is
- * sent before the call returns: one thread moves them in turn, and counts depend
- * neither on the scheduler nor on other load, but for what time lets happen. The
- * operation that cost least of many is therefore what is told.
+ * All ranks are teams of one engine, over UDP on loopback, which delivers a datagram
+ * before the send returns. One thread moves them in turn, so the counts depend neither
+ * on the scheduler nor on other load, but still on time. Therefore the least of many
+ * operations is printed for each count.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -23,10 +23,10 @@
 #include "support/bits.h"
 
 #define NRANKS 4
-#define CHUNK_BYTES 1456 /* of a link whose MTU is 1500 */
+#define CHUNK_BYTES 1456 /* fits a link whose MTU is 1500 */
 #define NOPS 40
 #define NWARM 8
-#define COPY_BYTES_MIN 256 /* a copy below this is bookkeeping */
+#define COPY_BYTES_MIN 256 /* smaller copies are bookkeeping */
 
 static struct {
 	_Atomic uint64_t system_calls;
@@ -90,7 +90,7 @@ static struct {
 static uint64_t block_bytes;
 static uint32_t kind;
 
-/* What one operation of all ranks cost, in the order of `names`. */
+/* The costs of one operation of all ranks, in the order of `names`. */
 enum { SYSTEM_CALLS, COPIED_BYTES, ALLOCATIONS, CONTROL, MULTICAST, NCOSTS };
 
 static const char *const names[NCOSTS] = {
@@ -186,14 +186,16 @@ static void start(uint32_t rank)
 		 MMC_EAGAIN);
 }
 
-/* The first wait moves all ranks; those after it find theirs over. */
+/* The first wait moves all ranks; later waits find their operations completed. */
 static void finish(uint32_t rank)
 {
 	CHECK_EQ(mmc_request_wait(ranks[rank].request, 10 * MMC_S_NS), 0);
 	mmc_request_free(ranks[rank].request);
 }
 
-/* A Bcast's root is rank 0, whose block is at the same place. */
+/*
+ * The root of a Bcast is rank 0, whose block is at the same place as in an Allgather.
+ */
 static void check_data(void)
 {
 	uint64_t nblocks = kind == MMC_BCAST ? 1 : NRANKS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which receives cover which places, and what becomes of what comes there. */
+/* Which receives cover which places, and what happens to payloads that arrive there. */
 #include "drivers/cover.h"
 
 #include "check.h"
@@ -14,7 +14,9 @@
 #define EPOCH 5
 #define CHANNEL (UINT64_C(77) << 16)
 
-/* One chain of rank 0, 1, 2; this rank is 1. The other queue is for control. */
+/*
+ * One chain of ranks 0, 1 and 2, where this rank is 1; the second queue is for control.
+ */
 struct stage {
 	struct mmc_covers covers;
 	struct mmc_cover_queue *queue;
@@ -62,7 +64,7 @@ static int begin(struct stage *at)
 	return mmc_covers_begin(&at->covers, &plan);
 }
 
-/* Posts a slot; returns the chunk whose place it covers, or NCHUNKS. */
+/* Posts a slot; returns the chunk whose place it covers, or NCHUNKS for none. */
 static uint32_t post(struct stage *at, uint32_t slot)
 {
 	const struct mmc_cover_slot *posted =
@@ -73,7 +75,7 @@ static uint32_t post(struct stage *at, uint32_t slot)
 	return (uint32_t)(posted->place - at->base) / CHUNK_BYTES;
 }
 
-/* A chunk comes to the slot; returns where its payload is. */
+/* Completes the slot's receive with a chunk; returns where the payload is. */
 static const uint8_t *come(struct stage *at, uint32_t slot, uint32_t chunk)
 {
 	const struct mmc_header header = {
@@ -139,7 +141,7 @@ static void what_is_here_already_is_not_covered(void)
 	close_stage(&at);
 }
 
-/* Own chunks take receives only where they come back. */
+/* This rank's chunks use up receives only if the device loops multicast back. */
 static void own_chunks_come_back_or_not(void)
 {
 	struct stage at;
@@ -168,7 +170,10 @@ static void beyond_the_end_nothing_is_covered(void)
 	close_stage(&at);
 }
 
-/* Chunk 0 is lost: 1 comes to its place, 2 to that of 1 which is waited for. */
+/*
+ * Chunk 0 is lost, so chunk 1 arrives in its place, and chunk 2 in the place of chunk
+ * 1, where a payload waits.
+ */
 static void the_mispredicted_are_evacuated(void)
 {
 	struct stage at;
@@ -196,7 +201,7 @@ static void the_mispredicted_are_evacuated(void)
 	CHECK_EQ(at.evacuated, 2);
 	CHECK_EQ(mmc_covers_plugs(at.queue), 0);
 
-	/* Two receives are posted that cover nothing: they take 3 and 4. */
+	/* The two posted receives that cover nothing will take chunks 3 and 4. */
 	at.chain.seen = 3;
 	mmc_covers_resume(&at.covers, 0);
 	CHECK_EQ(post(&at, 4), 5);
@@ -204,7 +209,7 @@ static void the_mispredicted_are_evacuated(void)
 	close_stage(&at);
 }
 
-/* The end puts in place what waits, and nothing is covered any more. */
+/* At the end deferred payloads are put in place, and nothing is covered any more. */
 static void the_end_lifts_all(void)
 {
 	struct stage at;
@@ -226,7 +231,7 @@ static void the_end_lifts_all(void)
 	close_stage(&at);
 }
 
-/* What the header of a chunk says must fit, and who sent it. */
+/* A chunk stays in its place only if its header and its source are as expected. */
 static void foreign_datagrams_are_evacuated(void)
 {
 	const struct mmc_header good = {
@@ -260,7 +265,10 @@ static void foreign_datagrams_are_evacuated(void)
 	}
 }
 
-/* Each chain has a queue of its own, and control has another. */
+/*
+ * Zero-copy is refused unless each chain has a queue of its own, beside that of
+ * control.
+ */
 static void shared_queues_cover_nothing(void)
 {
 	struct stage at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Engines with their threads: see loopback.h. */
+/* Engines with their threads; see loopback.h. */
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,7 +19,7 @@ static int allgather(struct mmc_stream *stream, const void *send, void *recv,
 	return mmc_start(stream, &operation, slice_ns, request);
 }
 
-/* One Allgather of `rank` from and to memory of its own; counts what is wrong. */
+/* Runs one Allgather of `rank` with the given memory, and counts wrong bytes. */
 static void gather_in(struct rank *rank, unsigned stream, uint64_t block_bytes,
 		      uint32_t salt, uint8_t *send, uint8_t *recv)
 {
@@ -76,7 +76,7 @@ static void right_bytes_under_loss(void)
 	close_all();
 }
 
-/* Where memory cannot be read, what would be is asked for. */
+/* On a transport that cannot read memory, lost chunks are requested instead. */
 static void reads_become_requests(void)
 {
 	for (repair = 1; repair <= 2; repair++)
@@ -99,7 +99,7 @@ static void *gather_on_first(void *argument)
 	return NULL;
 }
 
-/* Two threads of each rank, each with a stream of its own. */
+/* Runs two threads on each rank, each with a stream of its own. */
 static void *gather_in_two_threads(void *argument)
 {
 	struct rank *rank = argument;
@@ -125,7 +125,10 @@ static void threads_share_an_engine(void)
 static bool counting;
 static unsigned nallocated;
 
-/* The sanitizer's; its header is not always there. Returns 0 on failure. */
+/*
+ * Declared here because the sanitizer's header is not always there; returns 0 on
+ * failure.
+ */
 int __sanitizer_install_malloc_and_free_hooks(
 	void (*allocated)(const volatile void *memory, size_t nbytes),
 	void (*released)(const volatile void *memory));
@@ -168,7 +171,9 @@ static void *gather_each_size_often(void *argument)
 	return NULL;
 }
 
-/* From the second operation of a shape on; nobody in the process does. */
+/*
+ * From the second operation of a shape on, no thread of the process allocates memory.
+ */
 static void nothing_is_allocated_again(void)
 {
 	CHECK(__sanitizer_install_malloc_and_free_hooks(count_allocation,
@@ -179,13 +184,13 @@ static void nothing_is_allocated_again(void)
 	close_all();
 }
 #else
-/* Nothing tells of allocations there. */
+/* Only AddressSanitizer reports allocations. */
 static void nothing_is_allocated_again(void)
 {
 }
 #endif
 
-/* A rank that does not call again still serves what others lost. */
+/* A rank that makes no further call still serves what others lost. */
 static void *gather_and_leave(void *argument)
 {
 	struct rank *rank = argument;
@@ -204,7 +209,7 @@ static void the_responder_serves(void)
 	close_all();
 }
 
-/* An operation without a caller goes on by itself. */
+/* An operation completes although no caller waits in the library. */
 static void *start_and_look(void *argument)
 {
 	struct rank *rank = argument;
@@ -235,7 +240,7 @@ static void operations_without_a_caller(void)
 
 #define NQUEUED 6
 
-/* Leaves while operations are on their way, and more of them wait for a turn. */
+/* Leaves while some operations are under way and others are queued. */
 static void *start_and_leave(void *argument)
 {
 	struct rank *rank = argument;
@@ -256,7 +261,7 @@ static void *start_and_leave(void *argument)
 	return NULL;
 }
 
-/* Operations that were started before are not left. */
+/* A rank that leaves still completes the operations that it has started. */
 static void leaving_waits_for_the_queue(void)
 {
 	for (unsigned i = 0; i < 50; i++) {
@@ -266,7 +271,7 @@ static void leaving_waits_for_the_queue(void)
 	}
 }
 
-/* A child has none of its parent's threads: its calls refuse. */
+/* A forked child has none of its parent's threads, so its calls are refused. */
 static void forked_children_refuse(void)
 {
 	struct mmc_request *request = NULL;
@@ -291,7 +296,10 @@ static void forked_children_refuse(void)
 	close_all();
 }
 
-/* Whoever gives up leaves nobody waiting, and later starts refuse at once. */
+/*
+ * A cancelled operation fails on every rank that awaits it, and later starts are
+ * refused.
+ */
 static void *give_up_or_hear(void *argument)
 {
 	struct rank *rank = argument;
@@ -319,7 +327,7 @@ static void *give_up_or_hear(void *argument)
 	return NULL;
 }
 
-/* Another stream of the same team is none the worse. */
+/* Another stream of the same team still works. */
 static void *gather_on_second(void *argument)
 {
 	for (uint32_t i = 0; i < 10; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a stream fails, or its ranks leave or are late. */
+/* How a stream fails, and what happens when its ranks leave or are late. */
 #include "one_stream.h"
 
 static unsigned count_actions(const struct stream *stream,
@@ -12,7 +12,7 @@ static unsigned count_actions(const struct stream *stream,
 	return n;
 }
 
-/* A failure of one operation is one of all, and the first stays the first. */
+/* A failure of one operation fails all open ones, and the first failure remains. */
 static void poisoned(void)
 {
 	static struct stream stream;
@@ -39,7 +39,7 @@ static void poisoned(void)
 	stream_close(&stream);
 }
 
-/* What another rank's failure hits here is answered with that failure too. */
+/* A failure in a later epoch fails the earlier ones, and is the answer to questions. */
 static void failed_with_a_later_epoch(void)
 {
 	static struct stream stream;
@@ -62,7 +62,7 @@ static void failed_with_a_later_epoch(void)
 	stream_close(&stream);
 }
 
-/* The first action of a kind, or the number of actions. */
+/* Returns the index of the first action of a kind, or the number of actions. */
 static uint32_t find_action(const struct stream *stream,
 			    enum mmc_action_kind kind)
 {
@@ -75,8 +75,9 @@ static uint32_t find_action(const struct stream *stream,
 }
 
 /*
- * Who finds at the barrier that ranks disagree tells all before its user, who may
- * then close the stream, and what they disagree about also those who ask late.
+ * A rank that finds at the barrier that ranks disagree tells all others before its
+ * user, who may then close the stream. Ranks that ask late learn what the disagreement
+ * is.
  */
 static void disagreed(void)
 {
@@ -111,7 +112,9 @@ static const struct mmc_message has_left = {
 	.record = { .flags = MMC_RECORD_LEFT, .culprit = MMC_PEER_ALL },
 };
 
-/* A rank that has left fails what waits for it, on all ranks, and that alone. */
+/*
+ * A rank that has left fails the operation that awaits it, on all ranks, and no other.
+ */
 static void waits_for_nobody_who_has_left(void)
 {
 	static struct stream stream;
@@ -134,7 +137,7 @@ static void waits_for_nobody_who_has_left(void)
 	stream_close(&stream);
 }
 
-/* What all have entered cannot fail because a rank leaves afterwards. */
+/* An operation that all have entered does not fail because a rank leaves afterwards. */
 static void has_been_entered_by_all(void)
 {
 	static struct stream stream;
@@ -159,7 +162,7 @@ static void has_been_entered_by_all(void)
 	stream_close(&stream);
 }
 
-/* Who is awaited first has not entered, and others are told of that rank. */
+/* A record names a rank that has not entered, the awaited one first. */
 static void tells_who_is_late(void)
 {
 	static struct stream stream;
@@ -178,7 +181,7 @@ static void tells_who_is_late(void)
 	stream_close(&stream);
 }
 
-/* Does an operation whose chunks all come as repairs, none by multicast. */
+/* Runs an operation whose chunks all arrive as repairs, none by multicast. */
 static void gather_by_repairs(struct stream *stream)
 {
 	const struct mmc_message all_entered = entered(2);
@@ -207,7 +210,7 @@ static void gather_by_repairs(struct stream *stream)
 	CHECK(op->record.flags & MMC_RECORD_DONE);
 }
 
-/* Others may be in a stream's first operation before it is open here. */
+/* Other ranks may multicast the stream's first operation before it is open here. */
 static void the_first_operation_proves_no_silence(void)
 {
 	static struct stream stream;

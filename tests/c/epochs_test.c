@@ -4,7 +4,10 @@
 
 static const uint32_t lasts[] = { 0, 5, INT32_MAX, UINT32_MAX - 1, UINT32_MAX };
 
-/* One word tells of every epoch that has no operation, also past 2^32. */
+/*
+ * Questions about epochs without an operation are answered, also where the number
+ * wraps.
+ */
 static void answers_about_any_epoch(void)
 {
 	static struct stream stream;
@@ -29,7 +32,9 @@ static void answers_about_any_epoch(void)
 	}
 }
 
-/* Whoever asks for an epoch that will never be entered here learns that. */
+/*
+ * A rank that has left says so when it is asked for an epoch that it will never enter.
+ */
 static void tells_that_it_has_left(void)
 {
 	static struct stream stream;
@@ -39,7 +44,7 @@ static void tells_that_it_has_left(void)
 
 		stream_open(&stream, last);
 		start(&stream);
-		/* One more has been started, and waits for its turn. */
+		/* One more operation has been started, and is queued. */
 		mmc_epochs_leave(&stream.epochs, last + 2);
 		CHECK(ask(&stream, last, 3));
 		CHECK_EQ(stream.said.record.flags,
@@ -57,7 +62,7 @@ static void tells_that_it_has_left(void)
 	}
 }
 
-/* Nobody is answered who has not asked. */
+/* A rank that has not asked gets no answer. */
 static void silent_unless_asked(void)
 {
 	static struct stream stream;
@@ -74,7 +79,7 @@ static void silent_unless_asked(void)
 	stream_close(&stream);
 }
 
-/* However often a rank asks, it has one answer at a time. */
+/* However often a rank asks, it is owed one answer at a time. */
 static void answers_are_bounded(void)
 {
 	static struct stream stream;
@@ -92,7 +97,7 @@ static void answers_are_bounded(void)
 	stream_close(&stream);
 }
 
-/* What others said before an operation started counts when it starts. */
+/* Records that arrive before an operation starts count when it starts. */
 static void early_records_are_kept(void)
 {
 	static struct stream stream;
@@ -120,7 +125,7 @@ static void early_records_are_kept(void)
 	}
 }
 
-/* Neither the past nor the far future takes room. */
+/* Records of past and of far future epochs take no room. */
 static void early_records_are_bounded(void)
 {
 	static struct stream stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An endpoint in memory, whose clock the test turns, for faults to wrap. */
+/* An endpoint in memory for faults to wrap; the test sets its clock. */
 #ifndef MMC_TESTS_FAULT_MEMORY_H
 #define MMC_TESTS_FAULT_MEMORY_H
 
@@ -32,7 +32,7 @@ static inline uint64_t datagram_number(const uint8_t *bytes)
 	return mmc_get_u64(bytes + MMC_HEADER_BYTES);
 }
 
-/* Delivers what memory_arrive() puts there, and remembers what was sent. */
+/* Delivers what memory_arrive() put into the inbox, and keeps what was sent. */
 struct memory {
 	struct mmc_endpoint endpoint;
 	uint64_t now_ns;
@@ -112,7 +112,7 @@ static inline void memory_arrive(uint32_t index, uint64_t number)
 	};
 }
 
-/* Empties the memory, and puts the fault driver over it. */
+/* Empties the memory and wraps the fault driver around it. */
 static inline int memory_try_wrap(const char *setting, uint32_t rank,
 				  enum mmc_checksum checksum,
 				  struct mmc_endpoint **endpoint)

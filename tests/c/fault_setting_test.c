@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FAULT settings: which are taken, which refused, and what they wrap. */
+/* FAULT settings: which are accepted, which are refused, and what they wrap. */
 #include "check.h"
 
 #include <mpimcast/mmc.h>
@@ -8,7 +8,7 @@
 
 static const struct {
 	const char *text;
-	const char *reason; /* NULL: well-formed */
+	const char *reason; /* part of the error text; NULL: accepted */
 } cases[] = {
 	{ "", NULL },
 	{ "loss=0.1,dup=0.02,reorder=0.05,seed=99", NULL },

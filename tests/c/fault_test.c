@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fault driver does to datagrams, both ways. */
+/* What the fault driver does to datagrams in both directions. */
 #include "fault_traffic.h"
 
-/* Whether `count` of `trials` fits a probability within five deviations. */
+/* Whether `count` of `trials` lies within five standard deviations of `probability`. */
 static bool fits(unsigned count, unsigned trials, double probability)
 {
 	double mean = trials * probability;
@@ -35,7 +35,7 @@ static void loss_and_duplicates_have_their_rates(void)
 	memory_unwrap(endpoint);
 }
 
-/* The bit that differs, or -1 if none or more than one does. */
+/* Returns the bit that differs, or -1 if none or more than one does. */
 static int flipped_bit(const uint8_t *bytes, const uint8_t *original)
 {
 	int bit = -1;
@@ -50,7 +50,7 @@ static int flipped_bit(const uint8_t *bytes, const uint8_t *original)
 	return bit;
 }
 
-/* Counts corrupted datagrams and finds the highest bit that was flipped. */
+/* Counts corrupted datagrams, and finds the highest bit that was flipped. */
 static unsigned corrupt_some(enum mmc_checksum checksum, int *highest_bit)
 {
 	struct mmc_endpoint *endpoint = NULL;
@@ -95,7 +95,7 @@ static void corruption_flips_one_bit_that_shows(void)
 
 /* ---- replay and filters -------------------------------------------------- */
 
-/* A number for all that comes out of 2,000 datagrams, in its order. */
+/* Returns a hash of all that comes out of 2,000 datagrams, in order. */
 static uint64_t digest(const char *setting, uint32_t rank)
 {
 	struct mmc_endpoint *endpoint = NULL;
@@ -140,8 +140,8 @@ static void filters_choose_kind_and_direction(void)
 {
 	static const struct {
 		const char *setting;
-		unsigned multicast, repair, control; /* of one each */
-		unsigned sent;			     /* multicast ones */
+		unsigned multicast, repair, control; /* come out, of one each */
+		unsigned sent; /* multicast ones sent, of one */
 	} cases[] = {
 		{ "loss=1", 0, 0, 1, 1 },
 		{ "loss=1,kind=all", 0, 0, 0, 1 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fault driver does to the time and the order of datagrams. */
+/* What the fault driver does to the timing and the order of datagrams. */
 #include "fault_traffic.h"
 
 static void reordered_datagrams_come_a_little_later(void)

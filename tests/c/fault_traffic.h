@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbered datagrams that go through a fault driver. */
+/* Numbered datagrams that pass through a fault driver. */
 #ifndef MPIMCAST_TEST_FAULT_TRAFFIC_H
 #define MPIMCAST_TEST_FAULT_TRAFFIC_H
 
@@ -20,7 +20,7 @@ static inline unsigned poll_all(struct mmc_endpoint *endpoint,
 	return rv < 0 ? 0 : (unsigned)rv;
 }
 
-/* Lets one datagram of `index` arrive; returns how many come out. */
+/* Lets one datagram with `index` arrive; returns how many come out. */
 static inline unsigned through(struct mmc_endpoint *endpoint, uint32_t index)
 {
 	struct mmc_event events[64];

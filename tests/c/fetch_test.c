@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engines that read each other's memory on a simulated network: what is made
- * readable, how often, and what a broken connection does.
+ * Engines that read each other's memory on a simulated network: what is registered, how
+ * often, and what a broken connection does.
  */
 #include "check.h"
 #include "core/counters.h"
@@ -129,7 +129,7 @@ static void wake(struct rank *rank)
 			       (uint32_t)(rank - ranks));
 }
 
-/* Lets everything happen up to `until_ns`, or until all is silent. */
+/* Handles all events up to `until_ns`, or until none is left. */
 static void live(uint64_t until_ns)
 {
 	struct mmc_heap_item event;
@@ -201,7 +201,7 @@ static void gather(uint64_t block_bytes, uint8_t salt)
 	finish(block_bytes, salt);
 }
 
-/* Memory of the user's is registered for an operation in which it is asked for. */
+/* User memory is registered for each operation in which it is asked for. */
 static void memory_of_the_user(void)
 {
 	uint64_t before;
@@ -226,7 +226,7 @@ static void memory_of_the_user(void)
 	close_all();
 }
 
-/* That of the engine once, however large a part of it is used. */
+/* Memory of the engine is registered once, however large a part of it is used. */
 static void memory_of_the_engine(void)
 {
 	uint64_t before;
@@ -255,7 +255,9 @@ static void memory_of_the_engine(void)
 	close_all();
 }
 
-/* A connection that breaks fails all, and the next stream is refused. */
+/*
+ * A broken connection fails the operation on all ranks, and the next stream is refused.
+ */
 static void a_broken_connection(void)
 {
 	const struct mmc_stream_options again = {
@@ -292,7 +294,7 @@ static void a_broken_connection(void)
 		free(ranks[r].recv);
 }
 
-/* What is given up in the middle is read by others no more, nor freed early. */
+/* After a cancel, others no longer read the memory, and it is not freed too early. */
 static void given_up_in_the_middle(void)
 {
 	unsigned ncancelled = 0;

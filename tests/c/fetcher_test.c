@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is read of the left neighbour, and when: nothing before its advert, no chunk
- * that it lacks or that is here, none twice at a time; whatever it says.
+ * What a fetcher reads of the left neighbour, and when: nothing before the advert, no
+ * chunk that the neighbour lacks or that is claimed here, and none twice at a time.
  */
 #include "fetcher_world.h"
 
@@ -26,7 +26,10 @@ static void reads_what_is_there(void)
 	close_world(&at);
 }
 
-/* Looking again: after one round trip, then ever more rarely, then at once. */
+/*
+ * The fetcher looks again after a round trip, then ever more rarely, or at once if
+ * hurried.
+ */
 static void looks_ever_more_rarely(void)
 {
 	struct world at;
@@ -54,7 +57,7 @@ static void looks_ever_more_rarely(void)
 	close_world(&at);
 }
 
-/* What has come in another way is neither looked for nor read. */
+/* A chunk that has arrived in another way is neither looked for nor read. */
 static void forgets_what_has_come(void)
 {
 	struct world at;
@@ -107,7 +110,10 @@ static void no_more_than_one_read_brings(void)
 	close_world(&at);
 }
 
-/* Random wants, holdings and failures: no chunk twice, none that is lacking. */
+/*
+ * With random wants and holdings all wanted chunks are read once, and none that is
+ * lacking.
+ */
 static void all_comes(void)
 {
 	struct mmc_prng prng = { .state = 5 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a fetcher makes of what its neighbour says, and when it asks others. */
+/* What a fetcher believes of its neighbour's memory, and when it asks other ranks. */
 #include "fetcher_world.h"
 
 static uint32_t ask(struct world *at, bool *direct)
@@ -22,7 +22,10 @@ static uint32_t ask(struct world *at, bool *direct)
 	return nchunks;
 }
 
-/* Without an advert, or one that has data, it is asked for that. */
+/*
+ * While there is no advert, or one without data, the neighbour is asked for it by a
+ * NAK.
+ */
 static void asks_for_the_advert(void)
 {
 	struct world at;
@@ -49,7 +52,10 @@ static void asks_for_the_advert(void)
 	}
 }
 
-/* Whose memory cannot be read is asked for the chunks, each time they are lost. */
+/*
+ * A neighbour whose memory cannot be read is sent direct NAKs, each time chunks are
+ * lost.
+ */
 static void asks_directly_where_nothing_can_be_read(void)
 {
 	struct world at;
@@ -72,7 +78,7 @@ static void asks_directly_where_nothing_can_be_read(void)
 	}
 }
 
-/* A generation that is another's, or a read that fails, ends all reading. */
+/* A foreign generation or a failed read ends all reading. */
 static void trusts_no_other_generation(void)
 {
 	struct world at;
@@ -107,7 +113,7 @@ static void trusts_no_other_generation(void)
 	}
 }
 
-/* A later advert tells more, but of the same memory. */
+/* A later advert may add the data, but only of the same generation. */
 static void contradictory_adverts(void)
 {
 	struct world at;
@@ -125,7 +131,9 @@ static void contradictory_adverts(void)
 	close_world(&at);
 }
 
-/* What has been wanted for long is asked of its owner, first to be gathered. */
+/*
+ * Chunks wanted for long are requested of their owners, first by a NAK, later directly.
+ */
 static void owners_are_asked_in_the_end(void)
 {
 	struct world at;

@@ -75,7 +75,7 @@ static inline bool next_map(struct world *at, struct mmc_run *words)
 	return true;
 }
 
-/* Lets the read of words succeed with what the neighbour holds. */
+/* Completes the read of `words` with what the neighbour holds. */
 static inline bool map_comes(struct world *at, struct mmc_run words)
 {
 	uint64_t bytes[NWORDS + 1];
@@ -86,7 +86,7 @@ static inline bool map_comes(struct world *at, struct mmc_run words)
 				  at->now_ns);
 }
 
-/* Reads what is to be read now; returns the number of chunks. */
+/* Does all reads that are due; returns the number of chunks. */
 static inline uint32_t read_all(struct world *at)
 {
 	uint32_t nchunks = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is going to happen in a test's virtual time: a heap of events. */
+/* The future of a test's virtual time: a heap of events. */
 #ifndef MMC_TESTS_FUTURE_H
 #define MMC_TESTS_FUTURE_H
 
@@ -21,21 +21,21 @@ enum event_kind {
 struct event {
 	uint64_t at_ns;
 	enum event_kind kind;
-	uint32_t rank; /* it happens to this one */
+	uint32_t rank; /* the rank that it happens to */
 	uint32_t source;
 	uint32_t epoch;
-	uint32_t index; /* as in a header; the number of chunks sent */
+	uint32_t index; /* as in a header; or the number of chunks sent */
 	uint32_t payload_bytes;
-	uint32_t value;	  /* in place of the payload */
+	uint32_t value;	  /* stands for the payload */
 	uint8_t *control; /* a control datagram, what is read, or NULL */
 	uint32_t control_bytes;
-	uint32_t count; /* of chunks or words that are read from `index` on */
-	uint32_t step;	/* how far a read is */
-	bool failed;	/* likewise */
+	uint32_t count; /* chunks or words that are read, from `index` on */
+	uint32_t step;	/* how many steps of a read are done */
+	bool failed;	/* the read has failed */
 };
 
 struct future {
-	struct event *events; /* each no later than the two below it */
+	struct event *events; /* a heap: parents are no later */
 	uint32_t nevents;
 	uint32_t events_max;
 };

@@ -9,7 +9,7 @@ static const enum mmc_checksum checksums[] = {
 	MMC_CHECKSUM_FULL,
 };
 
-/* A header as a sender would write it. */
+/* Draws a header such as a sender writes. */
 static struct mmc_header random_header(struct mmc_prng *prng)
 {
 	static const uint32_t flags[] = { 0, MMC_INDEX_REPAIR,
@@ -52,7 +52,7 @@ static void round_trips(void)
 	}
 }
 
-/* Bytes written down from the documentation, not from the code. */
+/* The expected bytes come from the documentation, not from the code. */
 static void golden_bytes(void)
 {
 	static const uint8_t plain[] = {
@@ -100,7 +100,7 @@ static void single_bits(void)
 	}
 }
 
-/* Any change within 16 neighbouring bits shows. */
+/* Any change within 16 adjacent bits is detected. */
 static void bursts(void)
 {
 	struct mmc_prng prng = { .state = 6 };
@@ -124,7 +124,7 @@ static void bursts(void)
 	}
 }
 
-/* A datagram that was cut or padded on its way does not match its header. */
+/* A datagram that was cut or padded on its way is refused. */
 static void lengths(void)
 {
 	struct mmc_prng prng = { .state = 7 };
@@ -138,7 +138,7 @@ static void lengths(void)
 				      -MMC_ECORRUPT);
 }
 
-/* Nothing of a datagram without room for a header is read. */
+/* A datagram that is too short for a header is refused without being read. */
 static void short_datagrams(void)
 {
 	for (unsigned c = 0; c < 3; c++) {
@@ -170,7 +170,7 @@ static void checksum_off(void)
 	CHECK_EQ(mmc_header_decode(&header, bytes, 16, MMC_CHECKSUM_OFF), 0);
 }
 
-/* An index that is both a repair and a control message is none. */
+/* An index that is marked both as a repair and as control is refused. */
 static void unknown_form(void)
 {
 	struct mmc_prng prng = { .state = 8 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the core costs per chunk, to be run under callgrind (see
- * bench/counters.py), which counts what happens in measured(). The first argument
- * says what to measure: receive, stage, cover or send.
+ * Measures what the core costs per chunk. To be run under callgrind (see
+ * bench/counters.py), which counts what happens in measured(). The first argument says
+ * what to measure: receive, stage, cover or send.
  *
- * A received chunk costs its header's decoding, the look-up of its operation,
- * the verdict and the note that it is placed; a sent one the action that names
- * it, its header's encoding and the note that it is sent; both their part of a
- * poll every batch. `stage` adds the copy to the chunk's place, `cover` what it
- * takes that the chunk is there already.
+ * A received chunk costs decoding its header, looking up its operation, the verdict,
+ * and recording that it is placed. A sent chunk costs the action that names it,
+ * encoding its header, and recording that it is sent. Each also costs its share of one
+ * poll per batch. `stage` adds the copy to the chunk's place; `cover` adds what it
+ * takes to have the chunk arrive there directly.
  */
 #include "check.h"
 #include "core/operation/epochs.h"
@@ -28,12 +28,12 @@ static struct mmc_actions actions;
 static uint8_t headers[NCHUNKS][MMC_HEADER_BYTES];
 static uint64_t now_ns = MMC_S_NS;
 
-/* A ring of receives, which chunks of rank 1 come to. */
+/* A ring of receives for the chunks of rank 1. */
 static struct {
-	uint8_t *base; /* of the result; NULL: payloads are not looked at */
+	uint8_t *base; /* the result's memory; NULL: payloads are not touched */
 	struct mmc_covers covers;
 	uint32_t chain;
-	uint32_t body_bytes; /* of each chunk */
+	uint32_t body_bytes; /* payload of each chunk */
 	uint64_t evacuated;
 	uint8_t staging[NSLOTS][CHUNK_BYTES];
 } ring;
@@ -66,7 +66,7 @@ static uint32_t poll(struct mmc_op *op)
 	return nsent;
 }
 
-/* Takes chunk `i` to its place, from where its receive has brought it. */
+/* Moves chunk `i` to its place from where its receive put it. */
 __attribute__((noinline)) static void place(uint32_t i)
 {
 	uint8_t *to = ring.base + (size_t)(NCHUNKS + i) * CHUNK_BYTES;
@@ -80,7 +80,7 @@ __attribute__((noinline)) static void place(uint32_t i)
 		memcpy(to, body, ring.body_bytes);
 }
 
-/* Posts the receives of a batch again, of which the last was `i`. */
+/* Posts the receives of a batch again, the last of which is `i`. */
 __attribute__((noinline)) static void post(uint32_t i)
 {
 	if (!ring.covers.active)
@@ -123,7 +123,9 @@ __attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
 	return receives ? receive(op) : poll(op);
 }
 
-/* Receives take chunks to memory, with `covers` right to their places. */
+/*
+ * Opens receives that bring chunks to staging or, with `covers`, right to their places.
+ */
 static void open_ring(struct mmc_op *op, bool covers)
 {
 	struct mmc_covers *at = &ring.covers;
@@ -152,7 +154,9 @@ static void open_ring(struct mmc_op *op, bool covers)
 	mmc_covers_begin(at, &plan);
 }
 
-/* Rank 1 has entered too, and has sent all that rank 0 is going to receive. */
+/*
+ * Lets rank 1 enter, and prepares the headers of all chunks that rank 0 will receive.
+ */
 static void pass_barrier(void)
 {
 	struct mmc_message message = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bcast and Allgatherv through whole engines: see loopback.h. */
+/* Bcast and Allgatherv through whole engines; see loopback.h. */
 #include "loopback.h"
 
-#define LONGEST 1200000 /* more than is copied */
+#define LONGEST 1200000 /* too long for a retained copy */
 #define GAP 7
 #define UNTOUCHED 0xee
 #define NSTREAMS 200
 
-/* What one rank passes, and the memory for it. */
+/* What one rank passes to a call, and the memory for it. */
 struct buffers {
 	uint64_t blocks_bytes[NRANKS];
 	uint64_t offsets_bytes[NRANKS];
@@ -69,7 +69,10 @@ static void *bcast_sizes(void *argument)
 
 /* ---- Allgatherv ---------------------------------------------------------- */
 
-/* Blocks of a salt's sizes, some empty, all at places of this rank's own. */
+/*
+ * Lays out blocks whose sizes and places `salt` decides: some empty, each rank's own
+ * order.
+ */
 static void lay_out(struct buffers *buffers, uint32_t rank, uint32_t salt)
 {
 	uint64_t at = salt % 3 == 2 ? GAP : 0;
@@ -85,7 +88,7 @@ static void lay_out(struct buffers *buffers, uint32_t rank, uint32_t salt)
 	}
 }
 
-/* What must lie in the whole of `recv`, byte by byte. */
+/* Compares the whole of `recv`, byte by byte, with what must lie there. */
 static void check_result(struct rank *rank, const struct buffers *buffers,
 			 uint32_t salt, bool adjoining)
 {
@@ -204,7 +207,7 @@ static void *repeat(void *argument)
 	struct rank *rank = argument;
 	uint64_t before;
 
-	/* The root of a Bcast keeps a copy: anybody may have to make room. */
+	/* The root of a Bcast retains a copy, so every rank must have allocated one. */
 	for (uint32_t i = 0; i < 6; i++) {
 		allgatherv(rank, 6);
 		bcast(rank, i % NRANKS, 100000, i);
@@ -223,7 +226,7 @@ static void nothing_is_allocated_again(void)
 	on_healthy(repeat);
 }
 
-/* Datagrams find their stream among many, also when some have been closed. */
+/* Datagrams find their stream among many, also after some have been closed. */
 static void *use_many_streams(void *argument)
 {
 	struct rank *rank = argument;
@@ -267,7 +270,7 @@ static void many_streams(void)
 
 /* ---- what does not fit --------------------------------------------------- */
 
-/* Two operations that are started as one, and what is said of them. */
+/* Two operations that disagree, and the failure that is reported. */
 struct mismatch {
 	struct mmc_operation operations[2];
 	struct mmc_failure said;

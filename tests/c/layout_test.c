@@ -5,7 +5,7 @@
 
 #define NRANKS_MAX 9
 
-/* Whether the chunks, in order, tile the blocks exactly. */
+/* Checks that the chunks, in order, tile the blocks exactly. */
 static void check_chunks(const struct mmc_layout *layout)
 {
 	uint64_t end_bytes = 0;
@@ -27,7 +27,10 @@ static void check_chunks(const struct mmc_layout *layout)
 	CHECK_EQ(end_bytes, layout->total_bytes);
 }
 
-/* Whether the blocks lie one behind the other, and senders are those of some. */
+/*
+ * Checks that the blocks are adjacent, and that the senders are the ranks that have
+ * one.
+ */
 static void check_blocks(const struct mmc_layout *layout,
 			 const uint64_t *blocks_bytes)
 {
@@ -97,7 +100,7 @@ static void tiles_exactly(void)
 		}
 }
 
-/* The only block of an operation, at any rank. */
+/* Any single rank may have the only block of an operation. */
 static void one_sender(void)
 {
 	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
@@ -167,7 +170,10 @@ static void check_refused(uint32_t nranks, uint64_t block_bytes,
 	CHECK_EQ(layout.nchunks, 77);
 }
 
-/* The same of two ranks, and of the latter alone. */
+/*
+ * Refuses both blocks on two ranks and, if the first is empty, the other as the sole
+ * one.
+ */
 static void check_each_refused(uint64_t first_bytes, uint64_t other_bytes,
 			       uint32_t chunk_bytes)
 {
@@ -209,7 +215,7 @@ static void refuses(void)
 	check_each_refused(UINT64_MAX, UINT64_MAX, 8000);
 }
 
-/* The largest operations: offsets beyond 32 bits, indices up to 2^30. */
+/* Offsets beyond 32 bits and 2^30 chunks are laid out exactly. */
 static void largest(void)
 {
 	struct mmc_layout layout;

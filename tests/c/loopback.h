@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engines with their threads, over UDP on loopback: every rank is a thread of
- * this process with an engine of its own, as every process has one.
+ * Engines with their threads, over UDP on loopback: each rank is a thread of this
+ * process with an engine of its own, as each process of a job has one.
  */
 #ifndef MMC_TESTS_LOOPBACK_H
 #define MMC_TESTS_LOOPBACK_H
@@ -115,7 +115,7 @@ static inline void on_all(void *(*run)(void *))
 	}
 }
 
-/* Waits for a request as Python does: slice by slice. */
+/* Waits for a request as Python does, slice by slice. */
 static inline int wait_for(struct mmc_request *request)
 {
 	int rv;

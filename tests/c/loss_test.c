@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A receiver's view of what is missing, in virtual time: nothing is asked for
- * before its allowance or twice in a retry interval, and whatever was lost is
- * asked for until it comes.
+ * What a receiver takes for missing, in virtual time: nothing is requested before its
+ * allowance or twice in a retry interval, and what was lost is requested until it
+ * arrives.
  */
 #include "receiver.h"
 
@@ -28,7 +28,7 @@ static void nothing_lost(void)
 	}
 }
 
-/* A gap is asked for after the allowance, of the owner, and only the gap. */
+/* A gap, and only the gap, is requested of its owner after the allowance. */
 static void a_gap(void)
 {
 	static struct receiver at;
@@ -54,7 +54,7 @@ static void a_gap(void)
 	receiver_close(&at);
 }
 
-/* What comes late within the allowance is not asked for. */
+/* A chunk that arrives late, but within the allowance, is not requested. */
 static void reordered(void)
 {
 	static struct receiver at;
@@ -70,7 +70,7 @@ static void reordered(void)
 	receiver_close(&at);
 }
 
-/* Chunks that come less late than the allowance are not asked for, ever. */
+/* Chunks that are always late by less than the allowance are never requested. */
 static void reordered_all_along(void)
 {
 	static struct receiver at;
@@ -89,7 +89,7 @@ static void reordered_all_along(void)
 	receiver_close(&at);
 }
 
-/* More gaps than one request names, of several owners. */
+/* More gaps than fit one request, of several owners, are requested once each. */
 static void many_gaps(void)
 {
 	static struct receiver at;
@@ -109,8 +109,8 @@ static void many_gaps(void)
 }
 
 /*
- * A repair that is announced need not be asked for; but if it is lost too, it
- * must be, whether the gap was seen before the announcement or after.
+ * A chunk whose repair is announced need not be requested. If the repair is lost too,
+ * the chunk must be, whether the gap was seen before the announcement or after it.
  */
 static void announced_and_lost_again(void)
 {
@@ -138,7 +138,7 @@ static void announced_and_lost_again(void)
 		}
 }
 
-/* Whatever was lost is asked for again and again, ever more rarely. */
+/* A lost chunk is requested again and again, ever more rarely. */
 static void persistent(void)
 {
 	static struct receiver at;
@@ -157,7 +157,9 @@ static void persistent(void)
 	}
 }
 
-/* What came before the plan was known is neither missing nor counted twice. */
+/*
+ * Chunks that arrived before the plan was known are neither missing nor counted twice.
+ */
 static void early_chunks(void)
 {
 	static struct receiver at;
@@ -174,7 +176,7 @@ static void early_chunks(void)
 	receiver_close(&at);
 }
 
-/* Maybe suppresses the request for a chunk, and maybe brings it. */
+/* Suppresses the request for a chunk, or not, and delivers the chunk, or not. */
 static void hear_some(struct receiver *at, struct mmc_prng *prng,
 		      uint32_t owner, uint32_t place)
 {
@@ -192,7 +194,7 @@ static void hear_some(struct receiver *at, struct mmc_prng *prng,
 	ask(at);
 }
 
-/* Some of the silent senders say how much they have sent, some repairs come. */
+/* Some silent senders say how much they have sent, and some repairs arrive. */
 static void answer_some(struct receiver *at, struct mmc_prng *prng)
 {
 	const struct mmc_sequence *silent;
@@ -211,7 +213,7 @@ static void answer_some(struct receiver *at, struct mmc_prng *prng)
 			claim(at, c);
 }
 
-/* Random loss of chunks, answers and announcements: all comes in the end. */
+/* Chunks, answers and announcements are lost at random, and yet all chunks arrive. */
 static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 {
 	const struct mmc_run all = { .count = at->layout.nchunks };
@@ -262,7 +264,7 @@ static void everything_comes(void)
 	}
 }
 
-/* No more is asked for than fits the budget; then the rest, as answers come. */
+/* No more is requested than fits the budget; the rest follows as answers arrive. */
 static void within_the_budget(void)
 {
 	struct receiver at;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a receiver waits for answers, and what it does when it has waited. */
+/* How long a receiver waits for answers, and what it does afterwards. */
 #include "receiver.h"
 
-/* While chains go on a quarter of it is asked for, and at once more when they are over. */
+/*
+ * While chains go on, a quarter of the budget is requested; once they end, the rest at
+ * once.
+ */
 static void part_of_the_budget(void)
 {
 	struct receiver at;
@@ -19,7 +22,7 @@ static void part_of_the_budget(void)
 	receiver_close(&at);
 }
 
-/* Keeps the link busy with the chunks of [*next, end) for `time_ns`. */
+/* Keeps the link busy for `time_ns` with the chunks from `*next` on. */
 static void stay_busy(struct receiver *at, uint32_t *next, uint64_t time_ns)
 {
 	for (uint64_t end_ns = at->now_ns + time_ns; at->now_ns < end_ns;) {
@@ -29,7 +32,9 @@ static void stay_busy(struct receiver *at, uint32_t *next, uint64_t time_ns)
 	}
 }
 
-/* Three senders of 1000 chunks; of the second one the second and third are lost. */
+/*
+ * Three senders have 1000 chunks each; the second and third chunk of rank 1 are lost.
+ */
 static void open_with_gap(struct receiver *at)
 {
 	receiver_open(at, 3, 1000, 3, MMC_REPAIR_NAK);
@@ -38,7 +43,7 @@ static void open_with_gap(struct receiver *at)
 	hear(at, 1003);
 }
 
-/* The two chunks of the gap are asked for and arrive 5 ms later, on a busy link. */
+/* The two chunks of the gap are requested, and arrive 5 ms later on a busy link. */
 static void open_with_slow_answer(struct receiver *at, uint32_t *next)
 {
 	open_with_gap(at);
@@ -49,7 +54,10 @@ static void open_with_slow_answer(struct receiver *at, uint32_t *next)
 	mmc_loss_came(&at->loss, 1002, at->now_ns);
 }
 
-/* A repetition waits for longer than answers have taken, while others' chunks come. */
+/*
+ * While other chunks arrive, a repeated request waits for longer than answers have
+ * taken.
+ */
 static void waits_as_long_as_answers_take(void)
 {
 	struct receiver at;
@@ -84,8 +92,8 @@ static void hastens_on_an_idle_link(void)
 }
 
 /*
- * While no answers come each second request is a direct NAK for few chunks, which grow in
- * number as answers come and shrink when they do not.
+ * While no answers arrive, every second request is a direct NAK for few chunks. Their
+ * number grows as answers arrive, and shrinks when none do.
  */
 static void asks_directly_for_few(void)
 {
@@ -125,8 +133,8 @@ static void asks_directly_for_few(void)
 }
 
 /*
- * While the link is busy a late chunk holds no window back, and counts as lost once a
- * window of chunks follows it.
+ * On a busy link a late chunk holds no window back, and counts as lost once a window of
+ * chunks has followed it.
  */
 static void late_on_a_busy_link(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is refused of a message that comes, and what is at the limits. */
+/* Which messages are refused, and which values at the limits are accepted. */
 #include "messages.h"
 
 static void truncations(void)
@@ -27,7 +27,7 @@ static void truncations(void)
 	}
 }
 
-/* What is written over four bytes of a message that is right otherwise. */
+/* A value that is written over four bytes of an otherwise correct message. */
 struct spoiled {
 	const char *what;
 	size_t offset;
@@ -81,7 +81,7 @@ static void fields_out_of_range(void)
 	}
 }
 
-/* The greatest values that are still right. */
+/* The greatest values that are allowed are accepted. */
 static void fields_at_their_limits(void)
 {
 	const struct mmc_message message = {
@@ -105,7 +105,7 @@ static void fields_at_their_limits(void)
 	check_equal_messages(&read, &message);
 }
 
-/* Whatever is let through encodes to the very same bytes. */
+/* A message that is accepted encodes to the very same bytes. */
 static void canonical(void)
 {
 	struct mmc_prng prng = { .state = 11 };

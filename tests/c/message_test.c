@@ -34,7 +34,7 @@ static void round_trips(void)
 		}
 }
 
-/* Each field's bytes, at the offsets that the documentation gives. */
+/* Each field's bytes lie at the offsets that the documentation gives. */
 static void golden_bytes(void)
 {
 	static const uint8_t fixed[] = {
@@ -135,7 +135,7 @@ static void golden_advert(void)
 		      -MMC_EINVAL);
 }
 
-/* Kinds are numbers on the wire. */
+/* Kinds are fixed numbers, since they go over the wire. */
 static void kinds(void)
 {
 	uint8_t bytes[MMC_MESSAGE_BYTES] = { 0 };
@@ -153,7 +153,7 @@ static void kinds(void)
 	check_refused(UINT32_MAX, bytes, sizeof(bytes), -MMC_EINVAL);
 }
 
-/* What the headers promise of sizes. */
+/* Messages keep to the sizes that the headers promise. */
 static void sizes(void)
 {
 	CHECK_EQ(MMC_MESSAGE_BYTES_MAX, 16 + 4 * (3 + MMC_CHAINS_MAX));
