@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random messages of every kind but reports, and what makes two of them equal. */
+/* Draws random messages of every kind but reports, and checks that two are equal. */
 #ifndef MPIMCAST_TEST_MESSAGES_H
 #define MPIMCAST_TEST_MESSAGES_H
 
@@ -28,7 +28,7 @@ static inline uint32_t items_min(uint32_t kind)
 	return kind == MMC_MESSAGE_ADVERT ? 1 : 0;
 }
 
-/* Those have a test of their own. */
+/* Reports and watermarks have a test of their own, report_test.c. */
 static inline bool is_report(uint32_t kind)
 {
 	return kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK;
@@ -163,7 +163,7 @@ static inline void check_equal_messages(const struct mmc_message *a,
 	}
 }
 
-/* Decodes a copy of exactly `nbytes` from the heap, where ASan sees the end. */
+/* Decodes a copy of exactly `nbytes` on the heap, where ASan sees every overrun. */
 static inline int decode(struct mmc_message *message, uint32_t kind,
 			 const uint8_t *bytes, size_t nbytes)
 {

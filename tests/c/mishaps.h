@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests of mishaps share: how far all ranks get, and how they fail. */
+/*
+ * Shared by the tests of failures: runs ranks up to a step, and checks how they failed.
+ */
 #ifndef MMC_TESTS_MISHAPS_H
 #define MMC_TESTS_MISHAPS_H
 
 #include "ranks.h"
 
-/* Steps on until `nsteps` are over; false when all is over before that. */
+/*
+ * Takes `nsteps` steps; returns false if the ranks end before or with the last of them.
+ */
 static inline bool ranks_step_to(struct ranks *net, uint32_t nsteps)
 {
 	while (nsteps-- > 0) {
@@ -16,7 +20,7 @@ static inline bool ranks_step_to(struct ranks *net, uint32_t nsteps)
 	return !ranks_is_over(net);
 }
 
-/* Checks that all live ranks have failed alike; with MMC_OK, that none has. */
+/* Checks that all live ranks have failed alike or, with MMC_OK, that none has. */
 static inline void ranks_check_failed(const struct ranks *net,
 				      enum mmc_error error, uint32_t culprit)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks.h works on: the ranks' state, and the network between them, which
+ * The state that ranks.h works on: all ranks, and the network between them, which
  * delays, reorders, repeats and loses datagrams.
  */
 #ifndef MMC_TESTS_NETWORK_H
@@ -13,16 +13,16 @@
 
 #define RANKS_MAX 20
 #define RANKS_EPOCHS_MAX 16
-#define RANKS_GIVEN_BACK UINT32_MAX /* in all places after DONE or FAILED */
+#define RANKS_GIVEN_BACK UINT32_MAX /* fills all places after DONE or FAILED */
 #define RANKS_STEPS_MAX 1000000
 
 struct ranks_shape {
 	uint32_t nranks;
 	uint32_t nepochs;
-	uint32_t nactive; /* epochs that a rank starts ahead of those over */
-	uint64_t block_bytes; /* uneven blocks have up to that */
-	bool uneven;	      /* drawn from the seed, some are empty */
-	bool sole;	      /* only this one has any: */
+	uint32_t nactive;     /* how many epochs a rank may run at a time */
+	uint64_t block_bytes; /* of uneven blocks, the most */
+	bool uneven;	      /* block sizes are drawn, and some are 0 */
+	bool sole;	      /* only the root has a block */
 	uint32_t root;
 	uint32_t chunk_bytes;
 	uint32_t nchains;
@@ -30,27 +30,30 @@ struct ranks_shape {
 	uint64_t eager_bytes;
 	uint64_t retain_bytes;
 	enum mmc_repair repair;
-	uint32_t read_bytes; /* of one read; 0: nothing can be read */
-	bool registered;     /* every other rank's data is from the start */
-	bool unregistrable;  /* that of the others never is */
+	uint32_t read_bytes; /* the most that one read brings; 0: no reads */
+	bool registered;     /* the data of even ranks is, from the start */
+	bool unregistrable;  /* other data cannot be registered */
 	uint64_t entry_timeout_ns;
-	uint64_t late_ns; /* a rank starts each epoch up to this late */
-	uint32_t late;	  /* only this rank, and just so; MMC_PEER_ALL: each */
-	uint32_t tardy;	  /* this rank too, but by its own time */
+	uint64_t late_ns; /* how late the late rank, or at most each, starts */
+	uint32_t late;	  /* the late rank; MMC_PEER_ALL: each is */
+	uint32_t tardy;	  /* another late rank, by a time of its own */
 	uint64_t tardy_ns;
-	uint64_t delay_ns; /* of a datagram, and up to twice that */
-	uint64_t loss;	   /* out of 2^32, likewise */
+	uint64_t delay_ns; /* least delay of a datagram; the most is double */
+	uint64_t loss;	   /* chance to lose a datagram, out of 2^32 */
 	uint64_t twice;
 	uint64_t seed;
-	uint32_t odd;  /* has another idea of the operation; likewise */
-	uint32_t dead; /* does not answer; likewise */
-	/* The transport can be asked; of the dead rank it says that it ended. */
+	uint32_t odd;  /* calls another operation; MMC_PEER_ALL: none */
+	uint32_t dead; /* does not answer; MMC_PEER_ALL: none */
+	/*
+	 * The transport can be asked: it says that the dead rank `ended`, or nothing of
+	 * it.
+	 */
 	bool inquires;
 	bool ended;
-	/* This rank stands still in between, which its kernel does not. */
+	/* This rank stands still from begin to end, while its kernel answers. */
 	uint32_t stopped;
 	uint64_t stop_begin_ns;
-	uint64_t stop_end_ns; /* 0: it does not */
+	uint64_t stop_end_ns; /* 0: no rank stands still */
 	uint64_t late_timeout_ns;
 	bool unattended;
 };
@@ -58,7 +61,7 @@ struct ranks_shape {
 struct ranks_epoch {
 	void *memory;
 	uint32_t *places;
-	enum mmc_op_state state; /* as seen last */
+	enum mmc_op_state state; /* as last seen */
 	bool started;
 	bool over;
 	bool retained;
@@ -75,13 +78,13 @@ struct ranks_rank {
 	struct mmc_counters counters;
 	struct ranks_epoch epoch[RANKS_EPOCHS_MAX + 1];
 	uint64_t deadline_ns;
-	bool ready; /* to start its next epoch */
+	bool ready; /* its next epoch may start */
 };
 
 struct ranks {
 	struct ranks_shape shape;
 	struct mmc_layout layout;
-	uint64_t blocks_bytes[RANKS_MAX]; /* if uneven */
+	uint64_t blocks_bytes[RANKS_MAX]; /* used if uneven */
 	_Alignas(16) uint8_t table[RANKS_MAX * 64];
 	struct mmc_prng prng;
 	struct ranks_rank rank[RANKS_MAX];
@@ -90,7 +93,7 @@ struct ranks {
 	uint32_t nsteps;
 };
 
-/* When what is to happen to a rank at `at_ns` can: a stopped one waits. */
+/* Returns when an event of `at_ns` reaches rank `r`: a stopped rank gets it later. */
 static inline uint64_t ranks_when(const struct ranks *net, uint32_t r,
 				  uint64_t at_ns)
 {
@@ -107,7 +110,7 @@ static inline uint64_t ranks_some(struct ranks *net, uint64_t time_ns)
 	return net->now_ns + time_ns + mmc_prng_below(&net->prng, time_ns + 1);
 }
 
-/* The network takes a datagram to `target`, late, twice or never. */
+/* Carries a datagram to `target`: delayed, and maybe twice or never. */
 static inline void ranks_carry(struct ranks *net, struct event event,
 			       uint32_t target)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank of a stream of three, which hears what a test says. */
+/* One rank of a stream of three; the test plays the other two. */
 #ifndef MPIMCAST_TEST_ONE_STREAM_H
 #define MPIMCAST_TEST_ONE_STREAM_H
 
@@ -24,14 +24,14 @@ struct stream {
 	void *epochs_memory;
 	struct mmc_counters counters;
 	struct mmc_actions actions;
-	struct mmc_message said; /* what poll() found last */
+	struct mmc_message said; /* what ask() decoded last */
 	uint32_t said_epoch;
 	void *memory[16];
 	unsigned nmemory;
 	uint64_t now_ns;
 };
 
-/* As if `last` epochs had come and gone. */
+/* Opens a stream as if `last` epochs were done. */
 static inline void stream_open(struct stream *stream, uint32_t last)
 {
 	*stream = (struct stream){ .now_ns = MMC_S_NS };
@@ -73,7 +73,7 @@ static inline void hear(struct stream *stream, uint32_t source, uint32_t epoch,
 			      stream->now_ns);
 }
 
-/* Asks about an epoch as rank 1 would; returns whether an answer came. */
+/* Asks about an epoch as rank 1 would; returns whether it is answered. */
 static inline bool ask(struct stream *stream, uint32_t epoch, uint32_t stamp_us)
 {
 	const struct mmc_message question = { .stamp_us = stamp_us };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes wrong beyond loss: every rank gets its data or the same error. */
+/* Failures other than loss: every rank gets its data or the same error. */
 #include "mishaps.h"
 
 #define TIMEOUT_NS (10 * MMC_S_NS)
@@ -36,7 +36,10 @@ static void dead_from_the_beginning(void)
 		}
 }
 
-/* A rank that dies at any moment: who needs it fails in time, and all end. */
+/*
+ * Lets a rank die after `nsteps`: all others end in time, and those that get no answer
+ * name it. Returns whether it died before the end.
+ */
 static bool die_after(const struct ranks_shape *shape, uint32_t dead,
 		      uint32_t nsteps)
 {
@@ -128,7 +131,9 @@ static void different_operations(void)
 		}
 }
 
-/* Ten minutes of something else before a collective is legal MPI. */
+/*
+ * A rank may do something else for ten minutes before a collective: that is legal MPI.
+ */
 static void lateness_is_legal(void)
 {
 	static struct ranks net;
@@ -171,7 +176,10 @@ static void lateness_may_be_limited(void)
 		}
 }
 
-/* Who enters only just in time is one of those who wait for the late rank. */
+/*
+ * A rank that enters just in time is not blamed: it awaits the late rank like the
+ * others.
+ */
 static void just_in_time(void)
 {
 	static struct ranks net;
@@ -194,7 +202,7 @@ static void just_in_time(void)
 			}
 }
 
-/* A machine that is suspended with all its ranks fails none of them. */
+/* Suspending a machine with all its ranks fails none of them. */
 static void suspended(void)
 {
 	static struct ranks net;
@@ -235,7 +243,7 @@ static void check_seen(enum mmc_op_state state, enum mmc_op_event event,
 	check_failed(text, __FILE__, __LINE__);
 }
 
-/* Every row of the table has a life of its own, and nothing else happens. */
+/* The tests take every transition of the table, and the operation refuses others. */
 static void every_transition(void)
 {
 	enum mmc_op_state next;

@@ -21,7 +21,7 @@ static const struct ranks_shape plain = {
 	.late_timeout_ns = 600 * MMC_S_NS,
 };
 
-/* Stops a rank after some steps; returns whether that was before the end. */
+/* Stops a rank after `nsteps` for STOP_NS; returns whether that was before the end. */
 static bool stop_after(struct ranks *net, const struct ranks_shape *shape,
 		       uint32_t stopped, uint32_t nsteps)
 {
@@ -35,7 +35,9 @@ static bool stop_after(struct ranks *net, const struct ranks_shape *shape,
 	return amid;
 }
 
-/* At any moment, whatever it is just then: all wait, and have all data. */
+/*
+ * A rank that stops, at whatever moment, fails no operation: all wait and get all data.
+ */
 static void stopped_at_any_moment(void)
 {
 	static struct ranks net;
@@ -65,7 +67,7 @@ static void stopped_at_any_moment(void)
 			}
 }
 
-/* Where nobody vouches for it, silence for TIMEOUT is death, as ever. */
+/* Where nothing vouches for a silent rank, it is dead after TIMEOUT. */
 static void stopped_without_a_witness(void)
 {
 	static struct ranks net;
@@ -82,7 +84,7 @@ static void stopped_without_a_witness(void)
 	}
 }
 
-/* Who stands still for longer than LATE_TIMEOUT is given up, by its name. */
+/* A rank that stands still for longer than LATE_TIMEOUT is given up, and named. */
 static void late_for_too_long(void)
 {
 	static struct ranks net;
@@ -106,7 +108,7 @@ static void late_for_too_long(void)
 		}
 }
 
-/* A process that has ended is named at once, by all who lack data. */
+/* A process that has ended is named at once, by all ranks that lack data. */
 static void ended_at_any_moment(void)
 {
 	static struct ranks net;
@@ -141,7 +143,7 @@ static void ended_at_any_moment(void)
 		}
 }
 
-/* It ends while it stands still: nobody waits on. */
+/* A process that ends while it is stopped is not waited for any longer. */
 static void killed_while_it_is_stopped(void)
 {
 	static struct ranks net;
@@ -166,7 +168,7 @@ static void killed_while_it_is_stopped(void)
 	}
 }
 
-/* Likewise its machine, which then says nothing: that is death after TIMEOUT. */
+/* If the machine of a stopped rank falls silent too, the rank is dead after TIMEOUT. */
 static void cut_off_while_it_is_stopped(void)
 {
 	static struct ranks net;
@@ -189,8 +191,8 @@ static void cut_off_while_it_is_stopped(void)
 }
 
 /*
- * Where ranks answer in their own calls only, one that computes for hours before
- * it enters, or after it is done, fails nobody, though nothing vouches for it.
+ * Where ranks answer only in their own calls, one that computes for longer than TIMEOUT
+ * fails no other, though nothing vouches for it.
  */
 static void unattended(void)
 {
@@ -212,7 +214,7 @@ static void unattended(void)
 
 /* ---- hearsay ------------------------------------------------------------- */
 
-/* What two ranks tell each other of a third wears out, however often they do. */
+/* Hearsay wears out, however often two ranks tell each other of a third. */
 static void hearsay_wears_out(void)
 {
 	static struct ranks net;
@@ -228,7 +230,7 @@ static void hearsay_wears_out(void)
 				 TIMEOUT_NS) != 2)
 		CHECK(ranks_step(&net));
 	told_ns = net.now_ns;
-	/* From here on its machine says nothing. */
+	/* From here on the machine of the stopped rank answers nothing. */
 	net.shape.dead = 2;
 	CHECK(ranks_run(&net));
 	ranks_check_failed(&net, MMC_ENOANSWER, 2);
@@ -236,7 +238,10 @@ static void hearsay_wears_out(void)
 	ranks_close(&net);
 }
 
-/* Evidence that is older, from the future, or of nobody changes nothing. */
+/*
+ * Older evidence does not change the late rank, evidence from the future counts as of
+ * now, and hearing another rank clears nothing.
+ */
 static void nonsense(void)
 {
 	struct mmc_liveness liveness;

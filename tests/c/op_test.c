@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations of all ranks in one process: see ranks.h. */
+/* Operations of all ranks in one process; see ranks.h. */
 #include "ranks.h"
 
 #define NRANDOM 250
@@ -17,7 +17,7 @@ static const struct ranks_shape plain = {
 	.dead = MMC_PEER_ALL,
 };
 
-/* Runs it to its end, which is DONE of all epochs on all ranks. */
+/* Runs all epochs to their end, which must be DONE on all ranks. */
 static bool run_to_done(const struct ranks_shape *shape)
 {
 	static struct ranks net;
@@ -68,7 +68,7 @@ static void every_root(void)
 			}
 }
 
-/* Also where most have nothing, or none has anything. */
+/* Uneven blocks arrive, even where most ranks or all ranks have none. */
 static void uneven_blocks(void)
 {
 	for (uint32_t nranks = 1; nranks <= 9; nranks++)
@@ -88,7 +88,7 @@ static void uneven_blocks(void)
 		}
 }
 
-/* Nothing is sent twice where nothing is lost. */
+/* Where nothing is lost, no rank misses a chunk or gets one twice. */
 static void no_more_than_needed(void)
 {
 	static struct ranks net;
@@ -162,7 +162,7 @@ static void any_order_loss_and_duplication(void)
 	}
 }
 
-/* Loss that is rare on a large operation, through chains and windows. */
+/* Large operations, through chains and windows, survive rare loss. */
 static void large(void)
 {
 	struct ranks_shape shape = plain;
@@ -180,7 +180,9 @@ static void large(void)
 		}
 }
 
-/* A lone operation of rank 0 among three: blocks of two chunks, the last of 1. */
+/*
+ * Opens an operation of rank 0 of three; each block has two chunks, the last of 1 byte.
+ */
 static struct mmc_op *open_lone(enum mmc_repair repair,
 				struct mmc_counters *counters)
 {
@@ -204,7 +206,7 @@ static struct mmc_op *open_lone(enum mmc_repair repair,
 			   &config, MMC_S_NS);
 }
 
-/* Who may send what, and in which length: the rest is dropped. */
+/* A chunk is accepted only from a rank that may send it, and in its length. */
 static void verdicts(void)
 {
 	static const struct {
@@ -228,7 +230,7 @@ static void verdicts(void)
 		{ 0, 2, MMC_INDEX_MASK, 1, MMC_VERDICT_FOREIGN },
 		{ 0, 1, 0, 100, MMC_VERDICT_FOREIGN },
 		{ 0, 0, 0, 100, MMC_VERDICT_DUPLICATE },
-		/* Only an owner repairs, or the left neighbour: here rank 2. */
+		/* Repairs come from the owner or, with `neighbour`, from rank 2. */
 		{ 0, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
 		{ 1, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_PLACE },
 		{ 1, 2, 3 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
@@ -249,7 +251,7 @@ static void verdicts(void)
 	}
 }
 
-/* A place is claimed once, whoever sends it and however often. */
+/* A place is claimed once, whichever rank sends the chunk and however often. */
 static void claimed_once(void)
 {
 	struct mmc_counters counters = { 0 };
@@ -268,7 +270,7 @@ static void claimed_once(void)
 	free(op);
 }
 
-/* Says something to a lone operation, as rank `source` would. */
+/* Delivers a message to a lone operation, as rank `source` would send it. */
 static void say(struct mmc_op *op, uint32_t source, struct mmc_message message,
 		uint8_t flags)
 {
@@ -280,7 +282,10 @@ static void say(struct mmc_op *op, uint32_t source, struct mmc_message message,
 	mmc_op_on_message(op, source, &message, MMC_S_NS);
 }
 
-/* Polls until nothing is left to do; whether and what of a kind was done last. */
+/*
+ * Polls until nothing is left to do; returns whether an action of `kind` was among all
+ * that was done, and the last one.
+ */
 static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 		 struct mmc_action *found)
 {
@@ -302,7 +307,10 @@ static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 	return has;
 }
 
-/* Only the left neighbour's advert counts, here rank 2's, and only the first. */
+/*
+ * Only the left neighbour's advert counts, here rank 2's, and only its first
+ * generation.
+ */
 static void whose_advert(void)
 {
 	static const struct mmc_message advert = {
@@ -328,7 +336,9 @@ static void whose_advert(void)
 	free(op);
 }
 
-/* An owner stays until it has sent what it was asked for, though not longer. */
+/*
+ * An owner releases its buffers once it has sent what it was asked for, and not before.
+ */
 static void a_lease(void)
 {
 	const struct mmc_message record = { .kind = MMC_MESSAGE_RECORD };

@@ -14,7 +14,7 @@ static void converges_to_the_round_trip(void)
 	CHECK(path.srtt_ns < 41 * MMC_US_NS);
 }
 
-/* However wild the measurements, the round trip stays sane. */
+/* However wild the measurements, the round trip stays within its bounds. */
 static void bounded_round_trip(void)
 {
 	struct mmc_path path;
@@ -37,11 +37,11 @@ static void converges_to_the_rate(void)
 		mmc_path_received(&path, 5 * 1000000, MMC_MS_NS);
 	CHECK(path.rate_bytes_per_s > UINT64_C(4990000000));
 	CHECK(path.rate_bytes_per_s <= UINT64_C(5000000000));
-	mmc_path_received(&path, 1, 999); /* too short to tell */
+	mmc_path_received(&path, 1, 999); /* too short to measure */
 	CHECK(path.rate_bytes_per_s > UINT64_C(4990000000));
 }
 
-/* A rate is a divisor: it never falls to 0. */
+/* The rate is a divisor, so it never falls to 0. */
 static void bounded_rate(void)
 {
 	struct mmc_path path;
@@ -56,8 +56,8 @@ static void bounded_rate(void)
 }
 
 /*
- * Tells a path, a millisecond after `now_ns`, what an operation that began then has heard;
- * returns that time.
+ * Tells a path what an operation heard that began at `now_ns` and took a millisecond;
+ * returns the time of its end.
  */
 static uint64_t hear(struct mmc_path *path, uint64_t now_ns,
 		     uint32_t expected_chunks, uint32_t heard_chunks,
@@ -75,7 +75,10 @@ static uint64_t hear(struct mmc_path *path, uint64_t now_ns,
 	return reception.end_ns;
 }
 
-/* Multicast is given up when it falls silent, not when it loses much. */
+/*
+ * Multicast is given up when all of it, or one sender, falls silent, not when much is
+ * lost.
+ */
 static void silence_is_no_accident(void)
 {
 	struct mmc_path path;
@@ -97,7 +100,7 @@ static void silence_is_no_accident(void)
 	CHECK_EQ(path.unheard, 7);
 }
 
-/* All chunks of operations that ran at the same time may be an accident. */
+/* Silence in operations that ran at the same time may be an accident. */
 static void one_silence_may_be_an_accident(void)
 {
 	struct mmc_path path;
@@ -131,7 +134,7 @@ static void silence_does_not_last(void)
 	     now_ns += MMC_MS_NS) {
 		if (mmc_path_is_deaf(&path, now_ns))
 			continue;
-		/* What brings no chunk here tells nothing. */
+		/* An operation that expected no chunk tells nothing. */
 		hear(&path, now_ns, 0, 0, MMC_PEER_ALL);
 		CHECK(!mmc_path_is_deaf(&path, now_ns));
 		hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
@@ -144,11 +147,11 @@ static void silence_does_not_last(void)
 	CHECK(!mmc_path_is_deaf(&path, now_ns));
 	now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_ALL);
 	CHECK(!path.unicast);
-	/* When it fails soon after, it is not tried as often as at first. */
+	/* When multicast fails again soon, it is tried less often than at first. */
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	CHECK(mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MAX_NS / 2));
-	/* After a long time without trouble it is. */
+	/* After a long time without trouble it is tried as often as at first. */
 	for (int i = 0; i < 1000; i++)
 		now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_ALL);
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
@@ -157,7 +160,9 @@ static void silence_does_not_last(void)
 	CHECK(!mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MIN_NS));
 }
 
-/* What comes after it was fetched proves that multicast works. */
+/*
+ * A chunk that arrives by multicast after it was fetched proves that multicast works.
+ */
 static void lateness_is_no_silence(void)
 {
 	struct mmc_path path;
@@ -170,7 +175,7 @@ static void lateness_is_no_silence(void)
 		mmc_path_late(&path);
 	}
 	CHECK(!path.unicast);
-	/* Once given up it is tried again at once. */
+	/* If multicast was given up, such a chunk has it tried again at once. */
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	CHECK(mmc_path_is_deaf(&path, now_ns));
@@ -185,7 +190,7 @@ static void times(void)
 
 	for (uint64_t nbytes = 1; nbytes < UINT64_C(1) << 33; nbytes *= 3)
 		CHECK_EQ(mmc_path_time_ns(&path, nbytes), nbytes);
-	/* Beyond 18 GB it is only exact to a second. */
+	/* Beyond 18 GB a time is only exact to a second. */
 	for (uint64_t nbytes = 1; nbytes < UINT64_C(1) << 45; nbytes *= 2) {
 		CHECK(mmc_path_time_ns(&odd, nbytes) + MMC_S_NS >=
 		      mmc_path_time_ns(&odd, nbytes - 1));

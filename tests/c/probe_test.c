@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When ranks probe: never more at a time than every receive queue holds. */
+/*
+ * When ranks probe: never more of them at a time than every receive queue has room for.
+ */
 #include "engine/probe.h"
 
 #include "check.h"
@@ -14,7 +16,10 @@ static void few_probe_at_once(void)
 					 0);
 }
 
-/* Ranks and copies in the order of their times; equal ones follow each other. */
+/*
+ * Times never fall from rank to rank or copy to copy, and MMC_PROBE_RANKS at most are
+ * equal.
+ */
 static void many_probe_in_groups(void)
 {
 	static const uint32_t sizes[] = { 65, 128, 129, 1000, 10007, 1 << 20 };
@@ -33,7 +38,10 @@ static void many_probe_in_groups(void)
 				CHECK(nat_once <= MMC_PROBE_RANKS);
 				last_ns = at_ns;
 			}
-		/* A tenth of a millisecond for each rank is enough for all. */
+		/*
+		 * All ranks begin within 4 ms and a tenth of a millisecond for each
+		 * rank.
+		 */
 		CHECK(last_ns <= 4 * MMC_MS_NS + sizes[s] * 100 * MMC_US_NS);
 	}
 }

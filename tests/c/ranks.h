@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All ranks of one stream in one process, in virtual time, with a network that
- * delays, reorders, repeats and loses datagrams. In place of payload a datagram
- * carries a number that only the right chunk of the right epoch can have. The
- * ranks are held to the contracts of the core: whatever is sent was there, a
- * place is written once, and nothing touches a buffer that has been given back.
+ * All ranks of one stream in one process, in virtual time, over a network that delays,
+ * reorders, repeats and loses datagrams. Instead of a payload a datagram carries a
+ * number that only the right chunk of the right epoch has. The ranks must keep the
+ * contracts of the core: they send only what is present, a place is written once, and
+ * nothing touches a buffer that has been given back.
  */
 #ifndef MMC_TESTS_RANKS_H
 #define MMC_TESTS_RANKS_H
@@ -12,7 +12,7 @@
 #include "reads.h"
 #include "support/memory.h"
 
-/* Transitions that were seen: from, to, and whether by failure. */
+/* The transitions that were seen: from, to, and whether by failure. */
 static bool ranks_seen[MMC_OP_FAILED + 1][MMC_OP_FAILED + 1][2];
 
 static inline uint32_t ranks_value(uint32_t epoch, uint32_t chunk)
@@ -32,7 +32,7 @@ static inline void ranks_note_state(struct ranks *net, uint32_t r,
 	at->state = op->state;
 }
 
-/* What is sent must be there, in the user's buffer or the copy of it. */
+/* Sends a run, which must be present in the user's buffer or in its copy. */
 static inline void ranks_send_run(struct ranks *net, uint32_t r,
 				  const struct mmc_action *action)
 {
@@ -71,7 +71,7 @@ static inline void ranks_send_run(struct ranks *net, uint32_t r,
 	future_push(&net->future, &sent);
 }
 
-/* The buffers are the user's again, and all is there unless it failed. */
+/* Gives the buffers back to the user; all is present unless the operation failed. */
 static inline void ranks_give_back(struct ranks *net, uint32_t r,
 				   const struct mmc_action *action)
 {
@@ -92,7 +92,7 @@ static inline void ranks_give_back(struct ranks *net, uint32_t r,
 	}
 }
 
-/* Nothing refers to the memory of a closed operation any more. */
+/* Spoils the memory of a closed operation, to which nothing refers any more. */
 static inline void ranks_forget(struct ranks *net, uint32_t r,
 				const struct mmc_op *op)
 {
@@ -104,7 +104,7 @@ static inline void ranks_forget(struct ranks *net, uint32_t r,
 	memset(at->memory, 0xdd, mmc_op_footprint(&op->config));
 }
 
-/* Asks the kernel of a rank: nothing answers where the machine is dead. */
+/* Asks the kernel of a rank; if its machine is dead, nothing answers. */
 static inline void ranks_inquire(struct ranks *net, uint32_t r,
 				 const struct mmc_action *action)
 {
@@ -176,7 +176,7 @@ static inline void ranks_note_states(struct ranks *net, uint32_t r)
 	}
 }
 
-/* Lets a rank do all that it wants done now, which takes a few polls. */
+/* Polls a rank, and does what it wants, until it wants nothing more now. */
 static inline void ranks_poll(struct ranks *net, uint32_t r)
 {
 	static struct mmc_actions actions;
@@ -248,7 +248,7 @@ static inline void ranks_on_placed(struct ranks *net, const struct event *event)
 	mmc_op_on_placed(at->memory, chunk);
 }
 
-/* Starts the next epoch of a rank as soon as it may. */
+/* Starts the next epoch of a rank; mmc_epochs_ready() must hold. */
 static inline void ranks_start(struct ranks *net, uint32_t r)
 {
 	const struct ranks_shape *shape = &net->shape;
@@ -322,7 +322,7 @@ static inline void ranks_happen(struct ranks *net, struct event *event)
 	}
 }
 
-/* A rank computes for a while before it starts its next epoch. */
+/* Lets a rank compute for a while before it starts its next epoch. */
 static inline void ranks_start_later(struct ranks *net, uint32_t r)
 {
 	struct event start = {
@@ -341,7 +341,7 @@ static inline void ranks_start_later(struct ranks *net, uint32_t r)
 	future_push(&net->future, &start);
 }
 
-/* Draws what each rank has, up to the shape's block. */
+/* Draws the size of each rank's block, up to that of the shape. */
 static inline void ranks_draw_blocks(struct ranks *net)
 {
 	struct mmc_prng prng = { .state = net->shape.seed ^ 0x5eed };
@@ -409,7 +409,7 @@ static inline void ranks_close(struct ranks *net)
 		}
 }
 
-/* Starts what may start: a rank is up to `nactive` epochs ahead. */
+/* Starts what may start: a rank is at most `nactive` epochs ahead. */
 static inline void ranks_go_on(struct ranks *net, uint32_t r)
 {
 	struct mmc_epochs *epochs = &net->rank[r].epochs;
@@ -444,7 +444,7 @@ static inline uint64_t ranks_deadline(const struct ranks *net, uint32_t r)
 	return ranks_when(net, r, net->rank[r].deadline_ns);
 }
 
-/* The rank whose deadline comes first. */
+/* Returns the rank whose deadline comes first. */
 static inline uint32_t ranks_first(const struct ranks *net)
 {
 	uint32_t first = 0;
@@ -455,7 +455,7 @@ static inline uint32_t ranks_first(const struct ranks *net)
 	return first;
 }
 
-/* Lets the next thing happen; false when nothing ever will. */
+/* Lets the next event or deadline happen; returns false if there is none. */
 static inline bool ranks_step(struct ranks *net)
 {
 	uint32_t r = ranks_first(net);
@@ -486,7 +486,7 @@ static inline bool ranks_step(struct ranks *net)
 	return true;
 }
 
-/* Runs until every live rank is through or has failed; false if that hangs. */
+/* Runs until every live rank has ended or failed; returns false if that hangs. */
 static inline bool ranks_run(struct ranks *net)
 {
 	while (!ranks_is_over(net))

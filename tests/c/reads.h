@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads of the left neighbour's memory in a test's network: the pieces of a read
- * are taken one after the other, and come back later still. A read always ends;
- * that of a dead rank fails.
+ * Reads of the left neighbour's memory in a test's network. The pieces of a read are
+ * taken one after the other, and return later still. A read always ends; one of a dead
+ * rank's memory fails.
  */
 #ifndef MMC_TESTS_READS_H
 #define MMC_TESTS_READS_H
@@ -11,7 +11,7 @@
 
 #define READS_DEAD_NS MMC_S_NS
 
-/* What a rank says of its memory when it starts an epoch. */
+/* Returns the advert that a rank makes when it starts an epoch. */
 static inline struct mmc_advert reads_advert(const struct ranks *net,
 					     uint32_t r, uint32_t epoch,
 					     const void *memory)
@@ -51,7 +51,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 	future_push(&net->future, &event);
 }
 
-/* What lies in a rank's memory now: first all but the generation, then that. */
+/* Takes what the memory holds now: in step 0 all but the generation, in step 1 that. */
 static inline void reads_take(struct ranks *net, struct event *event)
 {
 	struct ranks_epoch *repairer =
@@ -60,7 +60,10 @@ static inline void reads_take(struct ranks *net, struct event *event)
 	const struct mmc_op *op = repairer->memory;
 
 	if (repairer->forgotten) {
-		/* Only after a failure: its engine keeps the generation, 0. */
+		/*
+		 * Happens only after a failure; the engine keeps the generation, which
+		 * is 0.
+		 */
 		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {
@@ -74,7 +77,7 @@ static inline void reads_take(struct ranks *net, struct event *event)
 	}
 }
 
-/* The chunks of a read that its operation may use. */
+/* Places the chunks of a read, as far as the operation accepts them. */
 static inline void reads_place(struct ranks *net, const struct event *event)
 {
 	struct ranks_epoch *at = &net->rank[event->rank].epoch[event->epoch];
@@ -97,7 +100,7 @@ static inline void reads_place(struct ranks *net, const struct event *event)
 	}
 }
 
-/* The read is over, well or not. */
+/* Ends a read, whether it succeeded or failed. */
 static inline void reads_end(struct ranks *net, const struct event *event)
 {
 	struct ranks_epoch *at = &net->rank[event->rank].epoch[event->epoch];
@@ -123,7 +126,7 @@ static inline void reads_end(struct ranks *net, const struct event *event)
 		reads_place(net, event);
 }
 
-/* The next step of a read. */
+/* Takes the next step of a read. */
 static inline void reads_happen(struct ranks *net, struct event *event)
 {
 	if (event->step == 2 || event->failed) {
@@ -138,7 +141,7 @@ static inline void reads_happen(struct ranks *net, struct event *event)
 		reads_take(net, event);
 	event->step++;
 	future_push(&net->future, event);
-	event->control = NULL; /* it goes on */
+	event->control = NULL; /* the pushed event has it */
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A receiver in virtual time, which every question that it asks is checked of: none for
- * what is here, or within a retry interval of the last. What the tests of core/repair/loss.h
- * and core/repair/silence.h share.
+ * A receiver in virtual time, for the tests of core/repair/loss.h and
+ * core/repair/silence.h. Every request is checked: none is for a chunk that is claimed,
+ * and none comes within a retry interval of the last one for the same chunk.
  */
 #ifndef MPIMCAST_TEST_RECEIVER_H
 #define MPIMCAST_TEST_RECEIVER_H
@@ -17,10 +17,13 @@
 #define SRTT_NS (100 * MMC_US_NS)
 #define END_NS (10 * MMC_S_NS)
 
-/* More than any test loses at a time, but for the one about it. */
+/*
+ * More than any test loses at a time, except the tests of the budget, which set their
+ * own.
+ */
 #define BUDGET_CHUNKS 1000
 
-/* Windows are longer than any chain, so that nothing is drained. */
+/* Nothing is drained, as windows are longer than any chain. */
 static const uint32_t no_windows[NRANKS_MAX + 1];
 
 struct receiver {
@@ -76,7 +79,7 @@ static inline struct mmc_block block_of(const struct receiver *at,
 				mmc_layout_owner(&at->layout, chunk));
 }
 
-/* A chunk comes in some other way. */
+/* Delivers a chunk in another way than by multicast. */
 static inline void claim(struct receiver *at, uint32_t chunk)
 {
 	const struct mmc_block block = block_of(at, chunk);
@@ -91,7 +94,7 @@ static inline void claim(struct receiver *at, uint32_t chunk)
 		chunk - block.first, chunk, at->now_ns);
 }
 
-/* A chunk comes by multicast. */
+/* Delivers a chunk by multicast. */
 static inline void hear(struct receiver *at, uint32_t chunk)
 {
 	const struct mmc_block block = block_of(at, chunk);
@@ -128,7 +131,7 @@ static inline void check_question(struct receiver *at, uint32_t repairer,
 	}
 }
 
-/* A chunk of the own block has been sent. */
+/* Records that a chunk of this rank's block has been sent. */
 static inline void send_own(struct receiver *at, uint32_t index)
 {
 	const struct mmc_block own = mmc_layout_block(&at->layout, 0);
@@ -137,7 +140,7 @@ static inline void send_own(struct receiver *at, uint32_t index)
 	mmc_loss_sent(&at->loss, &at->claimed, &own, run, at->now_ns);
 }
 
-/* Asks all that is to be asked now; returns the number of chunks. */
+/* Makes all requests that are due; returns the number of chunks. */
 static inline unsigned ask(struct receiver *at)
 {
 	struct mmc_run runs[MMC_RUNS_MAX];
@@ -159,7 +162,7 @@ static inline unsigned ask(struct receiver *at)
 	return nchunks;
 }
 
-/* Asks, on an idle link, for what is missing in the gaps that have been noted. */
+/* Requests the missing chunks of the gaps that were noted, as on an idle link. */
 static inline unsigned ask_for_gaps(struct receiver *at)
 {
 	at->now_ns = at->loss.gap_ns;
@@ -168,7 +171,7 @@ static inline unsigned ask_for_gaps(struct receiver *at)
 	return ask(at);
 }
 
-/* Steps from deadline to deadline until `chunk` has been asked for. */
+/* Steps from deadline to deadline until `chunk` is requested. */
 static inline bool waits_for_question(struct receiver *at, uint32_t chunk)
 {
 	unsigned before = at->nasked[chunk];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control is state: whichever of a rank's records come, in whichever order and
- * how often, the receiver ends up with the newest of them.
+ * Control is state: whichever records of a rank arrive, in whichever order and however
+ * often, the receiver ends up with the newest of them.
  */
 #include "check.h"
 #include "core/types.h"
@@ -83,7 +83,7 @@ static void terms_by_field(void)
 	CHECK_EQ(a.deaf, 1);
 }
 
-/* One step in the life of a rank's record, which only grows. */
+/* Takes one step in the life of a rank's record, which only grows. */
 static void grow(struct mmc_record *record, struct mmc_prng *prng)
 {
 	struct mmc_terms terms = random_terms(prng);
@@ -116,7 +116,7 @@ static void grow(struct mmc_record *record, struct mmc_prng *prng)
 	}
 }
 
-/* A rank's life: not entered yet, entered, and on from there. */
+/* Draws the life of a rank: not entered, entered, and on from there. */
 static unsigned random_history(struct mmc_record *history,
 			       struct mmc_prng *prng)
 {
@@ -132,7 +132,9 @@ static unsigned random_history(struct mmc_record *history,
 	return length;
 }
 
-/* Merges a random choice with repetition, and `last` somewhere among it. */
+/*
+ * Merges random records up to `last`, with repetition, and `last` somewhere among them.
+ */
 static struct mmc_record received(const struct mmc_record *history,
 				  unsigned last, struct mmc_prng *prng)
 {
@@ -163,7 +165,7 @@ static void any_order_loss_and_duplication(void)
 	}
 }
 
-/* An old record changes nothing, nor does the same one again. */
+/* Merging an older record, or the same one again, changes nothing. */
 static void old_records_are_no_ops(void)
 {
 	struct mmc_prng prng = { .state = 14 };

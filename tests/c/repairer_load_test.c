@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A repairer under many requests, for a long time, at random. */
+/* A repairer under many requests, for a long time, and at random. */
 #include "repairer_model.h"
 
-/* What does not fit is dropped; asking again later brings all. */
+/*
+ * Requests that do not fit are dropped; repeated ones have each chunk multicast once.
+ */
 static void too_many_requests(void)
 {
 	struct model model;
@@ -18,7 +20,7 @@ static void too_many_requests(void)
 	model_close(&model);
 }
 
-/* Echoes tell of no more than is to be multicast, in as many parts as fit. */
+/* An NCF names only what will be multicast, in as many runs as fit. */
 static void long_echoes(void)
 {
 	struct model model;
@@ -38,7 +40,7 @@ static void long_echoes(void)
 	model_close(&model);
 }
 
-/* Asks again whatever it still waits for, as a rank would. */
+/* Repeats the requests of all ranks for what they still wait for. */
 static void ask_all_again(struct model *model)
 {
 	for (uint32_t p = 0; p < NPEERS; p++)
@@ -87,7 +89,7 @@ static void random_requests(void)
 	}
 }
 
-/* What is asked for before it is here is sent as soon as it is. */
+/* A chunk that is requested before it is present is sent as soon as it is. */
 static void standing_requests(void)
 {
 	struct model model;
@@ -115,7 +117,7 @@ static void standing_requests(void)
 	model_close(&model);
 }
 
-/* Who hears no multicast is answered alone, each time it asks directly, and bounded. */
+/* Each direct NAK is answered by unicast, and only so many are kept. */
 static void direct_naks(void)
 {
 	struct model model;
@@ -148,8 +150,9 @@ static void direct_naks(void)
 }
 
 /*
- * Of those who lack the same, but ask one after the other, few are answered alone; then
- * it goes to all, ever more rarely, and alone to whoever asks directly.
+ * Ranks that lack the same chunks may ask one after the other. A few are answered by
+ * unicast; then the chunks go to all, ever more rarely, and by unicast for direct NAKs
+ * only.
  */
 static void one_after_the_other(void)
 {

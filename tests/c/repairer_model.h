@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A repairer against what it was asked for: nothing unasked for is sent, nothing
- * twice within the resting time, and whoever goes on asking is served.
+ * Checks a repairer against what was requested of it: it sends nothing unrequested,
+ * nothing twice within the resting time, and serves every rank that goes on asking.
  */
 #ifndef MPIMCAST_TEST_REPAIRER_MODEL_H
 #define MPIMCAST_TEST_REPAIRER_MODEL_H
@@ -58,7 +58,7 @@ static inline void ask(struct model *model, uint32_t peer, uint32_t first,
 	mmc_repairer_ask(&model->repairer, peer, run, model->now_ns);
 }
 
-/* Takes note of a chunk sent to `peer`, and whether it should have been. */
+/* Records that a chunk was sent to `peer`, and checks that it should have been. */
 static inline void check_sent(struct model *model, uint32_t peer,
 			      uint32_t chunk)
 {
@@ -88,7 +88,7 @@ static inline void check_sent(struct model *model, uint32_t peer,
 		model->asked_ns[p][chunk] = 0;
 }
 
-/* Sends all that is to be sent now; returns how many chunks that was. */
+/* Sends all that is due; returns the number of chunks. */
 static inline unsigned serve(struct model *model)
 {
 	unsigned before = model->nsent;

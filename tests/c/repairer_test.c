@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A repairer against what it was asked for: nothing unasked for is sent, nothing
- * twice within the resting time, and whoever goes on asking is served.
- */
+/* What a repairer sends to which ranks, and when: see repairer_model.h. */
 #include "repairer_model.h"
 
 static void one_asker_by_unicast(void)
@@ -50,7 +47,10 @@ static void several_by_multicast(void)
 	model_close(&model);
 }
 
-/* Of fewer than are worth a multicast each gets its own, and nobody is told. */
+/*
+ * If too few ranks for a multicast lack chunks, each gets them by unicast, without an
+ * NCF.
+ */
 static void few_by_unicast(void)
 {
 	for (uint32_t sharers = 2; sharers <= NPEERS; sharers++)
@@ -74,7 +74,7 @@ static void few_by_unicast(void)
 					nmulticast += run.count;
 				else
 					nsent[peer] += run.count;
-			/* Chunk c is wanted by those up to c. */
+			/* Chunk c is wanted by the asking ranks up to c. */
 			for (uint32_t p = 0; p < nasking; p++)
 				CHECK(nsent[p] + nmulticast >= 30);
 			if (nasking < sharers)
@@ -89,7 +89,7 @@ static void few_by_unicast(void)
 		}
 }
 
-/* Who asks twice is still one asker. */
+/* A rank that asks twice counts as one. */
 static void twice_by_one(void)
 {
 	struct model model;
@@ -104,7 +104,7 @@ static void twice_by_one(void)
 	model_close(&model);
 }
 
-/* A request that crossed the repair is not answered again. */
+/* A request that crossed its repair is not answered again. */
 static void rests(void)
 {
 	struct model model;
@@ -124,7 +124,7 @@ static void rests(void)
 	model_close(&model);
 }
 
-/* What one rank has been sent by itself another has not. */
+/* A chunk that was sent to one rank alone has not been sent to another. */
 static void another_is_not_served_by_it(void)
 {
 	for (int gathers = 0; gathers < 2; gathers++) {
@@ -158,7 +158,7 @@ static void at_once_without_gathering(void)
 	model_close(&model);
 }
 
-/* Two who lack the same are both served, one after the other. */
+/* Two ranks that lack the same chunks are both served, one after the other. */
 static void each_asker_without_gathering(void)
 {
 	struct model model;

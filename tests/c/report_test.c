@@ -6,7 +6,7 @@
 
 #define BYTES_MAX (MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES)
 
-/* Positions that lie as close together as `spread` asks for. */
+/* Draws a report whose positions lie within `spread` of each other. */
 static struct mmc_message random_report(struct mmc_prng *prng,
 					uint32_t npositions, uint32_t spread)
 {
@@ -31,7 +31,7 @@ static struct mmc_message random_report(struct mmc_prng *prng,
 	return message;
 }
 
-/* Decodes a copy of exactly `nbytes` from the heap, where ASan sees the end. */
+/* Decodes a copy of exactly `nbytes` on the heap, where ASan sees every overrun. */
 static int decode(struct mmc_message *message, uint32_t kind,
 		  const uint8_t *bytes, size_t nbytes)
 {
@@ -55,7 +55,7 @@ static void check_refused(const uint8_t *bytes, size_t nbytes, int error)
 	CHECK_BYTES(&message, &untouched, sizeof(message));
 }
 
-/* Only positions and what was sent go over the wire: the record is neutral there. */
+/* Only the positions and what was sent go over the wire; the rest reads as neutral. */
 static void check_said(const struct mmc_message *read,
 		       const struct mmc_message *message)
 {
@@ -98,14 +98,14 @@ static void round_trips(void)
 		}
 }
 
-/* The bytes that the documentation gives; numbers as in RFC 9000, appendix A.1. */
+/* The bytes that the documentation gives; numbers are from RFC 9000, appendix A.1. */
 static void golden_bytes(void)
 {
 	static const uint8_t golden[] = {
 		0x03,			/* positions */
 		0x9d, 0x7f, 0x3e, 0x7d, /* sent: 494,878,333 */
 		0x7b, 0xbd,		/* the least: 15,293 */
-		0x25, 0x00, 0x40, 0x40, /* 37, 0 and 64 more */
+		0x25, 0x00, 0x40, 0x40, /* beyond it: 37, 0 and 64 */
 	};
 	const struct mmc_message message = {
 		.kind = MMC_MESSAGE_WATERMARK,
@@ -120,7 +120,7 @@ static void golden_bytes(void)
 	CHECK_BYTES(bytes, golden, sizeof(golden));
 }
 
-/* Of 64 chains that keep abreast a report takes little more than a byte each. */
+/* A report of 64 chains that keep abreast has little more than a byte for each. */
 static void abreast_is_short(void)
 {
 	struct mmc_prng prng = { .state = 22 };
@@ -129,7 +129,7 @@ static void abreast_is_short(void)
 	CHECK(mmc_message_bytes(&message) <= 2 + 4 + 4 + 64);
 }
 
-/* What cannot be told is told as less, which is true of what only grows. */
+/* A number too large for the wire is sent as less, which is true of what only grows. */
 static void tells_no_more_than_it_can(void)
 {
 	const struct mmc_message message = {
@@ -198,7 +198,7 @@ static void numbers_out_of_range(void)
 	}
 }
 
-/* Whatever is let through encodes to the very same bytes. */
+/* A report that is accepted encodes to the very same bytes. */
 static void canonical(void)
 {
 	struct mmc_prng prng = { .state = 24 };

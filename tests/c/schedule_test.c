@@ -23,7 +23,7 @@ static struct mmc_schedule planned(uint32_t nranks, uint32_t block_chunks,
 	return schedule;
 }
 
-/* Walks all chains turn by turn: each sender comes by exactly once. */
+/* Walks all chains turn by turn, and checks that each sender has exactly one turn. */
 static void check_turns(const struct mmc_schedule *schedule)
 {
 	const struct mmc_layout *layout = &schedule->layout;
@@ -58,7 +58,7 @@ static void check_turns(const struct mmc_schedule *schedule)
 	CHECK_EQ(nseen, layout->nsenders);
 }
 
-/* Any M from 1 to P is taken as it is, also if P is no multiple of it. */
+/* Any number of chains from 1 to P is taken as it is, even if it does not divide P. */
 static void every_rank_has_a_turn(void)
 {
 	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
@@ -73,7 +73,7 @@ static void every_rank_has_a_turn(void)
 			}
 }
 
-/* Where nobody has anything every chain has length 0. */
+/* If no rank has data, every chain has length 0. */
 static void empty_blocks(void)
 {
 	for (uint32_t nchains = 0; nchains <= 5; nchains++) {
@@ -85,8 +85,9 @@ static void empty_blocks(void)
 }
 
 /*
- * All at once while W/(P-1) holds two of the smallest batches, else chains that
- * have two batches each: never one only, for then a downlink idles.
+ * All ranks send at once while W/(P-1) holds two of the smallest batches. Otherwise
+ * each chain has two batches, and there are two chains at least: with one a downlink
+ * would idle.
  */
 static void auto_chains(void)
 {
@@ -111,8 +112,8 @@ static void auto_chains(void)
 }
 
 /*
- * What all active senders have in flight stays within the receiver's window,
- * unless that is too small for two chunks of each.
+ * The chunks that all active senders have in flight fit the receiver's window, unless
+ * it is too small for two chunks of each.
  */
 static void windows(void)
 {
@@ -134,7 +135,7 @@ static void windows(void)
 			}
 }
 
-/* A sender of few has no more in flight than its own buffer at a receiver. */
+/* Where few ranks send, each may fill its own buffer at a receiver, and no more. */
 static void sources_apart(void)
 {
 	struct mmc_layout layout;
@@ -156,7 +157,7 @@ static void sources_apart(void)
 		}
 }
 
-/* The root of a Bcast has the whole window, or a part where it has no more. */
+/* The root of a Bcast has the whole window, or its own buffer where there is one. */
 static void one_sender(void)
 {
 	struct mmc_layout layout;
@@ -183,7 +184,7 @@ static void one_sender(void)
 		}
 }
 
-/* Empty blocks take no turn, and what is in flight stays in the window. */
+/* Empty blocks take no turn, and the chunks in flight fit the window. */
 static void uneven_blocks(void)
 {
 	_Alignas(16) uint8_t table[NRANKS_MAX * 64];
@@ -217,7 +218,7 @@ static void uneven_blocks(void)
 	}
 }
 
-/* The positions of all chains go into one control message. */
+/* There are no more chains than one control message has positions for. */
 static void many_ranks(void)
 {
 	static const uint32_t all[] = { MMC_CHAINS_AUTO, 257, 1000,
@@ -235,7 +236,7 @@ static void many_ranks(void)
 	}
 }
 
-/* A transport that takes more at once gets it, but never over half a window. */
+/* A batch grows to what the transport takes at once, but never beyond half a window. */
 static void batches_are_widened(void)
 {
 	for (uint32_t window_chunks = 2; window_chunks < 2000;

@@ -10,7 +10,7 @@
 
 #define CHUNK_BYTES 1000
 
-/* 1 GB/s: a microsecond for each chunk of a lone chain. */
+/* At 1 GB/s a lone chain takes a microsecond for each chunk. */
 static const struct mmc_path path = {
 	.srtt_ns = 100 * MMC_US_NS,
 	.rate_bytes_per_s = 1000000000,
@@ -74,7 +74,7 @@ static const struct mmc_chain *chain_of(const struct sender *at)
 	return &at->loss.chains[at->turn.chain];
 }
 
-/* The next `count` chunks of `rank`, from `place` on, come by multicast. */
+/* Delivers `count` chunks of `rank` by multicast, from its chunk `place` on. */
 static void hear(struct sender *at, uint32_t rank, uint32_t place,
 		 uint32_t count)
 {
@@ -112,7 +112,7 @@ static bool next(struct sender *at, const struct mmc_path *along,
 	return true;
 }
 
-/* Sends what may be sent now; the runs are in order and without a gap. */
+/* Sends what may be sent now, which must be in order; returns the number of chunks. */
 static uint32_t send_all(struct sender *at)
 {
 	uint32_t nsent = 0;
@@ -129,7 +129,7 @@ static uint32_t send_all(struct sender *at)
 	return nsent;
 }
 
-/* Goes on to the next deadline; returns whether that was to say what is sent. */
+/* Moves on to the next deadline; returns whether the rank must say what it has sent. */
 static bool wait_for_deadline(struct sender *at)
 {
 	uint64_t next_ns = mmc_turn_deadline(&at->turn);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whom a receiver asks when nothing comes, and what it makes of the answer. */
+/*
+ * Which sender a receiver asks when nothing arrives, and what it makes of the answer.
+ */
 #include "receiver.h"
 
 #define NOBODY UINT32_MAX
 
-/* The next sender about which is to be asked now. */
+/* Returns the sender that is to be asked about now, or NOBODY. */
 static uint32_t silent_rank(struct receiver *at)
 {
 	const struct mmc_sequence *silent = mmc_silence_ask(
@@ -13,7 +15,7 @@ static uint32_t silent_rank(struct receiver *at)
 	return silent != NULL ? silent->rank : NOBODY;
 }
 
-/* Silence is asked about, and what the record tells is as good as seen. */
+/* A silent sender is asked about, and what its record says was sent counts as seen. */
 static void silence(void)
 {
 	static struct receiver at;
@@ -33,7 +35,7 @@ static void silence(void)
 	receiver_close(&at);
 }
 
-/* A record that tells more than there is reaches no further than the block. */
+/* A record that claims too much reaches no further than the sender's block. */
 static void hostile_records(void)
 {
 	static struct receiver at;
@@ -52,8 +54,8 @@ static void hostile_records(void)
 }
 
 /*
- * What a sender has not sent yet is not lost when another overtakes it: nothing is
- * asked for, but how far it is; and then only what it says it has sent.
+ * Chunks that an overtaken sender has not sent yet are not lost. The sender is asked
+ * how far it is, and only what it says was sent is requested.
  */
 static void overtaken(void)
 {
@@ -77,7 +79,10 @@ static void overtaken(void)
 	CHECK(waits_for_question(&at, 14));
 	CHECK_EQ(at.nlost, 3);
 	CHECK_EQ(at.loss.chains[0].npassed, 25);
-	/* It goes on where it was, and its window is what all have of the chain. */
+	/*
+	 * The sender goes on where it was; its window counts from what all have of the
+	 * chain.
+	 */
 	hear(&at, 15);
 	claim(&at, 13);
 	CHECK_EQ(at.loss.chains[0].npassed, 26);
@@ -85,8 +90,8 @@ static void overtaken(void)
 }
 
 /*
- * A sender overtaken by more than are followed is given up on: what is missing of it
- * holds no window back, but is lost only when it does not come.
+ * A sender that more ranks overtake than are followed is given up: what is missing of
+ * it holds no window back, but is lost only when it does not arrive.
  */
 static void overtaken_by_many(void)
 {
@@ -111,7 +116,7 @@ static void overtaken_by_many(void)
 	receiver_close(&at);
 }
 
-/* However many have sent all meanwhile: of who has not begun yet nothing is lost. */
+/* However many senders have ended, nothing is lost of one that has not begun. */
 static void overtaken_by_who_has_ended(void)
 {
 	static struct receiver at;
@@ -137,7 +142,7 @@ static void overtaken_by_who_has_ended(void)
 	receiver_close(&at);
 }
 
-/* While the link brings others' chunks nobody is asked, for a time. */
+/* While chunks of other senders arrive, no sender is asked about for a time. */
 static void busy_link(void)
 {
 	static struct receiver at;
@@ -162,7 +167,9 @@ static void busy_link(void)
 	receiver_close(&at);
 }
 
-/* Where a window takes long a sender may be behind one: it is asked later. */
+/*
+ * Where a window takes long, a sender may be waiting for it, and is asked about later.
+ */
 static void slow_link(void)
 {
 	static struct receiver at;
@@ -176,13 +183,13 @@ static void slow_link(void)
 		hear(&at, c);
 		at.now_ns += at.loss.quiet_ns - 1;
 	}
-	/* Twice the time of 150 chunks. */
+	/* Twice the time of 150 chunks, or 50 ms. */
 	CHECK(at.now_ns - begin_ns >= 290 * at.loss.quiet_ns ||
 	      at.now_ns - begin_ns >= 50 * MMC_MS_NS);
 	receiver_close(&at);
 }
 
-/* While the link is busy each question is as rare as the first. */
+/* While the link is busy, every further question is as rare as the first. */
 static void busy_link_questions_are_rare(void)
 {
 	static struct receiver at;
@@ -204,7 +211,7 @@ static void busy_link_questions_are_rare(void)
 	receiver_close(&at);
 }
 
-/* What is known of a sender: chunks that came, what it told, all of who is passed. */
+/* What is known of a sender: the chunks that arrived, and what it said itself. */
 static void what_is_known(void)
 {
 	static struct receiver at;
@@ -223,7 +230,7 @@ static void what_is_known(void)
 	receiver_close(&at);
 }
 
-/* A sender that somebody else misses is asked at once, and not again at once. */
+/* A sender that another rank misses is asked about at once, but not again at once. */
 static void wanted_by_another(void)
 {
 	static struct receiver at;
@@ -244,7 +251,9 @@ static void wanted_by_another(void)
 	receiver_close(&at);
 }
 
-/* On an idle link what has reached others is not on its way any more. */
+/*
+ * On an idle link, chunks that have reached other ranks are not on their way any more.
+ */
 static void vouched_for(void)
 {
 	static struct receiver at;
