@@ -281,8 +281,7 @@ static void awaited_leads_to_the_late(void)
 }
 
 /*
- * Unknown ranks and this rank itself move no barrier, and no claim moves it past its
- * end.
+ * Foreign sources and this rank itself move no barrier; no claim moves it past its end.
  */
 static void hostile_hearsay(void)
 {

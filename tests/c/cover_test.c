@@ -265,10 +265,7 @@ static void foreign_datagrams_are_evacuated(void)
 	}
 }
 
-/*
- * Zero-copy is refused unless each chain has a queue of its own, beside that of
- * control.
- */
+/* Zero-copy is refused unless each chain, and control, has a queue of its own. */
 static void shared_queues_cover_nothing(void)
 {
 	struct stage at;

@@ -125,10 +125,7 @@ static void threads_share_an_engine(void)
 static bool counting;
 static unsigned nallocated;
 
-/*
- * Declared here because the sanitizer's header is not always there; returns 0 on
- * failure.
- */
+/* The sanitizer's own header is not always there; returns 0 on failure. */
 int __sanitizer_install_malloc_and_free_hooks(
 	void (*allocated)(const volatile void *memory, size_t nbytes),
 	void (*released)(const volatile void *memory));
@@ -296,10 +293,7 @@ static void forked_children_refuse(void)
 	close_all();
 }
 
-/*
- * A cancelled operation fails on every rank that awaits it, and later starts are
- * refused.
- */
+/* A cancelled operation fails on all ranks that await it; later starts are refused. */
 static void *give_up_or_hear(void *argument)
 {
 	struct rank *rank = argument;

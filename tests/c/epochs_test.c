@@ -4,10 +4,7 @@
 
 static const uint32_t lasts[] = { 0, 5, INT32_MAX, UINT32_MAX - 1, UINT32_MAX };
 
-/*
- * Questions about epochs without an operation are answered, also where the number
- * wraps.
- */
+/* Epochs without an operation are answered about, also where the number wraps. */
 static void answers_about_any_epoch(void)
 {
 	static struct stream stream;

@@ -26,10 +26,7 @@ static void reads_what_is_there(void)
 	close_world(&at);
 }
 
-/*
- * The fetcher looks again after a round trip, then ever more rarely, or at once if
- * hurried.
- */
+/* Looks follow after a round trip, then ever more rarely, or at once when hurried. */
 static void looks_ever_more_rarely(void)
 {
 	struct world at;
@@ -110,10 +107,7 @@ static void no_more_than_one_read_brings(void)
 	close_world(&at);
 }
 
-/*
- * With random wants and holdings all wanted chunks are read once, and none that is
- * lacking.
- */
+/* Of random wants and holdings each chunk is read once, and none that is lacking. */
 static void all_comes(void)
 {
 	struct mmc_prng prng = { .state = 5 };

@@ -22,10 +22,7 @@ static uint32_t ask(struct world *at, bool *direct)
 	return nchunks;
 }
 
-/*
- * While there is no advert, or one without data, the neighbour is asked for it by a
- * NAK.
- */
+/* Without an advert, or one that has data, a NAK asks the neighbour for it. */
 static void asks_for_the_advert(void)
 {
 	struct world at;
@@ -52,10 +49,7 @@ static void asks_for_the_advert(void)
 	}
 }
 
-/*
- * A neighbour whose memory cannot be read is sent direct NAKs, each time chunks are
- * lost.
- */
+/* A neighbour that cannot be read is sent direct NAKs, each time chunks are lost. */
 static void asks_directly_where_nothing_can_be_read(void)
 {
 	struct world at;

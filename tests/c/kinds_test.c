@@ -69,10 +69,7 @@ static void *bcast_sizes(void *argument)
 
 /* ---- Allgatherv ---------------------------------------------------------- */
 
-/*
- * Lays out blocks whose sizes and places `salt` decides: some empty, each rank's own
- * order.
- */
+/* Lays out uneven blocks by `salt`, some empty, each at a place of this rank's own. */
 static void lay_out(struct buffers *buffers, uint32_t rank, uint32_t salt)
 {
 	uint64_t at = salt % 3 == 2 ? GAP : 0;

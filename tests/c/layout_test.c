@@ -27,10 +27,7 @@ static void check_chunks(const struct mmc_layout *layout)
 	CHECK_EQ(end_bytes, layout->total_bytes);
 }
 
-/*
- * Checks that the blocks are adjacent, and that the senders are the ranks that have
- * one.
- */
+/* Checks that the blocks are adjacent, and that only ranks with one are senders. */
 static void check_blocks(const struct mmc_layout *layout,
 			 const uint64_t *blocks_bytes)
 {
@@ -170,10 +167,7 @@ static void check_refused(uint32_t nranks, uint64_t block_bytes,
 	CHECK_EQ(layout.nchunks, 77);
 }
 
-/*
- * Refuses both blocks on two ranks and, if the first is empty, the other as the sole
- * one.
- */
+/* Checks that two such ranks are refused or, after an empty first, the second alone. */
 static void check_each_refused(uint64_t first_bytes, uint64_t other_bytes,
 			       uint32_t chunk_bytes)
 {

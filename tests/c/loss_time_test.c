@@ -2,10 +2,7 @@
 /* How long a receiver waits for answers, and what it does afterwards. */
 #include "receiver.h"
 
-/*
- * While chains go on, a quarter of the budget is requested; once they end, the rest at
- * once.
- */
+/* While chains go on, a quarter of the budget is requested; afterwards all of it. */
 static void part_of_the_budget(void)
 {
 	struct receiver at;
@@ -54,10 +51,7 @@ static void open_with_slow_answer(struct receiver *at, uint32_t *next)
 	mmc_loss_came(&at->loss, 1002, at->now_ns);
 }
 
-/*
- * While other chunks arrive, a repeated request waits for longer than answers have
- * taken.
- */
+/* While other chunks arrive, a repetition waits longer than answers have taken. */
 static void waits_as_long_as_answers_take(void)
 {
 	struct receiver at;

@@ -44,10 +44,7 @@ struct ranks_shape {
 	uint64_t seed;
 	uint32_t odd;  /* calls another operation; MMC_PEER_ALL: none */
 	uint32_t dead; /* does not answer; MMC_PEER_ALL: none */
-	/*
-	 * The transport can be asked: it says that the dead rank `ended`, or nothing of
-	 * it.
-	 */
+	/* The transport can be asked: the dead rank has `ended`, or it says nothing. */
 	bool inquires;
 	bool ended;
 	/* This rank stands still from begin to end, while its kernel answers. */

@@ -176,10 +176,7 @@ static void lateness_may_be_limited(void)
 		}
 }
 
-/*
- * A rank that enters just in time is not blamed: it awaits the late rank like the
- * others.
- */
+/* A rank that enters just in time is not blamed; the late rank that it awaits is. */
 static void just_in_time(void)
 {
 	static struct ranks net;

@@ -307,10 +307,7 @@ static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 	return has;
 }
 
-/*
- * Only the left neighbour's advert counts, here rank 2's, and only its first
- * generation.
- */
+/* Only the left neighbour's advert counts, here rank 2's, and only its first one. */
 static void whose_advert(void)
 {
 	static const struct mmc_message advert = {

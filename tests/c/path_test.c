@@ -76,8 +76,7 @@ static uint64_t hear(struct mmc_path *path, uint64_t now_ns,
 }
 
 /*
- * Multicast is given up when all of it, or one sender, falls silent, not when much is
- * lost.
+ * Multicast is given up when all of it, or one sender, falls silent, not for much loss.
  */
 static void silence_is_no_accident(void)
 {

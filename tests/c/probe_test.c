@@ -16,10 +16,7 @@ static void few_probe_at_once(void)
 					 0);
 }
 
-/*
- * Times never fall from rank to rank or copy to copy, and MMC_PROBE_RANKS at most are
- * equal.
- */
+/* In order of copy and rank, times never fall, and few enough of them are equal. */
 static void many_probe_in_groups(void)
 {
 	static const uint32_t sizes[] = { 65, 128, 129, 1000, 10007, 1 << 20 };
@@ -38,10 +35,7 @@ static void many_probe_in_groups(void)
 				CHECK(nat_once <= MMC_PROBE_RANKS);
 				last_ns = at_ns;
 			}
-		/*
-		 * All ranks begin within 4 ms and a tenth of a millisecond for each
-		 * rank.
-		 */
+		/* All begin within 4 ms and a tenth of a millisecond for each rank. */
 		CHECK(last_ns <= 4 * MMC_MS_NS + sizes[s] * 100 * MMC_US_NS);
 	}
 }

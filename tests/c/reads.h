@@ -60,10 +60,7 @@ static inline void reads_take(struct ranks *net, struct event *event)
 	const struct mmc_op *op = repairer->memory;
 
 	if (repairer->forgotten) {
-		/*
-		 * Happens only after a failure; the engine keeps the generation, which
-		 * is 0.
-		 */
+		/* Only after a failure: the engine keeps the generation, which is 0. */
 		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {

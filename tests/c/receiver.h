@@ -17,10 +17,7 @@
 #define SRTT_NS (100 * MMC_US_NS)
 #define END_NS (10 * MMC_S_NS)
 
-/*
- * More than any test loses at a time, except the tests of the budget, which set their
- * own.
- */
+/* More than any test loses at a time; tests of the budget set their own. */
 #define BUDGET_CHUNKS 1000
 
 /* Nothing is drained, as windows are longer than any chain. */

@@ -47,10 +47,7 @@ static void several_by_multicast(void)
 	model_close(&model);
 }
 
-/*
- * If too few ranks for a multicast lack chunks, each gets them by unicast, without an
- * NCF.
- */
+/* Chunks that too few ranks lack for a multicast go to each of them, without an NCF. */
 static void few_by_unicast(void)
 {
 	for (uint32_t sharers = 2; sharers <= NPEERS; sharers++)

@@ -79,10 +79,7 @@ static void overtaken(void)
 	CHECK(waits_for_question(&at, 14));
 	CHECK_EQ(at.nlost, 3);
 	CHECK_EQ(at.loss.chains[0].npassed, 25);
-	/*
-	 * The sender goes on where it was; its window counts from what all have of the
-	 * chain.
-	 */
+	/* The sender goes on; its window counts from what all have of the chain. */
 	hear(&at, 15);
 	claim(&at, 13);
 	CHECK_EQ(at.loss.chains[0].npassed, 26);

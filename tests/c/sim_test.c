@@ -22,7 +22,7 @@ static struct mmc_network_options quiet_options(uint32_t nhosts)
 	};
 }
 
-/* Sends 100 bytes of payload behind a header of index `index`. */
+/* Sends 100 bytes of payload behind a header with `index`. */
 static void send_datagram(struct mmc_network *network, uint32_t source,
 			  uint32_t peer, uint32_t index)
 {
@@ -40,7 +40,10 @@ static void send_datagram(struct mmc_network *network, uint32_t source,
 	mmc_network_send(network, source, &parcel);
 }
 
-/* Runs the network dry; counts the arrivals at each host. */
+/*
+ * Runs the network until it is empty, and counts the arrivals at each host; returns the
+ * time of the last.
+ */
 static uint64_t drain(struct mmc_network *network, uint32_t *arrivals)
 {
 	struct mmc_heap_item event;
@@ -89,7 +92,7 @@ static void unicast_takes_two_links(void)
 
 	CHECK_EQ(mmc_network_init(&network, &options), 0);
 	send_datagram(&network, 0, 2, 0);
-	/* Stored and forwarded: twice the bytes, twice the latency. */
+	/* The switch stores and forwards: twice the bytes, twice the latency. */
 	CHECK_EQ(drain(&network, arrivals),
 		 2 * (DATAGRAM_BYTES + MMC_FRAME_OVERHEAD_BYTES + 1000));
 	CHECK_EQ(arrivals[0], 0);
@@ -276,7 +279,7 @@ static struct mmc_sim_endpoint *open_endpoint(struct mmc_network *network,
 	return endpoint;
 }
 
-/* Hands arrivals and due placements to the endpoint until all is silent. */
+/* Hands arrivals and due placements to the endpoint until no event is left. */
 static void settle(struct mmc_network *network,
 		   struct mmc_sim_endpoint *endpoint)
 {

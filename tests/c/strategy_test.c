@@ -9,7 +9,7 @@ static const struct mmc_repair_strategy *strategy_of(unsigned repair)
 	return mmc_repair_strategy((enum mmc_repair)repair);
 }
 
-/* First choices lead to the owner, so that waiting for them is acyclic. */
+/* First choices lead to the owner, so waiting for them is acyclic. */
 static void first_choices_end_at_the_owner(void)
 {
 	for (unsigned repair = 0; repair < 2; repair++)
@@ -25,7 +25,7 @@ static void first_choices_end_at_the_owner(void)
 			}
 }
 
-/* Whoever is asked serves the asker, and nobody asks itself. */
+/* The rank that is asked serves the asker, and no rank asks itself. */
 static void repairers_serve(void)
 {
 	for (unsigned repair = 0; repair < 2; repair++) {
@@ -48,7 +48,7 @@ static void repairers_serve(void)
 	}
 }
 
-/* Whether `rank` asks the owner of a chunk in one of five requests, `step` apart. */
+/* Whether one of five requests, `step` apart, goes to the owner of the chunk. */
 static bool asks_owner(const struct mmc_repair_strategy *strategy,
 		       uint32_t rank, uint32_t n, uint32_t first, uint32_t step)
 {
@@ -62,8 +62,8 @@ static bool asks_owner(const struct mmc_repair_strategy *strategy,
 }
 
 /*
- * Repeated requests reach the owner sooner or later, whether a chunk is asked for in
- * each retry interval or in each second one.
+ * Repeated requests reach the owner, whether a chunk is requested in every retry
+ * interval or in every second one.
  */
 static void owners_are_asked(void)
 {
@@ -79,8 +79,8 @@ static void owners_are_asked(void)
 }
 
 /*
- * Buffers stay until nobody needs them: a strategy that releases at its right
- * neighbour's word serves the right neighbour everything.
+ * Buffers stay until no rank needs them: a strategy that releases them at the right
+ * neighbour's word serves that neighbour everything.
  */
 static void releases(void)
 {

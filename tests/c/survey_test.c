@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Surveys over loopback, each rank a thread with an engine: see loopback.h. */
+/* Surveys over loopback, each rank a thread with an engine; see loopback.h. */
 #include "loopback.h"
 
 #define NNUMBERS 64
@@ -7,14 +7,14 @@
 
 static uint32_t ids;
 
-/* Begins a survey of this rank as all do, and waits until they have. */
+/* Begins a survey on this rank, and waits until all ranks have begun theirs. */
 static void begin(struct rank *rank, uint32_t id, uint32_t nnumbers)
 {
 	rank->nwrong += mmc_team_survey_begin(rank->team, id, nnumbers) != 0;
 	pthread_barrier_wait(&barrier);
 }
 
-/* Listens until `count` numbers of each other rank have come. */
+/* Listens until `count` numbers of each other rank have arrived. */
 static void listen_for(struct rank *rank, uint32_t count,
 		       struct mmc_hearing *heard)
 {
@@ -139,7 +139,7 @@ static void questions_are_answered(void)
 	close_all();
 }
 
-/* What is of another survey, or above its numbers, is counted as foreign. */
+/* Numbers of another survey, or above those of this one, are counted as foreign. */
 static void *send_nonsense(void *argument)
 {
 	struct rank *rank = argument;

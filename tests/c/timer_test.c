@@ -2,7 +2,7 @@
 #include "check.h"
 #include "support/timer.h"
 
-/* Each interval is twice the one before, up to the greatest. */
+/* Intervals double, up to the greatest. */
 static void asks_ever_more_rarely(void)
 {
 	struct mmc_backoff backoff;
@@ -21,7 +21,7 @@ static void asks_ever_more_rarely(void)
 	CHECK_EQ(interval_ns, MMC_BACKOFF_MAX_NS);
 }
 
-/* Who looks late asks once, not once for each interval that has passed. */
+/* A caller that looks late asks once, not once for each interval that has passed. */
 static void asks_once_when_late(void)
 {
 	struct mmc_backoff backoff;
@@ -61,7 +61,7 @@ static void waits_end(void)
 		 MMC_NEVER_NS);
 }
 
-/* A stop of an hour costs no more than one look may. */
+/* A stop of an hour is charged as one look, which has a limit. */
 static void a_stop_is_no_wait(void)
 {
 	uint64_t looked_ns = 0;

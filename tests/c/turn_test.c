@@ -2,7 +2,7 @@
 /* When a rank sends, and how far ahead: in virtual time, one rank at a time. */
 #include "sender.h"
 
-/* Who is first in its chain, and whose chain fits the window, sends all. */
+/* The first rank of a chain sends all at once if its block fits the window. */
 static void first_turns(void)
 {
 	struct sender at;
@@ -29,7 +29,7 @@ static void empty_blocks(void)
 	}
 }
 
-/* A later turn begins when the end of the one before is in sight. */
+/* A later turn begins when the end of the predecessor's block is in sight. */
 static void sees_its_predecessor(void)
 {
 	struct sender at;
@@ -47,7 +47,7 @@ static void sees_its_predecessor(void)
 	sender_close(&at);
 }
 
-/* Its word that it has sent all is as good, also where its chunks are lost. */
+/* The predecessor's word that all is sent counts too, even if its chunks are lost. */
 static void takes_its_predecessors_word(void)
 {
 	struct sender at;
@@ -83,7 +83,7 @@ static void overtakes_the_silent(void)
 	sender_close(&at);
 }
 
-/* One that answers, or sends, is waited for and asked ever more rarely. */
+/* A predecessor that answers, or sends, is waited for and asked ever more rarely. */
 static void waits_for_the_living(void)
 {
 	struct sender at;
@@ -110,13 +110,13 @@ static void waits_for_the_living(void)
 	}
 }
 
-/* Asking does not put the turn off: nobody answers, and it comes. */
+/* Asking does not put the turn off: if no answer comes, it begins. */
 static void begins_although_it_asks(void)
 {
 	struct sender at;
 	uint64_t start_ns;
 
-	/* 60,000 chunks ahead: 60 ms, longer than two questions are apart. */
+	/* The 60,000 chunks ahead take 60 ms, longer than two questions are apart. */
 	sender_open(&at, 1, 2, 60000, 1, 100000000 / CHUNK_BYTES);
 	start_ns = at.now_ns;
 	while (at.now_ns < start_ns + 2 * MMC_S_NS && !at.turn.began) {
@@ -128,7 +128,7 @@ static void begins_although_it_asks(void)
 	sender_close(&at);
 }
 
-/* A rate measured while all waited is far too low: no wait may follow it. */
+/* A rate that was measured while all waited is far too low, and must delay little. */
 static void low_rate_delays_little(void)
 {
 	const struct mmc_path slow = { .srtt_ns = 100 * MMC_US_NS,
@@ -145,12 +145,12 @@ static void low_rate_delays_little(void)
 		next(&at, &slow, &run);
 		at.now_ns += MMC_MS_NS;
 	}
-	/* The wait for the turn, for the window, and one for each batch. */
+	/* At most 100 ms each for the turn, for the window, and for each batch. */
 	CHECK(at.now_ns < start_ns + (2 + 100 / 8 + 1) * 100 * MMC_MS_NS);
 	sender_close(&at);
 }
 
-/* No further than the window beyond what all have drained. */
+/* A rank sends no further than the window beyond what all have drained. */
 static void window(void)
 {
 	struct sender at;
@@ -167,7 +167,7 @@ static void window(void)
 	sender_close(&at);
 }
 
-/* A straggler stalls nobody: a window full for too long opens bit by bit. */
+/* A straggler stalls no sender: a window that is full for too long opens bit by bit. */
 static void goes_on_open_loop(void)
 {
 	struct sender at;
@@ -190,14 +190,15 @@ static void goes_on_open_loop(void)
 	}
 	CHECK(opened_ns >= start_ns + 5 * MMC_MS_NS);
 	CHECK(opened_ns <= start_ns + 10 * MMC_MS_NS);
-	/* After the wait at no more than the measured rate. */
+	/* After the wait it sends no faster than the measured rate. */
 	CHECK(at.now_ns - opened_ns >= 400 * MMC_US_NS);
 	sender_close(&at);
 }
 
 /*
- * Nothing is drained any more, since a receiver stands still: two other chains bring a
- * chunk each a step, and of the own chain another rank sends `share` of as many.
+ * Sends while a receiver stands still, so that nothing is drained any more. In each
+ * step two other chains bring a chunk each; another rank of this chain sends in one of
+ * `share` steps.
  */
 static uint32_t send_at_pace(struct sender *at, uint32_t nsteps, uint32_t share)
 {
@@ -214,7 +215,9 @@ static uint32_t send_at_pace(struct sender *at, uint32_t nsteps, uint32_t share)
 	return nsent;
 }
 
-/* Then as much is sent as comes of each other chain, whoever of this one sends it. */
+/*
+ * A chain then sends as much as arrives of each other chain, whichever rank sends it.
+ */
 static void keeps_the_pace_of_others(void)
 {
 	struct sender at;
@@ -227,7 +230,9 @@ static void keeps_the_pace_of_others(void)
 		sender_open(&at, 0, 6, 3000, 3, 100);
 		batch = at.schedule.batch_chunks;
 		send_all(&at);
-		/* The time in which no receiver has drained is over. */
+		/*
+		 * By now no receiver has drained for so long that the sender goes on.
+		 */
 		at.now_ns += 50 * MMC_MS_NS;
 		nsent = send_at_pace(&at, 2000, share);
 		CHECK(nsent <= 2000 - theirs + 2 * batch);
@@ -236,7 +241,9 @@ static void keeps_the_pace_of_others(void)
 	}
 }
 
-/* Chains that are over set no pace: the others share what they have left. */
+/*
+ * Chains that have ended set no pace: the rank keeps that of the chains that are left.
+ */
 static void goes_faster_with_fewer(void)
 {
 	struct sender at;
@@ -258,7 +265,9 @@ static void goes_faster_with_fewer(void)
 	sender_close(&at);
 }
 
-/* Chunks that go by others' pace tell enough: how many were sent need not be said. */
+/*
+ * Chunks sent at others' pace tell enough; the rank need not say how many it has sent.
+ */
 static void chunks_tell_enough(void)
 {
 	struct sender at;
@@ -274,7 +283,7 @@ static void chunks_tell_enough(void)
 	sender_close(&at);
 }
 
-/* Meanwhile receivers are told what they may have missed, ever more rarely. */
+/* While the window is full, a rank says what it has sent, ever more rarely. */
 static void tells_what_it_has_sent(void)
 {
 	struct mmc_path paths[] = { path, path };
@@ -297,7 +306,7 @@ static void tells_what_it_has_sent(void)
 	}
 }
 
-/* When reports come again, the window holds again. */
+/* When reports arrive again, the window limits the sender again. */
 static void closes_the_loop_again(void)
 {
 	struct sender at;
@@ -319,7 +328,7 @@ static void closes_the_loop_again(void)
 	sender_close(&at);
 }
 
-/* Whatever a record or a report claims, nothing but the own block is sent. */
+/* Whatever a record or a report claims, a rank sends its own block and nothing else. */
 static void hostile_positions(void)
 {
 	struct sender at;

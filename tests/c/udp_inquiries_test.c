@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel of a silent rank says of it, over loopback. */
+/* What the kernel of a silent rank says about it, over loopback. */
 #include <dirent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,8 +21,8 @@ static void inquire(struct team *team, uint32_t peer)
 }
 
 /*
- * The next finding of rank 0, which asks on if `asking`; that it is about `peer`
- * is checked.
+ * Returns the next finding of rank 0, which must be about `peer`; if `asking`, rank 0
+ * inquires again and again.
  */
 static enum mmc_event_kind find(struct team *team, uint32_t peer, bool asking)
 {
@@ -45,7 +45,7 @@ static enum mmc_event_kind next_finding(struct team *team, uint32_t peer)
 	return find(team, peer, false);
 }
 
-/* Takes in what comes to a rank: a running process does. */
+/* Takes in what arrives at a rank, as a running process does. */
 static void run_rank(struct mmc_endpoint *endpoint)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -65,7 +65,7 @@ static unsigned count_fds(void)
 	return count;
 }
 
-/* Nobody runs rank 1 here: its kernel answers each question all the same. */
+/* No thread runs rank 1 here, but its kernel answers each question. */
 static void a_stopped_rank_is_alive(void)
 {
 	struct team team;
@@ -83,7 +83,7 @@ static void a_stopped_rank_is_alive(void)
 	team_close(&team);
 }
 
-/* Once it is heard the connection is closed, and what it found forgotten. */
+/* Once a rank is heard, the connection to it is closed and the finding forgotten. */
 static void a_heard_rank_is_not_asked_about(void)
 {
 	const uint8_t head[MMC_HEADER_BYTES] = { 0 };
@@ -111,7 +111,7 @@ static void a_heard_rank_is_not_asked_about(void)
 	team_close(&team);
 }
 
-/* It ends with the question unaccepted: it is found gone without a new one. */
+/* A rank that ends before it accepts the question is found gone without a new one. */
 static void a_rank_that_ends_is_gone(void)
 {
 	struct team team;
@@ -129,7 +129,7 @@ static void a_rank_that_ends_is_gone(void)
 	team_close(&team);
 }
 
-/* A running process closes connections, which is no end of it. */
+/* A running process closes connections, which does not mean that it has ended. */
 static void a_closed_connection_is_no_end(void)
 {
 	struct team team;
@@ -151,7 +151,7 @@ static void a_closed_connection_is_no_end(void)
 	team_close(&team);
 }
 
-/* Strangers who connect, say what they like and stay hold nothing here. */
+/* Strangers who connect, send garbage and stay hold no descriptor of this process. */
 static void strangers_hold_nothing(void)
 {
 	struct sockaddr_in address;
@@ -178,7 +178,7 @@ static void strangers_hold_nothing(void)
 	team_close(&team);
 }
 
-/* A child of fork() does not keep the parent's listeners, whatever it does. */
+/* A child of fork() does not keep the parent's listeners open, whatever it does. */
 static void a_child_vouches_for_nobody(void)
 {
 	struct team team;
@@ -207,7 +207,7 @@ static void a_child_vouches_for_nobody(void)
 	team_close(&team);
 }
 
-/* Without descriptors nothing is found, and nothing turns round in circles. */
+/* Without descriptors nothing is found, and no endpoint spins. */
 static void without_descriptors(void)
 {
 	struct rlimit before, none;
@@ -221,7 +221,7 @@ static void without_descriptors(void)
 	inquire(&team, 1);
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 	CHECK(is_quiet(team.endpoints[0]));
-	/* That of rank 1 cannot accept, either, and sleeps all the same. */
+	/* Without descriptors rank 1 cannot accept either, and sleeps all the same. */
 	usleep(MMC_UDP_RECONNECT_NS / 1000);
 	inquire(&team, 1);
 	CHECK_EQ(next_finding(&team, 1), MMC_EVENT_ALIVE);

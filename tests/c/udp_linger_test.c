@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups of the UDP driver stay joined for a while after their endpoints. */
+/* Groups of the UDP driver stay joined for a while after their endpoints close. */
 #include "check.h"
 
 #include <arpa/inet.h>
@@ -8,7 +8,7 @@
 #include "drivers/udp/linger.h"
 #include "udp_team.h"
 
-/* Whether the host takes part in `group`, as the kernel lists it. */
+/* Whether the host is a member of `group`, as the kernel lists it. */
 static bool is_joined(uint32_t group)
 {
 	FILE *list = fopen("/proc/net/igmp", "re");
@@ -50,7 +50,7 @@ static void groups_outlive_endpoints(void)
 	CHECK(!is_joined(group + 1));
 }
 
-/* An endpoint that never joined leaves nothing behind. */
+/* An endpoint that never joined a group leaves no membership behind. */
 static void only_joined_groups_linger(void)
 {
 	struct team team;
@@ -84,7 +84,7 @@ static void the_oldest_gives_way(void)
 	mmc_udp_linger_sweep(UINT64_MAX);
 }
 
-/* An interface that has gone is no reason to fail, nor to keep a place. */
+/* An interface that is gone causes no failure, and takes no place. */
 static void nothing_lingers_nowhere(void)
 {
 	uint32_t group = team_options(0, 1).group;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of datagrams that cross the kernel as a whole, in the UDP driver. */
+/* Runs of datagrams that cross the kernel in one piece, in the UDP driver. */
 #include "check.h"
 
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 
 static uint8_t payload[CHUNK_BYTES + COUNT_MAX];
 
-/* What to send: destination and length of the body of each datagram. */
+/* What to send: the destination and the body's length of each datagram. */
 struct plan {
 	uint32_t count;
 	struct {
@@ -33,7 +33,7 @@ static void plan_add(struct plan *plan, uint32_t count, uint32_t peer,
 	}
 }
 
-/* Sends a plan in one call; heads carry their number in it. */
+/* Sends a plan in one call; each head carries its datagram's number. */
 static void plan_send(const struct plan *plan, struct mmc_endpoint *endpoint)
 {
 	static uint8_t heads[COUNT_MAX][MMC_HEADER_BYTES];
@@ -53,7 +53,7 @@ static void plan_send(const struct plan *plan, struct mmc_endpoint *endpoint)
 	CHECK_EQ(endpoint->driver->send(endpoint, parcels, plan->count), 0);
 }
 
-/* Whether datagram `i` from rank 0 is for `rank`. */
+/* Whether datagram `i` of rank 0 is for `rank`. */
 static bool is_for(const struct plan *plan, uint32_t i, uint32_t rank)
 {
 	uint32_t peer = plan->items[i].peer;
@@ -62,8 +62,8 @@ static bool is_for(const struct plan *plan, uint32_t i, uint32_t rank)
 }
 
 /*
- * Receives a rank's part of a plan, at most `nmax` in one call: all of it once,
- * and each destination's in order.
+ * Receives a rank's part of a plan, at most `nmax` datagrams in one call: all of it
+ * once, and in order for each destination.
  */
 static void plan_receive(const struct plan *plan, const struct team *team,
 			 uint32_t rank, unsigned nmax)
@@ -71,7 +71,7 @@ static void plan_receive(const struct plan *plan, const struct team *team,
 	struct mmc_event events[EVENTS_MAX];
 	bool seen[COUNT_MAX] = { false };
 	uint32_t nexpected = 0;
-	uint32_t last[3] = { 0 }; /* by group, data and control */
+	uint32_t last[3] = { 0 }; /* by way: group, data, control */
 
 	for (uint32_t i = 0; i < plan->count; i++)
 		nexpected += is_for(plan, i, rank);
@@ -104,7 +104,7 @@ static void plan_receive(const struct plan *plan, const struct team *team,
 
 /* ---- what is sent as a whole --------------------------------------------- */
 
-/* A stranger on the group, who sees runs as they come. */
+/* Opens a stranger's socket in the group, which receives runs in one piece. */
 static int open_listener(const struct mmc_udp *udp)
 {
 	struct ip_mreqn request = {
@@ -126,7 +126,7 @@ static int open_listener(const struct mmc_udp *udp)
 	return fd;
 }
 
-/* Checks the next message: so many datagrams of so many bytes, and a tail. */
+/* Checks that the next message holds `count` datagrams of a length, and a tail. */
 static void expect_run(int fd, uint32_t count, uint32_t length_bytes,
 		       uint32_t tail_bytes)
 {
@@ -149,7 +149,10 @@ static void expect_run(int fd, uint32_t count, uint32_t length_bytes,
 	CHECK_EQ(mmc_udp_run_length(&message, (uint32_t)nbytes), length_bytes);
 }
 
-/* Runs end at twenty datagrams, 64 KiB, a shorter or longer one, and a peer. */
+/*
+ * A run ends at twenty datagrams, at 64 KiB, after a shorter datagram, and before a
+ * longer one or another destination.
+ */
 static void runs_are_sent_whole(void)
 {
 	struct plan plan = { .count = 0 };
@@ -180,7 +183,7 @@ static void runs_are_sent_whole(void)
 	team_close(&team);
 }
 
-/* A bit of everything, over more than one batch. */
+/* Mixes destinations and lengths, over more than one batch. */
 static struct plan mixed_plan(void)
 {
 	struct plan plan = { .count = 0 };
@@ -220,7 +223,9 @@ static void runs_arrive_by_the_datagram(void)
 	team_close(&team);
 }
 
-/* Without checksums the kernel sends datagrams, but no runs. */
+/*
+ * Where the kernel refuses runs, as without checksums, datagrams are sent one by one.
+ */
 static void refused_runs_go_one_by_one(void)
 {
 	struct plan plan = mixed_plan();
@@ -246,7 +251,9 @@ static void refused_runs_go_one_by_one(void)
 
 /* ---- what is received as a whole ----------------------------------------- */
 
-/* What did not fit comes next, before anything new, though no socket says so. */
+/*
+ * What did not fit is returned next, before anything new, though no socket is readable.
+ */
 static void what_is_left_comes_next(void)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -266,7 +273,7 @@ static void what_is_left_comes_next(void)
 	plan_add(&later, 1, 1, 60);
 	later.items[1].control = true;
 	plan_send(&later, team.endpoints[0]);
-	/* Control passes; the other waits for the run's end. */
+	/* Control passes; other datagrams wait for the end of the run. */
 	CHECK_EQ(receiver->driver->poll(receiver, events, 4), 4);
 	CHECK_EQ(events[0].nbytes, MMC_HEADER_BYTES + 60);
 	next = mmc_get_u32(events[3].bytes) + 1;
@@ -289,7 +296,7 @@ static void what_is_left_comes_next(void)
 	team_close(&team);
 }
 
-/* Sends `count` datagrams of one byte as a run, from nobody. */
+/* Sends `count` datagrams of one byte as a run, from a socket of no rank. */
 static void send_foreign_run(const struct sockaddr_in *to, uint32_t count)
 {
 	struct in_addr via = { .s_addr = htonl(INADDR_LOOPBACK) };
@@ -328,7 +335,7 @@ static void foreign_runs_are_counted_by_the_datagram(void)
 	team_close(&team);
 }
 
-/* The length that a message of `nbytes` with this note has. */
+/* Returns the length that the driver takes from this note on a message of `nbytes`. */
 static uint32_t noted_length(int level, int type, size_t note_bytes, int length,
 			     uint32_t nbytes)
 {

@@ -127,7 +127,7 @@ static void bad_options_are_refused(void)
 	CHECK_EQ(buffer_bytes, 7);
 }
 
-/* Opens `count` endpoints, at most as many as a team has; see mmc_udp_open(). */
+/* Opens up to a team's number of endpoints; returns what mmc_udp_open() does. */
 static int open_within(struct mmc_ports ports, struct team *team,
 		       uint32_t count)
 {
@@ -148,7 +148,7 @@ static int open_within(struct mmc_ports ports, struct team *team,
 	return 0;
 }
 
-/* The first of 20 ports of this process; the kernel gives none of them out. */
+/* Returns the first of 20 ports of this process; the kernel assigns none of them. */
 static uint32_t own_ports(void)
 {
 	return 10000 + (uint32_t)getpid() % 1000 * 20;
@@ -170,7 +170,7 @@ static void own_ports_are_of_the_range(void)
 		nseen[address.control_port - ports.first]++;
 		team_close(&team);
 	}
-	/* Which port is tried first is random. */
+	/* The port that is tried first is random. */
 	CHECK(nseen[0] < 20);
 }
 
@@ -180,7 +180,7 @@ static void a_full_range_is_an_error(void)
 	struct team team;
 	char words[64];
 
-	/* Two endpoints take four ports, and the third one finds one of five. */
+	/* Two endpoints take four ports, so the third finds one of the five. */
 	CHECK_EQ(open_within(ports, &team, 3), -MMC_EIO);
 	CHECK_EQ(team.nranks, 2);
 	snprintf(words, sizeof(words),
@@ -189,7 +189,7 @@ static void a_full_range_is_an_error(void)
 	CHECK(strstr(mmc_last_error(), words) != NULL);
 	CHECK(strstr(mmc_last_error(), "PORTS") != NULL);
 	team_close(&team);
-	/* What was closed is free again, also what the failed one had. */
+	/* The ports of closed endpoints are free again, also of the failed one. */
 	CHECK_EQ(open_within(ports, &team, 2), 0);
 	team_close(&team);
 }
@@ -263,7 +263,7 @@ static void foreign_addresses_are_refused(void)
 	struct mmc_udp_address address;
 	struct team team;
 
-	/* Two ranks in each other's place. */
+	/* Two ranks have each other's place. */
 	team_open(&team, 1);
 	memcpy(bad, team.addresses, MMC_UDP_ADDRESS_BYTES);
 	memcpy(bad + MMC_UDP_ADDRESS_BYTES,
@@ -275,7 +275,7 @@ static void foreign_addresses_are_refused(void)
 	CHECK(strstr(mmc_last_error(), "rank 1") != NULL);
 	team_close(&team);
 
-	/* A rank with the ports of another. */
+	/* Rank 2 has the ports of rank 0. */
 	team_open(&team, 1);
 	memcpy(bad, team.addresses, sizeof(bad));
 	mmc_udp_address_decode(&address, bad);
@@ -285,7 +285,7 @@ static void foreign_addresses_are_refused(void)
 	CHECK(strstr(mmc_last_error(), "rank 2") != NULL);
 	team_close(&team);
 
-	/* Another one's in our own place. */
+	/* The address of rank 1 has this rank's place. */
 	team_open(&team, 1);
 	memcpy(bad, team.addresses, sizeof(bad));
 	mmc_udp_address_decode(&address, bad + MMC_UDP_ADDRESS_BYTES);

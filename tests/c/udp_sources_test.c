@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is heard on a group of the UDP driver: with few ranks every source by a
- * socket of its own, with many all by one; strangers always apart.
+ * Which sources are heard on a group of the UDP driver: with few ranks each by a socket
+ * of its own, with many all by one; strangers always apart.
  */
 #include "check.h"
 
@@ -12,12 +12,12 @@
 #include "drivers/udp/endpoint.h"
 #include "udp_team.h"
 
-/* What net.core.rmem_max commonly lets an ordinary user have, in effect. */
+/* What net.core.rmem_max usually grants an ordinary user, in effect. */
 #define SMALL_BUFFER_BYTES 212992
 
 static uint8_t payload[CHUNK_BYTES];
 
-/* Multicasts full chunks, numbered from `first`, in batches like the engine. */
+/* Multicasts full chunks, numbered from `first`, in batches as the engine does. */
 static void multicast_chunks(struct mmc_endpoint *endpoint, uint32_t first,
 			     uint32_t count)
 {
@@ -42,7 +42,9 @@ static void multicast_chunks(struct mmc_endpoint *endpoint, uint32_t first,
 	}
 }
 
-/* Takes in what has come; counts by source, and checks the order of each. */
+/*
+ * Takes in what has arrived, counts it by source, and checks the order of each source.
+ */
 static void count_sources(struct mmc_endpoint *endpoint, uint32_t *counts)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -90,7 +92,7 @@ static void all_hear_all_in_order(void)
 	all_hear_all(MMC_UDP_RANKS_APART_MAX + 1);
 }
 
-/* Gives a rank's receive buffers the size that ordinary users have. */
+/* Gives a rank's receive buffers an ordinary user's size; returns what they hold. */
 static uint32_t shrink_buffers(struct mmc_endpoint *endpoint)
 {
 	struct mmc_udp *udp = (struct mmc_udp *)endpoint;
@@ -105,7 +107,7 @@ static uint32_t shrink_buffers(struct mmc_endpoint *endpoint)
 	       (mmc_udp_has_sources(&udp->options) ? nothers : 1);
 }
 
-/* A window of the promised size is all there, though nobody reads meanwhile. */
+/* A window of the promised size arrives in full, though no rank receives meanwhile. */
 static void a_promise_holds(uint32_t nranks, bool small)
 {
 	uint32_t counts[NRANKS_MAX] = { 0 };
@@ -136,7 +138,7 @@ static void a_promised_buffer_loses_nothing(void)
 	a_promise_holds(MMC_UDP_RANKS_APART_MAX + 1, true);
 }
 
-/* One rank's flood takes nothing of what the others' buffers promise. */
+/* The flood of one rank takes no room in what the buffers promise to others. */
 static void a_flood_drops_only_its_own(void)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -167,7 +169,7 @@ static void a_flood_drops_only_its_own(void)
 	team_close(&team);
 }
 
-/* A socket that is no rank's multicasts to the group of `team`. */
+/* Multicasts to the group of `team` from a socket that belongs to no rank. */
 static void multicast_foreign(const struct team *team, uint32_t count)
 {
 	const struct mmc_udp *udp = (struct mmc_udp *)team->endpoints[0];

@@ -9,7 +9,7 @@
 #include "drivers/udp/peers.h"
 #include "drivers/udp/udp.h"
 
-#define NRANKS 3 /* of most teams */
+#define NRANKS 3 /* in most teams */
 #define NRANKS_MAX 33
 #define CHUNK_BYTES 8960
 
@@ -17,7 +17,7 @@
 
 /* How long a datagram on loopback may take on a busy machine. */
 #define PATIENCE_MS 5000
-/* How long one waits for what must not come. */
+/* How long a test waits for what must not arrive. */
 #define QUIET_MS 20
 
 struct team {
@@ -27,7 +27,7 @@ struct team {
 	uint32_t buffer_bytes;
 };
 
-static uint32_t nteams; /* opened so far; each has a port of its own */
+static uint32_t nteams; /* teams opened; each has a port of its own */
 
 static inline struct mmc_udp_options team_options(uint32_t rank,
 						  uint32_t nsubgroups)
@@ -96,8 +96,8 @@ static inline void team_close(struct team *team)
 /* ---- receiving --------------------------------------------------------- */
 
 /*
- * Sleeps until there is something to poll, by a descriptor or by the endpoint's
- * own deadline; false if there is nothing in time.
+ * Sleeps until there is something to poll, by a descriptor or by the endpoint's own
+ * deadline; returns false if there is nothing in time.
  */
 static inline bool wait_readable(struct mmc_endpoint *endpoint, int timeout_ms)
 {
@@ -116,8 +116,8 @@ static inline bool wait_readable(struct mmc_endpoint *endpoint, int timeout_ms)
 }
 
 /*
- * Receives datagrams until `count` are there, but no more in one call than
- * `count`. Returns how many came.
+ * Waits for datagrams, and receives at most `count` in one call; returns how many, or 0
+ * if none arrived in time.
  */
 static inline unsigned receive(struct mmc_endpoint *endpoint,
 			       struct mmc_event *events, unsigned count)
@@ -133,7 +133,7 @@ static inline unsigned receive(struct mmc_endpoint *endpoint,
 	return rv > 0 ? (unsigned)rv : 0;
 }
 
-/* Receives one datagram; its bytes are good until the next call. */
+/* Receives one datagram; its bytes are valid until the next call. */
 static inline struct mmc_event receive_one(struct mmc_endpoint *endpoint)
 {
 	struct mmc_event event = { .source = MMC_PEER_ALL };

@@ -66,7 +66,7 @@ static void multicast_reaches_all_others_but_oneself(void)
 	multicast_reaches_all_others(MMC_UDP_SUBGROUPS_MAX);
 }
 
-/* The kernel is to drop them: they would take room in the receive buffer. */
+/* The kernel drops a rank's own multicasts: they would take room in the buffer. */
 static void own_multicasts_do_not_wake(void)
 {
 	struct team team;
@@ -121,7 +121,7 @@ static void bodies_of_all_sizes_pass(void)
 	team_close(&team);
 }
 
-/* Sends from a socket that is nobody's to what `rank` takes control on. */
+/* Sends from a socket of no rank to the control port of `rank`. */
 static void send_foreign(const struct team *team, uint32_t rank,
 			 uint32_t nbytes)
 {
@@ -233,7 +233,9 @@ static void a_thousand_arrive_when_drained(void)
 	team_close(&team);
 }
 
-/* Two ranks send to `receiver`, one of them, by turns: it sees the other's. */
+/*
+ * Ranks 0 and 1 send by turns to `receiver`, one of them, which gets only the other's.
+ */
 static void send_by_turns(const struct team *team, uint32_t receiver)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -285,7 +287,7 @@ static void no_socket_starves_another(void)
 	}
 	send_to(team.endpoints[0], MMC_PEER_ALL, 1, false, 3);
 	send_to(team.endpoints[0], 1, 0, false, 4);
-	/* Before the 400 others can have been served. */
+	/* These calls end before the 400 other datagrams can have been served. */
 	for (unsigned call = 0; call < 4; call++) {
 		unsigned count = receive(team.endpoints[1], events, 16);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses, partners and peers of the verbs driver, which need no device. */
+/* Addresses, partners and peers of the verbs driver; the tests need no device. */
 #include "check.h"
 
 #include "core/wire/header.h"
@@ -141,7 +141,7 @@ static void numbers_out_of_range_are_refused(void)
 	REFUSE(true, nconnections, NCONNECTIONS - 1);
 }
 
-/* Whatever the bytes: refused, or what encodes to the same. */
+/* Any bytes are refused, or encode to the same bytes again. */
 static void hostile_bytes_do_no_harm(void)
 {
 	uint32_t nbytes = mmc_verbs_address_bytes(NSUBGROUPS, NCONNECTIONS);
@@ -219,7 +219,7 @@ static void peers_are_found_by_port_and_queue(void)
 	struct mmc_verbs_peers peers;
 
 	CHECK_EQ(mmc_verbs_peers_init(&peers, 2 * NRANKS), 0);
-	/* Four ranks on each port. */
+	/* Four ranks share each port. */
 	for (uint32_t rank = 0; rank < NRANKS; rank++) {
 		mmc_verbs_gid_from_ipv4(gid, 0x0a000001 + rank / 4);
 		for (uint32_t i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ends of a connection that is made anew tell each other. */
+/* The offers that the ends of a broken connection send each other to make it anew. */
 #include <string.h>
 
 #include "check.h"
@@ -45,7 +45,7 @@ static void nothing_else_is_read(void)
 		CHECK_EQ(reads(bytes, nbytes), nbytes == MMC_VERBS_OFFER_BYTES);
 }
 
-/* Whatever is read has numbers that a queue pair can have. */
+/* All numbers that are read are ones that a queue pair can have. */
 static void numbers_stay_in_their_ranges(void)
 {
 	uint32_t nread = 0;
@@ -66,7 +66,9 @@ static void numbers_stay_in_their_ranges(void)
 			CHECK(read.lid < 0xc000);
 		}
 	}
-	/* Tag; keys; epoch, but for 0; PSN; LID; and the flag. */
+	/*
+	 * The bytes that are read: tag; keys; epoch, but for 0; PSN; LID; and the flag.
+	 */
 	CHECK_EQ(nread, 4 + 8 * 256 + (4 * 256 - 1) + (1 + 3 * 256) +
 				(192 + 256) + (1 + 2));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The watermarks of all ranks in one process. Against the plain minimum of what
- * all have drained: never above it, and never so far below that a sender could
- * stall for want of a report.
+ * The watermarks of all ranks in one process, against the plain minimum of what all
+ * have drained: never above it, and never so far below that a sender could stall for
+ * want of a report.
  */
 #include "check.h"
 #include "core/flow/watermark.h"
@@ -29,7 +29,7 @@ struct net {
 	unsigned nmessages;
 	unsigned nreports;
 	unsigned nreports_of[NRANKS_MAX];
-	uint64_t loss; /* out of 2^32 */
+	uint64_t loss; /* chance to lose a message, out of 2^32 */
 };
 
 static void net_open(struct net *net, uint32_t nranks, uint32_t nchains,
@@ -67,7 +67,7 @@ static uint32_t minimum(const struct net *net, uint32_t chain)
 	return least;
 }
 
-/* What a rank believes that all have drained, all have. */
+/* All ranks have drained what this rank believes that all have drained. */
 static void check_safe(const struct net *net, uint32_t rank)
 {
 	for (uint32_t c = 0; c < net->schedule.nchains; c++)
@@ -130,7 +130,7 @@ static void deliver_any(struct net *net)
 	deliver(net, &message);
 }
 
-/* Some rank drains some more of some chain. */
+/* Lets a rank drain some more chunks of a chain. */
 static void drain(struct net *net, uint32_t rank, uint32_t chain,
 		  uint32_t nchunks)
 {
@@ -151,7 +151,9 @@ static void drain_any(struct net *net)
 	      (uint32_t)mmc_prng_below(prng, 7));
 }
 
-/* With all messages delivered a window reaches to the end or ahead of all. */
+/*
+ * With all messages delivered, a window reaches the chain's end or beyond the minimum.
+ */
 static void check_close(const struct net *net)
 {
 	for (uint32_t r = 0; r < net->schedule.layout.nranks; r++)
@@ -184,7 +186,7 @@ static void follows_the_minimum(void)
 			}
 }
 
-/* Reports that come late, twice, out of order or never do no harm. */
+/* Reports that arrive late, twice, out of order or never do no harm. */
 static void bad_network(void)
 {
 	static struct net net;
@@ -199,7 +201,7 @@ static void bad_network(void)
 				mmc_prng_chance(&net.prng, UINT64_C(1) << 31)))
 				deliver_any(&net);
 		}
-		/* A loss is made good by the next report. */
+		/* The next report makes up for a lost one. */
 		net.loss = 0;
 		while (net.nmessages > 0)
 			deliver_any(&net);
@@ -207,7 +209,7 @@ static void bad_network(void)
 	}
 }
 
-/* No report at all where a window takes the whole chain. */
+/* Where a window holds the whole chain, no report is sent. */
 static void silent_if_all_fits(void)
 {
 	static struct net net;
@@ -221,7 +223,7 @@ static void silent_if_all_fits(void)
 	}
 }
 
-/* Per rank no more than a few reports for a window's worth of chunks. */
+/* A rank sends no more than a few reports for a window's worth of chunks. */
 static void reports_are_few(void)
 {
 	static struct net net;
@@ -240,7 +242,7 @@ static void reports_are_few(void)
 	net_close(&net);
 }
 
-/* Also of those who pass on what eight others report, each at a pace of its own. */
+/* Inner ranks report rarely too, though eight children each have their own pace. */
 static void few_are_passed_on(void)
 {
 	static struct net net;
@@ -267,7 +269,7 @@ static void few_are_passed_on(void)
 	net_close(&net);
 }
 
-/* What no child, no root, or nobody with these chains can have said. */
+/* What no child, no root, or no rank with these chains can have sent is refused. */
 static void refuses(void)
 {
 	const uint32_t positions[] = { 1, 1, 1, 1, 1, 1, 1, 1 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the window finds what the network's queues hold, whatever the blocks' size. */
+/* The window finds what the network's queues hold, whatever the size of the blocks. */
 #include "check.h"
 #include "core/flow/window.h"
 #include "support/prng.h"
 
 #define CHUNK_BYTES 1000
 
-/* An operation of `nchunks` a rank. */
+/* Feeds the window an operation in which each rank has `nchunks` chunks. */
 static void adapt(struct mmc_window *window, uint32_t nchunks, uint32_t nlost,
 		  uint32_t nshared, uint64_t rate_bytes_per_s)
 {
@@ -22,7 +22,7 @@ static void adapt(struct mmc_window *window, uint32_t nchunks, uint32_t nlost,
 	mmc_window_adapt(window, &sample);
 }
 
-/* The rate that a window gives, up to a link's. */
+/* Returns the rate that a window achieves, up to that of the link. */
 static uint64_t rate_of(const struct mmc_window *window)
 {
 	return window->bytes < 500000
@@ -30,7 +30,9 @@ static uint64_t rate_of(const struct mmc_window *window)
 		       : UINT64_C(25000000000000);
 }
 
-/* The window grows while that helps, and stays at what a queue holds. */
+/*
+ * The window grows while that makes operations faster, and stays at what a queue holds.
+ */
 static void finds_the_queue(void)
 {
 	for (uint32_t queue = 150000; queue < 1000000; queue += 50000) {
@@ -52,7 +54,7 @@ static void finds_the_queue(void)
 	}
 }
 
-/* Loss that has nothing to do with the window does not shrink it for ever. */
+/* Loss that is not due to the window does not shrink it for ever; its bounds hold. */
 static void bears_loss(void)
 {
 	struct mmc_window window = { .bytes = 400000 };
@@ -72,9 +74,9 @@ static void bears_loss(void)
 }
 
 /*
- * A thousandth of single chunks lost on the way of all, in blocks so small that one of
- * them is a sixteenth: none of the window's doing, and it takes no more than others may
- * want.
+ * A thousandth of the chunks is lost, each on the way to all ranks, in blocks so small
+ * that one chunk is a sixteenth. The window is not to blame, and shrinks no further
+ * than to leave room for others.
  */
 static void small_blocks_bear_loss(void)
 {
@@ -93,7 +95,7 @@ static void small_blocks_bear_loss(void)
 	}
 }
 
-/* What bursts have taken comes back when they are over, at any size of blocks. */
+/* What bursts of loss took from the window comes back later, at any size of blocks. */
 static void grows_back(void)
 {
 	const uint32_t sizes[] = { 1, 5, 10, 16, 64, 500, 3000 };
@@ -118,7 +120,7 @@ static void grows_back(void)
 		}
 }
 
-/* Who fills a queue as well shows in single losses: the window leaves it room. */
+/* Single losses show that others fill a queue too: the window leaves them room. */
 static void leaves_room_for_others(void)
 {
 	struct mmc_window window = { .bytes = MMC_WINDOW_BYTES };
