@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every fuzzer needs: its entry's declaration, and where asserts end. */
+/* What every fuzzer needs: the declaration of its entry, and where asserts end. */
 #ifndef MMC_TESTS_FUZZ_H
 #define MMC_TESTS_FUZZ_H
 

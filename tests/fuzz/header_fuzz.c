@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a datagram's header. The first byte chooses the checksum; what is
- * let through encodes to the very same bytes.
+ * Decodes any bytes as a datagram's header; the first byte chooses the checksum. A
+ * header that is accepted encodes to the very same bytes.
  */
 #include "core/wire/header.h"
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a control message. The first byte is its kind; what is let
- * through keeps to its ranges and encodes to the very same bytes.
+ * Decodes any bytes as a control message, whose kind is the first byte. A message that
+ * is accepted keeps to its ranges and encodes to the very same bytes.
  */
 #include "core/wire/message.h"
 #include "fuzz.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what happens to one rank of a stream: starts, chunks and control
- * messages of anybody with any fields, placements, sends, reads with anything in
- * them, time and polls. What others say may be nonsense; the rank must keep to
- * its contracts all the same: no assertion, nothing written twice or sent that is
- * not there, DONE only when all is present, and never a deadline in the past.
+ * Takes any bytes for what happens to one rank of a stream: starts, chunks and control
+ * messages of any rank with any fields, placements, sends, reads that bring anything,
+ * time and polls. Whatever the others say, the rank must keep its contracts: no
+ * assertion fails, nothing is written twice, nothing is sent that is not present, DONE
+ * comes only when all is present, and no deadline lies in the past.
  */
 #include "op_world.h"
 
@@ -59,7 +59,7 @@ static void check_send(struct world *world, const struct mmc_action *action)
 	epoch->nsending += action->run.count;
 }
 
-/* An operation that is done has no reads under way, a failed one may. */
+/* Forgets an operation's reads: a failed one may have some, a done one has none. */
 static void forget_reads(struct world *world, uint32_t epoch, bool done)
 {
 	for (uint32_t i = 0; i < world->nreading;) {
@@ -113,7 +113,7 @@ static void check_end(struct world *world, const struct mmc_action *action)
 	epoch->retained = action->retain;
 }
 
-/* The memory of a closed operation is given back: ASan watches it. */
+/* Frees the memory of a closed operation, so that ASan finds any later access. */
 static void forget(struct world *world, const struct mmc_op *op)
 {
 	struct epoch *epoch = &world->epoch[op->config.epoch];
@@ -159,7 +159,7 @@ static void carry_out(struct world *world, const struct mmc_actions *actions,
 
 /* ---- what happens -------------------------------------------------------- */
 
-/* Polls until nothing is left to do now, which takes a few times, not forever. */
+/* Polls until nothing is left to do now, which must take a limited number of polls. */
 static void poll(struct world *world)
 {
 	struct mmc_actions actions;
@@ -238,7 +238,7 @@ static void finish_placing(struct world *world)
 	mmc_op_on_placed(world->epoch[placing.epoch].op, placing.chunk);
 }
 
-/* A read has brought these chunks. */
+/* Delivers the chunks that a read has brought. */
 static void bring_fetched(struct world *world, uint32_t epoch,
 			  struct mmc_run run)
 {
@@ -263,7 +263,7 @@ static void bring_fetched(struct world *world, uint32_t epoch,
 	}
 }
 
-/* A read is over, in any way and order, and brings anything. */
+/* Ends any read that is under way, with any outcome and content. */
 static void finish_reading(struct world *world)
 {
 	uint64_t words[MMC_READ_WORDS_MAX + 1];
@@ -309,7 +309,7 @@ static void finish_sending(struct world *world)
 	epoch->nsending -= most;
 }
 
-/* A report is written from the input's numbers, then decoded as if it had come. */
+/* Writes a report from the input's numbers, and decodes it as if it had arrived. */
 static void bring_report(struct world *world, enum mmc_message_kind kind,
 			 uint32_t source, uint32_t epoch)
 {
@@ -330,7 +330,7 @@ static void bring_report(struct world *world, enum mmc_message_kind kind,
 			      world->now_ns);
 }
 
-/* A message is put together from the input, then decoded as if it had come. */
+/* Puts a message together from the input, and decodes it as if it had arrived. */
 static void bring_message(struct world *world)
 {
 	struct input *input = &world->input;
@@ -370,7 +370,7 @@ static void bring_message(struct world *world)
 				      world->now_ns);
 }
 
-/* What an honest rank would say: without it few inputs pass a barrier. */
+/* Delivers what an honest rank would say; without that few inputs pass a barrier. */
 static void bring_record(struct world *world)
 {
 	uint32_t source = take(&world->input, 1) % world->config.nranks;
@@ -417,7 +417,7 @@ static void end(struct world *world, uint32_t how)
 		mmc_epochs_leave(epochs, epochs->last);
 }
 
-/* The transport reports, rightly or wrongly, that some rank exists or has ended. */
+/* Reports for the transport, rightly or wrongly, that a rank exists or has ended. */
 static void bring_finding(struct world *world)
 {
 	uint32_t peer = take(&world->input, 1) % world->config.nranks;

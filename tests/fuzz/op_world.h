@@ -41,7 +41,7 @@ struct reading {
 struct world {
 	struct input input;
 	struct mmc_op_config config;
-	uint64_t blocks_bytes[NRANKS_MAX]; /* if uneven */
+	uint64_t blocks_bytes[NRANKS_MAX]; /* used if uneven */
 	struct mmc_epochs epochs;
 	void *epochs_memory;
 	struct mmc_counters counters;
@@ -66,7 +66,9 @@ static inline uint32_t take(struct input *input, unsigned nbytes)
 
 /* ---- the shape of a world ------------------------------------------------- */
 
-/* Who has how much: all the same, one all, or each something else or nothing. */
+/*
+ * Gives the ranks blocks: all the same, one rank alone, or each another size or none.
+ */
 static inline void share_out(struct world *world, uint32_t how)
 {
 	struct mmc_op_config *config = &world->config;
@@ -84,7 +86,7 @@ static inline void share_out(struct world *world, uint32_t how)
 	}
 }
 
-/* The first bytes are the shape of the operations and this rank's place. */
+/* Takes the shape of the operations and this rank's number from the first bytes. */
 static inline void shape(struct world *world)
 {
 	struct input *input = &world->input;
