@@ -29,11 +29,13 @@ static void control_reaches_one(void)
 			CHECK_EQ(event.nbytes, MMC_HEADER_BYTES + 60);
 			CHECK_EQ(index_of(&event), rank);
 			CHECK_BYTES(body_of(&event), pattern, 60);
-			/* Connections place nothing apart. */
+			/*
+			 * Only datagrams beside connections have bodies that lie apart.
+			 */
 			CHECK_EQ(event.body == NULL, connected);
 		}
 	}
-	/* Those 1, 2 and 4 away, either way. */
+	/* Each rank is connected to those 1, 2 and 4 away in either direction. */
 	CHECK_EQ(nconnected, 8 * 5);
 	for (uint32_t rank = 0; rank < 8; rank++)
 		CHECK(is_quiet(team.endpoints[rank]));
@@ -106,7 +108,7 @@ static void messages_arrive_in_order(void)
 	team_close(&team);
 }
 
-/* A process that is stopped is no error, and holds nobody up. */
+/* A stopped process is no error, and holds no other rank up. */
 static void who_does_not_listen_holds_nobody_up(void)
 {
 	enum { COUNT = 400 };
@@ -127,7 +129,7 @@ static void who_does_not_listen_holds_nobody_up(void)
 		CHECK_EQ(event.source, 0);
 		ncame++;
 	}
-	/* What a connection had no room for went beside it, or was lost. */
+	/* What the connection had no room for went beside it, or was lost. */
 	CHECK(ncame >= 64);
 	CHECK(ncame <= COUNT);
 	send_to(team.endpoints[0], 1, 0, true, 5, 20);
@@ -166,10 +168,10 @@ static void who_is_gone_gives_no_answer(void)
 	CHECK_EQ(event.source, 1);
 	CHECK_EQ(event.error, -MMC_ENOANSWER);
 	check_text("rxe0", qpn, "rank 1", "retry");
-	/* It is told once; what follows goes beside the connection. */
+	/* The break is reported once; later messages go beside the connection. */
 	send_to(team.endpoints[0], 1, 0, true, 2, 20);
 	CHECK(is_quiet(team.endpoints[0]));
-	/* The others are still there. */
+	/* The other rank can still be reached. */
 	send_to(team.endpoints[0], 2, 0, true, 3, 20);
 	CHECK_EQ(receive_one(team.endpoints[2]).source, 0);
 	send_to(team.endpoints[2], MMC_PEER_ALL, 0, false, 3, 20);
@@ -177,7 +179,7 @@ static void who_is_gone_gives_no_answer(void)
 	team_close(&team);
 }
 
-/* Another team that takes a rank of this one for its own cannot reach it. */
+/* A rank of another team can send datagrams to this one, but not connect to it. */
 static void strangers_are_told_apart(void)
 {
 	struct mmc_team_options options;
@@ -197,11 +199,11 @@ static void strangers_are_told_apart(void)
 	send_to(other.endpoints[0], 1, 0, false, 1, 50);
 	event = receive_one(team.endpoints[1]);
 	CHECK_EQ(event.source, MMC_PEER_UNKNOWN);
-	/* Its connection is nobody's: nothing comes, and it finds out. */
+	/* The stranger's connection has no peer: nothing arrives, and it breaks. */
 	send_to(other.endpoints[0], 1, 0, true, 1, 50);
 	CHECK_EQ(receive_one(other.endpoints[0]).kind, MMC_EVENT_BROKEN);
 	CHECK(is_quiet(team.endpoints[1]));
-	/* The team's own is as before. */
+	/* The team's own connection still works. */
 	send_to(team.endpoints[0], 1, 0, true, 2, 50);
 	CHECK_EQ(receive_one(team.endpoints[1]).source, 0);
 	team_close(&other);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Payloads that come right to their places, and what comes instead of them. */
+/*
+ * Payloads that arrive right in their places, and what arrives there instead of them.
+ */
 #include "verbs_team.h"
 
 #include "drivers/cover.h"
@@ -8,7 +10,7 @@
 #define EPOCH 9
 #define NCHUNKS 12 /* of each rank */
 #define RECEIVES 8
-#define FIRST RECEIVES /* of those that come to their places */
+#define FIRST RECEIVES /* the first chunk that arrives in its place */
 #define OTHER_BYTES 100
 
 /* Rank 0's side of an operation in which rank 1 sends. */
@@ -85,7 +87,7 @@ static void close_gathering(struct gathering *at)
 	free(at->base);
 }
 
-/* Rank 1 multicasts its chunk `index`, of this epoch. */
+/* Multicasts chunk `index` of rank 1, in `epoch`. */
 static void send_chunk(struct gathering *at, uint32_t epoch, uint32_t index,
 		       uint32_t nbytes)
 {
@@ -115,7 +117,7 @@ static void send_chunk(struct gathering *at, uint32_t epoch, uint32_t index,
 		;
 }
 
-/* Takes one datagram in, as the engine would: it is seen and claimed. */
+/* Receives one datagram, and notes its chunk as seen; returns its payload. */
 static const uint8_t *take(struct gathering *at, uint32_t index)
 {
 	struct mmc_event *event = &at->events[0];
@@ -130,7 +132,7 @@ static const uint8_t *take(struct gathering *at, uint32_t index)
 	return event->body;
 }
 
-/* The ring's first receives were posted before: they copy. */
+/* Uses up the ring's first receives, which were posted too early to cover places. */
 static void pass_ring(struct gathering *at)
 {
 	for (uint32_t i = 0; i < FIRST; i++) {
@@ -161,7 +163,9 @@ static void predicted_payloads_come_to_their_places(void)
 	close_gathering(&at);
 }
 
-/* Chunk FIRST is lost: those behind it come to the places before theirs. */
+/*
+ * Chunk FIRST is lost, so those behind it arrive in the places of their predecessors.
+ */
 static void after_a_loss_all_are_evacuated(void)
 {
 	struct gathering at;
@@ -198,7 +202,7 @@ static void after_a_loss_all_are_evacuated(void)
 	close_gathering(&at);
 }
 
-/* What is none of the operation's comes to a place, but not to stay for one. */
+/* Foreign datagrams may arrive in a place, but do not stay there. */
 static void foreign_datagrams_are_evacuated(void)
 {
 	struct gathering at;
@@ -218,7 +222,7 @@ static void foreign_datagrams_are_evacuated(void)
 	close_gathering(&at);
 }
 
-/* A place that a posted receive may fill is written by nobody else. */
+/* A place that a posted receive may fill is written by nothing else. */
 static void what_comes_another_way_waits(void)
 {
 	static uint8_t repair[CHUNK_BYTES];
@@ -240,7 +244,7 @@ static void what_comes_another_way_waits(void)
 	close_gathering(&at);
 }
 
-/* After uncover() chunks still come, but not to any place. */
+/* After uncover() chunks still arrive, but not in any place. */
 static void nothing_comes_to_a_place_after_release(void)
 {
 	struct gathering at;
@@ -257,7 +261,7 @@ static void nothing_comes_to_a_place_after_release(void)
 	for (size_t i = 0; i < at.nbytes; i++)
 		if (!CHECK_EQ(at.base[i], 0xd1))
 			break;
-	/* And again to their places in a next operation. */
+	/* In the next operation chunks arrive in their places again. */
 	at.chains[1].seen = 0;
 	cover(&at);
 	for (uint32_t i = 0; i < FIRST; i++) {
@@ -275,7 +279,7 @@ static int refuse(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 	return EIO;
 }
 
-/* Then nothing can be taken from it any more, and the engine is told. */
+/* If the device refuses a reset, its arrivals are dropped and the engine is told. */
 static void a_device_may_refuse_to_let_go(void)
 {
 	int (*modify)(struct ibv_qp *, struct ibv_qp_attr *, int) =

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams to a group: who hears them, from whom, and where they lie. */
+/*
+ * Datagrams to a group: which ranks hear them, from which source, and where they lie.
+ */
 #include "verbs_team.h"
 
 static void multicast_reaches_all_others_but_oneself(uint32_t nsubgroups,
@@ -71,7 +73,7 @@ static void bodies_of_all_sizes_lie_apart(void)
 		CHECK_EQ(event.nbytes, MMC_HEADER_BYTES + sizes[i]);
 		CHECK_EQ(index_of(&event), 7);
 		CHECK_BYTES(event.body, pattern, sizes[i]);
-		/* Copies to user memory want aligned sources. */
+		/* Bodies are aligned, since they are copied to user memory. */
 		CHECK_EQ((uintptr_t)event.body % 64, 0);
 	}
 	team_close(&team);
@@ -104,7 +106,7 @@ static void the_trailer_stays_with_the_header(void)
 	team_close(&team);
 }
 
-/* The engine drops it: it looks no further than `nbytes`. */
+/* A short length is reported as it is: the engine, which looks no further, drops it. */
 static void a_datagram_shorter_than_its_header_has_its_length(void)
 {
 	struct mmc_parcel parcel = {
@@ -147,7 +149,7 @@ static void what_exceeds_the_mtu_is_refused(void)
 
 enum { RECEIVES = 32 };
 
-/* Three ranks, of whom 0 and 1 have few receives posted. */
+/* Opens three ranks, of which 0 and 1 have few receives posted. */
 static void start_with_small_rings(struct team *team)
 {
 	struct mmc_team_options options = team_options(3);
@@ -164,7 +166,7 @@ static void start_with_small_rings(struct team *team)
 	team_connect(team);
 }
 
-/* Receives until nothing comes, or `most` have; they come in their order. */
+/* Receives in order until nothing more arrives, at most `most`; returns how many. */
 static uint32_t count_all(struct mmc_endpoint *endpoint, uint32_t most)
 {
 	struct mmc_event events[16];
@@ -185,8 +187,8 @@ static uint32_t count_all(struct mmc_endpoint *endpoint, uint32_t most)
 }
 
 /*
- * Rank 0 sends `count` at once. Rank 1 does not look before rank 2 has them
- * all; returns how many it gets.
+ * Sends `count` datagrams from rank 0 at once. Rank 1 does not look before rank 2 has
+ * them all; returns how many rank 1 gets.
  */
 static uint32_t send_and_count(struct team *team, uint32_t count)
 {
@@ -196,7 +198,7 @@ static uint32_t send_and_count(struct team *team, uint32_t count)
 		send_to(team->endpoints[0], MMC_PEER_ALL, 0, false, i, 64);
 	CHECK_EQ(count_all(team->endpoints[2], count), count);
 	ncame = count_all(team->endpoints[1], count);
-	/* Slots go back with the next poll, the sender's of its own copies too. */
+	/* The next poll returns slots, at the sender those of its own copies too. */
 	for (uint32_t rank = 0; rank < 3; rank++)
 		CHECK(is_quiet(team->endpoints[rank]));
 	return ncame;
@@ -215,7 +217,7 @@ static void as_many_arrive_as_are_posted(void)
 	team_close(&team);
 }
 
-/* Many times round the ring, in batches, with the receiver keeping up. */
+/* The ring goes round many times, in batches, while the receiver keeps up. */
 static void the_ring_goes_round(void)
 {
 	enum { BATCH = 24, BATCHES = 20 };
@@ -272,7 +274,7 @@ static void many_parcels_in_one_call_arrive_in_order(void)
 	team_close(&team);
 }
 
-/* None of the groups is left behind while another is served. */
+/* No group is left behind while another is served. */
 static void groups_are_served_in_turn(void)
 {
 	enum { NSUBGROUPS = 4, EACH = 32 };
@@ -288,7 +290,7 @@ static void groups_are_served_in_turn(void)
 	for (uint32_t i = 0; i < NSUBGROUPS * EACH; i++)
 		send_to(team.endpoints[0], MMC_PEER_ALL, i % NSUBGROUPS, false,
 			i, 20);
-	/* Once rank 2 has them all, they are there. */
+	/* Once rank 2 has them all, they have arrived at rank 1 too. */
 	for (uint32_t i = 0; i < NSUBGROUPS * EACH; i++)
 		receive_one(team.endpoints[2]);
 	while (ncame < NSUBGROUPS * EACH) {
@@ -308,7 +310,7 @@ static void groups_are_served_in_turn(void)
 
 /* ---- strangers ----------------------------------------------------------- */
 
-/* Joins the team's group from `device` with a key, and sends there. */
+/* Joins the team's group from `device` with a key, and sends to it. */
 static void send_foreign(const struct team *team, uint32_t device,
 			 uint32_t qkey)
 {
@@ -329,7 +331,7 @@ static void send_foreign(const struct team *team, uint32_t device,
 
 static void strangers_are_told_apart(void)
 {
-	/* From another port, and from a port of the team but not its queue. */
+	/* From another port, and from a port of the team, but another queue. */
 	static const uint32_t devices[] = { 5, 0 };
 	struct team team;
 

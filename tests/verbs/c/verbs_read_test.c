@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading what another rank has registered. */
+/* Reading memory that another rank has registered. */
 #include "verbs_team.h"
 
 enum { MEMORY_BYTES = 1 << 20 };
@@ -68,7 +68,7 @@ static void pieces_come_one_behind_the_other(void)
 		CHECK_BYTES(event.body + 9, memory + 300000, 30000);
 	}
 	CHECK(is_quiet(team.endpoints[0]));
-	/* Who is read from notices nothing. */
+	/* The rank that is read from notices nothing. */
 	CHECK(is_quiet(team.endpoints[1]));
 	deregister_memory(&team, &region);
 	team_close(&team);
@@ -96,7 +96,7 @@ static void reads_see_what_is_there_now(void)
 	team_close(&team);
 }
 
-/* Starts all there is room for; returns how many. */
+/* Starts as many reads as there is room for, at most `most`; returns how many. */
 static uint32_t start_many(struct team *team, const struct mmc_region *region,
 			   uint32_t most)
 {
@@ -147,14 +147,14 @@ static void more_reads_than_places_wait(void)
 			}
 			nover += (uint32_t)count;
 		}
-		/* The places of the last ones are free again. */
+		/* This poll frees the places of the last reads. */
 		CHECK(is_quiet(team.endpoints[0]));
 	}
 	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
-/* Of several pieces each no more are under way than the device serves. */
+/* With reads of several pieces, no more pieces are under way than the device serves. */
 static void many_pieces_wait_too(void)
 {
 	struct mmc_piece pieces[MMC_PIECES_MAX];
@@ -189,7 +189,7 @@ static void what_was_read_stays_until_the_next_poll(void)
 	piece = piece_of(&region, 0, 5000);
 	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
 	event = receive_one(team.endpoints[0]);
-	/* Those that start meanwhile go elsewhere. */
+	/* Reads that start meanwhile use other places. */
 	piece = piece_of(&region, 200000, 5000);
 	while (start_read(&team, &piece, 1, 1) == 0)
 		nstarted++;
@@ -256,8 +256,8 @@ static void only_partners_can_be_read(void)
 /* ---- what breaks --------------------------------------------------------- */
 
 /*
- * The reads that are under way fail, and then the connection is broken, for a
- * reason that names all there is to name.
+ * Checks that the reads under way fail, and that the connection then breaks, for a
+ * reason that names the device, the queue pair and the rank.
  */
 static void check_broken(struct team *team, uint32_t nreads)
 {
@@ -290,7 +290,7 @@ static void a_read_without_the_right_fails(const struct mmc_piece *piece,
 	check_broken(team, 2);
 	CHECK_EQ(start_read(team, piece, 1, 2), -MMC_ENODEV);
 	CHECK(is_quiet(team->endpoints[0]));
-	/* Control and data still go, beside the connection. */
+	/* Control still passes, beside the connection. */
 	send_to(team->endpoints[0], 1, 0, true, 77, 20);
 	for (;;) {
 		struct mmc_event event = receive_one(team->endpoints[1]);
@@ -350,7 +350,7 @@ static void what_is_deregistered_breaks(void)
 	team_close(&team);
 }
 
-/* Keys are for reading: nobody can write what is registered. */
+/* Keys are for reading: no rank can write memory that is registered. */
 static void what_is_registered_cannot_be_written(void)
 {
 	struct mmc_region region;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections and memberships that end and are made anew. What Soft-RoCE tells of
- * itself, a port that goes and comes and a queue pair that was reset, is real
- * here; what a subnet manager brings about is told by stand-ins for the functions
- * that bring the events.
+ * Connections and memberships that end and are made anew. What Soft-RoCE reports itself
+ * is real here: a port that goes down and comes back, and a queue pair that was reset.
+ * What a subnet manager causes comes from stand-ins for the functions that fetch
+ * events.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static uint64_t patience_ns(void)
 	return mmc_verbs_clock_ns() + (uint64_t)PATIENCE_MS * MMC_MS_NS;
 }
 
-/* Moves all on until the links of both ends are so; false: not in time. */
+/* Polls until both ends of the connection are in state `link`; false if not in time. */
 static bool await_links(const struct team *team, struct tally *tally,
 			enum mmc_verbs_link link)
 {
@@ -89,7 +89,7 @@ static bool await_links(const struct team *team, struct tally *tally,
 	return true;
 }
 
-/* Whether rank 0 gets a datagram with `index` soon. */
+/* Whether rank 0 gets a datagram with `index` in time. */
 static bool await_datagram(const struct team *team, struct tally *tally,
 			   uint32_t index)
 {
@@ -100,7 +100,7 @@ static bool await_datagram(const struct team *team, struct tally *tally,
 	return tally->last == index;
 }
 
-/* Moves all on until each has joined its groups again `count` times in all. */
+/* Polls until `rank` has rejoined groups `count` times in all; false: not in time. */
 static bool await_rejoins(const struct team *team, struct tally *tally,
 			  uint32_t rank, uint64_t count)
 {
@@ -112,7 +112,7 @@ static bool await_rejoins(const struct team *team, struct tally *tally,
 	return team->endpoints[rank]->rejoins >= count;
 }
 
-/* Multicast of rank 1 over both groups, and control from it, reach rank 0. */
+/* Checks that multicast of rank 1 to both groups, and its unicast, reach rank 0. */
 static void check_all_ways(const struct team *team, struct tally *tally)
 {
 	static uint32_t index = 1000;
@@ -146,7 +146,7 @@ static void a_connection_comes_up_again(void)
 
 	for (uint64_t round = 1; round <= 3; round++) {
 		reset_end(&team, round % 2, 1 - round % 2);
-		/* It is lost, but the sender's adapter finds out. */
+		/* The message is lost, but the sender's adapter finds out. */
 		send_to(team.endpoints[1 - round % 2], (uint32_t)(round % 2), 0,
 			true, 1, 20);
 		while (connection_to(&team, 0, 1)->epoch < round)
@@ -162,7 +162,7 @@ static void a_connection_comes_up_again(void)
 	team_close(&team);
 }
 
-/* Control goes beside a connection that is down. */
+/* While a connection is down, control goes beside it. */
 static void meanwhile_control_is_datagrams(void)
 {
 	struct team team = start(2, MMC_JOIN_AUTO);
@@ -194,7 +194,7 @@ static void reads_fail_and_work_again(void)
 	succeed(team.endpoints[1]->driver->register_memory(
 		team.endpoints[1], memory, sizeof(memory), &region));
 	piece = (struct mmc_piece){ region.address, region.key, 64 };
-	/* More often than there are places for what is read. */
+	/* There are more rounds than places for reads. */
 	for (uint32_t i = 1; i <= MMC_VERBS_NREADS + 2; i++) {
 		reset_end(&team, 1, 0);
 		CHECK_EQ(reader->driver->read(reader, 1, &piece, 1, i), 0);
@@ -226,7 +226,7 @@ static int refuse_some(struct ibv_qp *qp, struct ibv_qp_attr *attributes,
 	return real_modify(qp, attributes, mask);
 }
 
-/* A peer that cannot be reached just then, though it has been heard. */
+/* A connection that the device refuses at first is tried again. */
 static void what_is_refused_is_tried_again(void)
 {
 	struct team team = start(2, MMC_JOIN_AUTO);
@@ -251,7 +251,7 @@ static void what_is_refused_is_tried_again(void)
 	team_close(&team);
 }
 
-/* Of a rank that is gone it is told when there is no patience left. */
+/* A rank that is gone is reported once the patience has run out. */
 static void patience_ends(void)
 {
 	struct team team = start(2, MMC_JOIN_AUTO);
@@ -272,7 +272,7 @@ static void patience_ends(void)
 	team_close(&team);
 }
 
-/* An offer that does not name the keys, or comes too late, changes nothing. */
+/* An offer with a wrong key or LID, or of an old epoch, changes nothing. */
 static void forged_offers_are_only_datagrams(void)
 {
 	struct team team = start(3, MMC_JOIN_AUTO);
@@ -288,13 +288,13 @@ static void forged_offers_are_only_datagrams(void)
 
 	offers[0].keys[0] ^= 1;
 	offers[1].keys[1] ^= 1;
-	offers[2].lid = 5; /* Ethernet has none */
+	offers[2].lid = 5; /* Ethernet has no LID */
 	for (uint32_t i = 0; i < 3; i++) {
 		mmc_verbs_offer_encode(bytes, &offers[i]);
 		mmc_verbs_tell(mmc_verbs_of(team.endpoints[1]), 0, bytes,
 			       sizeof(bytes));
 	}
-	/* What is right from one rank is nothing from another. */
+	/* An offer that is right from one rank is nothing from another. */
 	mmc_verbs_offer_encode(bytes, &right);
 	mmc_verbs_tell(mmc_verbs_of(team.endpoints[2]), 0, bytes,
 		       sizeof(bytes));
@@ -302,7 +302,7 @@ static void forged_offers_are_only_datagrams(void)
 		move(&team, &tally);
 	CHECK_EQ(connection->epoch, 0);
 	CHECK_EQ(connection->link, MMC_VERBS_LINK_UP);
-	/* And so is one of an epoch that is over. */
+	/* An offer of an epoch that has ended changes nothing either. */
 	connection->epoch = 6;
 	mmc_verbs_tell(mmc_verbs_of(team.endpoints[1]), 0, bytes,
 		       sizeof(bytes));
@@ -320,7 +320,7 @@ static void run(const char *command)
 	CHECK_EQ(system(command), 0);
 }
 
-/* Real: the device tells that its port is down, and active again. */
+/* The device itself reports that its port is down, and active again. */
 static void check_port_that_flaps(enum mmc_join join)
 {
 	struct team team = start(2, join);
@@ -394,7 +394,7 @@ static void what_the_subnet_manager_changes_is_made_anew(void)
 		struct ibv_ah *before = verbs->ways[0];
 
 		told = events[i];
-		told_port = 2; /* there is none */
+		told_port = 2; /* there is no such port */
 		told_to = verbs->port.context;
 		move(&team, &tally);
 		CHECK_EQ(told_to == NULL, 1);
@@ -403,7 +403,7 @@ static void what_the_subnet_manager_changes_is_made_anew(void)
 
 		told_port = 1;
 		told_to = verbs->port.context;
-		/* As if the GID had moved to where it is from elsewhere. */
+		/* As if the GID had come to its index from another one. */
 		verbs->port.options.device.gid_index = 0;
 		CHECK(await_rejoins(&team, &tally, 1, 2 * (i + 1)));
 		CHECK_EQ(verbs->port.options.device.gid_index, gid_index);
@@ -444,7 +444,7 @@ static int ack_real(struct rdma_cm_event *event)
 	return event == &ending ? 0 : real_ack(event);
 }
 
-/* As the kernel does on InfiniBand when a port went down or is told of anew. */
+/* The kernel ends memberships on InfiniBand when a port goes down or reregisters. */
 static void a_membership_that_the_kernel_ends_is_renewed(void)
 {
 	struct team team = start(2, MMC_JOIN_CM);
@@ -465,7 +465,7 @@ static void a_membership_that_the_kernel_ends_is_renewed(void)
 	team_close(&team);
 }
 
-/* A peer whose LID has changed is known by what comes from it. */
+/* The new LID of a peer is learnt from what the peer sends. */
 static void a_new_lid_is_followed(void)
 {
 	struct team team = start(2, MMC_JOIN_AUTO);
@@ -473,7 +473,7 @@ static void a_new_lid_is_followed(void)
 
 	CHECK(verbs->ranks[1].way != NULL);
 	mmc_verbs_follow_lid(verbs, 1, 9);
-	CHECK_EQ(verbs->ranks[1].lid, 0); /* Ethernet has none */
+	CHECK_EQ(verbs->ranks[1].lid, 0); /* Ethernet has no LID */
 	verbs->own.ethernet = false;
 	mmc_verbs_follow_lid(verbs, 1, 9);
 	CHECK_EQ(verbs->ranks[1].lid, 9);

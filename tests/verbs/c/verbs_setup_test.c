@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, options, addresses and groups: what opens, and what says why not. */
+/* Which devices, options, addresses and groups open, and how a refusal is explained. */
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -122,7 +122,7 @@ static void chunks_fill_packets(void)
 
 /* ---- without the right --------------------------------------------------- */
 
-/* Runs a check in a child, which may give up rights. */
+/* Runs a check in a child process, which may give up rights. */
 static void in_a_child(bool (*check)(void))
 {
 	int status = 0;
@@ -212,7 +212,7 @@ static void options_out_of_range_are_refused(void)
 	CHECK_REFUSED(-MMC_EINVAL, traffic_class, 256);
 	CHECK_REFUSED(-MMC_EINVAL, ttl, 256);
 	CHECK_REFUSED(-MMC_EINVAL, receives,
-		      7); /* two for each of four ranks */
+		      7); /* the least is two for each of the four ranks */
 }
 
 static void what_the_device_has_not_is_refused(void)
@@ -256,7 +256,7 @@ static int connect_first(const struct team *team)
 						   team->addresses);
 }
 
-/* Opens a team, whose addresses `change` spoils, and expects refusal. */
+/* Opens a team, has `change` spoil its addresses, and expects them to be refused. */
 static void refuse_changed(void (*change)(struct team *team), const char *why)
 {
 	struct mmc_team_options options = team_options(3);
@@ -361,7 +361,7 @@ static void the_manager_joins_from_the_right_device_only(void)
 	endpoint->driver->close(endpoint);
 }
 
-/* Leaving is complete: as many members as a group may have come and go. */
+/* Leaving is complete: a group can be joined more often than it may have members. */
 static void groups_can_be_joined_again_and_again(void)
 {
 	struct mmc_team_options options = team_options(2);

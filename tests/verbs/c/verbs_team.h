@@ -10,15 +10,15 @@
 #include "core/wire/header.h"
 #include "drivers/verbs/endpoint.h"
 
-#define NDEVICES 8 /* of the guest: rxe0 to rxe7 */
+#define NDEVICES 8 /* in the guest: rxe0 to rxe7 */
 
 #define NRANKS_MAX NDEVICES
 
-#define CHUNK_BYTES 4080 /* with the header the MTU */
+#define CHUNK_BYTES 4080 /* with the header, the MTU */
 
 /* How long anything may take on a busy machine. */
 #define PATIENCE_MS 20000
-/* How long one waits for what must not come. */
+/* How long a test waits for what must not arrive. */
 #define QUIET_MS 50
 
 struct team {
@@ -64,7 +64,7 @@ static inline uint8_t *address_of(struct team *team, uint32_t rank)
 	return team->addresses + rank * team->endpoints[rank]->address_bytes;
 }
 
-/* Opens an endpoint of `rank` on the device of that number. */
+/* Opens an endpoint of `rank` on the device with this number. */
 static inline struct mmc_endpoint *open_rank(struct mmc_team_options options,
 					     uint32_t rank, uint32_t device,
 					     uint32_t *buffer_bytes)
@@ -100,7 +100,7 @@ static inline void team_connect(struct team *team)
 			team->endpoints[rank], team->addresses));
 }
 
-/* A connected team of `nranks` with nothing unusual. */
+/* Opens and connects a team of `nranks` with the usual options. */
 static inline void team_start(struct team *team, uint32_t nranks)
 {
 	struct mmc_team_options options = team_options(nranks);
@@ -119,7 +119,7 @@ static inline void team_close(struct team *team)
 
 /* ---- sending and receiving ----------------------------------------------- */
 
-/* Sends a datagram whose header says `epoch` and `index`. */
+/* Sends a datagram whose header has `index`. */
 static inline void send_to(struct mmc_endpoint *endpoint, uint32_t peer,
 			   uint32_t subgroup, bool control, uint32_t index,
 			   uint32_t body_bytes)
@@ -151,7 +151,7 @@ static inline const uint8_t *body_of(const struct mmc_event *event)
 				   : event->bytes + MMC_HEADER_BYTES;
 }
 
-/* Sleeps until a descriptor says so; false if none does in time. */
+/* Sleeps until a descriptor is readable; returns false if none is in time. */
 static inline bool sleep_ms(struct mmc_endpoint *endpoint, int timeout_ms)
 {
 	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
@@ -165,7 +165,7 @@ static inline bool sleep_ms(struct mmc_endpoint *endpoint, int timeout_ms)
 	return poll(watched, count, timeout_ms) > 0;
 }
 
-/* Fetches up to `nmax` events, sleeping until there is one; 0: none in time. */
+/* Fetches up to `nmax` events, and sleeps until there is one; 0: none is in time. */
 static inline int receive(struct mmc_endpoint *endpoint,
 			  struct mmc_event *events, unsigned nmax,
 			  int timeout_ms)
@@ -180,7 +180,7 @@ static inline int receive(struct mmc_endpoint *endpoint,
 	return count;
 }
 
-/* Receives one; its bytes are good until the next call. */
+/* Receives one event; its bytes are valid until the next call. */
 static inline struct mmc_event receive_one(struct mmc_endpoint *endpoint)
 {
 	struct mmc_event event = { .source = MMC_PEER_ALL };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping on the descriptors until something has come. */
+/* Sleeping on the descriptors until something arrives. */
 #include <pthread.h>
 
 #include "verbs_team.h"
 
-/* Polls and arms until one may sleep. */
+/* Polls until nothing arrives, and checks that a thread may sleep then. */
 static void settle(struct mmc_endpoint *endpoint)
 {
 	CHECK(is_quiet(endpoint));
@@ -12,10 +12,10 @@ static void settle(struct mmc_endpoint *endpoint)
 	CHECK(!sleep_ms(endpoint, 0));
 }
 
-/* What the first and the last descriptor bring. */
+/* CONTROL is announced by the first descriptor, DATA by the last. */
 enum { CONTROL = 1, DATA = 2 };
 
-/* Which of these is readable within the time. */
+/* Returns which of the two descriptors become readable in time. */
 static unsigned readable(struct mmc_endpoint *endpoint)
 {
 	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
@@ -40,7 +40,7 @@ static void control_and_data_wake_apart(void)
 
 	team_start(&team, 8);
 	for (int round = 0; round < 3; round++) {
-		/* Over a connection, and beside. */
+		/* Control comes over a connection from rank 1, beside it from 3. */
 		settle(team.endpoints[0]);
 		send_to(team.endpoints[1], 0, 0, true, 1, 20);
 		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
@@ -93,7 +93,7 @@ static void a_broken_connection_wakes(void)
 	team_close(&team);
 }
 
-/* What has come before it was armed does not wake: arm() has to tell. */
+/* What arrived before arming does not wake the thread: arm() has to report it. */
 static void what_is_there_already_is_told(void)
 {
 	struct mmc_endpoint *endpoint;
@@ -108,7 +108,7 @@ static void what_is_there_already_is_told(void)
 		for (int i = 0; i < 2; i++) {
 			while (!endpoint->driver->arm(endpoint))
 				CHECK(sleep_ms(endpoint, PATIENCE_MS));
-			/* It stays so until it is polled. */
+			/* arm() reports it again until it is polled. */
 			CHECK(endpoint->driver->arm(endpoint));
 			CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1),
 				 1);
@@ -119,7 +119,7 @@ static void what_is_there_already_is_told(void)
 	team_close(&team);
 }
 
-/* A wake-up that nobody needed does not come again and again. */
+/* What a poll has taken meanwhile causes no endless wake-ups. */
 static void what_was_polled_meanwhile_wakes_once(void)
 {
 	struct mmc_endpoint *endpoint;
