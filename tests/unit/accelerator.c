@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver of a device that this machine does not have, with the functions and the
- * types of the real ones. It knows the one range of addresses that a test tells it.
+ * Stands in for the driver of a device that this machine does not have, with the
+ * functions and the types of the real ones. It knows one range of addresses, which the
+ * test tells it.
  *
  * Built with one of CUDA, HIP (a version such as 5 or 6) or LEVEL_ZERO defined.
  */
@@ -15,7 +16,7 @@ static struct {
 	enum kind kind;
 } known;
 
-/* Makes the range from `begin` on, of `bytes` bytes, known as memory of a kind. */
+/* Makes the `bytes` bytes from `begin` on known as memory of this kind. */
 void learn(void *begin, uint64_t bytes, int kind)
 {
 	known.begin = (uintptr_t)begin;
@@ -84,7 +85,7 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes,
 	memset(attributes, 0, sizeof(*attributes));
 	if (kind == 0)
 		return HIP < 6 ? 1 : 0; /* hipErrorInvalidValue; unregistered */
-	/* Before 6, host was 0, device 1, an array 2. */
+	/* Before version 6, host was 0, device 1, and array 2. */
 	attributes->type = (kind == HOST ? 1 : 2) - (HIP < 6);
 	attributes->isManaged = kind == MANAGED;
 	return 0;
@@ -134,7 +135,7 @@ zeMemGetAllocProperties(ze_handle_t hContext, const void *ptr,
 	(void)phDevice;
 	if (hContext != &context || properties->stype != 0x17)
 		return 0x78000004;
-	/* 0 is unknown, 1 the host's, 2 the device's, 3 shared. */
+	/* 0 is unknown memory, 1 the host's, 2 the device's, 3 shared. */
 	properties->type = kind_of((uintptr_t)ptr);
 	return 0;
 }
