@@ -48,9 +48,7 @@ static void first_come_first_served(void)
 	free(memory);
 }
 
-/*
- * An answer echoes the latest question, so that round trips are not measured too long.
- */
+/* An answer echoes the last question, so that round trips are not measured too long. */
 static void one_answer_each(void)
 {
 	struct mmc_answer answer;

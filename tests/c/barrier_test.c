@@ -280,9 +280,7 @@ static void awaited_leads_to_the_late(void)
 		}
 }
 
-/*
- * Foreign sources and this rank itself move no barrier; no claim moves it past its end.
- */
+/* Only other ranks of the team move a barrier, and no claim moves it past its end. */
 static void hostile_hearsay(void)
 {
 	struct mmc_prng prng = { .state = 16 };

@@ -193,9 +193,7 @@ static void finish(uint32_t rank)
 	mmc_request_free(ranks[rank].request);
 }
 
-/*
- * The root of a Bcast is rank 0, whose block is at the same place as in an Allgather.
- */
+/* A Bcast's root is rank 0, whose block is at the same place as in an Allgather. */
 static void check_data(void)
 {
 	uint64_t nblocks = kind == MMC_BCAST ? 1 : NRANKS;

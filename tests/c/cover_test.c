@@ -14,9 +14,7 @@
 #define EPOCH 5
 #define CHANNEL (UINT64_C(77) << 16)
 
-/*
- * One chain of ranks 0, 1 and 2, where this rank is 1; the second queue is for control.
- */
+/* One chain of ranks 0, 1 and 2; this rank is 1. The second queue is for control. */
 struct stage {
 	struct mmc_covers covers;
 	struct mmc_cover_queue *queue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Engines with their threads; see loopback.h. */
+/* Engines and their threads; see loopback.h. */
 #include <sys/wait.h>
 #include <time.h>
 
@@ -168,9 +168,7 @@ static void *gather_each_size_often(void *argument)
 	return NULL;
 }
 
-/*
- * From the second operation of a shape on, no thread of the process allocates memory.
- */
+/* From the second operation of a shape on, nothing in the process allocates memory. */
 static void nothing_is_allocated_again(void)
 {
 	CHECK(__sanitizer_install_malloc_and_free_hooks(count_allocation,

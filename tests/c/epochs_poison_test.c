@@ -76,8 +76,7 @@ static uint32_t find_action(const struct stream *stream,
 
 /*
  * A rank that finds at the barrier that ranks disagree tells all others before its
- * user, who may then close the stream. Ranks that ask late learn what the disagreement
- * is.
+ * user, who may then close the stream. Ranks that ask late learn what differs.
  */
 static void disagreed(void)
 {
@@ -112,9 +111,7 @@ static const struct mmc_message has_left = {
 	.record = { .flags = MMC_RECORD_LEFT, .culprit = MMC_PEER_ALL },
 };
 
-/*
- * A rank that has left fails the operation that awaits it, on all ranks, and no other.
- */
+/* A rank that has left fails the operation that awaits it, on all ranks; no other. */
 static void waits_for_nobody_who_has_left(void)
 {
 	static struct stream stream;
@@ -210,7 +207,7 @@ static void gather_by_repairs(struct stream *stream)
 	CHECK(op->record.flags & MMC_RECORD_DONE);
 }
 
-/* Other ranks may multicast the stream's first operation before it is open here. */
+/* A stream's first operation proves no silence: others may start before it is open. */
 static void the_first_operation_proves_no_silence(void)
 {
 	static struct stream stream;

@@ -4,7 +4,7 @@
 
 static const uint32_t lasts[] = { 0, 5, INT32_MAX, UINT32_MAX - 1, UINT32_MAX };
 
-/* Epochs without an operation are answered about, also where the number wraps. */
+/* Questions about epochs without an operation are answered, also past 2^32. */
 static void answers_about_any_epoch(void)
 {
 	static struct stream stream;
@@ -29,9 +29,7 @@ static void answers_about_any_epoch(void)
 	}
 }
 
-/*
- * A rank that has left says so when it is asked for an epoch that it will never enter.
- */
+/* A rank that has left says so when asked for an epoch that it will never enter. */
 static void tells_that_it_has_left(void)
 {
 	static struct stream stream;

@@ -255,9 +255,7 @@ static void memory_of_the_engine(void)
 	close_all();
 }
 
-/*
- * A broken connection fails the operation on all ranks, and the next stream is refused.
- */
+/* A broken connection fails the operation on all ranks; the next stream is refused. */
 static void a_broken_connection(void)
 {
 	const struct mmc_stream_options again = {

@@ -26,7 +26,7 @@ static void reads_what_is_there(void)
 	close_world(&at);
 }
 
-/* Looks follow after a round trip, then ever more rarely, or at once when hurried. */
+/* The fetcher looks after one round trip, then ever more rarely, or when hurried. */
 static void looks_ever_more_rarely(void)
 {
 	struct world at;
@@ -107,7 +107,7 @@ static void no_more_than_one_read_brings(void)
 	close_world(&at);
 }
 
-/* Of random wants and holdings each chunk is read once, and none that is lacking. */
+/* With random wants and holdings each chunk is read once, and only if it is held. */
 static void all_comes(void)
 {
 	struct mmc_prng prng = { .state = 5 };

@@ -22,7 +22,7 @@ static uint32_t ask(struct world *at, bool *direct)
 	return nchunks;
 }
 
-/* Without an advert, or one that has data, a NAK asks the neighbour for it. */
+/* Without an advert that has data, the neighbour is asked for one by a NAK. */
 static void asks_for_the_advert(void)
 {
 	struct world at;
@@ -49,7 +49,7 @@ static void asks_for_the_advert(void)
 	}
 }
 
-/* A neighbour that cannot be read is sent direct NAKs, each time chunks are lost. */
+/* Each time chunks are lost, a neighbour that cannot be read gets direct NAKs. */
 static void asks_directly_where_nothing_can_be_read(void)
 {
 	struct world at;
@@ -125,9 +125,7 @@ static void contradictory_adverts(void)
 	close_world(&at);
 }
 
-/*
- * Chunks wanted for long are requested of their owners, first by a NAK, later directly.
- */
+/* Chunks wanted for long are requested of their owners: by a NAK, later directly. */
 static void owners_are_asked_in_the_end(void)
 {
 	struct world at;

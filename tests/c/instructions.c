@@ -123,9 +123,7 @@ __attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
 	return receives ? receive(op) : poll(op);
 }
 
-/*
- * Opens receives that bring chunks to staging or, with `covers`, right to their places.
- */
+/* Opens receives that bring chunks to staging or, with `covers`, to their places. */
 static void open_ring(struct mmc_op *op, bool covers)
 {
 	struct mmc_covers *at = &ring.covers;
@@ -154,9 +152,7 @@ static void open_ring(struct mmc_op *op, bool covers)
 	mmc_covers_begin(at, &plan);
 }
 
-/*
- * Lets rank 1 enter, and prepares the headers of all chunks that rank 0 will receive.
- */
+/* Lets rank 1 enter, and prepares the headers of all chunks that rank 0 receives. */
 static void pass_barrier(void)
 {
 	struct mmc_message message = {

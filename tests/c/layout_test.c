@@ -97,7 +97,7 @@ static void tiles_exactly(void)
 		}
 }
 
-/* Any single rank may have the only block of an operation. */
+/* The only block of an operation may be that of any rank. */
 static void one_sender(void)
 {
 	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
@@ -167,7 +167,7 @@ static void check_refused(uint32_t nranks, uint64_t block_bytes,
 	CHECK_EQ(layout.nchunks, 77);
 }
 
-/* Checks that two such ranks are refused or, after an empty first, the second alone. */
+/* Checks that two such blocks are refused and, if the first is 0, the second alone. */
 static void check_each_refused(uint64_t first_bytes, uint64_t other_bytes,
 			       uint32_t chunk_bytes)
 {

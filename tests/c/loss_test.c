@@ -157,9 +157,7 @@ static void persistent(void)
 	}
 }
 
-/*
- * Chunks that arrived before the plan was known are neither missing nor counted twice.
- */
+/* Chunks that arrived before the plan was known are not missing, nor counted twice. */
 static void early_chunks(void)
 {
 	static struct receiver at;
@@ -176,7 +174,7 @@ static void early_chunks(void)
 	receiver_close(&at);
 }
 
-/* Suppresses the request for a chunk, or not, and delivers the chunk, or not. */
+/* At random, suppresses the request for a chunk, and delivers the chunk. */
 static void hear_some(struct receiver *at, struct mmc_prng *prng,
 		      uint32_t owner, uint32_t place)
 {
@@ -194,7 +192,7 @@ static void hear_some(struct receiver *at, struct mmc_prng *prng,
 	ask(at);
 }
 
-/* Some silent senders say how much they have sent, and some repairs arrive. */
+/* Lets some silent senders say how much they have sent, and some repairs arrive. */
 static void answer_some(struct receiver *at, struct mmc_prng *prng)
 {
 	const struct mmc_sequence *silent;

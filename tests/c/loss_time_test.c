@@ -2,7 +2,7 @@
 /* How long a receiver waits for answers, and what it does afterwards. */
 #include "receiver.h"
 
-/* While chains go on, a quarter of the budget is requested; afterwards all of it. */
+/* While chains go on, a quarter of the budget is requested; then the rest at once. */
 static void part_of_the_budget(void)
 {
 	struct receiver at;
@@ -29,9 +29,7 @@ static void stay_busy(struct receiver *at, uint32_t *next, uint64_t time_ns)
 	}
 }
 
-/*
- * Three senders have 1000 chunks each; the second and third chunk of rank 1 are lost.
- */
+/* Three senders have 1000 chunks each; rank 1's second and third chunk are lost. */
 static void open_with_gap(struct receiver *at)
 {
 	receiver_open(at, 3, 1000, 3, MMC_REPAIR_NAK);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Shared by the tests of failures: runs ranks up to a step, and checks how they failed.
- */
+/* For the tests of failures: runs ranks up to a step, and checks how they failed. */
 #ifndef MMC_TESTS_MISHAPS_H
 #define MMC_TESTS_MISHAPS_H
 
 #include "ranks.h"
 
-/*
- * Takes `nsteps` steps; returns false if the ranks end before or with the last of them.
- */
+/* Takes `nsteps` steps; returns false if that brings the ranks to their end. */
 static inline bool ranks_step_to(struct ranks *net, uint32_t nsteps)
 {
 	while (nsteps-- > 0) {

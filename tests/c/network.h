@@ -20,7 +20,7 @@ struct ranks_shape {
 	uint32_t nranks;
 	uint32_t nepochs;
 	uint32_t nactive;     /* how many epochs a rank may run at a time */
-	uint64_t block_bytes; /* of uneven blocks, the most */
+	uint64_t block_bytes; /* of each block; if uneven, the most */
 	bool uneven;	      /* block sizes are drawn, and some are 0 */
 	bool sole;	      /* only the root has a block */
 	uint32_t root;
@@ -31,16 +31,16 @@ struct ranks_shape {
 	uint64_t retain_bytes;
 	enum mmc_repair repair;
 	uint32_t read_bytes; /* the most that one read brings; 0: no reads */
-	bool registered;     /* the data of even ranks is, from the start */
-	bool unregistrable;  /* other data cannot be registered */
+	bool registered;     /* even ranks register data from the start */
+	bool unregistrable;  /* no other data can be registered */
 	uint64_t entry_timeout_ns;
-	uint64_t late_ns; /* how late the late rank, or at most each, starts */
-	uint32_t late;	  /* the late rank; MMC_PEER_ALL: each is */
+	uint64_t late_ns; /* start delay; if all are late, the most */
+	uint32_t late;	  /* the late rank; MMC_PEER_ALL: all are */
 	uint32_t tardy;	  /* another late rank, by a time of its own */
 	uint64_t tardy_ns;
 	uint64_t delay_ns; /* least delay of a datagram; the most is double */
 	uint64_t loss;	   /* chance to lose a datagram, out of 2^32 */
-	uint64_t twice;
+	uint64_t twice;	   /* chance to arrive twice, out of 2^32 */
 	uint64_t seed;
 	uint32_t odd;  /* calls another operation; MMC_PEER_ALL: none */
 	uint32_t dead; /* does not answer; MMC_PEER_ALL: none */

@@ -131,9 +131,7 @@ static void different_operations(void)
 		}
 }
 
-/*
- * A rank may do something else for ten minutes before a collective: that is legal MPI.
- */
+/* MPI lets a rank do something else for ten minutes before it calls a collective. */
 static void lateness_is_legal(void)
 {
 	static struct ranks net;
@@ -240,7 +238,7 @@ static void check_seen(enum mmc_op_state state, enum mmc_op_event event,
 	check_failed(text, __FILE__, __LINE__);
 }
 
-/* The tests take every transition of the table, and the operation refuses others. */
+/* The tests take every transition of the table, and others are refused. */
 static void every_transition(void)
 {
 	enum mmc_op_state next;

@@ -35,9 +35,7 @@ static bool stop_after(struct ranks *net, const struct ranks_shape *shape,
 	return amid;
 }
 
-/*
- * A rank that stops, at whatever moment, fails no operation: all wait and get all data.
- */
+/* A rank that stops, at any moment, fails no operation: all wait, and get all data. */
 static void stopped_at_any_moment(void)
 {
 	static struct ranks net;

@@ -180,9 +180,7 @@ static void large(void)
 		}
 }
 
-/*
- * Opens an operation of rank 0 of three; each block has two chunks, the last of 1 byte.
- */
+/* Opens an operation of rank 0 of three; blocks have two chunks, the last of 1 byte. */
 static struct mmc_op *open_lone(enum mmc_repair repair,
 				struct mmc_counters *counters)
 {
@@ -307,7 +305,7 @@ static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 	return has;
 }
 
-/* Only the left neighbour's advert counts, here rank 2's, and only its first one. */
+/* Only the left neighbour's adverts count, here rank 2's, of its first generation. */
 static void whose_advert(void)
 {
 	static const struct mmc_message advert = {
@@ -333,9 +331,7 @@ static void whose_advert(void)
 	free(op);
 }
 
-/*
- * An owner releases its buffers once it has sent what it was asked for, and not before.
- */
+/* An owner releases its buffers when it has sent what it was asked for, not before. */
 static void a_lease(void)
 {
 	const struct mmc_message record = { .kind = MMC_MESSAGE_RECORD };

@@ -75,9 +75,7 @@ static uint64_t hear(struct mmc_path *path, uint64_t now_ns,
 	return reception.end_ns;
 }
 
-/*
- * Multicast is given up when all of it, or one sender, falls silent, not for much loss.
- */
+/* Multicast is given up when all of it, or one sender, is silent; not for mere loss. */
 static void silence_is_no_accident(void)
 {
 	struct mmc_path path;
@@ -159,9 +157,7 @@ static void silence_does_not_last(void)
 	CHECK(!mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MIN_NS));
 }
 
-/*
- * A chunk that arrives by multicast after it was fetched proves that multicast works.
- */
+/* A chunk that multicast brings after it was fetched proves that multicast works. */
 static void lateness_is_no_silence(void)
 {
 	struct mmc_path path;
@@ -174,7 +170,7 @@ static void lateness_is_no_silence(void)
 		mmc_path_late(&path);
 	}
 	CHECK(!path.unicast);
-	/* If multicast was given up, such a chunk has it tried again at once. */
+	/* When multicast was given up, a late chunk has it tried again at once. */
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
 	CHECK(mmc_path_is_deaf(&path, now_ns));

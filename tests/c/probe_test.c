@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * When ranks probe: never more of them at a time than every receive queue has room for.
- */
+/* When ranks probe: never more at a time than every receive queue has room for. */
 #include "engine/probe.h"
 
 #include "check.h"
@@ -16,7 +14,7 @@ static void few_probe_at_once(void)
 					 0);
 }
 
-/* In order of copy and rank, times never fall, and few enough of them are equal. */
+/* Ordered by copy and rank, times never fall, and at most a group has the same. */
 static void many_probe_in_groups(void)
 {
 	static const uint32_t sizes[] = { 65, 128, 129, 1000, 10007, 1 << 20 };

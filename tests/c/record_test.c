@@ -132,9 +132,7 @@ static unsigned random_history(struct mmc_record *history,
 	return length;
 }
 
-/*
- * Merges random records up to `last`, with repetition, and `last` somewhere among them.
- */
+/* Merges random records up to `last`, with repetition, and `last` among them. */
 static struct mmc_record received(const struct mmc_record *history,
 				  unsigned last, struct mmc_prng *prng)
 {

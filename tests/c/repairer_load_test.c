@@ -2,9 +2,7 @@
 /* A repairer under many requests, for a long time, and at random. */
 #include "repairer_model.h"
 
-/*
- * Requests that do not fit are dropped; repeated ones have each chunk multicast once.
- */
+/* Requests that do not fit are dropped; repeating them brings every chunk. */
 static void too_many_requests(void)
 {
 	struct model model;
@@ -150,9 +148,9 @@ static void direct_naks(void)
 }
 
 /*
- * Ranks that lack the same chunks may ask one after the other. A few are answered by
- * unicast; then the chunks go to all, ever more rarely, and by unicast for direct NAKs
- * only.
+ * Ranks that lack the same chunks ask one after the other. A few are answered by
+ * unicast; then the chunks go to all, ever more rarely, and only direct NAKs get
+ * unicasts.
  */
 static void one_after_the_other(void)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Which sender a receiver asks when nothing arrives, and what it makes of the answer.
- */
+/* Which sender a receiver asks when nothing arrives, and what the answer changes. */
 #include "receiver.h"
 
 #define NOBODY UINT32_MAX
@@ -164,9 +162,7 @@ static void busy_link(void)
 	receiver_close(&at);
 }
 
-/*
- * Where a window takes long, a sender may be waiting for it, and is asked about later.
- */
+/* Where a window takes long, a sender may wait for it, and is asked about later. */
 static void slow_link(void)
 {
 	static struct receiver at;
@@ -208,7 +204,7 @@ static void busy_link_questions_are_rare(void)
 	receiver_close(&at);
 }
 
-/* What is known of a sender: the chunks that arrived, and what it said itself. */
+/* What is known of a sender: chunks that arrived, what it said, all if it is passed. */
 static void what_is_known(void)
 {
 	static struct receiver at;
@@ -248,9 +244,7 @@ static void wanted_by_another(void)
 	receiver_close(&at);
 }
 
-/*
- * On an idle link, chunks that have reached other ranks are not on their way any more.
- */
+/* On an idle link, chunks that have reached other ranks are no longer on their way. */
 static void vouched_for(void)
 {
 	static struct receiver at;

@@ -216,7 +216,8 @@ static uint32_t send_at_pace(struct sender *at, uint32_t nsteps, uint32_t share)
 }
 
 /*
- * A chain then sends as much as arrives of each other chain, whichever rank sends it.
+ * While nothing is drained, a chain sends as much as arrives of each other chain,
+ * whichever of its ranks sends it.
  */
 static void keeps_the_pace_of_others(void)
 {
@@ -230,9 +231,7 @@ static void keeps_the_pace_of_others(void)
 		sender_open(&at, 0, 6, 3000, 3, 100);
 		batch = at.schedule.batch_chunks;
 		send_all(&at);
-		/*
-		 * By now no receiver has drained for so long that the sender goes on.
-		 */
+		/* For this long nothing is drained, so the sender goes on. */
 		at.now_ns += 50 * MMC_MS_NS;
 		nsent = send_at_pace(&at, 2000, share);
 		CHECK(nsent <= 2000 - theirs + 2 * batch);
@@ -241,9 +240,7 @@ static void keeps_the_pace_of_others(void)
 	}
 }
 
-/*
- * Chains that have ended set no pace: the rank keeps that of the chains that are left.
- */
+/* Chains that have ended set no pace: a rank keeps that of the remaining chains. */
 static void goes_faster_with_fewer(void)
 {
 	struct sender at;
@@ -265,9 +262,7 @@ static void goes_faster_with_fewer(void)
 	sender_close(&at);
 }
 
-/*
- * Chunks sent at others' pace tell enough; the rank need not say how many it has sent.
- */
+/* A rank that sends at others' pace need not say, too, how many chunks it has sent. */
 static void chunks_tell_enough(void)
 {
 	struct sender at;

@@ -223,9 +223,7 @@ static void runs_arrive_by_the_datagram(void)
 	team_close(&team);
 }
 
-/*
- * Where the kernel refuses runs, as without checksums, datagrams are sent one by one.
- */
+/* If the kernel refuses runs, as without checksums, datagrams are sent one by one. */
 static void refused_runs_go_one_by_one(void)
 {
 	struct plan plan = mixed_plan();
@@ -251,9 +249,7 @@ static void refused_runs_go_one_by_one(void)
 
 /* ---- what is received as a whole ----------------------------------------- */
 
-/*
- * What did not fit is returned next, before anything new, though no socket is readable.
- */
+/* What did not fit is returned next, before new datagrams, with no socket readable. */
 static void what_is_left_comes_next(void)
 {
 	struct mmc_event events[EVENTS_MAX];

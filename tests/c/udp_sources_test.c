@@ -42,9 +42,7 @@ static void multicast_chunks(struct mmc_endpoint *endpoint, uint32_t first,
 	}
 }
 
-/*
- * Takes in what has arrived, counts it by source, and checks the order of each source.
- */
+/* Takes in what has arrived, counts it by source, and checks each source's order. */
 static void count_sources(struct mmc_endpoint *endpoint, uint32_t *counts)
 {
 	struct mmc_event events[EVENTS_MAX];

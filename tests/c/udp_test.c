@@ -233,9 +233,7 @@ static void a_thousand_arrive_when_drained(void)
 	team_close(&team);
 }
 
-/*
- * Ranks 0 and 1 send by turns to `receiver`, one of them, which gets only the other's.
- */
+/* Ranks 0 and 1 send in turn to `receiver`, one of them; it gets only the other's. */
 static void send_by_turns(const struct team *team, uint32_t receiver)
 {
 	struct mmc_event events[EVENTS_MAX];

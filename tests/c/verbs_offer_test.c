@@ -66,9 +66,7 @@ static void numbers_stay_in_their_ranges(void)
 			CHECK(read.lid < 0xc000);
 		}
 	}
-	/*
-	 * The bytes that are read: tag; keys; epoch, but for 0; PSN; LID; and the flag.
-	 */
+	/* Accepted values: tag; keys; epoch, but for 0; PSN; LID; and the flag. */
 	CHECK_EQ(nread, 4 + 8 * 256 + (4 * 256 - 1) + (1 + 3 * 256) +
 				(192 + 256) + (1 + 2));
 }

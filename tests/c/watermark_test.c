@@ -151,9 +151,7 @@ static void drain_any(struct net *net)
 	      (uint32_t)mmc_prng_below(prng, 7));
 }
 
-/*
- * With all messages delivered, a window reaches the chain's end or beyond the minimum.
- */
+/* With all messages delivered, windows reach the chain's end or beyond the minimum. */
 static void check_close(const struct net *net)
 {
 	for (uint32_t r = 0; r < net->schedule.layout.nranks; r++)

@@ -30,9 +30,7 @@ static uint64_t rate_of(const struct mmc_window *window)
 		       : UINT64_C(25000000000000);
 }
 
-/*
- * The window grows while that makes operations faster, and stays at what a queue holds.
- */
+/* The window grows while that raises the rate, and stays at what a queue holds. */
 static void finds_the_queue(void)
 {
 	for (uint32_t queue = 150000; queue < 1000000; queue += 50000) {
@@ -54,7 +52,7 @@ static void finds_the_queue(void)
 	}
 }
 
-/* Loss that is not due to the window does not shrink it for ever; its bounds hold. */
+/* Unshared loss hardly shrinks the window; loss of all takes it to its minimum. */
 static void bears_loss(void)
 {
 	struct mmc_window window = { .bytes = 400000 };

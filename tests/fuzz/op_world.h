@@ -66,9 +66,7 @@ static inline uint32_t take(struct input *input, unsigned nbytes)
 
 /* ---- the shape of a world ------------------------------------------------- */
 
-/*
- * Gives the ranks blocks: all the same, one rank alone, or each another size or none.
- */
+/* Gives all ranks the same block, one rank alone, or each another size or none. */
 static inline void share_out(struct world *world, uint32_t how)
 {
 	struct mmc_op_config *config = &world->config;

@@ -29,9 +29,7 @@ static void control_reaches_one(void)
 			CHECK_EQ(event.nbytes, MMC_HEADER_BYTES + 60);
 			CHECK_EQ(index_of(&event), rank);
 			CHECK_BYTES(body_of(&event), pattern, 60);
-			/*
-			 * Only datagrams beside connections have bodies that lie apart.
-			 */
+			/* Only beside connections do bodies lie apart. */
 			CHECK_EQ(event.body == NULL, connected);
 		}
 	}

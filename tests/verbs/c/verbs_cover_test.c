@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Payloads that arrive right in their places, and what arrives there instead of them.
- */
+/* Payloads that arrive right in their places, and what arrives there instead. */
 #include "verbs_team.h"
 
 #include "drivers/cover.h"
@@ -163,9 +161,7 @@ static void predicted_payloads_come_to_their_places(void)
 	close_gathering(&at);
 }
 
-/*
- * Chunk FIRST is lost, so those behind it arrive in the places of their predecessors.
- */
+/* Chunk FIRST is lost, so later ones arrive in the places of their predecessors. */
 static void after_a_loss_all_are_evacuated(void)
 {
 	struct gathering at;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Datagrams to a group: which ranks hear them, from which source, and where they lie.
- */
+/* Datagrams to a group: which ranks hear them, from whose queue, where they lie. */
 #include "verbs_team.h"
 
 static void multicast_reaches_all_others_but_oneself(uint32_t nsubgroups,
