@@ -215,7 +215,7 @@ static void as_many_arrive_as_are_posted(void)
 	team_close(&team);
 }
 
-/* The ring goes round many times, in batches, while the receiver keeps up. */
+/* The ring goes round many times, in batches, if the receiver keeps up. */
 static void the_ring_goes_round(void)
 {
 	enum { BATCH = 24, BATCHES = 20 };

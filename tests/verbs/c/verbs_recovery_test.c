@@ -226,7 +226,7 @@ static int refuse_some(struct ibv_qp *qp, struct ibv_qp_attr *attributes,
 	return real_modify(qp, attributes, mask);
 }
 
-/* A connection that the device refuses at first is tried again. */
+/* A connection to a peer that cannot be reached at first is tried again. */
 static void what_is_refused_is_tried_again(void)
 {
 	struct team team = start(2, MMC_JOIN_AUTO);

@@ -119,7 +119,7 @@ static void what_is_there_already_is_told(void)
 	team_close(&team);
 }
 
-/* What a poll has taken meanwhile causes no endless wake-ups. */
+/* An arrival that is polled meanwhile does not cause endless wake-ups. */
 static void what_was_polled_meanwhile_wakes_once(void)
 {
 	struct mmc_endpoint *endpoint;
