@@ -25,7 +25,7 @@
 #define CHECK_TIMEOUT_S 120
 #endif
 
-/* Failures of one test that are printed; the others are only counted. */
+/* How many failures of one test are printed; further ones are only counted. */
 #define CHECK_PRINTED_MAX 10
 
 struct check_test {
@@ -87,7 +87,7 @@ static inline bool check_equal(uint64_t a, uint64_t b, const char *what,
 	return check_failed(text, file, line);
 }
 
-/* Tests that link only the core have no other host program. */
+/* Stands in for the library's own handler in tests that link only the core. */
 __attribute__((weak)) _Noreturn void
 mmc_assert_failed(const char *expression, const char *file, int line)
 {
