@@ -11,10 +11,10 @@ from support import BUILD, ROOT, require_tool, run, run_unchecked
 
 @cache
 def configure(name: str, *definitions: str) -> Path:
-    """Prepare a build of ffi/ below build/ and return its folder.
+    """Configure and build ffi/ below build/, and return the build's folder.
 
-    All that can be built is built here, once a run and on every core; what
-    cannot is reported by program().
+    The build is made once a run, on every core, and takes in every target; program()
+    reports a target that does not build.
 
     Parameters
     ----------
@@ -34,6 +34,6 @@ def configure(name: str, *definitions: str) -> Path:
 
 
 def program(folder: Path, name: str) -> Path:
-    """Return a program of a build; the calling test fails if it does not build."""
+    """Return a program of a build; fail the calling test if it does not build."""
     run([require_tool("cmake"), "--build", folder, "--target", name], limit_s=300)
     return folder / name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options and fixtures of all tests."""
+"""Options, hooks and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Choose the seed before anything can ask for it."""
+    """Choose the seed before any test needs it."""
     support.choose_seed()
 
 
@@ -27,7 +27,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it again at the end, also when the header was left out."""
+    """Repeat the seed at the end, in case the header was left out."""
     terminalreporter.write_line(pytest_report_header())
 
 
@@ -41,7 +41,7 @@ def pytest_ignore_collect(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Run the guest's tests beside the others, and in either group one by one."""
+    """Run the guest's tests beside the others, and each of the groups serially."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -54,7 +54,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Skip what is marked ``long`` unless it was asked for."""
+    """Skip tests marked ``long`` unless ``--long`` is given."""
     if config.getoption("--long"):
         return
     for item in items:
@@ -64,11 +64,11 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Return the seed of this run, equal on all ranks."""
+    """Return the seed of this run, which is equal on all ranks."""
     return support.choose_seed()
 
 
 @pytest.fixture(scope="session")
 def long(request: pytest.FixtureRequest) -> bool:
-    """Return whether the long versions were asked for."""
+    """Return whether ``--long`` was given."""
     return bool(request.config.getoption("--long"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank that executes the examples of all that is public."""
+"""One rank that executes the examples of the public API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import mpimcast
 
 
 def public() -> Iterator[tuple[str, object]]:
-    """Yield everything public that has a docstring of its own, with its name."""
+    """Yield each public object that has a docstring of its own, with its name."""
     for name in mpimcast.__all__:
         if name != "__version__":
             yield name, getattr(mpimcast, name)
@@ -26,12 +26,12 @@ def public() -> Iterator[tuple[str, object]]:
 
 
 def main() -> int:
-    """Run all examples; return 1 if one is missing or says something else."""
+    """Run all examples; return 1 if one is missing or its output differs."""
     finder = doctest.DocTestFinder(recurse=False, exclude_empty=False)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     missing = []
     for name, value in public():
-        # What those of methods go on from.
+        # The examples of methods assume these names.
         known = {"np": np, "MPI": MPI, "mpimcast": mpimcast}
         known["comm"] = mpimcast.Intracomm(MPI.COMM_WORLD)
         (found,) = finder.find(value, name, extraglobs=known)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of an Allgather of blocks above 2 GiB, compared with what was computed.
+"""One rank of an Allgather of blocks above 2 GiB, compared with computed data.
 
-A block lies in its place from the start, and is computed slice by slice, so that no
-other memory of that size is needed. Rank 0 prints what the operation took.
+A block is computed in its place, slice by slice, so that no other memory of that
+size is needed. Rank 0 prints the time and the counters.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ SLICE = 4 << 20
 
 
 def pattern(rank: int) -> Iterator[tuple[slice, np.ndarray[Any, Any]]]:
-    """Yield the slices of a rank's block, and where they lie among all blocks."""
+    """Yield the slices of a rank's block, and their places among all blocks."""
     for begin in range(0, BLOCK, SLICE):
         end = min(begin + SLICE, BLOCK)
-        # Odd multiples of numbers that differ differ, here in all ranks' blocks.
+        # An odd multiplier keeps words distinct, within a block and between ranks.
         words = np.arange(begin // 8, -(-end // 8), dtype=np.uint64)
         words += np.uint64(rank << 32)
         words *= np.uint64(0x9E3779B97F4A7C15)

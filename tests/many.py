@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One rank of a job with many communicators: 200 alive at once, then one by one.
 
-The argument is how many come and go. What they take of the system is counted, which
-must be a network of its own, since groups are counted for all of it. Rank 0 prints
-what it took.
+The argument is the number of communicators opened one by one. Descriptors, threads and
+groups are counted, the groups for the whole network, which must therefore be a
+namespace of its own. Rank 0 prints times and memory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import mpimcast
 
 ALIVE = 200
 COUNT = 40  # items of a block
-# Memory that the allocators may still find new uses for, in all.
+# Memory that the allocators may take in all, and reuse later.
 SLACK_KIB = 768
-# Groups that a process stays in for some seconds after it needed them.
+# Groups in which a process remains for some seconds after their last use.
 LINGERING_MAX = 64
 
 
 class Gathering:
-    """An Allgather whose data tells it from others."""
+    """An Allgather whose data depends on a salt."""
 
     def __init__(self, comm: MPI.Intracomm, salt: int) -> None:
         self.block = np.full(COUNT, comm.rank + 10 * salt)
@@ -36,26 +36,26 @@ class Gathering:
         self._truth = np.arange(comm.size)[:, None] + 10 * salt
 
     def check(self) -> None:
-        """See that all is there."""
+        """Assert that all blocks have arrived."""
         assert (self.place == self._truth).all()
 
 
 def taken() -> tuple[int, int, int]:
-    """Count this process's descriptors and threads, and the network's groups."""
-    # As /proc/net/igmp has them: a line that is indented for each.
+    """Count this process's descriptors and threads, and the network's joined groups."""
+    # /proc/net/igmp has one line with this indentation for each group.
     joined = Path("/proc/net/igmp").read_text().count("\n\t\t\t\t")
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     return descriptors, len(list(Path("/proc/self/task").iterdir())), joined
 
 
 def resident_kib() -> int:
-    """Return the memory that this process has."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") >> 10
 
 
 def gather(comm: MPI.Intracomm, salt: int) -> None:
-    """Gather something, in each of the three ways."""
+    """Gather in each of the three ways: blocking, nonblocking and persistent."""
     gathering = Gathering(comm, salt)
     comm.Allgather(gathering.block, gathering.place)
     gathering.check()
@@ -71,7 +71,7 @@ def gather(comm: MPI.Intracomm, salt: int) -> None:
 
 
 def live(comm: mpimcast.Intracomm) -> str:
-    """Have many communicators at once, with an operation in flight on each."""
+    """Open many communicators at once, with an operation in flight on each."""
     before = taken()
     comms = [comm.Dup() for _ in range(ALIVE)]
     begin_s = time.monotonic()
@@ -79,7 +79,7 @@ def live(comm: mpimcast.Intracomm) -> str:
         each.Allgather(np.zeros(1), np.zeros(comm.size))
     took_s = time.monotonic() - begin_s
     gatherings = [Gathering(comm, salt) for salt in range(ALIVE)]
-    # In an order that is each rank's own.
+    # Each rank starts its operations in an order of its own.
     order = np.random.default_rng(comm.rank).permutation(ALIVE)
     requests = {
         number: comms[number].Iallgather(
@@ -100,7 +100,7 @@ def live(comm: mpimcast.Intracomm) -> str:
 
 
 def come_and_go(make: Callable[[], MPI.Intracomm], times: int, lingering: int) -> str:
-    """Make, use and free communicators; at most `lingering` groups may stay."""
+    """Open, use and free communicators; at most `lingering` descriptors may remain."""
     before, before_kib = taken(), 0
     begin_s = time.monotonic()
     for turn in range(times):
@@ -133,7 +133,7 @@ def main(times: int) -> None:
     said = [
         live(comm),
         f"the same processes: {come_and_go(comm.Dup, times, 0)}",
-        # Otherwise ordered, so with sockets and groups of their own.
+        # Ranks in another order need sockets and groups of their own.
         "others: "
         + come_and_go(lambda: comm.Split(0, -comm.rank), times // 5, LINGERING_MAX),
     ]

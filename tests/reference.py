@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reference in mpimcast/README.md, made of docstrings and tables of the package.
+"""The reference in mpimcast/README.md, generated from the package.
 
-``make reference`` writes it between two comments of that file; without an argument
-this program fails, and shows the difference, if it is stale.
+``make reference`` writes it between two comments of that file. Without an argument
+this program fails if the reference is stale, and prints the difference.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BEGIN = (
 )
 END = "<!-- The end of what is made. -->\n"
 
-# Constants whose repr() is an address.
+# Constants whose repr() contains an address, and what to print instead.
 CONSTANTS = {id(MPI.INFO_NULL): "MPI.INFO_NULL", id(float): "float"}
 
 
 def reference() -> str:
-    """Return all of it."""
+    """Return the whole reference."""
     parts = ["\n## Reference\n"]
     parts += ["### API\n", *api()]
     parts += ["### Settings\n", *settings()]
@@ -47,14 +47,14 @@ def reference() -> str:
 
 
 def api() -> Iterator[str]:
-    """Yield a section for everything public, methods behind their class."""
+    """Yield a section for each public name, methods after their class."""
     yield (
         "`help(mpimcast.Intracomm.Allgather)` and so on show the same in Python, with\n"
         "examples that the tests run.\n"
     )
     known = dict(public())
     for name in [*FIRST, *sorted(set(known) - set(FIRST))]:
-        if "." in name:  # behind its class
+        if "." in name:  # listed after its class
             continue
         value = known[name]
         yield from entry(f"mpimcast.{name}", value, "####")
@@ -63,7 +63,7 @@ def api() -> Iterator[str]:
                 yield from entry(f"{name}.{method}", getattr(value, method), "#####")
 
 
-# What most programs use; errors are last.
+# Listed first, the most used foremost; the other names follow in alphabetical order.
 FIRST = (
     *("Intracomm", "empty", "Startall", "Request", "Prequest", "Explanation"),
     *("Intercomm", "Error"),
@@ -71,7 +71,7 @@ FIRST = (
 
 
 def methods(kind: type) -> list[str]:
-    """Return the names of the public methods that the package gives a class."""
+    """Return the names of the public methods that the package adds to a class."""
     ours = [each for each in kind.__mro__ if each.__module__.startswith("mpimcast.")]
     names = dict.fromkeys(name for each in ours for name in vars(each))
     return [
@@ -120,7 +120,7 @@ def notes(parsed: docstring_parser.Docstring) -> str:
 
 
 def signature(value: object) -> str:
-    """Return a signature without types, which are long and mpi4py's."""
+    """Return a signature without mpi4py's types, which are long."""
     if isinstance(value, type) and value.__init__ is object.__init__:
         return ""
     if isinstance(value, type) and value.__module__ in HIDDEN:
@@ -139,7 +139,7 @@ def signature(value: object) -> str:
     return f"({', '.join(words)})"
 
 
-# Programs do not call the constructors of these.
+# Modules whose classes are not constructed by programs.
 HIDDEN = {
     *("mpimcast.binding", "mpimcast.errors", "mpimcast.handle"),
     "mpimcast.requests",
@@ -147,7 +147,7 @@ HIDDEN = {
 
 
 def plain(text: str, join: str = "\n") -> str:
-    """Return text of a docstring as Markdown."""
+    """Convert a docstring's text to Markdown."""
     paragraphs = [join.join(each.split("\n")) for each in text.split("\n\n")]
     return re.sub(r"``([^`]+)``", r"`\1`", "\n\n".join(paragraphs))
 
@@ -175,7 +175,7 @@ def settings() -> Iterator[str]:
 
 
 def default(name: str, value: object) -> str:
-    """Return a default as it would be written in a variable."""
+    """Return a default as a user would write it in a variable."""
     shown = config.shown(name, value)
     if isinstance(value, bool):
         shown = "on" if value else "off"
@@ -187,7 +187,7 @@ def default(name: str, value: object) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital at its beginning and a full stop."""
+    """Return a text with a capital first letter and a full stop."""
     first = text.split(" ", 1)[0]
     begin = text[:1].upper() if first.isalpha() and first.islower() else text[:1]
     return f"{begin}{text[1:]}."
@@ -216,7 +216,7 @@ def statuses() -> Iterator[str]:
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a table in Markdown."""
+    """Return a Markdown table."""
     lines = [heads, ("---",) * len(heads), *rows]
     return "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n"
@@ -228,7 +228,7 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def main() -> int:
-    """Write the reference, or see whether it is stale."""
+    """Write the reference, or check whether it is stale."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 """Run tests/mpi under mpirun, for several numbers of ranks in turn.
 
 ``python tests/run_mpi.py [--library mpich] [-n 1,2,3] [pytest's arguments]``. This
-process never imports MPI. What each rank prints goes to a file of its own below
+process never imports MPI. Each rank's output goes to a file of its own below
 build/mpi/ and is shown when the run fails.
 """
 
@@ -16,12 +16,12 @@ import time
 from support import BIN, BUILD, MPICH_BIN, choose_seed, mpirun, run_unchecked
 
 SIZES = (1, 2, 3, 4, 7)
-# The tests that compare with the MPI library, of which there are several.
+# Tests that compare with the MPI library, and so run under each MPI library.
 SURFACE = tuple(
     f"tests/mpi/test_{name}.py"
     for name in ("buffers", "bcast", "allgatherv", "objects")
 )
-# How each library is told where a rank's output goes.
+# The environment of each library, and its options that send ranks' output to files.
 LIBRARIES = {
     "openmpi": (BIN, ("--output", "file={}/rank:nocopy")),
     "mpich": (
@@ -45,9 +45,9 @@ def run_size(
     Returns
     -------
     status : int
-        0 if all passed on every rank.
+        0 if all tests passed on every rank.
     report : str
-        The closing line of rank 0, or all that every rank said.
+        The last line of rank 0, or the whole output of every rank.
     """
     environment, options = LIBRARIES[library]
     folder = BUILD / "mpi" / f"{library}-n{nranks}"
@@ -73,7 +73,7 @@ def run_size(
 
 
 def main() -> int:
-    """Run all sizes, print a line about each, and return the exit status."""
+    """Run all sizes, print a line for each, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "-n", dest="sizes", default=",".join(map(str, SIZES)), help="numbers of ranks"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What others have published: source distributions, and packages to run."""
+"""Packages of others: their source distributions, and installed ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def fetch(requirement: str) -> Path:
-    """Return the unpacked source distribution of a package, as ``NAME==VERSION``.
+    """Return the unpacked source distribution of a package, given as ``NAME==VERSION``.
 
-    It is downloaded once and kept in ``build/``. Where the index cannot be reached the
+    It is downloaded once and kept in ``build/``. If the index cannot be reached, the
     calling test is skipped, or fails under ``CI=true``.
     """
     name = requirement.partition("==")[0]
@@ -30,8 +30,8 @@ def fetch(requirement: str) -> Path:
             archives = folder / "archives"
             options = ("--no-deps", "--no-binary", name, "--dest", str(archives))
             download = ("download", *options, requirement)
-            # pip asks a package's build what it depends on, although told to ignore
-            # that. Mostly setuptools is all it takes, and we have that.
+            # Even with --no-deps, pip asks a package's build for its dependencies.
+            # Mostly that takes only setuptools, which this environment has.
             quick = [*PIP, *download, "--no-build-isolation"]
             if run_unchecked(quick, limit_s=LIMIT_S)[0] != 0:
                 _pip(*download)
@@ -45,9 +45,9 @@ def fetch(requirement: str) -> Path:
 def install(requirements: Path) -> Path:
     """Return a folder for PYTHONPATH with the packages that a file lists.
 
-    The file pins every package that the environment of the tests has not: none of
-    their dependencies is installed. The folder is kept in ``build/`` until the file
-    changes. A failure is treated as by `fetch`.
+    The file pins every package that the tests' environment lacks, since no
+    dependencies are installed. The folder is kept in ``build/`` until the file
+    changes. If installing fails, the test ends as with `fetch`.
     """
     content = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     kept = BUILD / "packages" / f"{sys.implementation.cache_tag}-{content}"
@@ -60,13 +60,13 @@ def install(requirements: Path) -> Path:
 
 @contextlib.contextmanager
 def made_in_one_piece(kept: Path) -> Iterator[Path]:
-    """Make a folder that is complete whenever it is there; two may make it at once."""
+    """Make a folder that appears only when complete, even if two processes make it."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as temporary:
         folder = Path(temporary) / "folder"
         folder.mkdir()
         yield folder
-        with contextlib.suppress(OSError):  # another was faster
+        with contextlib.suppress(OSError):  # another process made it first
             os.rename(folder, kept)  # noqa: PTH104 -- not into a folder
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the simulator's tests share."""
+"""Helpers of the simulator's tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ READ = 2
 
 
 def run(**spec: object) -> sim.Plain:
-    """Run a spec that differs so from the default; every property must hold."""
+    """Run the default spec with these changes; every property must hold."""
     result = sim.run(spec)
     assert not result["violation"], f"{result['violation']}: {spec}"
     return result
 
 
 def total(result: sim.Plain, what: str) -> int:
-    """Return the sum over all ranks."""
+    """Return the sum of one counter over all ranks."""
     return sum(int(rank[what]) for rank in result["ranks"])

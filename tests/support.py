@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests share: where things are, which tools there are, how to launch."""
+"""Helpers of all tests: paths, tools, and the launching of programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-# Not resolve(): the environment's python is a link out of it.
+# Without resolve(), since the environment's python is a link that leads out of it.
 BIN = Path(sys.executable).parent
 MPICH_BIN = ROOT / ".venv-mpich/bin"
 
@@ -28,21 +28,21 @@ TIMED_OUT = 124
 def choose_seed() -> int:
     """Return the seed of this run, the same in all its processes.
 
-    ``MPIMCAST_TEST_SEED`` if it is set, else a new one every second.
+    It is ``MPIMCAST_TEST_SEED`` if that is set, else the time in seconds.
     """
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
 
 def find_tool(name: str) -> str | None:
-    """Return the path of a program, first of all from this environment."""
+    """Return the path of a program, preferably this environment's."""
     return shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
 
 
 def require_tool(name: str) -> str:
-    """Return the path of a program that the calling test cannot do without.
+    """Return the path of a program that the calling test requires.
 
-    Where it is missing the test is skipped and says so; under ``CI=true``, where
-    nothing may be missing, it fails.
+    A missing program skips the test, with its name as the reason; under ``CI=true``,
+    where nothing may be missing, it fails the test.
     """
     path = find_tool(name)
     if path is None:
@@ -51,7 +51,7 @@ def require_tool(name: str) -> str:
 
 
 def absent(reason: str) -> None:
-    """End a test that misses something: skipped, or failed under ``CI=true``."""
+    """End a test that lacks something: skip it, or fail it under ``CI=true``."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}, and CI must have it", pytrace=False)
     pytest.skip(reason)
@@ -60,18 +60,18 @@ def absent(reason: str) -> None:
 def run(
     command: Sequence[str | Path], *, limit_s: float, cwd: Path = ROOT, **env: str
 ) -> str:
-    """Run a command and return what it printed; fail the test if it fails.
+    """Run a command and return its output; fail the test if the command fails.
 
     Parameters
     ----------
     command
         Program and arguments.
     limit_s
-        After this many seconds it is ended, and the test fails.
+        Seconds after which the command is ended and the test fails.
     cwd
         Directory to run in.
     **env
-        Variables to set beside those of this process.
+        Variables to set in addition to those of this process.
     """
     code, output = run_unchecked(command, limit_s=limit_s, cwd=cwd, **env)
     if code != 0:
@@ -87,11 +87,11 @@ def run_unchecked(
     cwd: Path = ROOT,
     **env: str,
 ) -> tuple[int, str]:
-    """Run a command and return its exit status and what it printed.
+    """Run a command and return its exit status and output.
 
-    It has no input. A command over its limit is asked to end, so that a
-    launcher takes its ranks along; what is left of its process group is killed. The
-    status is TIMED_OUT.
+    The command has no input. Past its limit it is sent SIGTERM, so that a launcher can
+    end its ranks; then what remains of its process group is killed, and the status is
+    TIMED_OUT.
     """
     process = subprocess.Popen(
         command,
@@ -120,7 +120,7 @@ def run_unchecked(
 def mpirun(
     nranks: int, *options: str | Path, environment: Path = BIN
 ) -> list[str | Path]:
-    """Return the beginning of a command that starts `nranks` times a Python.
+    """Return the start of a command that runs Python in `nranks` processes.
 
     Parameters
     ----------
@@ -129,12 +129,12 @@ def mpirun(
     *options
         Further options of the launcher.
     environment
-        The folder with both programs.
+        The folder that holds mpirun and python.
     """
     if os.geteuid() == 0:
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    # MPICH binds nobody unless it is told to, and cannot spawn where it is told not to.
+    # MPICH binds no rank unless told to, and cannot spawn if told not to bind.
     binding = () if environment == MPICH_BIN else ("--bind-to", "none")
     launcher = [environment / "mpirun", *binding, "-n", str(nranks)]
     return [*launcher, *options, environment / "python"]

@@ -18,7 +18,7 @@ SANITIZERS = {
 @pytest.mark.parametrize("name", ["asan", pytest.param("tsan", marks=pytest.mark.long)])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_c(program: str, name: str) -> None:
-    """The program exits with 0."""
+    """The program exits with status 0."""
     sanitize = f"MPIMCAST_SANITIZE={SANITIZERS[name]}"
     folder = cmake.configure(name, "MPIMCAST_TESTS=ON", sanitize)
     cmake.program(folder, program)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The main job, as `make demo` runs it."""
+"""The main job, run as by `make demo`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support import mpirun, run
 
 @pytest.mark.timeout(90)
 def test_demo(tmp_path: Path) -> None:
-    """Within its minute it loses chunks, repairs them, and sends far less."""
+    """Within a minute the demo repairs losses, and sends under half of MPI's bytes."""
     path = tmp_path / "demo.json"
     run([*mpirun(4), "-m", "mpimcast", "demo", "--json", path], limit_s=60)
     result = json.loads(path.read_text())

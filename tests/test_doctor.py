@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor on one host: started alone, as one job, and as jobs gone wrong."""
+"""The doctor on one host: started alone, as one job, and in jobs that are broken."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIBRARIES = pytest.mark.parametrize(
     ],
 )
 
-# Rank 1 is in MPI, but does not come to where the others are.
+# Rank 1 sleeps, inside MPI or before MPI_Init, and never joins the other ranks.
 ABSENT = """
 import os, sys, time
 if "1" in (os.environ.get("OMPI_COMM_WORLD_RANK"), os.environ.get("PMI_RANK")):
@@ -41,7 +41,7 @@ sys.exit(main(["doctor", "--limit", "2"]))
 """
 
 
-# Ranks that are named lack the C library.
+# Ranks listed in argv[1] lack the C library.
 WITHOUT_CORE = """
 import os, sys
 rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))
@@ -53,7 +53,7 @@ sys.exit(main(["doctor", *sys.argv[2:]]))
 
 
 def test_alone() -> None:
-    """It looks at this node, is content with it, and says what it cannot test."""
+    """Alone, the doctor finds the node usable, and says what it cannot test."""
     command = [sys.executable, *DOCTOR, "--json", "-"]
     code, said = support.run_unchecked(command, limit_s=LIMIT_S)
     document = json.loads(said)
@@ -70,7 +70,7 @@ def test_alone() -> None:
 
 @pytest.mark.parametrize("nranks", [1, pytest.param(NRANKS, marks=pytest.mark.long)])
 def test_nothing_but_the_library(nranks: int) -> None:
-    """TRANSPORT=mpi has no network to be tested, and programs run."""
+    """With TRANSPORT=mpi no network is tested, and the verdict is "usable"."""
     command = [*support.mpirun(nranks), *DOCTOR, "--json", "-"]
     said = support.run(command, limit_s=LIMIT_S, MPIMCAST_TRANSPORT="mpi")
     document = json.loads(said)
@@ -89,7 +89,7 @@ def test_nothing_but_the_library(nranks: int) -> None:
 def test_without_core(
     transport: str, verdict: str, status: int, tmp_path: Path
 ) -> None:
-    """A node without the C library makes unusable only what cannot do without."""
+    """A node without the C library is fatal only if TRANSPORT excludes `mpi`."""
     path = tmp_path / "report.json"
     code, said = support.run_unchecked(
         [*support.mpirun(2), "-c", WITHOUT_CORE, "1", "--json", path],
@@ -102,7 +102,7 @@ def test_without_core(
     (finding,) = document["findings"]
     assert "rank 1: mpimcast's C library cannot be loaded" in finding["what"]
     assert "rank 1" in document["untested"]["multicast"]
-    # Programs do as it says.
+    # Programs behave as the verdict says.
     program = """
         import os, sys
         if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
@@ -124,7 +124,7 @@ def test_without_core(
     [("auto", 0), pytest.param("udp", 4, marks=pytest.mark.long)],
 )
 def test_no_interface(transport: str, status: int) -> None:
-    """On one host it harms none but those that insist on the network."""
+    """On one host a missing interface is fatal only if the job requires a network."""
     code, said = support.run_unchecked(
         [*support.mpirun(NRANKS), *DOCTOR],
         limit_s=LIMIT_S,
@@ -137,7 +137,7 @@ def test_no_interface(transport: str, status: int) -> None:
 
 
 def test_misspelt_variable() -> None:
-    """It is told, with the nearest name, and does no harm."""
+    """A misspelt variable is a note that suggests the nearest name."""
     said = support.run(
         [sys.executable, *DOCTOR, "launch", "--json", "-"],
         limit_s=LIMIT_S,
@@ -166,7 +166,7 @@ def test_one_host(environment: Path, tmp_path: Path) -> None:
 
 
 def test_port_of_another_program(tmp_path: Path) -> None:
-    """Ranks take the next port of the range, and the ranges are told."""
+    """Ranks take the next free port of the range, and the ranges are reported."""
     number = os.getpid()
     group = str(ipaddress.IPv4Address(0xEFD00000 + number % 2**20))
     first = 10000 + number % 300 * 64
@@ -191,7 +191,7 @@ def test_port_of_another_program(tmp_path: Path) -> None:
 
 
 def test_singletons(tmp_path: Path) -> None:
-    """Processes that each believe to be alone: one tells, and all fail."""
+    """Processes started as singletons all fail, and the first one says why."""
     path = tmp_path / "report.json"
     processes = [
         subprocess.Popen(
@@ -221,7 +221,7 @@ def test_singletons(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_unlike_settings() -> None:
-    """A rank with another setting is named, with what the others have."""
+    """A rank with another setting is named, with the value that most ranks have."""
     doctor = [support.BIN / "python", *DOCTOR, "launch"]
     odd = ["-x", "MPIMCAST_TTL=3", *doctor]
     command = support.mpirun(2)[:-1]
@@ -237,7 +237,7 @@ def test_unlike_settings() -> None:
     "where", ["inside", pytest.param("outside", marks=pytest.mark.long)]
 )
 def test_absent_rank(environment: Path, where: str) -> None:
-    """A rank that never comes: the others say so in time, and end."""
+    """The other ranks report an absent rank in time, and end."""
     command = support.mpirun(NRANKS, environment=environment)
     begin_s = time.monotonic()
     code, said = support.run_unchecked([*command, "-c", ABSENT, where], limit_s=40)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is public is typed, and has examples that hold."""
+"""The public API is typed, and its examples hold."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OURS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 
 @pytest.mark.parametrize("nranks", [1, 2])
 def test_examples(nranks: int) -> None:
-    """Each public name's docstring has examples, which say what happens."""
+    """Each public name's docstring has examples, and they print what they show."""
     run([*mpirun(nranks), EXAMPLES], limit_s=60, **OURS)
 
 
 def test_reference() -> None:
-    """The guide's reference is that of the sources; else: make reference."""
+    """The guide's reference matches the sources; if not, run `make reference`."""
     if find_spec("docstring_parser") is None:
         absent("docstring-parser is not installed: pip install 'mpimcast[dev]'")
     run([sys.executable, REFERENCE], limit_s=60)
@@ -44,7 +44,7 @@ def test_reference() -> None:
 @pytest.mark.parametrize("transport", ["auto", "udp"])
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_programs(document: str, transport: str, tmp_path: Path) -> None:
-    """What a document shows of Python runs, one piece after the other."""
+    """The Python code of a document runs, its blocks joined in their order."""
     program = tmp_path / "program.py"
     program.write_text("".join(blocks(document, "python")))
     said = run([*mpirun(2), program], limit_s=60, MPIMCAST_TRANSPORT=transport)
@@ -54,7 +54,7 @@ def test_programs(document: str, transport: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands(document: str, tmp_path: Path) -> None:
-    """What it shows for this machine's shell runs, with the README's program."""
+    """A document's commands for this machine succeed, with the README's program."""
     (tmp_path / "example.py").write_text(blocks("README.md", "python")[0])
     mpirun(1)  # lets root launch
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
@@ -64,13 +64,13 @@ def test_commands(document: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands_of_clusters(document: str) -> None:
-    """What it shows for clusters is at least what a shell can read."""
+    """The commands that a document shows for clusters are valid shell syntax."""
     for block in blocks(document, "bash"):
         run(["bash", "-n", "-c", block], limit_s=10)
 
 
 def blocks(document: str, language: str) -> list[str]:
-    """Return the code blocks of a document that are marked so."""
+    """Return a document's code blocks in one language."""
     text = (ROOT / document).read_text(encoding="utf-8")
     found = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
     assert found
@@ -78,7 +78,7 @@ def blocks(document: str, language: str) -> list[str]:
 
 
 def test_links() -> None:
-    """Files and headings that the documents link to are there."""
+    """Every file and heading that a document links to exists."""
     wrong = []
     for document in MARKDOWN:
         text = document.read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_links() -> None:
 
 
 def slugs(document: Path) -> set[str]:
-    """Return how links name the headings of a document."""
+    """Return the anchors of a document's headings."""
     headings = re.findall(
         r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -104,14 +104,14 @@ def slugs(document: Path) -> set[str]:
 
 @pytest.mark.timeout(200)
 def test_types() -> None:
-    """A program that uses all of it passes a type checker's strict mode, and runs."""
+    """A program that uses the whole public API passes mypy's strict mode, and runs."""
     run([*MYPY, TYPED], limit_s=180)
     assert run([*mpirun(2), TYPED], limit_s=60).count("used") == 2
 
 
 @pytest.mark.timeout(200)
 def test_wrong_types(tmp_path: Path) -> None:
-    """What is not there, or is called wrongly, does not pass."""
+    """Names that do not exist, and calls with wrong arguments, are errors to mypy."""
     program = tmp_path / "wrong.py"
     wrong = (
         "mpimcast.nonsense",

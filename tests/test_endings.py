@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs that end, each in its way, while requests of ours are in use."""
+"""Jobs that end in various ways while they use the library's requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def job(
     command: tuple[str, ...] = (),
     **settings: str,
 ) -> tuple[int, str]:
-    """Run code on some ranks, after `BEGIN`, with settings of MPI.COMM_WORLD."""
+    """Run code on some ranks, after `BEGIN`; `settings` are environment variables."""
     begin = BEGIN.format(limit_s=LIMIT_S - 20)
     launcher = mpirun(nranks, environment=environment)
     status, said = run_unchecked(
@@ -59,7 +59,7 @@ def job(
 
 @LIBRARIES
 def test_never_waited_for(environment: Path) -> None:
-    """A program may end with operations in flight: they are done first."""
+    """A program may end with operations in flight: they complete first."""
     status, said = job(
         """
 requests = [comm.Iallgather(block, np.zeros((size, 2000), int)) for _ in range(5)]
@@ -79,7 +79,7 @@ say("end")
 
 @LIBRARIES
 def test_finalize(environment: Path) -> None:
-    """Likewise one that ends MPI itself."""
+    """A program that calls MPI.Finalize with a persistent request left ends cleanly."""
     status, said = job(
         """
 request = comm.Iallgather(block, place)
@@ -97,7 +97,7 @@ say("end")
 
 @LIBRARIES
 def test_exception(environment: Path) -> None:
-    """An exception on one rank is seen, and the other ends by itself or is ended."""
+    """An uncaught exception on one rank is printed, and the whole job ends."""
     status, said = job(
         """
 place.fill(-1)
@@ -125,7 +125,7 @@ again.Wait()
     ],
 )
 def test_errors_are_fatal(way: str, text: str) -> None:
-    """With MPI's own default error handler a failure, or a mistake, ends the job."""
+    """Under MPI's default error handler a failure or a mistake ends the job."""
     status, said = job(
         f"""
 comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
@@ -146,7 +146,7 @@ finally:
 
 @LIBRARIES
 def test_many_mistakes(environment: Path) -> None:
-    """However often a program is wrong, it is told so, and goes on."""
+    """A program can make thousands of mistakes, get an error for each, and go on."""
     status, said = job(
         """
 for nbytes in range(1, 3000):
@@ -166,7 +166,7 @@ say("end")
 
 
 def test_interrupt() -> None:
-    """Ctrl-C ends the waiting, not the operation: it can be waited for again."""
+    """Ctrl-C ends the wait, not the operation, which can be waited for again."""
     status, said = job(
         """
 place.fill(-1)
@@ -197,7 +197,7 @@ say("end")
 
 @LIBRARIES
 def test_interrupt_ends_the_job(environment: Path) -> None:
-    """Ctrl-C that nobody catches ends it, whatever is in flight."""
+    """An uncaught Ctrl-C ends the job, whatever is in flight."""
     status, said = job(
         """
 requests = [comm.Iallgather(block, np.zeros((size, 2000), int)) for _ in range(3)]
@@ -222,7 +222,7 @@ say("survived")
 
 @LIBRARIES
 def test_atexit(environment: Path) -> None:
-    """What a program does at its very end still works, by the MPI library at last."""
+    """In atexit handlers requests complete, and the MPI library does new operations."""
     status, said = job(
         """
 def last():
@@ -249,7 +249,7 @@ request = comm.Iallgather(block, place)
 
 
 def test_fork() -> None:
-    """A child leaves alone what is its parent's, also at its end."""
+    """A forked child is refused operations, and its end leaves its parent's alone."""
     status, said = job(
         """
 place.fill(-1)
@@ -277,7 +277,7 @@ say("end")
 
 
 def test_run() -> None:
-    """Under `run` the MPI library's own Startall takes all persistent requests."""
+    """Under `run` the MPI library's own Startall starts all persistent requests."""
     status, said = job(
         """
 comm = MPI.COMM_WORLD
@@ -310,7 +310,7 @@ say("end")
 
 
 def test_threads_are_not_bound() -> None:
-    """Of a rank bound to one core, our threads may use the cpuset's others."""
+    """The library's threads may use the whole cpuset although the rank has one core."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs a second core")
     status, said = job(

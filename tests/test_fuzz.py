@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fuzzers of tests/fuzz, for a short while, beginning with their corpus."""
+"""The fuzzers of tests/fuzz, run briefly from their corpus."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FUZZERS = sorted(path.stem for path in (ROOT / "tests/fuzz").glob("*_fuzz.c"))
 @pytest.mark.timeout(700)
 @pytest.mark.parametrize("fuzzer", FUZZERS)
 def test_fuzz(fuzzer: str, seed: int, long: bool, tmp_path: Path) -> None:
-    """No input of the corpus, nor any that is found, makes it stop.
+    """No input makes the fuzzer stop, whether of the corpus or generated.
 
-    One that does is kept in build/ and named in the failure's last lines.
+    An input that does is kept in build/ and named in the last lines of the failure.
     """
     clang = require_tool("clang")
     folder = cmake.configure("fuzz", "MPIMCAST_FUZZ=ON", f"CMAKE_C_COMPILER={clang}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More than 4 GiB in one operation, more than 2 GiB of them of one rank."""
+"""An operation of more than 4 GiB in all, and more than 2 GiB from each rank."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 import support
 
 PROGRAM = Path(__file__).with_name("large.py")
-NEEDED_KIB = 10 << 20  # two ranks that hold all of it, and the system's part
+NEEDED_KIB = 10 << 20  # two ranks that hold the result, and the system's share
 
 
 @pytest.mark.long
 @pytest.mark.timeout(200)
 def test_over_4_gib() -> None:
-    """Between two ranks, by loopback."""
+    """Two ranks gather more than 4 GiB over loopback, and every byte is right."""
     found = re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
     available_kib = int(found[1]) if found else 0
     if available_kib < NEEDED_KIB:

@@ -13,7 +13,7 @@ from bench import host
 PROGRAM = Path(__file__).with_name("many.py")
 LIMIT_S = 60
 LIMIT_LONG_S = 280
-# A network of its own, in which no one else joins groups.
+# A network namespace in which no other process joins groups.
 ALONE = ("unshare", "--net", "sh", "-c")
 UP_AND_RUN = 'ip link set lo up && exec "$@"'
 
@@ -22,7 +22,7 @@ UP_AND_RUN = 'ip link set lo up && exec "$@"'
     ("environment", "nranks"), [(BIN, 3), (MPICH_BIN, 2)], ids=["openmpi", "mpich"]
 )
 def test_many(environment: Path, nranks: int, long: bool) -> None:
-    """200 communicators, and 2,000 in `--long` that come and go."""
+    """200 communicators at once, then 200 in turn (`--long`: 2,000), leak nothing."""
     require_tool("unshare")
     require_tool("ip")
     obstacle = host.obstacle()

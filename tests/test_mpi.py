@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything in tests/mpi, once for each number of ranks; requests under MPICH too."""
+"""All tests of tests/mpi per number of ranks; those of requests under MPICH too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_mpi(nranks: int, long: bool) -> None:
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize(("library", "nranks"), [("openmpi", 8), ("mpich", 4)])
 def test_surface(library: str, nranks: int) -> None:
-    """What users see is the MPI library's result, on more ranks, by another library."""
+    """Results equal the MPI library's on more ranks, and under another MPI library."""
     status, report = run_mpi.run_size(
         nranks, [], library=library, tests=run_mpi.SURFACE
     )
@@ -30,7 +30,7 @@ def test_surface(library: str, nranks: int) -> None:
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize("nranks", [2, 3])
 def test_requests_under_mpich(nranks: int) -> None:
-    """The MPI library has its part in requests, and each library its own ways."""
+    """Requests, which depend on the MPI library's own, work under MPICH too."""
     status, report = run_mpi.run_size(
         nranks, ["-k", "test_requests or test_persistent"], library="mpich"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs of which a rank does not come: the others say whom they wait for, or end."""
+"""Jobs in which a rank is absent: the other ranks name it, or end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def job(
     command: tuple[str, ...] = RUN,
     **settings: str,
 ) -> tuple[int, list[str]]:
-    """Run code on some ranks; return the status, and the lines that were printed."""
+    """Run code on some ranks; return the status and the lines printed."""
     launcher = mpirun(nranks, environment=environment)
     status, said = run_unchecked(
         [*launcher, *command, "-c", BEGIN + code],
@@ -76,7 +76,7 @@ def job(
 
 
 def having(lines: list[str], *texts: str) -> list[str]:
-    """Return the lines in which all these texts stand."""
+    """Return the lines that contain all these texts."""
     return [line for line in lines if all(text in line for text in texts)]
 
 
@@ -102,7 +102,7 @@ def having(lines: list[str], *texts: str) -> list[str]:
 def test_a_rank_that_ends(
     environment: Path, nranks: int, before: str, call: str
 ) -> None:
-    """Whoever waits for it fails at once, with its name, and so ends the job."""
+    """Ranks that wait for one that has ended fail at once, name it, and end the job."""
     status, lines = job(
         f"""
 {before}
@@ -124,7 +124,7 @@ except mpimcast.RankLeft as error:
 
 @LIBRARIES
 def test_a_rank_that_fails(environment: Path) -> None:
-    """An exception that nobody catches ends the job, and its rank is named."""
+    """An uncaught exception ends the job, and its rank is named."""
     status, lines = job(
         """
 comm.Bcast(large)
@@ -140,7 +140,7 @@ comm.Bcast(large)
 
 @LIBRARIES
 def test_ranks_that_end_properly(environment: Path) -> None:
-    """Whatever is left to be done is done, and nobody is blamed."""
+    """Ranks that end properly complete what they started, and no rank is blamed."""
     status, lines = job(
         """
 comms = [comm.Dup() for _ in range(3)]
@@ -168,7 +168,7 @@ say("end")
 
 
 def test_programs_of_several_kinds() -> None:
-    """Where only some ranks have communicators of ours, those end by themselves."""
+    """A job ends by itself where only some ranks have this library's communicators."""
     code = BEGIN + "say('end')"
     status, said = run_unchecked(
         [*mpirun(1), *RUN, "-c", code, ":", "-n", "2", BIN / "python", "-c", code],
@@ -183,7 +183,7 @@ def test_programs_of_several_kinds() -> None:
 
 @SIZES
 def test_a_caught_mistake(environment: Path, nranks: int) -> None:
-    """A rank that made a mistake and goes on without the others is named by all."""
+    """A rank that catches its mistake and goes on alone is named by all others."""
     status, lines = job(
         """
 comm.Bcast(large)
@@ -212,7 +212,7 @@ say("end")
 
 
 def test_a_smaller_operation() -> None:
-    """A rank whose data is below MIN_BYTES is elsewhere: in the MPI library."""
+    """A rank below MIN_BYTES, in the MPI library, is named with that reason."""
     status, lines = job(
         """
 comm.Bcast(large)
@@ -241,7 +241,7 @@ world.Barrier()
 def test_an_agreement_without_a_rank(
     environment: Path, command: tuple[str, ...]
 ) -> None:
-    """After TIMEOUT all fail, name who is missing, and the job ends."""
+    """After TIMEOUT an agreement fails, names the absent ranks, and ends the job."""
     status, lines = job(
         """
 comm.Bcast(large)
@@ -266,7 +266,7 @@ except mpimcast.TimedOut as error:
 
 @LIBRARIES
 def test_an_opening_without_a_rank(environment: Path) -> None:
-    """ENTRY_TIMEOUT ends it; a communicator of the same ranks tells who is missing."""
+    """ENTRY_TIMEOUT ends an opening; an earlier communicator tells who is absent."""
     status, lines = job(
         """
 comm.Bcast(large)
@@ -290,7 +290,7 @@ except mpimcast.TimedOut as error:
 
 @LIBRARIES
 def test_a_first_opening_without_a_rank(environment: Path) -> None:
-    """Nobody knows who is missing: that is said, and the job ends as well."""
+    """A first opening ends with an error that cannot name the absent rank."""
     status, lines = job(
         """
 comm = mpimcast.Intracomm(world.Dup(), entry_timeout=2)
@@ -309,7 +309,7 @@ comm.Bcast(large)
 
 @LIBRARIES
 def test_a_late_rank_in_an_agreement(environment: Path) -> None:
-    """A rank that comes late, but in time, is named meanwhile; all goes on."""
+    """A rank that is late, but within TIMEOUT, is named, and the job succeeds."""
     status, lines = job(
         """
 comm = mpimcast.Intracomm(world.Dup(), timeout=60)

@@ -54,8 +54,8 @@ os._exit(0)
 """
 
 
-# MPICH's launcher ends all ranks that it has started in the same way as one that
-# dies, so each is started as if on a host of its own.
+# When a rank dies, MPICH's launcher ends all ranks that it started in the same way,
+# so each rank is started as if on a host of its own.
 APART = (
     "-launcher",
     "fork",
@@ -85,7 +85,7 @@ APART = (
 def test_survivors(
     environment: Path, options: tuple[str, ...], survivors: str, tmp_path: Path
 ) -> None:
-    """Theirs works as if nothing had been; what failed can be freed."""
+    """The survivors' communicator works, and the failed one can be freed."""
     code = CODE.format(survivors=survivors, folder=tmp_path)
     launcher = mpirun(NRANKS, *options, environment=environment)
     status, said = run_unchecked([*launcher, "-c", code], limit_s=LIMIT_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that uses all that is public, for type checkers; it also runs."""
+"""A program that uses the whole public API, for type checkers; it also runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import mpimcast
 
 
 class Group(mpimcast.Intracomm):
-    """A user's own class, which derived communicators have too."""
+    """A user's own class, which derived communicators share."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -22,7 +22,7 @@ class Group(mpimcast.Intracomm):
 
 
 def blocking(comm: mpimcast.Intracomm) -> None:
-    """Use the collectives that return when they are done."""
+    """Use the blocking collectives."""
     block = np.full(4, comm.rank)
     blocks = mpimcast.empty((comm.size, 4), block.dtype)
     assert_type(blocks, NDArray[Any])
@@ -39,7 +39,7 @@ def blocking(comm: mpimcast.Intracomm) -> None:
 
 
 def requests(comm: mpimcast.Intracomm) -> None:
-    """Use those that return requests, and the persistent ones."""
+    """Use the collectives that return requests, and the persistent ones."""
     block, counts = np.full(4, comm.rank), [4] * comm.size
     places = np.zeros((4, comm.size, 4), int)
     started = [
@@ -70,7 +70,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
 
 
 def derived(comm: Group) -> None:
-    """Make communicators of the same class."""
+    """Derive communicators, which are of the same class."""
     group = comm.Get_group()
     one, request = comm.Idup()
     another, another_request = comm.Idup_with_info(MPI.INFO_NULL)
@@ -100,7 +100,7 @@ def derived(comm: Group) -> None:
 
 
 def errors(comm: mpimcast.Intracomm) -> None:
-    """Look at what is told."""
+    """Check the types of errors, counters and explanations."""
     try:
         comm.Bcast(np.zeros(4))
     except (mpimcast.TimedOut, mpimcast.TransportError, mpimcast.ConfigError) as error:
@@ -116,14 +116,14 @@ def errors(comm: mpimcast.Intracomm) -> None:
 
 
 def public() -> None:
-    """Name every type that a signature shows."""
+    """Assert that every type in a signature is public."""
     kinds: tuple[type, ...] = (mpimcast.Explanation, mpimcast.Intercomm)
     for kind in (*kinds, mpimcast.Prequest, mpimcast.Request):
         assert kind.__name__ in mpimcast.__all__
 
 
 def main() -> None:
-    """Use everything."""
+    """Use the whole public API."""
     public()
     comm = Group(MPI.COMM_WORLD, transport="auto", min_bytes=0, timeout=20.0)
     blocking(comm)
