@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whose memory an address is, with drivers loaded that stand for those of devices.
+"""Whose memory an address is, according to stand-ins for device drivers.
 
 A driver stays loaded, so each case is a process of its own.
 """
@@ -21,7 +21,7 @@ DRIVERS = {
 }
 KINDS = {"host": 1, "device": 2, "managed": 3}
 
-# Says who holds memory before a driver is loaded, with the driver, then as each kind.
+# Prints who holds memory: before a driver is loaded, once it is, and as each kind.
 ASK = """
 import ctypes, sys
 from mpimcast import accelerators
@@ -35,7 +35,7 @@ for name, kind in {kinds}.items():
     print(name, accelerators.holder(address + 99), accelerators.holder(address + 100))
 """
 
-# Lets a collective take arrays that claim to be on a device.
+# Passes arrays that claim to be on a device to `buffers.sending`.
 GATHER = """
 import ctypes, sys
 import numpy as np
@@ -65,7 +65,7 @@ for name, kind in {kinds}.items():
 
 
 def build(folder: Path, driver: str, name: str = "") -> Path:
-    """Build a driver and return its library."""
+    """Build a driver and return its library's path."""
     library, define = DRIVERS[driver]
     made = folder / (name or library)
     compiler = support.require_tool("gcc")
@@ -83,7 +83,7 @@ def say(program: str, *arguments: object) -> list[str]:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_what_drivers_say(tmp_path: Path, driver: str) -> None:
-    """Only what a driver calls its device's, to its last byte, is so."""
+    """Memory is a device's only where its driver says so, exact to the last byte."""
     name = driver.removesuffix(" before 6")
     assert say(ASK, build(tmp_path, driver), 0) == [
         "no driver None",
@@ -98,19 +98,19 @@ def test_what_drivers_say(tmp_path: Path, driver: str) -> None:
     ("name", "mode"), [("libcuda-1f2e3d4c.so.560.35", 0), ("wrapper.so", 256)]
 )
 def test_other_names(tmp_path: Path, name: str, mode: int) -> None:
-    """A driver may bear a packager's name, or be in front of all (RTLD_GLOBAL)."""
+    """A driver is found under a packager's name, or if loaded with RTLD_GLOBAL."""
     assert "device CUDA None" in say(ASK, build(tmp_path, "CUDA", name), mode)
 
 
 def test_another_library(tmp_path: Path) -> None:
-    """A library of a similar name is no driver."""
+    """A library with a similar name is not taken for a driver."""
     for name in ("libcudart.so.12", "libcuda.so.1"):
         driver = "Level Zero" if name == "libcuda.so.1" else "CUDA"
         assert "device None None" in say(ASK, build(tmp_path, driver, name), 0)
 
 
 def test_arrays(tmp_path: Path) -> None:
-    """Arrays on a device are refused, and no others."""
+    """Arrays in device memory are refused, and no others."""
     said = say(GATHER, build(tmp_path, "CUDA"))
     refused = (
         "device buffer is not CPU-accessible: sendbuf lies in a device's memory, "

@@ -34,7 +34,7 @@ ARGUMENTS = (
 HEADER_BYTES = 16
 LIMIT_S = 60
 
-# One rank's call number 5 of ours does something of its own.
+# In the fifth Allgather all ranks fail, or rank 1 fails or spoils a byte.
 WRAPPER = """
 import sys
 from mpi4py import MPI
@@ -68,7 +68,7 @@ sys.exit(bench.main(sys.argv[2:]))
     ],
 )
 def test_bad_arguments(arguments: tuple[str, ...]) -> None:
-    """They are errors before anything is launched."""
+    """A bad argument is an error before anything is launched."""
     command = [sys.executable, "-m", "mpimcast", "bench", *arguments]
     status, said = run_unchecked(command, limit_s=LIMIT_S)
     assert status == 2
@@ -127,7 +127,7 @@ def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> Non
 
 
 def _check_opening(opening: dict[str, Any]) -> None:
-    """See that it was a few turns of all ranks, each of two messages for three."""
+    """Check that opening took a few exchanges among all ranks, of two messages each."""
     assert set(opening) == {"seconds", "messages", "bytes"}
     assert 0 < opening["seconds"] < LIMIT_S
     nturns, odd = divmod(opening["messages"], 2)
@@ -186,9 +186,9 @@ def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
 
 
 def test_report_on_standard_output() -> None:
-    """With ``--json -`` nothing else is printed, and a launcher is not needed.
+    """With ``--json -`` only the report is printed, and no launcher is needed.
 
-    Under Slurm, nodes have its names.
+    Under Slurm, hosts have Slurm's names.
     """
     command = [sys.executable, "-m", "mpimcast", "bench", *ARGUMENTS, "--json", "-"]
     mpirun(NRANKS)  # lets root launch
@@ -200,7 +200,7 @@ def test_report_on_standard_output() -> None:
 
 @pytest.mark.parametrize("options", [(), ("--format", "nccl"), ("--root", "rotate")])
 def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
-    """All are measured, each in its turn, and their data is right."""
+    """Every collective is measured in its turn, and its data is right."""
     path = tmp_path / "result.json"
     command = [*mpirun(NRANKS), "-m", "mpimcast", "bench", "all", *ARGUMENTS, *options]
     said = run([*command, "--json", path], limit_s=LIMIT_S, **SETTINGS)
@@ -211,7 +211,7 @@ def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
         _check_collective(measured, rooted="rotate" not in options)
         size = "total_bytes" if "nccl" in options else "block_bytes"
         lines = re.findall(rf"^ +{measured[size]} .* 0$", said, re.MULTILINE)
-        assert len(lines) >= 2, said  # blocking and not
+        assert len(lines) >= 2, said  # blocking and nonblocking
     assert [name for name in COLLECTIVES if f"# {name}" not in said] == []
     assert ("each root in turn" in said) == ("rotate" in options)
     assert ("root, others: bytes that the root sends" in said) == (not options)
@@ -219,7 +219,7 @@ def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def _check_conclusion(report: dict[str, Any], said: str) -> None:
-    """See that the last lines are a sentence for each collective."""
+    """Check that the last lines are one sentence for each collective."""
     last = said.splitlines()[-len(COLLECTIVES) :]
     assert last == [f"# {sentence}" for sentence in report["conclusion"]]
     for name, sentence in zip(COLLECTIVES, report["conclusion"], strict=True):
@@ -229,7 +229,7 @@ def _check_conclusion(report: dict[str, Any], said: str) -> None:
 
 
 def _check_senders(measured: dict[str, Any]) -> None:
-    """See that a fixed root's bytes are told apart from the others'."""
+    """Check that a fixed root's bytes are counted apart from the other ranks'."""
     for way in WAYS:
         each = measured[way]
         total_bytes = NRANKS * each["sent_bytes_per_rank"]
@@ -239,7 +239,7 @@ def _check_senders(measured: dict[str, Any]) -> None:
     if measured["path"] == "udp":
         ours = measured["mpimcast"]
         assert ours["sent_bytes_root"] > measured["block_bytes"]
-        # Others send control alone.
+        # Other ranks send only control messages.
         assert 0 < ours["sent_bytes_per_other_rank"] < ours["sent_bytes_root"]
 
 
@@ -263,7 +263,7 @@ def _check_collective(measured: dict[str, Any], *, rooted: bool) -> None:
 
 
 def test_computation() -> None:
-    """It is work: twice as much takes longer, and units fill the time asked for."""
+    """Units of computation are proportional to the time asked for, at least one."""
     computation = Computation()
     units = computation.units(0.01)
     assert computation.units(0.02) in (2 * units - 1, 2 * units, 2 * units + 1)
@@ -281,7 +281,7 @@ def _spoiled(
 
 @pytest.mark.parametrize("options", [(), ("--in-place", "--no-pre-barrier")])
 def test_a_wrong_byte(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """One of one rank is found, counted, and makes the run fail."""
+    """A wrong byte on one rank is counted and fails the run, unless --no-verify."""
     path = tmp_path / "result.json"
     status, said = _spoiled(tmp_path, "wrong byte", *options, "--json", path)
     assert status == 1
@@ -300,7 +300,7 @@ def _sizes_of(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
 @pytest.mark.parametrize("how", ["all fail", "one fails"])
 def test_a_failure(tmp_path: Path, how: str, option: str) -> None:
-    """All end with one message, also when one rank alone knows of it."""
+    """All ranks end with one message, even if only one rank knows of the failure."""
     status, said = _spoiled(tmp_path, how, option)
     assert status == 1
     rank = 0 if how == "all fail" else 1
@@ -310,7 +310,7 @@ def test_a_failure(tmp_path: Path, how: str, option: str) -> None:
 
 @pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
 def test_a_dead_network(tmp_path: Path, option: str) -> None:
-    """So does what fails by itself."""
+    """A network that loses all data ends the run with one message."""
     status, said = _spoiled(
         tmp_path, "", option, MPIMCAST_FAULT="loss=1,kind=multicast+repair"
     )
@@ -331,7 +331,7 @@ def test_a_dead_network(tmp_path: Path, option: str) -> None:
 def test_bad_surroundings(
     arguments: tuple[str, ...], settings: dict[str, str], text: str, tmp_path: Path
 ) -> None:
-    """What cannot be begun is said once."""
+    """A run that cannot begin is reported once."""
     status, said = _spoiled(tmp_path, "", *arguments, **settings)
     assert status == 1
     assert said.count("mpimcast bench: rank 0: ") == 1

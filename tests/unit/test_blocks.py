@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Places for blocks are understood as the MPI library understands them.
+"""Buffers of several blocks are interpreted as by the MPI library.
 
-A process can be its own neighbour several times. So the library has a collective of
-several blocks in which no other process takes part.
+A process can be its own neighbour several times. So the MPI library has a collective
+of several blocks in which no other process takes part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPREAD = MPI.INT.Create_resized(0, 12).Commit()
 
 @pytest.fixture(scope="module")
 def neighbours() -> Iterator[MPI.Distgraphcomm]:
-    """Return a communicator of this process, that often its own neighbour."""
+    """Return a communicator whose one process is its own neighbour three times."""
     here = [0] * NBLOCKS
     comm = MPI.COMM_SELF.Create_dist_graph_adjacent(here, here)
     yield comm
@@ -37,7 +37,7 @@ Place = Callable[[np.ndarray], object]
 
 @st.composite
 def places(draw: st.DrawFn) -> Place:
-    """Draw what makes a message of a piece of memory, often a wrong message."""
+    """Draw a function that makes a message of a piece of memory, often a wrong one."""
 
     def mostly(usual: st.SearchStrategy, *odd: object) -> st.SearchStrategy:
         return st.sampled_from(odd) if draw(st.integers(0, 9)) == 0 else usual
@@ -83,7 +83,7 @@ SOURCE = np.random.default_rng(0).integers(0, 256, 8 * NDOUBLES, np.uint8)
 
 
 def ours(spec: object) -> list[int]:
-    """Fill the blocks of a message, and return how many bytes each has."""
+    """Fill the blocks of a message, and return each block's number of bytes."""
     taken = blocks.receiving(spec, NBLOCKS)
     ends = np.cumsum(taken.blocks_bytes)
     if taken.packed:
@@ -101,7 +101,7 @@ def ours(spec: object) -> list[int]:
 @settings(max_examples=500, deadline=None)
 @given(places())
 def test_as_the_library_receives(neighbours: MPI.Distgraphcomm, place: Place) -> None:
-    """The same bytes in the same places, or the same error."""
+    """Receiving fills the same bytes, or raises the same error, as the MPI library."""
     memories = np.full((2, NDOUBLES), -1.0)
     sizes, errors = [0] * NBLOCKS, []
     try:
@@ -120,7 +120,7 @@ def test_as_the_library_receives(neighbours: MPI.Distgraphcomm, place: Place) ->
 
 
 def test_own_block() -> None:
-    """One block can be packed alone, from where it lies."""
+    """Each block can be packed alone, from where it lies."""
     memory = np.arange(20.0)
     taken = blocks.receiving([memory, [1, 0, 2], [4, 0, 1], VECTOR], NBLOCKS)
     assert taken.blocks_bytes == [16, 0, 32]
@@ -156,7 +156,7 @@ def test_offsets(
 
 
 def test_negative_counts() -> None:
-    """The MPI library has an error for them, and mpi4py none."""
+    """Negative counts raise the MPI library's error, since mpi4py has none."""
     with pytest.raises(MPI.Exception) as caught:
         blocks.receiving([np.zeros(9), [1, -1, 1]], NBLOCKS)
     assert caught.value.Get_error_class() == MPI.ERR_COUNT

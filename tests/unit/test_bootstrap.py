@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ranks learn of each other before they open a transport."""
+"""Facts that ranks exchange before they open a transport."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mpimcast.bootstrap import is_crowded, machine_key
 
 
 def fact(machine: str, *processors: int) -> dict[str, Any]:
-    """Return what a rank tells that may run on these processors of a machine."""
+    """Return the facts of a rank that may run on these processors of a machine."""
     mask = sum(1 << number for number in processors)
     return {"machine": machine, "processors": f"{mask:x}"}
 
@@ -28,11 +28,11 @@ def fact(machine: str, *processors: int) -> dict[str, Any]:
     ids=["alone", "enough", "bound", "bound alike", "one machine of two"],
 )
 def test_crowded(facts: list[dict[str, Any]], crowded: bool) -> None:
-    """Ranks that have fewer processors between them than they are wait for one."""
+    """Ranks are crowded if a machine has fewer processors for them than ranks."""
     assert is_crowded(facts) is crowded
 
 
 def test_a_machine_has_a_name() -> None:
-    """All its processes find the same."""
+    """A machine's key is the same at each call, and has eight characters."""
     assert machine_key() == machine_key()
     assert len(machine_key()) == 8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages are understood as the MPI library understands them, on one rank."""
+"""Messages are interpreted as by the MPI library, on one rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from mpimcast import buffers
 
-# More memory than any message below can name.
+# More memory than any message below refers to.
 MEMORY = np.arange(100.0)
 VECTOR = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()
 
@@ -44,7 +44,7 @@ def messages(draw: st.DrawFn) -> object:
 
 
 def send(message: object) -> bytes:
-    """Let the MPI library send a message to this very rank."""
+    """Send a message to this rank by the MPI library; return the received bytes."""
     place = bytearray(2000)
     status = MPI.Status()
     request = MPI.COMM_SELF.Irecv([place, MPI.BYTE], 0)
@@ -59,7 +59,7 @@ def send(message: object) -> bytes:
 
 
 def take(message: object) -> bytes:
-    """Take a message apart and return its bytes."""
+    """Interpret a message as an operation does, and return its bytes."""
     taken = buffers.sending(message)
     place = bytearray(taken.nbytes)
     if taken.packed:
@@ -70,7 +70,7 @@ def take(message: object) -> bytes:
 
 
 def outcome(act: Callable[[object], bytes], message: object) -> object:
-    """Return what comes of a message, be it an error."""
+    """Return the result of a message, or its error."""
     try:
         return act(message)
     except Exception as error:  # noqa: BLE001 -- whatever mpi4py raises
@@ -80,7 +80,7 @@ def outcome(act: Callable[[object], bytes], message: object) -> object:
 @settings(max_examples=500, deadline=None)
 @given(messages())
 def test_as_the_library_sends(message: object) -> None:
-    """The same bytes, or the same error."""
+    """A message yields the same bytes, or the same error, as in the MPI library."""
     assert outcome(take, message) == outcome(send, message)
 
 
@@ -98,7 +98,7 @@ def test_as_the_library_sends(message: object) -> None:
     ],
 )
 def test_blocks(message: object, nblocks: int, nbytes: int) -> None:
-    """A count is that of a block; without one, blocks share what there is."""
+    """A count is that of one block; without a count the blocks share the buffer."""
     assert buffers.receiving(message, nblocks).nbytes == nbytes
 
 
@@ -111,7 +111,7 @@ def test_every_type_code() -> None:
 
 
 def test_gaps_and_ends() -> None:
-    """Unpacking writes only what belongs to the type, to its last byte."""
+    """Unpacking writes only the bytes that belong to the type, up to the last one."""
     place = np.full(8, -1.0)
     message = buffers.receiving([place[:7], 2, VECTOR], 1)
     staging = np.arange(4.0)
@@ -121,7 +121,7 @@ def test_gaps_and_ends() -> None:
 
 
 def test_memory_stays() -> None:
-    """A buffer does not move, and its type need not stay, while a message lives."""
+    """While a message lives, its buffer cannot move, and its type may be freed."""
     memory = bytearray(MEMORY[:8].tobytes())
     datatype = VECTOR.Dup()
     message = buffers.sending([memory, 2, datatype])
@@ -136,6 +136,6 @@ def test_memory_stays() -> None:
 
 
 def test_type_without_format() -> None:
-    """Items of a type that no format describes are taken if the message has a type."""
+    """Items that no format describes are taken if the message names a type."""
     dates = np.arange(3).astype("M8[s]")
     assert take([dates, MPI.BYTE]) == dates.tobytes()

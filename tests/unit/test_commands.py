@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast``, as far as it needs no second rank."""
+"""``python -m mpimcast``, where it needs no second rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _mpimcast(*arguments: str | Path, **env: str) -> str:
 
 
 def test_help() -> None:
-    """It lists the commands."""
+    """The help lists every command."""
     said = _mpimcast("--help")
     assert all(f"  {name} " in said for name in COMMANDS)
 
@@ -42,7 +42,7 @@ def test_help() -> None:
     ],
 )
 def test_no_command(given: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is no command is said to be none, last of all, with the nearest one."""
+    """An unknown command is an error whose last line suggests the nearest command."""
     assert main([given]) == 2
     said = capsys.readouterr().err
     assert all(f"  {name} " in said for name in COMMANDS)
@@ -52,7 +52,7 @@ def test_no_command(given: str, hint: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a command there is the usage."""
+    """Without a command the usage is printed, and the status is 2."""
     assert main([]) == 2
     said = capsys.readouterr().err
     assert said.startswith("usage: ")
@@ -103,7 +103,7 @@ def test_bad_arguments(
 
 
 def _option(said: str, name: str) -> str:
-    """Return what a help says of one option, in one line."""
+    """Return the help text of one option, in one line."""
     text = said[said.index(f"\n  {name} ") :]
     return " ".join(re.split(r"\n  -|\n\n", text[3:])[0].split())
 
@@ -121,7 +121,7 @@ def _option(said: str, name: str) -> str:
 def test_help_of_sim(
     option: str, metavar: str, default: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each option's unit stands where its value goes, and its default behind."""
+    """An option's help names its unit before its text, and ends with its default."""
     with pytest.raises(SystemExit):
         main(["sim", "--help"])
     said = _option(capsys.readouterr().out, option)
@@ -130,7 +130,7 @@ def test_help_of_sim(
 
 
 def test_units_of_sim(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is given in the units that the help names is what is simulated."""
+    """Values in the units that the help names are simulated as given."""
     given = (
         "--loss 5% --rate 40 --latency 2 --late 1.5 --late-rank 1 --bytes 1K "
         "--ranks 2 --timeout 3 --json"
@@ -158,7 +158,7 @@ def test_units_of_sim(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_reader_that_has_enough(arguments: list[str]) -> None:
-    """``| head -1`` is no error worth a traceback."""
+    """A pipe that closes early, as in ``| head -1``, causes no traceback."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [*COMMAND, *arguments]
@@ -171,7 +171,7 @@ def test_a_reader_that_has_enough(arguments: list[str]) -> None:
 
 
 def test_info() -> None:
-    """People read which transport would be chosen, and all settings."""
+    """The output names the transport that each job would take, and all settings."""
     said = _mpimcast("info", MPIMCAST_TTL="3", MPIMCAST_PORTS="30000-30099")
     assert "  udp: usable" in said
     assert "a job on one host takes mpi\n" in said
@@ -182,7 +182,7 @@ def test_info() -> None:
 
 
 def test_info_json() -> None:
-    """Programs read the same."""
+    """The JSON report has the transports, the choice for each job, and all settings."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_TRANSPORT="mpi"))
     keys = ["version", "built", "found", "transports", "firewall", "chosen"]
     assert list(report) == [*keys, "settings", "ignored"]
@@ -199,7 +199,7 @@ def test_info_json() -> None:
 
 
 def test_info_says_why_not() -> None:
-    """A transport that cannot be used has its reason there."""
+    """A transport that cannot be used has its reason in the report."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_NET_DEVICES="nosuch0"))
     udp = report["transports"][1]
     assert not udp["usable"]
@@ -208,7 +208,7 @@ def test_info_says_why_not() -> None:
 
 
 def test_info_of_a_transport_that_cannot_be_had() -> None:
-    """Where only such ones may be tried, no job can run."""
+    """If only unusable transports may be tried, no job can run."""
     settings = {"MPIMCAST_NET_DEVICES": "nosuch0", "MPIMCAST_TRANSPORT": "udp"}
     report = json.loads(_mpimcast("info", "--json", **settings))
     assert report["chosen"] == {"one host": None, "network": None}
@@ -225,7 +225,7 @@ def test_info_with_bad_settings() -> None:
 
 
 def test_info_of_misspelt_variables() -> None:
-    """A variable that is no setting is told, with the nearest one."""
+    """A variable that is no setting is reported with the nearest setting."""
     said = _mpimcast("info", MPIMCAST_TRANSPROT="udp")
     last = said.splitlines()[-1]
     assert last.startswith("warning: MPIMCAST_TRANSPROT=udp is ignored")
@@ -234,10 +234,10 @@ def test_info_of_misspelt_variables() -> None:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of an environment with all that we need but an MPI library.
+    """Return the Python of an environment that lacks nothing but an MPI library.
 
-    mpi4py looks for one beside Python and where the system has libraries, of which
-    those of this environment are none.
+    mpi4py looks for one beside Python and in the system's library folders. This
+    environment's MPI library is in neither place.
     """
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder)
@@ -256,7 +256,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_info_without_an_mpi(bare: Path) -> None:
-    """Nothing is chosen, and what to install is said."""
+    """Without an MPI library nothing is chosen, and the report says what to install."""
     report = json.loads(run([bare, "-m", "mpimcast", "info", "--json"], limit_s=60))
     assert report["chosen"] == {"one host": None, "network": None}
     assert report["found"]["mpi"] is None
@@ -274,7 +274,7 @@ def test_info_without_an_mpi(bare: Path) -> None:
 
 
 def test_info_of_a_wrong_mpi() -> None:
-    """A library that MPI4PY_LIBMPI names and that is not there is told as such."""
+    """A file that MPI4PY_LIBMPI names, and that does not exist, is the reason given."""
     report = json.loads(_mpimcast("info", "--json", MPI4PY_LIBMPI="/nosuch/libmpi.so"))
     assert report["chosen"] == {"one host": None, "network": None}
     assert "MPI4PY_LIBMPI=/nosuch/libmpi.so" in report["transports"][2]["reason"]
@@ -282,7 +282,7 @@ def test_info_of_a_wrong_mpi() -> None:
 
 @pytest.mark.parametrize("command", ["demo", "bench"])
 def test_without_an_mpi(command: str) -> None:
-    """What needs an MPI library says so in a line."""
+    """A command that needs an MPI library says so in one line."""
     status, said = run_unchecked(
         [*COMMAND, command],
         limit_s=60,
@@ -296,14 +296,14 @@ def test_without_an_mpi(command: str) -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["-m"], ["-x", "script.py"]])
 def test_run_usage(arguments: list[str]) -> None:
-    """Nothing to run is an error."""
+    """`run` without a program is an error that shows the usage."""
     status, said = run_unchecked([*COMMAND, "run", *arguments], limit_s=60)
     assert status == 2
     assert "usage" in said
 
 
 def test_demo_without_its_file() -> None:
-    """A file that is not there is named."""
+    """A model file that does not exist is named."""
     status, said = run_unchecked(
         [*COMMAND, "demo", "nosuch.npz"], limit_s=60, PMI_RANK="0"
     )

@@ -11,7 +11,7 @@ from mpimcast.conclusion import conclude
 
 
 def row(nbytes: int, ratio: float, ours: float, theirs: float) -> dict[str, Any]:
-    """Return what a conclusion reads of a measurement."""
+    """Return the part of a measurement that a conclusion reads."""
     return {
         "collective": "Bcast",
         "block_bytes": nbytes,
@@ -62,7 +62,7 @@ MIXED = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
     ],
 )
 def test_conclusion(rows: list[dict[str, Any]], faster: str, saved: str) -> None:
-    """It tells who is faster, from which size on and how much, and what is saved."""
+    """The sentence tells which is faster, by how much and where, and bytes saved."""
     (sentence,) = conclude(rows)
     assert sentence.startswith("Bcast: ")
     assert faster in sentence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings: where they come from, what they may be."""
+"""Settings: their sources and their valid values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = (
 
 
 def test_defaults() -> None:
-    """They are those that programs rely on."""
+    """The defaults are those that programs rely on."""
     config = Config.read({}, {})
     assert config == Config()
     assert config.transport == "auto"
@@ -36,7 +36,7 @@ def test_defaults() -> None:
 
 
 def test_precedence() -> None:
-    """An argument wins over a variable, and that over the default."""
+    """An argument wins over a variable, and a variable over the default."""
     environment = {"MPIMCAST_MIN_BYTES": "1K", "MPIMCAST_TTL": "2"}
     config = Config.read({"min_bytes": 7, "log": None}, environment)
     assert (config.min_bytes, config.ttl, config.log) == (7, 2, "warn")
@@ -75,13 +75,13 @@ def test_an_empty_variable_is_not_set() -> None:
     ],
 )
 def test_good(name: str, text: str, value: object) -> None:
-    """Values as people write them, in variables and as arguments."""
+    """Values as users write them are accepted, in variables and as arguments."""
     assert getattr(Config.read({}, {f"MPIMCAST_{name.upper()}": text}), name) == value
     assert getattr(Config.read({name: text}, {}), name) == value
 
 
 def test_transports() -> None:
-    """They are tried in the order in which they are written."""
+    """Transports are tried in the order in which they are written."""
     assert Config().transports == ("verbs", "udp", "mpi")
     assert Config(transport="udp").transports == ("udp",)
     assert Config(transport="udp,verbs").transports == ("udp", "verbs")
@@ -131,7 +131,7 @@ def test_transports() -> None:
     ],
 )
 def test_bad(name: str, text: str, words: str) -> None:
-    """A bad value is an error that says what is valid, by an example that is valid."""
+    """A bad value is an error that says what is valid, with a valid example."""
     variable = f"MPIMCAST_{name.upper()}"
     with pytest.raises(ConfigError) as caught:
         Config.read({name: text}, {})
@@ -166,7 +166,7 @@ def test_every_example() -> None:
 
 
 def test_fault() -> None:
-    """The C library judges FAULT, and says why it refuses."""
+    """FAULT is checked by the C library, which says why it refuses a value."""
     good = "loss=0.1,dup=0.02,reorder=0.05,seed=99"
     assert Config.read({"fault": good}, {}).fault == good
     with pytest.raises(ConfigError, match=r"fault=loss=2 is not valid .*seed"):
@@ -174,14 +174,14 @@ def test_fault() -> None:
 
 
 def test_groups_for_subgroups() -> None:
-    """As many groups as subgroups are needed, whichever of the two is given."""
+    """A GROUP with fewer groups than SUBGROUPS is an error."""
     assert Config.read({"group": "239.1.2.0/30", "subgroups": 4}, {}).group.count == 4
     with pytest.raises(ConfigError, match=r"SUBGROUPS=4 .* GROUP=239.1.2.3 has 1: "):
         Config.read({"group": "239.1.2.3", "subgroups": 4}, {})
 
 
 def test_ranges() -> None:
-    """What is drawn is within, to the last number and with its neighbours."""
+    """Draws cover the range and no more, and the last port is followed by the first."""
     groups = Groups.parse("239.1.2.3-239.1.2.6")
     drawn = {groups.draw(3) for _ in range(200)}
     assert drawn == {groups.first, groups.first + 1}
@@ -201,7 +201,7 @@ def test_ranges() -> None:
     ],
 )
 def test_ranges_are_shown_as_they_are_read(name: str, text: str) -> None:
-    """Ranks compare settings as texts, and users copy them."""
+    """A range is shown as it was read, since ranks compare it and users copy it."""
     config = Config.read({name: text}, {})
     assert config.agreed()[name.upper()] == text
     assert Config.read({name: str(config.agreed()[name.upper()])}, {}) == config
@@ -212,14 +212,14 @@ def test_ranges_are_shown_as_they_are_read(name: str, text: str) -> None:
     [("min_byte", "min_bytes"), ("TTL", "ttl"), ("transpor", "transport")],
 )
 def test_unknown(given: str, meant: str) -> None:
-    """A misspelt keyword is an error that guesses what was meant and lists all."""
+    """A misspelt keyword is an error that suggests the nearest name and lists all."""
     words = rf"no such setting: {given} \(did you mean {meant}\?\); .*, subgroups, "
     with pytest.raises(ConfigError, match=words):
         Config.read({given: 1}, {})
 
 
 def test_unlike_any() -> None:
-    """Where no name is near none is guessed."""
+    """If no name is near, none is suggested."""
     with pytest.raises(ConfigError, match=r"no such setting: xyzzy; the settings are"):
         Config.read({"xyzzy": 1}, {})
 
@@ -237,7 +237,7 @@ def test_unlike_any() -> None:
     ],
 )
 def test_ignored(variable: str, meant: str) -> None:
-    """A variable that is no setting is told, with the nearest name."""
+    """A variable that is no setting is reported with the nearest name."""
     (sentence,) = ignored_variables({variable: "udp", "MPIMCAST_TTL": "2"})
     assert sentence.startswith(f"{variable}=udp is ignored: no such setting; ")
     assert sentence.endswith(meant)
@@ -251,17 +251,17 @@ def test_ignored(variable: str, meant: str) -> None:
     ],
 )
 def test_not_ours(variable: str) -> None:
-    """Those of our tests, and of other libraries, are not taken for misspelt."""
+    """Variables of the tests and of other libraries are not reported as misspelt."""
     assert ignored_variables({variable: "1"}) == []
 
 
 def test_empty_variables() -> None:
-    """What is empty is not set, by whatever name."""
+    """An empty variable counts as not set, whatever its name."""
     assert ignored_variables({"MPIMCAST_TRANSPROT": ""}) == []
 
 
 def test_listing() -> None:
-    """Every setting is listed, in terms of JSON, with its meaning."""
+    """Every setting is listed with its meaning, and its value is valid JSON."""
     settings = Config.read({"chains": "all"}, {}).settings()
     assert [each.name for each in settings] == NAMES.split()
     assert all(each.doc for each in settings)
@@ -272,12 +272,12 @@ def test_listing() -> None:
 
 
 def test_what_ranks_agree_on() -> None:
-    """All settings but those of one machine or one process."""
+    """Ranks agree on all settings but those of one machine or one process."""
     local = {"NET_DEVICES", "PROGRESS", "WARN_AFTER", "LOG"}
     assert set(Config().agreed()) == set(NAMES.split()) - local
 
 
 def test_frozen() -> None:
-    """Nobody changes a setting that ranks have agreed on."""
+    """Settings are read-only, since ranks have agreed on them."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().ttl = 3  # type: ignore[misc]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users are told of counters and exit statuses is what there is."""
+"""The documentation of counters and exit statuses matches the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPENING = {"open_ns", "open_messages", "open_bytes"}
 
 
 def test_every_counter_is_described() -> None:
-    """Those of the C core and of opening, and no other, each in a sentence."""
+    """Exactly the counters of the C core and of opening are described, in sentences."""
     assert set(COUNTERS) == set(_ffi.counter_names()) | OPENING
     for name, counter in COUNTERS.items():
         assert counter.meaning[0].isupper(), name
@@ -24,7 +24,7 @@ def test_every_counter_is_described() -> None:
 
 
 def test_units() -> None:
-    """A counter whose name ends with a unit has that."""
+    """A counter whose name ends with a unit has that unit."""
     units = {"ns": "nanoseconds"}
     known = {each.unit for each in COUNTERS.values()} | set(units)
     for name, counter in COUNTERS.items():
@@ -34,7 +34,7 @@ def test_units() -> None:
 
 
 def test_info_lists_counters(capsys: pytest.CaptureFixture[str]) -> None:
-    """The terminal tells the same."""
+    """`info --counters` prints every counter with its unit and meaning."""
     assert main(["info", "--counters"]) == 0
     said = capsys.readouterr().out
     for name, counter in COUNTERS.items():
@@ -46,7 +46,7 @@ def test_info_lists_counters(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_tells_exit_statuses(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each command's help ends with them."""
+    """Each command's help ends with its exit statuses."""
     if name == "run":
         assert main([name, "--help"]) == 0
     else:
@@ -58,5 +58,5 @@ def test_help_tells_exit_statuses(
 
 
 def test_statuses_of_the_doctor() -> None:
-    """The doctor's verdicts end with the statuses that are told of it."""
+    """The doctor's documented statuses are those of its verdicts, and 2."""
     assert set(commands.COMMANDS["doctor"].statuses) == {*STATUSES.values(), 2}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the doctor makes of what it has seen: blame, covers, verdicts, tables."""
+"""The doctor's conclusions from its observations: blame, covers, verdicts, tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAIRS = list(itertools.permutations(NODES, 2))
 
 @given(st.lists(st.tuples(*[st.sampled_from("abcdefgh")] * 2), max_size=16))
 def test_cover(pairs: list[tuple[str, str]]) -> None:
-    """It covers all pairs, and no fewer nodes would."""
+    """A cover touches every pair, and no smaller set of nodes does."""
 
     def covers(nodes: Sequence[str]) -> bool:
         return all(one in nodes or two in nodes for one, two in pairs)
@@ -49,7 +49,7 @@ def test_cover_of_many() -> None:
 
 
 def test_hears_nothing() -> None:
-    """Who hears nobody is to blame alone."""
+    """A node that hears no other node is to blame alone."""
     loss = {(one, two): 1.0 if two == "n3" else 0.0 for one, two in PAIRS}
     (fault,) = find_faults(loss)
     assert fault.node == "n3"
@@ -58,14 +58,14 @@ def test_hears_nothing() -> None:
 
 
 def test_is_not_heard() -> None:
-    """So is who is heard by nobody."""
+    """A node that no other node hears is to blame alone."""
     loss = {(one, two): 1.0 if one == "n3" else 0.0 for one, two in PAIRS}
     (fault,) = find_faults(loss)
     assert fault.words("multicast") == "nothing of what it multicasts comes to others"
 
 
 def test_pair() -> None:
-    """Of a lone pair one is named, and the other told."""
+    """Of a single lossy pair one node is blamed, and its message names the other."""
     loss = dict.fromkeys(PAIRS, 0.0) | {("n1", "n3"): 0.25}
     (fault,) = find_faults(loss)
     assert fault.node == "n3"
@@ -74,7 +74,7 @@ def test_pair() -> None:
 
 
 def test_two_nodes() -> None:
-    """Of two nodes nobody can tell which is to blame."""
+    """Of two nodes the message says that either may be to blame."""
     (fault,) = find_faults({("n0", "n1"): 0.0, ("n1", "n0"): 1.0})
     assert "of two nobody can tell" in fault.words("multicast")
 
@@ -88,7 +88,7 @@ def test_within_a_node() -> None:
 
 
 def test_little_loss() -> None:
-    """What networks lose that are well is nobody's fault."""
+    """Loss of 3 %, as healthy networks have, is no fault."""
     assert find_faults(dict.fromkeys(PAIRS, 0.03)) == []
 
 
@@ -99,7 +99,7 @@ def test_little_loss() -> None:
     )
 )
 def test_isolate(case: tuple[int, set[int]]) -> None:
-    """Ranks with which nobody can open a team are found by halves."""
+    """Ranks with which no team can be opened are found by bisection."""
     nranks, bad = case
 
     def opens(parts: Sequence[tuple[int, ...]]) -> list[bool]:
@@ -118,7 +118,7 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
     [
         ({}, "", 1, 0),
         ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, "srun", 4, 3),
-        # In a batch script, not by srun.
+        # In a batch script, not started by srun.
         ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, "", 1, 0),
         # srun --mpi=pmi2.
         (
@@ -132,7 +132,7 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
             4,
             3,
         ),
-        # By mpirun, whose daemon srun has started.
+        # Started by mpirun, whose daemon was started by srun.
         (
             {
                 "SLURM_STEP_NUM_TASKS": "2",
@@ -159,12 +159,12 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
     ],
 )
 def test_start(environment: dict[str, str], by: str, size: int, rank: int) -> None:
-    """What launchers say is told apart from what their own launchers said."""
+    """A launcher's variables are told apart from those of its own launcher."""
     assert launcher.find(environment) == (by, size, rank)
 
 
 def test_alone_in_a_job() -> None:
-    """A batch script's own process is not all of the job."""
+    """A batch script's own process is not taken for the whole job."""
     alone = launcher.find({"SLURM_NTASKS": "4"})
     (finding,) = launch.check_alone(alone, {"SLURM_NTASKS": "4"})
     assert "4 tasks" in finding.what
@@ -175,15 +175,15 @@ def test_alone_in_a_job() -> None:
 @pytest.mark.parametrize(
     ("told", "names"),
     [
-        # Several nodes of Slurm's on one host.
+        # Several nodes of Slurm on one host.
         ([("n1", "box"), ("n2", "box")], ["n1", "n2"]),
-        # Two hosts' ranks that have the variables of one.
+        # Ranks of two hosts that have the variables of one node.
         ([("n1", "box1"), ("n1", "box2")], ["box1", "box2"]),
         ([("n1", "box1"), ("n2", "box2"), ("n2", "box2")], ["n1", "n2", "n2"]),
     ],
 )
 def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
-    """Slurm's names of nodes are taken where they can be true."""
+    """Slurm's names of nodes are used unless the hosts contradict them."""
     facts = [{"node": node, "host": host} for node, host in told]
     assert launch.node_names(facts) == names
 
@@ -197,7 +197,7 @@ def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
     ],
 )
 def test_mpi_type(library: str, wanted: str) -> None:
-    """Each library has a kind of PMI that it wants of srun."""
+    """Each MPI library needs one type of PMI from srun."""
     assert launcher.mpi_type_wanted(library) == wanted
 
 
@@ -205,7 +205,7 @@ def test_mpi_type(library: str, wanted: str) -> None:
 
 
 def node(name: str, **other: Any) -> dict[str, Any]:
-    """Return what a node that is well tells, or one that is in some point not."""
+    """Return the facts of a healthy node, changed as given."""
     interface = {
         "name": "eth0",
         "address": "10.0.0.1",
@@ -229,13 +229,13 @@ def node(name: str, **other: Any) -> dict[str, Any]:
 
 
 def compared(**other: Any) -> list[Finding]:
-    """Return what is found where one of three nodes is unlike the others."""
+    """Return the findings of three nodes, of which the second is changed as given."""
     nodes = [node("n0"), node("n1", **other), node("n2")]
     return list(compare(nodes, ttl=1))
 
 
 def test_alike() -> None:
-    """Nodes that are alike and short of nothing are well."""
+    """Equal nodes that lack nothing have no findings."""
     assert compared() == []
 
 
@@ -257,7 +257,7 @@ PORT = {"state": "active", "link_layer": "Ethernet", "mtu_bytes": 4096}
     ids=["mtu", "jumbo", "subnet", "igmp", "buffers", "bound", "crowded", "rdma"],
 )
 def test_odd_node(other: dict[str, Any], severity: str, mend: str) -> None:
-    """The node that is unlike the others is named, and what mends it."""
+    """The node that differs from the others is named, with its remedy."""
     (finding,) = compared(**other)
     assert finding.node == "n1"
     assert finding.severity == severity
@@ -265,7 +265,7 @@ def test_odd_node(other: dict[str, Any], severity: str, mend: str) -> None:
 
 
 def test_locked_memory() -> None:
-    """Where there are RDMA devices the limit of locked memory counts."""
+    """On nodes with RDMA devices a low limit of locked memory is a finding."""
     rdma = {"ports": [PORT]}
     nodes = [
         node("n0", rdma=rdma),
@@ -281,7 +281,7 @@ def test_locked_memory() -> None:
 
 
 def test_best() -> None:
-    """A slow node does not make those slow that have other ways as well."""
+    """A slow node does not make nodes slow that have fast links to others."""
     rates = {("a", "b"): 1.0, ("b", "c"): 9.0, ("c", "a"): 9.0, ("a", "c"): 1.0}
     ways = best(rates | {("b", "a"): 9.0, ("c", "b"): 9.0})
     assert [way for way, rate in ways.items() if rate < 5] == [Way("a", leaving=True)]
@@ -322,7 +322,7 @@ def test_verdict(
     exclude: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The worst finding decides; the last line leaves nodes out, unless all."""
+    """The worst finding decides; the last line excludes nodes, but never all."""
     made = report(*findings)
     assert made.verdict == verdict
     assert made.exclude == exclude
@@ -332,7 +332,7 @@ def test_verdict(
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """The worst comes first, and words are shown as they are."""
+    """The worst finding comes first, and brackets in a text are shown as they are."""
     report(NOTE, LOSSY).show(None)
     said = capsys.readouterr().out
     assert "2 ranks on 2 nodes" in said
@@ -341,7 +341,7 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_untested(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was not tested is not said to be well; what was, and is, is."""
+    """A check is called fine only if it was made and has no finding."""
     made = Report(0.0, ("launch", "nodes", "multicast", "reads"), watched=False)
     made.nranks, made.nodes = 1, [{"name": "n0", "ranks": [0]}]
     made.skip(["multicast", "control", "reads"], "one rank")
@@ -360,6 +360,6 @@ def test_untested(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_tested(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without reservations the last word is the verdict."""
+    """If every check was made, the last line is the verdict alone."""
     report(NOTE).show(None)
     assert capsys.readouterr().out.endswith("\nusable\n")

@@ -12,7 +12,7 @@ from mpimcast import ConfigError, Error, RankLeft, TimedOut, TransportError, err
     "kind", [Error, ConfigError, TransportError, TimedOut, RankLeft]
 )
 def test_family(kind: type[Error]) -> None:
-    """Whoever catches RuntimeError or Error catches all, with all attributes."""
+    """Every error is a RuntimeError and an Error, and has all attributes."""
     error = kind("text", epoch=3, ranks=[1, 2], missing_chunks=4)
     assert isinstance(error, RuntimeError)
     assert isinstance(error, errors.Error)
@@ -21,7 +21,7 @@ def test_family(kind: type[Error]) -> None:
 
 
 def test_again() -> None:
-    """An error can be raised another time, with a traceback of its own."""
+    """An error can be raised again, as a copy with a traceback of its own."""
     first = TimedOut("text", epoch=1, ranks=(2,), missing_chunks=3)
     second = first.again()
     assert second is not first
@@ -31,6 +31,6 @@ def test_again() -> None:
 
 
 def test_nothing_in_particular() -> None:
-    """An error that is about no operation says so."""
+    """An error that concerns no operation has attributes that say so."""
     error = Error("text")
     assert (error.epoch, error.ranks, error.missing_chunks) == (None, (), 0)

@@ -13,7 +13,7 @@ def _python(code: str, **env: str) -> str:
 
 
 def test_import_leaves_mpi_alone() -> None:
-    """Neither MPI nor the C library nor numpy is loaded."""
+    """Importing loads neither MPI nor the C library nor numpy, and starts no thread."""
     code = (
         "import sys, threading, mpimcast; "
         "loaded = {'mpi4py.MPI', 'mpimcast._core', 'numpy'} & set(sys.modules); "
@@ -24,7 +24,7 @@ def test_import_leaves_mpi_alone() -> None:
 
 
 def test_settings_need_no_mpi() -> None:
-    """The errors and settings can be had without MPI, bad variables or not."""
+    """Errors and settings work without MPI, even if variables are bad."""
     code = (
         "import sys, mpimcast; from mpimcast import config; mpimcast.ConfigError; "
         "config.Config.read({}, {}); assert 'mpi4py.MPI' not in sys.modules"
@@ -33,7 +33,7 @@ def test_settings_need_no_mpi() -> None:
 
 
 def test_public_names() -> None:
-    """All that is public is there, and nothing else is listed."""
+    """Every public name exists, and dir() lists no other."""
     code = (
         "import mpimcast; names = dir(mpimcast); "
         "assert names == sorted(mpimcast.__all__); "

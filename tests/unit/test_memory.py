@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays whose memory is the library's."""
+"""Arrays in memory of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpimcast import _ffi
 @pytest.mark.parametrize("shape", [7, (3, 5), (2, 0, 4), ()])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float64, "i4", [("a", "u1", 3)]])
 def test_like_numpy(shape: Any, dtype: Any) -> None:
-    """They are what ``numpy.empty`` makes, and can be written."""
+    """An array is as ``numpy.empty`` makes it, and can be written."""
     made, model = mpimcast.empty(shape, dtype), np.empty(shape, dtype)
     assert (made.shape, made.dtype) == (model.shape, model.dtype)
     assert made.flags.c_contiguous
@@ -25,13 +25,13 @@ def test_like_numpy(shape: Any, dtype: Any) -> None:
 
 
 def test_objects() -> None:
-    """Values of Python have no place in memory that others read."""
+    """Arrays of Python objects are refused, since other processes read the memory."""
     with pytest.raises(TypeError, match="cannot hold objects"):
         mpimcast.empty(3, object)
 
 
 def test_lifetime() -> None:
-    """The memory goes with the last view of it, and the engine with the last memory."""
+    """Memory lives until its last view is gone, and holds the engine as long."""
     engine = _ffi._engine  # noqa: SLF001 -- counts who uses it
     before = engine._nusers  # noqa: SLF001
     view = mpimcast.empty((4, 4))[1:]

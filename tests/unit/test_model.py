@@ -22,7 +22,7 @@ TENSORS = {
 
 
 def test_gpt2_small() -> None:
-    """It has the parameters that GPT-2 small has."""
+    """The layers have the number of parameters of GPT-2 small."""
     layers = model.gpt2_small(1)
     assert sum(layer.nbytes for layer in layers) == 4 * 124_439_808
     assert len(layers) == 15
@@ -30,7 +30,7 @@ def test_gpt2_small() -> None:
 
 @pytest.mark.parametrize("nranks", [1, 3, 4, 7])
 def test_shards(nranks: int) -> None:
-    """Together they are the layer, padded at the end, however many there are."""
+    """Shards of one size make up the layer, padded at the end, for any number."""
     layer = model.gpt2_small(1)[1]
     shards = [model.shard_of(layer, rank, nranks) for rank in range(nranks)]
     assert len({shard.size for shard in shards}) == 1
@@ -43,7 +43,7 @@ def test_shards(nranks: int) -> None:
 
 @pytest.mark.parametrize("kind", ["safetensors", "npz"])
 def test_file(kind: str, tmp_path: Path) -> None:
-    """A file's tensors are grouped into layers, byte by byte its own."""
+    """A file's tensors are grouped into layers that hold exactly their bytes."""
     path = tmp_path / f"model.{kind}"
     if kind == "npz":
         np.savez(path, **TENSORS)
@@ -75,7 +75,7 @@ def test_file(kind: str, tmp_path: Path) -> None:
     ],
 )
 def test_bad_file(name: str, content: bytes, tmp_path: Path) -> None:
-    """What is no model is refused by its name."""
+    """A file that is no model is refused with an error that names it."""
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Handles that are pickled: under ``run``, without it, and from one to the other."""
+"""Pickled handles: under ``run``, without it, and from one to the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support import BIN, MPICH_BIN, mpirun, run
 LIMIT_S = 60
 UNDER = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
 
-# Expressions for what mpi4py can pickle.
+# Expressions of values that mpi4py can pickle.
 PLAIN = (
     "MPI.COMM_NULL",
     "MPI.GROUP_EMPTY",
@@ -40,14 +40,14 @@ PLAIN = (
 
 
 def program(tmp_path: Path, code: str) -> Path:
-    """Write a program."""
+    """Write a program and return its path."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(code))
     return path
 
 
 def alone(runner: str, code: str, *arguments: object) -> str:
-    """Run some code on one rank and return what it prints."""
+    """Run code on one rank and return its output."""
     command = [sys.executable, *UNDER[runner], "-c", textwrap.dedent(code)]
     return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
 
@@ -70,7 +70,7 @@ COPIES = """
 
 @pytest.mark.parametrize("runner", UNDER)
 def test_copies(runner: str) -> None:
-    """Whatever mpi4py can pickle comes back as it was, by every protocol."""
+    """A value that mpi4py can pickle is restored as it was, by every protocol."""
     code = f"""
     {COPIES}
     for expression in {PLAIN}:
@@ -94,7 +94,7 @@ def test_copies(runner: str) -> None:
 
 
 def test_ours_come_back(tmp_path: Path) -> None:
-    """On several ranks a world that was sent is the receiver's, and ours."""
+    """A world that one rank sends is, on the receiver, its own mpimcast world."""
     path = program(
         tmp_path,
         """
@@ -121,7 +121,7 @@ def test_ours_come_back(tmp_path: Path) -> None:
 
 
 def test_futures_and_pkl5(tmp_path: Path) -> None:
-    """A world that goes to a worker of mpi4py.futures, or by pkl5, is ours there."""
+    """A world sent to a worker of mpi4py.futures, or by pkl5, is mpimcast's there."""
     path = program(
         tmp_path,
         """
@@ -177,7 +177,7 @@ def test_from_one_to_the_other(tmp_path: Path, runner: str) -> None:
 
 
 def test_settings_go_along() -> None:
-    """Keywords come back, unless the communicator has others by then."""
+    """Keywords are restored, unless the communicator has others when it is loaded."""
     dumped = alone(
         "mpi4py",
         """
@@ -209,7 +209,7 @@ def test_settings_go_along() -> None:
 @pytest.mark.parametrize("runner", UNDER)
 @pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
 def test_copyreg(runner: str, which: str) -> None:
-    """A program's own way with communicators is taken for ours too."""
+    """A program's copyreg reduction applies to this library's communicators too."""
     code = f"""
     import copyreg
     {COPIES}
@@ -227,7 +227,7 @@ def test_copyreg(runner: str, which: str) -> None:
 
 
 def test_extension_codes() -> None:
-    """A code that copyreg gives to the name of a constant stands for ours."""
+    """A constant with a copyreg extension code is restored as this library's."""
     code = f"""
     import copyreg
     {COPIES}
@@ -243,7 +243,7 @@ def test_extension_codes() -> None:
 
 @pytest.mark.parametrize("runner", UNDER)
 def test_constants_stay(runner: str) -> None:
-    """Neither ``free`` nor a handle in another form ends or changes a constant."""
+    """Constants survive ``free``, and keep their type in handles of other forms."""
     code = """
     from mpi4py import MPI
     for constant in (MPI.COMM_WORLD, MPI.COMM_SELF):
@@ -267,7 +267,7 @@ def test_constants_stay(runner: str) -> None:
 
 
 def test_communicators_of_compiled_code() -> None:
-    """A communicator that an extension module makes of a handle is ours."""
+    """A communicator that compiled code makes of a handle has this library's type."""
     code = """
     import ctypes
     import mpimcast

@@ -24,14 +24,14 @@ def gather(comm, count=3000):
 
 
 def script(tmp_path: Path, code: str) -> Path:
-    """Write a program that can gather."""
+    """Write a program that defines gather(), and return its path."""
     path = tmp_path / "a script.py"
     path.write_text(GATHER + textwrap.dedent(code))
     return path
 
 
 def test_run_a_script(tmp_path: Path) -> None:
-    """COMM_WORLD is ours, wherever it comes from, and all derived from it."""
+    """COMM_WORLD and all communicators derived from it are mpimcast's."""
     path = script(
         tmp_path,
         """
@@ -57,7 +57,7 @@ def test_run_a_script(tmp_path: Path) -> None:
 
 
 def test_run_merges_with_self(tmp_path: Path) -> None:
-    """A communicator is ours on all ranks, though one of them comes from COMM_SELF."""
+    """A merged communicator is mpimcast's on all ranks, though one merges COMM_SELF."""
     path = script(
         tmp_path,
         """
@@ -91,7 +91,7 @@ def test_run_a_module(tmp_path: Path) -> None:
 
 
 def test_run_a_script_beside(tmp_path: Path) -> None:
-    """As in Python itself, ``__file__`` is absolute whatever path was given."""
+    """As in Python itself, ``__file__`` is absolute even if the given path is not."""
     path = script(tmp_path, "print(__file__)")
     command = [sys.executable, "-m", "mpimcast", "run", path.name]
     assert run(command, limit_s=LIMIT_S, cwd=tmp_path).strip() == str(path)
@@ -101,7 +101,7 @@ def test_run_a_script_beside(tmp_path: Path) -> None:
 def test_run_leaves_the_initialising_to_the_program(
     tmp_path: Path, environment: Path
 ) -> None:
-    """The program's ``mpi4py.rc`` holds, and COMM_WORLD is ours after its Init."""
+    """The program's ``mpi4py.rc`` holds, and COMM_WORLD is mpimcast's after Init."""
     require_tool(str(environment / "mpirun"))
     path = script(
         tmp_path,
@@ -125,14 +125,14 @@ def test_run_leaves_the_initialising_to_the_program(
 
 
 def test_run_without_mpi() -> None:
-    """A program that does without MPI is not given any."""
+    """A program that does not import mpi4py.MPI runs without it."""
     code = "import mpi4py, sys; print('mpi4py.MPI' in sys.modules)"
     said = run([sys.executable, "-m", "mpimcast", "run", "-c", code], limit_s=LIMIT_S)
     assert said.split() == ["False"]
 
 
 def test_run_with_a_setting_that_one_rank_has_wrong(tmp_path: Path) -> None:
-    """The job ends, though the other rank waits for this one in MPI."""
+    """A bad setting on one rank ends the job, though the other rank waits in MPI."""
     path = script(
         tmp_path,
         """
@@ -157,7 +157,7 @@ def test_run_with_a_setting_that_one_rank_has_wrong(tmp_path: Path) -> None:
 def test_an_exception_aborts(
     tmp_path: Path, ending: str, runner: tuple[str, ...]
 ) -> None:
-    """The job ends with this error, though others wait, and Python takes its time."""
+    """An exception's status ends the job, though ranks wait and Python exits slowly."""
     path = script(
         tmp_path,
         f"""
@@ -183,7 +183,7 @@ def test_an_exception_aborts(
 
 
 def test_an_exception_without_a_runner(tmp_path: Path) -> None:
-    """Nobody aborts the job, but the other ranks learn that the process has ended."""
+    """Without a runner the job is not aborted, but ranks learn which process ended."""
     path = script(
         tmp_path,
         """
@@ -218,9 +218,9 @@ ENDINGS = {
 
 @pytest.mark.parametrize("name", ENDINGS)
 def test_the_end(tmp_path: Path, name: str) -> None:
-    """However a program ends, it ends well, whatever is still open then.
+    """A program ends well, in whichever way, whatever is still open.
 
-    Control datagrams get lost until the end, so that ranks need each other.
+    Control datagrams are lost until the end, so that ranks still need each other.
     """
     path = script(
         tmp_path,
@@ -245,7 +245,7 @@ def test_the_end(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("btl", ["self,tcp", ""])
 def test_the_librarys_progress(tmp_path: Path, btl: str) -> None:
-    """A legal program: what one rank sends, another receives before it gathers."""
+    """While a rank gathers its MPI sends progress, so that the receiver can enter."""
     path = script(
         tmp_path,
         """
@@ -271,7 +271,7 @@ def test_the_librarys_progress(tmp_path: Path, btl: str) -> None:
 
 
 def test_a_forked_child(tmp_path: Path) -> None:
-    """A child uses nothing of its parent's, and disturbs nothing by its end."""
+    """A forked child is refused operations, and its end does not disturb its parent."""
     path = script(
         tmp_path,
         """
@@ -303,7 +303,7 @@ def test_a_forked_child(tmp_path: Path) -> None:
 
 
 def test_without_core_ranks_fall_back(tmp_path: Path) -> None:
-    """A rank that lacks the C library sends all to the MPI library, and says so."""
+    """If one rank lacks the C library, all ranks use the MPI library, and say why."""
     path = script(
         tmp_path,
         """
@@ -322,7 +322,7 @@ def test_without_core_ranks_fall_back(tmp_path: Path) -> None:
 
 
 def test_demo_of_a_file(tmp_path: Path) -> None:
-    """The demo takes a file of weights, and writes its numbers."""
+    """The demo takes a file of weights, and writes its results to a file."""
     weights = tmp_path / "weights.npz"
     np.savez(weights, **{"h.0.a": np.arange(1001), "h.1.a": np.ones((7, 3))})
     result = tmp_path / "result.json"

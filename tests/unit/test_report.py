@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark's records, what is made of them, and the page."""
+"""The benchmark's records, what is derived from them, and the page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RECORDS = [
 
 
 def test_lines() -> None:
-    """A record is a line and back, and a line that is none says so."""
+    """A record is written to a line and read back; any other line is an error."""
     for each in RECORDS:
         assert "\n" not in each.line()
         assert record.parse(each.line()) == each
@@ -64,7 +64,7 @@ def test_lines() -> None:
 
 
 def test_summary() -> None:
-    """Rounds are medians of their own, and a way's number is the median of those."""
+    """A round counts with its median, and a way with the median of its rounds."""
     ((setting, ways),) = summary.summarise(RECORDS).items()
     assert list(ways) == ["mpimcast", "mpich", "openmpi-tuned"]
     (ours,) = ways["mpimcast"]
@@ -79,7 +79,7 @@ def test_summary() -> None:
 
 
 def test_ratio() -> None:
-    """How many times as fast as the best peer ours is, round by round."""
+    """The speed relative to the best peer's is taken round by round."""
     (ways,) = summary.summarise(RECORDS).values()
     assert summary.ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
     assert summary.ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
@@ -88,7 +88,7 @@ def test_ratio() -> None:
 
 
 def test_goals() -> None:
-    """Of a goal the worst figure counts; what was not measured is not shown."""
+    """A goal counts its worst figure, and is left out if nothing was measured."""
     records = [
         made(way, 0, [seconds], block_bytes=nbytes)
         for nbytes, ours_s in ((goals.KIB, 9), (goals.MIB, 2), (2 * goals.MIB, 1))
@@ -104,7 +104,7 @@ def test_goals() -> None:
 
 
 def test_losses() -> None:
-    """With loss ours is compared with itself without, round by round."""
+    """Times under loss are divided by those without loss, round by round."""
     lossy = dataclasses.replace(NETWORK, loss=0.01)
     records = [
         made("mpimcast", number, [seconds], cell="D", network=network)
@@ -118,7 +118,7 @@ def test_losses() -> None:
 
 
 def test_committed() -> None:
-    """The tables are those of the records that were kept last, the README's too."""
+    """The committed tables, the README's too, are those of the latest records."""
     try:
         from bench import report
     except ImportError:
@@ -145,13 +145,13 @@ def test_committed() -> None:
 
 
 def cut(line: str) -> str:
-    """Return a line of the largest blocks without our time and the peer's name."""
+    """Return a row of the largest blocks without mpimcast's time and the peer."""
     cells = line.split("|")
     return "|".join(cells[:3] + cells[5:])
 
 
 def test_conclusion() -> None:
-    """It counts settings by who is faster at their largest blocks, then tells cells."""
+    """The conclusion counts who is faster at the largest blocks, then lists cells."""
     records = [
         made(way, 0, [seconds], cell=cell, block_bytes=nbytes)
         for cell, nbytes, ours_s in (("A", 1024, 9), ("A", 2048, 1), ("C", 1024, 8))
@@ -169,13 +169,13 @@ def test_conclusion() -> None:
 
 
 def test_labels() -> None:
-    """No goal is called like another one."""
+    """No two goals have the same label."""
     labels = [goal.label for goal in goals.GOALS]
     assert len(set(labels)) == len(labels)
 
 
 def test_stages() -> None:
-    """What ours counted is told of a rank's operation."""
+    """Counters of a run are converted to times and datagrams of one operation."""
     counted = {"epochs": 8, "entry_ns": 4 * 10**9, "tx_control_datagrams": 20}
     (ways,) = summary.summarise([made("mpimcast", 0, [1], counters=counted)]).values()
     (ours,) = ways["mpimcast"]
@@ -184,7 +184,7 @@ def test_stages() -> None:
 
 
 def test_whose() -> None:
-    """An operation that our communicator left to the library is not called ours."""
+    """An operation that went to the MPI library is marked as the library's."""
     records = [made("mpimcast", 0, [1], counters={"epochs": 0}), *RECORDS[2:]]
     (ways,) = summary.summarise(records).values()
     assert ways["mpimcast"][0].by_library
@@ -196,7 +196,7 @@ def test_whose() -> None:
     [(300, "Allgather", True), (299, "Allgather", False), (100, "Bcast", True)],
 )
 def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
-    """What came to a host came over its link, or the measurement is none."""
+    """A measurement is refused if a host's link carried less than the host got."""
     root = {"sent_bytes": 300 if collective == "Allgather" else 0}
     ports = {"host0": {"sent_bytes": 0}, "to0": root, "to1": {"sent_bytes": nbytes}}
     found = made("mpich", 0, [1], block_bytes=100, collective=collective, ports=ports)
@@ -208,7 +208,7 @@ def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    """The page holds its pictures, all ways, and the ratios."""
+    """The page embeds its pictures, and shows all ways and the ratios."""
     try:
         from bench import report
     except ImportError:

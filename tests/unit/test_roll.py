@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of their time programs with many communicators spend on the roll."""
+"""The share of time that programs with many communicators spend on the roll."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mpimcast import roll
 
 
 class Clock:
-    """Time that passes only where a test says so."""
+    """A clock that only the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
 
     def monotonic(self) -> float:
-        """Return it."""
+        """Return the clock's time."""
         return self.now_s
 
 
@@ -27,14 +27,14 @@ class Slow:
         self.spent_s = 0.0
 
     def hear(self) -> None:
-        """Let the time pass."""
+        """Advance the clock by the time that hearing takes."""
         self.clock.now_s += self.seconds
         self.spent_s += self.seconds
 
 
 @pytest.mark.parametrize("nrolls", [1, 100, 10_000])
 def test_share(monkeypatch: pytest.MonkeyPatch, nrolls: int) -> None:
-    """However many there are, a tenth at most; each is heard all the same."""
+    """Hearing any number of rolls takes at most a tenth of the time, and omits none."""
     clock = Clock()
     rolls = [Slow(clock, 5e-6) for _ in range(nrolls)]
     monkeypatch.setattr(roll, "time", clock)

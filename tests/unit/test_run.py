@@ -53,12 +53,12 @@ def ran(command: tuple[str, ...], *arguments: str, cwd: Path) -> tuple[int, str,
         check=False,
     )
     said = re.split(r"^-{70,}\n", done.stderr, flags=re.MULTILINE)[0]
-    # mpi4py aborts with what a shell says of a program that Ctrl-C has ended.
+    # After Ctrl-C mpi4py aborts with 130, the status that a shell would report.
     status = 130 if done.returncode == -signal.SIGINT else done.returncode
     return status, done.stdout, said
 
 
-# Those that show the most; the others are like them.
+# The programs that show most; the others behave alike.
 SHORT = ("cause", "syntax", "interrupt", "hook", "main")
 
 
@@ -70,7 +70,7 @@ SHORT = ("cause", "syntax", "interrupt", "hook", "main")
     ],
 )
 def test_as_python(name: str, tmp_path: Path) -> None:
-    """A script ends as under Python: its status, its words, its traceback."""
+    """A script ends as under Python: with its status, its words, its traceback."""
     (tmp_path / "a program.py").write_text(PROGRAMS[name])
     expected = ran(PYTHON, "./a program.py", "x", "--summary", cwd=tmp_path)
     assert ran(RUN, "./a program.py", "x", "--summary", cwd=tmp_path) == expected
@@ -78,26 +78,26 @@ def test_as_python(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", ["def f(): 1 / 0\nf()", "def (:"])
 def test_code_as_python(code: str, tmp_path: Path) -> None:
-    """So does code of the command line."""
+    """Code of the command line ends as under Python."""
     assert ran(RUN, "-c", code, cwd=tmp_path) == ran(PYTHON, "-c", code, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["function", "syntax"])
 def test_module_as_script(name: str, tmp_path: Path) -> None:
-    """A module's traceback has its own frames alone, as a script's has."""
+    """A module's traceback has only frames of the module, as a script's has."""
     (tmp_path / "program.py").write_text(PROGRAMS[name])
     expected = ran(PYTHON, "program.py", cwd=tmp_path)
     assert ran(RUN, "-m", "program", cwd=tmp_path) == expected
 
 
 def test_no_module(tmp_path: Path) -> None:
-    """A module that is not there is told in Python's words."""
+    """A module that does not exist is reported in Python's words."""
     expected = ran(PYTHON, "-m", "nosuch", cwd=tmp_path)
     assert ran(RUN, "-m", "nosuch", cwd=tmp_path) == expected
 
 
 def test_no_script(tmp_path: Path) -> None:
-    """A script that is not there is told, before MPI is begun."""
+    """A script that does not exist is reported before MPI is initialised."""
     status, out, said = ran(RUN, "nosuch.py", cwd=tmp_path)
     assert (status, out) == (2, "")
     path = tmp_path / "nosuch.py"
@@ -106,7 +106,7 @@ def test_no_script(tmp_path: Path) -> None:
 
 
 def test_unknown_option() -> None:
-    """An option that does not exist is told, with the nearest one."""
+    """An option that does not exist is an error that suggests the nearest one."""
     status, said = run_unchecked([*RUN, "--sumary", "x.py"], limit_s=LIMIT_S)
     assert status == 2
     assert said.startswith("usage: ")
@@ -145,9 +145,9 @@ NBYTES = 40_000
 
 
 def rows(said: str) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return calls and bytes by collective and way, of a summary's table.
+    """Return calls and bytes by collective and way, read from a summary's table.
 
-    The way is the reason why it was not multicast, where there is one.
+    If a collective was not multicast, its way is the reason.
     """
     found = {}
     reasons = dict(re.findall(r"^\((\d+)\) (.*)$", said, re.MULTILINE))
@@ -176,7 +176,7 @@ def calls(tmp_path: Path) -> Path:
     ["", "MPI.Finalize()", pytest.param("sys.exit(0)", marks=pytest.mark.long)],
 )
 def test_summary(ending: str, calls: Path) -> None:
-    """Rank 0 tells for all what was called, how it went, and what was saved."""
+    """Rank 0 reports all ranks' calls, the way each went, and the bytes saved."""
     nranks = 3
     command = [*mpirun(nranks), "-m", "mpimcast", "run", "--summary", calls, ending]
     said = run(command, limit_s=LIMIT_S, **SETTINGS)
@@ -196,7 +196,7 @@ def test_summary(ending: str, calls: Path) -> None:
 
 
 def _check_savings(said: str, nranks: int, object_bytes: int) -> None:
-    """Compare with what each collective sends at least if nothing is multicast."""
+    """Check the totals against the least that each collective sends by unicast."""
     numbers = re.search(
         r"repairs: ([\d,]+); ([\d,]+) \(\d+%\) less than the ([\d,]+)", said
     )
@@ -205,12 +205,12 @@ def _check_savings(said: str, nranks: int, object_bytes: int) -> None:
     gathers, bcasts = 5 * nranks * NBYTES, 6 * NBYTES + object_bytes
     assert unicast == (nranks - 1) * (gathers + bcasts)
     assert sent + saved == unicast
-    # Each byte is multicast once, with headers, and seldom again.
+    # Each byte is multicast once, with headers, and rarely repeated.
     assert gathers + bcasts < sent < 1.2 * (gathers + bcasts)
 
 
 def test_summary_of_the_library(calls: Path) -> None:
-    """Where nothing is multicast it says why."""
+    """A summary without multicast gives the reason for each collective."""
     command = [*mpirun(2), "-m", "mpimcast", "run", "--summary", calls]
     said = run(command, limit_s=LIMIT_S, MPIMCAST_TRANSPORT="mpi")
     assert rows(said)["Allgather", "TRANSPORT=mpi"][0] == 5
@@ -218,7 +218,7 @@ def test_summary_of_the_library(calls: Path) -> None:
 
 
 def test_summary_of_a_failure(calls: Path) -> None:
-    """A rank that fails tells its own, behind its traceback; nobody is waited for."""
+    """A rank that fails reports alone, after its traceback, and waits for no rank."""
     fails = "if comm.rank == 1: raise ValueError('on purpose')"
     command = [*mpirun(3), "-m", "mpimcast", "run", "--summary", calls, fails]
     status, said = run_unchecked(command, limit_s=LIMIT_S, **SETTINGS)
@@ -237,7 +237,7 @@ def test_summary_of_a_failure(calls: Path) -> None:
     ],
 )
 def test_summary_without_the_others(tmp_path: Path, environment: Path) -> None:
-    """Who waits in vain for the others' ends tells its own after TIMEOUT."""
+    """A rank that waits in vain for others to end reports alone after TIMEOUT."""
     path = tmp_path / "program.py"
     path.write_text(
         "from mpi4py import MPI\n"
@@ -273,7 +273,7 @@ def test_summary_without_the_others(tmp_path: Path, environment: Path) -> None:
 
 
 def test_no_counting_unless_asked(tmp_path: Path) -> None:
-    """Without --summary nothing of it is even loaded."""
+    """Without --summary its modules are not loaded."""
     code = (
         "import sys, mpimcast; "
         "assert not {'mpimcast.tally', 'mpimcast.summary'} & set(sys.modules); "
@@ -284,7 +284,7 @@ def test_no_counting_unless_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Intracomm", "Startall", "Error", "empty"])
 def test_our_names_first(name: str, tmp_path: Path) -> None:
-    """A program may ask for our names before it imports mpi4py."""
+    """A program may use this library's names before it imports mpi4py."""
     code = f"""
 import mpimcast
 mpimcast.{name}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A batch job's results, what is made of them, and the page."""
+"""A batch job's results, what is derived from them, and the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def made(
     slow: tuple[str, float] = ("", 1),
     **changes: Any,
 ) -> dict[str, Any]:
-    """Return a result of two ranks a node that gather; those of one may be slow."""
+    """Return a result of two ranks a node that gather; one node may be slow."""
     nodes = [f"n{1 + rank // 2}" for rank in range(2 * nnodes)]
     nranks = len(nodes)
 
@@ -65,14 +65,14 @@ def made(
 
 
 def written(folder: Path, results: Iterable[dict[str, Any]], rest: bytes = b"") -> Path:
-    """Write results, and what is none, where a job does."""
+    """Write results, and then `rest`, to a job's file, and return its path."""
     path = folder / RESULTS
     path.write_bytes(b"".join(b"%s\n" % json.dumps(r).encode() for r in results) + rest)
     return path
 
 
 def test_curves(tmp_path: Path) -> None:
-    """Steps on equally many nodes are one point: its time, bandwidth and bytes."""
+    """Steps on equally many nodes form one point, with time, bandwidth and bytes."""
     results = [made(4), made(2, ours=[1, 2]), made(2, ours=[3, 4, 5])]
     steps, notes = read(written(tmp_path, results))
     assert not notes
@@ -119,7 +119,7 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def test_efficiency(tmp_path: Path) -> None:
-    """Bus bandwidth by that on the fewest nodes: 3 blocks in 0.1 s is 1."""
+    """Efficiency is bus bandwidth over that of the fewest nodes, 3 blocks in 0.1 s."""
     results = [made(2), made(4, ours=[0.1, 0.2, 0.4]), made(8, ours=[0.5])]
     steps, _ = read(written(tmp_path, results))
     points = scaling.curves(steps)[SETTING][BLOCK][OURS]
@@ -133,7 +133,7 @@ def test_efficiency(tmp_path: Path) -> None:
 
 
 def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
-    """A rank alone has no bandwidth that others could be compared with."""
+    """A point without bandwidth has no efficiency and is no reference for others."""
     alone = made(1)
     for way in WAYS:
         alone["measured"][0][way]["busbw_bytes_per_s"] = 0.0
@@ -143,7 +143,7 @@ def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
 
 
 def test_outliers(tmp_path: Path) -> None:
-    """A slow node has its name, how slow, and how often."""
+    """A slow node is named, with how slow it is and how often."""
     slow = [made(4, slow=("n3", 1.5))] * 3 + [made(4)] * 2
     steps, _ = read(written(tmp_path, slow))
     first, *others = scaling.nodes(steps)
@@ -162,14 +162,14 @@ def test_outliers(tmp_path: Path) -> None:
 def test_what_is_no_outlier(
     slow: float, nnodes: int, found: list[str], tmp_path: Path
 ) -> None:
-    """Not a little slower, not one of two, and not a faster one."""
+    """A node is no outlier if it is a little slower, one of two, or faster."""
     steps, _ = read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
     outliers = [each.name for each in scaling.nodes(steps) if each.is_outlier]
     assert outliers == found
 
 
 def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
-    """Where all nodes differ, one is no outlier for being a bit beyond them."""
+    """If all nodes differ widely, the slowest of them is no outlier."""
     result = made(4)
     for way in WAYS:
         times = [1, 1, 2, 2, 3, 3, 4, 4]
@@ -181,7 +181,7 @@ def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
 
 
 def spoiled(*path: str | int, value: object) -> bytes:
-    """Return the line of a result in which one thing is wrong."""
+    """Return the line of a result in which one value is wrong."""
     result: Any = made(2)
     place = result
     for key in path[:-1]:
@@ -211,7 +211,7 @@ def spoiled(*path: str | int, value: object) -> bytes:
     ],
 )
 def test_what_is_no_result(line: bytes, tmp_path: Path) -> None:
-    """It is left out and named by its line; the others count."""
+    """A line that is no result is left out and named; the other lines count."""
     path = written(tmp_path, [made(2)], b"\n" + line + json.dumps(made(4)).encode())
     steps, (note,) = read(path)
     assert [each.nnodes for each in steps] == [2, 4]
@@ -219,7 +219,7 @@ def test_what_is_no_result(line: bytes, tmp_path: Path) -> None:
 
 
 def test_a_line_cut_off(tmp_path: Path) -> None:
-    """What a killed job leaves of its last line is left out."""
+    """A last line that was cut off, as by a killed job, is left out."""
     whole = json.dumps(made(4)).encode()
     for length in (1, 100, len(whole) - 1):
         path = written(tmp_path, [made(2)], whole[:length])
@@ -229,7 +229,7 @@ def test_a_line_cut_off(tmp_path: Path) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    """The page holds its pictures, names outliers, and says what is left out."""
+    """The page embeds its pictures, names outliers, and says what is left out."""
     try:
         from bench import scaling_report
     except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the batch scripts decide: the order of nodes, who is missing, what is done."""
+"""Decisions of the batch scripts: the order of nodes, those missing, and the steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BASH = [*SCRIPTS, ROOT / "slurm/common.sh"]
 
 
 def test_shellcheck() -> None:
-    """It finds nothing to say of the scripts."""
+    """ShellCheck accepts the scripts."""
     shellcheck = require_tool("shellcheck")
     done = subprocess.run(
         [shellcheck, "--external-sources", *BASH],
@@ -34,7 +34,7 @@ def test_shellcheck() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_nothing_of_a_site(script: Path) -> None:
-    """Account, partition and the like are left to the command line."""
+    """The scripts leave account, partition and the like to the command line."""
     options = {
         line.split()[1].partition("=")[0]
         for line in script.read_text().splitlines()
@@ -50,7 +50,7 @@ def test_nothing_of_a_site(script: Path) -> None:
 
 
 def test_order(seed: int) -> None:
-    """By switch, then as people count, however the answers came."""
+    """Nodes are ordered by switch, then by number, in whatever order they answer."""
     expected = [
         *("core.leaf2.n9", "core.leaf2.n10", "core.leaf10.n1", "core.leaf10.n2"),
         *("edge.leaf1.n3", "edge.leaf1.n03b"),
@@ -61,14 +61,14 @@ def test_order(seed: int) -> None:
 
 
 def test_order_without_topology() -> None:
-    """Names alone, even where one begins with a number and another does not."""
+    """Without a topology nodes are ordered by name, with numbers by value."""
     names = ["b", "a10", "7", "a9"]
     found = [Answer(name, name, shares=True) for name in names]
     assert nodes.in_order(found) == ["7", "a9", "a10", "b"]
 
 
 def test_answers() -> None:
-    """What a prolog says is none."""
+    """A prolog's output is not taken for an answer."""
     said = ["Welcome to this cluster", "core.n1 n1 shared", "", "n2 n2 apart", "a b c"]
     assert list(nodes.answers(said)) == [
         Answer("core.n1", "n1", shares=True),
@@ -77,7 +77,7 @@ def test_answers() -> None:
 
 
 def test_complaints() -> None:
-    """Each node that is silent, or does not see the folder."""
+    """A node that is silent, or does not see the folder, is reported."""
     found = [Answer("n1", "n1", shares=True), Answer("n2", "n2", shares=False)]
     wrong = nodes.complaints(["n1", "n2", "n3"], found)
     assert list(wrong) == ["n2", "n3"]
@@ -86,7 +86,7 @@ def test_complaints() -> None:
 
 
 def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the order, or whom to leave out."""
+    """The command prints the order, or the nodes to exclude."""
     hosts, said = tmp_path / "hosts", tmp_path / "said"
     hosts.write_text("n1\nn2\n")
     said.write_text("s2.n1 n1 shared\ns1.n2 n2 shared\n")
@@ -98,7 +98,7 @@ def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_ranks() -> None:
-    """The first nodes, each as often as it has ranks."""
+    """A step takes the first nodes, and repeats each for each of its ranks."""
     order = ["n3", "n1", "n2"]
     assert nodes.node_of_each_rank(order, 2, 2) == ["n3", "n3", "n1", "n1"]
     with pytest.raises(ValueError, match="3 nodes, the step wants 4"):
@@ -106,13 +106,13 @@ def test_ranks() -> None:
 
 
 def test_lost() -> None:
-    """Nodes that Slurm calls down, failing, or silent."""
+    """Nodes that Slurm calls down, failing or not responding are lost."""
     said = ["n1 allocated", "n2 down*", "n3 idle*", "n4 draining", "n5 fail", "noise"]
     assert nodes.lost(said) == {"n2": "down*", "n3": "idle*", "n5": "fail"}
 
 
 def test_blame() -> None:
-    """The error itself, and who began; not who was ended for it."""
+    """The blame has the error and the task that began, not those ended for it."""
     said = [
         *("srun: cluster configuration lacks support for cpu binding", "Traceback"),
         *("  File x", "", "RuntimeError: so"),
@@ -126,7 +126,7 @@ def test_blame() -> None:
 
 
 def test_errors(tmp_path: Path) -> None:
-    """Each node's own are told with its name, of those first that ended first."""
+    """Errors bear their node's name, and the node that ended first is first."""
     for path, text in (
         ("2x1.err", "srun: error: n2: task 1: Killed\n"),
         ("2x1.n2.err", "Traceback\n  File x\nRuntimeError: so\n"),
@@ -159,19 +159,19 @@ def test_errors(tmp_path: Path) -> None:
     ],
 )
 def test_node_counts(asked: str, available: int, counts: list[int]) -> None:
-    """Powers of two and all, unless told."""
+    """The counts are powers of two and the whole job, unless others are asked for."""
     assert steps.node_counts(asked, available) == counts
 
 
 @pytest.mark.parametrize("asked", ["0", "3 9", "-1"])
 def test_node_counts_that_are_not_there(asked: str) -> None:
-    """The message has the number and what there is."""
+    """A count that the job cannot have is an error with the job's number of nodes."""
     with pytest.raises(ValueError, match="the job has 8 nodes"):
         steps.node_counts(asked, 8)
 
 
 def test_plan() -> None:
-    """Every combination but a rank alone; its words survive a shell."""
+    """A plan has every combination but a rank alone; its words survive a shell."""
     environment = {"RANKS_PER_NODE": "1 2", "TRANSPORTS": "udp mpi", "SIZES": "64K"}
     plan = steps.plan("bench", environment, 2)
     assert len(plan) == len({step.name for step in plan}) == 3 * 2 * 2
@@ -185,7 +185,7 @@ def test_plan() -> None:
 
 
 def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept is not done again, unless it was asked for otherwise."""
+    """A step that was kept is not repeated, unless its settings have changed."""
     (tmp_path / "order.txt").write_text("n1\nn2\n")
     monkeypatch.setenv("SIZES", "64K")
 
@@ -202,7 +202,7 @@ def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    """Its step is done again, and what is added begins a line."""
+    """A line cut off counts as not done, and the next result begins a new line."""
     path = tmp_path / "results.jsonl"
     one, two, three = steps.plan("bench", {"COLLECTIVES": "Bcast"}, 8)
     steps.keep(path, one, {"measured": [1]})
@@ -216,7 +216,7 @@ def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["[]", "null", '{"step": 3}', "{", "\x00\xff"])
 def test_a_line_that_is_foreign(tmp_path: Path, line: str) -> None:
-    """It stands for nothing that was done."""
+    """A line that is no result counts as nothing done."""
     path = tmp_path / "results.jsonl"
     path.write_text(line + "\n")
     assert steps.done(path) == []

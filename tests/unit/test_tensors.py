@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The items of DLPack's and CUDA's arrays, as mpi4py counts them."""
+"""Items of DLPack's and CUDA's arrays are counted as mpi4py counts them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class DLTensor(ctypes.Structure):
-    """DLPack's, padding and all."""
+    """DLPack's DLTensor, including its padding."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -60,7 +60,7 @@ class ManagedVersioned(ctypes.Structure):
 
 
 class Tensor:
-    """A producer of DLPack, of the first form or of a version."""
+    """A producer of DLPack, unversioned if `version` is 0."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class Tensor:
             self.managed = Managed(tensor=tensor)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Give type and number of the device."""
+        """Return type and number of the device."""
         return self.device, 0
 
     def __dlpack__(self, **options: object) -> object:
-        """Give a capsule that this object outlives."""
+        """Return a capsule, which this object must outlive."""
         assert ("stream" in options) == (self.device != CPU)
         if not self.version and "max_version" in options:
             raise TypeError("this producer is older than versions")
@@ -117,7 +117,7 @@ class CudaArray:
 
 
 def accepts(array: object, displacement: int) -> bool:
-    """Return whether an array has so many items for mpi4py, if it knows their type."""
+    """Return whether mpi4py finds `displacement` items, if it knows their type."""
     try:
         MPI.COMM_SELF.Send_init([array, (0, displacement)], 0).Free()
     except ValueError:
@@ -126,7 +126,7 @@ def accepts(array: object, displacement: int) -> bool:
 
 
 def item_bytes(array: object) -> int:
-    """Return the size of an array's items, as mpi4py shows by what it refuses."""
+    """Return the size of an array's items, found by what mpi4py refuses."""
     nitems = bisect.bisect(range(1, NBYTES + 1), 0, key=lambda n: not accepts(array, n))
     return NBYTES // nitems
 
@@ -147,7 +147,7 @@ def check(array: object) -> bool:
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("device", [CPU, CUDA, CUDA_HOST])
 def test_dlpack_types(device: int, version: int) -> None:
-    """Of each type that DLPack can describe, as mpi4py understands it."""
+    """Items of each type that DLPack can describe have the size that mpi4py finds."""
     known = [
         check(Tensor(dtype, device, version=version))
         for dtype in itertools.product(CODES, BITS, (1, 2, 4))
@@ -156,7 +156,7 @@ def test_dlpack_types(device: int, version: int) -> None:
 
 
 def test_cuda_types() -> None:
-    """Of each type that the CUDA array interface can describe."""
+    """Items of the CUDA array interface's types have the size that mpi4py finds."""
     sizes = (1, 2, 3, 4, 8, 16, 32)
     known = [check(CudaArray(*each)) for each in itertools.product("biufcV", sizes)]
     assert sum(known) > 30
@@ -164,7 +164,7 @@ def test_cuda_types() -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_content(version: int) -> None:
-    """The memory is where the tensor says, behind its offset."""
+    """The memory begins at the tensor's address plus its offset."""
     array = Tensor((0, 32, 1), version=version)
     message = buffers.sending(array)
     assert message.address == array.memory.ctypes.data + 8
@@ -172,7 +172,7 @@ def test_content(version: int) -> None:
 
 
 def test_read_only() -> None:
-    """A tensor whose flag says read-only can be sent and not be received into."""
+    """A tensor that is flagged read-only can be sent, but not received into."""
     array = Tensor((0, 32, 1), flags=READ_ONLY, version=1)
     assert buffers.sending(array).nbytes == NBYTES
     with pytest.raises(BufferError, match="not writable"):
@@ -180,7 +180,7 @@ def test_read_only() -> None:
 
 
 def test_unknown_version() -> None:
-    """What a later version says cannot be understood."""
+    """A tensor of a later major version is refused."""
     with pytest.raises(BufferError, match=r"version 2\.0"):
         buffers.sending(Tensor((0, 32, 1), version=2))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the bench moves: sizes, patterns and the blocks of each collective."""
+"""The bench's data: sizes, patterns and the blocks of each collective."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mpimcast.workload import Pattern, Workload, workload
     ],
 )
 def test_sizes(text: str, expected: list[int]) -> None:
-    """They are lists of numbers and ranges."""
+    """Sizes are lists of numbers and ranges."""
     assert sizes(text) == expected
 
 
@@ -49,7 +49,7 @@ def test_ranges() -> None:
     "text", ["", "0", "0:8", "-1", "x", "1,", "8:", ":8", "1:2:3", "1.5K", "1T"]
 )
 def test_bad_sizes(text: str) -> None:
-    """What is no size is an error that says what would be one."""
+    """A text that is no size is an error that shows valid ones."""
     with pytest.raises(ArgumentTypeError, match=r"such as 8, 64K|begins below 1"):
         sizes(text)
 
@@ -59,7 +59,7 @@ def test_bad_sizes(text: str) -> None:
     percent=st.integers(0, 100),
 )
 def test_percentile(values: list[float], percent: int) -> None:
-    """It is the least value that is enough."""
+    """A percentile is the least value that enough values do not exceed."""
     enough = [
         value
         for value in values
@@ -69,7 +69,7 @@ def test_percentile(values: list[float], percent: int) -> None:
 
 
 def test_pattern() -> None:
-    """Ranks differ; from step to step all bytes do; wrong ones are counted."""
+    """Patterns differ by rank, and in all bytes by step; wrong bytes are counted."""
     nbytes = 5000
     pattern = Pattern(nbytes)
     block, other = np.empty((2, nbytes), np.uint8)
@@ -86,7 +86,7 @@ def test_pattern() -> None:
 
 
 def collect(works: list[Workload], name: str) -> None:
-    """Do by hand what the library does with the arguments of all ranks."""
+    """Do by hand what a collective does with the arguments of all ranks."""
     arguments = [work.arguments() for work in works]
     if name == "Bcast":
         root = arguments[0][1]
@@ -104,7 +104,7 @@ def collect(works: list[Workload], name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Allgather", "Allgatherv", "Bcast"])
 def test_workloads(name: str) -> None:
-    """What a collective gives is right, until a byte is wrong, or it is another's."""
+    """A result is right until a byte changes, or until the step does."""
     ranks = [SimpleNamespace(rank=rank, size=3) for rank in range(3)]
     works = [workload(name, comm, 7, root=None) for comm in ranks]
     for turn in range(4):
@@ -124,7 +124,7 @@ def test_workloads(name: str) -> None:
     ("size", "nbytes", "blocks"), [(3, 8, [4, 8, 12]), (2, 1, [0, 2]), (1, 5, [5])]
 )
 def test_uneven_blocks(size: int, nbytes: int, blocks: list[int]) -> None:
-    """Those of an Allgatherv grow, and their mean is as told."""
+    """An Allgatherv's blocks grow with the rank, and their mean is as given."""
     work = workload("Allgatherv", SimpleNamespace(rank=0, size=size), nbytes)
     _, (counts, begins), _ = work.arguments()[1]
     assert counts == blocks
@@ -134,7 +134,7 @@ def test_uneven_blocks(size: int, nbytes: int, blocks: list[int]) -> None:
 
 @pytest.mark.parametrize("warmup", [0, 3])
 def test_turns(warmup: int) -> None:
-    """Both ways have equally many turns, in each round, and begin equally often."""
+    """Both ways have a turn in each round, and begin rounds alternately."""
     plan = Plan(
         iterations=8,
         warmup=warmup,
