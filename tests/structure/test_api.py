@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C API that Python sees is the one the headers declare."""
+"""The C API that Python sees is the one that the headers declare."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def declared(pattern: str) -> set[str]:
 
 
 def test_functions_and_constants() -> None:
-    """Every function and constant of a header is in the module, and no other."""
+    """The module has every function and constant of the headers, and no other."""
     functions = declared(r"\b(mmc_\w+)\s*\(")
     constants = declared(r"\b(MMC_\w+)\s*=\s*\d") | declared(r"^#define (MMC_\w+)\s+\d")
     core = importlib.import_module("mpimcast._core")
@@ -29,10 +29,10 @@ def test_functions_and_constants() -> None:
 
 
 def test_structs() -> None:
-    """Every struct of a header is known to the module.
+    """The module knows every struct of the headers.
 
-    That their layouts agree is checked by the compiler, when the module is
-    built, and by cffi, when a struct is first used.
+    The compiler checks that layouts agree, when the module is built, and so does
+    cffi, when a struct is first used.
     """
     core = importlib.import_module("mpimcast._core")
     for struct in declared(r"\bstruct (mmc_\w+)"):

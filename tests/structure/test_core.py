@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The core is pure: freestanding C that asks next to nothing of its host."""
+"""The core is pure: freestanding C that needs almost nothing of its host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALLOWED = {"memcpy", "memset", "memmove", "memcmp", "mmc_assert_failed"}
 @pytest.mark.parametrize("optimise", ["-O0", "-O2"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_needs_nothing(target: str, optimise: str, tmp_path: Path) -> None:
-    """It builds, leaves undefined only what is allowed, and has no variables."""
+    """The core builds, leaves only allowed symbols undefined, and has no variables."""
     prefix, machine = TARGETS[target]
     gcc = require_tool(f"{prefix}gcc")
     objects = []

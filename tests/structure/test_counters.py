@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What chunks and operations cost, counted, is no more than it was."""
+"""The counted costs of chunks and operations are no higher than they were."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BASELINE = {"a": {"x": 100.0, "none": 0.0}}
 
 
 def compare(found: dict[str, dict[str, float]]) -> None:
-    """Fail with what has risen; if it is meant to, the baseline is to be rewritten."""
+    """Fail if a cost has risen; an intended rise needs a new baseline."""
     lines = counters.rises(counters.read_baseline(), found)
     assert not lines, "\n".join([*lines, "if that is meant: make baseline"])
 
 
 @pytest.mark.parametrize("way", counters.COUNTED)
 def test_instructions(way: str, tmp_path: Path) -> None:
-    """A chunk costs no more instructions than it did."""
+    """A chunk costs no more instructions than the baseline."""
     if platform.machine() != "x86_64":
         absent("instructions are counted on x86-64")
     for tool in counters.TOOLS:
@@ -32,13 +32,13 @@ def test_instructions(way: str, tmp_path: Path) -> None:
 
 
 def test_operations(tmp_path: Path) -> None:
-    """Nor does an operation more system calls, copies, allocations, datagrams."""
+    """An operation has no more system calls, copies, allocations or datagrams."""
     require_tool("gcc")
     compare(counters.operations(tmp_path))
 
 
 def test_the_baseline_is_whole() -> None:
-    """It has all that is counted, and nothing else."""
+    """The baseline has everything that is counted, and nothing else."""
     groups = {f"{name} {nbytes}" for name, nbytes in counters.OPERATIONS}
     baseline = counters.read_baseline()
     assert set(baseline) == groups | {"instructions per chunk"}
@@ -58,5 +58,5 @@ def test_the_baseline_is_whole() -> None:
     ],
 )
 def test_rises(name: str, value: float, *, rises: bool) -> None:
-    """More than 5 % above is a rise, of nothing anything is, and what is new too."""
+    """A rise is more than 5 %, or anything above 0, or a cost without a baseline."""
     assert bool(counters.rises(BASELINE, {"a": {name: value}})) == rises

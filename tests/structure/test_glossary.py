@@ -12,7 +12,7 @@ GLOSSARY = ROOT / "ffi/GLOSSARY.md"
 FOLDERS = ("mpimcast", "ffi", "tests", "bench", "slurm")
 SUFFIXES = (".c", ".h", ".py", ".pyi", ".md", ".sh", ".toml")
 
-# The glossary names what is not said; results and fuzzers' inputs are data.
+# The glossary lists the refused words; results and fuzzers' inputs are data.
 DATA = ("ffi/GLOSSARY.md", "bench/results/", "tests/fuzz/corpus/")
 
 
@@ -35,7 +35,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def test_each_word_once() -> None:
-    """No term is explained twice, and none that is explained is refused."""
+    """Each term is explained once, and no explained term is refused."""
     terms = [term for row in rows("Terms") for term in row[0].split(", ")]
     refused = [
         word for row in rows("Words that are not used") for word in row[0].split(", ")
@@ -47,7 +47,7 @@ def test_each_word_once() -> None:
 
 
 def test_refused_words() -> None:
-    """What the glossary refuses is said nowhere, not even as a part of a name."""
+    """A refused word occurs nowhere, not even as a part of a name."""
     refused = [
         word for row in rows("Words that are not used") for word in row[0].split(", ")
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""House rules: who may include whom, and how long a function or a file may be."""
+"""House rules: which parts may include which, and how long functions and files are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from support import ROOT
 
 FOLDERS = ("mpimcast", "ffi", "tests", "bench", "slurm")
 
-# What each part of ffi/ may include; HERE stands for the file's own folder.
+# By part of ffi/, what it may include; HERE stands for the file's own folder.
 FREESTANDING = r"stdint\.h|stddef\.h|stdbool\.h"
 SYSTEM = r"[a-z0-9_]+\.h|(sys|netinet|netpacket|net|arpa|linux)/[a-z0-9_]+\.h"
-# What of the support is as freestanding as the core.
+# The headers of support/ that are as freestanding as the core.
 PURE = r"support/(assert|bits|memory|prng|time|timer)\.h"
 VERBS = r"infiniband/verbs\.h|rdma/rdma_cma\.h"
 MAY_INCLUDE = {
@@ -36,7 +36,7 @@ FILE_LINES_MAX = 500
 
 
 def files(*suffixes: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of every file of ours with such an ending."""
+    """Yield the name and the text of every source file with one of the suffixes."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in suffixes:
@@ -44,7 +44,7 @@ def files(*suffixes: str) -> Iterator[tuple[str, str]]:
 
 
 def imports(module: str) -> Iterator[str]:
-    """Yield what a Python file imports, with the names taken from it."""
+    """Yield each module that a Python file imports, with the name taken from it."""
     for node in ast.walk(ast.parse(module)):
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -80,7 +80,7 @@ def test_includes() -> None:
 
 
 def test_imports() -> None:
-    """Only the bindings of the headers import the C module."""
+    """Only four modules of the package import the C module."""
     users = {
         name
         for name, text in files(".py")
@@ -95,7 +95,7 @@ def test_imports() -> None:
 
 
 def test_files() -> None:
-    """A file fits its noun, and names its licence in the first lines."""
+    """A file has at most 500 lines, and names its licence in the first two."""
     wrong = []
     for name, text in files(".c", ".h", ".py", ".pyi"):
         lines = text.splitlines()
@@ -107,7 +107,7 @@ def test_files() -> None:
 
 
 def test_functions() -> None:
-    """Every C function fits on a screen."""
+    """A C function has at most 70 lines."""
     lengths = {
         f"{name}:{begin}": end - begin + 1
         for name, text in files(".c", ".h")

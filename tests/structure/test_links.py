@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an object file needs of others: rooms point one way, and no circle is left."""
+"""Symbols between object files: rooms depend one way, and no files form a circle."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from support import ROOT, absent, require_tool, run
 FFI = ROOT / "ffi"
 FLAGS = ("-std=c11", "-O0", "-D_GNU_SOURCE", f"-I{FFI}", f"-I{FFI}/include")
 
-# From the top down: a room needs those below it.
+# From the top down: a room may need only those below it.
 ROOMS = ("sim", "engine", "drivers", "core", "support")
 
-# File names without their endings, by the file that needs them.
+# By file, the files that it needs, all without suffixes.
 Needs = dict[str, set[str]]
 
 
@@ -41,7 +41,7 @@ def compile_folder(folder: Path, out: Path) -> list[tuple[str, Path]]:
 
 @pytest.fixture(scope="module")
 def needs(tmp_path_factory: pytest.TempPathFactory) -> Needs:
-    """Return who needs whom."""
+    """Return the files that each file needs."""
     out = tmp_path_factory.mktemp("links")
     folders = sorted(
         {path.parent for room in ROOMS for path in (FFI / room).rglob("*.c")}
@@ -63,7 +63,7 @@ def needs(tmp_path_factory: pytest.TempPathFactory) -> Needs:
 
 
 def test_rooms(needs: Needs) -> None:
-    """A file needs no other of a room above its own."""
+    """No file needs a file of a room above its own."""
     rank = {room: number for number, room in enumerate(ROOMS)}
     wrong = [
         f"{name} needs {other}"
@@ -76,7 +76,7 @@ def test_rooms(needs: Needs) -> None:
 
 
 def test_circles(needs: Needs) -> None:
-    """No file needs itself through others."""
+    """No file needs itself through other files."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

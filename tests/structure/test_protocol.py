@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What PROTOCOL.md draws and tabulates is what the core has."""
+"""The diagram and tables of PROTOCOL.md match the core."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OP = (ROOT / "ffi/core/operation/op.h").read_text()
 MESSAGE_H = (ROOT / "ffi/core/wire/message.h").read_text()
 MESSAGE_C = (ROOT / "ffi/core/wire/message.c").read_text()
 
-# How the table calls what message.c calls by another first word.
+# The table's names of fields that do not begin with message.c's first word.
 CALLED = {
     "SIGNATURE_MIN": "signature, least",
     "SIGNATURE_MAX": "signature, greatest",
@@ -23,13 +23,13 @@ CALLED = {
 
 
 def only(pattern: str, text: str) -> str:
-    """Return the one match of a pattern's group."""
+    """Return the only match of a pattern's group."""
     (found,) = re.findall(pattern, text, re.DOTALL | re.MULTILINE)
     return str(found)
 
 
 def message_table() -> list[tuple[int, str]]:
-    """Return offset and name of the fields in the control message's table."""
+    """Return offset and name of each field in the control message's table."""
     table = only(r"^A control message .*?\n\n(\|.*?)\n\n", PROTOCOL)
     return [
         (int(offset), name)
@@ -52,7 +52,7 @@ def test_transitions() -> None:
 
 
 def test_message_offsets() -> None:
-    """The fields of a control message lie where message.c has them."""
+    """The table's fields lie where message.c has them."""
     text = only(r"^enum \{(.*?)^\}", MESSAGE_C)
     fields = re.findall(r"^\t(\w+) = (\w+),", text, re.MULTILINE)
     assert len(fields) == len(text.splitlines()) - 1
@@ -66,13 +66,13 @@ def test_message_offsets() -> None:
 
 
 def test_message_widths() -> None:
-    """Each field ends where the next one begins."""
+    """Each field of the table ends where the next one begins."""
     for (offset, name), (following, _) in pairwise(message_table()):
         assert offset + int(name.rpartition(" u")[2]) // 8 == following
 
 
 def test_message_kinds() -> None:
-    """The kinds are numbered as their enum is."""
+    """The message kinds are numbered as in their enum."""
     text = only(r"^Kinds: (.*?)\. ", PROTOCOL)
     numbered = re.findall(r"(\d+) (\w+)", text)
     kinds = only(r"^enum mmc_message_kind \{(.*?)^\}", MESSAGE_H)
