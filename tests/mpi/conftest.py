@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators for the tests of one rank among several."""
+"""Communicators for tests that run on several ranks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mpi4py import MPI
 
 from mpimcast import Intracomm
 
-# Small chunks make many of few bytes; every operation is ours.
+# Small chunks make many of few bytes; no operation goes to the MPI library.
 SETTINGS = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests here as those of several ranks."""
+    """Mark all tests of this folder as tests of several ranks."""
     for item in items:
         if "tests/mpi" in item.path.as_posix():
             item.add_marker(pytest.mark.mpi)
@@ -24,13 +24,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def library() -> MPI.Intracomm:
-    """Return all ranks' communicator of the MPI library."""
+    """Return the MPI library's communicator of all ranks."""
     return MPI.Intracomm(MPI.COMM_WORLD)
 
 
 @pytest.fixture
 def make(library: MPI.Intracomm) -> Iterator[Callable[..., Intracomm]]:
-    """Make communicators of all ranks, freed at the test's end."""
+    """Yield a function that makes communicators of all ranks; free them at the end."""
     made = []
 
     def make(**settings: object) -> Intracomm:
@@ -52,7 +52,7 @@ def comm(make: Callable[..., Intracomm]) -> Intracomm:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Intracomm]:
-    """Return a communicator of all ranks for all tests of a file."""
+    """Yield a communicator of all ranks that all tests of a file share."""
     comm = Intracomm(MPI.Intracomm(MPI.COMM_WORLD).Dup(), **SETTINGS)
     yield comm
     comm.Free()
@@ -60,7 +60,7 @@ def shared() -> Iterator[Intracomm]:
 
 @pytest.fixture
 def opened(make: Callable[..., Intracomm]) -> Callable[..., Intracomm]:
-    """Make communicators whose transport is open."""
+    """Return a function that makes communicators whose transport is open."""
 
     def make_opened(**settings: object) -> Intracomm:
         comm = make(**settings)

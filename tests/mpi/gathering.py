@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An Allgather of known data, for tests that start it and look at it later."""
+"""An Allgather of known data, for tests that start it and check it later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOSSY = "loss=0.1,dup=0.02,reorder=0.05"
 
 
 def check(comm: MPI.Intracomm, count: int = 300) -> None:
-    """Gather something and check it."""
+    """Gather known data and check the result."""
     rank, size = comm.Get_rank(), comm.Get_size()
     place = np.zeros((size, count))
     comm.Allgather(np.arange(count) + 1000.0 * rank, place)
@@ -26,7 +26,7 @@ def check(comm: MPI.Intracomm, count: int = 300) -> None:
 
 
 class Gathering:
-    """Buffers of an Allgather, told apart from others by a salt."""
+    """Buffers of an Allgather, whose data depends on a salt."""
 
     def __init__(self, comm: MPI.Intracomm, count: int, salt: int = 0) -> None:
         self.comm = comm
@@ -36,17 +36,17 @@ class Gathering:
         self.fill(salt)
 
     def fill(self, salt: int) -> None:
-        """Make the block another, and forget what was gathered."""
+        """Change the block to another salt's, and erase what was gathered."""
         self.salt = salt
         self.block[:] = self._truth(self.comm.Get_rank())
         self.place.fill(-1)
 
     def start(self) -> MPI.Request:
-        """Start to gather."""
+        """Start the Allgather and return its request."""
         return self.comm.Iallgather(self.block, self.place)
 
     def check(self) -> None:
-        """See that all is there, and that nobody could tell before."""
+        """Assert that every rank's block is in its place."""
         for rank, row in enumerate(self.place):
             assert np.array_equal(row, self._truth(rank)), (rank, self.salt)
 
@@ -55,13 +55,13 @@ class Gathering:
 
 
 def prepared(gathering: Gathering) -> MPI.Prequest:
-    """Start a persistent request."""
+    """Return a persistent request that has been started."""
     request = gathering.comm.Allgather_init(gathering.block, gathering.place)
     request.Start()
     return request
 
 
 def alone(comm: MPI.Intracomm) -> None:
-    """Skip a test of requests of ours, which one rank alone has not."""
+    """Skip a test of the library's requests, which a single rank does not have."""
     if comm.Get_size() == 1:
         pytest.skip("needs a second rank")

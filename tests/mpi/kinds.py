@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of memory, of types and of messages, and how to try them in pairs."""
+"""Kinds of memory, types and messages, and their pairwise combination."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ import mpimcast
 
 
 class Tensor:
-    """What has DLPack only."""
+    """An object that has only DLPack."""
 
     def __init__(self, content: np.ndarray) -> None:
         self._content = content
 
     def __dlpack__(self, **options: object) -> object:
-        """Give the capsule."""
+        """Return the capsule."""
         return self._content.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Give the device."""
+        """Return the device."""
         return self._content.__dlpack_device__()
 
 
 class DeviceTensor(Tensor):
-    """What has DLPack, and claims to lie on a device."""
+    """An object that has DLPack, and claims to lie on a device."""
 
     def __dlpack__(self, *, stream: int, **options: object) -> object:
-        """Give the capsule, whenever the device will be ready."""
+        """Return the capsule, without waiting for the device."""
         assert stream == -1
         return super().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Give the device: CUDA's first."""
+        """Return CUDA's first device."""
         return 2, 0
 
 
 class CudaArray:
-    """What has the CUDA array interface only."""
+    """An object that has only the CUDA array interface."""
 
     def __init__(self, content: np.ndarray) -> None:
         self._content = content
         self.__cuda_array_interface__ = {**content.__array_interface__, "version": 3}
 
 
-# Types of which one item holds four doubles, but where, differs.
+# Types of which one item holds four doubles, each type in other places.
 DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
     "contiguous": lambda: MPI.DOUBLE.Create_contiguous(4),
     "vector": lambda: MPI.DOUBLE.Create_vector(2, 2, 3),
@@ -70,7 +70,7 @@ DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
 
 
 def extent_of(datatype: MPI.Datatype, count: int) -> int:
-    """Return how many doubles `count` items reach over."""
+    """Return how many doubles `count` items span."""
     if count == 0:
         return 0
     _, extent = datatype.Get_extent()
@@ -80,7 +80,7 @@ def extent_of(datatype: MPI.Datatype, count: int) -> int:
 
 # ---- messages of units ---------------------------------------------------------
 #
-# A unit is four doubles, in whatever items.
+# A unit is four doubles, whatever its items are.
 
 UNIT_BYTES = 32
 TYPES: dict[str, Callable[[], MPI.Datatype]] = {
@@ -92,14 +92,14 @@ TYPES: dict[str, Callable[[], MPI.Datatype]] = {
 
 
 class Kind:
-    """A type, by its name, and how many of its items make a unit."""
+    """A type, given by its name, and how many of its items make a unit."""
 
     def __init__(self, name: str) -> None:
         self.datatype = TYPES[name]().Commit()
         self.per_unit = UNIT_BYTES // self.datatype.Get_size()
 
     def __enter__(self) -> Self:
-        """Begin to use it."""
+        """Return the kind itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,7 +107,7 @@ class Kind:
         self.datatype.Free()
 
     def doubles(self, nunits: int) -> int:
-        """Return how many doubles so many units reach over."""
+        """Return how many doubles a number of units spans."""
         return extent_of(self.datatype, nunits * self.per_unit)
 
 
@@ -117,7 +117,7 @@ def _ours(content: np.ndarray) -> np.ndarray:
     return mine
 
 
-# What makes an object of each kind, and whether it has a copy of the content.
+# By kind, a function that makes an object, and whether that copies the content.
 OWNERS: dict[str, tuple[Callable[[np.ndarray], Any], bool]] = {
     "numpy": (lambda content: content, False),
     "complex": (lambda content: _even(content).view(complex), False),
@@ -139,7 +139,7 @@ def _even(content: np.ndarray) -> np.ndarray:
 
 
 class Owner:
-    """An object with memory of some kind."""
+    """An object of some kind that has memory."""
 
     def __init__(self, kind: str, content: np.ndarray) -> None:
         make, copies = OWNERS[kind]
@@ -151,7 +151,7 @@ class Owner:
             self.item_bytes = content.itemsize
 
     def tobytes(self) -> bytes:
-        """Return all that is in it."""
+        """Return the whole content of the memory."""
         return bytes(memoryview(self._where).cast("B")) if len(self._where) else b""
 
 
@@ -161,7 +161,7 @@ class Owner:
 def pairwise(factors: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Return rows of values in which each two values of two factors meet.
 
-    Greedy, and the same wherever it is computed.
+    The search is greedy and deterministic, so that all ranks find the same rows.
     """
     names = list(factors)
     open_pairs = {
@@ -195,13 +195,13 @@ def _pairs(
 
 
 def check_mistake(comm: MPI.Intracomm, name: str, arguments: Sequence[Any]) -> None:
-    """Check that a collective of ours refuses what the MPI library's does."""
+    """Check that a collective refuses what the MPI library's collective refuses."""
     with pytest.raises(Exception) as theirs:  # noqa: PT011 -- compared below
         getattr(MPI.Intracomm, name)(comm, *arguments)
     with pytest.raises(theirs.type) as ours:
         getattr(comm, name)(*arguments)
     if isinstance(theirs.value, MPI.Exception):
-        # With more words MPICH also says which function and which address.
+        # MPICH's texts add the function and the address, so only classes must agree.
         assert isinstance(ours.value, MPI.Exception)
         assert ours.value.Get_error_class() == theirs.value.Get_error_class()
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ranks tell each other through the MPI library, and what it costs them."""
+"""Facts that ranks tell each other through the MPI library, and the cost of that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT_S = 30
 
 @pytest.fixture
 def private(library: MPI.Intracomm) -> Iterator[Private]:
-    """Return a duplicate of all ranks' communicator."""
+    """Yield a duplicate of all ranks' communicator."""
     private = Private(library.Dup())
     yield private
     private.Free()
@@ -27,7 +27,7 @@ def rounds(private: Private) -> int:
 
 
 def test_blocks_of_any_size(private: Private) -> None:
-    """Each rank has all blocks, those of no bytes as well, in the order of ranks."""
+    """Each rank gets all blocks in the order of ranks, empty ones too."""
     for step in range(3):
         sizes = [(rank + step) % 3 * 50_000 for rank in range(private.size)]
         blocks = [bytes([rank]) * nbytes for rank, nbytes in enumerate(sizes)]
@@ -37,7 +37,7 @@ def test_blocks_of_any_size(private: Private) -> None:
 
 
 def test_cost(private: Private) -> None:
-    """Messages grow with the logarithm of the ranks, bytes with their number."""
+    """Messages grow with the logarithm of the ranks, and bytes with their number."""
     sizes = [10] * private.size
     private.share(bytes(10), sizes, LIMIT_S, "the test")
     assert private.nmessages == rounds(private)
@@ -46,7 +46,7 @@ def test_cost(private: Private) -> None:
 
 @pytest.mark.parametrize("nbytes", [10, 373, 100_000])
 def test_facts_of_any_size(private: Private, nbytes: int) -> None:
-    """A fact too long for a slot, of one rank alone, takes a second turn of all."""
+    """One rank's fact that is too long for a slot takes a second exchange of all."""
     facts = [[rank, ""] for rank in range(private.size)]
     facts[-1][1] = "x" * nbytes
     assert exchange(private, facts[private.rank], LIMIT_S) == facts

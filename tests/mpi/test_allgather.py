@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every byte is the MPI library's, whatever the size and whatever is lost."""
+"""Every byte is as in the MPI library, whatever the size and whatever is lost."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Make = Callable[..., Intracomm]
 
 
 def block_of(rank: int, nbytes: int, salt: int = 0) -> np.ndarray:
-    """Return a rank's block, different in every place."""
+    """Return a rank's block, random by rank, size and salt."""
     return np.random.default_rng((rank, nbytes, salt)).integers(
         0, 256, nbytes, np.uint8
     )
 
 
 def check(comm: MPI.Intracomm, nbytes: int, salt: int = 0) -> np.ndarray:
-    """Gather blocks of `nbytes`, check every byte, and return what was gathered.
+    """Gather blocks of `nbytes`, check every byte, and return the memory.
 
-    The bytes before and behind the place must stay as they are.
+    The guards before and behind the gathered blocks must stay as they are.
     """
     size = comm.Get_size()
     around = np.full(size * nbytes + 2 * GUARD_BYTES, 0xA5, np.uint8)
@@ -47,7 +47,7 @@ SIZES = (0, 1, 2, 7, 511, 512, 513, 1023, 1024, 1025, 4096, 7919, 65537)
 
 @pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chunk_bytes": 0}])
 def test_sizes(make: Make, settings: dict[str, object]) -> None:
-    """Empty blocks, sizes around chunk boundaries, prime sizes."""
+    """Blocks of any size are gathered: empty, prime, around chunk boundaries."""
     comm = make(**settings)
     for nbytes in SIZES:
         check(comm, nbytes)
@@ -56,7 +56,7 @@ def test_sizes(make: Make, settings: dict[str, object]) -> None:
 
 
 def test_a_mebibyte(make: Make) -> None:
-    """A size of the kind that FSDP gathers, with the chunks of the path."""
+    """A block of a size that FSDP gathers is gathered, in chunks of the path's size."""
     comm = make(chunk_bytes=0)
     check(comm, 1 << 20)
 
@@ -78,7 +78,7 @@ def test_a_mebibyte(make: Make) -> None:
 def test_settings(
     make: Make, settings: dict[str, object], fault: str, seed: int
 ) -> None:
-    """However the data travels, the result is the same."""
+    """The result is the same under all settings, with and without loss."""
     comm = make(**settings, fault=f"{fault},seed={seed}" if fault else "")
     for nbytes in (0, 1, 1300, 40_000):
         check(comm, nbytes)
@@ -99,14 +99,14 @@ def test_loss(make: Make, repair: str, seed: int, long: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["multicast", "control", "repair", "all"])
 def test_loss_of_a_kind(make: Make, kind: str, seed: int) -> None:
-    """No kind of datagram is one that must not be lost."""
+    """Datagrams of every kind may be lost without an effect on the result."""
     comm = make(fault=f"loss=0.3,kind={kind},seed={seed};loss=0.05,seed={seed + 1}")
     for salt, nbytes in enumerate((0, 10, 1300, 9000)):
         check(comm, nbytes, salt)
 
 
 def test_corruption(make: Make, seed: int) -> None:
-    """What the checksum covers cannot be changed on the way."""
+    """CHECKSUM=full finds every datagram that was changed in transit."""
     comm = make(checksum="full", fault=f"corrupt=0.1,seed={seed}")
     for salt in range(5):
         check(comm, 20_000, salt)
@@ -122,7 +122,7 @@ def test_a_straggler_catches_up(make: Make, seed: int) -> None:
 
 
 def test_buffers_are_the_users_again(comm: Intracomm) -> None:
-    """What was gathered stays, and what was sent may change, on return."""
+    """After the return the result stays, and the sent block may change."""
     rank, size = comm.Get_rank(), comm.Get_size()
     kept = []
     for salt in range(20):
@@ -141,7 +141,7 @@ def test_buffers_are_the_users_again(comm: Intracomm) -> None:
 
 
 def test_in_place(comm: Intracomm) -> None:
-    """A rank's own block may lie in its place already."""
+    """This rank's block may lie in its place before the call."""
     rank, size = comm.Get_rank(), comm.Get_size()
     for nothing in (None, MPI.IN_PLACE):
         for nbytes in (0, 1, 513, 10_000):
@@ -153,7 +153,7 @@ def test_in_place(comm: Intracomm) -> None:
 
 
 def test_sending_ones_own_place(comm: Intracomm) -> None:
-    """Passing the own block's place, a frequent slip, is harmless."""
+    """Sending this rank's place in recvbuf, a frequent slip, is harmless."""
     rank, size = comm.Get_rank(), comm.Get_size()
     place = np.zeros((size, 1000), np.uint8)
     place[rank] = block_of(rank, 1000)
@@ -162,11 +162,11 @@ def test_sending_ones_own_place(comm: Intracomm) -> None:
 
 
 def test_ranks_far_apart(comm: Intracomm) -> None:
-    """Ranks enter in any order, and work between operations as they like."""
+    """Ranks may enter in any order, and communicate between operations."""
     rank, size = comm.Get_rank(), comm.Get_size()
     token = np.zeros(1)
     for salt in range(size):
-        # Rank `salt` enters only when all others are about to have entered.
+        # Rank `salt` enters only when all other ranks are about to enter.
         if rank == salt:
             for other in range(size):
                 if other != rank:
@@ -177,7 +177,7 @@ def test_ranks_far_apart(comm: Intracomm) -> None:
 
 
 def test_among_other_collectives(comm: Intracomm) -> None:
-    """The MPI library's own operations go on beside ours."""
+    """The MPI library's own operations progress beside this library's."""
     rank, size = comm.Get_rank(), comm.Get_size()
     for salt in range(5):
         request = comm.Isend(np.full(100_000, salt), (rank + 1) % size)
@@ -190,7 +190,7 @@ def test_among_other_collectives(comm: Intracomm) -> None:
 
 
 def test_below_min_bytes(make: Make) -> None:
-    """Small blocks take the MPI library's way, on all ranks."""
+    """Blocks below MIN_BYTES go to the MPI library, on all ranks."""
     comm = make(min_bytes=1000)
     check(comm, 999)
     check(comm, 10)
@@ -201,7 +201,7 @@ def test_below_min_bytes(make: Make) -> None:
 
 
 def test_nothing_allocated_twice(comm: Intracomm) -> None:
-    """The second operation of a shape takes no memory, and sets nothing up."""
+    """The second operation of a shape allocates no memory and opens nothing."""
     for nbytes in (100, 5000, 200_000):
         check(comm, nbytes)
         before = comm.stats()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Allgatherv beside the MPI library's, whatever is gathered to where."""
+"""Allgatherv compared with the MPI library's, for all data and all places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def comm(shared: Intracomm) -> Intracomm:
     return shared
 
 
-# How many units each rank contributes.
+# Number of units that each rank contributes.
 SHARES: dict[str, Callable[[int, int], int]] = {
     "equal": lambda _rank, _size: 3,
     "uneven": lambda rank, _size: (7 * rank + 2) % 5 + 1,
@@ -39,7 +39,7 @@ def _beside(counts: Sequence[int]) -> list[int]:
     return [0, *itertools.accumulate(counts[:-1])]
 
 
-# Where the blocks begin, in items.
+# Beginnings of the blocks, in items, by name.
 PLACES: dict[str, Callable[[Sequence[int]], list[int]]] = {
     "side by side": _beside,
     "gaps": lambda counts: [
@@ -83,7 +83,7 @@ ROWS = pairwise(
         "form": list(FORMS),
         "send": list(SENDS),
         "owner": list(OWNERS),
-        # Blocks of items that reach into the next item would overwrite each other.
+        # Items that reach into the next one would overwrite each other on receipt.
         "recv_kind": [name for name in TYPES if name != "interleaved"],
         "send_kind": list(TYPES),
     }
@@ -93,7 +93,7 @@ ROWS = pairwise(
 def outcome(
     gather: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Gather as a row says, and return all memory there is."""
+    """Gather as a row says, and return the whole memory."""
     rank, size = comm.rank, comm.size
     shares = [SHARES[row["share"]](each, size) for each in range(size)]
     with Kind(row["recv_kind"]) as kind, Kind(row["send_kind"]) as own:
@@ -110,14 +110,14 @@ def outcome(
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """All kinds of memory, types, forms, shares and places, IN_PLACE too."""
+    """Each pair of memory, type, form, share and place gives the library's result."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Allgatherv, comm, row)
         assert outcome(comm.Allgatherv, comm, row) == expected, row
 
 
 def _all(nitems: int, size: int) -> list[int]:
-    """Return mpi4py's counts where none are given."""
+    """Return the counts that mpi4py assumes if none are given."""
     each, more = divmod(nitems, size)
     return [each + (rank < more) for rank in range(size)]
 
@@ -130,7 +130,8 @@ def _few(_: int, size: int) -> list[int]:
     return [rank % 4 for rank in range(size)]
 
 
-# Of a buffer and counts, the message, and the counts; doubles or the buffer's items.
+# By form: what makes the message of a buffer and counts, what makes the counts, and
+# whether items are doubles rather than the buffer's own.
 INFERRED: dict[str, tuple[Callable[[Any, list[int]], Any], Callable[..., Any], bool]]
 INFERRED = {
     "data": (lambda data, _: data, _all, False),
@@ -156,7 +157,7 @@ INFERRED = {
 
 @pytest.mark.parametrize("form", INFERRED)
 def test_inferred(comm: Intracomm, form: str) -> None:
-    """Items, counts and displacements that are not given are as mpi4py has them."""
+    """Items, counts and displacements that are not given are inferred as by mpi4py."""
     make, rule, doubles = INFERRED[form]
     rank, size = comm.rank, comm.size
     for owner, extra in itertools.product(OWNERS, (0, 2, 2 * size - 2)):
@@ -178,7 +179,7 @@ def test_inferred(comm: Intracomm, form: str) -> None:
 @pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chains": 2}])
 @pytest.mark.parametrize("fault", ["", "loss=0.1,dup=0.02,reorder=0.05"])
 def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -> None:
-    """Random sizes, often nothing, often around chunks; gaps stay untouched."""
+    """Blocks of random sizes arrive, under loss too, and gaps stay untouched."""
     comm = make(**settings, fault=f"{fault},seed={seed}" if fault else "")
     random = np.random.default_rng(seed)
     sizes = np.array([0, 0, 1, 511, 512, 513, 1024, 7919, 30_000])
@@ -199,7 +200,7 @@ def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -
 
 
 def test_one_rank_has_a_mebibyte(make: Make) -> None:
-    """A block above the window, in turn from every rank, beside empty ones."""
+    """A block above the window arrives from one rank beside empty blocks of others."""
     comm = make(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
@@ -210,7 +211,7 @@ def test_one_rank_has_a_mebibyte(make: Make) -> None:
 
 
 def test_own_places(comm: Intracomm) -> None:
-    """Displacements, gaps and types are every rank's own."""
+    """Displacements, gaps and types may differ from rank to rank."""
     rank, size = comm.rank, comm.size
     for step in (1, 2):
         strided = rank % 2 == step % 2
@@ -233,7 +234,7 @@ def test_own_places(comm: Intracomm) -> None:
 
 
 def test_the_way_is_every_ranks(make: Make) -> None:
-    """It is decided by the bytes of all, not by a rank's share or its form."""
+    """The total of bytes decides for multicast, not a rank's share or its form."""
     comm = make(min_bytes=1000)
     size = comm.size
     for total in (1000 * size - 1, 1000 * size, 1003 * size, 8):
@@ -298,9 +299,9 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
 
 
 def test_mistakes_with_counts(comm: Intracomm) -> None:
-    """Counts are not negative, and a rank's own is what it sends."""
+    """A negative count, or a count other than what this rank sends, is an error."""
     if comm.size == 1:
-        return  # Open MPI looks at nothing then
+        return  # Open MPI checks nothing then
     place = np.zeros(10 * comm.size)
     with pytest.raises(MPI.Exception) as caught:
         comm.Allgatherv(np.zeros(1), [place, [-1] * comm.size])
@@ -320,7 +321,7 @@ def test_nothing(comm: Intracomm) -> None:
 
 
 def test_absolute_addresses(comm: Intracomm) -> None:
-    """Displacements from MPI.BOTTOM are addresses."""
+    """Displacements from MPI.BOTTOM are absolute addresses."""
     place = np.full(UNIT_BYTES * comm.size + 5, 0xEE, np.uint8)
     kind = MPI.Datatype.Create_struct([5], [place.ctypes.data], [MPI.BYTE])
     kind = kind.Create_resized(0, 8).Commit()

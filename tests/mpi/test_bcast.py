@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bcast beside the MPI library's, whatever is sent by whom."""
+"""Bcast compared with the MPI library's, for all data and all roots."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ ROOTS: dict[str, Callable[[int], int]] = {
     "last": lambda size: size - 1,
 }
 
-# Of a buffer, a number of items and their type; typed where the items are not the
-# buffer's own.
+# By form, what makes a message of a buffer, a number of items and their type.
 FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, type]": lambda data, count, kind: [data, count, kind],
     "(data, (count, displ), type)": lambda data, count, kind: (data, (count, 1), kind),
@@ -53,13 +52,13 @@ ROWS = pairwise(
 def outcome(
     bcast: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Broadcast as a row says, and return all memory there is."""
+    """Broadcast as a row says, and return the whole memory."""
     root = ROOTS[row["root"]](comm.size)
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.per_unit
-        # Two items more, as some forms have a displacement of two, and a tail.
+        # Room for a displacement of two items, and a tail.
         room = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
         owner = Owner(row["owner"], np.arange(room) + 1e6 * (comm.rank + 1))
         bcast(FORMS[row["form"]](owner.made, nitems, kind.datatype), root)
@@ -68,18 +67,18 @@ def outcome(
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """All kinds of memory, types and forms, and ranks with types of their own."""
+    """Each pair of memory, types, form, root and size gives the library's result."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
-            # MPICH 5.0.2 writes there, where the other ranks' items overlap.
+            # MPICH 5.0.2 writes to the root where the other ranks' items overlap.
             expected = outcome(lambda *_: None, comm, row)
         assert outcome(comm.Bcast, comm, row) == expected, row
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_inferred(comm: Intracomm, owner: str) -> None:
-    """A buffer alone, with its type, or with a count, says how much there is."""
+    """The size follows from a buffer alone, from its type, or from a count."""
     for root, form in itertools.product(range(comm.size), range(3)):
 
         def run(
@@ -96,7 +95,7 @@ def test_inferred(comm: Intracomm, owner: str) -> None:
 @pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chunk_bytes": 0}])
 @pytest.mark.parametrize("fault", ["", "loss=0.1,dup=0.02,reorder=0.05"])
 def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -> None:
-    """Sizes around chunk boundaries, every root in turn, nothing else written."""
+    """Data of sizes around chunk boundaries arrives, and nothing else is written."""
     comm = make(**settings, fault=f"{fault},seed={seed}" if fault else "")
     sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
     for turn, nbytes in enumerate(sizes):
@@ -115,7 +114,7 @@ def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -
 
 
 def test_a_mebibyte(make: Make) -> None:
-    """More than the window holds."""
+    """Data of 3 MiB, more than the window holds, arrives."""
     comm = make(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
@@ -125,7 +124,7 @@ def test_a_mebibyte(make: Make) -> None:
 
 
 def test_buffers_that_cannot_be_written(comm: Intracomm) -> None:
-    """The root only reads."""
+    """The root may pass memory that is read-only."""
     for root in range(comm.size):
         place: Any = bytes(range(200)) if comm.rank == root else bytearray(200)
         comm.Bcast(place, root)
@@ -137,7 +136,7 @@ def test_buffers_that_cannot_be_written(comm: Intracomm) -> None:
 
 
 def test_buffers_are_the_users_again(comm: Intracomm) -> None:
-    """The root may change at once what it has sent; who is late gets the old."""
+    """The root may change its data at once; a late rank still gets the old data."""
     places = [np.full(2000, turn if comm.rank == 0 else -1) for turn in range(30)]
     for turn, place in enumerate(places):
         comm.Bcast(place, 0)
@@ -162,7 +161,7 @@ def test_nothing(comm: Intracomm) -> None:
 
 
 def test_the_way_is_every_ranks(make: Make) -> None:
-    """It is decided by the bytes, not by how a rank passes them."""
+    """The number of bytes decides for multicast, not how a rank passes them."""
     comm = make(min_bytes=1000)
     for turn, nbytes in enumerate((999, 1000, 8, 4000, 992)):
         mine = bytearray([comm.rank if turn else 0]) * nbytes
@@ -202,7 +201,7 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
 
 
 def test_a_mistake_of_one(comm: Intracomm) -> None:
-    """A root must be able to read, others to write; who was wrong calls again."""
+    """A rank that passed a bad buffer or root can call again, and then succeeds."""
     if comm.size > 1 and comm.rank == comm.size - 1:
         with pytest.raises(Exception, match=r"read-?only|not writ"):
             comm.Bcast(FROZEN, 0)
@@ -214,7 +213,7 @@ def test_a_mistake_of_one(comm: Intracomm) -> None:
 
 
 def test_roots_that_disagree(make: Make) -> None:
-    """Two ranks that call themselves the root are told so, on all ranks."""
+    """If ranks pass different roots, all ranks raise an error."""
     comm = make()
     if comm.size == 1:
         return
@@ -223,7 +222,7 @@ def test_roots_that_disagree(make: Make) -> None:
 
 
 def test_numbers_for_roots(comm: Intracomm) -> None:
-    """A root may be any number that mpi4py takes for one."""
+    """A root may be any number that mpi4py accepts."""
     for root in (0, False, np.int64(0), 0.0):
         place = np.full(10, comm.rank)
         comm.Bcast(place, root)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every form of buffer that mpi4py takes, beside the MPI library's own result."""
+"""Every form of buffer that mpi4py takes, compared with the MPI library's result."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ N = 30
 
 
 def sent(rank: int, count: int = N) -> np.ndarray:
-    """Return some numbers of a rank."""
+    """Return numbers that depend on the rank."""
     return np.arange(count, dtype=float) + 1000 * (rank + 1)
 
 
 def place(size: int, count: int = N) -> np.ndarray:
-    """Return the place for all numbers, and a few more."""
+    """Return memory for all ranks' numbers."""
     return np.full(size * count, -1.0)
 
 
 def same(form: Callable[[np.ndarray], object]) -> Forms:
-    """Make both buffers of a form that infers counts."""
+    """Return a maker of both buffers in a form that infers counts."""
 
     def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = place(size)
@@ -48,7 +48,7 @@ def same(form: Callable[[np.ndarray], object]) -> Forms:
 def both(
     send: Callable[[np.ndarray], object], recv: Callable[[np.ndarray], object]
 ) -> Forms:
-    """Make buffers of two forms, with twice the room that is needed."""
+    """Return a maker of buffers in two forms, with twice the room that is needed."""
 
     def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = place(size, 2 * N)
@@ -58,7 +58,7 @@ def both(
 
 
 def in_place(nothing: object) -> Forms:
-    """Make buffers of which the own block lies in its place."""
+    """Return a maker of buffers with this rank's block in its place."""
 
     def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = place(size)
@@ -69,7 +69,7 @@ def in_place(nothing: object) -> Forms:
 
 
 def fortran(rank: int, size: int) -> tuple[object, object, np.ndarray]:
-    """Make arrays whose first index runs fastest."""
+    """Make arrays whose first index varies fastest."""
     where = np.asfortranarray(place(size).reshape(-1, size))
     return np.asfortranarray(sent(rank).reshape(5, 6)), where, where
 
@@ -109,7 +109,7 @@ PLAIN: dict[str, Forms] = {
 
 
 def compare(comm: Intracomm, forms: Forms, what: str) -> None:
-    """Do it both ways, and compare all memory, also what lies between the data."""
+    """Gather by either library, and compare all memory, also between the data."""
     rank, size = comm.Get_rank(), comm.Get_size()
     send, recv, expected = forms(rank, size)
     MPI.Intracomm.Allgather(comm, send, recv)
@@ -120,12 +120,12 @@ def compare(comm: Intracomm, forms: Forms, what: str) -> None:
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_forms(comm: Intracomm, name: str) -> None:
-    """The same result as the MPI library, whatever the form."""
+    """The result equals the MPI library's, whatever the form."""
     compare(comm, PLAIN[name], name)
 
 
 def test_other_owners(comm: Intracomm) -> None:
-    """Buffers need not be numpy's: bytes to send, array.array to receive."""
+    """Buffers need not be numpy's: bytes can be sent, array.array received into."""
     rank, size = comm.Get_rank(), comm.Get_size()
     got = array.array("i", [0] * (4 * size))
     comm.Allgather(bytes([rank]) * 16, got)
@@ -139,7 +139,7 @@ def test_other_owners(comm: Intracomm) -> None:
 @pytest.mark.parametrize("recv_name", ["vector", "struct", "out of order", "double"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_derived(comm: Intracomm, send_name: str, recv_name: str, count: int) -> None:
-    """Derived types, up to their last byte and no further; gaps stay."""
+    """Derived types are read and written up to their last byte, and gaps stay."""
     outgoing = DERIVED[send_name]().Commit()
     if recv_name == "double":
         incoming, per_item = MPI.DOUBLE.Dup(), 4
@@ -158,7 +158,7 @@ def test_derived(comm: Intracomm, send_name: str, recv_name: str, count: int) ->
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_derived_in_place(comm: Intracomm, name: str) -> None:
-    """The own block may lie in its place, with gaps and all."""
+    """This rank's block may lie in its place, even with gaps."""
     datatype = DERIVED[name]().Commit()
 
     def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
@@ -185,7 +185,7 @@ def test_absolute_addresses(comm: Intracomm) -> None:
 
 
 def test_pair_type(comm: Intracomm) -> None:
-    """A predefined type with a gap is not one piece of memory."""
+    """A predefined type with a gap is not taken for one piece of memory."""
 
     def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = np.full(16 * 3 * size, 0xEE, np.uint8)
@@ -247,7 +247,7 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
 
 
 def test_a_mistake_can_be_mended(comm: Intracomm) -> None:
-    """The others wait for a rank that was wrong and calls again."""
+    """A rank that made a mistake can call again, and the other ranks wait for it."""
     rank, size = comm.Get_rank(), comm.Get_size()
     if rank == size - 1:
         with pytest.raises(TypeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators: handles, settings, derivation, the end of each."""
+"""Communicators: their handles, settings, derivation and end."""
 
 # ruff: noqa: SLF001 -- counts the endpoints that are open
 
@@ -34,7 +34,7 @@ COUNTERS = {
 
 
 def test_it_is_an_intracomm(comm: Intracomm, library: MPI.Intracomm) -> None:
-    """Everything that mpi4py offers works, also on handles of ours."""
+    """A communicator of this library does all that mpi4py offers."""
     assert isinstance(comm, MPI.Intracomm)
     assert MPI.Comm.Compare(comm, library) == MPI.CONGRUENT
     assert comm.allgather(comm.rank) == list(range(comm.size))
@@ -44,7 +44,7 @@ def test_it_is_an_intracomm(comm: Intracomm, library: MPI.Intracomm) -> None:
 
 
 def test_handles_share(comm: Intracomm) -> None:
-    """Two handles of one communicator have one state."""
+    """All handles of one communicator share its state."""
     other = Intracomm(comm)
     plain = Intracomm(MPI.Intracomm(comm))
     check(comm)
@@ -57,7 +57,7 @@ def test_handles_share(comm: Intracomm) -> None:
 
 
 def test_conflicting_settings(comm: Intracomm) -> None:
-    """A further handle may repeat settings or add some, not change them."""
+    """A further handle may repeat settings or add some, but not change them."""
     assert Intracomm(comm, chunk_bytes="512", chains=2) == comm
     with pytest.raises(ConfigError, match="chunk_bytes=1024 conflicts with 512"):
         Intracomm(comm, chunk_bytes=1024)
@@ -70,7 +70,7 @@ def test_conflicting_settings(comm: Intracomm) -> None:
 
 
 def test_bad_settings(library: MPI.Intracomm) -> None:
-    """A bad value is an error that names the choices, at once and locally."""
+    """A bad value is an error that names the choices, at once and on this rank."""
     with pytest.raises(ConfigError, match=r"transport=tcp.*verbs, udp and mpi"):
         Intracomm(library, transport="tcp")
     with pytest.raises(ConfigError, match="no such setting: speed"):
@@ -80,7 +80,7 @@ def test_bad_settings(library: MPI.Intracomm) -> None:
 
 
 def test_no_progress_thread(library: MPI.Intracomm) -> None:
-    """UDP needs the thread, and all ranks hear so."""
+    """PROGRESS_THREAD=off over UDP is an error, on all ranks."""
     if library.size == 1:
         return
     comm = Intracomm(library.Dup(), transport="udp", progress_thread="off")
@@ -100,7 +100,7 @@ def test_ranks_that_disagree(
 ) -> None:
     """All ranks get the same error, which names setting, values and ranks.
 
-    Also where some would not even have used multicast.
+    That holds even where some ranks would not have used multicast.
     """
     rank, size = library.rank, library.size
     value = odd if rank == size - 1 else usual
@@ -129,7 +129,7 @@ def test_ranks_that_disagree(
 
 
 def test_one_rank_cannot_open(library: MPI.Intracomm) -> None:
-    """Where one rank fails, all do, or all fall back, for the same reason."""
+    """If one rank cannot open, all ranks fail or fall back, for the same reason."""
     if library.size == 1:
         return
     bad = library.size - 1
@@ -158,7 +158,7 @@ def test_one_rank_cannot_open(library: MPI.Intracomm) -> None:
 
 
 def test_explain(library: MPI.Intracomm) -> None:
-    """It names the path and the reason, in one line."""
+    """The explanation names the path and the reason, in one line."""
     comm = Intracomm(library.Dup(), transport="udp")
     if comm.size == 1:
         assert str(comm.explain(10**6)) == "mpi: there is one rank only"
@@ -192,7 +192,7 @@ def test_one_host(library: MPI.Intracomm) -> None:
 
 
 def test_stats(comm: Intracomm) -> None:
-    """A flat dict of int, with all the names that others rely on."""
+    """The counters are a flat dict of int, with all names that programs rely on."""
     assert set(comm.stats()) >= COUNTERS
     assert not any(comm.stats().values())
     check(comm, 3000)
@@ -214,7 +214,7 @@ def test_stats(comm: Intracomm) -> None:
 
 
 def test_same_processes_share_sockets(comm: Intracomm) -> None:
-    """A duplicate costs a channel, not a group; another set of ranks its own."""
+    """A duplicate shares its origin's team; ranks in another order need a new team."""
     if comm.size == 1:
         return
     before = len(teams._open)
@@ -238,7 +238,7 @@ def test_same_processes_share_sockets(comm: Intracomm) -> None:
 
 
 def test_many(make: Make, long: bool) -> None:
-    """Communicators come and go, many times."""
+    """Communicators can be made, used and freed many times."""
     comm = make()
     for turn in range(200 if long else 20):
         derived = comm.Dup() if turn % 2 else comm.Split(0, -comm.rank)
@@ -248,7 +248,7 @@ def test_many(make: Make, long: bool) -> None:
 
 
 def test_free_by_another_handle(library: MPI.Intracomm) -> None:
-    """Whatever handle frees the communicator ends what hangs on it."""
+    """Freeing a communicator by any handle closes what it opened."""
     if library.size == 1:
         return
     before = len(teams._open)
@@ -260,7 +260,7 @@ def test_free_by_another_handle(library: MPI.Intracomm) -> None:
 
 
 def test_free_unused(library: MPI.Intracomm) -> None:
-    """A communicator that was never used costs nothing to free."""
+    """A communicator that was never used can be freed."""
     comm = Intracomm(library.Dup())
     comm.Free()
     assert comm == MPI.COMM_NULL
@@ -300,7 +300,7 @@ def test_pickle() -> None:
 
 
 def test_errors_are_local_to_their_communicator(make: Make) -> None:
-    """A communicator whose ranks disagree does not disturb another."""
+    """A communicator whose ranks disagree does not disturb another one."""
     good = make()
     if good.size == 1:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators that are made from one of ours."""
+"""Communicators that are derived from this library's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpimcast import Intracomm
 
 
 def is_ours(comm: MPI.Intracomm) -> bool:
-    """Return whether operations of a communicator go through multicast."""
+    """Return whether operations take the path of this library's communicators."""
     return comm.explain(10**6).path == ("udp" if comm.Get_size() > 1 else "mpi")
 
 
@@ -33,7 +33,7 @@ DERIVATIONS: dict[str, Callable[[Intracomm], MPI.Intracomm]] = {
 @pytest.mark.parametrize("name", DERIVATIONS)
 @pytest.mark.parametrize("used", [False, True])
 def test_derived(comm: Intracomm, name: str, used: bool) -> None:
-    """What is derived from ours is ours, with the same settings."""
+    """A derived communicator has its parent's class and settings."""
     if used:
         check(comm)
     derived = DERIVATIONS[name](comm)
@@ -49,7 +49,7 @@ def test_derived(comm: Intracomm, name: str, used: bool) -> None:
 
 
 def test_idup(comm: Intracomm) -> None:
-    """A duplicate that comes later is ours too."""
+    """A duplicate that Idup makes is of the same class."""
     check(comm)
     derived, request = comm.Idup()
     check(comm)
@@ -61,7 +61,7 @@ def test_idup(comm: Intracomm) -> None:
 
 
 def test_create_from_group(library: MPI.Intracomm) -> None:
-    """A communicator made without a parent is of the class it was asked of."""
+    """A communicator made without a parent is of the class that made it."""
     group = library.Get_group()
     try:
         comm = Intracomm.Create_from_group(group, "mpimcast.test")
@@ -75,7 +75,7 @@ def test_create_from_group(library: MPI.Intracomm) -> None:
 
 
 def test_merge(comm: Intracomm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two halves, merged, are ours again, with settings that are read anew."""
+    """Two merged halves are of this library's class, and read their settings anew."""
     if comm.size == 1:
         return
     monkeypatch.setenv("MPIMCAST_TRANSPORT", "udp")
@@ -92,7 +92,7 @@ def test_merge(comm: Intracomm, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_not_in_the_group(comm: Intracomm) -> None:
-    """Who is left out gets the null communicator, as in MPI."""
+    """A rank that is left out gets the null communicator, as in MPI."""
     color = MPI.UNDEFINED if comm.rank == 0 else 1
     part = comm.Split(color)
     assert (part == MPI.COMM_NULL) == (comm.rank == 0)
@@ -104,7 +104,7 @@ def test_not_in_the_group(comm: Intracomm) -> None:
 
 
 def test_topologies_are_the_librarys(comm: Intracomm) -> None:
-    """A Cartesian communicator is mpi4py's."""
+    """A Cartesian communicator is of mpi4py's own class."""
     cart = comm.Create_cart([comm.size])
     assert type(cart) is MPI.Cartcomm
     check(cart)

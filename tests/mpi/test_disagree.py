@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that call different things: all of them are told what differs."""
+"""Ranks that make different calls: all ranks are told what differs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Call = tuple[str, tuple[Any, ...]]
 
 
 def bcast(_comm: Intracomm, count: int, root: int = 0) -> Call:
-    """Call Bcast."""
+    """Return a call of Bcast."""
     return "Bcast", (np.zeros(count), root)
 
 
 def allgather(comm: Intracomm, count: int) -> Call:
-    """Call Allgather."""
+    """Return a call of Allgather."""
     return "Allgather", (np.zeros(count), np.zeros(count * comm.size))
 
 
 def allgatherv(comm: Intracomm, counts: list[int]) -> Call:
-    """Call Allgatherv."""
+    """Return a call of Allgatherv."""
     send, recv = np.zeros(counts[comm.rank]), np.zeros(sum(counts))
     return "Allgatherv", (send, [recv, counts, MPI.DOUBLE])
 
 
-# What is called with so many items, on the last rank or not; and what is said of the
-# others and of the last.
+# By name: what makes a rank's call, given a number of items and whether the rank is
+# the last one; and what the error says of the last rank and of the others.
 CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
     "roots": (
         lambda comm, count, last: bcast(comm, count, comm.rank if last else 0),
@@ -54,7 +54,7 @@ CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
         ),
     ),
     "counts": (
-        # As many in all.
+        # The counts differ, but not their sum.
         lambda comm, count, last: allgatherv(
             comm, [count + last, count - last, *[count] * (comm.size - 2)]
         ),
@@ -77,17 +77,17 @@ CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
 
 
 def blocking(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
-    """Call and wait."""
+    """Make a blocking call."""
     getattr(comm, name)(*arguments)
 
 
 def waited_for(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
-    """Start, then wait."""
+    """Start a request, then wait for it."""
     getattr(comm, f"I{name.lower()}")(*arguments).Wait()
 
 
 def persistent(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
-    """Start a persistent request, then wait."""
+    """Start a persistent request, then wait for it."""
     request = getattr(comm, f"{name}_init")(*arguments)
     request.Start()
     request.Wait()
@@ -104,7 +104,7 @@ def test_difference(
     count: int,
     way: Callable[[Intracomm, str, tuple[Any, ...]], None],
 ) -> None:
-    """Every rank raises the same reason, and the communicator is of no more use."""
+    """Every rank raises the same reason, and the communicator cannot be used again."""
     comm = opened()
     alone(comm)
     call, text = CALLS[name]
@@ -114,7 +114,7 @@ def test_difference(
     with pytest.raises(Error, match=f"the ranks disagree: {text}") as caught:
         way(comm, *call(comm, count, comm.rank == comm.size - 1))
     assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
-    # Of two ranks that differ neither is right.
+    # Of two ranks that differ, neither is known to be right.
     culprits = (last,) if comm.size > 2 else (0, 1)
     assert caught.value.ranks == culprits
     with pytest.raises(Error, match=rf"unusable .* since .*{text}") as caught:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What fails, fails on all ranks, with words that help, and hangs nobody."""
+"""A failure is raised on all ranks, with words that help, and hangs no rank."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Make = Callable[..., Intracomm]
 
 
 def gather(comm: Intracomm, nbytes: int = 3000) -> None:
-    """Gather something."""
+    """Gather `nbytes` of each rank."""
     comm.Allgather(np.zeros(nbytes, np.uint8), np.zeros(comm.size * nbytes, np.uint8))
 
 
 def alone(comm: Intracomm) -> None:
-    """Skip a test of what others do if there are none."""
+    """Skip a test that needs other ranks if there are none."""
     if comm.size == 1:
         pytest.skip("needs a second rank")
 
@@ -51,7 +51,7 @@ def test_different_sizes(make: Make, nbytes: int) -> None:
 
 
 def test_own_sizes_differ(comm: Intracomm) -> None:
-    """Sending other than one receives is a mistake of this rank alone."""
+    """A block of another size than recvbuf expects is an error of this rank alone."""
     alone(comm)
     with pytest.raises(Error, match="sends 2 bytes, but recvbuf has 3 bytes"):
         comm.Allgather(bytes(2), bytearray(3 * comm.size))
@@ -59,7 +59,7 @@ def test_own_sizes_differ(comm: Intracomm) -> None:
 
 
 def test_a_rank_that_does_not_come(make: Make, library: MPI.Intracomm) -> None:
-    """ENTRY_TIMEOUT ends the wait for a live rank, and all name that one."""
+    """ENTRY_TIMEOUT ends the wait for a live rank, and all ranks name it."""
     for late in range(library.size):
         comm = make(entry_timeout=0.5)
         alone(comm)
@@ -74,7 +74,7 @@ def test_a_rank_that_does_not_come(make: Make, library: MPI.Intracomm) -> None:
 
 
 def test_a_rank_that_does_not_open(make: Make, library: MPI.Intracomm) -> None:
-    """It holds for the opening too."""
+    """ENTRY_TIMEOUT also ends the wait in an opening."""
     comm = make(entry_timeout=0.3, timeout=0.5)
     alone(comm)
     if comm.rank == 0:
@@ -86,7 +86,7 @@ def test_a_rank_that_does_not_open(make: Make, library: MPI.Intracomm) -> None:
 
 
 def test_lateness_is_no_error(make: Make, library: MPI.Intracomm) -> None:
-    """Without ENTRY_TIMEOUT a live rank may come later than TIMEOUT."""
+    """Without ENTRY_TIMEOUT a live rank may enter later than TIMEOUT."""
     comm = make(timeout=0.2)
     alone(comm)
     gather(comm)
@@ -98,14 +98,14 @@ def test_lateness_is_no_error(make: Make, library: MPI.Intracomm) -> None:
 
 @pytest.mark.parametrize("entered", [False, True])
 def test_interrupt(make: Make, library: MPI.Intracomm, entered: bool) -> None:
-    """Ctrl-C raises KeyboardInterrupt there, an error elsewhere, and frees buffers."""
-    # With all datagrams lost, an operation that all have entered stays for ever.
+    """Ctrl-C raises KeyboardInterrupt on its rank, errors elsewhere, frees buffers."""
+    # With all data lost, an operation that all have entered never completes.
     lost = "loss=1,kind=multicast+repair" if entered else ""
     comm = make(fault=lost, eager_bytes=0, timeout=30)
     alone(comm)
     block = np.zeros(3000, np.uint8)
     place = np.zeros(comm.size * 3000, np.uint8)
-    # That opens it.
+    # This opens the transport.
     comm.Allgather_init(block, place).Free()
     victim = 0
     if comm.rank == victim:
@@ -128,7 +128,7 @@ def test_interrupt(make: Make, library: MPI.Intracomm, entered: bool) -> None:
 
 
 def test_no_progress(make: Make) -> None:
-    """A network that passes nothing is an error after TIMEOUT, not a hang."""
+    """A network that delivers no data is an error after TIMEOUT, not a hang."""
     comm = make(fault="loss=1,kind=multicast+repair", timeout=0.5)
     alone(comm)
     with pytest.raises(TimedOut, match="TIMEOUT") as caught:
@@ -138,7 +138,7 @@ def test_no_progress(make: Make) -> None:
 
 
 def test_freeing_after_failure(library: MPI.Intracomm) -> None:
-    """Free needs no other rank then."""
+    """After a failure Free needs no other rank."""
     comm = Intracomm(
         library.Dup(),
         transport="udp",
@@ -158,14 +158,14 @@ def test_freeing_after_failure(library: MPI.Intracomm) -> None:
 
 
 class Lines(logging.Handler):
-    """The lines that a rank logs, of which one is to tell another rank.
+    """The lines that a rank logs; one of them makes it tell another rank.
 
     Parameters
     ----------
     number
-        Which line.
+        Number of that line, from 1 on.
     tell
-        What is done when it is written.
+        Called when that line is logged.
     """
 
     def __init__(self, number: int, tell: Callable[[], None]) -> None:
@@ -175,7 +175,7 @@ class Lines(logging.Handler):
         self.setFormatter(log.logger.handlers[0].formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take in a line."""
+        """Keep a line."""
         self.lines.append(self.format(record))
         if len(self.lines) == self._number:
             self._tell()
@@ -186,7 +186,7 @@ class Lines(logging.Handler):
 def test_a_long_wait_is_logged(
     make: Make, library: MPI.Intracomm, late: int, what: str
 ) -> None:
-    """Ever more rarely a line names the rank that keeps all others waiting."""
+    """Lines, ever more rarely, name the rank that keeps all others waiting."""
     comm = make(warn_after=0.1)
     alone(comm)
     late %= comm.size
@@ -215,7 +215,7 @@ def test_a_long_wait_is_logged(
         else r"Allgather of 3000 bytes a rank, operation 2 of its communicator, has "
         f"waited (.*) s for rank {late}, which has not entered it: .*"
     )
-    # Who is on the way to a roll call may first seem to be missing as well.
+    # A rank on its way to a roll call may first seem to be missing too.
     assert any(f"rank {late}" in line for line in handler.lines)
     found = [re.fullmatch(where + whom, line) for line in handler.lines]
     assert all(found), handler.lines
@@ -224,7 +224,7 @@ def test_a_long_wait_is_logged(
 
 
 def test_waits_leave_nothing_behind(library: MPI.Intracomm) -> None:
-    """What ranks tell while they wait never comes to a later communicator."""
+    """Messages that ranks send while they wait never reach a later communicator."""
     if library.size == 1:
         pytest.skip("needs a second rank")
     for turn in range(12):
@@ -269,7 +269,7 @@ def test_ranks_of_different_kinds(
     change: tuple[ModuleType, str, object],
     text: str,
 ) -> None:
-    """All ranks learn at open which rank has another version or byte order."""
+    """When opening, all ranks learn which rank has another version or byte order."""
     comm = make()
     alone(comm)
     odd = comm.size - 1
@@ -284,7 +284,7 @@ def test_ranks_of_different_kinds(
 
 @pytest.mark.parametrize("why", ["differ", "no progress"])
 def test_another_communicator_after_a_failure(library: MPI.Intracomm, why: str) -> None:
-    """What failed can be freed, and another one of the same ranks works."""
+    """After a failure the communicator can be freed, and a new one works."""
     lossy = {"fault": "loss=1,kind=multicast+repair", "timeout": 0.5}
     settings = {"transport": "udp", "min_bytes": 0}
     comm = Intracomm(

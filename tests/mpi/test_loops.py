@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives in loops: what one costs, and what ranks that never wait may hold."""
+"""Collectives in loops: the cost of one, and the memory of ranks that never wait."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Make = Callable[..., Intracomm]
     [("blocking", 100), ("blocking", 5000), ("request", 100), ("persistent", 5000)],
 )
 def test_one_dissemination(opened: Make, form: str, count: int) -> None:
-    """Of control an operation costs its ceil(log2 P) messages.
+    """An operation costs ceil(log2 P) control messages.
 
-    A rank that gets no processor for long is asked again, so that few operations in
-    a row may be all that cost no more. With a second dissemination none would.
+    A rank that gets no processor for long is asked again, so the test looks for a few
+    operations in a row that cost no more. A second dissemination would leave none.
     """
     comm = opened(chunk_bytes=0)
     alone(comm)
@@ -63,14 +63,14 @@ NLATE = 3
 
 
 def resident_bytes() -> int:
-    """Return what this process has in memory."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("form", ["blocking", "request"])
 def test_fast_root(opened: Make, library: MPI.Intracomm, form: str) -> None:
-    """A root that never waits holds little for a receiver that is late every time."""
+    """A root that never waits holds little for a receiver that is late repeatedly."""
     if library.size != 3:
         pytest.skip("once is enough")
     comm = opened()
@@ -103,12 +103,12 @@ def test_fast_root(opened: Make, library: MPI.Intracomm, form: str) -> None:
     MPI.Request.Waitall(requests)
     after = comm.stats()
     held_bytes = max(held_bytes, resident_bytes()) - resident
-    # So that none waits for one that has failed.
+    # Let no rank wait for one that has failed.
     library.Barrier()
-    # All that was sent would be ten times as much.
+    # All data that was sent would be ten times as much.
     assert held_bytes < NOPS * BYTES // 10
     if form == "blocking":
         assert after["allocations"] == before["allocations"]
     elif comm.rank == 0:
-        # Most of them were still to be sent.
+        # Most operations had not completed yet.
         assert ahead["epochs"] - before["epochs"] < NOPS // NLATE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Networks that do not deliver multicast, from the start or some time later."""
+"""Networks that do not deliver multicast, from the start or from some time on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpimcast import Intracomm, TransportError, log
 
 Make = Callable[..., Intracomm]
 
-# Probes are control datagrams: none of them reaches the last rank but one.
+# Probes are control datagrams: none of them reaches the given rank.
 DEAF = "loss=1,kind=control,rank={rank}"
 
 
@@ -29,7 +29,7 @@ def gather(comm: Intracomm, nbytes: int, salt: int) -> None:
 
 
 def test_falls_back_at_open(make: Make) -> None:
-    """The MPI library, if it is in the list, is taken on all ranks, which say why."""
+    """If the MPI library is in the list, all ranks take it, and say why."""
     comm = make(transport="udp,mpi", chunk_bytes=0, fault=DEAF.format(rank=1))
     if comm.size < 2:
         pytest.skip("one rank needs no network")
@@ -40,7 +40,7 @@ def test_falls_back_at_open(make: Make) -> None:
 
 
 def test_fails_at_open(make: Make, library: MPI.Intracomm) -> None:
-    """TRANSPORT=udp cannot be had: the same error on all ranks."""
+    """If TRANSPORT=udp cannot be opened, all ranks raise the same error."""
     comm = make(transport="udp", fault=DEAF.format(rank=0))
     if comm.size < 2:
         pytest.skip("one rank needs no network")
@@ -54,9 +54,9 @@ def test_fails_at_open(make: Make, library: MPI.Intracomm) -> None:
 def test_goes_on_by_unicast(
     make: Make, caplog: pytest.LogCaptureFixture, repair: str, deaf: str
 ) -> None:
-    """At most 3 operations multicast in vain; then blocks go round the ring.
+    """At most 3 operations are multicast in vain; then blocks go round the ring.
 
-    But for an operation now and then, to see whether the network is back.
+    Now and then an operation is still multicast, to see whether the network is back.
     """
     fault = f"loss=1,kind=multicast,rank={deaf}"
     comm = make(fault=fault, repair=repair)
@@ -85,7 +85,7 @@ def test_goes_on_by_unicast(
 
 
 def test_small_operations_go_on_too(make: Make) -> None:
-    """Likewise when a block is one datagram, sent before all have entered."""
+    """Operations of one datagram, which is sent before entry, go by unicast too."""
     comm = make(fault="loss=1,kind=multicast,rank=1")
     if comm.size < 2:
         pytest.skip("one rank needs no network")

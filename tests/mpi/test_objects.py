@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python objects to all ranks, as the MPI library's own methods bring them."""
+"""Python objects reach all ranks as by the MPI library's own methods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def comm(shared: Intracomm) -> Intracomm:
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[MPI.Pickle]:
-    """Give mpi4py's settings of pickle, and the usual ones back."""
+    """Yield mpi4py's settings of pickle, and restore the defaults."""
     MPI.pickle.__init__()  # type: ignore[misc]
     # Buffers go beside the stream from few bytes on.
     MPI.pickle.THRESHOLD = 100
@@ -36,14 +36,14 @@ def settings() -> Iterator[MPI.Pickle]:
 
 
 class Point:
-    """What pickles by its attributes."""
+    """An object that is pickled by its attributes."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
 
 
 def frozen(content: np.ndarray) -> np.ndarray:
-    """Return an array that cannot be written."""
+    """Make an array read-only and return it."""
     content.flags.writeable = False
     return content
 
@@ -74,7 +74,7 @@ OBJECTS: dict[str, Callable[[int], Any]] = {
 
 
 def same(one: Any, two: Any) -> None:
-    """Check that two objects are equal in value, type and what may be done to them."""
+    """Check that two objects are equal in type, value, layout and writability."""
     assert type(one) is type(two)
     if isinstance(one, np.ndarray):
         assert (one.dtype, one.shape) == (two.dtype, two.shape)
@@ -94,7 +94,7 @@ def same(one: Any, two: Any) -> None:
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_bcast(comm: Intracomm, name: str) -> None:
-    """The same object on all ranks, and a copy on the root too."""
+    """All ranks get the same object, and the root gets a copy."""
     for root in range(comm.size):
         sent = OBJECTS[name](root + 1) if comm.rank == root else "nothing"
         got = comm.bcast(sent, root)
@@ -105,13 +105,13 @@ def test_bcast(comm: Intracomm, name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_allgather(comm: Intracomm, name: str) -> None:
-    """The same list of objects on all ranks."""
+    """All ranks get the same list of objects."""
     sent = OBJECTS[name](comm.rank)
     same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
 
 
 def test_allgather_of_different_objects(comm: Intracomm) -> None:
-    """Each rank may have an object of another kind."""
+    """Each rank may pass an object of another kind."""
     makers = list(OBJECTS.values())
     for turn in range(5):
         sent = makers[(comm.rank * 7 + turn * 4) % len(makers)](comm.rank)
@@ -119,7 +119,7 @@ def test_allgather_of_different_objects(comm: Intracomm) -> None:
 
 
 def test_copies_are_apart(comm: Intracomm) -> None:
-    """What is done to one copy changes no other, nor the original."""
+    """A change of one copy changes neither another copy nor the original."""
     sent = np.zeros(100)
     first, *_ = comm.allgather([sent, sent.copy()])
     first[0].fill(1)
@@ -131,7 +131,7 @@ def test_copies_are_apart(comm: Intracomm) -> None:
 
 
 def test_the_way_of_parts(make: Make) -> None:
-    """Small objects take the MPI library's way, only large parts take ours."""
+    """Only parts above MIN_BYTES are multicast; small objects go to the MPI library."""
     comm = make(min_bytes=1000)
     comm.bcast({"a": 1})
     comm.allgather(comm.rank)
@@ -143,7 +143,7 @@ def test_the_way_of_parts(make: Make) -> None:
 
 
 def test_loss(make: Make, seed: int) -> None:
-    """Objects come through where datagrams are lost."""
+    """Objects arrive intact where datagrams are lost."""
     comm = make(fault=f"loss=0.1,dup=0.02,reorder=0.05,seed={seed}")
     for root in range(comm.size):
         same(comm.bcast(OBJECTS["large"](root), root), OBJECTS["large"](root))
@@ -151,17 +151,17 @@ def test_loss(make: Make, seed: int) -> None:
 
 
 def to_json(obj: Any) -> bytes:
-    """Write what has no types of its own."""
+    """Serialise an object as JSON."""
     return json.dumps(obj).encode()
 
 
 def from_json(data: Any) -> Any:
-    """Read it again."""
+    """Restore an object from JSON."""
     return json.loads(bytes(data))
 
 
 def of_two(obj: Any, protocol: int) -> bytes:
-    """Pickle, but not with buffers beside the stream."""
+    """Pickle an object without buffers beside the stream."""
     return pickle.dumps(obj, protocol)
 
 
@@ -184,7 +184,7 @@ def of_two(obj: Any, protocol: int) -> bytes:
 def test_settings_of_pickle(
     comm: Intracomm, settings: MPI.Pickle, given: dict[str, Any]
 ) -> None:
-    """What users have set in ``MPI.pickle`` is done."""
+    """Settings that users make in ``MPI.pickle`` take effect."""
     settings.__init__(**given)  # type: ignore[misc]
     objects = [[1, {"a": None}, "text"]]
     if "loads" not in given:
@@ -195,10 +195,10 @@ def test_settings_of_pickle(
 
 
 class Broken:
-    """What cannot be made again."""
+    """An object whose pickle cannot be loaded."""
 
     def __reduce__(self) -> Any:
-        """Name a function that fails."""
+        """Return a call of a function that fails."""
         return (int, ("no number",))
 
 
@@ -218,7 +218,7 @@ def _nested(depth: int) -> list[Any]:
 
 @pytest.mark.parametrize("name", UNPICKLABLE)
 def test_what_cannot_be_pickled(comm: Intracomm, name: str) -> None:
-    """It raises on its rank as in mpi4py, and on the others, and nobody hangs."""
+    """An unpicklable object raises as in mpi4py on its rank, and an Error elsewhere."""
     make, kind = UNPICKLABLE[name]
     bad = comm.size - 1
     sent = make() if comm.rank == bad else "well"
@@ -241,12 +241,12 @@ def test_what_cannot_be_pickled(comm: Intracomm, name: str) -> None:
 
 
 def theirs_name(kind: type[BaseException]) -> str:
-    """Return what is said of an exception to other ranks."""
+    """Return the name of an exception, or "" if any exception is expected."""
     return "" if kind is Exception else kind.__name__
 
 
 def test_what_cannot_be_made_again(comm: Intracomm) -> None:
-    """It raises where it is made, as in mpi4py, once all is through."""
+    """A pickle that cannot be loaded raises as in mpi4py, once all data has arrived."""
     for call in (lambda: comm.bcast(Broken()), lambda: comm.allgather(Broken())):
         with pytest.raises(ValueError, match="no number"):
             call()
@@ -254,7 +254,7 @@ def test_what_cannot_be_made_again(comm: Intracomm) -> None:
 
 
 def test_not_bytes(comm: Intracomm, settings: MPI.Pickle) -> None:
-    """A function of the user's that makes no bytes is refused in mpi4py's words."""
+    """A user's function that returns no bytes is refused in mpi4py's words."""
     settings.__init__(json.dumps, json.loads)  # type: ignore[misc]
     with pytest.raises(TypeError) as theirs:
         MPI.Intracomm.allgather(comm, 1)
@@ -265,7 +265,7 @@ def test_not_bytes(comm: Intracomm, settings: MPI.Pickle) -> None:
 
 @pytest.mark.parametrize("root", [-9, "size", MPI.PROC_NULL, "0", None])
 def test_bad_roots(comm: Intracomm, root: Any) -> None:
-    """A root that there is not is refused as mpi4py does."""
+    """A root that does not exist is refused as by mpi4py."""
     root = comm.size if root == "size" else root
     with pytest.raises((MPI.Exception, TypeError)) as theirs:
         MPI.Intracomm.bcast(comm, 1, root)
@@ -274,7 +274,7 @@ def test_bad_roots(comm: Intracomm, root: Any) -> None:
 
 
 def test_bypassed(make: Make) -> None:
-    """Where everything is the MPI library's, objects are too."""
+    """With TRANSPORT=mpi objects go to the MPI library too."""
     comm = make(transport="mpi")
     for turn in range(3):
         assert comm.bcast(turn) == turn
@@ -283,7 +283,7 @@ def test_bypassed(make: Make) -> None:
 
 
 def test_inter(comm: Intracomm) -> None:
-    """Between communicators it is the MPI library's."""
+    """Collectives of an intercommunicator are the MPI library's, and work."""
     if comm.size == 1:
         return
     low = comm.rank < comm.size // 2
@@ -307,7 +307,7 @@ def test_inter(comm: Intracomm) -> None:
 
 @pytest.mark.parametrize("name", ["bcast", "allgather"])
 def test_threads_on_one_communicator(make: Make, name: str) -> None:
-    """Calls of several threads are whole, in whichever order each rank makes them."""
+    """Calls of several threads do not mix, in whichever order each rank makes them."""
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         pytest.skip("needs MPI_THREAD_MULTIPLE")
     comm = make()

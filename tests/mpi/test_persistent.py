@@ -15,7 +15,7 @@ import mpimcast
 
 @pytest.mark.parametrize("fault", ["", LOSSY])
 def test_persistent(opened: Make, fault: str, seed: int) -> None:
-    """Started in opposite orders on odd and even ranks, again and again."""
+    """Odd and even ranks may start requests in opposite orders, again and again."""
     comm = opened(**({"fault": f"{fault},seed={seed}"} if fault else {}))
     gatherings = [Gathering(comm, count) for count in (1, 700, 5000)]
     requests = [comm.Allgather_init(each.block, each.place) for each in gatherings]
@@ -42,7 +42,7 @@ def test_persistent(opened: Make, fault: str, seed: int) -> None:
 
 
 def test_startall(opened: Make) -> None:
-    """A mixture of persistent requests, the MPI library's and ours."""
+    """Startall starts the MPI library's persistent requests and this library's."""
     comm = opened()
     rank, size = comm.rank, comm.size
     each = Gathering(comm, 2000)
@@ -64,7 +64,7 @@ def test_startall(opened: Make) -> None:
 
 
 def test_the_librarys_startall(opened: Make) -> None:
-    """It refuses ours, and says what starts them."""
+    """MPI's own Startall refuses requests of this library, and names the right one."""
     comm = opened()
     each = Gathering(comm, 2000)
     request = comm.Allgather_init(each.block, each.place)
@@ -78,7 +78,7 @@ def test_the_librarys_startall(opened: Make) -> None:
 
 
 def test_streams_are_kept(opened: Make) -> None:
-    """A request takes over what one has left that all ranks have freed."""
+    """A new request takes over a stream that all ranks have freed."""
     comm = opened()
     alone(comm)
     binding = comm._binding
@@ -99,7 +99,7 @@ def test_streams_are_kept(opened: Make) -> None:
             del request
     assert len(traffic._lanes) == 3
     kept.Free()
-    # Where one rank has not freed one yet, nobody takes it over.
+    # While one rank has not freed a request, no rank takes its stream over.
     other = comm.Allgather_init(each.block, each.place)
     if comm.rank == 0:
         other.Free()
@@ -114,7 +114,7 @@ def test_streams_are_kept(opened: Make) -> None:
 
 
 def test_nothing_allocated_twice(opened: Make) -> None:
-    """The second start of a shape takes no memory, and sets nothing up."""
+    """The second start of a shape allocates no memory and opens nothing."""
     comm = opened()
     alone(comm)
     each = Gathering(comm, 5000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GROUP and PORTS: all sockets are within, and what others have there is no harm."""
+"""GROUP and PORTS: all sockets lie within, and sockets of others there do no harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpi4py import MPI
 from mpimcast import Intracomm, TransportError
 from mpimcast.ranges import Groups, Ports
 
-# Some of the ports may be those of other programs.
+# Other programs may hold some of the ports.
 SPARE = 8
 
 pytestmark = pytest.mark.skipif(
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def own_sockets() -> set[tuple[ipaddress.IPv4Address, int]]:
-    """List where this process's UDP sockets are bound."""
+    """Return the addresses and ports that this process's UDP sockets are bound to."""
     inodes = set()
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -42,9 +42,9 @@ def own_sockets() -> set[tuple[ipaddress.IPv4Address, int]]:
 
 @pytest.fixture
 def slot(library: MPI.Intracomm) -> Iterator[int]:
-    """Return a number that no other run on this host has until the test's end.
+    """Yield a number that no other run on this host has until the test's end.
 
-    The kernel knows names of such sockets until they are closed, however that is.
+    It names an abstract socket: the kernel frees the name however that is closed.
     """
     with socket.socket(socket.AF_UNIX) as lease:
         number = 0
@@ -58,19 +58,19 @@ def slot(library: MPI.Intracomm) -> Iterator[int]:
 
 
 def ports_of(slot: int, count: int) -> Ports:
-    """Return ports that are this run's, below those that the kernel gives out."""
+    """Return ports that only this run uses, below those that the kernel assigns."""
     first = 10000 + slot % 300 * 64
     return Ports(first, first + count - 1)
 
 
 def groups_of(slot: int, count: int) -> Groups:
-    """Return multicast groups that are this run's."""
+    """Return multicast groups that only this run uses."""
     first = 0xEFC80000 + slot * 16
     return Groups(first, first + count - 1)
 
 
 def gather(comm: Intracomm) -> None:
-    """See that an operation brings what it should."""
+    """Check that an operation delivers the right data."""
     place = np.zeros((comm.size, 3000), np.uint8)
     comm.Allgather(np.full(3000, comm.rank, np.uint8), place)
     assert (place == np.arange(comm.size)[:, None]).all()
@@ -78,7 +78,7 @@ def gather(comm: Intracomm) -> None:
 
 @pytest.fixture
 def take() -> Iterator[Callable[[Groups, Ports], None]]:
-    """Return what takes ports of groups for itself, on rank 0, till the test's end."""
+    """Yield a function with which rank 0 takes ports of groups until the test's end."""
     with contextlib.ExitStack() as taken:
 
         def take(groups: Groups, ports: Ports) -> None:
@@ -96,13 +96,13 @@ def take() -> Iterator[Callable[[Groups, Ports], None]]:
 def test_within(
     make: Callable[..., Intracomm], library: MPI.Intracomm, slot: int
 ) -> None:
-    """Several communicators of several ranks have what they need from one range."""
+    """Several communicators of several ranks stay within one range."""
     ncomms = 3
     groups = groups_of(slot, 4)
     ports = ports_of(slot, min(64, ncomms * 2 * library.size + SPARE))
     before = own_sockets()
     for number in range(ncomms):
-        # Of other settings, and so with sockets of its own.
+        # Other settings than before, and so sockets of its own.
         comm = make(group=groups, ports=ports, subgroups=1 + number, repair="nak")
         gather(comm)
     opened = own_sockets() - before
@@ -121,7 +121,7 @@ def test_taken(
     slot: int,
     take: Callable[[Groups, Ports], None],
 ) -> None:
-    """Where another program has the drawn port, all ranks take the next."""
+    """If another program holds the drawn port, all ranks take the next one."""
     group = groups_of(slot, 1)
     ports = ports_of(slot, 2 * library.size + SPARE)
     take(group, Ports(ports.first, ports.last - 1))
@@ -137,7 +137,7 @@ def test_none_left(
     slot: int,
     take: Callable[[Groups, Ports], None],
 ) -> None:
-    """Every rank gets the same error, which says what to widen."""
+    """If no port is left, all ranks raise the same error, which says what to widen."""
     group = groups_of(slot, 1)
     ports = ports_of(slot, 2 * library.size + SPARE)
     one = ports_of(slot, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests: operations that nobody waits in."""
+"""Requests: operations that return before they complete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ POLLS: dict[str, Callable[[MPI.Request], bool]] = {
 
 @pytest.mark.parametrize("way", [*WAYS, *POLLS])
 def test_completion(opened: Make, way: str) -> None:
-    """By whatever call of MPI a request is completed, the data is there then."""
+    """Whichever MPI call completes a request, the data is there when it returns."""
     comm = opened()
     for salt, count in enumerate((0, 1, 300, 20_000)):
         each = Gathering(comm, count, salt)
@@ -46,7 +46,7 @@ def test_completion(opened: Make, way: str) -> None:
             WAYS[way](request)
         else:
             while not POLLS[way](request):
-                # The transfer goes on while no other thread of Python's can.
+                # The transfer goes on even while no other Python thread can run.
                 sum(range(20_000))
         each.check()
         request.Wait()
@@ -56,7 +56,7 @@ def test_completion(opened: Make, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["Wait", "Waitall", "Test"])
 def test_layouts(opened: Make, way: str) -> None:
-    """Data with gaps is in its place before anybody is told, the gaps untouched."""
+    """On completion data with gaps is in its place, and the gaps are untouched."""
     comm = opened()
     count, stride = 700, 3
     datatype = MPI.INT32_T.Create_vector(count, 1, stride).Commit()
@@ -81,7 +81,7 @@ def test_layouts(opened: Make, way: str) -> None:
 
 
 def test_in_place(opened: Make) -> None:
-    """A rank's own block may lie in its place already."""
+    """This rank's block may lie in its place before the call."""
     comm = opened()
     each = Gathering(comm, 1000)
     each.place[comm.rank] = each.block
@@ -90,7 +90,7 @@ def test_in_place(opened: Make) -> None:
 
 
 def test_mistakes(opened: Make) -> None:
-    """A wrong buffer raises at the start, as mpi4py does, and disturbs nobody."""
+    """A bad buffer raises at the start, as in mpi4py, and disturbs no other call."""
     comm = opened()
     with pytest.raises(KeyError, match="nonsense"):
         comm.Iallgather([np.zeros(3), "nonsense"], np.zeros(3 * comm.size))
@@ -100,9 +100,9 @@ def test_mistakes(opened: Make) -> None:
 
 
 def test_first_use(make: Make, library: MPI.Intracomm) -> None:
-    """Before a blocking collective the MPI library does it: a start never opens.
+    """Before the first blocking collective a start goes to the MPI library.
 
-    It needs no other rank either.
+    A start never opens a transport, and needs no other rank.
     """
     comm = make()
     each = Gathering(comm, 3000)
@@ -122,7 +122,7 @@ def test_first_use(make: Make, library: MPI.Intracomm) -> None:
 def test_starting_needs_nobody(
     opened: Make, library: MPI.Intracomm, count: int
 ) -> None:
-    """Many operations are started before any other rank has entered the first."""
+    """Many operations can be started before any other rank has entered the first."""
     comm = opened()
     gatherings = [Gathering(comm, count, salt) for salt in range(12)]
     if comm.rank == 0:
@@ -137,7 +137,7 @@ def test_starting_needs_nobody(
 
 
 def test_below_min_bytes(opened: Make) -> None:
-    """Small blocks take the MPI library's requests, on all ranks."""
+    """Blocks below MIN_BYTES become the MPI library's requests, on all ranks."""
     comm = opened(min_bytes=1000)
     small, large = Gathering(comm, 249), Gathering(comm, 250)
     large.comm.Allgather(large.block, large.place)
@@ -153,7 +153,7 @@ def test_below_min_bytes(opened: Make) -> None:
 def test_thread_level(
     make: Make, library: MPI.Intracomm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where one rank's MPI library cannot take threads, all requests are MPI's."""
+    """If one rank's MPI library does not take threads, all requests are MPI's."""
     if library.rank == library.size - 1:
         monkeypatch.setattr(MPI, "Query_thread", lambda: MPI.THREAD_SERIALIZED)
     comm = make()
@@ -180,9 +180,9 @@ def test_thread_level(
 
 @pytest.mark.parametrize("fault", ["", LOSSY])
 def test_many(opened: Make, fault: str, seed: int) -> None:
-    """Several communicators, started in different orders, completed in any.
+    """Communicators' requests may be started in different orders, completed in any.
 
-    With other messages and the MPI library's own collectives beside them.
+    Other messages and the MPI library's own collectives are in flight beside them.
     """
     settings = {"fault": f"{fault},seed={seed}"} if fault else {}
     comms = [opened(**settings) for _ in range(3)]
@@ -204,7 +204,7 @@ def test_many(opened: Make, fault: str, seed: int) -> None:
         requests.append(comms[0].Isend(sent, (rank + 1) % size, turn))
         ones, total = np.ones(1), np.empty(1)
         requests.append(comms[1].Iallreduce(ones, total))
-        # Blocking ones queue behind those of the same communicator.
+        # A blocking operation queues behind requests of its communicator.
         last = Gathering(comms[2], 100, turn)
         comms[2].Allgather(last.block, last.place)
         last.check()
@@ -218,7 +218,7 @@ def complete(
     gatherings: list[Gathering],
     random: np.random.Generator,
 ) -> None:
-    """Complete requests by a call now of this kind and now of that."""
+    """Complete requests by calls of random kinds."""
     left = list(range(len(requests)))
     while left:
         random.shuffle(left)
@@ -242,7 +242,7 @@ def complete(
 
 
 def test_rule_of_progress(opened: Make) -> None:
-    """Who waits for a request of ours keeps the MPI library's messages going."""
+    """Waiting for a request of this library progresses the MPI library's messages."""
     comm = opened()
     alone(comm)
     rank, size = comm.rank, comm.size
@@ -261,7 +261,7 @@ def test_rule_of_progress(opened: Make) -> None:
 
 
 def test_waiting_sleeps(opened: Make, library: MPI.Intracomm) -> None:
-    """Who waits for a late rank uses little of its core."""
+    """A rank that waits for a late rank uses less than half of its core."""
     comm = opened()
     alone(comm)
     each = Gathering(comm, 3000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests that fail, and communicators that end before theirs do."""
+"""Requests that fail, and communicators that end before their requests."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ COMPLETER = "mpimcast completer"
 
 
 def differ(comm: Intracomm, start: Callable[[Gathering], MPI.Request]) -> MPI.Request:
-    """Start an operation of which each rank has another size."""
+    """Start an operation in which rank 0's block has another size."""
     alone(comm)
     return start(Gathering(comm, 1000 + (comm.rank == 0)))
 
 
 def wait_by(request: MPI.Request, way: str) -> None:
-    """Complete a request by a call of its own, or of MPI for several."""
+    """Complete a request by a call of its own, or by one of MPI for several."""
     if way == "Wait":
         request.Wait()
     elif way == "Test":
@@ -43,7 +43,7 @@ def wait_by(request: MPI.Request, way: str) -> None:
 def test_failure(
     opened: Make, way: str, start: Callable[[Gathering], MPI.Request]
 ) -> None:
-    """Our own calls raise our error, the MPI library's a code that says it too."""
+    """This library's calls raise its error, and MPI's a code with the same text."""
     comm = opened()
     request = differ(comm, start)
     text = "blocks are of 4004 bytes on rank 0, but 4000 bytes on"
@@ -69,7 +69,7 @@ def test_failure(
 
 
 def test_several_failures(opened: Make) -> None:
-    """Statuses tell, of several requests, which have failed."""
+    """Statuses tell which of several requests have failed."""
     comms = [opened(), opened()]
     bad = differ(comms[0], Gathering.start)
     each = Gathering(comms[1], 1000)
@@ -82,13 +82,13 @@ def test_several_failures(opened: Make) -> None:
     good.Wait()
     each.check()
     text = MPI.Get_error_string(statuses[1].error)
-    # MPICH wraps the code that it is told in one of its own.
+    # MPICH wraps the code that it gets in one of its own.
     assert "disagree" in text or "request query function" in text
 
 
 @pytest.mark.parametrize("way", ["blocking", "Wait", "Waitall", "later"])
 def test_errhandler(opened: Make, way: str) -> None:
-    """A communicator's error handler is called, once for each failure."""
+    """A communicator's error handler is called once for each failure."""
     comm = opened()
     alone(comm)
     told = []
@@ -117,11 +117,11 @@ def test_errhandler(opened: Make, way: str) -> None:
 
 
 def test_no_progress(make: Make) -> None:
-    """A network that passes nothing is an error after TIMEOUT, for requests too."""
+    """A network that delivers no data is an error after TIMEOUT, for requests too."""
     comm = make(timeout=0.5, eager_bytes=0)
     alone(comm)
     comm.Allgather(np.zeros(1), np.zeros(comm.size))
-    # Of another set of settings, so that only this one's datagrams are lost.
+    # Other settings, so that only this communicator's datagrams are lost.
     lost = make(timeout=0.5, fault="loss=1,kind=multicast+repair", eager_bytes=0)
     lost.Allgather(np.zeros(0), np.zeros(0))
     with pytest.raises(mpimcast.TimedOut, match="TIMEOUT"):
@@ -136,7 +136,7 @@ def test_no_progress(make: Make) -> None:
 
 @pytest.mark.parametrize("way", ["Wait", "Waitall"])
 def test_free_with_operations_in_flight(opened: Make, way: str) -> None:
-    """They complete; what they hold on to goes with the last."""
+    """Operations in flight complete after their communicator is freed."""
     comm = opened()
     gatherings = [Gathering(comm, 4000, salt) for salt in range(6)]
     requests = [each.start() for each in gatherings]
@@ -151,7 +151,7 @@ def test_free_with_operations_in_flight(opened: Make, way: str) -> None:
 
 
 def test_persistent_outlives_its_communicator(opened: Make) -> None:
-    """A request may be started after the communicator was freed."""
+    """A persistent request may be started after its communicator was freed."""
     comm = opened()
     alone(comm)
     odd = comm.rank % 2 == 1
@@ -182,7 +182,7 @@ def count_completers() -> int:
 def test_one_completer(make: Make, library: MPI.Intracomm) -> None:
     """One thread serves all communicators, from first use to the last one's end."""
     alone(library)
-    # Of communicators that outlive theirs, as in the test before.
+    # Where a request outlived its communicator, an earlier test may leave a completer.
     before = count_completers()
     comms = [make() for _ in range(3)]
     for comm in comms:
