@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bcast and Allgatherv in the simulator: what they cost, and that they are right."""
+"""Bcast and Allgatherv in the simulator: their cost and their correctness."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_only_the_root_sends(nranks: int, root: int, repair: int) -> None:
 
 
 def test_small_bcast_costs_a_barrier() -> None:
-    """ceil(log2 P) messages a rank, and one multicast."""
+    """A small Bcast costs ceil(log2 P) messages a rank, and one multicast."""
     for nranks, rounds in ((2, 1), (3, 2), (8, 3), (64, 6)):
         result = run(nranks=nranks, kind=BCAST, root=1, block_bytes=1000)
         sent = [rank["tx"]["datagrams"] for rank in result["ranks"]]
@@ -41,9 +41,9 @@ def test_small_bcast_costs_a_barrier() -> None:
 def test_a_loop_costs_one_dissemination_each(
     kind: int, block_bytes: int, repair: int
 ) -> None:
-    """The barrier of one operation tells that the one before is done.
+    """In a loop an operation's barrier also tells that the operation before it is done.
 
-    Who may still be read waits for a message of its right neighbour besides.
+    With `read`, a rank also waits for its right neighbour, which may still read it.
     """
     nops = 20
     for nranks, rounds in ((2, 1), (3, 2), (8, 3), (17, 5)):
@@ -55,7 +55,7 @@ def test_a_loop_costs_one_dissemination_each(
 
 
 def test_latency_of_a_small_bcast(capsys: pytest.CaptureFixture[str]) -> None:
-    """It grows with the rounds of the barrier, and with nothing else."""
+    """The latency grows with the rounds of the barrier, and with nothing else."""
     one_way_us = run(nranks=2, kind=BCAST, root=0, block_bytes=8)["time_ns"] / 1000
     lines = []
     for bits in range(1, 11):
@@ -72,7 +72,7 @@ def test_latency_of_a_small_bcast(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_a_large_bcast_takes_the_links_time(repair: int) -> None:
-    """The root has the window for itself, however many receive."""
+    """The root has the window for itself, however many ranks receive."""
     for nranks in (2, 8, 64):
         result = run(
             nranks=nranks, kind=BCAST, root=1, block_bytes=4 << 20, repair=repair
@@ -81,7 +81,7 @@ def test_a_large_bcast_takes_the_links_time(repair: int) -> None:
 
 
 def test_loss_is_spread_round_the_ring() -> None:
-    """Reading, nobody but its right neighbour takes much from the root."""
+    """With `read` all lost chunks are read along the ring, and none is sent again."""
     result = run(
         nranks=16,
         kind=BCAST,
@@ -97,7 +97,7 @@ def test_loss_is_spread_round_the_ring() -> None:
 
 @pytest.mark.parametrize("nranks", [2, 5])
 def test_a_bcast_comes_to_its_place(nranks: int) -> None:
-    """With zero-copy receive all but the chunks that come before a prediction."""
+    """With zero-copy receive all chunks are placed but those before a prediction."""
     nchunks, receives = 200, 24
     result = run(
         nranks=nranks,
@@ -118,7 +118,7 @@ def test_a_bcast_comes_to_its_place(nranks: int) -> None:
 
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_empty_blocks_take_no_turn(repair: int) -> None:
-    """Who has nothing multicasts nothing, and no rank more than its block."""
+    """No rank multicasts more chunks than a block has, and none is sent again."""
     for seed in range(20):
         result = run(
             nranks=9,
@@ -136,7 +136,7 @@ def test_empty_blocks_take_no_turn(repair: int) -> None:
 @pytest.mark.parametrize("kind", [ALLGATHERV, BCAST])
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_multicast_that_dies(kind: int, repair: int) -> None:
-    """Then uneven blocks and a Bcast's go round the ring."""
+    """After multicast dies, uneven blocks and a Bcast's go round the ring."""
     result = run(
         nranks=8,
         kind=kind,
@@ -153,7 +153,7 @@ def test_multicast_that_dies(kind: int, repair: int) -> None:
 @pytest.mark.parametrize("dropped", range(8))
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_last_control_datagram_lost(kind: int, dropped: int, repair: int) -> None:
-    """Any of the last control datagrams can be lost; blocks are beyond a copy."""
+    """Any of the last control datagrams may be lost, with blocks too large to copy."""
     for nth in range(2):
         run(
             nranks=5,
@@ -169,7 +169,7 @@ def test_last_control_datagram_lost(kind: int, dropped: int, repair: int) -> Non
 
 
 def test_a_late_receiver_bounds_a_fast_root() -> None:
-    """A root that never waits is held back by what its streams may have open."""
+    """A root that never waits is held back by the limit on a stream's open epochs."""
     result = run(
         nranks=3,
         kind=BCAST,
@@ -184,7 +184,7 @@ def test_a_late_receiver_bounds_a_fast_root() -> None:
 
 
 def test_impossible_specs_are_refused() -> None:
-    """A root that is no rank, a kind that is none."""
+    """A root that is no rank is refused, and so is a kind that does not exist."""
     with pytest.raises(ConfigError):
         sim.run({"kind": 4})
     with pytest.raises(ConfigError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks of large simulated jobs that stand still, or end, for several TIMEOUTs."""
+"""Ranks of large simulated jobs that stand still for several TIMEOUTs, or end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED = int(os.environ.get("MPIMCAST_TEST_SEED", "1"))
 
 
 def spec_of(nranks: int, repair: int, draw: random.Random) -> dict[str, object]:
-    """Return two operations under loss, and who stands still or ends, and when."""
+    """Return two operations under loss, with a rank that stands still or ends."""
     spec = {
         "seed": draw.getrandbits(32),
         "nranks": nranks,
@@ -27,7 +27,7 @@ def spec_of(nranks: int, repair: int, draw: random.Random) -> dict[str, object]:
     }
     victim = draw.randrange(nranks)
     healthy = run(**spec)
-    # Until then the run is the same, and the second operation needs the victim.
+    # The runs are equal up to this time, and the second operation needs the victim.
     at_ns = draw.randrange(healthy["ranks"][victim]["end_ns"] // 4)
     return {**spec, "victim": victim, "at_ns": at_ns}
 
@@ -37,7 +37,7 @@ def spec_of(nranks: int, repair: int, draw: random.Random) -> dict[str, object]:
     ("nranks", "count"), [(17, 10), (64, 3), (128, 1)], ids=["17", "64", "128"]
 )
 def test_stopped(nranks: int, count: int, repair: int) -> None:
-    """All wait for a rank that stands still, and have all data soon after."""
+    """All ranks wait for a rank that stands still, and have all data soon after."""
     draw = random.Random(f"{SEED} {nranks} {repair}")
     for _ in range(count):
         spec = spec_of(nranks, repair, draw)
@@ -55,7 +55,7 @@ def test_stopped(nranks: int, count: int, repair: int) -> None:
 @pytest.mark.parametrize("repair", [0, 1])
 @pytest.mark.parametrize(("nranks", "count"), [(17, 10), (64, 2)], ids=["17", "64"])
 def test_ended(nranks: int, count: int, repair: int) -> None:
-    """A process that has ended is named long before TIMEOUT, by all who lack data."""
+    """The end of a process fails all ranks that lack data long before TIMEOUT."""
     draw = random.Random(f"{SEED} {nranks} {repair}")
     for _ in range(count):
         spec = spec_of(nranks, repair, draw)
@@ -67,7 +67,7 @@ def test_ended(nranks: int, count: int, repair: int) -> None:
 
 
 def test_late_for_too_long() -> None:
-    """LATE_TIMEOUT ends it for all alike."""
+    """LATE_TIMEOUT ends the wait on all ranks alike."""
     for victim in range(5):
         result = run(
             nranks=5,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Zero-copy receive in the simulator: chunks come right to their places."""
+"""Zero-copy receive in the simulator: chunks arrive directly in their places."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from simulated import MS, READ, run, total
 @pytest.mark.parametrize("checksum", range(3))
 @pytest.mark.parametrize("chains", [1, 2, 3, 4])
 def test_chunks_come_to_their_places(chains: int, checksum: int) -> None:
-    """But for those that take the receives posted before, and none is evacuated.
+    """Only chunks that take receives posted earlier are copied; none is evacuated.
 
-    Some more may come before all is known that a prediction takes.
+    Some more chunks may arrive before all is known that a prediction needs.
     """
     nchunks, receives, nops = 200, 24, 3
     result = run(
@@ -42,9 +42,9 @@ def test_where_chains_share_a_subgroup_chunks_are_copied() -> None:
 @pytest.mark.parametrize("loss", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("repair", [0, 1, READ])
 def test_mispredicted_chunks_are_evacuated(repair: int, loss: float) -> None:
-    """After a loss chunks come to others' places; then the prediction is right again.
+    """After a loss chunks land in others' places; then predictions are right again.
 
-    Places are looked at when an operation is over, and to the end of the run.
+    Places are checked when an operation completes, and until the end of the run.
     """
     result = run(
         nranks=4,
@@ -61,7 +61,7 @@ def test_mispredicted_chunks_are_evacuated(repair: int, loss: float) -> None:
 
 
 def test_covered_places_and_whatever_goes_wrong() -> None:
-    """Lost, repeated, reordered, damaged; a rank that gives up, or dies."""
+    """Covered places stay right under all faults, and if a rank gives up or dies."""
     faults = "loss=0.05,dup=0.05,reorder=0.1,corrupt=0.05,kind=multicast"
     ends = set()
     for seed in range(60):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lost chunks are read from a neighbour's memory, in the simulator."""
+"""Reads of lost chunks from a neighbour's memory, in the simulator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulated import CONTROL, MS, READ, REPAIR, run, total
 @pytest.mark.parametrize("loss", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("nranks", [2, 3, 4, 7, 8, 64, 188])
 def test_reads_fetch_what_was_lost(nranks: int, loss: float) -> None:
-    """Where only multicast is lost, every lost chunk is read, once, and no other."""
+    """If only multicast is lost, each lost chunk is read once, and no other chunk."""
     result = run(
         nranks=nranks,
         block_bytes=400_000 if nranks < 64 else 65536,
@@ -22,7 +22,7 @@ def test_reads_fetch_what_was_lost(nranks: int, loss: float) -> None:
     assert read > 0
     if nranks < 64:
         assert read == lost
-    else:  # some were waited for in vain, and came all the same
+    else:  # some were given up and arrived all the same
         assert 0.99 * lost < read <= lost
     assert total(result, "repaired_chunks") == read
     assert total(result, "duplicate_chunks") == 0
@@ -30,7 +30,7 @@ def test_reads_fetch_what_was_lost(nranks: int, loss: float) -> None:
 
 
 def test_reads_stay_close_to_loss() -> None:
-    """Also where the network reorders, repeats and delays."""
+    """Reads stay close to losses where the network reorders, repeats and delays."""
     for seed in range(20):
         result = run(
             nranks=4,
@@ -48,7 +48,7 @@ def test_reads_stay_close_to_loss() -> None:
 
 
 def test_reading_costs_no_message() -> None:
-    """Without loss: ceil(log2 P) for the barrier, one to release, and nothing else."""
+    """Without loss a rank sends ceil(log2 P) messages, and one more for the release."""
     for nranks, rounds in ((2, 1), (3, 2), (4, 2), (8, 3)):
         result = run(nranks=nranks, block_bytes=20_000, repair=READ)
         sent = sum(rank["tx"]["datagrams"][CONTROL] for rank in result["ranks"])
@@ -57,7 +57,7 @@ def test_reading_costs_no_message() -> None:
 
 
 def test_a_late_repairer_is_read_when_it_comes() -> None:
-    """A left neighbour that enters a second late has its advert read then."""
+    """A left neighbour that enters a second late is read as soon as it has entered."""
     result = run(
         nranks=4,
         block_bytes=400_000,
@@ -72,7 +72,7 @@ def test_a_late_repairer_is_read_when_it_comes() -> None:
 
 @pytest.mark.parametrize("registrations", range(4))
 def test_memory_that_cannot_be_registered(registrations: int) -> None:
-    """What cannot be read is sent."""
+    """Chunks in memory that cannot be registered are sent instead."""
     result = run(
         nranks=5,
         block_bytes=400_000,
@@ -89,9 +89,9 @@ def test_memory_that_cannot_be_registered(registrations: int) -> None:
 
 
 def test_a_repairer_that_fails_while_it_is_read() -> None:
-    """Nothing of a buffer that was given back is taken for a chunk.
+    """Nothing that is read from a buffer given back is taken for a chunk.
 
-    Rank 2 hears late of what happens to rank 1, which it reads.
+    Rank 2 reads rank 1's memory, and hears late of what happens to rank 1.
     """
     failed = failed_reads = 0
     for seed in range(100):
@@ -114,7 +114,7 @@ def test_a_repairer_that_fails_while_it_is_read() -> None:
 
 @pytest.mark.parametrize("dead_ns", range(0, 4 * MS, MS // 4))
 def test_a_repairer_that_dies_while_it_is_read(dead_ns: int) -> None:
-    """A broken connection is an error on all, naming who it led to."""
+    """A broken connection is an error on every rank that lacks data."""
     result = run(
         nranks=5,
         block_bytes=2 << 20,

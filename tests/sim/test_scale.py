@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many ranks where machines and networks are not still: what that may cost."""
+"""The cost of many ranks whose machines and networks are not still."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mpimcast import sim
 
 KIB = 1024
 CHUNK = 1456
-EACH = 2**32 - 1  # in place of a rank that stands still: each, at other times
+EACH = 2**32 - 1  # for the rank that stands still: each does, at other times
 
 
 def time_ns(result: sim.Plain) -> int:
@@ -19,7 +19,7 @@ def time_ns(result: sim.Plain) -> int:
 
 
 def link_ns(nranks: int, block_bytes: int, link_mbits: int) -> float:
-    """Return the time in which a link brings all other ranks' blocks, headers apart."""
+    """Return the time that a link takes for other ranks' blocks, without headers."""
     return (nranks - 1) * block_bytes * 8000 / link_mbits
 
 
@@ -39,7 +39,7 @@ def overflowed(result: sim.Plain) -> int:
 
 
 def stalls(buffer_bytes: int, seed: int) -> sim.Plain:
-    """Run 64 ranks of which each stands still for 4 ms of every 100.
+    """Run 64 ranks, each of which stands still for 4 ms of every 100.
 
     A port of the switch holds hardly more than the windows of all senders.
     """
@@ -59,7 +59,7 @@ def stalls(buffer_bytes: int, seed: int) -> sim.Plain:
 
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_stalls_that_buffers_hold(seed: int) -> None:
-    """Nobody waits for ranks that stand still, and nothing is sent twice."""
+    """Stalls that buffers can hold delay no other rank, and nothing is sent twice."""
     result = stalls(640_000, seed)
     assert total(result, "overrun_datagrams") == overflowed(result) == 0
     assert repair_bytes(result) == 0
@@ -68,7 +68,7 @@ def test_stalls_that_buffers_hold(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_stalls_that_overflow_buffers(seed: int) -> None:
-    """The others go on, each block is multicast once, and what overflowed is mended."""
+    """Other ranks go on, each block is multicast once, and overflows are repaired."""
     result = stalls(212_992, seed)
     nchunks = -(-256 * KIB // CHUNK)
     for rank in result["ranks"]:
@@ -84,7 +84,7 @@ def test_stalls_that_overflow_buffers(seed: int) -> None:
 @pytest.mark.parametrize("repair", [0, 1, 2])
 @pytest.mark.parametrize("jitter_ns", [20_000, 40_000])
 def test_jitter_is_no_loss(jitter_ns: int, repair: int) -> None:
-    """What comes late by less than the allowance is not asked for."""
+    """A chunk that is late by less than the allowance is not requested."""
     result = run(
         nranks=8,
         block_bytes=4096 * KIB,
@@ -98,7 +98,7 @@ def test_jitter_is_no_loss(jitter_ns: int, repair: int) -> None:
 
 @pytest.mark.parametrize(("nranks", "kib"), [(64, 256), (128, 64)])
 def test_first_operation_is_tame(nranks: int, kib: int) -> None:
-    """Nobody is asked although no rate is known yet."""
+    """The first operation asks and repeats nothing, although no rate is known yet."""
     result = run(
         nranks=nranks, block_bytes=kib * KIB, chunk_bytes=CHUNK, link_mbits=1000
     )
@@ -108,7 +108,7 @@ def test_first_operation_is_tame(nranks: int, kib: int) -> None:
 
 
 def test_188_healthy() -> None:
-    """The paper's size, at most a tenth above what the link needs."""
+    """At the paper's size the time is at most a tenth above what the link needs."""
     result = run(nranks=188, block_bytes=64 * KIB, link_mbits=10_000)
     assert repair_bytes(result) == 0
     assert time_ns(result) <= 1.10 * link_ns(188, 64 * KIB, 10_000)
@@ -119,7 +119,7 @@ def test_188_healthy() -> None:
     [*((188, 64, seed) for seed in range(1, 9)), (1024, 16, 1)],
 )
 def test_many_with_loss(nranks: int, kib: int, seed: int) -> None:
-    """With 0.1 % loss at most a fifth above what the link needs, at 10 Gbit/s too."""
+    """With 0.1 % loss the time is at most a fifth above the link's, at 10 Gbit/s."""
     result = run(
         nranks=nranks,
         block_bytes=kib * KIB,
@@ -136,7 +136,7 @@ def test_many_with_loss(nranks: int, kib: int, seed: int) -> None:
 def test_a_short_outage_of_multicast(
     nranks: int, kib: int, outage_ms: int, seed: int
 ) -> None:
-    """What all lack goes to all once multicast is back, not to each by itself."""
+    """After an outage, what all ranks lack is multicast, not sent to each of them."""
     result = run(
         nranks=nranks,
         block_bytes=kib * KIB,
@@ -156,7 +156,7 @@ def test_a_short_outage_of_multicast(
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_lost_control_costs_no_window(seed: int) -> None:
-    """A lost report is none of a sender's troubles for long."""
+    """A lost report does not hold a sender up for long."""
     result = run(
         nranks=8,
         block_bytes=4096 * KIB,
@@ -178,7 +178,7 @@ OUTAGES = [
 def test_multicast_comes_back(
     nranks: int, deaf: int, outage_ms: int, repair: int
 ) -> None:
-    """Within a second of the network's return operations are by multicast again."""
+    """Within a second of the network's return operations are multicast again."""
     nops, gap_ms = (150, 2) if outage_ms == 50 else (400, 20)
     result = run(
         nranks=nranks,
@@ -191,7 +191,7 @@ def test_multicast_comes_back(
         deaf_ns=5 * MS,
         deaf_end_ns=(5 + outage_ms) * MS,
     )
-    # What goes by unicast while the interval to the next try doubles.
+    # For this long operations go by unicast, as the interval to each attempt doubles.
     longest_ms = 160 if outage_ms == 50 else outage_ms + 1000
     assert time_ns(result) > longest_ms * MS
     share = longest_ms * MS / time_ns(result)
@@ -204,7 +204,7 @@ def test_multicast_comes_back(
 @pytest.mark.parametrize(("nranks", "kib"), [(8, 256), (17, 64)])
 @pytest.mark.parametrize("queue_bytes", [200_000, 300_000])
 def test_windows_find_short_queues(nranks: int, kib: int, queue_bytes: int) -> None:
-    """Operations lose little once windows know what switches hold, and stay fast."""
+    """Operations lose little once windows fit the switches' queues, and stay fast."""
     nops = 60
     result = run(
         nranks=nranks,
@@ -222,7 +222,7 @@ def test_windows_find_short_queues(nranks: int, kib: int, queue_bytes: int) -> N
 
 @pytest.mark.parametrize("nranks", [200, 400])
 def test_a_straggler_is_asked_by_few(nranks: int) -> None:
-    """What all miss they ask for up the tree of reports, not each for itself."""
+    """Ranks ask up the tree of reports, and few ask the straggler itself."""
     straggler = nranks // 3
     spec = {"nranks": nranks, "block_bytes": 32 * KIB, "link_mbits": 10_000}
     still_ns = time_ns(run(**spec)) // 3

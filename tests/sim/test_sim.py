@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The simulator: the protocol under everything that a network and a rank can do."""
+"""The protocol in the simulator, under everything that a network and a rank can do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mpimcast.errors import ConfigError
 
 
 def command(arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with `arguments`."""
+    """Run the `sim` command with `arguments`."""
     return subprocess.run(
         [sys.executable, "-m", "mpimcast", "sim", *arguments.split()],
         capture_output=True,
@@ -33,14 +33,14 @@ def command(arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def broken_case(first: int, count: int, crowd: tuple[int, int] | None) -> str:
-    """Run random cases in a process of their own; return what broke, or nothing."""
+    """Run random cases in a process of their own; return what broke, or no text."""
     of = f"--crowd {crowd[0]} {crowd[1]} " if crowd else ""
     done = command(f"{of}--case {first} --cases {count}")
     if done.returncode == 0:
         return ""
     if done.returncode == 1:
         return done.stdout
-    if count > 1:  # it crashed: find out in which case
+    if count > 1:  # a crash: find its case
         return broken_case(first, count // 2, crowd) or broken_case(
             first + count // 2, count - count // 2, crowd
         )
@@ -51,7 +51,7 @@ def broken_case(first: int, count: int, crowd: tuple[int, int] | None) -> str:
 def check_cases(
     first: int, count: int, batch: int, crowd: tuple[int, int] | None = None
 ) -> None:
-    """Run random cases in two processes at a time."""
+    """Run random cases, in two processes at a time."""
     starts = range(first, first + count, batch)
     with ThreadPoolExecutor(2) as pool:
         for broken in pool.map(lambda start: broken_case(start, batch, crowd), starts):
@@ -66,7 +66,7 @@ def children_s() -> float:
 
 @pytest.mark.timeout(600)
 def test_random_cases(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever goes wrong: right bytes or a proper error, and an end."""
+    """Every random case ends, with right bytes or a proper error."""
     begin_s = children_s()
     check_cases(0, 10_000, 500)
     used_s = children_s() - begin_s
@@ -77,20 +77,20 @@ def test_random_cases(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_many_random_cases() -> None:
-    """Likewise, other and more cases."""
+    """Other random cases, and more, end with right bytes or a proper error."""
     check_cases(1_000_000, 100_000, 2_000)
 
 
 @pytest.mark.timeout(600)
 def test_random_crowds() -> None:
-    """Where many ranks and their network are not still: what that may cost."""
+    """Random cases of many ranks that stall, on unsteady networks, break no law."""
     check_cases(0, 500, 25, (33, 128))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_large_random_crowds() -> None:
-    """Likewise, up to a thousand ranks, and other cases."""
+    """Other random cases, of up to a thousand ranks that stall, break no law."""
     check_cases(1_000_000, 3_000, 100, (33, 128))
     check_cases(2_000_000, 100, 5, (129, 1024))
 
@@ -99,14 +99,14 @@ def test_large_random_crowds() -> None:
 
 
 def test_same_seed_same_run() -> None:
-    """A run depends on its spec and nothing else."""
+    """A run depends on its spec and on nothing else."""
     spec = sim.case_spec(12)
     assert sim.run(spec) == sim.run(spec)
 
 
 @pytest.mark.timeout(60)
 def test_188_ranks(capsys: pytest.CaptureFixture[str]) -> None:
-    """The size of the paper's testbed, in seconds."""
+    """The paper's number of ranks is simulated in seconds."""
     begin_s = time.perf_counter()
     result = run(nranks=188, block_bytes=65536, loss_ppm=1000)
     with capsys.disabled():
@@ -131,7 +131,7 @@ def test_every_block_is_sent_once(nranks: int, repair: int) -> None:
 @pytest.mark.parametrize("repair", [0, 1, 2])
 @pytest.mark.parametrize(("nranks", "deaf"), [(2, 1), (4, 0b1000), (8, 255), (16, 6)])
 def test_multicast_that_dies(nranks: int, deaf: int, repair: int) -> None:
-    """After one slow operation blocks go round the ring, each byte once a link."""
+    """Soon after multicast dies, blocks go round the ring, each byte once a link."""
     nops, dead_after = 10, 3
     healthy = run(nranks=nranks, block_bytes=65536, nops=dead_after, repair=repair)
     result = run(
@@ -154,7 +154,7 @@ def test_multicast_that_dies(nranks: int, deaf: int, repair: int) -> None:
 @pytest.mark.parametrize("repair", [0, 1, 2])
 @pytest.mark.parametrize(("nranks", "longest_us"), [(3, 50), (8, 100), (17, 200)])
 def test_a_ring_waits_for_no_retry(nranks: int, longest_us: int, repair: int) -> None:
-    """A request that comes before its receiver has begun is answered all the same."""
+    """A ring waits for no retry: a request before its receiver's entry is answered."""
     spec = {
         "nranks": nranks,
         "block_bytes": 65536,
@@ -176,7 +176,7 @@ def test_a_trunk_carries_each_block_once() -> None:
 
 
 def test_loss_is_repaired_and_only_loss() -> None:
-    """What is sent again stays in proportion to what was lost."""
+    """The number of repairs is in proportion to the losses."""
     for repair in (0, 1, 2):
         result = run(nranks=8, block_bytes=1 << 20, loss_ppm=10_000, repair=repair)
         lost = sum(rank["lost_chunks"] for rank in result["ranks"])
@@ -188,7 +188,7 @@ def test_loss_is_repaired_and_only_loss() -> None:
 
 @pytest.mark.parametrize("chains", [0, 1, 2, 2**32 - 1])
 def test_windows_prevent_overrun(chains: int) -> None:
-    """Nobody is sent more than its buffer holds."""
+    """No rank is sent more than its buffer holds."""
     for buffer_bytes in (64 << 10, 256 << 10, 1 << 20):
         result = run(
             nranks=8,
@@ -203,14 +203,14 @@ def test_windows_prevent_overrun(chains: int) -> None:
 @pytest.mark.parametrize(
     ("before_end_ns", "delay_ns"),
     [
-        # All that it had to send is sent: only full windows wait for it, 5 ms.
+        # The rank has sent all its data: only full windows wait for it, 5 ms.
         (100_000, 6 * MS),
-        # The others need its block, and get it when it runs again.
+        # The other ranks need its block, and get it when it goes on.
         (400_000, 21 * MS),
     ],
 )
 def test_a_straggler_delays_nobody_for_long(before_end_ns: int, delay_ns: int) -> None:
-    """A rank that stands still is waited for no longer than it must be."""
+    """A rank that stands still is waited for no longer than necessary."""
     spec = {"nranks": 8, "block_bytes": 1 << 20, "buffer_bytes": 256 << 10, "nops": 8}
     healthy_ns = run(**spec)["time_ns"]
     result = run(
@@ -227,14 +227,14 @@ def test_a_straggler_delays_nobody_for_long(before_end_ns: int, delay_ns: int) -
 
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_a_late_rank_is_waited_for(repair: int) -> None:
-    """Lateness is no error, and costs nothing beyond itself."""
+    """Lateness is no error, and costs no time beyond itself."""
     result = run(nranks=5, late_rank=2, late_ns=3_000 * MS, repair=repair)
     assert result["time_ns"] >= 3_000 * MS
     assert result["time_ns"] < 3_100 * MS
 
 
 def test_a_dead_rank_is_an_error_on_all_others() -> None:
-    """Survivors fail soon after the timeout."""
+    """Survivors of a dead rank fail soon after TIMEOUT."""
     result = run(
         nranks=6, block_bytes=8 << 20, dead_rank=4, dead_ns=1 * MS, timeout_ns=500 * MS
     )
@@ -245,7 +245,7 @@ def test_a_dead_rank_is_an_error_on_all_others() -> None:
 
 
 def test_a_cancelled_rank_is_an_error_on_all_others() -> None:
-    """Ctrl-C on one rank ends the operation of all, at once."""
+    """Ctrl-C on one rank ends the operation on all ranks, at once."""
     result = run(
         nranks=6, block_bytes=8 << 20, cancelling_rank=4, cancel_ns=MS, loss_ppm=1000
     )
@@ -258,7 +258,7 @@ def test_a_cancelled_rank_is_an_error_on_all_others() -> None:
 @pytest.mark.parametrize("nth", range(3))
 @pytest.mark.parametrize("repair", [0, 1, 2])
 def test_last_control_datagram_lost(kind: int, nth: int, repair: int) -> None:
-    """Any of the last control datagrams can be lost."""
+    """Any of the last control datagrams may be lost."""
     run(
         nranks=7,
         block_bytes=200_000,
@@ -271,7 +271,7 @@ def test_last_control_datagram_lost(kind: int, nth: int, repair: int) -> None:
 
 
 def test_faults_wrap_the_endpoints() -> None:
-    """The fault driver works over this one."""
+    """The fault driver works over the simulator's."""
     fault = "loss=0.1,dup=0.02,reorder=0.05,seed=99;corrupt=0.05,kind=all"
     result = run(nranks=4, block_bytes=300_000, fault=fault)
     assert sum(rank["lost_chunks"] for rank in result["ranks"]) > 0
@@ -281,20 +281,20 @@ def test_faults_wrap_the_endpoints() -> None:
 
 
 def test_the_monitor_sees_a_chunk_sent_twice() -> None:
-    """A sender that repeats itself is caught."""
+    """The monitor catches a sender that multicasts a chunk twice."""
     spec = {"fault": "dup=0.5,dir=tx,kind=multicast", "block_bytes": 1 << 20}
     assert "multicast twice" in sim.run(spec)["violation"]
     assert sim.run({**spec, "unwatched": 1})["violation"] == ""
 
 
 def test_the_monitor_sees_a_broken_header() -> None:
-    """A sender whose datagrams do not decode is caught."""
+    """The monitor catches a sender whose datagrams do not decode."""
     fault = "corrupt=0.5,dir=tx,kind=multicast"
     assert "decode" in sim.run({"fault": fault})["violation"]
 
 
 def test_a_run_without_an_end_is_seen() -> None:
-    """A run that lasts too long is caught."""
+    """A run that exceeds its time limit is caught."""
     result = sim.run({"late_rank": 1, "late_ns": 900 * MS, "limit_ns": 100 * MS})
     assert "in time" in result["violation"]
 
