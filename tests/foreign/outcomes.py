@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest: each rank writes what came of its tests.
+"""A plugin of pytest by which each rank writes the outcomes of its tests.
 
 ``OUTCOMES`` names the folder; a rank's file in it is ``RANK.json``.
 """
@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK")  # of Open MPI's and MPICH's launcher
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK")  # of Open MPI's and MPICH's launchers
 
 _outcomes: dict[str, str] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note how a test went; a bad begin or end stands above its own outcome."""
+    """Record a test's outcome, or that of its setup or teardown unless that passed."""
     if report.when == "call" or report.outcome != "passed":
         _outcomes[report.nodeid] = report.outcome
 
 
 def pytest_sessionfinish() -> None:
-    """Write all of it."""
+    """Write all outcomes."""
     rank = next(os.environ[name] for name in _RANKS if name in os.environ)
     path = Path(os.environ["OUTCOMES"], f"{rank}.json")
     path.write_text(json.dumps(_outcomes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run programs without us and with us, and compare how they end and what they print."""
+"""Programs run without and with mpimcast, compared by their status and output."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ LIBRARIES = pytest.mark.parametrize(
     "environment", [BIN, MPICH_BIN], ids=["openmpi", "mpich"]
 )
 
-# The settings of the sides that have us: every collective by multicast, and as we come.
+# Settings of runs with mpimcast: every collective by multicast, and the defaults.
 MULTICAST = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 DEFAULTS: dict[str, str] = {}
 
-# What differs between two runs of one program: times, rates, addresses, process ids.
+# Text that differs between two runs of a program: times, rates, addresses, process ids.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
 
-# Every rank writes to a file of its own: through the launcher what they print at the
-# same time becomes mixed, also in the middle of a word. Nor does the launcher hand rank
-# 0 its input: Open MPI's may lose that of a rank that is slow to begin.
+# Every rank writes to a file of its own, since a launcher mixes what ranks print at the
+# same time, even in the middle of a word. Nor does rank 0 get its input through the
+# launcher: Open MPI's may lose the input of a rank that is slow to begin.
 _SCRIPT = (
     '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || GIVEN=/dev/null; '
     'exec "$@" <"$GIVEN" >"$(mktemp -p "$OUTPUTS")" 2>&1'
@@ -42,15 +42,15 @@ class Program:
     Attributes
     ----------
     arguments
-        What stands behind ``python``, or behind ``python -m mpimcast run``.
+        Arguments of ``python``, or of ``python -m mpimcast run``.
     folder
-        Where it runs.
+        Its working directory.
     given
-        Its standard input.
+        Its standard input, for rank 0.
     varying
         Whether the numbers that it prints differ from run to run.
     limit_s
-        How long a run may take.
+        Seconds that a run may take.
     env
         Variables to set.
     """
@@ -66,13 +66,13 @@ class Program:
 def start(
     program: Program, nranks: int, environment: Path, settings: dict[str, str] | None
 ) -> tuple[int, str]:
-    """Run a program, with us if `settings` are given.
+    """Run a program, with mpimcast if `settings` are given.
 
     Returns
     -------
     status, output
-        The launcher's exit status; what it printed, then what the ranks did, one
-        behind the other.
+        The launcher's exit status; what it printed, then what the ranks printed, one
+        after the other.
     """
     require_tool(str(environment / "mpirun"))
     ours = () if settings is None else ("-m", "mpimcast", "run")
@@ -101,7 +101,7 @@ def start(
 
 
 def tokens(program: Program, said: str) -> Counter[str]:
-    """Return an output's words, numbers and signs; ranks print in any order."""
+    """Count an output's words, numbers and signs, since ranks print in any order."""
     return Counter(_TOKEN.findall(_VARYING.sub("#", said) if program.varying else said))
 
 
@@ -111,14 +111,14 @@ def compare(
     environment: Path,
     sides: tuple[dict[str, str], ...] = (MULTICAST,),
 ) -> None:
-    """Check that a program succeeds, and does and prints with us what it does without.
+    """Check that a program succeeds, and prints with mpimcast what it prints without.
 
     Parameters
     ----------
     program, nranks, environment
         What to run, on how many ranks, and the folder of the launcher and Python.
     sides
-        The settings to run it with.
+        The settings of the runs with mpimcast.
     """
     status, alone = start(program, nranks, environment, None)
     assert status == 0, f"it fails without us:\n{alone}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py's own demonstrations do with us what they do without."""
+"""mpi4py's own demonstrations do with mpimcast what they do without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 REQUIREMENT = f"mpi4py=={mpi4py.__version__}"
 
-INTERVALS = "100\n0\n"  # what the programs that compute pi ask for; 0 ends them
+INTERVALS = "100\n0\n"  # input of the programs that compute pi; 0 ends them
 
 # Programs by their folder, with the numbers of ranks that they are for.
 PROGRAMS = {
@@ -66,7 +66,7 @@ PROGRAMS = {
     "threads": {"sendrecv.py": (2,)},
 }
 
-# Those that print times, or sums of floating-point numbers added in any order.
+# Programs that print times, or sums of floating-point numbers added in any order.
 VARYING = (
     "cpi-dpm.py 2",
     "cpi-rma.py",
@@ -76,7 +76,7 @@ VARYING = (
     "nxtval-scalable.py",
 )
 
-# Under Open MPI 5.0 this one's own assertion fails without us too.
+# Under Open MPI 5.0 this program's own assertion fails without mpimcast too.
 WRONG_IN_OPENMPI = "nxtval-mpi3.py"
 
 
@@ -86,7 +86,7 @@ WRONG_IN_OPENMPI = "nxtval-mpi3.py"
     [(folder, command) for folder in PROGRAMS for command in PROGRAMS[folder]],
 )
 def test_demo(folder: str, command: str, environment: Path) -> None:
-    """A program ends and prints as it does without us."""
+    """A program ends and prints as it does without mpimcast."""
     if command == WRONG_IN_OPENMPI and environment != MPICH_BIN:
         pytest.skip("it fails in Open MPI without us")
     program = Program(
@@ -113,7 +113,7 @@ OSU_BENCHMARKS = {
 @LIBRARIES
 @pytest.mark.parametrize("name", OSU_BENCHMARKS)
 def test_osu(name: str, environment: Path) -> None:
-    """The benchmarks after those of OSU measure every size, with few repetitions."""
+    """Benchmarks after OSU's, few times at every size, print as without mpimcast."""
     code = f"from osu_{name} import osu_{name}; osu_{name}({OSU_BENCHMARKS[name]})"
     folder = fetch(REQUIREMENT) / "demo"
     program = Program(("-c", code), folder, varying=True)
@@ -131,7 +131,7 @@ LIBRARY_NAMES = {
 @LIBRARIES
 @pytest.mark.parametrize("name", LIBRARY_NAMES)
 def test_wrapped_c(name: str, environment: Path, tmp_path: Path) -> None:
-    """C gets the communicator behind ours, through mpi4py's C interface or ctypes."""
+    """C code gets the plain communicator, by mpi4py's C interface or by ctypes."""
     folder = tmp_path / name
     shutil.copytree(fetch(REQUIREMENT) / "demo" / name, folder)
     compiler = require_tool(str(environment / "mpicc"))

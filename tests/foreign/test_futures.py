@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py.futures and mpi4py.bench do with us what they do without."""
+"""mpi4py.futures and mpi4py.bench do with mpimcast what they do without."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for root in range(comm.size):
 """
 
 
-# The benchmarks at their shortest.
+# The benchmarks, at their shortest.
 HELLO = ("-m", "mpi4py.bench", "helloworld")
 RING = ("-m", "mpi4py.bench", "ringtest", "-n", "1000", "-l", "3")
 SHORT = ("-s", "1", "-l", "3", "--loop-large", "2", "--loop-huge", "1")
@@ -44,7 +44,7 @@ POOLS = ("-m", "mpi4py.bench", "futures", *SHORT, "--num-tasks", "3")
 
 @LIBRARIES
 def test_quick(environment: Path, tmp_path: Path) -> None:
-    """A pool, and executors on COMM_WORLD between collectives, in a few seconds."""
+    """Pools, and executors between collectives, print as they do without mpimcast."""
     (tmp_path / "pool.py").write_text(POOL)
     (tmp_path / "shared.py").write_text(SHARED)
     compare(Program((*RUNNER, "pool.py"), tmp_path), 3, environment)
@@ -68,7 +68,7 @@ def test_quick(environment: Path, tmp_path: Path) -> None:
 def test_bench(
     command: tuple[str, ...], sizes: tuple[int, ...], environment: Path
 ) -> None:
-    """A benchmark of mpi4py's own prints as many figures with us."""
+    """A benchmark of mpi4py prints as many figures as without mpimcast."""
     program = Program(command, environment, varying=command != HELLO)
     for nranks in sizes:
         compare(program, nranks, environment, (MULTICAST, DEFAULTS))
@@ -93,7 +93,7 @@ def test_bench(
     ids=lambda value: str(value) if isinstance(value, int) else value[-1],
 )
 def test_futures(command: tuple[str, ...], nranks: int, environment: Path) -> None:
-    """The examples and the tests of ``mpi4py.futures`` end as they do without us."""
+    """Examples and tests of ``mpi4py.futures`` end as they do without mpimcast."""
     folder = fetch(f"mpi4py=={mpi4py.__version__}") / "demo/futures"
     varying = "hello" not in command[-1] and "cpi" not in command[-1]
     program = Program(command, folder, varying=varying, limit_s=400)

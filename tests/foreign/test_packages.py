@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages that no one here wrote pass the same of their own tests with us."""
+"""Packages of other authors pass the same of their tests with mpimcast as without."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
 
-# Per package: what its sdist calls its tests; those about collectives, if all would
-# take too long; and those that need more packages.
+# By package: its tests in the sdist, of which only those about collectives if all take
+# too long; and those to ignore, since they need more packages.
 PYLOPS = "distributedarray blockdiag fredholm matrixmult stack stackedarray"
 PACKAGES: dict[str, tuple[str, ...]] = {
     "mpi-list": ("tests",),
@@ -31,15 +31,15 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "pylops-mpi": tuple(f"tests/test_{name}.py" for name in PYLOPS.split()),
 }
 
-# Neither a package's own options for pytest nor its conftest count: those name plugins
-# that no test needs, or internals of another pytest. Nor do our limits of time.
+# A package's own options for pytest, and its conftest, are left out: they name plugins
+# that no test needs, or internals of another pytest. This project's time limit is off.
 PYTEST = ("-m", "pytest", "-q", "-o", "addopts=", "--with-mpi")
 PLUGINS = ("-p", "outcomes", "-p", "no:cacheprovider", "--timeout=0")
 NO_CONFTEST = {"pylops-mpi": ("--noconftest",)}
 
 
 def pinned(name: str) -> str:
-    """Return the line of the requirements that names a package."""
+    """Return the line of the requirements that pins a package."""
     line = re.search(rf"^{name}==\S+$", REQUIREMENTS.read_text(), re.MULTILINE)
     assert line is not None, name
     return line[0]
@@ -52,7 +52,7 @@ def outcomes(
     settings: Mapping[str, str] | None,
     folder: Path,
 ) -> dict[str, dict[str, str]]:
-    """Run a package's tests; return what came of each of them on each rank."""
+    """Run a package's tests; return the outcome of each test on each rank."""
     folder.mkdir()
     path = f"{install(REQUIREMENTS)}:{HERE}"
     program = Program(
@@ -81,7 +81,7 @@ def outcomes(
 @pytest.mark.parametrize("nranks", [2, 3, 4])
 @pytest.mark.parametrize("name", PACKAGES)
 def test_package(name: str, nranks: int, environment: Path, tmp_path: Path) -> None:
-    """Every test of a package comes out on every rank as it does without us."""
+    """On every rank a package's tests have the same outcomes as without mpimcast."""
     alone = outcomes(name, nranks, environment, None, tmp_path / "alone")
     sides = {"multicast": MULTICAST, **({"defaults": DEFAULTS} if nranks == 3 else {})}
     for side, settings in sides.items():

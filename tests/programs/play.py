@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Play random programs on mpimcast, under faults, and on the MPI library.
 
-Started on several ranks as ``python play.py COUNT SEED``. Rank 0 draws programs, and
-makes one that goes wrong smaller; it prints a line of JSON about all of them.
+It is started on several ranks as ``python play.py COUNT SEED``. Rank 0 draws programs,
+shrinks one that goes wrong, and prints a line of JSON about all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mpi4py import MPI
 from player import GROUPS, Player
 from program import Program, programs
 
-LIMIT_S = 40  # of one program
+LIMIT_S = 40  # for one program
 
 FAULTS = (
     "loss=0.1,dup=0.02,reorder=0.05",
@@ -34,7 +34,7 @@ FAULTS = (
 
 
 def choices(number: int) -> list[dict[str, Any]]:
-    """Return the settings that communicators of a run have."""
+    """Return the settings of a run's communicators."""
     base = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
     lossy, worse, late = (f"{fault},seed={number}" for fault in FAULTS)
     return [
@@ -46,7 +46,7 @@ def choices(number: int) -> list[dict[str, Any]]:
 
 
 class Rank:
-    """What a rank does with programs, one after the other."""
+    """A rank that plays programs, one after the other."""
 
     def __init__(self, player: Player) -> None:
         self.world = MPI.COMM_WORLD
@@ -77,14 +77,14 @@ class Rank:
         who = f"rank {self.world.rank}"
         print(f"{who}: not over after {LIMIT_S} s: {program}", file=sys.stderr)
         sys.stderr.flush()
-        # The others have a moment to say where they are.
+        # Other ranks get a moment to say where they are.
         time.sleep(2)
         os._exit(1)
 
 
 @contextlib.contextmanager
 def aborting(what: str = "") -> Iterator[None]:
-    """End all ranks if there is an exception."""
+    """End all ranks on an exception."""
     try:
         yield
     except BaseException:

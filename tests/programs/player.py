@@ -15,10 +15,10 @@ from typing_extensions import Self
 
 import mpimcast
 
-STRIDE = 3  # of places with gaps, in items
+STRIDE = 3  # of buffers with gaps, in items
 POISON = -1
 
-# Which ranks have a communicator, each with those of its own colour.
+# By name, the colour and the key with which a rank splits the world.
 GROUPS: dict[str, Callable[[MPI.Intracomm], tuple[int, int]]] = {
     "all": lambda world: (0, world.rank),
     "backwards": lambda world: (0, -world.rank),
@@ -27,14 +27,14 @@ GROUPS: dict[str, Callable[[MPI.Intracomm], tuple[int, int]]] = {
 
 
 class Part:
-    """A rank's part in an operation: its buffers, and what came of each start.
+    """A rank's part in an operation: its buffers, and the outcome of each start.
 
     Parameters
     ----------
     number, op
-        Which.
+        The operation's number in the program, and the operation.
     comm
-        Where.
+        The operation's communicator.
     spread
         The type of items with gaps.
     """
@@ -72,7 +72,7 @@ class Part:
     # ---- data ----------------------------------------------------------------
 
     def fill(self) -> None:
-        """Have something to say, and forget what was heard."""
+        """Fill this rank's block with new data, and erase what was received."""
         op, rank = self.op, self.comm.Get_rank()
         salt = 1000 * self._number + 100 * self._turn + rank
         self.mine[:] = np.arange(len(self.mine)) % 1009 + 10_000 * salt
@@ -85,7 +85,7 @@ class Part:
         self._turn += 1
 
     def _arguments(self) -> tuple[Any, ...]:
-        """Return what mpi4py's method takes."""
+        """Return the arguments of mpi4py's method."""
         if self.op.what == "Bcast":
             return self._spec, self._root
         if self.op.what == "Allreduce":
@@ -93,13 +93,13 @@ class Part:
         return MPI.IN_PLACE if self.op.in_place else self.mine, self._spec
 
     def _take(self) -> None:
-        """Take down what came."""
+        """Record the received bytes as an outcome."""
         self.outcomes.append(self.place.tobytes())
 
     # ---- steps ---------------------------------------------------------------
 
     def call(self) -> None:
-        """Do it, and return when it is done."""
+        """Perform the operation, return when it is done, and record its outcome."""
         self.fill()
         what, comm = self.op.what, self.comm
         if what == "message":
@@ -134,7 +134,7 @@ class Part:
         self.request = getattr(self.comm, f"{self.op.what}_init")(*self._arguments())
 
     def start(self) -> None:
-        """Start it without waiting."""
+        """Start the operation without waiting."""
         self.fill()
         if self.op.what == "message":
             after, before = self._neighbours()
@@ -147,13 +147,13 @@ class Part:
             )
 
     def completed(self) -> None:
-        """See what came of what was waited for."""
+        """Record the outcome of a request that was waited for."""
         MPI.Request.Waitall(self._also)
         assert self.request == MPI.REQUEST_NULL or self.op.form == "persistent"
         self._take()
 
     def free(self) -> None:
-        """End a persistent request."""
+        """Free a persistent request."""
         assert self.request is not None
         self.request.Free()
 
@@ -184,7 +184,7 @@ def _testsome(requests: list[MPI.Request]) -> None:
 
 
 def _testall(requests: list[MPI.Request]) -> None:
-    # Of its own persistent ones MPICH's Testall raises, or crashes.
+    # MPICH's Testall raises, or crashes, on MPICH's own persistent requests.
     if any(type(request) is MPI.Prequest for request in requests):
         MPI.Request.Waitall(requests)
         return
@@ -215,14 +215,14 @@ class Player:
     Parameters
     ----------
     settings
-        Of communicators, as programs number them.
+        Settings of communicators, as programs number them.
 
     Attributes
     ----------
     totals : dict
-        Counters of all communicators of programs.
+        Sums of the counters of all communicators that programs used.
     nmoved : int
-        Steps that were done at another place than in the common order.
+        Number of steps done at another place than in the common order.
     """
 
     def __init__(self, settings: Sequence[dict[str, Any]]) -> None:
@@ -235,11 +235,11 @@ class Player:
         self._spread = MPI.INT32_T.Create_resized(0, 4 * STRIDE).Commit()
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Return the player itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Free what there is."""
+        """Free the communicators and the type."""
         for comm in self._used.values():
             comm.Free()
         self._spread.Free()
@@ -250,7 +250,7 @@ class Player:
         return self._play(program, comms, program.steps)
 
     def play(self, program: Program) -> list[list[bytes]]:
-        """Play a program in an order of this rank's."""
+        """Play a program on mpimcast, in this rank's own order."""
         comms = [self._open(*comm) for comm in program.comms]
         world_rank = MPI.COMM_WORLD.Get_rank()
         steps = order(program, world_rank)
@@ -264,7 +264,7 @@ class Player:
         return outcomes
 
     def _open(self, settings: int, ranks: str, derived: bool) -> mpimcast.Intracomm:
-        """Return a new communicator, of which another one holds the team open."""
+        """Return a new communicator, whose team another one keeps open."""
         chosen, plain = self._settings[settings], self._plain[ranks]
         if (settings, ranks) not in self._used:
             used = mpimcast.Intracomm(plain.Dup(), **chosen)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random programs that are legal in MPI: what they do, and in which order.
+"""Random programs that are legal in MPI: their operations, and the order of these.
 
 A program has one order of steps that every rank could follow. A rank may start what
-does not block earlier than that, and complete it later, as long as entries to the
-collectives of one communicator stay as they are; persistent requests may be started in
-any order. So no program has a deadlock: of all steps that ranks are blocked in, look at
-the first by the common order. What it needs of other ranks comes before it in that
-order, and what they are blocked in comes later, so that they have done it.
+does not block earlier than that, and complete it later, as long as it enters the
+collectives of each communicator in the same order; persistent requests may be started
+in any order. So no program has a deadlock: of all steps that ranks are blocked in, take
+the first in the common order. What it needs of other ranks comes before it in that
+order, and what those ranks are blocked in comes later, so that they have done it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Comm(NamedTuple):
     Attributes
     ----------
     settings : int
-        Which of the settings.
+        Index of its settings.
     ranks : str
-        Which of player.GROUPS.
+        Its key in player.GROUPS.
     derived : bool
         Whether it is a duplicate of one that has been used.
     """
@@ -39,28 +39,28 @@ class Comm(NamedTuple):
 
 
 class Op(NamedTuple):
-    """What is done once, or several times by a persistent request.
+    """An operation, done once, or several times by a persistent request.
 
     Attributes
     ----------
     comm : int
-        Where.
+        Index of its communicator.
     what : str
-        A collective; "message": to the next rank.
+        The name of a collective, or "message" for a message to the next rank.
     form : str
         "blocking", "request" or "persistent".
     count : int
-        Items.
+        Number of items.
     root : int
-        Modulo the number of ranks.
+        The root, modulo the number of ranks.
     shares : tuple of int
         What ranks contribute to an Allgatherv, in parts of `count`.
     in_place : bool
-        Whether a rank's block lies in its place.
+        Whether a rank's block lies in its place before the call.
     strided : int
         The ranks, by bits, whose places have gaps.
     nstarts : int
-        Of a persistent request.
+        Number of starts of a persistent request.
     """
 
     comm: int
@@ -75,7 +75,7 @@ class Op(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: "call", "start", "wait", "init" or "free", of an operation."""
+    """A step of an operation: "call", "start", "wait", "init" or "free"."""
 
     kind: str
     op: int
@@ -106,7 +106,7 @@ FORMS = {
         ("Bcast", "Allgather", "Allgatherv"), ("blocking", "request", "persistent")
     ),
     **dict.fromkeys(("bcast", "allgather"), ("blocking",)),
-    # The MPI library's.
+    # Operations of the MPI library.
     **dict.fromkeys(("message", "Allreduce"), ("blocking", "request")),
 }
 
@@ -116,7 +116,7 @@ def ops(draw: st.DrawFn, ncomms: int) -> Op:
     """Draw an operation."""
     what = draw(st.sampled_from(list(FORMS)))
     shares = st.lists(st.integers(0, SHARES_MAX), min_size=1, max_size=4)
-    # MPICH's own hangs where ranks differ in their types for an Allgatherv.
+    # MPICH's own Allgatherv hangs if ranks differ in their types.
     strided = st.sampled_from((0, 15) if what == "Allgatherv" else range(16))
     return Op(
         comm=draw(st.integers(0, ncomms - 1)),
@@ -160,7 +160,7 @@ def programs(draw: st.DrawFn, nsettings: int, groups: tuple[str, ...]) -> Progra
 
 
 def order(program: Program, rank: int) -> list[Step]:
-    """Return the steps of a rank in an order of its own."""
+    """Return a program's steps in a rank's own order."""
     steps = list(program.steps)
     rng = random.Random(f"{program.salt} {rank}")
     if program.salt == 0:
@@ -184,7 +184,7 @@ def _may_swap(program: Program, first: Step, *later: Step) -> bool:
 
 
 def _entered(program: Program, step: Step) -> int | None:
-    """Return the communicator whose collectives' order this step belongs to."""
+    """Return the communicator whose order of collectives a step belongs to, if any."""
     op = program.ops[step.op]
     if op.what == "message" or step.kind in ("wait", "free"):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random programs give the MPI library's results, and come to their end."""
+"""Random programs give the MPI library's results, and end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import support
 
 PLAY = Path(__file__).with_name("play.py")
-# Of every 150 programs so many go with that number of ranks under that library.
+# The MPI library, the number of ranks, and how many of every 150 programs run so.
 JOBS = [
     pytest.param(support.BIN, 4, 90, id="openmpi"),
     pytest.param(support.MPICH_BIN, 3, 60, id="mpich"),
@@ -24,7 +24,7 @@ NRUNS_LONG = 34
 def test_programs(
     environment: Path, nranks: int, count: int, seed: int, long: bool
 ) -> None:
-    """All collectives, in all forms, on several communicators, under faults."""
+    """Random programs give the MPI library's results on all ranks, under faults too."""
     for number in range(seed, seed + (NRUNS_LONG if long else 1)):
         said = support.run(
             [
@@ -35,7 +35,7 @@ def test_programs(
         )
         told = json.loads(said.splitlines()[-1])
         assert told["programs"] >= count
-        # Some orders were the ranks' own, most collectives ours, and some data lost.
+        # Some orders were ranks' own, most collectives multicast, and some data lost.
         assert told["moved"] > 0
         assert told["epochs"] > count
         assert told["rx_repaired_chunks"] > 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run test files of mpi4py by its own main.py, and write down what passes.
+"""Run test files of mpi4py by its own main.py, and record what passes.
 
 ``record.py TESTS RESULTS [arguments of main.py]``. Each rank writes a file of its own
-in the folder RESULTS line by line, so that what came before a crash is known too.
-Workers of mpi4py.futures load this file as well and must not do anything by that.
+in the folder RESULTS line by line, so that it is of use after a crash too. Workers of
+mpi4py.futures also load this file, and loading it must have no effect there.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ class Recorder(unittest.TextTestResult):
         self.file = (self.folder / f"rank.{rank}.tests").open("w", buffering=1)
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
-        """Note the test that may be the last."""
+        """Record that a test begins, since it may be the last."""
         super().startTest(test)
         self.file.write(f"begins {test.id()}\n")
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
-        """Note a test of which no part failed."""
+        """Record that a test passed with all its parts."""
         super().addSuccess(test)
         self.file.write(f"passes {test.id()}\n")
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        """Note a test that failed as it should."""
+        """Record that a test failed as it should."""
         super().addExpectedFailure(test, err)
         self.file.write(f"passes {test.id()}\n")
 
     def stopTestRun(self) -> None:  # noqa: N802
-        """Note that all tests were run."""
+        """Record that all tests were run."""
         super().stopTestRun()
         self.file.write("ends\n")
 

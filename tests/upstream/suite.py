@@ -19,21 +19,21 @@ SETTINGS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 
 
 def fetch() -> Path:
-    """Return the folder of the tests of the installed mpi4py."""
+    """Return the folder of the installed mpi4py's tests."""
     return sdist.fetch(f"mpi4py=={version('mpi4py')}") / "test"
 
 
 class Outcome(NamedTuple):
-    """What some files came to.
+    """The outcome of some files.
 
     Attributes
     ----------
     passed : list of set of str
         By rank, the names of the tests that passed.
     ended : set of str
-        The files whose tests were all run, be it that some failed.
+        The files whose tests were all run, even if some failed.
     report : str
-        What was printed, the end of each run that did not end of itself included.
+        What was printed, and how each run ended that did not complete.
     """
 
     passed: list[set[str]]
@@ -46,7 +46,7 @@ def play(
 ) -> Outcome:
     """Run test files of mpi4py on several ranks.
 
-    All in one job; if that does not get to its end, each in a job of its own.
+    All files run in one job. If that does not complete, each runs in a job of its own.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def play(
     nranks
         Number of processes.
     runner
-        How Python begins: WITH or WITHOUT mpimcast.
+        How to start Python: WITH or WITHOUT mpimcast.
     files
         Names of the files, without ``.py``.
     limit_s
-        After this many seconds a job is ended.
+        Seconds after which a job is ended.
     """
     outcome = _launch(library, nranks, runner, files, limit_s)
     if outcome.ended or len(files) == 1:
@@ -90,7 +90,7 @@ def _launch(
         [*launcher, *runner, record, tests, folder, *files],
         limit_s=limit_s,
         cwd=folder,
-        # Workers of mpi4py.futures find the functions of a test there.
+        # Workers of mpi4py.futures import the functions of a test from there.
         PYTHONPATH=str(tests),
         **SETTINGS,
     )
@@ -103,7 +103,7 @@ def _launch(
         {line.removeprefix("passes ") for line in each if line.startswith("passes ")}
         for each in lines
     ]
-    # The status does not tell failed tests from a job that broke.
+    # The status does not distinguish failed tests from a job that broke.
     if status != TIMED_OUT and all(each[-1:] == ["ends"] for each in lines):
         return Outcome(passed, set(files), report)
     last = [each[-1] if each else "nothing" for each in lines]

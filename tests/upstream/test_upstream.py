@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py's own tests: what passes without us passes under ``run`` too."""
+"""mpi4py's own tests: what passes without mpimcast passes under ``run`` too."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 import sdist
 import suite
 
-# Files that take long and, but for the blocking and persistent collectives of buffers
-# below, use none of ours or the same in other forms.
+# Files that take long, and use none of this library's collectives or use them in other
+# forms only, but for the blocking and persistent collectives of buffers in `PART`.
 SLOW = (
     *("test_datatype", "test_io", "test_pack", "test_rma", "test_rma_nb", "test_spawn"),
     *("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part", "test_util_dtlib"),
@@ -21,12 +21,12 @@ WHOLE_LIMIT_S = 1500
 
 
 def files() -> list[str]:
-    """List the names of all files."""
+    """Return the names of all files."""
     return sorted(path.stem for path in suite.fetch().glob("test_*.py"))
 
 
 def compare(library: str, nranks: int, chosen: list[str], limit_s: float) -> None:
-    """Check that what passes without us passes with us, on each rank."""
+    """Check that what passes without mpimcast passes with it, on each rank."""
     without = suite.play(library, nranks, suite.WITHOUT, chosen, limit_s)
     assert without.ended, without.report
     assert all(without.passed), without.report
@@ -42,7 +42,7 @@ def compare(library: str, nranks: int, chosen: list[str], limit_s: float) -> Non
 @pytest.mark.timeout(2 * PART_LIMIT_S + sdist.LIMIT_S)
 @pytest.mark.parametrize(("library", "nranks"), PART)
 def test_part(library: str, nranks: int) -> None:
-    """Most of the tests that take no time, and some that take seconds."""
+    """Quick files, and one that takes seconds, pass as they do without mpimcast."""
     quick = [each for each in files() if each not in SLOW]
     compare(library, nranks, quick + PART[library, nranks], PART_LIMIT_S)
 
@@ -52,5 +52,5 @@ def test_part(library: str, nranks: int) -> None:
 @pytest.mark.parametrize("nranks", [1, 2, 3, 5])
 @pytest.mark.parametrize("library", suite.LIBRARIES)
 def test_whole(library: str, nranks: int) -> None:
-    """All tests."""
+    """All files pass as they do without mpimcast."""
     compare(library, nranks, files(), WHOLE_LIMIT_S)
