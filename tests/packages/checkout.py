@@ -14,23 +14,23 @@ _MADE_HERE = (".git", ".venv*", ".*_cache", ".hypothesis", "build", "__pycache__
 
 
 def copy(folder: Path, *, without: Sequence[str] = ()) -> Path:
-    """Copy the checkout into a new folder and return that.
+    """Copy the checkout into a new folder and return the copy.
 
     Parameters
     ----------
     folder
-        Where to.
+        The new folder.
     without
-        Names of further files and folders that are left out.
+        Names of further files and folders to leave out.
     """
     left_out = shutil.ignore_patterns(*_MADE_HERE, *without)
     return Path(shutil.copytree(ROOT, folder, ignore=left_out))
 
 
 def environment(folder: Path, python: str | Path = sys.executable) -> Path:
-    """Make an empty environment, with pip alone, and return its programs' folder.
+    """Make an environment with pip alone, and return its programs' folder.
 
-    virtualenv brings pip along, which Debian's Pythons lack.
+    virtualenv supplies pip, which Debian's Pythons lack.
     """
     make = [sys.executable, "-m", "virtualenv", "--quiet", "--no-periodic-update"]
     run([*make, "--python", python, folder], limit_s=100)
@@ -38,6 +38,6 @@ def environment(folder: Path, python: str | Path = sys.executable) -> Path:
 
 
 def install(programs: Path, *arguments: str | Path) -> None:
-    """Let the pip of an environment install something."""
+    """Install something with the pip of an environment."""
     pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     run([*pip, "--quiet", *arguments], limit_s=400)

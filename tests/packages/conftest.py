@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The packages that the tests share."""
+"""The tree and the packages that the tests share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def packages(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the sdist and the x86-64 wheel, as `make wheel` has them."""
+    """Return a folder with the sdist and the x86-64 wheel, made as by `make wheel`."""
     for module in ("auditwheel", "ziglang"):
         if find_spec(module) is None:
             support.absent(f"{module} is not installed: pip install 'mpimcast[wheel]'")

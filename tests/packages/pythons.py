@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Other CPythons than this one, from the archive of Ubuntu's packages.
 
-That keeps every version for as long as a release is supported, and is a registry, which
-those places that others install Pythons from are not.
+The archive keeps every version for as long as a release is supported. It is a registry,
+which other sources of Pythons are not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support import BUILD, absent, require_tool, run
 _ARCHIVE = "http://archive.ubuntu.com/ubuntu/pool/main/p"
 _LIMIT_S = 600
 
-# Ubuntu 22.04's runs on what Debian 12 and later, and Ubuntu, have installed.
+# Ubuntu 22.04's runs with the libraries that Debian 12 and later, and Ubuntu, have.
 OLDEST = "python3.10"
 _BINARIES = {
     "python3.10/python3.10-minimal_3.10.4-3_amd64.deb": (
@@ -44,8 +44,8 @@ _SOURCE_SHA256 = "d923c51303e38e249136fc1bdf3568d56ecb03214efdef48516176d3d7faae
 def interpreter(name: str) -> Path:
     """Return the path of a Python, which is made once and kept in ``build/``.
 
-    Where the archive cannot be reached, or headers are missing that Python is built
-    with, the calling test is skipped, or fails under ``CI=true``.
+    If the archive cannot be reached, or headers that the build needs are missing, the
+    calling test is skipped, or fails under ``CI=true``.
     """
     kept = BUILD / "pythons" / name
     if not kept.is_dir():
@@ -72,7 +72,7 @@ def _compile(folder: Path, option: str) -> None:
     unpack = ["tar", "--extract", "--strip-components=1", "--file", archive]
     run([*unpack, "--directory", source], limit_s=60)
     options = [option, "--prefix=/usr", "--disable-test-modules"]
-    # It is built in half the time, and the tests do not wait for Python.
+    # Low optimisation halves the time of the build, and no test waits for Python.
     options += ["CFLAGS=-O1 -g0", "--without-doc-strings"]
     configure = [source / "configure", "--quiet", *filter(None, options)]
     run(configure, limit_s=_LIMIT_S, cwd=source)

