@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The clusters that the tests share."""
+"""Fixtures: the clusters that the tests share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NHOSTS = 9  # eight for ranks and one that is in no job
 
 @pytest.fixture(scope="session")
 def able() -> None:
-    """Skip what needs namespaces where there are none."""
+    """Skip tests that need namespaces on machines that do not allow them."""
     for tool in TOOLS:
         support.require_tool(tool)
     obstacle = host.obstacle()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A host that is in no job sends into its group what it heard there, and worse.
+"""Send forged datagrams into a job's group from a host that is not in the job.
 
-Started as ``python forge.py FOLDER GROUP PORT SOURCE COUNT SEED``: datagrams that look
-as if they came from SOURCE, a rank's address, and some from the own one. It makes
-FOLDER/listening once it has joined and prints how many of each kind it sent.
+Started as ``python forge.py FOLDER GROUP PORT SOURCE COUNT SEED``. Most datagrams look
+as if they came from SOURCE, a rank's address; every sixth has this host's own address.
+The program makes FOLDER/listening once it has joined the group, and prints how many
+datagrams of each kind it sent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SAMPLES = 50
 _LIMIT_S = 20
 _INDEX_KINDS = 3 << 30
 
-# A datagram as the ranks sent it, and the port that it came from.
+# A datagram as a rank sent it, and its source port.
 Heard = tuple[bytes, int]
 
 
@@ -52,26 +53,26 @@ def _own_addresses() -> list[str]:
 
 
 def replayed(datagram: bytes) -> bytes:
-    """Return the very same again."""
+    """Return the datagram unchanged."""
     return datagram
 
 
 def other_channel(datagram: bytes) -> bytes:
-    """Return it as of another stream."""
+    """Return the datagram with the channel of another stream."""
     channel, epoch, index = _HEADER.unpack_from(datagram)
     channel ^= random.randrange(1, 1 << 48) << 16
     return _HEADER.pack(channel, epoch, index) + datagram[_HEADER.size :]
 
 
 def other_epoch(datagram: bytes) -> bytes:
-    """Return it as of an operation long ago, or far in the future."""
+    """Return the datagram with an epoch long past or far in the future."""
     channel, epoch, index = _HEADER.unpack_from(datagram)
     epoch = (epoch + random.randrange(1000, (1 << 32) - 1000)) % (1 << 32)
     return _HEADER.pack(channel, epoch, index) + datagram[_HEADER.size :]
 
 
 def other_index(datagram: bytes) -> bytes:
-    """Return it as a chunk that there is not, a repair of it, or of no known kind."""
+    """Return the datagram as a chunk or repair out of range, or of no known kind."""
     channel, epoch, _ = _HEADER.unpack_from(datagram)
     kind = random.choice((0, 1 << 30, 3 << 30))
     index = kind | random.randrange(1 << 20, 1 << 30)
@@ -79,7 +80,7 @@ def other_index(datagram: bytes) -> bytes:
 
 
 def cut(datagram: bytes) -> bytes:
-    """Return its beginning."""
+    """Return the datagram truncated."""
     return datagram[: random.randrange(len(datagram) - 1)]
 
 
@@ -98,7 +99,7 @@ FORGERS: tuple[Callable[[bytes], bytes], ...] = (
 def disguised(
     payload: bytes, source: str, from_port: int, to: tuple[str, int]
 ) -> bytes:
-    """Return an IPv4 packet; the kernel fills in length, number and checksum."""
+    """Return an IPv4 packet from `source`; the kernel adds length, id and checksum."""
     udp = struct.pack(">HHHH", from_port, to[1], 8 + len(payload), 0)
     ip = struct.pack(
         ">BBHHHBBH4s4s",
@@ -109,7 +110,7 @@ def disguised(
 
 
 def main() -> None:
-    """Listen, then forge."""
+    """Collect chunks that SOURCE multicasts, then send forgeries of them."""
     folder, group, port, source, count, seed = sys.argv[1:]
     random.seed(int(seed))
     to = (group, int(port))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of a job: Allgathers with checked bytes, and what is to go wrong.
+"""Run one rank of a job: Allgathers whose bytes are checked, and injected mishaps.
 
-Started as ``python gather.py FOLDER``. FOLDER/spec.json says what to do, see Spec;
-FOLDER/RANK.json tells what came of it, and FOLDER/RANK.end that the process came to
-its end.
+Started as ``python gather.py FOLDER``. FOLDER/spec.json says what to do (see Spec).
+The rank writes its results to FOLDER/RANK.json, and makes FOLDER/RANK.end as its last
+act.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ POLL_S = 0.002
 
 @dataclasses.dataclass
 class Mishap:
-    """What happens to a rank before one of its operations, or in it.
+    """Something that goes wrong on one rank, before or during one of its operations.
 
     Attributes
     ----------
     what : str
-        A method's name.
+        The name of the method to call.
     rank, op : int
-        Whose, and before which operation; or after the last.
+        The rank, and the operation before which the method is called. The number of
+        all operations means after the last one.
     for_s : float
-        How long, or after what time.
+        The duration of the mishap, or its delay, in seconds.
     """
 
     what: str
@@ -50,14 +51,14 @@ class Mishap:
     for_s: float = 0
 
     def kill(self) -> None:
-        """Be killed, at once or in the operation."""
+        """Kill this process: at once if `for_s` is 0, else after it."""
         if self.for_s == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         self._later(os.kill, os.getpid(), signal.SIGKILL)
 
     def die(self) -> None:
-        """End in the operation, without a word."""
-        # Of another status mpirun takes notice, and may end the other ranks too.
+        """End this process after `for_s`, without a word."""
+        # mpirun notices any other status, and may then end the other ranks too.
         self._later(os._exit, 0)
 
     def _later(self, act: Callable[..., object], *arguments: object) -> None:
@@ -66,44 +67,44 @@ class Mishap:
         timer.start()
 
     def stop(self) -> None:
-        """Stand still for some time, from some point of the operation on."""
+        """Stop this process after 20 ms, and let it go on after `for_s`."""
         _shell(f"sleep 0.02; kill -STOP $0; sleep {self.for_s}; kill -CONT $0")
 
     def stop_kill(self) -> None:
-        """Stand still for some time, then be killed."""
+        """Stop this process after 20 ms, and kill it after `for_s`."""
         _shell(f"sleep 0.02; kill -STOP $0; sleep {self.for_s}; kill -KILL $0")
 
     def stop_down(self) -> None:
-        """Stand still, and lose the network after some time."""
+        """Stop this process after 20 ms, and take its network down after `for_s`."""
         _shell(f"sleep 0.02; kill -STOP $0; sleep {self.for_s}; ip link set eth0 down")
 
     def pulse(self) -> None:
-        """Stand still 20 ms of every 100 from now on."""
+        """Stop this process for 20 ms of every 100 from now on."""
         _shell("while kill -STOP $0; do sleep .02; kill -CONT $0; sleep .08; done")
 
     def late(self) -> None:
-        """Come late."""
+        """Enter the operation `for_s` late."""
         time.sleep(self.for_s)
 
     def down(self) -> None:
-        """Lose the network at some point of the operation."""
+        """Take this host's network down after `for_s`."""
         _shell(f"sleep {self.for_s}; ip link set eth0 down")
 
     def narrow(self) -> None:
-        """Have an interface that takes no whole datagram any more."""
+        """Reduce the interface's MTU below a full datagram after `for_s`."""
         _shell(f"sleep {self.for_s}; ip link set eth0 mtu 900")
 
     def shut(self) -> None:
-        """Lose the interface of the own RDMA device, in a guest, likewise."""
+        """Take down, in a guest, this rank's RDMA interface after `for_s`."""
         _shell(f"sleep {self.for_s}; ip link set net{self.rank} down")
 
     def unplug(self) -> None:
-        """Lose the cable of the own RDMA device, in a guest, for some time."""
+        """Unplug, in a guest, this rank's RDMA device for `for_s`."""
         port = f"ip link set port{self.rank}"
         _shell(f"sleep 0.02; {port} down; sleep {self.for_s}; {port} up")
 
     def meet(self) -> None:
-        """Wait until the test has done something."""
+        """Tell the test that this rank is here, and wait until it says go."""
         Path(f"reached{self.op}").touch()
         while not Path(f"go{self.op}").exists():
             time.sleep(POLL_S)
@@ -118,28 +119,28 @@ def _shell(script: str) -> None:
 
 @dataclasses.dataclass
 class Spec:
-    """What a job does.
+    """The work of a job.
 
     Attributes
     ----------
     settings : dict
-        Of the communicators.
+        The settings of the communicators.
     sizes : list of int
-        Bytes of a block, one operation after the other.
+        The bytes of a block in each operation, in order.
     repeat : int
-        How often all sizes.
+        How often to run through all sizes.
     ncomms : int
-        How many communicators do so, each in its own thread.
+        The number of communicators that run all operations, each in its own thread.
     spare : bool
-        Whether, after a failure, those without a mishap use another communicator.
+        Whether the ranks without a mishap use another communicator after a failure.
     warm : bool
-        Whether the ranks open their transport beforehand, with time enough for that.
+        Whether the ranks open their transport beforehand, with a timeout of 60 s.
     again : bool
-        Whether, after a failure and the mishaps' end, all use another communicator.
+        Whether all ranks use a new communicator after a failure, once the mishaps end.
     verify : bool
         Whether to compare all bytes.
     free : bool
-        Whether to free the communicators; else their end is that of MPI.
+        Whether to free the communicators; otherwise they end with MPI.
     """
 
     sizes: list[int]
@@ -155,7 +156,7 @@ class Spec:
 
 
 class Rank:
-    """What one rank does and sees."""
+    """One rank: its operations, its mishaps and its results."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -168,11 +169,11 @@ class Rank:
             "seconds": [],
             "errors": [],
         }
-        # Of communicators after a failure, to which ranks come at different times.
+        # Ranks reach the communicators used after a failure at different times.
         self.patient = {**spec.settings, "timeout": 60}
 
     def gather(self, comm: mpimcast.Intracomm, op: int, nbytes: int) -> None:
-        """Do one operation and check it."""
+        """Do one operation and record its time, its error and its wrong bytes."""
         mine = pattern(comm.rank, op, nbytes)
         place = np.zeros(comm.size * nbytes, np.uint8)
         begin_s = time.monotonic()
@@ -206,7 +207,7 @@ class Rank:
         self.suffer(len(sizes))
 
     def suffer(self, op: int) -> None:
-        """Have the mishaps that precede an operation."""
+        """Start this rank's mishaps that belong before an operation."""
         for mishap in self.mishaps:
             if (mishap.rank, mishap.op) == (self.rank, op):
                 getattr(mishap, mishap.what)()
@@ -226,7 +227,7 @@ class Rank:
         except mpimcast.Error:
             self.fail(comms[0], spare)
             if self.spec.again:
-                # With the last of them goes what they share.
+                # The team that these communicators share ends with the last of them.
                 while comms:
                     comms.pop().Free()
                 comms.append(self.another())
@@ -236,20 +237,20 @@ class Rank:
         self.said["cpu_seconds"] = usage.ru_utime + usage.ru_stime
         written = Path(f"{self.rank}.new")
         written.write_text(json.dumps(self.said))
-        # Whoever sees it sees it whole.
+        # A rename is atomic: the test never reads half a file.
         written.rename(f"{self.rank}.json")
         if self.spec.free:
             for comm in [*comms, spare]:
                 comm.Free()
 
     def warm(self) -> mpimcast.Intracomm:
-        """Return a communicator that has what others of these ranks share with it."""
+        """Return a communicator that has opened the transport for others to share."""
         comm = mpimcast.Intracomm(self.world.Dup(), **self.patient)
         comm.Allgather(np.zeros(1), np.zeros(comm.size))
         return comm
 
     def use(self, comms: list[mpimcast.Intracomm]) -> None:
-        """Work on all communicators, first on another one on each rank."""
+        """Work on all communicators at once; each rank starts on a different one."""
         if len(comms) == 1:
             self.work(comms[0])
             return
@@ -265,7 +266,7 @@ class Rank:
             thread.join()
 
     def fail(self, comm: mpimcast.Intracomm, spare: mpimcast.Intracomm) -> None:
-        """See that the communicator is unusable, at once, and others are not."""
+        """Check that the failed communicator refuses at once; use the spare, if any."""
         begin_s = time.monotonic()
         _raised(lambda: self.gather(comm, -1, self.spec.sizes[0]))
         self.said["poisoned_seconds"] = time.monotonic() - begin_s
@@ -274,7 +275,7 @@ class Rank:
             self.said["spare"] = True
 
     def another(self) -> mpimcast.Intracomm:
-        """Use another communicator of all ranks, once nothing is wrong any more."""
+        """Return a new communicator of all ranks, used once the mishaps have ended."""
         for shell in _shells:
             shell.wait()
         self.world.Barrier()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job of gather.py, or of another program, on a cluster, seen from outside."""
+"""Run a job of gather.py, or of another program, on a cluster."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ MPICH = launch.Launcher("mpich", support.ROOT / ".venv-mpich/bin")
 LAUNCHERS = [pytest.param(OPENMPI, id="openmpi"), pytest.param(MPICH, id="mpich")]
 _POLL_S = 0.01
 
-# Every operation is ours.
+# With no least size this library carries out every operation.
 SETTINGS = {"transport": "udp", "min_bytes": 0}
 
 
 class Job:
-    """Ranks of a program, one a host, from the beginning of a block to its end.
+    """Ranks of a program, one per host, that run while a ``with`` block does.
 
     Parameters
     ----------
     cluster
-        Where.
+        The hosts.
     nranks
-        On how many of its hosts.
+        The number of ranks, which run on the first hosts.
     folder
-        Where ranks find what to do and leave what they saw.
+        The directory where ranks find their spec and leave their results.
     launcher
-        The MPI library.
+        The launcher of the MPI library.
     program
-        That takes the folder, as gather.py does.
+        The program, whose argument is the folder, as with gather.py.
     variables, wrap, outlive
         See bench.launch.command.
     **spec
-        See gather.Spec, or the program; settings are beside those here.
+        See gather.Spec, or the program. Settings are added to SETTINGS.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Job:
         )
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the job."""
         with (self.folder / "said").open("w") as said:
             self._process = subprocess.Popen(
                 self._command,
@@ -102,7 +102,7 @@ class Job:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End what is left of it."""
+        """Kill what is left of the job, and all processes of the hosts."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -110,7 +110,7 @@ class Job:
             host.end_processes()
 
     def await_file(self, name: str, limit_s: float = 30) -> None:
-        """Wait until a rank has left a file; fail the test if none does."""
+        """Wait until a rank has left a file; fail the test if none does in time."""
         deadline_s = time.monotonic() + limit_s
         while not (self.folder / name).exists():
             self._check(f"{name} is not there", deadline_s)
@@ -127,18 +127,18 @@ class Job:
     def results(
         self, limit_s: float, without: Sequence[int] = (), *, failing: bool = False
     ) -> dict[int, dict[str, Any]]:
-        """Wait for the ranks' ends; return what they saw, with every byte right.
+        """Wait until the ranks have ended; return their results, with every byte right.
 
-        Fails the test if one takes too long, ends without a word, or saw an error.
+        Fails the test if a rank takes too long, ends without a result, or saw an error.
 
         Parameters
         ----------
         limit_s
-            How long that may take.
+            How long the ranks may take, in seconds.
         without
-            Ranks that will not tell.
+            Ranks that leave no result.
         failing
-            Whether there may be errors.
+            Whether errors are allowed.
         """
         ranks = [rank for rank in range(self.nranks) if rank not in without]
         deadline_s = time.monotonic() + limit_s
@@ -172,7 +172,7 @@ class Job:
 
 
 def ours(results: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
-    """Return the sums of the ranks' counters."""
+    """Return each counter summed over the ranks."""
     names = next(iter(results.values()))["stats"]
     return {
         name: sum(result["stats"][name] for result in results.values())

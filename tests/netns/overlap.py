@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank that computes while blocks are gathered: how much of that is hidden.
+"""Measure on one rank how much of an Allgather is hidden behind computation.
 
-Started as ``python overlap.py FOLDER``. FOLDER/spec.json says what to do, see main;
-FOLDER/RANK.json tells what came of it, and FOLDER/RANK.end that the process came to
-its end.
+Started as ``python overlap.py FOLDER``. FOLDER/spec.json says what to do (see main).
+The rank writes its results to FOLDER/RANK.json, and makes FOLDER/RANK.end as its last
+act.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STAGES = ("entry_ns", "multicast_ns", "repair_ns", "release_ns")
 
 
 class Rank:
-    """What one rank does and sees."""
+    """One rank: its operations and their times."""
 
     def __init__(self, comm: mpimcast.Intracomm, nbytes: int) -> None:
         self.comm = comm
@@ -33,16 +33,16 @@ class Rank:
         self._nbytes = nbytes
 
     def block(self, op: int) -> float:
-        """Return the seconds in all stages of an operation that is waited for."""
+        """Return the seconds in all stages of an operation that the rank waits for."""
         return self._gather(op, 0)[0]
 
     def exposed(self, op: int, compute_s: float) -> float:
-        """Return the seconds in the stages of one that were left after computing."""
+        """Return the seconds of an operation's stages that computing did not hide."""
         stages_s, computed_s = self._gather(op, compute_s)
         return max(0, stages_s - computed_s)
 
     def _gather(self, op: int, compute_s: float) -> tuple[float, float]:
-        """Gather, and compute meanwhile; return the stages' and the loop's seconds."""
+        """Gather while computing; return the seconds of the stages and of the loop."""
         place = np.zeros((self.comm.size, self._nbytes), np.uint8)
         mine = pattern(self.comm.rank, op, self._nbytes)
         self.comm.Barrier()
@@ -61,7 +61,7 @@ class Rank:
 
 
 def compute(for_s: float) -> float:
-    """Compute in Python, which no other thread can do meanwhile; return how long."""
+    """Compute in Python and keep other threads from it; return the seconds taken."""
     begin_s = now_s = time.monotonic()
     value = 1
     while now_s - begin_s < for_s:
@@ -72,13 +72,13 @@ def compute(for_s: float) -> float:
 
 
 def main() -> None:
-    """Gather blocks of `nbytes`, `turns` times each way."""
+    """Gather blocks of `nbytes`, `turns` times with and without computing."""
     os.chdir(sys.argv[1])
     spec = json.loads(Path("spec.json").read_text())
     comm = mpimcast.Intracomm(MPI.COMM_WORLD, **spec["settings"])
     comm.Allgather(np.zeros(1), np.zeros(comm.size))
     rank = Rank(comm, spec["nbytes"])
-    # Whoever has the interpreter keeps it, unless it sleeps.
+    # The thread that has the interpreter keeps it until it blocks.
     sys.setswitchinterval(1000)
     turns = range(1, 1 + spec["turns"])
     rank.block(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ranks send: bytes that tell rank, operation and place."""
+"""The bytes that ranks send, which depend on rank, operation and offset."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cluster itself: it is what it says, and leaves nothing behind."""
+"""The simulated cluster has the properties it claims, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.stdin.read()
 
 @pytest.mark.usefixtures("able")
 def test_a_killed_owner_leaves_nothing() -> None:
-    """With the process that made them the hosts end, and all in them."""
+    """The hosts, and every process in them, end with the process that made them."""
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER],
         cwd=support.ROOT,
@@ -51,9 +51,9 @@ def test_a_killed_owner_leaves_nothing() -> None:
 
 
 def test_two_at_once(cluster: Cluster, tmp_path: Path) -> None:
-    """Jobs on two clusters, of equal names and addresses, know nothing of each other.
+    """Jobs on two clusters with equal names and addresses do not disturb each other.
 
-    Both are under way at a time; one of them is killed then.
+    One job is killed while both are under way.
     """
     mishaps = [{"what": "meet", "rank": 0, "op": 3}]
     with Cluster(2) as other:
@@ -73,7 +73,7 @@ def test_two_at_once(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_hosts(cluster: Cluster) -> None:
-    """Each has its name and address, sees itself alone, and reaches the others."""
+    """Each host has its own name and address, and resolves another host's name."""
     for number, host in enumerate(cluster.hosts):
         assert host.run("hostname").strip() == host.name == f"host{number}"
         assert f"10.77.0.{10 + number}/24" in host.run("ip", "address")
@@ -82,7 +82,7 @@ def test_hosts(cluster: Cluster) -> None:
 
 
 def test_rate(cluster: Cluster) -> None:
-    """A link carries what it is to carry, and counts it."""
+    """A link carries its configured rate, and its ports count the bytes."""
     receive = (
         "import socket; s = socket.create_server(('', 5000)); c, _ = s.accept()\n"
         "while c.recv(1 << 20): pass"
@@ -107,12 +107,12 @@ def test_rate(cluster: Cluster) -> None:
     sent_bytes = (after["host0"] - before["host0"]).sent_bytes
     assert 5 << 20 < sent_bytes < 1.07 * (5 << 20)
     assert (after["to1"] - before["to1"]).sent_bytes == pytest.approx(sent_bytes, 0.02)
-    # Some more than 200 Mbit/s, since links that were idle have a burst to spare.
+    # The rate may exceed 200 Mbit/s a little, since an idle link saves up a burst.
     assert 0.8 < sent_bytes * 8 / took_s / 200e6 < 1.03
 
 
 def test_a_stream_of_tcp(cluster: Cluster) -> None:
-    """What it says has come has passed the port, and it ends."""
+    """Bytes that the flow reports received have passed the port, and the flow ends."""
     before = cluster.ports()["to1"]
     with flowing(cluster.hosts[0], cluster.hosts[1], address(1)) as flow:
         deadline_s = time.monotonic() + 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over a real network every byte is right, whatever the sizes and the launcher."""
+"""Every byte is right over a network, whatever the sizes and the launcher."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(90)
 def test_sizes(
     cluster: Cluster, tmp_path: Path, nranks: int, launcher: Launcher
 ) -> None:
-    """Sizes round those of chunks and batches, and large ones."""
+    """Blocks around the sizes of chunks and batches, and large ones, arrive intact."""
     cluster.shape(None)
     sizes = SIZES if launcher is OPENMPI else SIZES[:8]
     with Job(cluster, nranks, tmp_path, launcher=launcher, sizes=sizes) as job:
@@ -32,12 +32,12 @@ def test_sizes(
     assert {result["host"] for result in results.values()} == {
         f"host{number}" for number in range(nranks)
     }
-    # Empty operations count too.
+    # Operations of empty blocks count as epochs too.
     assert ours(results)["epochs"] == nranks * len(sizes)
 
 
 def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
-    """Several at once, begun in another order on each rank."""
+    """Communicators used at once, in another order on each rank, all complete."""
     cluster.shape(None)
     sizes = [3000, 100_000, 1 << 18]
     with Job(cluster, 4, tmp_path, sizes=sizes, repeat=5, ncomms=4) as job:
@@ -54,9 +54,9 @@ def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
 )
 @pytest.mark.timeout(240)
 def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """10,000 back to back, of which some wait for the barrier and some need not."""
+    """10,000 operations back to back, eager and behind the barrier, all complete."""
     cluster.shape(None)
-    # A block of one datagram precedes the barrier, if all blocks together may.
+    # A block of one datagram precedes the barrier if all blocks fit EAGER_BYTES.
     sizes = [64, 1, 1000, 1001, CHUNK, 999, 0, CHUNK + 1]
     with Job(
         cluster,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks and networks that die: right bytes or the same error for all others, soon."""
+"""When a rank or its network dies, all others soon raise the same error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.launch import Launcher
 
 NRANKS = 4
 VICTIM = 2
-OP = 5  # where it happens
+OP = 5  # the operation that the mishap hits
 BLOCK = 512 << 10
 TIMEOUT_S = 1.5
 pytestmark = pytest.mark.timeout(60)
@@ -26,11 +26,11 @@ def check_survivors(
     victim: int = VICTIM,
     longest_s: float = TIMEOUT_S * 1.25 + 1,
 ) -> None:
-    """See that all ended alike: with the same error, in time, and went on without."""
+    """Check that all raised the same error in time, and went on without the victim."""
     errors = {rank: result["errors"][0] for rank, result in results.items()}
     assert len({error["kind"] for error in errors.values()}) == 1, errors
     for error in errors.values():
-        # Some may have all data of an operation that others could not end.
+        # Some ranks may have completed an operation that others could not.
         assert error["op"] in (OP - 1, OP, OP + 1)
         assert error["ranks"] == [victim], error
         assert f"rank {victim}" in error["text"]
@@ -50,7 +50,7 @@ def job_with(
     warm: bool = False,
     **mishap: Any,
 ) -> Job:
-    """Return a job of which one rank has a mishap."""
+    """Return a job in which one rank has a mishap."""
     return Job(
         cluster,
         nranks,
@@ -73,7 +73,7 @@ def job_with(
 def test_killed(
     cluster: Cluster, tmp_path: Path, after_s: float | None, launcher: Launcher
 ) -> None:
-    """By a signal before it begins, or gone while it sends its block."""
+    """Survivors name a rank that is killed before it starts, or ends while it sends."""
     mishap = {"what": "kill"} if after_s is None else {"what": "die", "for_s": after_s}
     with job_with(cluster, tmp_path, launcher, **mishap) as job:
         results = job.results(20, without=[VICTIM], failing=True)
@@ -85,14 +85,14 @@ def test_killed(
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_freeing(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """Nor does a communicator, on which nothing has failed, wait to be freed."""
+    """Freeing a communicator on which nothing failed does not wait for a dead rank."""
     with job_with(cluster, tmp_path, launcher, warm=True, what="kill") as job:
         check_survivors(job.results(20, without=[VICTIM], failing=True))
 
 
 @pytest.mark.parametrize("after_s", [0, 0.03])
 def test_interface_down(cluster: Cluster, tmp_path: Path, after_s: float) -> None:
-    """A host whose interface is taken down."""
+    """A rank whose interface goes down fails by itself; the others name it."""
     with job_with(cluster, tmp_path, what="down", for_s=after_s) as job:
         try:
             for rank in range(NRANKS):
@@ -108,7 +108,7 @@ def test_interface_down(cluster: Cluster, tmp_path: Path, after_s: float) -> Non
 
 
 def test_interface_narrows(cluster: Cluster, tmp_path: Path) -> None:
-    """A host whose datagrams become too long says so at once, and all fail."""
+    """A rank whose datagrams exceed a reduced MTU says so, and all ranks fail."""
     with job_with(cluster, tmp_path, what="narrow", for_s=0.01) as job:
         try:
             for rank in range(NRANKS):
@@ -123,7 +123,7 @@ def test_interface_narrows(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_host_unreachable(cluster: Cluster, tmp_path: Path) -> None:
-    """A host whose cable is pulled out."""
+    """Survivors name a rank whose cable is pulled out, and it fails too."""
     with job_with(cluster, tmp_path, what="meet") as job:
         job.await_meeting(OP)
         with cluster.unplugged(VICTIM):
@@ -146,10 +146,10 @@ def test_host_unreachable(cluster: Cluster, tmp_path: Path) -> None:
 def test_never_enters(
     cluster: Cluster, tmp_path: Path, nranks: int, absent: int
 ) -> None:
-    """ENTRY_TIMEOUT ends the wait for a rank that lives but does not come."""
+    """ENTRY_TIMEOUT ends the wait for a rank that lives but does not enter."""
     settings = {"entry_timeout": 1}
     mishap = {"what": "meet", "rank": absent, "settings": settings}
-    # All live: the library's Finalize may wait for all.
+    # All ranks live, so the MPI library's Finalize may wait for them.
     with job_with(cluster, tmp_path, nranks=nranks, outlive=False, **mishap) as job:
         for rank in range(nranks):
             if rank != absent:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``make demo-cluster``, at a small size: what crosses the trunk, and how it ends."""
+"""``make demo-cluster`` at a small size: trunk traffic, table, and how it ends."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ OVERHEAD = 1.1
 @pytest.mark.usefixtures("able")
 @pytest.mark.timeout(90)
 def test_bytes_over_the_trunk() -> None:
-    """Each block crosses the trunk once by multicast, and as often as a ring has to."""
+    """Each block crosses the trunk once by multicast, and as often as a ring needs."""
     rows = {(row.order, row.way): row for row in demo.measure(PLAN)}
     blocks = {name: row.trunk_bytes / BLOCK for name, row in rows.items()}
     # Half of the blocks go each way, whatever the order.
     for order in ("block", "interleaved"):
         assert NHOSTS / 2 < blocks[order, "mpimcast"] < OVERHEAD * NHOSTS / 2
-    # In a ring one link crosses the trunk each way, or every second one does.
+    # One link of the ring crosses the trunk each way in block order, and every second
+    # link does when ranks are interleaved.
     passes = NHOSTS - 1
     assert passes < blocks["block", "openmpi-tuned"] < OVERHEAD * passes
     passes *= NHOSTS // 2
@@ -42,7 +43,7 @@ def test_bytes_over_the_trunk() -> None:
 
 
 def test_table() -> None:
-    """Others are compared with the first way, order by order."""
+    """The table compares each way with the first, separately for each order."""
     rows = [
         Row("block", "mpimcast", 2.0, 4_000_000, 0),
         Row("block", "openmpi", 5.0, 6_000_000, 0),
@@ -60,7 +61,7 @@ def test_table() -> None:
 @pytest.mark.usefixtures("able")
 @pytest.mark.timeout(60)
 def test_interrupted() -> None:
-    """Ctrl-C ends it soon, and every process of its hosts."""
+    """Ctrl-C soon ends the demo and every process of its hosts."""
     command = [sys.executable, "-m", "bench.demo", "--hosts", "2", "--block", "32M"]
     with subprocess.Popen(
         [*command, "--ways", "mpimcast"],
@@ -99,7 +100,7 @@ def is_launcher(pid: int) -> bool:
 def test_without_root(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says in one sentence what it needs."""
+    """Without root the demo says in one sentence what it needs."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sys, "argv", ["bench.demo"])
     monkeypatch.setattr(demo.shutil, "which", lambda tool: f"/sbin/{tool}")
@@ -111,7 +112,7 @@ def test_without_root(
 def test_without_tools(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So it does where a tool is missing, and which package has it."""
+    """Where a tool is missing the demo says in one sentence which package has it."""
     monkeypatch.setattr(sys, "argv", ["bench.demo"])
     monkeypatch.setattr(demo.shutil, "which", lambda _: None)
     assert demo.main() == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor on networks that are well, and on those where one node is not."""
+"""The doctor's findings on healthy networks, and where one node is not healthy."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from bench import launch
 from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
 
 NRANKS = 4
-SICK = 2  # the host that something is wrong with
+SICK = 2  # the faulty host
 LIMIT_S = 30
 
 pytestmark = pytest.mark.timeout(120)
 
-# What leaves the sick host, by the port that it comes in at.
+# Matches, in nft's words, what the sick host sends: by the switch's port to it.
 FROM_SICK = f"iifname to{SICK}"
 
 
 @pytest.fixture
 def examine(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
-    """Return a function that runs the doctor and returns status, words and JSON."""
+    """Return a function that runs the doctor and returns status, output and JSON."""
     yield functools.partial(_examine, cluster, tmp_path)
     for host in cluster.hosts:
         host.end_processes()
@@ -50,7 +50,7 @@ def _examine(
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
-        capture_output=True,  # apart: launchers complain of exit statuses
+        capture_output=True,  # apart, since launchers report exit statuses there
         text=True,
         timeout=2 * LIMIT_S,
         check=False,
@@ -62,7 +62,7 @@ def _examine(
 def check_sick(
     result: tuple[int, str, dict[str, Any]], status: int, check: str, words: str
 ) -> dict[str, Any]:
-    """See that one host is named, by one check, and left out."""
+    """Check that the findings name the sick host alone, and exclude it."""
     code, said, document = result
     name = f"host{SICK}"
     assert code == status, said
@@ -76,7 +76,7 @@ def check_sick(
 
 
 def test_healthy(examine: Any) -> None:
-    """Nothing is wrong, and all has been looked at."""
+    """A healthy network is usable, and the report covers every pair of ranks."""
     code, said, document = examine()
     assert code == 0, said
     assert document["verdict"] == "usable"
@@ -96,7 +96,7 @@ def test_healthy(examine: Any) -> None:
 
 
 def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
-    """A link that drops multicast on its way to the node."""
+    """A node that no multicast reaches is named, and the MPI library takes over."""
     with cluster.losing([SICK]):
         result = examine()
     document = check_sick(result, 3, "multicast", "nothing of what others multicast")
@@ -108,7 +108,7 @@ def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
-    """A link that drops it on its way from there; and nothing but udp will do."""
+    """A node whose multicast reaches no other is named; with udp alone it is fatal."""
     others = [number for number in range(NRANKS) if number != SICK]
     dropped = f"{FROM_SICK} ip daddr 224.0.0.0/4 ip protocol udp"
     with cluster.losing(others, traffic=dropped):
@@ -117,7 +117,7 @@ def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
 
 
 def test_small_mtu(cluster: Cluster, examine: Any) -> None:
-    """An interface whose MTU is less than that of the others."""
+    """A node whose MTU is less than that of the others is named, with the cure."""
     host = cluster.hosts[SICK]
     host.run("ip", "link", "set", "dev", "eth0", "mtu", "1000")
     try:
@@ -131,7 +131,7 @@ def test_small_mtu(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_narrow_path(cluster: Cluster, examine: Any) -> None:
-    """A port of the switch that passes less than the interfaces at its ends."""
+    """A switch port that passes less than the interfaces' MTU is measured."""
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], traffic="ip protocol udp ip length > 1400"):
         result = examine()
@@ -140,7 +140,7 @@ def test_narrow_path(cluster: Cluster, examine: Any) -> None:
 
 
 def test_loss(cluster: Cluster, examine: Any) -> None:
-    """A port that loses one datagram in five."""
+    """A node whose port loses one datagram in five is named."""
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], 0.2, "udp"):
         result = examine()
@@ -149,14 +149,14 @@ def test_loss(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_no_unicast(cluster: Cluster, examine: Any) -> None:
-    """A firewall that passes multicast alone, so that nobody can ask for anything."""
+    """A node whose firewall passes multicast alone is named: no requests reach it."""
     with cluster.losing([SICK], traffic="unicast"):
         result = examine()
     check_sick(result, 4, "control", "nothing of what others send comes to it")
 
 
 def test_slow_link(cluster: Cluster, examine: Any) -> None:
-    """A link of a tenth of the others' rate, both ways."""
+    """A node whose link has a tenth of the others' rate, both ways, is named."""
     slow = ("root", "tbf", "rate", "20mbit", "burst", str(BURST_BYTES))
     ends = [(cluster.hosts[SICK], "eth0"), (cluster.switch_of(SICK), f"to{SICK}")]
     for host, device in ends:
@@ -166,7 +166,7 @@ def test_slow_link(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_everything_loses(cluster: Cluster, examine: Any) -> None:
-    """Where no node is well nobody is left out."""
+    """Where no node is healthy, none is excluded."""
     with cluster.losing(range(NRANKS)):
         code, said, document = examine()
     assert code == 3, said

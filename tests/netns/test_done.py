@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The last word of an operation is lost, and who has said it is elsewhere."""
+"""The last message of an operation is lost after its sender has moved on."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def unasked_done(rank: int, epoch: int) -> str:
-    """Return what nft calls a rank's control messages that tell it is done.
+    """Return the nft expression for a rank's unasked messages that it is done.
 
-    Those are left out that answer somebody's question.
+    Messages that answer another rank's question do not match.
     """
     fields = {
         (128, 32): epoch,
         (160, 8): 0x80,  # a control message
-        (224, 32): 0,  # that echoes no stamp
-        (256, 8): 1 | 2,  # of a rank that has entered and is done
+        (224, 32): 0,  # which echoes no stamp
+        (256, 8): 1 | 2,  # from a rank that has entered and is done
     }
-    # Counted in bits from the UDP header on.
+    # nft counts offsets in bits from the beginning of the UDP header.
     said = " ".join(f"@th,{at},{nbits} {v}" for (at, nbits), v in fields.items())
     return f"ip saddr 10.77.0.{10 + rank} ip protocol udp {said}"
 
@@ -46,10 +46,10 @@ def test_last_done_lost(
     nbytes: int,
     then: str,
 ) -> None:
-    """The sender's engine answers, so that its peer need not wait for the sender.
+    """The sender's engine answers, so its peer need not wait for the sender's caller.
 
-    Blocks as large as these are those that a rank cannot keep a copy of, or that
-    its neighbour asks it for: it returns when it hears that those are done.
+    The peer keeps no copy of blocks as large as these, or its neighbour may ask for
+    them, so it returns only when it hears that the ranks that may need them are done.
     """
     cluster.shape(None)
     sender, peer = nranks - 1, nranks - 2

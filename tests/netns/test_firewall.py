@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GROUP and PORTS pin all that a firewall has to let through."""
+"""GROUP and PORTS determine all that a firewall has to let through."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUPS = "239.77.8.0-239.77.8.3"
 PORTS = "31000-31009"
 SETTINGS = {"group": GROUPS, "ports": PORTS, "subgroups": 2}
 
-# As nft says it: any other group, any other port that a datagram is for or from.
+# nft expressions for any other group, destination port and source port.
 FORBIDDEN = (
     f"ip protocol udp ip daddr 224.0.0.0/4 ip daddr != {GROUPS}",
     f"udp dport != {PORTS}",
@@ -36,7 +36,7 @@ def gather(
     launcher: Launcher = OPENMPI,
     failing: bool = False,
 ) -> tuple[dict[int, dict[str, object]], int]:
-    """Run a job behind the firewall; return results, and how much was refused."""
+    """Run a job behind the firewall; return results and the number of drops."""
     hosts = range(NRANKS)
     with (
         cluster.losing(hosts, traffic=FORBIDDEN[0]) as groups,
@@ -60,7 +60,7 @@ def gather(
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_within(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """Data, control and repairs all pass, on two communicators, of what gets lost."""
+    """Data, control and repairs all pass, on two communicators and despite loss."""
     cluster.shape(100, burst_bytes=4000)
     with cluster.losing(range(NRANKS), 0.02, "multicast") as loss:
         results, nrefused = gather(cluster, tmp_path, SETTINGS, launcher=launcher)
@@ -74,7 +74,7 @@ def test_within(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
 
 
 def test_without(cluster: Cluster, tmp_path: Path) -> None:
-    """The firewall is one: without the settings nothing passes, and ranks say so."""
+    """Without the settings the firewall refuses datagrams, and every rank fails."""
     results, nrefused = gather(cluster, tmp_path, {}, failing=True)
     assert nrefused > 0
     for result in results.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a stranger sends into a job's group is placed nowhere, and counted."""
+"""Datagrams that a stranger sends into a job's group are dropped and counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def group_of(host: Host) -> tuple[str, int]:
-    """Return the group, and its port, that a socket of the host is bound to."""
+    """Return the multicast group and the port that a socket of the host is bound to."""
     for line in host.run("cat", "/proc/net/udp").splitlines()[1:]:
         address, port = line.split()[1].split(":")
         octets = [int(address[i : i + 2], 16) for i in (6, 4, 2, 0)]
@@ -37,7 +37,7 @@ def group_of(host: Host) -> tuple[str, int]:
 
 
 def overflowed(host: Host) -> int:
-    """Return how many datagrams the kernel itself has refused."""
+    """Return how many datagrams the host's kernel itself has refused."""
     names, values = (
         line.split()[1:]
         for line in host.run("cat", "/proc/net/snmp").splitlines()
@@ -51,7 +51,7 @@ def overflowed(host: Host) -> int:
 def test_forged(
     cluster: Cluster, tmp_path: Path, launcher: Launcher, long: bool, seed: int
 ) -> None:
-    """Wrong channel, epoch, index, length and source; right ones again."""
+    """Wrong channels, epochs, indices, lengths, sources and replays change no byte."""
     cluster.shape(None)
     count = 100_000 if long else 12_000
     stranger = cluster.hosts[-1]
@@ -64,7 +64,7 @@ def test_forged(
         launcher=launcher,
         sizes=[20_000],
         repeat=END + 20,
-        # Without it every change would be found by the header's sum.
+        # The header's checksum would find every change before the other checks do.
         settings={"checksum": "off"},
         mishaps=mishaps,
     ) as job:
@@ -84,7 +84,7 @@ def test_forged(
         job.go(END)
         results = job.results(60)
     assert sum(json.loads(sent).values()) == count
-    # The first rank, whose address it took, gets none of that.
+    # Rank 0, whose address the forger uses, receives none of these datagrams.
     for number in range(1, NRANKS):
         stats = results[number]["stats"]
         kernel = overflowed(cluster.hosts[number]) - refused[number]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the switch loses is repaired, exactly and at little more than its size."""
+"""Chunks that the switch loses are repaired with few more bytes than were lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = 256 << 10
 FRAME = 1514
 pytestmark = pytest.mark.timeout(120)
 
-# How often load on the machine may spoil what is to be seen.
+# Load on the machine may spoil some attempts.
 ATTEMPTS = 5
 
 
@@ -32,8 +32,8 @@ ATTEMPTS = 5
 def test_one_port(
     cluster: Cluster, tmp_path: Path, burst_bytes: int, launcher: Launcher
 ) -> None:
-    """5 % at one port, of single datagrams and of whole batches of the kernel."""
-    # Queues so long that nothing is lost but by the filter.
+    """5 % loss at one port, of datagrams or the kernel's batches, is repaired."""
+    # The queues are so long that only the filter loses anything.
     cluster.shape(100, burst_bytes=burst_bytes, queue_bytes=8 << 20)
     with cluster.losing([1], 0.05, "udp") as loss:
         with Job(
@@ -48,7 +48,7 @@ def test_one_port(
 
 
 def test_everywhere(cluster: Cluster, tmp_path: Path) -> None:
-    """5 % at every port, of everything between the ranks."""
+    """5 % loss at every port, of everything between the ranks, is repaired."""
     cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing(range(4), 0.05, "udp") as loss:
         with Job(cluster, 4, tmp_path, sizes=[BLOCK, 5000], repeat=10) as job:
@@ -59,7 +59,7 @@ def test_everywhere(cluster: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(ATTEMPTS * 60 + 60)
 def test_small_buffers(cluster: Cluster, tmp_path: Path) -> None:
-    """Receive buffers as large as they are where nobody has enlarged them."""
+    """With receive buffers of the kernel's default limit, some attempt loses none."""
     cluster.shape(None)
     shim = tmp_path / "small_buffers.so"
     source = Path(__file__).with_name("small_buffers.c")
@@ -78,6 +78,6 @@ def test_small_buffers(cluster: Cluster, tmp_path: Path) -> None:
             lost.append(ours(job.results(60))["rx_lost_chunks"])
         if lost[-1] == 0:
             return
-    # A rank that gets no processor for milliseconds cannot empty its buffer. One
-    # that overflows every time is our own doing.
+    # A rank that gets no processor for milliseconds cannot empty its buffer; but a
+    # loss in every attempt is the library's fault.
     pytest.fail(f"chunks lost in each attempt: {lost}")

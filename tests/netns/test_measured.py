@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark's jobs: what is measured is what happened."""
+"""The benchmark's jobs record what happened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TASKS = (
 
 @pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
 def test_jobs(name: str, cluster: Cluster) -> None:
-    """Records tell times that links allow, and bytes that a way has to send."""
+    """Records hold times that links allow, and the bytes that a way has to send."""
     place = Place(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
     records = job.run("A", place, WAYS[name], TASKS, 7)
     assert [each.collective for each in records] == [each.collective for each in TASKS]
@@ -54,7 +54,7 @@ def _check(each: Record, task: Task, way: Way) -> None:
 
 
 def test_a_job_that_fails(cluster: Cluster) -> None:
-    """It is an error with what the ranks said, and soon."""
+    """A job that fails raises an error that holds the ranks' output."""
     place = Place(Network("cluster"), range(NRANKS), cluster)
     with pytest.raises(RuntimeError, match="no collective"):
         job.run("A", place, WAYS["openmpi"], [Task("no collective", 8, 1)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Networks on which multicast does not come, not to all, or not for long."""
+"""Networks on which multicast reaches no rank, not all ranks, or not for long."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture
 def careless(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
-    """Return hosts of which a switch forgets some after a second or two."""
+    """Return hosts on a switch that forgets some of them after a second or two."""
     with Cluster(5, igmp_version=2) as cluster:
         cluster.shape(200)
         yield cluster
 
 
 def paced(repeat: int, gap_s: float) -> list[dict[str, object]]:
-    """Let rank 0 wait before each operation."""
+    """Return mishaps that make rank 0 wait before each operation."""
     return [
         {"what": "late", "rank": 0, "op": op, "for_s": gap_s} for op in range(repeat)
     ]
 
 
 def check_speed(results: Mapping[int, Mapping[str, Any]]) -> None:
-    """See that few operations were slow, by the rank that others wait for."""
+    """Check that at most three operations were slow for rank 0, which enters last."""
     slow = [seconds for seconds in results[0]["seconds"] if seconds > SLOW_S]
     assert len(slow) <= 3, slow
 
 
 def test_reports_suppressed(careless: Cluster, tmp_path: Path) -> None:
-    """IGMP version 2 on a switch that snoops."""
+    """Operations stay fast under IGMP version 2 on a switch that snoops."""
     with Job(
         careless, 4, tmp_path, sizes=[BLOCK], repeat=60, mishaps=paced(60, 0.1)
     ) as job:
-        # Whether one is forgotten is a matter of chance.
+        # Whether the switch forgets a host is a matter of chance.
         check_speed(job.results(60))
 
 
@@ -62,7 +62,7 @@ def two_faced(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
                 "addr_info"
             ]
             ip("address", "flush", "dev", "eth0")
-            # The same everywhere, as that of virtual machines' bridges.
+            # All hosts share this address, as with the bridges of virtual machines.
             ip("address", "add", "192.168.122.1/24", "dev", "eth0")
             ip("link", "add", "lan0", "link", "eth0", "type", "macvlan")
             ip("link", "set", "lan0", "up")
@@ -76,8 +76,8 @@ def two_faced(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
 
 
 def test_interface(two_faced: Cluster, tmp_path: Path) -> None:
-    """Of several interfaces the one is taken that leads to the other hosts."""
-    # Open MPI, for its part, has to be told.
+    """Of several interfaces the library takes the one that leads to the other hosts."""
+    # Open MPI does not find the interface by itself.
     variables = {"OMPI_MCA_btl_tcp_if_include": "lan0"}
     with Job(
         two_faced, 3, tmp_path, sizes=[BLOCK], repeat=5, variables=variables
@@ -92,7 +92,7 @@ def test_interface(two_faced: Cluster, tmp_path: Path) -> None:
 def test_never(
     cluster: Cluster, tmp_path: Path, numbers: list[int], transport: str
 ) -> None:
-    """Where multicast never comes auto takes the MPI library, and udp says why not."""
+    """Where multicast never arrives, auto takes the MPI library; udp says why not."""
     settings = {"transport": transport}
     with (
         cluster.losing(numbers),
@@ -117,7 +117,7 @@ def test_never(
     ],
 )
 def test_dies(cluster: Cluster, tmp_path: Path, after_s: int) -> None:
-    """Multicast dies some time after the opening, also in an operation."""
+    """Operations go on, and few are slow, when multicast dies after the opening."""
     repeat = 20 * after_s + 30
     mishaps = [{"what": "meet", "rank": 0, "op": 10}, *paced(repeat, 0.05)]
     with contextlib.ExitStack() as stack:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every operation in every form, between hosts."""
+"""Every operation works between hosts, in every form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(90)
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_operations(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """The bytes are the MPI library's, also where a host loses a tenth."""
+    """Results equal the MPI library's, even where two hosts lose a tenth."""
     cluster.shape(200, burst_bytes=4000)
     rounds = [
         {

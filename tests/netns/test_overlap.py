@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data moves on while all ranks compute in Python."""
+"""Operations progress while all ranks compute in Python."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.timeout(90)
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_hidden(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """Four fifths of a transfer's stages are over when a longer loop of Python's is.
+    """A Python loop that is longer than a transfer hides four fifths of its stages.
 
-    That loop never lets another thread have the interpreter. Half of its time is
-    spare, for a machine that is busy.
+    The loop never lets another thread have the interpreter. It lasts twice as long
+    as the transfer, to allow for a busy machine.
     """
     nranks = 3
     cluster.shape(RATE_MBIT)

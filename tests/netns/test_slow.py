@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that are slow hold nobody up for long, and fail nothing."""
+"""A slow rank delays the others only briefly, and fails no operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(60)
 def check(
     cluster: Cluster, folder: Path, block_bytes: int, **mishap: Any
 ) -> dict[int, dict[str, Any]]:
-    """Let a rank have a mishap; see that nothing fails."""
+    """Run a job in which rank 1 has a mishap; check that nothing fails."""
     with Job(
         cluster,
         4,
@@ -33,22 +33,22 @@ def check(
 
 
 def test_descheduled(cluster: Cluster, tmp_path: Path) -> None:
-    """20 ms of every 100."""
+    """A rank that is stopped for 20 ms of every 100 fails no operation."""
     check(cluster, tmp_path, 512 << 10, what="pulse", op=2)
 
 
 def test_late(cluster: Cluster, tmp_path: Path) -> None:
-    """Later than TIMEOUT."""
+    """A rank that enters later than TIMEOUT fails no operation."""
     check(cluster, tmp_path, 512 << 10, what="late", op=5, for_s=3)
 
 
 def test_stopped_sender(cluster: Cluster, tmp_path: Path) -> None:
-    """For a second, before all of its block is sent."""
+    """A rank stopped for a second before its block is sent fails no operation."""
     check(cluster, tmp_path, 512 << 10, what="stop", op=5, for_s=1)
 
 
 def test_stopped_receiver(cluster: Cluster, tmp_path: Path) -> None:
-    """For a second; the others have all its data, and do not wait for it."""
+    """Ranks do not wait for a stopped receiver whose data they all have."""
     cluster.shape(50)
     results = check(cluster, tmp_path, 128 << 10, what="stop", op=5, for_s=1)
     others = [results[rank]["seconds"][5] for rank in (0, 2, 3)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that stand still, whose hosts answer: all wait, and get the right bytes.
+"""All ranks wait for a stopped rank whose host answers, and get the right bytes.
 
-A rank is stopped until the others have waited for several TIMEOUTs by their own
-counting, wherever it was just then.
+A rank is stopped, wherever it was in its operations, until the others have waited
+for several TIMEOUTs by their own count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from test_dead import NRANKS, OP, TIMEOUT_S, VICTIM, check_survivors, job_with
 from bench.cluster import Cluster
 from bench.launch import Launcher
 
-# A stop of this long is several TIMEOUTs for whoever waits.
+# Ranks that wait count a stop of this length as several TIMEOUTs.
 STOP_S = 2.5 * TIMEOUT_S
 pytestmark = pytest.mark.timeout(90)
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(90)
 def stopped_job(
     cluster: Cluster, folder: Path, launcher: Launcher = OPENMPI, **spec: Any
 ) -> Job:
-    """Return a job of which one rank stands still amid its operations."""
+    """Return a job in which one rank is stopped amid its operations."""
     return Job(
         cluster,
         NRANKS,
@@ -42,7 +42,7 @@ def stopped_job(
 
 
 def check_waited(job: Job) -> None:
-    """See that all ended well, after some had waited for longer than TIMEOUT."""
+    """Check that all succeeded, and that some waited for more than two TIMEOUTs."""
     results = job.results(60)
     longest_s = max(
         seconds
@@ -67,7 +67,7 @@ def check_waited(job: Job) -> None:
 def test_amid_flow(
     cluster: Cluster, tmp_path: Path, repair: str, launcher: Launcher
 ) -> None:
-    """Whether it was sending, receiving, or done: with either repair."""
+    """All wait for a rank stopped amid an operation, with either repair strategy."""
     with stopped_job(
         cluster,
         tmp_path,
@@ -85,7 +85,7 @@ def test_amid_flow(
     ],
 )
 def test_sizes(cluster: Cluster, tmp_path: Path, nbytes: int) -> None:
-    """One datagram, and blocks whose buffers all need until the end."""
+    """All wait in eager operations, and in those that need every buffer to the end."""
     with stopped_job(
         cluster, tmp_path, sizes=[nbytes], repeat=OP + 400 if nbytes < 9 else OP + 3
     ) as job:
@@ -94,7 +94,7 @@ def test_sizes(cluster: Cluster, tmp_path: Path, nbytes: int) -> None:
 
 @pytest.mark.long
 def test_before_entry(cluster: Cluster, tmp_path: Path) -> None:
-    """It has not entered, and its responder does not answer either."""
+    """All wait for a rank that is stopped before it enters, with its responder."""
     mishaps = [
         {"what": "stop", "rank": VICTIM, "op": OP, "for_s": STOP_S},
         {"what": "late", "rank": VICTIM, "op": OP, "for_s": 1},
@@ -104,7 +104,7 @@ def test_before_entry(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_killed_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
-    """All others wait for it, then fail at once when it is killed."""
+    """All others wait for a stopped rank, and fail at once when it is killed."""
     mishap = {"what": "stop_kill", "for_s": STOP_S}
     with job_with(cluster, tmp_path, **mishap) as job:
         results = job.results(40, without=[VICTIM], failing=True)
@@ -116,7 +116,7 @@ def test_killed_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_cut_off_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
-    """When its host falls silent too, TIMEOUT decides."""
+    """When a stopped rank's host falls silent too, TIMEOUT ends the wait."""
     mishap = {"what": "stop_down", "for_s": STOP_S}
     with job_with(cluster, tmp_path, **mishap) as job:
         try:
@@ -132,7 +132,7 @@ def test_cut_off_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_late_for_too_long(cluster: Cluster, tmp_path: Path) -> None:
-    """LATE_TIMEOUT ends the wait for a rank that stands still."""
+    """LATE_TIMEOUT ends the wait for a rank that stays stopped."""
     with job_with(
         cluster,
         tmp_path,

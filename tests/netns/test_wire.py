@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes over the wire, by the counts of hosts' and switches' ports."""
+"""Traffic on the wire, as the ports of hosts and switches count it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.mark.parametrize("nranks", [4, 8])
 def test_a_block_is_sent_once(cluster: Cluster, tmp_path: Path, nranks: int) -> None:
-    """A rank sends its N bytes once, and nothing is lost by our own doing."""
+    """A rank sends its N bytes once, and the library causes no drops."""
     mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (10, 20)]
     readings = []
     with Job(
@@ -37,7 +37,7 @@ def test_a_block_is_sent_once(cluster: Cluster, tmp_path: Path, nranks: int) -> 
 
 
 def test_nothing_is_set_up_again(cluster: Cluster, tmp_path: Path) -> None:
-    """From the second operation on ranks use the MPI library's network no more."""
+    """Ranks do not use the MPI library's network from the second operation on."""
     mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (1, 2, 12)]
     readings = []
     with Job(cluster, 4, tmp_path, sizes=[BLOCK], repeat=13, mishaps=mishaps) as job:
@@ -60,14 +60,14 @@ def test_nothing_is_set_up_again(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_who_is_not_in_the_group_gets_nothing(cluster: Cluster, tmp_path: Path) -> None:
-    """A switch that snoops forwards to members alone."""
+    """A switch that snoops forwards data only to members of the group."""
     with Job(
         cluster,
         2,
         tmp_path,
         sizes=[BLOCK],
         repeat=20,
-        # By then the switch has begun to snoop.
+        # During this pause the switch begins to snoop.
         mishaps=[
             {"what": "late", "rank": 0, "op": 5, "for_s": 1.5},
             {"what": "meet", "rank": 0, "op": 10},
