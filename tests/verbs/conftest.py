@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest that the tests share."""
+"""Fixtures: the guest that the tests share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NDEVICES = 8
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave the wait for the kernel's build out of the tests' time limits."""
+    """Exclude the wait for the kernel's build from the tests' time limits."""
     here = Path(__file__).parent
     limit_s = 120 * _machine(config).slowness
     for item in items:
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session")
 def linux(pytestconfig: pytest.Config) -> Path:
-    """Return the guest's kernel, and wait until it has been made, and has booted."""
+    """Return the guest's kernel once it has been built and has booted."""
     for tool in _machine(pytestconfig).tools:
         support.require_tool(tool)
     emulated = pytestconfig.getoption("--qemu")

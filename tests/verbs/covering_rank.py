@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of a job whose chunks come right to their places.
+"""Run one rank of a job whose chunks are received without a copy.
 
-Started as ``python covering_rank.py FOLDER``. FOLDER/spec.json says what to do;
-FOLDER/RANK.json tells what came of it. Results that have been returned, or given up,
-are poisoned, and must stay so to the end.
+Started as ``python covering_rank.py FOLDER``. FOLDER/spec.json says what to do; the
+rank writes its results to FOLDER/RANK.json. Memory of completed and of abandoned
+operations is filled with poison, which must stay unchanged to the end.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ NPLACES = 3
 
 
 class Interrupted(Exception):
-    """A signal's handler has raised this."""
+    """Raised by the signal handler."""
 
 
 def interrupt(*_: object) -> None:
-    """Interrupt what is going on."""
+    """Handle a signal by raising Interrupted."""
     raise Interrupted
 
 
 def block(rank: int, op: int, nbytes: int) -> np.ndarray[Any, Any]:
-    """Return what a rank contributes."""
+    """Return the block that a rank contributes to an operation."""
     words = np.arange(nbytes // 8 + 1, dtype=np.uint64)
     words *= np.uint64(0x9E3779B97F4A7C15)
     words += np.uint64(rank * 1000 + op)
@@ -42,7 +42,7 @@ def block(rank: int, op: int, nbytes: int) -> np.ndarray[Any, Any]:
 
 
 class Rank:
-    """What one rank does and sees."""
+    """One rank: its operations, its mishap and its results."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
@@ -56,7 +56,7 @@ class Rank:
         self.said: dict[str, Any] = {"wrong": [], "error": ""}
 
     def gather(self, op: int) -> None:
-        """Do one operation, in a place used before."""
+        """Check that a place is still poisoned, and do one operation into it."""
         place = self.places[op % NPLACES]
         if not (place == POISON).all():
             self.said["wrong"].append([op, "written after release"])
@@ -74,14 +74,14 @@ class Rank:
             place[:] = POISON
 
     def mishap(self) -> None:
-        """Be interrupted, or die, in the operation that comes."""
+        """Arrange to be interrupted, or to exit, during the next operation."""
         kind, after_s = self.spec["mishap"], self.spec["after_s"]
         action = interrupt if kind == "interrupt" else lambda *_: os._exit(0)
         signal.signal(signal.SIGALRM, action)
         signal.setitimer(signal.ITIMER_REAL, after_s)
 
     def run(self) -> None:
-        """Do all operations, or as many as can be."""
+        """Do all operations, up to the first that fails."""
         try:
             for op in range(self.spec["nops"]):
                 self.gather(op)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operation of any kind, in any form, on bytes."""
+"""Carry out one operation of any kind, in any form, on bytes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from numpy.typing import NDArray
 KINDS = ("Allgather", "Allgatherv", "Bcast")
 FORMS = ("blocking", "request", "persistent")
 
-# Between the blocks of an Allgatherv.
+# The gap between the blocks of an Allgatherv.
 GAP_BYTES = 3
 
 Bytes = NDArray[np.uint8]
 
 
 class Exchange:
-    """What ranks send in an operation, and where that is received.
+    """The blocks of one operation, and where each is received.
 
     Parameters
     ----------
     kind
         One of KINDS.
     nbytes
-        Of a block, or the mean of them where they are uneven.
+        The bytes of a block, or their mean where blocks are uneven.
     op
-        The operation's number: what the root, and who has more, depend on.
+        The operation's number, which determines the root and the larger blocks.
     size
-        How many ranks.
+        The number of ranks.
 
     Attributes
     ----------
     blocks_bytes : list of int
-        By rank.
+        The bytes of each rank's block.
     place_bytes : int
-        Bytes that blocks reach over, with the gaps.
+        The bytes of the whole result, with the gaps.
     """
 
     def __init__(self, kind: str, nbytes: int, op: int, size: int) -> None:
@@ -50,7 +50,7 @@ class Exchange:
         if kind == "Bcast":
             self.blocks_bytes = [nbytes * (each == self._root) for each in range(size)]
         elif kind == "Allgatherv":
-            # Of four ranks one has nothing and one has twice as much.
+            # One rank in four has an empty block, and one a block of twice the size.
             parts = [(op + each) % 4 * 2 // 3 for each in range(size)]
             self.blocks_bytes = [nbytes * part for part in parts]
             gap_bytes = GAP_BYTES
@@ -58,14 +58,14 @@ class Exchange:
         *self._begins, self.place_bytes = itertools.accumulate(steps, initial=0)
 
     def block(self, place: Bytes, rank: int) -> Bytes:
-        """Return a rank's part of a place."""
+        """Return the part of `place` that holds a rank's block."""
         begin = self._begins[rank]
         return place[begin : begin + self.blocks_bytes[rank]]
 
     def run(
         self, comm: MPI.Intracomm, form: str, mine: Bytes | None, place: Any
     ) -> None:
-        """Do it; `mine` is None if it lies in its place, as of a Bcast's root."""
+        """Do the operation; `mine` is None if this rank's block is in place already."""
         sent: Any = MPI.IN_PLACE if mine is None else mine
         arguments: Sequence[Any] = (sent, place)
         if self._kind == "Bcast":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""gather.py's ranks, with a group and a Q_Key that are given instead of drawn.
+"""Run gather.py's ranks with a given multicast group and Q_Key.
 
-Both are numbers, in the variables GROUP and QKEY.
+The environment variables GROUP and QKEY hold both as numbers, which would otherwise
+be drawn at random.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mpimcast.transport import Draft, Verbs
 
 
 class Keyed(Verbs):
-    """The transport, in the given group."""
+    """The verbs transport with the given group and Q_Key."""
 
     def __init__(self, config: Config, draft: Draft) -> None:
         group, qkey = (int(os.environ[name], 0) for name in ("GROUP", "QKEY"))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A receiver in a job's group that has nothing of mpimcast's: it is of pyverbs alone.
+"""Receive in a job's group with pyverbs alone, without any code of mpimcast.
 
 Started as ``python listener.py ADDRESS GROUP NRANKS NBYTES CHUNK FIRST`` in the folder
 of a job of keyed.py, on the device that has ADDRESS. The job's Q_Key has to be the
-connection manager's, which pyverbs cannot change. Once it has joined it makes
-`listening`, and when there is a file `over` it checks what it has received of the
-operations from the FIRST on, with blocks of NBYTES, and prints that as JSON.
+connection manager's, which pyverbs cannot change. The listener makes the file
+`listening` once it has joined. When a file `over` appears, it checks what it received
+of the operations from number FIRST on, with blocks of NBYTES, and prints counts as
+JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _POLL_S = 0.01
 
 
 class Listener:
-    """A queue pair that is attached to a group."""
+    """A queue pair that is attached to a multicast group."""
 
     def __init__(self, address: str, group: str) -> None:
         ud = pyverbs.cm_enums.RDMA_PS_UDP
@@ -69,14 +70,14 @@ class Listener:
         event.ack_cm_event()
 
     def received(self) -> list[tuple[Any, bytes]]:
-        """Return completions, and the routing headers and datagrams they are about."""
+        """Return completions, each with its routing header and datagram."""
         found = []
         while True:
             count, some = self._queue.poll(num_entries=32)
             found += some
             if count == 0:
                 break
-        # They complete in the order that they were posted in.
+        # Receives complete in the order in which they were posted.
         return [
             (completion, slot.read(completion.byte_len, 0))
             for completion, slot in zip(found, self._slots, strict=False)
@@ -90,7 +91,7 @@ def check(
     chunk: int,
     first: int,
 ) -> dict[str, Any]:
-    """Count the chunks, and those among them that are not as they should be."""
+    """Count the chunks, and those among them that are wrong or arrive twice."""
     seen: Counter[str] = Counter()
     chunks: Counter[tuple[int, int]] = Counter()
     queues = set()
@@ -98,7 +99,7 @@ def check(
     for completion, datagram in received:
         assert completion.status == pyverbs.enums.IBV_WC_SUCCESS
         channel, epoch, index = _HEADER.unpack_from(datagram, 40)
-        # pyverbs leaves it in network order.
+        # pyverbs leaves the immediate in network order.
         if socket.ntohl(completion.imm_data) != index:
             seen["other immediate"] += 1
         if index >> 30:
@@ -108,7 +109,7 @@ def check(
         chunks[epoch, index] += 1
         source = socket.inet_ntoa(datagram[_IPV4_SOURCE : _IPV4_SOURCE + 4])
         queues.add((rank, source, completion.src_qp))
-        # Behind this is a checksum.
+        # The low 16 bits of the channel are a checksum.
         channels.add(channel >> 16)
         op = epoch - 1
         want = pattern(rank, op, nbytes)[part * chunk : (part + 1) * chunk].tobytes()
@@ -124,7 +125,7 @@ def check(
 
 
 def main() -> None:
-    """Listen until the job is over."""
+    """Listen until the job has ended, then print the counts."""
     address, group, *numbers = sys.argv[1:]
     listener = Listener(address, group)
     Path("listening").touch()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks in a guest, each on an RDMA device of its own, that gather and check."""
+"""Run jobs of gather.py in a guest, each rank on an RDMA device of its own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from bench.guest.guest import Guest
 
 PROGRAM = support.ROOT / "tests/netns/gather.py"
 
-# The same, in the group and with the Q_Key of the variables GROUP and QKEY.
+# gather.py in the group and with the Q_Key of the variables GROUP and QKEY.
 KEYED = support.ROOT / "tests/verbs/keyed.py"
 
-# What a device's chunks hold: packets of 4096 bytes, less our header.
+# The payload of a device's chunks: packets of 4096 bytes, less the wire header.
 CHUNK = 4080
 
-# Every operation is ours, over RDMA devices or not at all. Nobody is given up because
-# the machine is busy.
+# The library carries out every operation, over RDMA devices or not at all. The long
+# timeout keeps a busy machine from failing a rank.
 SETTINGS = {"transport": "verbs", "min_bytes": 0, "timeout": 40}
 
-# Where the programs find each other.
+# The path on which the programs import each other.
 VARIABLES = {"PYTHONPATH": str(support.ROOT / "tests/netns")}
 
 Results = dict[int, dict[str, Any]]
@@ -43,24 +43,24 @@ def gather(
     variables: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Results:
-    """Run ranks of gather.py; return what they saw, with every byte right.
+    """Run ranks of gather.py; return their results, with every byte right.
 
     Parameters
     ----------
     guest
-        Where.
+        The guest to run in.
     nranks
-        How many; each takes the next device.
+        The number of ranks; each takes the next device.
     limit_s
-        How long that may take.
+        How long the job may take, in seconds.
     failing
-        Whether there may be errors.
+        Whether errors are allowed.
     without
-        Ranks that will not tell.
+        Ranks that leave no result.
     beside
-        What a shell does meanwhile, in the ranks' folder.
+        A script that a shell runs in the ranks' folder, while the job runs.
     variables
-        Of the environment.
+        Variables of the job's environment.
     **options
         See job.
     """
@@ -84,27 +84,27 @@ def job(
     program: Path = PROGRAM,
     **spec: Any,
 ) -> tuple[Path, list[str | Path]]:
-    """Return the folder of a job that is to be run, and its command.
+    """Return the folder of a new job and the command that runs it.
 
     Parameters
     ----------
     guest
-        Where.
+        The guest to run in.
     nranks
-        How many; each takes the next device.
+        The number of ranks; each takes the next device.
     outlive
         Whether ranks go on when one has died.
     wrap
-        What each rank's shell does before the program.
+        A script that each rank's shell runs before the program.
     program
-        That takes the folder, as gather.py does.
+        The program, whose argument is the folder, as with gather.py.
     **spec
-        See gather.Spec; settings are beside those here.
+        See gather.Spec. Settings are added to SETTINGS.
     """
     spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     (folder / "spec.json").write_text(json.dumps(spec))
-    # Finalize, too, waits for nobody then.
+    # With these options Finalize does not wait for the other ranks either.
     alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
     *launcher, python = support.mpirun(nranks, *(alone if outlive else []))
     shell = ["sh", "-c", f'{wrap}; exec "$@"', "sh"] if wrap else []
@@ -119,7 +119,7 @@ def results_in(
     failing: bool = False,
     without: Sequence[int] = (),
 ) -> Results:
-    """Return what the ranks of a job saw; `why` tells of their end, if not well."""
+    """Return the results of a job's ranks; `why` explains a rank without one."""
     results: Results = {}
     for rank in (rank for rank in range(nranks) if rank not in without):
         end = folder / f"{rank}.json"
@@ -140,18 +140,18 @@ def total(results: Results, counter: str) -> int:
 def losing(
     guest: Guest, number: int, netem: str, *, multicast_only: bool = True
 ) -> Iterator[None]:
-    """Let the switch's port to a device mistreat what goes there.
+    """Make the switch's port to a device drop, delay or reorder packets.
 
     Parameters
     ----------
     guest
-        Where.
+        The guest whose switch it is.
     number
-        The device's.
+        The device's number.
     netem
-        What tc's netem is told.
+        The arguments of tc's netem.
     multicast_only
-        Whether only multicast is mistreated.
+        Whether only multicast is affected.
     """
     port = f"port{number}"
     if multicast_only:
@@ -172,7 +172,7 @@ def losing(
 
 
 def dropped(guest: Guest, number: int) -> int:
-    """Return how many packets the mistreatment of a port has dropped."""
+    """Return how many packets netem has dropped at the port to a device."""
     said = guest.run(
         ["tc", "-statistics", "-json", "qdisc", "show", "dev", f"port{number}"],
         limit_s=20,

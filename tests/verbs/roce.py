@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datagrams of RoCE v2 as they are on an Ethernet, read and made byte by byte."""
+"""Read and write RoCE v2 datagrams as Ethernet frames, byte by byte."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _QPN_MASK = 0xFFFFFF
 
 @dataclasses.dataclass
 class Datagram:
-    """One that carries an immediate.
+    """A datagram that carries an immediate.
 
     Attributes
     ----------
     to_mac, from_mac : bytes
-        On the Ethernet.
+        Ethernet addresses.
     source, group : str
         IPv4 addresses.
     qpn : int
-        The queue pair that it says it comes from.
+        The number of the queue pair that the datagram claims as its source.
     """
 
     to_mac: bytes
@@ -53,7 +53,7 @@ class Datagram:
 
     @classmethod
     def read(cls, frame: bytes) -> Self | None:
-        """Return what a frame of Ethernet has, or None if it is another thing."""
+        """Return the datagram in an Ethernet frame, or None if there is none."""
         to_mac, from_mac, kind = _ETHERNET.unpack_from(frame)
         at = _ETHERNET.size
         if kind != _IPV4 or len(frame) < at + _IP.size + _UDP.size + _BASE.size:
@@ -89,7 +89,7 @@ class Datagram:
         )
 
     def frame(self) -> bytes:
-        """Return it as a frame of Ethernet."""
+        """Return the datagram as an Ethernet frame."""
         padding = -len(self.payload) % 4
         transport = [
             _BASE.pack(
@@ -124,7 +124,7 @@ def _internet_sum(header: bytes) -> int:
 
 
 def _invariant_crc(ip: bytes, udp: bytes, packet: bytes) -> int:
-    """Return the checksum of what no router changes, with ones for the rest."""
+    """Return the CRC of the fields that no router changes, with ones for the rest."""
     masked = [
         b"\xff" * 8,
         *(ip[:1], b"\xff", ip[2:8], b"\xff", ip[9:10], b"\xff\xff", ip[12:]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many rounds of operations in one job, see rounds_rank.py, and what spoils them."""
+"""Run many rounds of operations in one job of rounds_rank.py, with loss if asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.guest.guest import Failed, Guest
 
 PROGRAM = support.ROOT / "tests/verbs/rounds_rank.py"
 
-# Takes away all that makes the switch lose or count.
+# Removes every rule by which the switch loses or counts packets.
 HEAL = """
 for path in /sys/class/net/{port,net}*; do
     tc qdisc del dev ${path##*/} root
@@ -30,15 +30,15 @@ Game = dict[str, Any]
 
 
 class Outcome:
-    """What the ranks saw of a round.
+    """The results of a round, from all ranks.
 
     Attributes
     ----------
     dropped, overflowed, arrived : int
-        Copies of chunks between the ranks, where the switch has spoilt the round; see
-        switch.look.
+        Copies of chunks, by their fate on the switch, if the round had the switch
+        lose some; see switch.look.
     ranks : list of dict
-        By rank: its counters.
+        The counters of each rank.
     """
 
     def __init__(self, ranks: Sequence[dict[str, Any]]) -> None:
@@ -54,15 +54,16 @@ class Outcome:
 
     @property
     def fetched(self) -> int:
-        """How many chunks came again, in whatever way."""
+        """The number of chunks that arrived by a read or as a repair."""
         return self.total("read_chunks") + self.total("rx_repair_datagrams")
 
     def check(self) -> None:
-        """See that each copy of a chunk is accounted for, where none was delayed.
+        """Check that each copy of a chunk is accounted for, if none was delayed.
 
-        A late rank lacks more than the switch drops: its device drops what it has no
-        receive for, and the rank reads what still waits in a queue. So the switch, the
-        devices and the ranks each have a law of their own, which lateness cannot break.
+        A late rank lacks more than the switch drops: its device drops chunks for which
+        it has no receive, and the rank reads chunks that still wait in a queue. So the
+        copies are balanced for the switch, the devices and the ranks separately, which
+        holds even for late ranks.
         """
         ncopies = self.total("tx_multicast_datagrams") * (len(self.ranks) - 1)
         assert self.dropped + self.overflowed + self.arrived == ncopies, self
@@ -82,7 +83,7 @@ class Outcome:
 def game(
     nranks: int, rounds: Sequence[dict[str, Any]], *, nthreads: int = 1, **settings: Any
 ) -> Game:
-    """Return rounds on one communicator, or on several at once, for play()."""
+    """Return rounds for play(), on one communicator or on several at once."""
     return {
         "nranks": nranks,
         "rounds": list(rounds),
@@ -102,7 +103,7 @@ def play(
     try:
         guest.run(command, limit_s=limit_s, cwd=support.ROOT)
     except Failed:
-        # What a round has done to the switch would spoil the next tests, too.
+        # The switch would otherwise go on losing packets in the next tests.
         guest.run(["bash", "-c", HEAL], limit_s=20)
         raise
     files = [folder / f"{rank}.json" for rank in range(nranks)]
@@ -120,16 +121,16 @@ def play(
 
 
 def losing(ports: Iterable[int], netem: str, others: str = "") -> dict[str, str]:
-    """Return what lets the switch mistreat what goes to devices, for a round.
+    """Return a round's scripts that make the switch lose or delay packets.
 
     Parameters
     ----------
     ports
         The devices' numbers.
     netem
-        What tc's netem is told about chunks.
+        The arguments of tc's netem for chunks.
     others
-        Likewise about everything else, if anything.
+        The arguments of tc's netem for all other packets; none if empty.
     """
     spoil = mend = ""
     for port in ports:
@@ -147,9 +148,9 @@ def losing(ports: Iterable[int], netem: str, others: str = "") -> dict[str, str]
 
 
 def missing(port: int, chunks: Iterable[int]) -> dict[str, str]:
-    """Return what lets the switch lose some chunks that go to a device, always.
+    """Return a round's scripts that make the switch lose given chunks to a device.
 
-    A chunk is known by its index, which is the packet's immediate, too.
+    A filter knows a chunk by its index, which is also the packet's immediate.
     """
     spoil = f"tc qdisc add dev port{port} clsact\n" + "".join(
         f"tc filter add dev port{port} egress pref 1 protocol ip u32 "

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of many rounds of operations, whose bytes are the MPI library's own.
+"""Run one rank of many rounds of operations, and compare with the MPI library's bytes.
 
-Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games:
-each opens a communicator of the first `nranks` ranks with its settings and plays
-rounds on it, see Round. FOLDER/RANK.json tells what came of them, game by game and
-round by round, and FOLDER/RANK.end that the process came to its end.
+Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games: each
+opens a communicator of the first `nranks` ranks with its settings and plays rounds on
+it (see Round). The rank writes its results to FOLDER/RANK.json, game by game and round
+by round, and makes FOLDER/RANK.end as its last act.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ import mpimcast
 POISON = 0xA5
 
 # How long copies of chunks may be on their way to a rank, or in its queues, after
-# the operations that they were for.
+# their operations have ended.
 SETTLE_S = 2.0
 
 Counts = dict[str, int]
 
-# Old results that are kept and looked at in the end.
+# The number of old results that are kept and checked at the end.
 KEPT = 16
 
 
 @dataclasses.dataclass
 class Round:
-    """Operations that are played, and counted, together.
+    """A group of operations that are counted together.
 
     Attributes
     ----------
     sizes : list of int
-        Bytes of a block, one operation after the other.
+        The bytes of a block in each operation, in order.
     repeat : int
-        How often all sizes.
+        How often to run through all sizes.
     kinds, forms : list of str
-        Of operations, see exchange.py: all sizes of each kind in each form.
+        Kinds and forms of exchange.py; each kind runs all sizes in each form.
     place : str
-        Where results go: a method of Places.
+        The method of Places that returns memory for results, or "strided".
     in_place : bool
-        Whether every other operation is MPI_IN_PLACE.
+        Whether every other operation uses MPI_IN_PLACE.
     bare : bool
         Whether operations follow each other with nothing between them, not even
-        a look at what came.
+        a check of the results.
     apart : bool
         Whether operations are started by one call and waited for by another.
     late : dict
-        Seconds that a rank comes late to each operation, by rank.
+        For a rank, the seconds by which it is late for each operation.
     spoil, mend : str
-        Shell scripts that rank 0 runs before and after.
+        Shell scripts that rank 0 runs before and after the round.
     """
 
     sizes: list[int]
@@ -81,7 +81,7 @@ class Round:
 
 
 class Places:
-    """Where a round's results go."""
+    """Memory for a round's results."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -90,12 +90,12 @@ class Places:
         self._used: list[Bytes] = []
 
     def fresh(self, nbytes: int) -> tuple[Any, Bytes]:
-        """Give memory that nobody has seen."""
+        """Return new memory."""
         place = np.full(nbytes, POISON, np.uint8)
         return place, place
 
     def owned(self, nbytes: int) -> tuple[Any, Bytes]:
-        """Give the library's memory, the same for the same size."""
+        """Return the library's memory, the same for each operation of a size."""
         if nbytes not in self._own:
             self._own[nbytes] = mpimcast.empty(nbytes, np.uint8)
         place = self._own[nbytes]
@@ -103,17 +103,17 @@ class Places:
         return place, place
 
     def poisoned(self, nbytes: int) -> tuple[Any, Bytes]:
-        """Give what was the place of an earlier result, and poison later ones."""
+        """Return new memory, poison old results, and check one that is dropped."""
         for old in self._used[-KEPT:]:
             old[:] = POISON
         if len(self._used) > 2 * KEPT:
-            # The first stay as they are to the end.
+            # The first KEPT results stay poisoned until the end of the round.
             self._check(self._used.pop(KEPT))
         self._used.append(np.zeros(nbytes, np.uint8))
         return self._used[-1], self._used[-1]
 
     def finish(self) -> None:
-        """Look at what was poisoned."""
+        """Check that every old result is still poisoned."""
         for old in self._used[:-1]:
             self._check(old)
 
@@ -135,7 +135,7 @@ class Player:
     def exchange(
         self, each: Exchange, form: str, places: Places, how: str, *, in_place: bool
     ) -> None:
-        """Do one operation as the MPI library does."""
+        """Do one operation and compare its bytes with those of the MPI library."""
         rank = self.comm.rank
         nbytes = each.blocks_bytes[rank]
         mine = self.random.integers(0, 256, nbytes, np.uint8)
@@ -156,7 +156,7 @@ class Player:
         self._compare(place, expected, nbytes)
 
     def _gather_apart(self, sent: Any, spec: Any) -> None:
-        """Do one operation by requests, two of them at a time."""
+        """Do one operation by a request, while a persistent request is active."""
         other = np.zeros(self.comm.size * 3000, np.uint8)
         persistent = self.comm.Allgather_init(np.ones(3000, np.uint8), other)
         request = self.comm.Iallgather(sent, spec)
@@ -169,7 +169,7 @@ class Player:
             self.wrong.append("a persistent request has brought too little")
 
     def _gather_strided(self, mine: Bytes, expected: Bytes) -> None:
-        """Receive with holes, of another size on each rank."""
+        """Receive into pieces with holes, whose size differs between ranks."""
         rank = self.comm.rank
         nbytes, piece, stride = len(mine), 100, 101 + 7 * rank
         npieces = nbytes // piece
@@ -189,7 +189,7 @@ class Player:
             self.wrong.append(f"{len(at)} of blocks of {nbytes}, from {at[0]} on")
 
     def play(self, what: Round) -> dict[str, Any]:
-        """Play a round; return what was wrong, and counters' differences."""
+        """Play a round; return what was wrong and by how much counters grew."""
         with contextlib.ExitStack() as until_end:
             if what.spoil and self.comm.rank == 0:
                 until_end.enter_context(switch.counting(self.comm.size))
@@ -228,13 +228,13 @@ class Player:
         }
 
     def _look(self, what: Round) -> Counts:
-        """Return what the switch has counted, on rank 0 of a round that it spoils."""
+        """Return the switch's counts on rank 0 if the round makes it lose packets."""
         return switch.look() if what.spoil and self.comm.rank == 0 else {}
 
     def _is_settled(self, stats: Counts, fate: Counts) -> bool:
-        """Return, on rank 0, whether each copy of a chunk has met its fate.
+        """Return, on rank 0, whether the fate of each copy of a chunk is known.
 
-        A copy that a device has dropped never will have.
+        The fate of a copy that a device has dropped never is.
         """
         sent = self.plain.allreduce(stats["tx_multicast_datagrams"])
         heard = self.plain.allreduce(stats["rx_multicast_datagrams"])
@@ -264,16 +264,16 @@ class Player:
 
 
 def since(now: Counts, before: Counts) -> Counts:
-    """Return how much has been counted between two looks."""
+    """Return by how much each counter has grown."""
     return {name: now[name] - before[name] for name in now}
 
 
 def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]]:
-    """Play a game."""
+    """Play all rounds of a game; return the results of each round."""
     nthreads = game["nthreads"]
     players = [Player(plain.Dup(), game["settings"]) for _ in range(nthreads)]
     for player in players:
-        # What it opens is not counted.
+        # Opens the transport before counting begins.
         player.play(Round([1]))
     rounds = [Round(**each) for each in game["rounds"]]
     if nthreads == 1:
@@ -287,7 +287,7 @@ def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]
 
 
 def play_together(players: list[Player], rounds: list[Round]) -> list[dict[str, Any]]:
-    """Play on all communicators at once, begun in another order on each rank."""
+    """Play on all communicators at once, started in a different order on each rank."""
     results: list[dict[str, Any]] = []
 
     def play(player: Player) -> None:
@@ -306,7 +306,7 @@ def play_together(players: list[Player], rounds: list[Round]) -> list[dict[str, 
 
 
 def watch(world: MPI.Intracomm) -> None:
-    """Wait for the others, and leave them the processor."""
+    """Wait for the other ranks without using the processor."""
     all_here = world.Ibarrier()
     while not all_here.Test():
         time.sleep(0.02)

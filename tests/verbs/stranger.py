@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A host that is in no job sends into its group what it heard there, and worse.
+"""Send forged datagrams into a job's group from a device that is not in the job.
 
-Started as ``python stranger.py FOLDER INTERFACE SOURCE COUNT SEED``: it listens on
-the Ethernet, and so learns group, Q_Key and queue pair of the rank at SOURCE. Then it
-sends COUNT datagrams, most of which look as if they came from there. It makes
-FOLDER/listening at its begin, and prints how many of each kind it has sent.
+Started as ``python stranger.py FOLDER INTERFACE SOURCE COUNT SEED``. The program
+listens on the Ethernet to learn the group, Q_Key and queue pair of the rank at SOURCE,
+then sends COUNT datagrams, most of which look as if they came from that rank. It makes
+FOLDER/listening when it starts to listen, and prints how many datagrams of each kind
+it has sent.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _HEADER_BYTES = 16
 _INDEX_KINDS = 3 << 30
 _ETH_P_ALL = 3
 
-# So that nothing is lost where queues are full: all that is lost should be counted.
+# Short bursts keep queues from filling: every datagram should arrive and be counted.
 _BURST = 16
 _PAUSE_S = 0.002
 
@@ -56,17 +57,17 @@ def listen(line: socket.socket, source: str) -> list[Datagram]:
 
 
 def own_address(datagram: Datagram) -> Datagram:
-    """Return it as from where no rank is."""
+    """Return the datagram with a source address that no rank has."""
     return dataclasses.replace(datagram, source="10.8.0.99")
 
 
 def other_queue(datagram: Datagram) -> Datagram:
-    """Return it as from another queue pair of the same device."""
+    """Return the datagram as if from another queue pair of the same device."""
     return dataclasses.replace(datagram, qpn=datagram.qpn ^ 0x4000)
 
 
 def other_key(datagram: Datagram) -> Datagram:
-    """Return it with another Q_Key: no device lets it through."""
+    """Return the datagram with another Q_Key, which every device rejects."""
     return dataclasses.replace(datagram, qkey=datagram.qkey ^ 1)
 
 
@@ -82,13 +83,14 @@ KINDS = [*map(_forger, FORGERS), own_address, other_queue, other_key]
 
 
 def main() -> None:
-    """Listen, then forge."""
+    """Collect chunks that SOURCE multicasts, then send forgeries of them."""
     folder, interface, source, count, seed = sys.argv[1:]
     random.seed(int(seed))
     line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
     line.bind((interface, _ETH_P_ALL))
     (Path(folder) / "listening").touch()
-    # Under the own address there: else the switch would send what is the rank's here.
+    # With the rank's Ethernet address as the source, the switch would learn to forward
+    # the rank's traffic to this device.
     own_mac = line.getsockname()[4]
     heard = [
         dataclasses.replace(each, from_mac=own_mac) for each in listen(line, source)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What becomes of chunks between the guest's devices, by the kernel's own counts."""
+"""Count the fates of chunks between the guest's devices, by the kernel's counters."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# What tc's u32 knows a chunk by. Control is multicast, too; the datagram's index, which
-# is the packet's immediate, has one of these bits set there.
+# The match by which tc's u32 knows a chunk. Control messages are multicast too, but one
+# of these two bits is set in their index, which is the packet's immediate.
 CHUNK = "match ip dst 224.0.0.0/4 match u32 0 0xc0000000 at 48"
 
-# Actions of tc that count for the filters of several devices. Others have numbers
-# from 1 on.
+# The numbers of tc actions that count for the filters of several devices. tc numbers
+# other actions from 1 on.
 DROPPED = 1001
 ARRIVED = 1002
 
 
 @contextlib.contextmanager
 def counting(ndevices: int) -> Iterator[None]:
-    """Count what arrives at the first devices. One process does so at a time."""
+    """Count chunks that arrive at the first devices, in one process at a time."""
     lines = []
     for number in range(ndevices):
         device = f"dev net{number}"
-        # A device's copy of what it has sent itself does not come by the switch.
+        # A device's copy of its own chunks does not pass the switch.
         rules = [
             f"match ip src 10.8.0.{number + 1} action pass",
             f"{CHUNK} action pass index {ARRIVED}",
@@ -44,7 +44,7 @@ def counting(ndevices: int) -> Iterator[None]:
 
 
 def look() -> dict[str, int]:
-    """Count what has become of the copies of chunks, one for each receiver.
+    """Count the fates of the copies of chunks, one copy for each receiver.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def look() -> dict[str, int]:
     overflowed
         Packets of all kinds that the kernel's queue behind the switch had no room for.
     arrived
-        Copies that have come to their device since `counting` began. What the device
-        then drops of them, because no receive is posted, nobody counts.
+        Copies that have arrived at their device since `counting` began. They include
+        those that the device drops because no receive is posted, which are not counted.
     """
     queues = _shown("qdisc", "show")
     netem = sum(each["drops"] for each in queues if each["kind"] == "netem")

@@ -16,7 +16,7 @@ EDGES = [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 16 * CHUNK - 1, 100_000]
 
 
 def test_sizes(guest: Guest) -> None:
-    """Sizes around the chunk's, none, and large; on 8 ranks, and on some of them."""
+    """Blocks of chunk-like sizes, empty and large, arrive intact on 2 to 8 ranks."""
     several = {"sizes": [0, *EDGES], "repeat": 2, "in_place": True}
     large = {"sizes": [300_000, 1 << 20], "in_place": True}
     games = [
@@ -31,7 +31,7 @@ def test_sizes(guest: Guest) -> None:
 
 
 def test_settings(guest: Guest) -> None:
-    """Every way to spread chunks, to protect them, to join and to wait."""
+    """Bytes are right for SUBGROUPS, CHAINS, CHECKSUM, JOIN and PROGRESS alike."""
     rounds = [{"sizes": [*EDGES, 300_000]}]
     choices = [
         *(
@@ -51,7 +51,7 @@ def test_settings(guest: Guest) -> None:
 
 @pytest.mark.parametrize("join", ["cm", pytest.param("attach", marks=pytest.mark.long)])
 def test_groups(guest: Guest, join: str) -> None:
-    """Devices are in groups of GROUP alone, one for each subgroup."""
+    """Devices join the groups of GROUP alone, one for each subgroup."""
     groups = ["239.77.9.4", "239.77.9.5"]
     joined = guest.work / "joined"
     gather(
@@ -74,7 +74,7 @@ def test_groups(guest: Guest, join: str) -> None:
 
 
 def test_requests(guest: Guest) -> None:
-    """Operations that nobody waits in, moved by a thread of ours or by their tests."""
+    """Requests complete by the responder's progress, or by that of their own tests."""
     rounds = [{"sizes": [0, CHUNK + 1, 100_000], "apart": True}]
     play(
         guest,
@@ -87,7 +87,7 @@ def test_requests(guest: Guest) -> None:
 
 
 def test_many(guest: Guest) -> None:
-    """A thousand operations one after the other; three communicators at once."""
+    """A thousand operations in a row, and three communicators at once, are right."""
     thousand = {"sizes": [256, 5000], "repeat": 500}
     together = {"sizes": EDGES, "repeat": 2}
     for outcomes in play(guest, [game(3, [thousand]), game(4, [together], nthreads=3)]):
@@ -95,13 +95,13 @@ def test_many(guest: Guest) -> None:
 
 
 def test_control(guest: Guest, *, long: bool) -> None:
-    """Where nothing is lost few messages are sent, and nothing is read."""
+    """Without loss ranks send few control messages and read nothing."""
     ten = {"sizes": [3 * CHUNK], "repeat": 10, "bare": True}
     several = (2, 4, 8) if long else (2, 4)
     for outcomes in play(guest, [game(nranks, [ten] * 8) for nranks in several]):
         nranks = len(outcomes[0].ranks)
-        # A rank that gets no processor for long is asked what it does; of eight on
-        # one processor that is rarely none.
+        # A rank that gets no processor for long is asked for its record, which
+        # happens in most rounds of eight ranks on one processor.
         fewest = min(
             max(stats["tx_control_datagrams"] for stats in outcome.ranks)
             for outcome in outcomes

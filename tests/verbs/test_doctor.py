@@ -12,13 +12,13 @@ from bench.guest.guest import Guest
 
 NRANKS = 3
 
-# All ranks share the guest, where auto would leave all to the MPI library.
+# All ranks share the guest, where `auto` would leave everything to the MPI library.
 TRANSPORTS = "verbs,udp,mpi"
 
 
 @pytest.mark.long
 def test_healthy(guest: Guest) -> None:
-    """It takes the transport that there is, and reads each neighbour's memory."""
+    """The doctor uses the devices, and reads the memory of each neighbour."""
     doctor = ["-m", "mpimcast", "doctor", "--json", "report.json"]
     command = [*support.mpirun(NRANKS), *doctor]
     said = guest.run(command, limit_s=60, MPIMCAST_TRANSPORT=TRANSPORTS)
@@ -31,7 +31,7 @@ def test_healthy(guest: Guest) -> None:
 
 @pytest.mark.long
 def test_no_device_on_a_rank(guest: Guest) -> None:
-    """The node that lacks one is named, and what the others do without it."""
+    """A node without a device is named, with the transport that replaces verbs."""
     only = "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then export MPIMCAST_NET_DEVICES=lo; fi"
     *launcher, python = support.mpirun(NRANKS)
     program = ["sh", "-c", f'{only}; exec "$@"', "sh", python]

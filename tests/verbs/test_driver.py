@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of tests/verbs/c, on the guest's devices.
+"""The programs of tests/verbs/c succeed on the guest's devices.
 
-The address sanitizer wants more address space than the guest has: of the sanitizers
-there is only that of undefined behaviour, and valgrind looks for what else is wrong.
+The address sanitizer needs more address space than the guest has. So the programs run
+with the sanitizer of undefined behaviour, and under valgrind for all other errors.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from bench.guest.guest import Guest
 
 PROGRAMS = sorted(path.stem for path in (support.ROOT / "tests/verbs/c").glob("*.c"))
 
-# What the libraries keep until the end is theirs, and only possibly lost.
+# Memory that libraries keep until the end is possibly lost; only sure leaks count.
 LEAKS = ("--leak-check=full", "--errors-for-leak-kinds=definite")
 
 
 @pytest.mark.parametrize(
     "program",
     [
-        # It opens some hundred endpoints.
+        # This program opens some hundred endpoints.
         pytest.param(name, marks=pytest.mark.long) if "setup" in name else name
         for name in PROGRAMS
     ],
@@ -38,7 +38,7 @@ def test_driver(program: str, guest: Guest) -> None:
 @pytest.mark.timeout(300, func_only=True)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_memory(program: str, guest: Guest) -> None:
-    """It reads and writes only what is its own, and frees it."""
+    """The program accesses only its own memory, and leaks none."""
     valgrind = support.require_tool("valgrind")
     folder = cmake.configure("verbs-plain", "MPIMCAST_VERBS_TESTS=ON")
     memcheck = [valgrind, "-q", "--error-exitcode=9", *LEAKS]

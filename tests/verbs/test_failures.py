@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks, devices and networks that fail: right bytes, or one error for all, soon."""
+"""When a rank, device or network fails, all soon get right bytes or the same error."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from bench.guest.guest import Guest
 
 NRANKS = 4
 VICTIM = 2
-OP = 5  # where it happens
+OP = 5  # the operation that the mishap hits
 BLOCK = 512 << 10
 TIMEOUT_S = 1.5
 
-# What a busy machine may take for what is done in a moment.
+# How long a busy machine may take for work that needs only a moment.
 BUSY_S = 5
 
-# Where ranks stand still: a TIMEOUT that opening the job keeps within on a busy
-# machine, and a stop of several of them.
+# For tests that stop ranks: a TIMEOUT that suffices to open a job on a busy machine,
+# and a stop that is longer than two of them.
 PATIENCE_S = 4
 STOP_S = 10
 
 # How long a port is down.
 FLAP_S = 4
 
-# In both ways to wait; the second of them in the long version.
+# Both ways to wait for completions; polling is tested in the long version only.
 PROGRESS = ["event", pytest.param("poll", marks=pytest.mark.long)]
 
-# What a rank says that has got no answer, or whose own connection has told it so.
+# The error of a rank that got no answer, or whose connection to the victim broke.
 SILENT = (
     rf"no answer from rank {VICTIM} within TIMEOUT|"
     rf"rxe\d: queue pair 0x[0-9a-f]+ to rank {VICTIM}: "
@@ -49,7 +49,7 @@ def breakable(linux: Path) -> Iterator[Guest]:
 
 
 def suffer(guest: Guest, what: str, progress: str = "auto", **options: Any) -> Results:
-    """Let one rank have a mishap; return what all others saw, with right bytes."""
+    """Run a job in which one rank has a mishap; return its results, bytes checked."""
     mishap = {"what": what, "rank": VICTIM, "op": OP}
     mishap["for_s"] = options.pop("for_s", 0)
     return gather(
@@ -69,19 +69,19 @@ def suffer(guest: Guest, what: str, progress: str = "auto", **options: Any) -> R
 
 
 def check_errors(results: Results) -> None:
-    """See that all ended alike, in time, naming the same rank."""
+    """Check that all ranks failed in time, and that their errors name the victim."""
     errors = {rank: result["errors"][0] for rank, result in results.items()}
     for error in errors.values():
         assert error["op"] >= OP - 1
         assert error["ranks"] == [VICTIM], errors
         assert f"rank {VICTIM}" in error["text"]
     ends = {error["op"] for error in errors.values()}
-    # Some may have all data of an operation that others could not end.
+    # Some ranks may have completed an operation that others could not.
     assert max(ends) - min(ends) <= 1, errors
     for rank, result in results.items():
         if rank != VICTIM:
             assert errors[rank]["seconds"] < TIMEOUT_S * 1.25 + BUSY_S
-            # It waits for nobody.
+            # An operation on a poisoned stream waits for no rank.
             assert result["poisoned_seconds"] < TIMEOUT_S
 
 
@@ -95,7 +95,7 @@ def check_errors(results: Results) -> None:
     ],
 )
 def test_killed(guest: Guest, for_s: float, progress: str) -> None:
-    """Before it begins, or while it sends its block."""
+    """Survivors name a rank killed before an operation, or while it sends."""
     results = suffer(
         guest, "kill", progress, for_s=for_s, spare=True, outlive=True, without=[VICTIM]
     )
@@ -107,7 +107,7 @@ def test_killed(guest: Guest, for_s: float, progress: str) -> None:
 
 @pytest.mark.parametrize("progress", PROGRESS)
 def test_stopped(guest: Guest, progress: str) -> None:
-    """Stopped for longer than TIMEOUT it is waited for: its device vouches for it."""
+    """Ranks wait for one stopped longer than TIMEOUT: its device vouches for it."""
     results = suffer(guest, "stop", progress, for_s=STOP_S, timeout_s=PATIENCE_S)
     assert not any(result["errors"] for result in results.values()), results
     longest_s = max(
@@ -120,7 +120,7 @@ def test_stopped(guest: Guest, progress: str) -> None:
 
 
 def test_killed_while_stopped(guest: Guest) -> None:
-    """The others wait, then all name it as its queue pairs are gone."""
+    """The others wait for a stopped rank, and name it once its queue pairs are gone."""
     results = suffer(
         guest,
         "stop_kill",
@@ -132,7 +132,7 @@ def test_killed_while_stopped(guest: Guest) -> None:
     )
     errors = [result["errors"][0] for result in results.values()]
     assert all(error["ranks"] == [VICTIM] for error in errors), errors
-    # A rank that was about to enter as the others failed has not waited.
+    # A rank that was about to enter when the others failed has not waited.
     longest_s = max(error["seconds"] for error in errors)
     assert 1.5 * PATIENCE_S < longest_s < STOP_S + PATIENCE_S + BUSY_S, errors
     assert all(result["spare"] for result in results.values())
@@ -156,7 +156,7 @@ def test_computing_without_a_thread(guest: Guest) -> None:
 
 
 def test_unplugged(guest: Guest) -> None:
-    """A device without its network; it has it again when all begin anew."""
+    """All ranks name one whose device loses its network; later all work anew."""
     results = suffer(guest, "unplug", for_s=FLAP_S, again=True)
     assert all(result["again"] for result in results.values())
     check_errors(results)
@@ -165,10 +165,10 @@ def test_unplugged(guest: Guest) -> None:
 @pytest.mark.timeout(150, func_only=True)
 @pytest.mark.parametrize("progress", PROGRESS)
 def test_flapping(guest: Guest, progress: str) -> None:
-    """A port that is down for less than half of TIMEOUT fails nobody."""
+    """A port that is down for less than half of TIMEOUT fails no rank."""
     results = suffer(guest, "unplug", progress, for_s=FLAP_S, timeout_s=2.5 * FLAP_S)
     assert not any(result["errors"] for result in results.values()), results
-    # It began amid the operations, and its connections have been made anew.
+    # The flap began amid the operations, and connections were made anew.
     assert max(max(result["seconds"]) for result in results.values()) > FLAP_S / 2
     assert results[VICTIM]["stats"]["reconnects"] > 0
     assert results[VICTIM]["stats"]["rejoins"] > 0
@@ -176,7 +176,7 @@ def test_flapping(guest: Guest, progress: str) -> None:
 
 @pytest.mark.parametrize("progress", PROGRESS)
 def test_interface_down(breakable: Guest, progress: str) -> None:
-    """A device whose network interface is taken down."""
+    """All ranks name one whose device's network interface goes down."""
     results = suffer(breakable, "shut", progress, for_s=0.03, spare=True)
     check_errors(results)
     assert all(result["spare"] for result in results.values())

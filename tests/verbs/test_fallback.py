@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where RDMA devices cannot be used all ranks say why, and go another way together."""
+"""Where RDMA devices cannot be used, all ranks say why and use another transport."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ WAYS = Path(__file__).with_name("ways.py")
 NRANKS = 3
 SIZES = [1, 4080, 20_000]
 
-# Root without the rights to open any file, or to lock any amount of memory; the
-# command that is to have them no more comes behind it.
+# Shell code that takes from root the right to open any file, or to lock any amount of
+# memory, for the command that is executed after it.
 WITHOUT_FILES = 'set -- setpriv --bounding-set=-dac_override,-dac_read_search "$@"'
 WITHOUT_MEMORY = 'ulimit -l 256; set -- setpriv --bounding-set=-ipc_lock "$@"'
 
-# A folder of links to all libraries but these, mounted where the libraries are.
+# Hides libibverbs: mounts, over the libraries, a folder of links to all others.
 HIDE = """
 libraries=$(dirname "$(ldconfig -p | awk '/libibverbs.so.1 /{ print $NF; exit }')")
 libraries=$(realpath "$libraries")
@@ -45,7 +45,7 @@ rm -r /run/hidden /run/all /run/most
 
 @pytest.fixture(scope="module")
 def three(linux: Path) -> Iterator[Guest]:
-    """Return a guest for these tests alone, whose devices may be taken away."""
+    """Return a guest for these tests alone, in which they may break devices."""
     with Guest(linux, devices=NRANKS) as guest:
         yield guest
 
@@ -59,7 +59,7 @@ def none(linux: Path) -> Iterator[Guest]:
 
 @contextmanager
 def changed(guest: Guest, change: str, back: str) -> Iterator[None]:
-    """Let a shell change something, and change it back."""
+    """Change the guest by a shell script, and undo that by another one."""
     guest.run(["bash", "-ec", change], limit_s=20)
     try:
         yield
@@ -70,20 +70,20 @@ def changed(guest: Guest, change: str, back: str) -> Iterator[None]:
 def check(
     guest: Guest, reason: str, *, instead: str = "udp", wrap: str = "", **settings: Any
 ) -> Results:
-    """See that a list goes on another way, saying why, and `verbs` refuses so.
+    """Check that a list of transports falls back, `verbs` fails, and both say why.
 
     Parameters
     ----------
     guest
-        Where.
+        The guest to run in.
     reason
-        That all ranks are to give.
+        The reason that all ranks have to give.
     instead
-        The other way.
+        The transport that the list falls back to.
     wrap
-        See gather.
+        See ranks.job.
     **settings
-        Of the communicators.
+        The settings of the communicators.
     """
     results = gather(
         guest, NRANKS, program=WAYS, wrap=wrap, sizes=SIZES, settings=settings
@@ -97,42 +97,42 @@ def check(
         assert kind == "TransportError"
         assert reason in text
         assert verbs["explained"] == f"none: {text}"
-        # The same on all ranks, but for what each goes on with.
+        # The error has the same text on all ranks.
         assert text == results[0]["verbs"]["error"][1]
     return results
 
 
 def on_rank(rank: int, script: str) -> str:
-    """Return what only one rank's shell is to do."""
+    """Return a script that runs on one rank only."""
     return f"if [ $OMPI_COMM_WORLD_RANK = {rank} ]; then {script}; fi"
 
 
 def test_no_device(none: Guest) -> None:
-    """There is none in the machine."""
+    """Ranks fall back where the machine has no RDMA device."""
     check(none, "rank 0: RDMA: ")
 
 
 def test_no_library(three: Guest) -> None:
-    """There is no libibverbs."""
+    """Ranks fall back where libibverbs is missing."""
     with changed(three, HIDE, SHOW):
         check(three, "libibverbs.so.1: cannot open shared object file")
 
 
 def test_no_such_device_on_a_rank(three: Guest) -> None:
-    """One rank names what is no RDMA device, but does for UDP."""
+    """All fall back to UDP if one rank's NET_DEVICES names no RDMA device."""
     only = on_rank(1, "export MPIMCAST_NET_DEVICES=lo")
     check(three, "rank 1: RDMA: ", wrap=only)
 
 
 def test_nothing_on_a_rank(three: Guest) -> None:
-    """One rank names what is nothing at all."""
+    """All fall back to the MPI library if one rank's NET_DEVICES names nothing."""
     only = on_rank(1, "export MPIMCAST_NET_DEVICES=none")
     check(three, "rank 1: RDMA: ", instead="mpi", wrap=only)
 
 
 @pytest.mark.parametrize("ranks", ["all", pytest.param("one", marks=pytest.mark.long)])
 def test_no_permission(three: Guest, ranks: str) -> None:
-    """The devices' files may not be opened."""
+    """Ranks fall back where the devices' files may not be opened."""
     wrap = WITHOUT_FILES if ranks == "all" else on_rank(2, WITHOUT_FILES)
     which = 0 if ranks == "all" else 2
     files = "/dev/infiniband/uverbs*"
@@ -142,23 +142,23 @@ def test_no_permission(three: Guest, ranks: str) -> None:
 
 
 def test_no_memory(three: Guest) -> None:
-    """Less memory may be locked than the queues take."""
+    """Ranks fall back where less memory may be locked than the queues need."""
     check(three, "(see ulimit -l, and the device's limits)", wrap=WITHOUT_MEMORY)
 
 
 def test_membership_refused(three: Guest) -> None:
-    """The kernel lets no socket be a member of a group."""
+    """JOIN=attach fails where no socket may join a group; JOIN=auto does not."""
     sysctl = "/proc/sys/net/ipv4/igmp_max_memberships"
     with changed(three, f"echo 0 >{sysctl}", f"echo 1000 >{sysctl}"):
         check(three, "cannot join 239.", instead="mpi", join="attach")
-        # The connection manager is asked first, and can.
+        # By default the connection manager is asked first, and succeeds.
         results = gather(three, NRANKS, sizes=SIZES)
     assert results[0]["explained"].startswith("verbs: RoCE multicast")
 
 
 @pytest.mark.long
 def test_both_ways_refused(three: Guest) -> None:
-    """Nor may the connection manager be asked."""
+    """JOIN=auto fails where neither sockets nor the connection manager may join."""
     sysctl = "/proc/sys/net/ipv4/igmp_max_memberships"
     file = "/dev/infiniband/rdma_cm"
     forbid = f"echo 0 >{sysctl}; chmod 000 {file}"
@@ -167,7 +167,7 @@ def test_both_ways_refused(three: Guest) -> None:
 
 
 def test_no_connection_manager(three: Guest) -> None:
-    """Where only that is forbidden, membership of a socket does."""
+    """Without the connection manager, a socket's membership suffices."""
     file = "/dev/infiniband/rdma_cm"
     with changed(three, f"chmod 000 {file}", f"chmod 666 {file}"):
         results = gather(three, NRANKS, sizes=SIZES, wrap=WITHOUT_FILES)
@@ -175,7 +175,7 @@ def test_no_connection_manager(three: Guest) -> None:
 
 
 def test_no_address(three: Guest) -> None:
-    """A device's interface has no IPv4 address."""
+    """A device without an IPv4 address is left out, and refused if it is named."""
     address = "10.8.0.2/24 dev net1"
     with changed(
         three,
@@ -197,7 +197,7 @@ def test_no_address(three: Guest) -> None:
 
 
 def test_settings_differ(three: Guest) -> None:
-    """Settings of the verbs transport have to be equal."""
+    """Settings of the verbs transport that differ between ranks are an error."""
     results = gather(
         three,
         NRANKS,
@@ -213,7 +213,7 @@ def test_settings_differ(three: Guest) -> None:
 
 
 def test_named_devices(three: Guest) -> None:
-    """The ranks of a host are spread over the ports that are named, in that order."""
+    """Ranks of a host are spread over the named ports, in the order of their names."""
     results = gather(
         three, NRANKS, sizes=SIZES, settings={"net_devices": "rxe2:1, rxe1"}
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a stranger sends into a job's group is placed nowhere, and counted."""
+"""Datagrams from outside a job are dropped and counted, and jobs do not mix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranks import CHUNK, KEYED, PROGRAM, VARIABLES, gather, job, results_in, tot
 from bench.guest.guest import Guest
 
 NRANKS = 4
-SOURCE = 0  # whose datagrams are imitated
+SOURCE = 0  # the rank whose datagrams are forged
 BEGIN, END = 3, 60
 GROUP = 0xEF_C0_12_00  # 239.192.18.0
 
@@ -25,7 +25,7 @@ DROPPED = (
     "rx_unparked_datagrams",
 )
 
-# Who imitates a rank has to hear it first.
+# The stranger has to hear a rank before it can forge its datagrams.
 STRANGER = """
 until test -e reached{begin}; do sleep 0.02; done
 {python} {program} . net{device} {source} {count} {seed} >sent & stranger=$!
@@ -39,7 +39,7 @@ touch go{end}
 
 @pytest.mark.timeout(300, func_only=True)
 def test_forged(guest: Guest, long: bool, seed: int) -> None:
-    """Wrong channel, epoch, index, length, source and Q_Key; right ones again."""
+    """Datagrams with a wrong field, and replays, change no byte and are counted."""
     count = 100_000 if long else 10_000
     stranger = STRANGER.format(
         begin=BEGIN,
@@ -59,7 +59,7 @@ def test_forged(guest: Guest, long: bool, seed: int) -> None:
         variables={"PYTHONPATH": str(support.ROOT / "tests/netns")},
         sizes=[5 * CHUNK],
         repeat=END + 10,
-        # Without it every change would be found by the header's sum.
+        # The header's checksum would find every change before the other checks do.
         settings={"checksum": "off"},
         mishaps=[{"what": "meet", "rank": 0, "op": op} for op in (BEGIN, END)],
     )
@@ -70,7 +70,7 @@ def test_forged(guest: Guest, long: bool, seed: int) -> None:
     for rank, result in results.items():
         stats = result["stats"]
         counted = sum(stats[name] for name in DROPPED)
-        # What seems to come from itself a rank takes for its own copies.
+        # A rank takes forgeries that bear its own address for copies of its own.
         expected = unknown if rank == SOURCE else count - sent["other_key"]
         assert counted >= 0.99 * expected, f"{sent} {stats}"
         assert stats["rx_foreign_datagrams"] >= 0.99 * unknown, f"{sent} {stats}"

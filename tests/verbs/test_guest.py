@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest itself: its devices, its commands, and how either may end."""
+"""The guest's devices and commands work, and it ends cleanly however it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.guest.guest import Died, Failed, Guest
 
 NDEVICES = 4
 
-# One waits for the other, each on a device of its own.
+# A server and a client, each on a device of its own.
 PINGPONG = """
 ibv_rc_pingpong -e -n 50 -g 1 -d rxe0 &
 until ibv_rc_pingpong -e -n 50 -g 1 -d rxe1 10.8.0.1; do sleep 0.1; done
@@ -57,7 +57,7 @@ def four(linux: Path) -> Iterator[Guest]:
 
 
 def test_devices(four: Guest) -> None:
-    """There are as many as asked for, active, with packets of 4096 bytes."""
+    """The guest has as many active devices as asked for, with an MTU of 4096 bytes."""
     support.require_tool("ibv_devinfo")
     said = four.run(["ibv_devinfo"], limit_s=30)
     names = [f"rxe{number}" for number in range(NDEVICES)]
@@ -67,7 +67,7 @@ def test_devices(four: Guest) -> None:
 
 
 def test_devices_talk(four: Guest) -> None:
-    """Two devices have a reliable connection, and it goes over the switch."""
+    """A reliable connection between two devices works, and passes the switch."""
     support.require_tool("ibv_rc_pingpong")
     said = four.run(["bash", "-c", PINGPONG], limit_s=60)
     assert said.count("50 iters in") == 2
@@ -77,7 +77,7 @@ def test_devices_talk(four: Guest) -> None:
 
 
 def test_mpi(four: Guest) -> None:
-    """The environment's MPI and Python work, four ranks together."""
+    """The environment's MPI and Python work in the guest, with four ranks."""
     (four.work / "hello.py").write_text(HELLO)
     said = four.run([*support.mpirun(4), "hello.py"], limit_s=60)
     hello = [line for line in said.splitlines() if line.startswith("hello")]
@@ -86,7 +86,7 @@ def test_mpi(four: Guest) -> None:
 
 @pytest.mark.parametrize("status", [0, 3, 255])
 def test_status(four: Guest, status: int) -> None:
-    """A command's exit status and both its outputs are the caller's."""
+    """The caller gets a command's exit status and both its outputs."""
     command = ["sh", "-c", f"echo one; echo two >&2; exit {status}"]
     assert four.run_unchecked(command, limit_s=20) == (status, "one\ntwo\n")
     if status != 0:
@@ -95,13 +95,13 @@ def test_status(four: Guest, status: int) -> None:
 
 
 def test_signal(four: Guest) -> None:
-    """A crash shows in the status as a shell has it."""
+    """A signal that ends a command shows in its status as in a shell's."""
     status, _ = four.run_unchecked(["sh", "-c", "kill -SEGV $$"], limit_s=20)
     assert status == 128 + signal.SIGSEGV
 
 
 def test_words(four: Guest, tmp_path: Path) -> None:
-    """Arguments, variables and folders arrive as they are, whatever is in them."""
+    """Arguments, variables and folders arrive unchanged, with odd characters too."""
     odd = "a 'b' \"c\" $d `e` \\ *\n"
     folder = tmp_path / "with blanks"
     folder.mkdir()
@@ -111,7 +111,7 @@ def test_words(four: Guest, tmp_path: Path) -> None:
 
 
 def test_files(four: Guest, tmp_path: Path) -> None:
-    """Of the host's files the guest can change those of its work folder alone."""
+    """The guest can change files of the host in its work folder alone."""
     (four.work / "ours").write_text("from the host")
     assert four.run(["cat", "ours"], limit_s=20) == "from the host"
     four.run(["cp", "ours", "theirs"], limit_s=20)
@@ -122,7 +122,7 @@ def test_files(four: Guest, tmp_path: Path) -> None:
 
 
 def test_hang(four: Guest) -> None:
-    """A command over its limit is ended, and so is all that it leaves."""
+    """A command that exceeds its limit is ended, and nothing that it made is left."""
     begin_s = time.monotonic()
     hang = ["sh", "-c", "touch /dev/shm/left; setsid sleep 1234 & sleep 1234"]
     status, _ = four.run_unchecked(hang, limit_s=1)
@@ -134,7 +134,7 @@ def test_hang(four: Guest) -> None:
 
 
 def test_panic(linux: Path) -> None:
-    """A kernel that dies tells why, and another takes its place."""
+    """A kernel that panics is reported with the cause, and another one is started."""
     panic = "echo 2 >/proc/sys/vm/panic_on_oom; tail /dev/zero"
     with Guest(linux, devices=0, memory="128M") as guest:
         with pytest.raises(Died, match=r"has ended(.|\n)*panic(.|\n)*Out of memory"):
@@ -151,7 +151,7 @@ def test_idle(four: Guest) -> None:
 
 
 def test_a_killed_owner_leaves_no_guest(linux: Path, tmp_path: Path) -> None:
-    """The guest switches itself off when nobody can ask it for anything."""
+    """The guest ends when the process that started it is killed."""
     errors = tmp_path / "errors"
     with errors.open("w") as stderr:
         owner = subprocess.Popen(
@@ -179,7 +179,7 @@ def test_a_killed_owner_leaves_no_guest(linux: Path, tmp_path: Path) -> None:
 
 
 def _processes(group: int) -> list[list[str]]:
-    """Return what /proc/PID/stat says, behind the name, of a group's processes."""
+    """Return the fields of /proc/PID/stat behind the name, for a group's processes."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

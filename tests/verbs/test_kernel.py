@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the guest's kernel is kept: with a build of a moment instead of the real one."""
+"""The guest's kernel is built once and cached; a fake build replaces the real one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import support
 
 from bench.guest import kernel
 
-# It tells that it has begun, and goes on when it is told to.
+# The fake build counts itself, and goes on once the file $GO exists.
 BUILD = """#!/bin/sh
 echo $$ >>"$COUNT"
 until test -e "$GO"; do sleep 0.02; done
 test ! -e left-over && touch left-over && cp "$1" linux
 """
 
-# The size of the registers that the host keeps, see Intel's manual, volume 1, 13.2.
+# Prints the bytes of the processor's state (Intel's manual, volume 1, section 13.2).
 CPUID = """
 #include <cpuid.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ int main(void)
 }
 """
 
-# As much of a kernel's source as registers.sh looks at.
+# The parts of a kernel's source that registers.sh examines.
 REGISTERS = "arch/x86/um/os-Linux/registers.c"
 SOURCE = {
     "arch/x86/um/user-offsets.c": """
@@ -69,7 +69,7 @@ APT_GET = "#!/bin/sh\necho a package >source.deb\n"
 
 
 class Machine:
-    """A folder with a copy of kernel.py, and programs that stand for apt."""
+    """A folder with a copy of kernel.py, and programs that replace apt."""
 
     def __init__(self, folder: Path) -> None:
         self.cache = folder / "cache/mpimcast"
@@ -96,7 +96,7 @@ class Machine:
         }
 
     def start(self, version: str = "1") -> subprocess.Popen[str]:
-        """Ask for the kernel."""
+        """Start a process that asks for the kernel."""
         return subprocess.Popen(
             [sys.executable, self.program],
             env={**self._environment, "VERSION": version},
@@ -106,7 +106,7 @@ class Machine:
         )
 
     def kernel(self, process: subprocess.Popen[str]) -> Path:
-        """Return the kernel that a process was to make."""
+        """Return the path of the kernel that a process asked for, once it has ended."""
         said, _ = process.communicate(timeout=30)
         assert process.returncode == 0, said
         path = Path(said.strip())
@@ -114,12 +114,12 @@ class Machine:
         return path
 
     def builds(self) -> int:
-        """Return how many builds have begun."""
+        """Return how many builds have been started."""
         return self.count.read_text().count("\n") if self.count.exists() else 0
 
 
 def await_true(condition: Callable[[], bool]) -> None:
-    """Wait for something; fail if it takes too long."""
+    """Wait until a condition holds; fail if that takes too long."""
     deadline_s = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline_s
@@ -127,7 +127,7 @@ def await_true(condition: Callable[[], bool]) -> None:
 
 
 def enlarge(program: Path, register_bytes: int) -> None:
-    """Let a copy of kernel.py build kernels for another size of registers."""
+    """Change a copy of kernel.py to build kernels for another size of registers."""
     text = program.read_text()
     size = f"REGISTER_BYTES = {kernel.REGISTER_BYTES}"
     assert text.count(size) == 1
@@ -136,14 +136,14 @@ def enlarge(program: Path, register_bytes: int) -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """Return a machine without a kernel."""
+    """Return a machine on which no kernel has been built."""
     for tool in ("gcc", "ld", "make", "strip", "tar", "xz"):
         support.require_tool(tool)
     return Machine(tmp_path)
 
 
 def test_one_builds_for_all(machine: Machine) -> None:
-    """Of several at once one builds; later none does, until an ingredient changes."""
+    """One of several processes builds; none builds again until an input changes."""
     several = [machine.start() for _ in range(3)]
     await_true(lambda: machine.builds() == 1)
     machine.go.touch()
@@ -163,7 +163,7 @@ def test_one_builds_for_all(machine: Machine) -> None:
 
 
 def test_a_killed_build_is_no_obstacle(machine: Machine) -> None:
-    """The next begins when the last process of the killed one has ended."""
+    """A build starts once the last process of a killed build has ended."""
     first = machine.start()
     await_true(lambda: machine.builds() == 1)
     first.kill()
@@ -178,7 +178,7 @@ def test_a_killed_build_is_no_obstacle(machine: Machine) -> None:
 
 
 def test_a_failed_build_says_why(machine: Machine) -> None:
-    """What the build printed last is told, and nothing is kept."""
+    """The last output of a failed build is shown, and nothing of it is kept."""
     machine.go.touch()
     build = machine.count.with_name("build.sh")
     build.write_text("#!/bin/sh\necho no more room; exit 1\n")
@@ -190,7 +190,7 @@ def test_a_failed_build_says_why(machine: Machine) -> None:
 
 
 def test_registers_of_this_machine(tmp_path: Path) -> None:
-    """The size that the host tells is the one that its processor tells."""
+    """The size of the registers that kernel.py finds is the processor's own."""
     support.require_tool("gcc")
     (tmp_path / "cpuid.c").write_text(CPUID)
     support.run(["gcc", "-o", "cpuid", "cpuid.c"], limit_s=30, cwd=tmp_path)
@@ -199,7 +199,7 @@ def test_registers_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_too_many_registers(machine: Machine) -> None:
-    """On a processor that the kernel has no room for, one sentence says so."""
+    """A processor with more registers than the kernel has room for is refused."""
     enlarge(machine.program, 8)
     said, _ = (process := machine.start()).communicate(timeout=30)
     assert process.returncode == 1
@@ -217,7 +217,7 @@ def test_too_many_registers(machine: Machine) -> None:
     ],
 )
 def test_another_source(tmp_path: Path, old: str, new: str) -> None:
-    """A source that registers.sh does not know ends the build with a sentence."""
+    """Registers.sh refuses a source that it does not know, and changes a known one."""
     for name, text in SOURCE.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

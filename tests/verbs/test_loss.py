@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What multicast loses is read from the left neighbour's memory, and only that."""
+"""Exactly the chunks that multicast loses are read from the left neighbour."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BLOCK_CHUNKS = 60
 BLOCK = BLOCK_CHUNKS * CHUNK - 1000
 VICTIM = 1
 
-# Times that a case is played at most, until no rank was late in it.
+# How often a case is played at most, until no rank was late in it.
 TRIES = 6
 
 
 def check_equal(outcome: Outcome) -> bool:
-    """See that what was lost has come again, once; return whether all by reads."""
+    """Check that lost chunks arrived once more; return whether reads match drops."""
     outcome.check()
     assert outcome.total("failed_reads") == 0, outcome
     assert outcome.total("unicast_epochs") == 0, outcome
@@ -35,20 +35,20 @@ def play_until(
     rounds: Sequence[dict[str, Any]],
     is_spare: Callable[[Outcome], bool] = check_equal,
 ) -> list[Outcome]:
-    """Play rounds until each was played with nobody late.
+    """Play rounds until each was played without a late rank.
 
     Parameters
     ----------
     guest, rounds
-        Where, and what.
+        The guest, and the rounds to play.
     is_spare
-        Checks what holds at any speed, and tells whether no more was fetched than
-        what was dropped.
+        Checks what holds at any speed, and returns whether no more was fetched than
+        was dropped.
 
     Returns
     -------
     list of Outcome
-        For each round the one of which that is true.
+        For each round, the outcome for which `is_spare` returned true.
     """
     spare: dict[int, Outcome] = {}
     for _ in range(TRIES):
@@ -62,7 +62,7 @@ def play_until(
 
 
 def test_random(guest: Guest) -> None:
-    """Every chunk that a port drops is read once; also where two neighbours lack it."""
+    """Each chunk that a port drops is read once, even if two neighbours lack it."""
     cases = [([1, 3], 1, 8), ([1, 3], 5, 4), ([1, 3], 20, 3), ([1, 2], 20, 3)]
     rounds = [
         {"sizes": [BLOCK], "repeat": repeat, **losing(ports, f"loss {percent}%")}
@@ -73,7 +73,7 @@ def test_random(guest: Guest) -> None:
 
 
 def test_places(guest: Guest) -> None:
-    """The first and the last chunk of each block, and many in a row."""
+    """The first chunks of blocks, the last ones, and many in a row are read."""
     firsts = [0, 2 * BLOCK_CHUNKS, 3 * BLOCK_CHUNKS]
     lost = [
         firsts,
@@ -88,7 +88,7 @@ def test_places(guest: Guest) -> None:
 
 
 def test_rings(guest: Guest) -> None:
-    """Losses around the end of a ring of receives; rings too small for what comes."""
+    """Losses at the end of a receive ring, and those of small rings, are repaired."""
     ring = 32
     places = [1, ring - 1, ring, ring + 1]
     lost = [[place - 1] for place in places] + [[place - 1 for place in places]]
@@ -97,17 +97,17 @@ def test_rings(guest: Guest) -> None:
     ]
     small = [{"sizes": [3 * CHUNK, BLOCK // 2]}]
     games = [game(2, rounds, receives=ring, chains=1)]
-    # With still smaller ones probes are lost as well, and nothing is opened.
+    # Still smaller rings would lose probes too, and the transport would not open.
     games += [game(2, small, receives=4), game(NRANKS, small, receives=8)]
     outcomes, *_ = play(guest, games)
     for outcome, chunks in zip(outcomes, lost, strict=True):
-        # The ring itself may overflow, too.
+        # The ring itself may overflow too.
         outcome.check()
         assert outcome.dropped == 2 * len(chunks), outcome
 
 
 def test_reordered(guest: Guest) -> None:
-    """What is late, comes twice or out of order is hardly ever read as well."""
+    """Chunks that arrive late, twice or out of order are hardly ever read as well."""
     slow = "delay 1ms 0.5ms duplicate 3% limit 20000"
     repeat = 6
     rounds = [
@@ -125,7 +125,7 @@ def test_reordered(guest: Guest) -> None:
         assert twice > 0, outcome
         unused = outcome.total("rx_unparked_datagrams")
         repeated = outcome.total("rx_duplicate_chunks")
-        # Each chunk is placed once, however often it has come.
+        # Each chunk is placed once, however often it arrives.
         assert came - unused + outcome.fetched - repeated == expected, outcome
         return outcome.fetched <= 1.1 * outcome.dropped + twice
 
@@ -133,7 +133,7 @@ def test_reordered(guest: Guest) -> None:
 
 
 def test_late_neighbour(guest: Guest) -> None:
-    """What is lost before the left neighbour has come is read when it has."""
+    """Chunks lost before the left neighbour enters are read once it has entered."""
     small = {"sizes": [2000], "repeat": 2, **missing(VICTIM, [2, 3])}
     large = {"sizes": [BLOCK], **losing([VICTIM], "loss 20%")}
     late = {"late": {str(VICTIM - 1): 1.0}}
@@ -147,7 +147,7 @@ def test_late_neighbour(guest: Guest) -> None:
 
 
 def test_strides(guest: Guest) -> None:
-    """Each rank receives with holes of another size; the lost is read none the less."""
+    """Lost chunks are read even if each rank receives with holes of another size."""
     strided = {"sizes": [100, 4000, 4100, 100_000], "repeat": 2, "place": "strided"}
     rounds = [strided, {**strided, **losing([1, 3], "loss 10%")}]
     ((_, outcome),) = play(guest, [game(NRANKS, rounds)])
@@ -157,7 +157,7 @@ def test_strides(guest: Guest) -> None:
 
 @pytest.mark.parametrize("after_s", [pytest.param(0.003, marks=pytest.mark.long), 0.02])
 def test_dying_neighbour(guest: Guest, after_s: float) -> None:
-    """While its memory is read a rank dies: right bytes, or the same error for all."""
+    """All survivors name a rank that dies while its memory is read."""
     dying, block, timeout_s = 2, 512 << 10, 1.5
     with lossy(guest, dying + 1, "loss 20%"):
         results = gather(
@@ -175,7 +175,7 @@ def test_dying_neighbour(guest: Guest, after_s: float) -> None:
         )
     for result in results.values():
         (error, *_) = result["errors"]
-        # Who had all its data ended one operation more.
+        # A rank that had all its data has completed one operation more.
         assert error["op"] in (2, 3, 4), results
         assert error["ranks"] == [dying], results
         assert error["seconds"] < 2 * timeout_s + 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every operation in every form, over RDMA devices."""
+"""Every operation works over RDMA devices, in every form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NRANKS = 4
 
 
 def test_operations(guest: Guest) -> None:
-    """The bytes are the MPI library's, and what is lost is fetched once."""
+    """Results equal the MPI library's, and lost chunks are fetched once."""
     each = {"sizes": [1, CHUNK + 1, 100_000], "kinds": KINDS, "forms": FORMS}
     lossless = {**each, "in_place": True}
     lossy = {**each, **losing([1, 3], "loss 10%")}

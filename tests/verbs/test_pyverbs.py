@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pyverbs: as an independent peer, and as what `info` lists devices by."""
+"""Pyverbs as an independent receiver, and as the source of `info`'s devices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ wait $listener
 @pytest.fixture(scope="module")
 def pyverbs(guest: Guest) -> Path:
     """Return a folder from which this Python can import Debian's pyverbs."""
-    # One for the system's Python is for all of the same minor version.
+    # Debian's package fits every CPython of the same minor version.
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     if not (PACKAGE / f"device{suffix}").exists():
         version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -46,7 +46,7 @@ def pyverbs(guest: Guest) -> Path:
 
 
 def test_receiver(guest: Guest, pyverbs: Path) -> None:
-    """A member of the group sees each chunk once, as the protocol has it."""
+    """A pyverbs member of the group receives each chunk once, as PROTOCOL.md says."""
     group = "239.192.17.5"
     address = f"10.8.0.{NRANKS + 1}"
     arguments = [address, group, NRANKS, NBYTES, CHUNK, FIRST]
@@ -84,7 +84,7 @@ def test_receiver(guest: Guest, pyverbs: Path) -> None:
 def info(
     guest: Guest, *wrap: str, folder: Path | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """Return what `info` says of RDMA devices, to people and to programs."""
+    """Return what `info` says of RDMA devices, as text and as JSON."""
     command = [*wrap, support.BIN / "python", "-m", "mpimcast", "info"]
     variables = {"PYTHONPATH": str(folder)} if folder else {}
     shown = guest.run(command, limit_s=30, cwd=support.ROOT, **variables)
@@ -93,14 +93,14 @@ def info(
 
 
 def test_info(guest: Guest, pyverbs: Path) -> None:
-    """It lists the same by pyverbs, where there is one, and by our own driver."""
+    """`info` lists the same ports by pyverbs as by mpimcast's own driver."""
     shown, theirs = info(guest, folder=pyverbs)
     assert "RDMA devices (by pyverbs)\n  rxe0:1 active, Ethernet, MTU 4096, " in shown
     shown, ours = info(guest)
     assert "RDMA devices (by mpimcast's driver)\n  rxe0:1 active, Ethernet, " in shown
     assert theirs["source"] == "pyverbs"
     for one, other in zip(theirs["ports"], ours["ports"], strict=True):
-        # All of them, and the one that is used.
+        # pyverbs lists all GIDs, the driver the one that it uses.
         gids, chosen = one.pop("gids"), other.pop("gids")
         assert len(gids) > 1
         assert chosen.items() <= gids.items()
@@ -112,7 +112,7 @@ def test_info(guest: Guest, pyverbs: Path) -> None:
 
 
 def test_info_of_a_closed_device(guest: Guest, pyverbs: Path) -> None:
-    """It says of a device that it may not open just that, either way."""
+    """`info` reports a device that it may not open, with pyverbs and without."""
     may_not = ["setpriv", "--bounding-set=-dac_override"]
     device = "/dev/infiniband/uverbs1"
     guest.run(["chmod", "000", device], limit_s=20)

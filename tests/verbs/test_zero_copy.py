@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chunks that come right to their places, without a copy."""
+"""Chunks are received right in their places, without a copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("covering_rank.py")
 NRANKS = 4
 VICTIM = 2
 NOPS = 5
-NCHUNKS = 300  # of a block
+NCHUNKS = 300  # per block
 RECEIVES = 64
 TIMEOUT_S = 1.5
 
@@ -34,7 +34,7 @@ def run(
     after_s: float = 0,
     **settings: Any,
 ) -> Said:
-    """Let all gather; return what they saw, with nothing wrong in their places."""
+    """Run a job of covering_rank.py; return the results, with every byte right."""
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     ours = {
         **SETTINGS,
@@ -71,13 +71,13 @@ def run(
 
 
 def total(said: Said, counter: str) -> int:
-    """Return the sum of a counter over the ranks; nothing must have failed."""
+    """Return the sum of a counter over the ranks, none of which may have failed."""
     assert not any(each["error"] for each in said.values())
     return sum(each["stats"][counter] for each in said.values())
 
 
 def test_nothing_lost(guest: Guest) -> None:
-    """Of each block all but what the receives posted before take is not copied."""
+    """Chunks are not copied, except those that take receives posted earlier."""
     said = run(guest)
     if total(said, "rx_lost_chunks") == 0:
         assert total(said, "evacuated_chunks") == 0
@@ -85,13 +85,13 @@ def test_nothing_lost(guest: Guest) -> None:
         least = blocks * (NCHUNKS - 2 * RECEIVES)
         assert total(said, "zero_copy_chunks") >= least
     assert total(said, "zero_copy_chunks") > 0
-    # Each result once, and the operations' memory.
+    # Each result is registered once; the operations' own memory makes up the rest.
     assert total(said, "registrations") <= NRANKS * (8 + 2)
 
 
 @pytest.mark.long
 def test_other_memory(guest: Guest) -> None:
-    """What is not ours is copied to, and not registered for that."""
+    """Chunks are copied to memory that is not the library's, without registering it."""
     said = run(guest, owned=False)
     assert total(said, "zero_copy_chunks") == 0
     if total(said, "rx_lost_chunks") == 0:
@@ -109,14 +109,14 @@ def test_other_memory(guest: Guest) -> None:
     ],
 )
 def test_subgroups(guest: Guest, subgroups: int, checksum: str) -> None:
-    """Where a subgroup is shared by chains, or with control, chunks are copied."""
+    """Chunks are copied where a subgroup carries several chains, or control."""
     said = run(guest, subgroups=subgroups, chains="all", checksum=checksum)
     assert (total(said, "zero_copy_chunks") > 0) == (subgroups > NRANKS)
 
 
 @pytest.mark.long
 def test_turns(guest: Guest) -> None:
-    """A chain of several ranks, whose own chunks come back to them."""
+    """Chunks are received without a copy in chains of several ranks."""
     said = run(guest, chains="2", subgroups=3, progress="event")
     assert total(said, "zero_copy_chunks") > 0
 
@@ -132,7 +132,7 @@ def test_turns(guest: Guest) -> None:
     ],
 )
 def test_mispredicted(guest: Guest, netem: str) -> None:
-    """What comes to others' places is evacuated, and nothing wrong stays."""
+    """Chunks in another chunk's place are evacuated, and every byte is right."""
     with ExitStack() as stack:
         for port in (1, 3):
             stack.enter_context(losing(guest, port, netem))
@@ -145,7 +145,7 @@ def test_mispredicted(guest: Guest, netem: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("after_s", [0.02, 0.1])
 def test_interrupted(guest: Guest, after_s: float) -> None:
-    """Whoever gives an operation up has its memory back at once, and so have others."""
+    """A rank that gives an operation up gets its memory back, and so do others."""
     said = run(guest, mishap="interrupt", after_s=after_s)
     assert said[VICTIM]["error"] in ("Interrupted", "")
     if said[VICTIM]["error"]:
@@ -154,6 +154,6 @@ def test_interrupted(guest: Guest, after_s: float) -> None:
 
 @pytest.mark.long
 def test_died(guest: Guest) -> None:
-    """What a dead rank has not sent is covered until the others give up."""
+    """Survivors fail when a rank dies, and nothing is written to their memory later."""
     said = run(guest, mishap="die", after_s=0.02)
     assert all(each["error"] for each in said.values())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of a job whose communicators differ in TRANSPORT: which way each takes.
+"""Run one rank of a job that tries a list of transports, and `verbs` alone.
 
-Started as ``python ways.py FOLDER``, with FOLDER/spec.json as gather.py has it. Each
-rank leaves, in RANK.json, for any transport (`any`) and for `verbs` alone what was
-explained and raised.
+Started as ``python ways.py FOLDER``, with FOLDER/spec.json as for gather.py. In
+FOLDER/RANK.json each rank records the explanation and the error of a communicator of
+any transport (`any`), and of one of `verbs` alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import mpimcast
 
 
 def take(transport: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """Gather over a communicator of that transport."""
+    """Gather over a communicator of a transport; return its explanation and error."""
     settings = {**spec["settings"], "transport": transport}
     comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup(), **settings)
     said: dict[str, Any] = {"wrong": [], "error": None}
