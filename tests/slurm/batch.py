@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A batch job of ours on a Slurm of the tests."""
+"""Submit the project's batch jobs to a test Slurm."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Batch:
     Parameters
     ----------
     slurm
-        Where.
+        The Slurm to submit to.
     script
-        Which of ``slurm/``.
+        The name of a script in ``slurm/``.
     folder
-        Where it is submitted, and leaves its results.
+        The directory that the job is submitted from and leaves its results in.
     python
-        The program that has an MPI library.
+        The Python whose environment has the MPI library.
     options
-        Of ``sbatch``.
+        Options of ``sbatch``.
     settings
         Variables of the job.
     """
@@ -71,7 +71,7 @@ class Batch:
 
     @property
     def state(self) -> str:
-        """What Slurm says of it, as RUNNING."""
+        """The job's state in Slurm, such as RUNNING."""
         said = self._slurm.run("scontrol", "show", "job", self.number)
         found = re.search(r"JobState=(\w+)", said)
         assert found is not None, said
@@ -79,28 +79,28 @@ class Batch:
 
     @property
     def output(self) -> str:
-        """What it has printed."""
+        """The job's output until now."""
         path = self.folder / "out.txt"
         return path.read_text(errors="replace") if path.exists() else ""
 
     @property
     def exit_code(self) -> int:
-        """What its script has left."""
+        """The exit code that the job's script has recorded."""
         return int((self.results / "exit_code").read_text())
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """What it has measured."""
+        """The results of the job's finished steps."""
         lines = (self.results / "results.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
     def wait(self, limit_s: float) -> str:
-        """Wait until it has ended; return its state."""
+        """Wait until the job has ended; return its state."""
         self.wait_until(lambda: self.state in _ENDED, limit_s)
         return self.state
 
     def wait_until(self, holds: Callable[[], bool], limit_s: float) -> None:
-        """Wait for a condition; an error if the job ends or the limit comes first."""
+        """Wait for a condition; raise if the job ends or the limit passes first."""
         deadline_s = time.monotonic() + limit_s
         while True:
             state = self.state

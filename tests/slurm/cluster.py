@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real Slurm on one machine: its daemons on hosts of namespaces, for root.
+"""Run a real Slurm on one machine, with its daemons in namespaces; this needs root.
 
-Munge and slurmctld run on the head, a slurmd on every host. The state of all is in the
-head's /run, which its hosts share, and ends with it, as do the daemons and their jobs.
-Files elsewhere are this machine's; only /dev/shm is a host's own.
+Munge and slurmctld run on the head, and a slurmd on every host. The daemons keep their
+state in the head's /run, which its hosts share. State, daemons and jobs end with the
+head. All other files are those of this machine, except that each host has its own
+/dev/shm.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from bench.host import Host
 
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
-# Without it Slurm lists PMIx, but cannot load it.
+# Without this library Slurm lists PMIx, but cannot load it.
 PMIX = "usr/lib/*/pmix2/lib/libpmix.so"
 
 FOLDER = "/run/slurm"
@@ -31,9 +32,9 @@ _NODES_A_SWITCH = 2
 
 RATE_MBIT = 200  # of each link
 
-# Each node's own /dev/shm is its TmpFS: PMIx's folders are named there by the job only.
-# A node that does not answer for SlurmdTimeout seconds is down; jobs are killed so many
-# seconds after their TERM as KillWait says.
+# TmpFS is each node's own /dev/shm, since PMIx names its folders there after the job
+# only. A node that does not answer for SlurmdTimeout seconds is down. A job is killed
+# KillWait seconds after its TERM.
 _TEMPLATE = """
 ClusterName=test
 SlurmctldHost={head}
@@ -74,8 +75,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 DefaultTime=5 State=UP
 def one_network(nhosts: int) -> Iterator[tuple[Host, list[Host]]]:
     """Make a head, and hosts that share its network.
 
-    It has an interface besides loopback's, which MPI libraries do not take for a way
-    from one host to another.
+    The network has an interface besides loopback, since MPI libraries do not use
+    loopback between hosts.
     """
     head = Host("head")
     hosts: list[Host] = []
@@ -88,7 +89,7 @@ def one_network(nhosts: int) -> Iterator[tuple[Host, list[Host]]]:
         lines = "".join(f"{_ADDRESS} {name}\n" for name in [*names, "head"])
         head.write("/run/hosts", f"127.0.0.1 localhost\n{lines}")
         head.run("mount", "--bind", "/run/hosts", "/etc/hosts")
-        # Those that were made are closed also if one fails.
+        # extend() keeps each host as it is made, so all are closed even if one fails.
         hosts.extend(Host(name, head, own_network=False) for name in names)
         yield head, hosts
     finally:
@@ -98,14 +99,14 @@ def one_network(nhosts: int) -> Iterator[tuple[Host, list[Host]]]:
 
 
 class Slurm:
-    """Slurm on hosts, which must know each other by name.
+    """A Slurm on hosts that can resolve each other's names.
 
     Parameters
     ----------
     head
-        Where the controller runs and jobs are submitted.
+        The host on which the controller runs and jobs are submitted.
     hosts
-        The nodes, two to a switch of Slurm's topology, which numbers them from the
+        The nodes. Slurm's topology has two on each switch, and numbers them from the
         last to the first.
     """
 
@@ -115,7 +116,7 @@ class Slurm:
         head.run("mkdir", "-m", "755", "-p", FOLDER, f"{FOLDER}/munge")
         head.write(CONF, self._conf())
         head.write(f"{FOLDER}/topology.conf", self._topology())
-        # It guesses, and may not find what it is not to use.
+        # Without a plugin Slurm guesses one, and may fail to find what it will not use.
         head.write(f"{FOLDER}/cgroup.conf", "CgroupPlugin=cgroup/v1\n")
         self._start_munge()
         head.run("env", f"SLURM_CONF={CONF}", "slurmctld", "-i")
@@ -181,7 +182,7 @@ class Slurm:
             time.sleep(_LOOK_S)
 
     def log(self) -> str:
-        """Return the controller's last words."""
+        """Return the last lines of the controller's log."""
         return self.head.run("tail", "-n", "30", f"{FOLDER}/slurmctld.log")
 
     def run(

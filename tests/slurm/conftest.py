@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Slurms that the tests share."""
+"""Fixtures: the Slurms that the tests share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
 
 @pytest.fixture(scope="session")
 def able() -> None:
-    """Skip what needs Slurm, or namespaces, where there is none."""
+    """Skip tests where Slurm or namespaces are missing."""
     for tool in (*TOOLS, *cluster.TOOLS):
         support.require_tool(tool)
     if not list(Path("/").glob(cluster.PMIX)):
@@ -30,7 +30,7 @@ def able() -> None:
 
 @pytest.fixture(scope="session")
 def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
-    """Return four hosts on a switch, with links of one rate."""
+    """Return four hosts on a switch, with links of the same rate."""
     with Cluster(4) as hosts:
         hosts.shape(cluster.RATE_MBIT)
         yield hosts
@@ -38,12 +38,12 @@ def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
 
 @pytest.fixture(scope="session")
 def network(links: Cluster) -> cluster.Slurm:
-    """Return Slurm on nodes with links of their own."""
+    """Return a Slurm whose nodes have links of their own."""
     return cluster.Slurm(links.head, links.hosts)
 
 
 @pytest.fixture(scope="session")
 def machine(able: None) -> Iterator[cluster.Slurm]:  # noqa: ARG001 -- comes first
-    """Return Slurm on four nodes that share the network of one machine."""
+    """Return a Slurm on four nodes that share the network of one machine."""
     with cluster.one_network(4) as (head, hosts):
         yield cluster.Slurm(head, hosts)

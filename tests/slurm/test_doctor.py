@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor as a batch job, where one node of four spoils it for all."""
+"""The doctor, run as a batch job, finds the one faulty node of four."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BAD = 2
 
 @contextlib.contextmanager
 def narrow(links: Cluster) -> Iterator[None]:
-    """Let a host take no frames as long as others send them."""
+    """Give a host an MTU that is less than that of the others."""
     links.hosts[BAD].run("ip", "link", "set", "eth0", "mtu", "1280")
     try:
         yield
@@ -35,7 +35,7 @@ def narrow(links: Cluster) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lossy(links: Cluster) -> Iterator[None]:
-    """Let a host lose single frames: of the few batches of them all may arrive."""
+    """Make a host lose single frames, since all of the few batches might arrive."""
     links.shape(RATE_MBIT, burst_bytes=SINGLE_BURST_BYTES)
     try:
         with links.losing([BAD], 0.2):
@@ -45,7 +45,7 @@ def lossy(links: Cluster) -> Iterator[None]:
 
 
 def spoilt(links: Cluster, how: str) -> AbstractContextManager[object]:
-    """Spoil a host's link."""
+    """Return a context in which a host's link is faulty."""
     if how == "mtu":
         return narrow(links)
     return lossy(links) if how == "loss" else links.losing([BAD])
@@ -62,7 +62,7 @@ def spoilt(links: Cluster, how: str) -> AbstractContextManager[object]:
 def test_bad_node(
     links: Cluster, network: Slurm, tmp_path: Path, how: str, check: str
 ) -> None:
-    """It is found and named, with what to do and the job without it."""
+    """The doctor names the faulty node and prints the command that excludes it."""
     with spoilt(links, how):
         batch = Batch(
             *(network, "doctor.sbatch", tmp_path, MPICH),

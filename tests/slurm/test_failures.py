@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong ends within its limit, with its exit code, and names the node."""
+"""A failing job ends within its limit, with its exit code, and names the node."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SMALL = {
     "DOCTOR": "off",
     "MPI_TYPE": "pmi2",
 }
-# By the order of Slurm's topology the batch script would not run on the first.
+# Without a list, the topology's order would run the batch script on another node.
 TWO = ["--nodes=2", "--nodelist=host0,host1"]
 
-# In place of a benchmark's rank on host1, whose Python is the first argument.
+# Replaces a benchmark's rank on host1; the first argument is the rank's Python.
 FAULTY = """#!/bin/sh
 case "$SLURMD_NODENAME $*" in
 "host1 "*" mpimcast bench Allgather "*) {what} ;;
@@ -36,14 +36,14 @@ HANG = "exec sleep 600"
 
 
 def faulty(folder: Path, what: str) -> str:
-    """Return the WRAP that has a rank do something else."""
+    """Return a WRAP that makes the rank on host1 misbehave."""
     path = folder / "faulty.sh"
     path.write_text(FAULTY.format(what=what))
     return f"sh {path}"
 
 
 def once(path: Path) -> str:
-    """Hang, but only the first time."""
+    """Return a shell command that hangs the first time, and does nothing later."""
     return f"[ -e {path} ] || {{ touch {path}; {HANG}; }}"
 
 
@@ -54,7 +54,7 @@ def bench(slurm: Slurm, folder: Path, python: Path = MPICH, **changes: str) -> B
 
 
 def begun(slurm: Slurm, folder: Path) -> Batch:
-    """Submit one whose second step hangs the first time, and wait until it does."""
+    """Submit a job whose second step hangs the first time; wait until it hangs."""
     path = folder / "once"
     wrap = faulty(folder, once(path))
     batch = bench(slurm, folder, COLLECTIVES="Bcast Allgather", WRAP=wrap)
@@ -63,12 +63,12 @@ def begun(slurm: Slurm, folder: Path) -> Batch:
 
 
 def collectives(batch: Batch) -> list[str]:
-    """Return which steps are done."""
+    """Return the collectives of the steps that are done."""
     return [each["step"]["collective"] for each in batch.steps]
 
 
 def test_wrong_mpi_type(machine: Slurm, tmp_path: Path) -> None:
-    """Ranks that are alone are found out before anything is measured."""
+    """A launcher that starts each rank alone is found before anything is measured."""
     batch = bench(machine, tmp_path, OPENMPI)
     assert batch.wait(LIMIT_S) == "FAILED"
     assert batch.exit_code == 4
@@ -77,7 +77,7 @@ def test_wrong_mpi_type(machine: Slurm, tmp_path: Path) -> None:
 
 
 def test_folder_that_nodes_do_not_share(machine: Slurm, tmp_path: Path) -> None:
-    """Those that do not see the results are named."""
+    """Nodes that do not share the results' folder are named."""
     results = "/dev/shm/results"  # noqa: S108 -- each node's own
     batch = bench(machine, tmp_path, RESULTS=results)
     assert batch.wait(LIMIT_S) == "FAILED"
@@ -87,7 +87,7 @@ def test_folder_that_nodes_do_not_share(machine: Slurm, tmp_path: Path) -> None:
 
 
 def test_folder_that_cannot_be_made(machine: Slurm, tmp_path: Path) -> None:
-    """The job says so, and on which node."""
+    """A job that cannot make its results' folder names the node."""
     (tmp_path / "file").touch()
     batch = bench(machine, tmp_path, RESULTS=str(tmp_path / "file/results"))
     assert batch.wait(LIMIT_S) == "FAILED"
@@ -95,7 +95,7 @@ def test_folder_that_cannot_be_made(machine: Slurm, tmp_path: Path) -> None:
 
 
 def test_setting_that_is_wrong(machine: Slurm, tmp_path: Path) -> None:
-    """More nodes than there are."""
+    """A job whose NODES asks for more nodes than it has fails with exit code 2."""
     batch = bench(machine, tmp_path, NODES="2 8")
     assert batch.wait(LIMIT_S) == "FAILED"
     assert batch.exit_code == 2
@@ -111,7 +111,7 @@ def test_setting_that_is_wrong(machine: Slurm, tmp_path: Path) -> None:
     ids=["raises", "hangs"],
 )
 def test_step_that_fails(machine: Slurm, tmp_path: Path, what: str, words: str) -> None:
-    """A step fails alone, and who began is named."""
+    """A failing step ends no other step, and the node that began is named."""
     batch = bench(machine, tmp_path, STEP_LIMIT="8", WRAP=faulty(tmp_path, what))
     assert batch.wait(LIMIT_S) == "FAILED", batch.output
     assert batch.exit_code == 1
@@ -123,7 +123,7 @@ def test_step_that_fails(machine: Slurm, tmp_path: Path, what: str, words: str) 
 
 @pytest.mark.long
 def test_repeated(machine: Slurm, tmp_path: Path) -> None:
-    """Another job in the same folder does only what is not done."""
+    """Another job in the same folder runs only the steps that are not done."""
     batch = bench(machine, tmp_path, WRAP=faulty(tmp_path, RAISE))
     assert batch.wait(LIMIT_S) == "FAILED", batch.output
     again = bench(machine, tmp_path)
@@ -140,7 +140,7 @@ def test_repeated(machine: Slurm, tmp_path: Path) -> None:
     ids=["scancel", "before the time limit"],
 )
 def test_ended(machine: Slurm, tmp_path: Path, how: list[str], state: str) -> None:
-    """What was measured is kept and reported, and what to do is said."""
+    """A job that is ended keeps and reports its results, and says how to continue."""
     batch = bench(
         machine, tmp_path, COLLECTIVES="Bcast Allgather", WRAP=faulty(tmp_path, HANG)
     )
@@ -154,7 +154,7 @@ def test_ended(machine: Slurm, tmp_path: Path, how: list[str], state: str) -> No
 
 
 def test_requeued(machine: Slurm, tmp_path: Path) -> None:
-    """A job that is begun again goes on where it stopped."""
+    """A requeued job continues where it stopped."""
     batch = begun(machine, tmp_path)
     machine.run("scontrol", "requeue", batch.number)
     batch.wait_until(lambda: batch.state == "PENDING", LIMIT_S)
@@ -168,7 +168,7 @@ def test_requeued(machine: Slurm, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_node_fails(network: Slurm, tmp_path: Path) -> None:
-    """Its name is told; once it is back the job goes on."""
+    """A node that fails is named, and the job continues once the node is back."""
     batch = begun(network, tmp_path)
     network.hosts["host1"].end_processes()
     batch.wait_until(lambda: batch.state == "PENDING", LIMIT_S)
@@ -178,7 +178,7 @@ def test_node_fails(network: Slurm, tmp_path: Path) -> None:
     network.start("host1")
     network.wait_idle()
     network.run("srun", *TWO, "true")
-    # A node that comes back ends the job's old run, and what begins in the same second.
+    # A node that comes back ends the job's old run, and a run begun in the same second.
     later = "StartTime=now+5"
     network.run("scontrol", "update", f"jobid={batch.number}", later)
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output

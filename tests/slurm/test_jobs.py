@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The batch jobs where all is well: each runs to its end, and its results are right."""
+"""On healthy nodes each batch job completes, and its results are right."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLACES = [
     pytest.param("machine", MPICH, (4, 1), id="machine-mpich-4x1", marks=LONG),
     pytest.param("machine", OPENMPI, (2, 2), id="machine-openmpi-2x2", marks=LONG),
 ]
-# Where one place suffices, for the time's sake.
+# For tests where one place suffices in the short version, to save time.
 FIRST_IS_LONG = [
     pytest.param(*PLACES[0].values, id=PLACES[0].id, marks=LONG),
     *PLACES[1:],
@@ -41,7 +41,7 @@ FIRST_IS_LONG = [
 
 @pytest.fixture
 def submit(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Batch]:
-    """Return what submits a job of so many nodes and ranks on each."""
+    """Return a function that submits a job of a shape: nodes, and ranks on each."""
 
     def submit(
         place: str, script: str, python: Path, shape: tuple[int, int], **settings: str
@@ -60,14 +60,14 @@ def submit(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Batc
 def test_bench(
     submit: Callable[..., Batch], place: str, python: Path, shape: tuple[int, int]
 ) -> None:
-    """It measures by multicast on all nodes, picks the launcher, and reports."""
+    """The benchmark picks the launcher, measures multicast on all nodes, reports."""
     nodes, ranks = shape
     batch = submit(
         *(place, "bench.sbatch", python, shape),
         NODES="all",
         SIZES="64K,128K",
         ITERATIONS="2",
-        # Where nodes share processors one of them is always slower.
+        # Without the bandwidth check: where nodes share processors, one is slower.
         CHECKS="nodes multicast control mtu",
     )
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output
@@ -83,7 +83,7 @@ def test_bench(
         assert measured["ranks"] == nodes * ranks
         order = (batch.results / "order.txt").read_text().split()
         assert measured["hosts"] == [name for name in order for _ in range(ranks)]
-        # Of four nodes the later two are on the topology's first switch.
+        # The last two of four nodes are on the topology's first switch.
         assert nodes == 2 or order == ["host2", "host3", "host0", "host1"]
         assert [row["block_bytes"] for row in measured["measured"]] == [65536, 131072]
         for row in measured["measured"]:
@@ -96,7 +96,7 @@ def test_bench(
 @LONG
 @pytest.mark.parametrize("python", [OPENMPI, MPICH], ids=["openmpi", "mpich"])
 def test_mpirun(submit: Callable[..., Batch], python: Path) -> None:
-    """Where no type of srun's works the MPI library's own launcher does."""
+    """The MPI library's own launcher works where it is chosen instead of srun."""
     batch = submit(
         *("network", "bench.sbatch", python, (4, 1)),
         NODES="2 4",
@@ -107,7 +107,7 @@ def test_mpirun(submit: Callable[..., Batch], python: Path) -> None:
         MPI_TYPE="mpirun",
     )
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output
-    # The last may be in an order of the launcher's.
+    # The launcher may reorder the nodes of the last step.
     assert [set(each["hosts"]) for each in batch.steps] == [
         {"host2", "host3"},
         {"host0", "host1", "host2", "host3"},
@@ -126,7 +126,7 @@ def test_mpirun(submit: Callable[..., Batch], python: Path) -> None:
 def test_slurm_takes_the_scripts(
     machine: Slurm, script: str, nodes: int, fits: bool
 ) -> None:
-    """Their options are such as Slurm knows, for nodes that it has."""
+    """Slurm accepts the scripts' options, and refuses more nodes than it has."""
     path = str(ROOT / "slurm" / script)
     command = "sbatch", "--test-only", f"--nodes={nodes}", path
     with (
@@ -143,11 +143,11 @@ def test_fsdp(
     python: Path,
     shape: tuple[int, int],
 ) -> None:
-    """It unshards a file, whose name has a blank, and every byte is right."""
+    """The job unshards a file whose name has a blank, and every byte is right."""
     path = tmp_path / "two layers.safetensors"
     rng = np.random.default_rng(7)
     save_file({name: rng.random(100_003, np.float32) for name in "ab"}, path)
-    # Nodes that share one machine's network would be one host to TRANSPORT=auto.
+    # TRANSPORT=auto would take nodes that share a machine's network for one host.
     how = {"TRANSPORTS": "udp", "DOCTOR": "off", "NODES": "all"}
     batch = submit(place, "fsdp.sbatch", python, shape, FILE=path.name, **how)
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output

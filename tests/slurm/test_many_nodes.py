@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Slurm with many nodes on one machine: ranks start, and the doctor ends."""
+"""On many Slurm nodes on one machine, ranks start and the doctor ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPENMPI = BIN / "python"
     ids=["16", "64"],
 )
 def test_many_nodes(tmp_path: Path, nnodes: int, limit_s: float) -> None:
-    """The doctor sees them all, whatever it says of so few processors."""
+    """The doctor reports on every node, whatever it finds on so few processors."""
     with cluster.one_network(nnodes) as (head, hosts):
         slurm = cluster.Slurm(head, hosts)
         batch = Batch(
