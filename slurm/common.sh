@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the batch scripts share: a job is begun, its nodes and its launcher are checked,
-# then its steps run one after the other. All that they leave lies in RESULTS. What
-# decides anything is in nodes.py and steps.py, which have tests.
+# Code that the batch scripts share. It begins a job, checks the job's nodes and
+# launcher, and runs the steps one after the other. All files that it writes are in
+# RESULTS. Decisions are made in nodes.py and steps.py, which have tests.
 #
-# Exit codes: 0 all done, 1 a step failed, 2 a setting is wrong, 3 usable with less
-# (doctor), 4 nodes or launcher cannot be used, 143 ended by TERM.
+# Exit codes: 0 all steps done, 1 a step failed, 2 a setting is wrong, 3 usable, but
+# degraded (doctor), 4 nodes or launcher cannot be used, 143 ended by TERM.
 
 set -euo pipefail
 
@@ -17,7 +17,7 @@ JOB_NODES=$SLURM_JOB_NUM_NODES
 
 # ---- settings ----------------------------------------------------------------
 
-# Words, such as `apptainer exec image.sif`, that come before every Python.
+# WRAP holds words that precede every Python, such as `apptainer exec image.sif`.
 read -ra WRAP <<<"${WRAP:-}"
 read -ra SRUN_OPTIONS <<<"${SRUN_OPTIONS:---cpu-bind=cores}"
 if [ -z "${PYTHON:-}" ]; then
@@ -30,7 +30,7 @@ case $PYTHON in /*) ;; */*) PYTHON=$SLURM_SUBMIT_DIR/$PYTHON ;; esac
 : "${RANKS_PER_NODE:=${SLURM_NTASKS_PER_NODE:-1}}"
 export RANKS_PER_NODE ORDER OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-# A signal may come while a function's output goes to a file.
+# Logs go to descriptor 3: a signal may arrive while stdout is redirected to a file.
 exec 3>&1
 
 log() {
@@ -41,7 +41,7 @@ keep_log() {
 	tee -a "$RESULTS/log.txt" >&3
 }
 
-# End the job, with a line about why.
+# Ends the job with an exit code, and logs the reason.
 fail() {
 	local code=$1
 	shift
@@ -49,7 +49,7 @@ fail() {
 	exit "$code"
 }
 
-# Python on this node, with the modules of the checkout.
+# Runs Python on this node, with the modules of the checkout.
 helper() {
 	PYTHONPATH=$CHECKOUT${PYTHONPATH:+:$PYTHONPATH} "${WRAP[@]}" "$PYTHON" "$@"
 }
@@ -63,7 +63,7 @@ begin_job() {
 		exit 2
 	fi
 	cd "$RESULTS"
-	# An earlier run's, whom this one continues.
+	# These files belong to an earlier run, which this one continues.
 	rm -f exit_code steps/launch-*
 	export RESULTS
 	STEP_PID=
@@ -84,7 +84,7 @@ begin_job() {
 		"$RESULTS/versions.txt: $(tail -n 1 versions.txt)"
 }
 
-# The exit code comes first: the time that is left may not suffice for a report.
+# Records the exit code first: the time that is left may not suffice for a report.
 end_job() {
 	local code=$?
 	trap '' TERM
@@ -105,7 +105,7 @@ make_report() {
 	fi
 }
 
-# The time limit is near, or somebody or a node's failure ends the job.
+# Ends the job on TERM: from the time limit, scancel or a node's failure.
 terminate() {
 	trap '' TERM
 	log "ended by TERM: scancel, the time limit or a node that failed"
@@ -118,7 +118,8 @@ terminate() {
 
 # ---- checks ------------------------------------------------------------------
 
-# Read what this job has written, write beside it, and tell the place in the network.
+# Runs on each node: reads the file that this job has written, writes beside it, and
+# prints the node's place in the network.
 # shellcheck disable=SC2016 # the node's shell expands it
 NODE_CHECK='
 	read -r id <"$0/shared" && [ "$id" = "$1" ] &&
@@ -127,7 +128,7 @@ NODE_CHECK='
 	echo "${SLURM_TOPOLOGY_ADDR:-$SLURMD_NODENAME} $SLURMD_NODENAME $word"
 '
 
-# A: every node starts a process and sees the results. No MPI yet.
+# Step A: checks, without MPI, that every node starts a process and sees RESULTS.
 check_nodes() {
 	echo "$SLURM_JOB_ID" >shared
 	limited "$CHECK_LIMIT" nodes srun --nodes="$JOB_NODES" --ntasks="$JOB_NODES" \
@@ -142,7 +143,7 @@ check_nodes() {
 	log "step A: all $JOB_NODES nodes answer"
 }
 
-# B: the first launcher with which all ranks are in one MPI world.
+# Step B: chooses the first launcher that puts all ranks into one MPI world.
 choose_launcher() {
 	local listed type code tried=()
 	listed=$(srun --mpi=list 2>&1 | tr -s ' \t,' '\n' || :)
@@ -164,7 +165,7 @@ choose_launcher() {
 	fail 4 "no launcher works: set MPI_TYPE, and see $SCRIPTS/README.md"
 }
 
-# What the network does; if it cannot be used the job ends.
+# Examines the network, and ends the job if it cannot be used.
 run_doctor() {
 	local checks code=0
 	read -ra checks <<<"${CHECKS:-}"
@@ -180,8 +181,9 @@ run_doctor() {
 	return "$code"
 }
 
-# The doctor, with all nodes and as many ranks on each as there will be. It ends by
-# itself, and a rank that ends early must not take along the one that tells why.
+# Runs the doctor on all nodes, with as many ranks on each as any step will have. The
+# doctor ends by itself; KILL=0 keeps a rank that ends early from ending the one that
+# reports the reason.
 doctor() {
 	local name=$1 ranks
 	shift
@@ -190,14 +192,14 @@ doctor() {
 		mpi_step "$name" "$JOB_NODES" "$ranks" doctor "$@" --limit "$CHECK_LIMIT"
 }
 
-# The same before a measurement, which goes on with less.
+# Runs the doctor before a measurement, which continues on a degraded network.
 check_network() {
 	[ "${DOCTOR:-on}" = off ] || run_doctor || :
 }
 
 # ---- steps -------------------------------------------------------------------
 
-# Run a command within a limit of seconds, so that TERM can come meanwhile.
+# Runs a command with a limit in seconds, in the background so that TERM is handled.
 limited() {
 	local limit_s=$1 name=$2 code=0
 	shift 2
@@ -209,7 +211,7 @@ limited() {
 	return "$code"
 }
 
-# A step of so many nodes and ranks on each: a command of mpimcast.
+# Runs a command of mpimcast on a number of nodes, with a number of ranks on each.
 mpi_step() {
 	local name=$1 nodes=$2 ranks=$3 hosts=$RESULTS/steps/$1.hosts
 	local count=$((nodes * ranks)) start
@@ -224,8 +226,8 @@ mpi_step() {
 			start+=(-f "$hosts" -ppn "$ranks")
 		fi
 	else
-		# What the job was asked for would overrule what the step is. Nodes write
-		# errors themselves: those of a step that is aborted do not all reach srun.
+  # The job's own task counts would override the step's, so they are unset. Each
+  # node writes its errors itself: srun does not get all those of an aborted step.
 		start=(env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE
 			SLURM_HOSTFILE="$hosts"
 			srun --mpi="$LAUNCHER" --nodes="$nodes" --ntasks="$count"
@@ -238,19 +240,19 @@ mpi_step() {
 	limited "$STEP_LIMIT" "$name" "${start[@]}" "${WRAP[@]}" "$PYTHON" -m mpimcast "$@"
 }
 
-# The launcher of the same environment, if it has one.
+# Prints the mpirun of Python's environment, or `mpirun` if there is none.
 mpirun_of() {
 	local beside=${1%/*}/mpirun
 	[ -x "$beside" ] && echo "$beside" || echo mpirun
 }
 
-# The processors of a rank, if so many share a node.
+# Prints the number of processors for each of a number of ranks that share a node.
 cpus_of() {
 	local cpus=$((${SLURM_CPUS_ON_NODE:-1} / $1))
 	echo $((cpus > 0 ? cpus : 1))
 }
 
-# All steps of a kind that results.jsonl does not hold yet.
+# Runs all steps of a kind that results.jsonl does not hold yet.
 run_steps() {
 	local kind=$1 steps step failed=()
 	mapfile -t steps < <(helper -m slurm.steps todo "$kind" "$RESULTS")
@@ -263,10 +265,10 @@ run_steps() {
 		"${failed[*]}; to repeat them: RESULTS=$RESULTS sbatch $SCRIPTS/$SCRIPT"
 }
 
-# One of them: its name, nodes, ranks on each, transport, order, and command.
+# Runs one step, given its name, nodes, ranks on each, transport, order and command.
 run_step() {
 	local name=$1 nodes=$2 ranks=$3 transport=$4 step=("$@") code=0 json
-	# A name that this node has not asked for yet: NFS remembers what was not there.
+	# NFS caches that a file is missing, so the name is new to this node.
 	json=$RESULTS/steps/$name-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.json
 	shift 5
 	MPIMCAST_TRANSPORT=$transport \

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the batch scripts have to know of a job's nodes: ``python -m slurm.nodes``.
+"""Tell the batch scripts about a job's nodes: ``python -m slurm.nodes``.
 
 ``check HOSTS ANSWERS``
-    Print the nodes in the order of the network; exit code 4 if one has not answered, or
-    does not see the folder of the results.
+    Print the nodes in the order of the network. The exit code is 4 if a node has not
+    answered, or does not see the folder of the results.
 ``ranks ORDER NODES RANKS``
     Print the node of each rank of a step.
 ``failed``
-    Name the nodes that Slurm has lost; standard input is what sinfo says.
+    Name the nodes that Slurm has lost, given sinfo's output on standard input.
 ``blame STEP ...``
-    Print what counts of failed steps' errors, which lie in STEP.err, and each node's in
-    STEP.NODE.err.
+    Print the lines that matter of failed steps' errors, which are in STEP.err and, for
+    each node, in STEP.NODE.err.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ _UNUSABLE = 4
 _LINES_MAX = 4
 _NODES_MAX = 4
 
-# Slurm's own voice, of which the first lines tell who began.
+# Lines of Slurm itself; the first that match _BEGAN name the task that failed first.
 _SLURM = re.compile(r"(srun|slurmstepd-?\w*): ")
 _BEGAN = re.compile(r"srun: error: .*(task|[Nn]ode|launch)")
 
 
 class Answer(NamedTuple):
-    """What a node said when it was asked.
+    """A node's answer to the check of nodes.
 
     Attributes
     ----------
     address : str
-        Its place in the network, as ``core.leaf1.n3``; its name if Slurm knows none.
+        The node's place in the network, such as ``core.leaf1.n3``; the node's name if
+        Slurm knows no place.
     name : str
-        Its name in Slurm.
+        The node's name in Slurm.
     shares : bool
-        Whether it sees the folder of the results, and may write there.
+        Whether the node sees the folder of the results, and may write there.
     """
 
     address: str
@@ -49,7 +50,7 @@ class Answer(NamedTuple):
 
 
 def answers(lines: Iterable[str]) -> Iterator[Answer]:
-    """Yield the answers among lines, some of which a prolog may have printed."""
+    """Yield the answers in lines, among which a prolog may have printed others."""
     for line in lines:
         words = line.split()
         if len(words) == 3 and words[2] in ("shared", "apart"):
@@ -57,18 +58,18 @@ def answers(lines: Iterable[str]) -> Iterator[Answer]:
 
 
 def place(answer: Answer) -> list[tuple[int, int | str]]:
-    """Return what sorts addresses as people do: n9 is before n10."""
+    """Return a key that sorts numbers in addresses by value: n9 before n10."""
     parts = re.findall(r"\d+|\D+", answer.address)
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
 
 
 def in_order(found: Iterable[Answer]) -> list[str]:
-    """Return the nodes' names so that neighbours share switches."""
+    """Return the nodes' names in an order in which neighbours share switches."""
     return [answer.name for answer in sorted(found, key=place)]
 
 
 def complaints(hosts: Sequence[str], found: Iterable[Answer]) -> dict[str, str]:
-    """Return what is wrong with which of the job's nodes."""
+    """Return the complaint about each node of the job that cannot be used."""
     shares = {answer.name: answer.shares for answer in found}
     said = {
         True: "",
@@ -80,14 +81,14 @@ def complaints(hosts: Sequence[str], found: Iterable[Answer]) -> dict[str, str]:
 
 
 def node_of_each_rank(order: Sequence[str], nnodes: int, ranks: int) -> list[str]:
-    """Return the nodes of a step on the first of them."""
+    """Return the node of each rank of a step on the first nodes of the order."""
     if len(order) < nnodes:
         raise ValueError(f"the job has {len(order)} nodes, the step wants {nnodes}")
     return [name for name in order[:nnodes] for _ in range(ranks)]
 
 
 def lost(lines: Iterable[str]) -> dict[str, str]:
-    """Return the nodes, by ``sinfo``'s name and state, that can do no work."""
+    """Return the names and states of nodes that can do no work, from sinfo's lines."""
     pairs = [line.split() for line in lines]
     return {
         name: state
@@ -97,14 +98,14 @@ def lost(lines: Iterable[str]) -> dict[str, str]:
 
 
 def blame(lines: Sequence[str]) -> list[str]:
-    """Return the few lines of a step's errors that tell who began and why."""
+    """Return the few lines of a step's errors that tell what failed first, and why."""
     own = [line for line in lines if line.strip() and not _SLURM.match(line)]
     began = [line for line in lines if _BEGAN.match(line)]
     return own[-_LINES_MAX:] + began[:_LINES_MAX]
 
 
 def errors(step: Path) -> Iterator[str]:
-    """Yield what counts of a failed step, of the nodes that ended first."""
+    """Yield the error lines that matter of a failed step; nodes that ended first lead."""
     paths = step.parent.glob(f"{step.name}.*.err")
     found = [
         (path.name[len(step.name) + 1 : -len(".err")], blame(_lines(path)))
@@ -120,7 +121,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def without(names: Iterable[str]) -> str:
-    """Return the beginning of the command that repeats a job without nodes."""
+    """Return the beginning of the command that repeats a job without some nodes."""
     return f"to repeat without: sbatch -x {','.join(sorted(names))} ..."
 
 
@@ -137,7 +138,7 @@ def _check(hosts: str, said: str) -> int:
 
 
 def main(command: str, *arguments: str) -> int:
-    """Do what the command line says."""
+    """Run the command that the module's docstring describes; return the exit code."""
     if command == "check":
         return _check(*arguments)
     if command == "ranks":

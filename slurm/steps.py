@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The steps of a batch job, and which of them are done: ``python -m slurm.steps``.
+"""Plan a batch job's steps, and record those that are done: ``python -m slurm.steps``.
 
 ``todo KIND RESULTS``
     Print a line for each step that is still to be done, its words quoted for a shell.
 ``keep LINES JSON WORD ...``
     Add what a step has measured to the lines of the results.
 
-What is to be done is told by variables, which ``slurm/README.md`` lists.
+Environment variables determine the steps; ``slurm/README.md`` lists them.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One launch of ranks, to measure one thing.
+    """One launch of ranks, which measures one thing.
 
     Attributes
     ----------
     name : str
-        Of its files.
+        The name of the step's files.
     nodes, ranks_per_node : int
-        How many: the first nodes of the order.
+        The number of nodes, which are the first in order, and of ranks on each.
     transport, order : str
-        Of the ranks; how the nodes are ordered.
+        The ranks' TRANSPORT, and how the nodes are ordered.
     command : tuple of str
-        What follows ``python -m mpimcast``.
+        The words that follow ``python -m mpimcast``.
     """
 
     name: str
@@ -58,19 +58,19 @@ class Step:
 
     @property
     def words(self) -> list[str]:
-        """What a shell is told of it."""
+        """The step as words for a shell; the inverse of `of`."""
         numbers = [str(self.nodes), str(self.ranks_per_node)]
         return [self.name, *numbers, self.transport, self.order, *self.command]
 
     @staticmethod
     def of(words: Sequence[str]) -> Step:
-        """Return the step of which a shell was told."""
+        """Return the step that `words` describe."""
         name, nodes, ranks, transport, order, *command = words
         return Step(name, int(nodes), int(ranks), transport, order, tuple(command))
 
     @property
     def document(self) -> dict[str, Any]:
-        """What is recorded of it."""
+        """The step as it is recorded with its results."""
         said = {**asdict(self), "command": list(self.command)}
         if self.command[0] == "bench":
             said["collective"] = self.command[1]
@@ -78,7 +78,7 @@ class Step:
 
 
 def node_counts(asked: str, available: int) -> list[int]:
-    """Return on how many nodes to measure: powers of two and all unless told."""
+    """Return the numbers of nodes to measure on: by default powers of two, and all."""
     if not asked:
         powers = [1 << bits for bits in range(available.bit_length())]
         return sorted({*powers, available})
@@ -90,7 +90,7 @@ def node_counts(asked: str, available: int) -> list[int]:
 
 
 def plan(kind: str, environment: Mapping[str, str], available: int) -> list[Step]:
-    """Return all steps of a job of a kind, "bench" or "demo"."""
+    """Return all steps of a job of kind "bench" or "demo"."""
     settings = {
         name: environment.get(name) or default for name, default in _SETTINGS.items()
     }
@@ -101,7 +101,7 @@ def plan(kind: str, environment: Mapping[str, str], available: int) -> list[Step
         settings["TRANSPORTS"].split(),
     ):
         if nodes * ranks < 2:
-            continue  # nobody to send to
+            continue  # a single rank has no receiver
         for title, command in _commands(kind, settings):
             name = f"{nodes}x{ranks}-{transport}-{title}"
             order = settings["ORDER"]
@@ -121,7 +121,7 @@ def _commands(
 
 
 def done(path: Path) -> list[dict[str, Any]]:
-    """Return what is recorded of the steps that are kept."""
+    """Return the documents of the steps whose results are recorded."""
     if not path.exists():
         return []
     kept = []
@@ -129,14 +129,14 @@ def done(path: Path) -> list[dict[str, Any]]:
         try:
             document = json.loads(line)
         except ValueError:
-            continue  # its writer was killed: the step will be done again
+            continue  # the writer was killed: the step will be repeated
         if isinstance(document, dict) and isinstance(document.get("step"), dict):
             kept.append(document["step"])
     return kept
 
 
 def keep(path: Path, step: Step, measured: dict[str, Any]) -> None:
-    """Append a finished step, behind whole lines only."""
+    """Append a finished step's results, and remove an incomplete line before them."""
     line = json.dumps({"step": step.document, **measured}) + "\n"
     with path.open("ab+") as file:
         file.seek(0)
@@ -153,7 +153,7 @@ def _todo(kind: str, folder: Path) -> Iterator[str]:
 
 
 def main(command: str, *arguments: str) -> int:
-    """Do what the command line says."""
+    """Run the command that the module's docstring describes; return the exit code."""
     if command == "todo":
         kind, folder = arguments
         try:
