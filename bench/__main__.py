@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure cells, then make a report: ``python -m bench [CELL ...]``, for root.
+"""Measure cells, then write a report: ``python -m bench [CELL ...]``, as root.
 
-Every record is written as soon as it is there, so that an interrupted run keeps what
-it has; a run into the same folder adds rounds to it.
+Each record is written as soon as it is complete, so an interrupted run keeps its
+records. Another run into the same folder adds rounds to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.ways import ROOT, WAYS
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure cells and write the report; return 1 if any byte is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     cells = ", ".join(f"{name} ({cell.title.lower()})" for name, cell in CELLS.items())
     parser.add_argument(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cells: what is measured where, each a letter. ``python -m bench --help``.
+"""Define the cells of the benchmark, each a letter: ``python -m bench --help``.
 
-In every cell all ways take turns, round by round, so that what disturbs one disturbs
-the others too. README.md says how each figure is made, and what it does not show.
+A cell is a network and the collectives that are measured on it. In every cell all ways
+take turns, round by round, so that a disturbance affects all of them. README.md says
+how each figure is made, and what it does not show.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ class Effort:
     Attributes
     ----------
     rounds : int
-        Turns of each way.
+        The number of turns of each way.
     task_s : float
-        How long the operations of a task should take, by what links allow.
+        The seconds that the operations of a task should take at the links' rates.
     iterations : int
-        At most so many of a task.
+        The greatest number of operations of a task.
     ways : tuple of str
-        Who takes part.
+        The names of the ways that take part.
     only : str
-        The collective that is measured; empty: all of a cell's.
+        The collective to measure; empty: all of a cell's collectives.
     first_round : int
         The number of the first round.
     """
@@ -56,11 +57,11 @@ class Effort:
         return range(self.first_round, self.first_round + self.rounds)
 
     def ways_of(self, cell: str) -> list[Way]:
-        """Return who takes part in a cell."""
+        """Return the ways that take part in a cell."""
         return [WAYS[name] for name in self.ways if cell in (WAYS[name].cells or cell)]
 
     def tasks(self, place: Place, sizes: Sizes) -> list[Task]:
-        """Return tasks of some sizes by collective, as many operations as fit."""
+        """Return tasks for some sizes by collective, as many operations as fit."""
         return [
             Task(name, nbytes, self._count(ideal_s(place, name, nbytes)))
             for name, each in sizes.items()
@@ -73,7 +74,7 @@ class Effort:
 
 
 def ideal_s(place: Place, collective: str, nbytes: int) -> float:
-    """Return how long links take for what each host has to receive, at least."""
+    """Return the least time that links need for the data that each host receives."""
     nblocks = 1 if collective.endswith("cast") else len(place.numbers) - 1
     nblocks *= 1 + ("+" in collective)
     rates = (place.network.rate_mbit, place.network.trunk_mbit)
@@ -84,7 +85,7 @@ def ideal_s(place: Place, collective: str, nbytes: int) -> float:
 def take_turns(
     cell: str, place: Place, effort: Effort, sizes: Sizes
 ) -> Iterator[Record]:
-    """Let all ways measure the same, in rounds."""
+    """Measure the same tasks with all ways, which take turns in each round."""
     tasks = effort.tasks(place, sizes)
     for round_ in effort.turns():
         for way in effort.ways_of(cell):
@@ -95,11 +96,11 @@ def take_turns(
 
 
 def one_switch(effort: Effort) -> Iterator[Record]:
-    """One switch, links of 200 Mbit/s, of 100 for 16 hosts."""
+    """One switch with links of 200 Mbit/s, or 100 Mbit/s for 16 hosts."""
     shapes = {
         4: (200, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
         8: (200, (64 * KIB, 512 * KIB, 4 * MIB)),
-        # Here 4 MiB, 63 MB to every host, would take minutes of each round.
+        # Blocks of 4 MiB, 63 MB to every host, would take minutes in each round.
         16: (100, (64 * KIB, 256 * KIB, MIB)),
     }
     with Cluster(max(shapes)) as cluster:
@@ -112,7 +113,7 @@ def one_switch(effort: Effort) -> Iterator[Record]:
 
 
 def thin_trunk(effort: Effort) -> Iterator[Record]:
-    """Two switches with a trunk of half a link's rate, ranks in two orders."""
+    """Two switches with a trunk of half a link's rate, and ranks in two orders."""
     sizes = {"Allgather": (64 * KIB, 256 * KIB), "Bcast": (64 * KIB, 256 * KIB)}
     orders = {"block": range(8), "interleaved": (0, 4, 1, 5, 2, 6, 3, 7)}
     network = Network("cluster", 2, 200, 100, BURST_BYTES)
@@ -124,7 +125,7 @@ def thin_trunk(effort: Effort) -> Iterator[Record]:
 
 
 def unlimited(effort: Effort) -> Iterator[Record]:
-    """One switch without limits: processors are what is scarce."""
+    """One switch and links without limits, where the processors are the bottleneck."""
     sizes = dict.fromkeys(("Allgather", "Bcast"), (64 * KIB, MIB, 4 * MIB))
     with Cluster(8) as cluster:
         place = Place(Network("cluster"), range(8), cluster)
@@ -132,9 +133,9 @@ def unlimited(effort: Effort) -> Iterator[Record]:
 
 
 def lossy(effort: Effort) -> Iterator[Record]:
-    """One switch that loses single datagrams, or segments of TCP, to every host.
+    """One switch that loses single datagrams, or TCP segments, to every host.
 
-    And one whose link to a host is full of somebody else's TCP.
+    Then one switch whose link to a host is filled by a foreign TCP stream.
     """
     with Cluster(5) as cluster:
         cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
@@ -142,7 +143,7 @@ def lossy(effort: Effort) -> Iterator[Record]:
         place = Place(network, range(4), cluster)
         kinds = ("Allgather", "Bcast")
         tasks = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB,)))
-        # Only in long operations does a stream find out what it gets.
+        # A TCP stream needs long operations to find its share of the link.
         longer = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB, 4 * MIB)))
         for round_ in effort.turns():
             for way in effort.ways_of("D"):
@@ -156,7 +157,7 @@ def lossy(effort: Effort) -> Iterator[Record]:
 
 @contextlib.contextmanager
 def _beside_tcp(place: Place, source: int) -> Iterator[Place]:
-    """Let a host that has no rank send to the host of rank 1, all that it can."""
+    """Have a host without a rank send TCP to rank 1's host as fast as it can."""
     cluster = place.cluster
     assert cluster is not None  # noqa: S101 -- only such places come here
     ends = cluster.hosts[source], cluster.hosts[place.numbers[1]]
@@ -168,14 +169,14 @@ def _beside_tcp(place: Place, source: int) -> Iterator[Place]:
 def _losing(place: Place, fraction: float) -> Iterator[Place]:
     network = replace(place.network, loss=fraction)
     assert place.cluster is not None  # noqa: S101 -- only such places come here
-    # MPI's own TCP suffers as ours does; ARP and IGMP do not.
+    # The MPI library's TCP is affected as our UDP is; ARP and IGMP are not.
     both = "ip protocol { tcp, udp }"
     with place.cluster.losing(place.numbers, fraction, both) as loss:
         yield place._replace(network=network, loss=loss)
 
 
 def one_node(effort: Effort) -> Iterator[Record]:
-    """Measure on this machine alone, by whatever each way uses there."""
+    """Measure on this machine alone, where each way uses what it chooses."""
     sizes = {
         "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
         "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
@@ -186,7 +187,7 @@ def one_node(effort: Effort) -> Iterator[Record]:
 
 
 def beside_a_reduction(effort: Effort) -> Iterator[Record]:
-    """Start an Allgather and a Reduce_scatter, which is the library's in every way."""
+    """Start an Allgather beside a Reduce_scatter, which is always the MPI library's."""
     sizes = {"Allgather+Reduce_scatter": (64 * KIB, 512 * KIB)}
     with Cluster(8) as cluster:
         cluster.shape(200)
@@ -196,7 +197,7 @@ def beside_a_reduction(effort: Effort) -> Iterator[Record]:
 
 
 def small(effort: Effort) -> Iterator[Record]:
-    """Small blocks, where latency is all."""
+    """Small blocks, where latency dominates."""
     sizes = dict.fromkeys(("Allgather", "Bcast"), (8, 64, 512, 4 * KIB, 16 * KIB))
     with Cluster(8) as cluster:
         cluster.shape(200)
@@ -206,12 +207,12 @@ def small(effort: Effort) -> Iterator[Record]:
 
 
 def devices(effort: Effort) -> Iterator[Record]:
-    """RDMA devices in software, against a bare C program on the same."""
+    """RDMA devices in software, compared with a bare C program on the same devices."""
     yield from verbs.records("V", 4, MIB, effort.turns(), effort.iterations)
 
 
 class Cell(NamedTuple):
-    """A cell, and what it has."""
+    """A cell's title, and the function that measures it."""
 
     title: str
     measure: Callable[[Effort], Iterable[Record]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A cluster of hosts with switches, on one machine, for root.
+"""Simulate a cluster of hosts and switches on one machine; this needs root.
 
 ::
 
@@ -14,8 +14,8 @@
     |         switch1          |
     +--------------------------+
 
-The switches are Linux bridges that snoop IGMP and query. All counts are those of the
-queues (tc), which see every frame as it is on the wire.
+The switches are Linux bridges that snoop IGMP and send queries. All counts are those
+of the queues (tc), which see every frame as it is on the wire.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TRAFFIC = {
     "all": "ip version 4",
 }
 
-# Twenty datagrams of a kernel's UDP batch pass a queue whole; longer ones would be
-# cut up in software there, at several times the cost.
+# The kernel's UDP batches of up to twenty datagrams pass a queue whole. Longer ones
+# would be cut up there in software, at several times the cost.
 _GSO_BYTES = 30000
 BURST_BYTES = 40000
 SINGLE_BURST_BYTES = 4000
@@ -49,14 +49,14 @@ _HOST_QUEUE_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Port:
-    """What left through a port, frames and all."""
+    """Counts of what left through a port, with all frame headers."""
 
     sent_bytes: int
     sent_frames: int
     dropped_frames: int  # because the queue was full
 
     def __sub__(self, earlier: Port) -> Port:
-        """Return what left between two readings."""
+        """Return the counts of what left between two readings."""
         return Port(
             self.sent_bytes - earlier.sent_bytes,
             self.sent_frames - earlier.sent_frames,
@@ -65,17 +65,17 @@ class Port:
 
 
 class Loss:
-    """A filter at switch ports that is in force, and what it has dropped."""
+    """An active filter at switch ports, and the counts of what it drops."""
 
     def __init__(self, switches: Sequence[Host], table: str) -> None:
         self._switches = switches
         self._table = table
 
     def dropped(self) -> tuple[int, int]:
-        """Return how many buffers of the kernel, and bytes in them, were dropped.
+        """Return how many of the kernel's buffers, and bytes in them, were dropped.
 
-        A buffer is a batch of datagrams unless something on the way had to cut it
-        up; its bytes hold the headers of one.
+        A buffer is a batch of datagrams, unless it had to be cut up on the way. Its
+        bytes include the headers of one datagram.
         """
         buffers = nbytes = 0
         for switch in self._switches:
@@ -89,17 +89,17 @@ class Loss:
 
 
 class Cluster:
-    """Hosts, switches and the links between them, until closed.
+    """Hosts, switches and the links between them, which exist until closed.
 
     Parameters
     ----------
     nhosts
-        Hosts beside the head.
+        The number of hosts beside the head.
     two_switches
-        Whether the later half is behind a trunk.
+        Whether the later half of the hosts is behind a trunk.
     igmp_version
-        3, or 2 for switches and hosts as they often are: of the hosts that want a
-        group one reports, and others may then be forgotten.
+        3; or 2, as is common: only one of a group's members then reports, and the
+        switch may forget others.
     """
 
     def __init__(
@@ -125,15 +125,15 @@ class Cluster:
         return host
 
     def __enter__(self) -> Self:
-        """Return itself, to be closed at the end of the block."""
+        """Return the cluster, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the cluster."""
         self.close()
 
     def close(self) -> None:
-        """End all hosts and what runs in them."""
+        """End all hosts and the processes in them."""
         self.head.close()
         self._undo.close()
 
@@ -158,8 +158,8 @@ class Cluster:
         self.shape(rate_mbit=None)
 
     def _make_bridge(self, switch: Host, number: int) -> None:
-        # It trusts its own queries only after a response interval, here a second,
-        # and marks ports to routers, as the trunk, only if it has an address.
+        # The bridge trusts its own queries only after a response interval, here a
+        # second. It marks router ports, such as the trunk, only if it has an address.
         _batch(
             switch,
             "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 1 "
@@ -171,7 +171,7 @@ class Cluster:
         )
 
     def _plug(self, host: Host, switch: Host, port: str, number: int) -> None:
-        """Lay a link between a host and a port of a switch."""
+        """Connect a host to a port of a switch."""
         self._link(switch, port, host, "eth0")
         _batch(switch, f"link set {port} gso_max_size {_GSO_BYTES} master br0 up")
         _batch(
@@ -208,19 +208,19 @@ class Cluster:
         burst_bytes: int = BURST_BYTES,
         queue_bytes: int = 512 << 10,
     ) -> None:
-        """Limit what links carry; None is no limit. Counters begin anew.
+        """Limit the links' rates, None for no limit, and reset the counters.
 
         Parameters
         ----------
         rate_mbit
-            Of each host's link, either way.
+            The rate of each host's link, in either direction.
         trunk_mbit
-            Of the link between two switches, either way.
+            The rate of the link between two switches, in either direction.
         burst_bytes
-            What a link that was idle carries at once. Batches that are longer are
-            cut into datagrams, so that loss hits single ones: SINGLE_BURST_BYTES.
+            The bytes that an idle link carries at once. Longer batches are cut into
+            datagrams; with SINGLE_BURST_BYTES loss therefore hits single ones.
         queue_bytes
-            Of each port of a switch.
+            The length of the queue of each switch port.
         """
         for number, host in enumerate(self.hosts):
             switch = self.switch_of(number)
@@ -239,16 +239,16 @@ class Cluster:
         fraction: float = 1.0,
         traffic: str = "multicast",
     ) -> Iterator[Loss]:
-        """Let the switch lose a part of what goes to some hosts, at random.
+        """Make the switches drop a random part of the traffic to some hosts.
 
         Parameters
         ----------
         numbers
             The hosts.
         fraction
-            How much, of the kernel's buffers.
+            The part of the kernel's buffers to drop.
         traffic
-            "multicast", "unicast" or both, "udp"; "tcp"; "all"; or what nft calls it.
+            "multicast", "unicast" or both, "udp"; "tcp"; "all"; or an nft expression.
         """
         self._ntables += 1
         table = f"loss{self._ntables}"
@@ -273,7 +273,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def unplugged(self, number: int) -> Iterator[None]:
-        """Pull a host's cable out of the switch."""
+        """Unplug a host's cable from the switch."""
         switch, port = self.switch_of(number), f"to{number}"
         switch.run("ip", "link", "set", port, "down")
         try:
@@ -284,7 +284,7 @@ class Cluster:
     # ---- counters ------------------------------------------------------------
 
     def ports(self) -> dict[str, Port]:
-        """Return what left each host ("host0") and each port ("to0", "trunk0")."""
+        """Return the counts of hosts ("host0") and switch ports ("to0", "trunk0")."""
         ports = {}
         for host in self.hosts:
             ports[host.name] = _read_ports(host)["eth0"]
@@ -317,7 +317,7 @@ def _limit(
             *("tbf", "rate", f"{rate_mbit}mbit"),
             *("burst", str(burst_bytes), "limit", str(queue_bytes)),
         )
-    # Replaced by its like, a queue keeps its counters.
+    # Deletes first, since replacing a queue by one of its kind keeps the counters.
     with contextlib.suppress(RuntimeError):
         host.run("tc", "qdisc", "delete", "dev", device, "root")
     host.run("tc", "qdisc", "add", "dev", device, "root", *how)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ours beside the best peer in every setting, and what that comes to in words."""
+"""Compare mpimcast with the best peer in every setting, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bench.ways import OWN, TITLES
 
 Found = Mapping[Setting, dict[str, list[Summary]]]
 
-# Nearer to the peer's time than this is neither faster nor slower.
+# A time within this part of the peer's counts as neither faster nor slower.
 _EQUAL = 0.03
 
 
 class Comparison(NamedTuple):
-    """Ours in one setting and size, and the peers that are best there.
+    """mpimcast in one setting and size, compared with the best peers there.
 
     Attributes
     ----------
     ours, peer : Summary
-        The figures of ours, and of the best of all peers.
+        The figures of mpimcast, and of the best of all peers.
     best : Ratio
-        How many times as fast as that peer ours is.
+        How many times as fast as the best peer mpimcast is.
     untuned : Ratio or None
-        The same of the best peer that is not tuned by hand.
+        The same ratio to the best peer that is not tuned by hand.
     """
 
     setting: Setting
@@ -39,23 +39,23 @@ class Comparison(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name of the setting, and of ours if there are several: no other's."""
+        """A unique label: the setting, and the title of our way unless it is OURS."""
         over = "" if self.ours.way == OURS else f", {TITLES[self.ours.way]}"
         return f"{self.setting.cell}. {self.setting.title()}{over}"
 
     @property
     def bytes_share(self) -> float | None:
-        """Bytes that the busiest host sends with ours, as a share of the peer's."""
+        """The bytes that the busiest host sends, as a share of those with the peer."""
         return _share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property
     def processor_share(self) -> float | None:
-        """The processor time of ours as a share of the peer's."""
+        """The processor time of mpimcast, as a share of the peer's."""
         return _share(self.ours.processor_s, self.peer.processor_s)
 
 
 def compare(found: Found) -> Iterator[Comparison]:
-    """Yield every setting and size of ours that some peer was measured in, too."""
+    """Yield every setting and size that was measured with mpimcast and some peer."""
     for setting, ways in found.items():
         for ours in (each for way in ways if way in OWN for each in ways[way]):
             best = summary.ratio(ways, ours.block_bytes, ours.way)
@@ -69,12 +69,12 @@ def compare(found: Found) -> Iterator[Comparison]:
 
 
 def largest(found: Found) -> list[Comparison]:
-    """Return the comparison of each setting's largest blocks."""
+    """Return the comparison of the largest blocks in each setting."""
     return list({each.label: each for each in compare(found)}.values())
 
 
 def percent(share: float | None) -> str:
-    """Write a share."""
+    """Return a share as a percentage; empty for None."""
     return "" if share is None else f"{100 * share:.0f} %"
 
 
@@ -82,7 +82,7 @@ def percent(share: float | None) -> str:
 
 
 def conclusion(found: Found) -> list[str]:
-    """Return what a reader should know first: a sentence on all, then on each cell."""
+    """Return the main results: a sentence on all settings, then one on each cell."""
     compared = largest(found)
     if not compared:
         return ["No peer was measured beside ours."]

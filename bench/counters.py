@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What chunks and operations cost, counted: ``python -m bench.counters [--write]``.
+"""Count what chunks and operations cost: ``python -m bench.counters [--write]``.
 
-No time is measured: callgrind counts instructions, and a program in which one thread
+No time is measured. Callgrind counts instructions, and a program in which one thread
 moves all ranks (tests/c/costs.c) counts system calls, copies, allocations and
-datagrams. Each is the same on every run and under any load, so that a change of the
-code is all that can change it. ``--write`` makes what was found the baseline, which
-tests/structure/test_counters.py compares with.
+datagrams. Each count is the same on every run and under any load, so only a change of
+the code can change it. ``--write`` makes the counts the new baseline, with which
+tests/structure/test_counters.py compares.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ ROOT = Path(__file__).resolve().parent.parent
 BASELINE = Path(__file__).with_name("baseline.json")
 TOOLS = ("gcc", "valgrind", "callgrind_annotate")
 
-# A rise by more than this part of the baseline is one.
+# A count has risen if it exceeds the baseline by more than this part.
 TOLERANCE = 0.05
 
-# The ways of tests/c/instructions.c, and where what counts of each is spent: of
-# `receive` and `send` the core's part, of the others the C library's copies too.
+# The ways of tests/c/instructions.c, and callgrind's lines that count for each: for
+# `receive` and `send` those of the core, for the others also the C library's copies.
 COUNTED = {
     "receive": "ffi/core/",
     "send": "ffi/core/",
     "stage": "PROGRAM TOTALS",
     "cover": "PROGRAM TOTALS",
 }
-# The operations whose costs are told, and their blocks in bytes.
+# The operations whose costs are counted, and the bytes of their blocks.
 OPERATIONS = (
     ("Allgather", 64 << 10),
     ("Allgather", 512 << 10),
@@ -46,7 +46,7 @@ _LIMIT_S = 120
 
 
 def instructions(way: str, folder: Path) -> float:
-    """Return the x86-64 instructions that a chunk costs, its part of polls included."""
+    """Return the x86-64 instructions that a chunk costs, with its share of polling."""
     program, profile = folder / f"instructions_{way}", folder / f"profile_{way}"
     sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core/*")]
     _run("gcc", *_FLAGS, *sources, "-o", program)
@@ -62,7 +62,7 @@ def instructions(way: str, folder: Path) -> float:
 
 
 def operations(folder: Path) -> dict[str, dict[str, float]]:
-    """Return what operations cost each of four ranks on average, by their names."""
+    """Return the costs of operations by name, as averages over four ranks."""
     program = folder / "costs"
     source = ROOT / "tests/c/costs.c"
     wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
@@ -82,7 +82,7 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def count(folder: Path) -> dict[str, dict[str, float]]:
-    """Return all counts: of instructions per chunk by way, of operations by name."""
+    """Return all counts: instructions per chunk by way, and costs by operation."""
     per_chunk = {way: round(instructions(way, folder), 1) for way in COUNTED}
     return {"instructions per chunk": per_chunk, **operations(folder)}
 
@@ -90,7 +90,7 @@ def count(folder: Path) -> dict[str, dict[str, float]]:
 def rises(
     baseline: dict[str, dict[str, float]], found: dict[str, dict[str, float]]
 ) -> list[str]:
-    """Return what has risen beyond the tolerance, or is new, as lines of text."""
+    """Return a line of text for each count that has risen or has no baseline."""
     lines = []
     for group, counts in found.items():
         for name, value in counts.items():
@@ -132,7 +132,7 @@ def _run(*command: str | Path) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Count, print beside the baseline, and make it the baseline if told so."""
+    """Print the counts beside the baseline, and write the baseline if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the baseline")
     options = parser.parse_args(argv)

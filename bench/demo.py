@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo on two switches with a thin trunk: ``make demo-cluster``, for root.
+"""Run the demo on two switches with a thin trunk: ``make demo-cluster``, as root.
 
 Every host holds its shard of one layer of GPT-2 small, and an Allgather gives the
-whole layer to all of them, as FSDP does before it computes. mpimcast and Open MPI take
-turns, and so does MPICH where it is installed; each result is checked. The switches
-are Linux bridges, the hosts network namespaces, and the rates are limited by ``tc``.
+whole layer to all hosts, as FSDP does before it computes. mpimcast and Open MPI take
+turns, with MPICH where it is installed; every result is checked. The switches are
+Linux bridges, the hosts are network namespaces, and ``tc`` limits the rates.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _BAR = 20
 
 
 class Plan(NamedTuple):
-    """What is measured.
+    """The plan of the demo's measurements.
 
     Attributes
     ----------
     nhosts : int
-        An even number; half of them are on each switch.
+        The number of hosts, which is even; half of them are on each switch.
     block_bytes : int
-        Each rank's shard.
+        The bytes of each rank's shard.
     iterations : int
-        Allgathers that count, of each way in each order.
+        The number of measured Allgathers, for each way in each order.
     ways : sequence of Way
-        Who takes part.
+        The ways that take part.
     """
 
     nhosts: int
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What one way took in one order of the ranks, for one Allgather.
+    """The costs of one Allgather with one way, in one order of the ranks.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class Row(NamedTuple):
     way : str
         A name of bench.ways.
     seconds : float
-        The median, from the last rank's begin to the last rank's end.
+        The median time, from the last rank's begin to the last rank's end.
     trunk_bytes : int
-        What the busier direction of the trunk carried, headers included.
+        The bytes in the busier direction of the trunk, headers included.
     wrong_bytes : int
-        On all ranks together.
+        The number of wrong bytes on all ranks together.
     """
 
     order: str
@@ -79,7 +79,7 @@ class Row(NamedTuple):
 
 
 def orders(nhosts: int) -> dict[str, list[int]]:
-    """Return the host of each rank, by the order's name."""
+    """Return the hosts of the ranks, by the name of the order."""
     half = nhosts // 2
     pairs = zip(range(half), range(half, nhosts), strict=True)
     return {
@@ -89,7 +89,7 @@ def orders(nhosts: int) -> dict[str, list[int]]:
 
 
 def measure(plan: Plan) -> Iterator[Row]:
-    """Let all ways gather the layer, in both orders."""
+    """Gather the layer with all ways, in both orders."""
     network = Network("cluster", 2, _RATE_MBIT, _TRUNK_MBIT, BURST_BYTES)
     task = Task("Allgather", plan.block_bytes, plan.iterations)
     with Cluster(plan.nhosts, two_switches=True) as cluster:
@@ -120,7 +120,7 @@ def _row(order: str, record: Record) -> Row:
 
 
 def picture(plan: Plan) -> str:
-    """Draw the network."""
+    """Return a drawing of the network as text."""
     half = plan.nhosts // 2
     trunk = f"trunk, {_TRUNK_MBIT} Mbit/s"
     return (
@@ -131,7 +131,7 @@ def picture(plan: Plan) -> str:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of the table; in each order the first way is compared with."""
+    """Yield the table's lines; in each order all ways are compared with the first."""
     most = max(row.trunk_bytes for row in rows)
     yield f"{'':30}seconds          MB over the trunk, each way"
     for order in dict.fromkeys(row.order for row in rows):
@@ -179,7 +179,7 @@ def main() -> int:
 
 
 def _show(plan: Plan) -> int:
-    """Print the table once all is measured; return the exit status."""
+    """Measure, then print the table; return the exit status."""
     rows: list[Row] = []
     for row in measure(plan):
         rows.append(row)
@@ -192,7 +192,7 @@ def _show(plan: Plan) -> int:
 
 
 def obstacle() -> str:
-    """Say in one sentence what is missing here; nothing if nothing is."""
+    """Return a sentence on what is missing here; empty if nothing is."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         tools = ", ".join(missing)

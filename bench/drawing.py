@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pictures of reports share: their style, curves with spread, axes, files."""
+"""Shared code of the reports' pictures: style, curves with spread, axes, files."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _DOTS_PER_INCH = 130
 
 
 class Picture(NamedTuple):
-    """A file, and what stands below it."""
+    """A picture's file and its caption."""
 
     path: Path
     caption: str
 
 
 def save(figure: Figure, path: Path, caption: str) -> Picture:
-    """Write a file."""
+    """Write a figure to a file; return the picture."""
     figure.savefig(path, dpi=_DOTS_PER_INCH, bbox_inches="tight")
     return Picture(path, caption)
 
 
 def curve(axes: Any, points: Sequence[tuple[float, Spread]], **look: Any) -> None:
-    """Draw medians, each with its spread, as matplotlib is told to by `look`."""
+    """Draw medians with their spreads; `look` holds options of matplotlib."""
     spreads = [spread for _, spread in points]
     axes.errorbar(
         [at for at, _ in points],
@@ -53,7 +53,7 @@ def curve(axes: Any, points: Sequence[tuple[float, Spread]], **look: Any) -> Non
 
 
 def log_numbers(axes: Any) -> None:
-    """Give an axis of numbers, at 1, 2 and 5 of each power of ten."""
+    """Make the y axis logarithmic, with ticks at 1, 2 and 5 of each power of ten."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -61,7 +61,7 @@ def log_numbers(axes: Any) -> None:
 
 
 def legend(figure: Figure, axes: Any) -> None:
-    """Say below all panels what the curves of one of them are."""
+    """Put one panel's legend below all panels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(5, len(labels))
@@ -69,7 +69,7 @@ def legend(figure: Figure, axes: Any) -> None:
 
 
 def size(nbytes: float) -> str:
-    """Return a size as people write it."""
+    """Return a size in words, such as "64 KiB"."""
     for unit, name in ((1 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB")):
         if nbytes >= unit:
             return f"{nbytes / unit:g}{name}"
@@ -77,5 +77,5 @@ def size(nbytes: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return three digits, or all of a greater number's whole part."""
+    """Return a number with three digits, or the whole part of a greater one."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

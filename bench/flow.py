@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream of TCP between two hosts that takes what it gets of the links.
+"""Run a TCP stream between two hosts that uses what the links give it.
 
 Started as ``python -m bench.flow receive ADDRESS``, or ``send ADDRESS PORT``.
 """
@@ -23,12 +23,12 @@ _LIMIT_S = 10
 
 
 class Flow(NamedTuple):
-    """A stream that flows.
+    """A running stream.
 
     Attributes
     ----------
     receiver
-        The process that takes it.
+        The process that receives the stream.
     """
 
     receiver: subprocess.Popen[str]
@@ -44,14 +44,14 @@ class Flow(NamedTuple):
 
 @contextlib.contextmanager
 def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
-    """Let a stream flow.
+    """Run a stream until the end of the block.
 
     Parameters
     ----------
     source, target
         The hosts.
     address
-        The target's.
+        The target's address.
     """
     program = [sys.executable, "-m", "bench.flow"]
     with contextlib.ExitStack() as stack:
@@ -74,7 +74,7 @@ def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
 
 
 def _receive(address: str) -> None:
-    """Receive one stream; print how many bytes have arrived at each line of input."""
+    """Receive one stream; print the bytes received for each line of input."""
     came_bytes = 0
 
     def take() -> None:
@@ -92,7 +92,7 @@ def _receive(address: str) -> None:
 
 
 def _send(address: str, port: str) -> None:
-    """Send until nobody takes it."""
+    """Send until the receiver closes the connection."""
     with socket.create_connection((address, int(port)), _LIMIT_S) as connection:
         connection.settimeout(None)
         with contextlib.suppress(OSError):

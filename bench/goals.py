@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the project must get to, and how far it is: made of records alone.
+"""The project's goals, and how far they are reached, computed from records alone.
 
-A goal holds in all settings and sizes of its kind, so what is shown of it is the worst
-of its figures, and where that was seen.
+A goal has to hold in all settings and sizes of its kind. So a report shows its worst
+figure, and where that was measured.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Found = Mapping[Setting, Ways]
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# What our header and those below leave of a frame of 1,514 bytes.
+# The parts of a frame of 1,514 bytes that are left beside all headers.
 HEADERS_LEAVE = 1456 / 1514
 TCP_HEADERS_LEAVE = 1448 / 1514
 
 
 class Case(NamedTuple):
-    """Ours in one setting and size, beside the others."""
+    """Figures of mpimcast in one setting and size, with those of all ways."""
 
     setting: Setting
     ours: Summary
@@ -35,7 +35,7 @@ class Case(NamedTuple):
     found: Found
 
     def by_best(self, *, tuned: bool | None = None) -> float | None:
-        """Return the best peer's time by ours; of all, of tuned or of untuned ones."""
+        """Return the time of the best (tuned, untuned) peer, divided by ours."""
         ways = {
             way: sizes
             for way, sizes in self.ways.items()
@@ -45,7 +45,7 @@ class Case(NamedTuple):
         return ratio.spread.median if ratio else None
 
     def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
-        """Return some figure of ours by the least of the peers'."""
+        """Return a figure of mpimcast as a multiple of the least of the peers'."""
         figures = [
             of(each)
             for way, sizes in self.ways.items()
@@ -57,7 +57,7 @@ class Case(NamedTuple):
         return ours / least if ours and least else None
 
     def by_clean(self) -> float | None:
-        """Return our time by ours without loss or rival, of rounds that have both."""
+        """Return our time divided by that without loss or rival, over common rounds."""
         setting = self.setting
         clean = setting._replace(
             network=replace(setting.network, loss=0.0, rival=False)
@@ -84,14 +84,14 @@ _SPANS = {
 
 
 def _span(sizes: Sequence[int]) -> str:
-    """Return sizes of blocks in words."""
+    """Return the sizes of blocks in words."""
     if isinstance(sizes, range):
         return _SPANS[sizes]
     return " and ".join(map(size, sizes))
 
 
 class Goal(NamedTuple):
-    """One thing that must hold wherever it applies."""
+    """A bound on a figure that must hold wherever the goal applies."""
 
     cell: str
     what: str
@@ -106,13 +106,13 @@ class Goal(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The goal's name, which no other has."""
+        """The goal's unique name."""
         where = [self.collective, self.where, _span(self.sizes)]
         return f"{self.cell}. {', '.join(filter(None, where))}: {self.what}"
 
 
 class Reached(NamedTuple):
-    """A goal, its worst figure and where it was seen."""
+    """A goal, its worst figure and where that was measured."""
 
     goal: Goal
     figure: float
@@ -127,7 +127,7 @@ class Reached(NamedTuple):
 
 
 def reached(found: Found) -> Iterator[Reached]:
-    """Yield what was measured of each goal, where anything was."""
+    """Yield the worst figure of each goal for which anything was measured."""
     for goal in GOALS:
         figures = [
             Reached(goal, figure, case.setting, case.ours.block_bytes)
@@ -206,7 +206,7 @@ def _rival(case: Case) -> float | None:
 
 
 def _at(**what: object) -> Callable[[Setting], bool]:
-    """Return whether a setting's network, or its ranks, are so."""
+    """Return a test whether a setting's network, or `nranks`, has these values."""
     return lambda setting: all(
         (setting.nranks if name == "nranks" else getattr(setting.network, name))
         == value

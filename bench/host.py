@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine in the machine: namespaces of its own, as long as its owner lives.
+"""Simulate a host by namespaces that last as long as their owner.
 
-Nothing of it has a name outside. Its first process reads a pipe that the owner
-holds; when the owner closes the pipe, or dies, that process ends, with it all others
-of its process namespace, and with the last of them the network and all files. So a
-killed run leaves nothing behind, and runs cannot get in each other's way.
+Nothing of a host has a name outside. Its first process reads a pipe that the owner
+holds. When the owner closes the pipe, or dies, the first process ends. All others of
+its process namespace end with it, and the network and all files with the last of them.
+So a killed run leaves nothing behind, and runs do not disturb each other.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _LIMIT_S = 30
 
 
 class Host:
-    """Network, host name, processes and files under /run and /dev/shm of its own.
+    """A host with its own network, name, processes, /run and /dev/shm.
 
     Parameters
     ----------
     name
-        What ``hostname`` says in it.
+        The name that ``hostname`` prints in the host.
     within
-        The host whose /run it shares, which sees its processes and with which it
-        ends; None for a host of this machine.
+        The outer host, whose /run this one shares, which sees its processes and with
+        which it ends; None for a host of this machine.
     own_network
-        False: it has the network of the host that it is within.
+        False: the host shares the network of the outer host.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class Host:
             raise
 
     def _await_first(self) -> int:
-        """Return its first process, once that runs."""
+        """Return the PID of the host's first process, once it runs."""
         assert self._holder.stdin is not None  # noqa: S101 -- both are pipes
-        assert self._holder.stdout is not None  # noqa: S101 -- likewise
+        assert self._holder.stdout is not None  # noqa: S101 -- both are pipes
         self._holder.stdin.write(b"\n")
         self._holder.stdin.flush()
         if not self._holder.stdout.read(1):
@@ -72,25 +72,25 @@ class Host:
 
     @property
     def pid_within(self) -> int:
-        """Its first process's number in the host that this one is within, or 1."""
+        """The first process's PID in the outer host, or 1 if there is none."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):
-                # Its numbers from the outermost process namespace to its own.
+                # NSpid lists PIDs from the outermost process namespace inwards.
                 inner = line.split()[2:]
                 return int(inner[-2]) if len(inner) > 1 else 1
         raise RuntimeError("/proc tells no NSpid")
 
     def enter(self, folder: str | Path = "/") -> list[str]:
-        """Return the beginning of a command line that runs the rest in here."""
+        """Return the beginning of a command line that runs the rest in this host."""
         return ["nsenter", f"--target={self.pid}", "--all", f"--wdns={folder}"]
 
     def run(self, *command: str, given: str = "") -> str:
-        """Run a command in here; return what it printed.
+        """Run a command in this host; return its output.
 
         Raises
         ------
         RuntimeError
-            If it fails, with what it said.
+            If the command fails, with its output.
         """
         done = subprocess.run(
             [*self.enter(), *command],
@@ -108,18 +108,18 @@ class Host:
         return done.stdout
 
     def write(self, path: str, text: str) -> None:
-        """Write a file in here."""
+        """Write a file in this host."""
         self.run("tee", path, given=text)
 
     def end_processes(self) -> None:
-        """Kill all that runs in here, but not the host."""
-        # It reaches neither itself nor the first process, and fails for nobody.
+        """Kill all processes in this host, but not the host."""
+        # kill -1 spares itself and the first process; it fails if nothing is left.
         self.run("sh", "-c", "kill -KILL -1 || :")
 
     def close(self) -> None:
-        """End the host, all that runs in it, and the hosts within it.
+        """End the host, its processes, and the hosts within it.
 
-        More than once does nothing.
+        Closing a closed host does nothing.
         """
         assert self._holder.stdin is not None  # noqa: S101 -- a pipe
         self._holder.stdin.close()
@@ -129,7 +129,7 @@ class Host:
 
 
 def obstacle() -> str:
-    """Return what stands against making hosts here, empty if nothing does."""
+    """Return the reason that hosts cannot be made here; empty if they can be."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     done = subprocess.run(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One launch of one way, on a cluster or on this machine, seen from outside.
+"""Launch one way's ranks on a cluster or on this machine, and record their results.
 
-While collectives are measured the ranks do nothing else, and the counters of links
-are read before and after: rank 0 says when, over a socket whose name all hosts see.
+The ranks do nothing else while they measure a collective. The counters of links are
+read before and after it, when rank 0 says so over a socket whose name all hosts see.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOOK_S = 0.2
 
 
 class Task(NamedTuple):
-    """A collective to be repeated, with blocks of one size."""
+    """A collective to repeat, with blocks of one size."""
 
     collective: str
     nbytes: int
@@ -41,20 +41,20 @@ class Task(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where jobs run.
+    """The place where jobs run.
 
     Attributes
     ----------
     network : Network
-        What records say of it.
+        The description of the network for records.
     numbers : sequence of int
         The host of each rank; on one machine only their count matters.
     cluster : Cluster or None
-        None: this machine.
+        The cluster, or None for this machine.
     loss : Loss or None
-        What is being lost.
+        The active loss, if any.
     rival : Flow or None
-        The stream of TCP that shares the link to rank 1's host.
+        The TCP stream that shares the link to rank 1's host, if any.
     """
 
     network: Network
@@ -105,14 +105,13 @@ def run(
 
 
 def check_links(record: Record) -> None:
-    """Raise RuntimeError if data has come to a host, but not over its link.
+    """Raise RuntimeError if data has reached a host other than over its link.
 
-    Libraries take hosts of namespaces for one machine if they can, and then use its
-    memory.
+    MPI libraries that recognise the hosts' namespaces as one machine use its memory.
     """
     ports = {name: port for name, port in record.ports.items() if name[:2] == "to"}
     least = min((port["sent_bytes"] for port in list(ports.values())[1:]), default=None)
-    # What is reduced may be so on its way, and come as little as one block.
+    # Data may be reduced on its way, so as little as one block may arrive for it.
     setting = summary.setting_of(record)._replace(
         collective=record.collective.partition("+")[0]
     )
@@ -148,7 +147,7 @@ def _command(place: Place, way: Way, program: Sequence[str | Path]) -> list[str 
 def _converse(
     command: Sequence[str | Path], path: str, at_mark: Callable[[], None]
 ) -> dict[str, Any]:
-    """Run the command, call `at_mark` when rank 0 says so, return its result."""
+    """Run the command, calling `at_mark` when rank 0 says so; return its result."""
     with socket.socket(socket.AF_UNIX) as listener, tempfile.TemporaryFile("w+") as log:
         listener.bind(path)
         listener.listen()
@@ -178,7 +177,7 @@ def _converse(
 def _lines(
     listener: socket.socket, process: subprocess.Popen[bytes]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what rank 0 says, and let it go on when the next is asked for."""
+    """Yield rank 0's messages; it goes on when the next message is asked for."""
     listener.settimeout(_LOOK_S)
     while True:
         try:
@@ -196,7 +195,7 @@ def _lines(
 
 
 def _read(place: Place) -> dict[str, dict[str, int]]:
-    """Return what the counters say now, of the ranks' hosts in their order."""
+    """Return the present counts of the ranks' hosts, in the order of ranks."""
     if place.cluster is None:
         return {}
     ports = place.cluster.ports()
@@ -228,12 +227,12 @@ def _differences(
 
 
 def shown(word: str) -> str:
-    """Return a word of a command with paths from the checkout."""
+    """Return a word of a command, with paths relative to the checkout."""
     return word.replace(f"{ROOT}/", "").replace(str(ROOT), ".")
 
 
 def machine() -> dict[str, Any]:
-    """Return what the machine is, without its name."""
+    """Return a description of the machine, without its name."""
     processor = platform.processor() or platform.machine()
     with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
         models = (line.partition(":")[2] for line in lines if "model name" in line)

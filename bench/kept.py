@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a batch job keeps of its steps: a line of ``results.jsonl`` for each.
+"""Read the results of a batch job's steps: a line of ``results.jsonl`` for each.
 
-It is what ``python -m mpimcast bench --json`` wrote, or ``demo``, and which step it
-was. Lines that are cut off, or no results, are named and left out.
+A line holds the step, and the results that ``python -m mpimcast bench --json`` or
+``demo`` wrote. Lines that are cut off, or are not results, are named and left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAYS = (OURS, LIBRARY)
 
 
 class Setting(NamedTuple):
-    """What is compared: sizes and ways of one setting share a picture."""
+    """The setting of a comparison; its sizes and ways share a picture."""
 
     collective: str
     transport: str
@@ -29,7 +29,7 @@ class Setting(NamedTuple):
     order: str
 
     def title(self) -> str:
-        """Return what a heading says."""
+        """Return the setting in words, for a heading."""
         count = self.ranks_per_node
         ranks = f"{count} rank{'' if count == 1 else 's'} a node"
         return f"{self.collective}, {self.transport}, {ranks}, {self.order} order"
@@ -37,18 +37,19 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """What a step found of one size and one way.
+    """The results of a step for one size and one way.
 
     Attributes
     ----------
     seconds : tuple of float
-        Each operation's time.
+        The time of each operation.
     rank_seconds : tuple of float
-        Each rank's own median time.
+        The median time of each rank.
     link_bytes : float
-        What every rank's link has to carry in an operation.
+        The bytes that every rank's link has to carry in an operation.
     sent_bytes : float
-        What a rank sent in one, on average; computed if it is the library's.
+        The bytes that a rank sent in an operation, on average; computed for the
+        library's operations, counted for ours.
     """
 
     setting: Setting
@@ -63,7 +64,7 @@ class Row:
 
 
 class Opening(NamedTuple):
-    """What opening a communicator took, of each the most on any rank."""
+    """The costs of opening a communicator, each from the rank where it is greatest."""
 
     seconds: float
     messages: int
@@ -72,12 +73,12 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """A line.
+    """The results of one step, which is one line.
 
     Attributes
     ----------
     nodes : tuple of str
-        Each rank's.
+        The node of each rank.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Step:
 
     @property
     def nnodes(self) -> int:
-        """Return how many nodes it ran on."""
+        """Return the number of nodes that the step ran on."""
         return len(set(self.nodes))
 
 
@@ -98,7 +99,7 @@ class Step:
 
 
 def read(path: Path) -> tuple[list[Step], list[str]]:
-    """Return the steps of a file, and what is to be said of its other lines."""
+    """Return the steps of a file, and a note on each line that is left out."""
     steps, notes = [], []
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -115,7 +116,7 @@ def read(path: Path) -> tuple[list[Step], list[str]]:
     return steps, notes
 
 
-# What the wrong types, lengths and numbers in a line, or no JSON at all, end in.
+# The errors raised by a line that is not JSON, or has wrong types or numbers.
 _NOT_RESULTS = (
     *(ValueError, TypeError, KeyError, AttributeError),
     *(OverflowError, RecursionError),
@@ -123,7 +124,7 @@ _NOT_RESULTS = (
 
 
 def _step(found: dict[str, Any]) -> Step:
-    """Return the step of a line; raise one of _NOT_RESULTS if it is none."""
+    """Return the step of a line; raise one of _NOT_RESULTS if the line holds none."""
     if "model" in found:
         found = {**_NOT_TOLD, **found, "measured": [_unshard(found)]}
     step, opening = found["step"], found["opening"]
@@ -155,7 +156,7 @@ def _step(found: dict[str, Any]) -> Step:
     )
 
 
-# Of the demo's step.
+# The fields that a step of the demo does not have.
 _NOT_TOLD = {
     "begin": "",
     "versions": {"mpi": ""},
@@ -164,7 +165,7 @@ _NOT_TOLD = {
 
 
 def _unshard(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what the demo found as a measurement, with the model for a block."""
+    """Return the demo's results as a measurement, with the model as the block."""
     nbytes, nranks = _positive(found["model_bytes"]), _positive(found["ranks"])
 
     def way(name: str, sent: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI programs on a cluster, one rank a host."""
+"""Launch MPI programs on a cluster, with one rank per host."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from bench.cluster import Cluster
 
-# What the launchers start instead of ssh: options, then a host, then a command line
-# for a shell there. WRAP is for what is to come between.
+# The launchers start this instead of ssh. Its arguments are options, a host, and a
+# command line for a shell there. WRAP holds words that precede that shell.
 _AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 pid=$(cat "/run/$1.pid")
@@ -23,7 +23,7 @@ exec nsenter --target="$pid" --all ${WRAP-} /bin/sh -c "$*" </dev/null
 
 
 class Launcher(NamedTuple):
-    """One MPI library's way to start programs.
+    """The launcher of an MPI library.
 
     Attributes
     ----------
@@ -53,23 +53,23 @@ def command(
     Parameters
     ----------
     cluster
-        Where.
+        The cluster to run on.
     launcher
-        The MPI library.
+        The launcher of the MPI library.
     program
         The arguments of Python.
     numbers
         The host of each rank.
     folder
-        Where the program is started, by a path without blanks.
+        The directory to start the program in; its path has no blanks.
     variables
-        What the ranks find in their environment.
+        Variables of the ranks' environment.
     wrap
         A command that runs the ranks' launcher on their hosts, such as ``setpriv``.
     outlive
-        Whether ranks are to go on, and end well, when another has died. The library's
-        usual way over TCP ends them, in Open MPI at once and in MPICH's Finalize by
-        waiting for ever.
+        Whether ranks go on, and end well, when another has died. By default TCP
+        prevents that: Open MPI ends the ranks at once, and MPICH's Finalize waits for
+        ever.
     """
     environment = _without_blanks(cluster, launcher.environment)
     cluster.head.write("/run/agent", _AGENT)
@@ -88,7 +88,7 @@ def command(
 
 
 def _without_blanks(cluster: Cluster, environment: Path) -> Path:
-    """Return the programs' folder by a path that the launchers' shells understand."""
+    """Return a path of the programs' folder that has no blanks."""
     checkout = environment.resolve().parent.parent
     if " " not in str(checkout):
         return environment
@@ -112,7 +112,7 @@ def _openmpi(
     settings = {"pml": "ob1", "btl": "tcp,self", "btl_tcp_if_include": "eth0"}
     if outlive:
         settings = {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp"}
-        # Status 0, whatever becomes of single ranks; Finalize waits for nobody.
+        # The status is 0 whatever happens to single ranks; Finalize waits for no rank.
         settings["async_mpi_finalize"] = "1"
         variables = {"FI_TCP_IFACE": "eth0", **variables}
     return [
@@ -135,7 +135,7 @@ def _mpich(
     outlive: bool,
 ) -> list[str]:
     cluster.head.write("/run/hostfile", "".join(f"{n}:1\n" for n in names))
-    # Without this it would find the ranks on one machine, and use its memory.
+    # Without this MPICH would find the ranks on one machine, and use its memory.
     settings = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
     if outlive:
         settings = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}

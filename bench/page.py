@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a report: one file of HTML that holds its pictures."""
+"""Write the page of a report: one HTML file that contains its pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEMPLATE = Path(__file__).with_name("report.html")
 
 
 def write(folder: Path, about: str, body: str) -> Path:
-    """Write the page: what it is about, in plain text, and the rest, in HTML."""
+    """Write the page; `about` is plain text, and `body` is HTML."""
     page = Template(TEMPLATE.read_text(encoding="utf-8"))
     path = folder / "report.html"
     path.write_text(page.substitute(about=escape(about), body=body), encoding="utf-8")
@@ -23,7 +23,7 @@ def write(folder: Path, about: str, body: str) -> Path:
 
 
 def figure(picture: Picture) -> str:
-    """Return a picture with its caption, which holds the picture itself."""
+    """Return a picture and its caption as HTML that contains the picture's data."""
     data = base64.b64encode(picture.path.read_bytes()).decode()
     caption = escape(picture.caption)
     return (
@@ -33,22 +33,22 @@ def figure(picture: Picture) -> str:
 
 
 def row(words: Sequence[str], *, ours: bool = False) -> str:
-    """Return a line of a table, of HTML; ours stands out."""
+    """Return a row of a table from HTML words; rows of mpimcast stand out."""
     cells = "".join(f"<td>{word}</td>" for word in words)
     return f'<tr class="{"ours" if ours else ""}">{cells}</tr>\n'
 
 
 def group(title: str, ncolumns: int) -> str:
-    """Return what stands above some lines, of plain text."""
+    """Return a heading above rows of a table, from plain text."""
     return f'<tr class="group"><td colspan="{ncolumns}">{escape(title)}</td></tr>\n'
 
 
 def table(heads: Sequence[str], rows: Sequence[str]) -> str:
-    """Return a table."""
+    """Return a table from its heads and rows of HTML."""
     head = "".join(f"<th>{each}</th>" for each in heads)
     return f"<table>\n<tr>{head}</tr>\n{''.join(rows)}</table>\n"
 
 
 def ms(seconds: float) -> str:
-    """Return a time as people read it."""
+    """Return a time in milliseconds, with its unit."""
     return f"{number(1e3 * seconds)} ms"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pictures of a report, drawn by matplotlib."""
+"""Draw the pictures of a report by matplotlib."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.ways import BARE, TITLES
 
 Ways = dict[str, list[Summary]]
 
-# Ours stands out; of each library both are of one colour, tuned ones dashed.
+# mpimcast stands out. A library's two ways share a colour; the tuned one is dashed.
 _COLOURS = {
     OURS: "#c1272d",
     "mpimcast-mpich": "#e08214",
@@ -30,12 +30,12 @@ _COLOURS = {
     BARE: "#777777",
 }
 _MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"}
-# Bars of different ways stand side by side, this factor of the size apart.
+# Error bars of different ways stand side by side, this factor of the size apart.
 _ASIDE = 1.035
 
 
 def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Picture]:
-    """Draw what one cell found, in files whose names begin with `name`."""
+    """Draw the results of one cell, in files whose names begin with `name`."""
     with mpl.rc_context(STYLE):
         sweep = {each.network.loss for each in settings} != {0.0}
         if sweep:
@@ -60,7 +60,7 @@ def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Pic
 
 
 def _note(settings: dict[Setting, Ways]) -> str:
-    """Return what is to be said where ours was not ours."""
+    """Return a note for the caption if mpimcast left operations to the library."""
     ours = [each for ways in settings.values() for each in ways.get(OURS, ())]
     if not any(each.by_library for each in ours):
         return ""
@@ -81,7 +81,7 @@ _LOSS = (
 
 
 class _Cost(NamedTuple):
-    """A number that bars show."""
+    """A cost that bars show."""
 
     label: str
     caption: str
@@ -128,7 +128,7 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
         _log_sizes(above, found)
         _log_sizes(below, found)
         log_numbers(above)
-        # Two switches share a trunk: no single link's rate is the limit.
+        # With two switches the trunk is the limit, not the rate of a single link.
         rate_mbit = setting.network.rate_mbit if setting.network.switches == 1 else None
         if rate_mbit is not None:
             below.axhline(rate_mbit / 8, color="#555555", ls=":", lw=1)
@@ -161,7 +161,7 @@ def _bandwidth(setting: Setting, each: Summary) -> Spread:
 
 
 def _line(axes: Any, way: str, points: Sequence[tuple[float, Spread]]) -> None:
-    """Draw a way's medians, each with its spread."""
+    """Draw a way's medians, each with its spread, in the way's style."""
     curve(
         axes,
         points,
@@ -185,7 +185,7 @@ def _log_sizes(axes: Any, sizes: set[int]) -> None:
 
 
 def _loss(settings: dict[Setting, Ways]) -> Figure:
-    """Draw each way's time by its own without loss, against loss."""
+    """Draw each way's time, as a multiple of its own without loss, against loss."""
     collectives = sorted({each.collective for each in settings})
     figure = Figure(figsize=(1.2 + 4 * len(collectives), 3.4), layout="constrained")
     axes = figure.subplots(1, len(collectives), squeeze=False)[0]
@@ -219,7 +219,7 @@ def _by_round(lossy: Summary, without: Summary) -> Spread:
 
 
 def _largest(ways: Ways) -> list[Summary]:
-    """Return what every way found of the largest size that all have."""
+    """Return every way's results for the largest size that all ways have."""
     common = set.intersection(
         *({each.block_bytes for each in sizes} for sizes in ways.values())
     )
@@ -244,7 +244,7 @@ def _costs(settings: dict[Setting, Ways]) -> Iterator[_Cost]:
 
 
 def _bars(settings: dict[Setting, Ways], costs: Sequence[_Cost]) -> Figure:
-    """Draw what the largest size costs every way, a column for each setting."""
+    """Draw every way's costs at the largest size, a column for each setting."""
     names = {way for ways in settings.values() for way in ways}
     height = 0.55 + 0.27 * len(names)
     figure = Figure(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that repeat collectives, as bench.job tells them; rank 0 reports to it.
+"""Run ranks that repeat collectives for bench.job, to which rank 0 reports.
 
-Every operation begins with a barrier and an equal idle gap, after which links have
-again what they carry in a burst, and is followed by as long a gap, in which who is done
-first leaves the processors to the last. Its time is from the last rank's begin to the
-last rank's end, by the clock that they share on one machine: how long ranks take to
-leave the barrier is not the operation's. The time of processors is that of all ranks.
+Every operation begins with a barrier and an idle gap, after which links can carry a
+full burst again. A gap of the same length follows, in which ranks that are done leave
+the processors to the last ones. An operation's time is from the last rank's begin to
+the last rank's end, by the clock that all ranks share on one machine. So the time that
+ranks take to leave the barrier is not included. Processor time is that of all ranks.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mpimcast.workload import Workload, workload
 
 GAP_S = 0.005
 
-# Operations before those that count; of long ones one has to do.
+# Unmeasured operations at the beginning; one suffices if at most FEW are measured.
 WARMUP = 2
 FEW = 3
 
-# Above so many bytes on all ranks only the last operation is looked at: to look at
+# With more bytes than this on all ranks, only the last operation is checked. Checking
 # all would take longer than the operations.
 LOOKED_AT_BYTES = 128 << 20
 
@@ -39,7 +39,8 @@ LOOKED_AT_BYTES = 128 << 20
 class Pair:
     """An Allgather beside a Reduce_scatter, as in the backward pass of FSDP.
 
-    Each rank contributes a block to either; the sums of the second are checked too.
+    Each rank contributes blocks to both, and the sums of the Reduce_scatter are checked
+    too.
     """
 
     def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
@@ -51,14 +52,14 @@ class Pair:
         self.total_bytes = 2 * comm.size * nbytes
 
     def turn_to(self, number: int, turn: int) -> None:
-        """Make operation `number` the next."""
+        """Prepare operation `number`."""
         self._gather.turn_to(number, turn)
         self._number = number
 
     def fill(self) -> None:
-        """Write what this rank contributes."""
+        """Write this rank's contributions."""
         self._gather.fill()
-        # Small whole numbers, whose sums are exact.
+        # Sums of small whole numbers are exact.
         rank = self._library.rank
         self._send[:] = (np.arange(self._count) + self._number + rank) % 1000
 
@@ -70,7 +71,7 @@ class Pair:
         gather.Wait()
 
     def wrong_bytes(self) -> int:
-        """Return how many bytes are not what the operations give."""
+        """Return how many bytes of the results are wrong."""
         first = np.arange(self._count) + self._number
         sums = sum((first + rank) % 1000 for rank in range(self._library.size))
         return self._gather.wrong_bytes() + 4 * int(
@@ -79,7 +80,7 @@ class Pair:
 
 
 class Reporter:
-    """Rank 0's line to bench.job, or to whom it prints; the other ranks are silent."""
+    """Rank 0's connection to bench.job, or its output; other ranks report nothing."""
 
     def __init__(self, path: str, rank: int) -> None:
         self._rank = rank
@@ -90,7 +91,7 @@ class Reporter:
             self._line = connection.makefile("rw")
 
     def tell(self, **said: Any) -> None:
-        """Say something, and wait until it is noted if somebody listens."""
+        """Send or print a message; wait for an answer if bench.job listens."""
         if self._line is not None:
             self._line.write(json.dumps(said) + "\n")
             self._line.flush()
@@ -106,7 +107,7 @@ def measure(
     iterations: int,
     reporter: Reporter,
 ) -> dict[str, Any]:
-    """Measure one collective; return what rank 0 reports."""
+    """Measure one collective; return the results that rank 0 reports."""
     times = np.zeros((2, iterations))
     used_s = np.zeros(iterations)
     wrong_bytes = 0
@@ -146,12 +147,12 @@ def measure(
 
 
 def counters(comm: MPI.Intracomm) -> dict[str, int]:
-    """Return what ours has counted."""
+    """Return mpimcast's counters; empty for a communicator of the MPI library."""
     return comm.stats() if isinstance(comm, mpimcast.Intracomm) else {}
 
 
 def versions() -> dict[str, str]:
-    """Return what took part."""
+    """Return the versions of the software that took part."""
     return {
         "mpimcast": mpimcast.__version__,
         "mpi": _library(),
@@ -162,7 +163,7 @@ def versions() -> dict[str, str]:
 
 
 def _library() -> str:
-    """Return the MPI library's name and number, of what it says of itself."""
+    """Return the MPI library's name and version number."""
     lines = MPI.Get_library_version().replace("\0", "").splitlines()
     if lines[0].startswith("MPICH"):
         return " ".join(lines[0].split()[::2][:1] + lines[0].split()[-1:])
@@ -181,7 +182,7 @@ def main() -> None:
     comm = world
     if options.transport != "library":
         comm = mpimcast.Intracomm(world.Dup(), transport=options.transport, min_bytes=0)
-        # What nobody waits in cannot open what is needed.
+        # A nonblocking operation cannot open the transport, so a blocking one does.
         workload("Allgather", world, 1).run(comm)
     found = []
     for collective, nbytes, iterations in json.loads(options.tasks):

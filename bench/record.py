@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is kept of a measurement: a line of JSON for each collective of each job.
+"""Records of measurements: a line of JSON for each collective of each job.
 
-A job is one launch of one way; jobs of different ways take turns, and a round is one
-turn of all. Everything that a report says is made of these lines alone.
+A job is one launch of one way. Jobs of different ways take turns, and a round is one
+turn of all ways. A report is made from these lines alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Network:
-    """What lay between the ranks.
+    """The network between the ranks.
 
     Attributes
     ----------
@@ -26,15 +26,15 @@ class Network:
     switches : int
         1, or 2 with a trunk between them.
     rate_mbit, trunk_mbit : int or None
-        What links carry either way, in Mbit/s; None: no limit.
+        The links' rates in either direction, in Mbit/s; None: no limit.
     burst_bytes : int
-        What an idle link carries at once, beyond its rate.
+        The bytes that an idle link carries at once, beyond its rate.
     loss : float
-        The part of all datagrams, or segments of TCP, lost at every switch port.
+        The part of all datagrams, or TCP segments, lost at every switch port.
     order : str
-        ``"block"`` or ``"interleaved"``: how ranks lie on two switches.
+        ``"block"`` or ``"interleaved"``: the order of ranks on two switches.
     rival : bool
-        Whether a stream of TCP from elsewhere came to the host of rank 1 all the time.
+        Whether a TCP stream from another host went to rank 1's host all the time.
     """
 
     kind: str
@@ -56,33 +56,34 @@ class Record:
     cell : str
         The part of the benchmark, a letter.
     way : str
-        Whose operation, and how it was tuned; see bench.ways.
+        The name of the way, which says whose the operation was and how it was tuned;
+        see bench.ways.
     collective : str
-        mpi4py's name, or two with a ``+`` that run side by side.
+        mpi4py's name; two names with a ``+`` between them ran side by side.
     block_bytes : int
-        Each rank's block; of a Bcast the root's.
+        The bytes of each rank's block, or of the root's in a Bcast.
     seconds : list of float
         Each operation's time, from the last rank's begin to the last rank's end.
     processor_seconds : list of float
-        The time of processors that all ranks used in each.
+        The processor time that all ranks used in each operation.
     ports : dict
-        What left each host (``host0``), each switch port to one (``to0``) and each
-        end of the trunk (``trunk0``) during these operations and the barriers between
-        them: ``sent_bytes``, ``sent_frames``, ``dropped_frames``.
+        Counts of what left each host (``host0``), each switch port to a host
+        (``to0``) and each end of the trunk (``trunk0``) during the operations and the
+        barriers between them: ``sent_bytes``, ``sent_frames``, ``dropped_frames``.
     lost : dict
-        What was made to get lost meanwhile: ``buffers`` of the kernel, ``bytes``.
+        Counts of the loss injected meanwhile: ``buffers`` of the kernel, ``bytes``.
     counters : dict
-        Sums over ranks of what ours counted meanwhile; empty for others.
+        mpimcast's counters for the operations, summed over ranks; empty for others.
     rival_bytes : int
-        How much of that stream arrived during these operations.
+        The bytes of the rival stream that arrived during the operations.
     span_s : float
-        How long these operations took with all that lay between them.
+        The seconds that the operations took, with all that lay between them.
     wrong_bytes : int
-        On all ranks, of those operations that were looked at.
+        The wrong bytes on all ranks, in the operations that were checked.
     load : list of float
         The machine's load average before and after.
     command : list of str
-        How the ranks were started, with paths from the checkout.
+        The command that started the ranks, with paths relative to the checkout.
     """
 
     cell: str
@@ -107,7 +108,7 @@ class Record:
     command: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        """Return it as a line of JSON."""
+        """Return the record as a line of JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A page and pictures of a folder of records: ``python -m bench.report DIR``.
+"""Write a page with pictures from a folder of records: ``python -m bench.report DIR``.
 
-The page holds its pictures, and is made of the records alone; ``--markdown`` prints one
-of its tables instead, for a README. The folder of a batch job has results in place of
-records, of which bench.scaling_report makes its page.
+The page contains its pictures, and is made from the records alone. ``--markdown``
+prints one of its tables instead, for a README. The folder of a batch job has results
+in place of records, from which bench.scaling_report writes the page.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def write(folder: Path) -> Path:
 
 
 def goals_table(found: Found) -> Iterator[str]:
-    """Yield the lines of a table of goals."""
+    """Yield the lines of a Markdown table of goals."""
     yield "| goal | must | worst | seen at |"
     yield "|---|---|---|---|"
     for each in goals.reached(found):
@@ -63,7 +63,7 @@ def goals_table(found: Found) -> Iterator[str]:
 
 
 def largest_table(found: Found) -> Iterator[str]:
-    """Yield the lines of a table of each setting's largest blocks."""
+    """Yield the lines of a Markdown table of each setting's largest blocks."""
     yield (
         "| | block | ours | best peer | times as fast as the peer "
         "| bytes sent by a host, of the peer's | processor time, of the peer's |"
@@ -261,7 +261,7 @@ def _times(spread: Spread) -> str:
 
 
 def _coloured(spread: Spread) -> str:
-    """Return a ratio, coloured where all rounds agree who is faster."""
+    """Return a ratio, coloured if all rounds agree on which is faster."""
     if spread.low <= 1 <= spread.high:
         return _times(spread)
     return _judged(_times(spread), ahead=spread.low > 1)

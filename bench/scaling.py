@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of a batch job made into numbers against nodes."""
+"""Compute numbers against nodes from the results of a batch job."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from bench.kept import WAYS, Opening, Row, Setting, Step
 from bench.summary import Spread
 
-# A node is an outlier of a measurement if its ranks take so many times as long as the
-# median of the others, and lie so many times the others' own deviation above it.
+# A node is an outlier of a measurement if its time exceeds the median of the other
+# nodes by both this factor and this many of their median absolute deviations.
 _OUTLIER_RATIO = 1.25
 _OUTLIER_DEVIATIONS = 5
-# And one of the job if it is in this part of its measurements.
+# A node is an outlier of the job if it is one in this part of its measurements.
 _OUTLIER_PART = 0.5
 _NODES_MIN = 3
 
@@ -26,16 +26,16 @@ _NODES_MIN = 3
 
 
 class Point(NamedTuple):
-    """What all steps on one number of nodes found of one size and way.
+    """The results of all steps on one number of nodes, for one size and way.
 
     Attributes
     ----------
     seconds : Spread
         The median of all operations, and the tenth and ninetieth percentile.
     bandwidth : Spread
-        What every rank's link had to carry, by the time, in bytes a second.
+        The bytes that every rank's link had to carry, by the time, in bytes a second.
     by_library : bool
-        Whether ours was left to the library.
+        Whether mpimcast left some of the operations to the library.
     """
 
     nnodes: int
@@ -50,7 +50,7 @@ Openings = dict[tuple[str, int], list[Opening]]  # by transport and ranks
 
 
 def curves(steps: Iterable[Step]) -> dict[Setting, dict[int, Curves]]:
-    """Return what was found by setting and size."""
+    """Return the points of each way, by setting and size."""
     groups: dict[tuple[Setting, int, str, int], list[Row]] = defaultdict(list)
     for step in steps:
         for row in step.rows:
@@ -82,9 +82,9 @@ def _point(nnodes: int, rows: Sequence[Row]) -> Point:
 
 
 def efficiency(points: Sequence[Point]) -> list[tuple[int, Spread]]:
-    """Return bus bandwidths by that on the fewest nodes whose links carry anything.
+    """Return bus bandwidths divided by that on the fewest nodes with any traffic.
 
-    Of an operation that scales it stays 1.
+    The efficiency of an operation that scales stays 1.
     """
     carry = [point for point in points if point.bandwidth.median > 0]
     return [
@@ -97,7 +97,7 @@ def efficiency(points: Sequence[Point]) -> list[tuple[int, Spread]]:
 
 
 def openings(steps: Iterable[Step]) -> Openings:
-    """Return what opening took by transport and number of ranks."""
+    """Return the costs of opening, by transport and number of ranks."""
     found: Openings = defaultdict(list)
     for step in steps:
         if step.opening.messages:
@@ -109,14 +109,14 @@ def openings(steps: Iterable[Step]) -> Openings:
 
 
 class Node(NamedTuple):
-    """How long the ranks of a node took, by the median of the other nodes'.
+    """The time of a node's ranks, divided by the median of the other nodes' times.
 
     Attributes
     ----------
     ratio : Spread
-        Of all its measurements, on at least three nodes.
+        The ratios in all the node's measurements, of steps on at least three nodes.
     slow : int
-        In how many of them it was an outlier.
+        The number of measurements in which the node was an outlier.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Node(NamedTuple):
 
     @property
     def is_outlier(self) -> bool:
-        """Return whether it is one too often for chance."""
+        """Return whether the node is an outlier too often for chance."""
         return self.slow >= _OUTLIER_PART * self.measurements
 
 
@@ -151,7 +151,7 @@ def nodes(steps: Iterable[Step]) -> list[Node]:
 def _compare(
     nodes: Sequence[str], rank_seconds: Sequence[float]
 ) -> Iterable[tuple[str, float, bool]]:
-    """Yield each node, its median by that of the others', whether it is an outlier."""
+    """Yield each node, its median by that of others, and whether it is an outlier."""
     ranks: dict[str, list[float]] = defaultdict(list)
     for name, seconds in zip(nodes, rank_seconds, strict=True):
         ranks[name].append(seconds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pictures of a batch job: everything against nodes, then the nodes themselves."""
+"""Draw the pictures of a batch job: figures against nodes, and the nodes' times."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _COLUMNS = 4
 _NODES_SHOWN = 24
 
-# Curves lie side by side, this factor of the nodes apart; numbers of nodes that are
-# nearer than the other factor would overlap.
+# Curves are drawn this factor of the number of nodes apart. Tick labels need to be at
+# least the other factor apart, or they would overlap.
 _ASIDE = 1.03
 _APART = 1.3
 
@@ -54,7 +54,7 @@ _OPENING = (
 def draw_sizes(
     title: str, sizes: dict[int, Curves], folder: Path, name: str
 ) -> Iterator[Picture]:
-    """Draw one setting, in files whose names begin with `name`."""
+    """Draw the sizes of one setting, in files whose names begin with `name`."""
     blocks = list(sizes)
     with mpl.rc_context(STYLE):
         for begin in range(0, len(blocks), _COLUMNS):
@@ -162,7 +162,7 @@ def _panel(axes: Any, measure: _Measure, ways: Curves) -> None:
 
 
 def _log_counts(axes: Any, counts: set[int]) -> None:
-    """Give an axis of nodes or ranks, with as many numbers as there is room for."""
+    """Make a logarithmic axis of counts, with as many labels as there is room for."""
     axes.set_xscale("log", base=2)
     shown: list[int] = []
     for count in sorted(counts, reverse=True):
@@ -178,7 +178,7 @@ def _log_counts(axes: Any, counts: set[int]) -> None:
 
 
 def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
-    """Draw how long each node's ranks took; of very many, the slowest."""
+    """Draw the times of each node's ranks; of very many nodes, only the slowest."""
     shown = nodes[:_NODES_SHOWN]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7, 1 + 0.22 * len(shown)), layout="constrained")
@@ -205,7 +205,7 @@ def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
 
 
 class _Cost(NamedTuple):
-    """One panel, and how it may grow with the number of ranks."""
+    """One panel, and the growth with the number of ranks that it is compared with."""
 
     label: str
     of: Callable[[Opening], float]
@@ -220,7 +220,7 @@ _COSTS = (
 
 
 def draw_opening(found: Openings, folder: Path) -> Picture:
-    """Draw what opening took against ranks."""
+    """Draw the costs of opening against the number of ranks."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.6, 3), layout="constrained")
         panels = figure.subplots(1, len(_COSTS))

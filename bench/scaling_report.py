@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a batch job, of its ``results.jsonl`` alone; bench.report writes it."""
+"""Write the page of a batch job from its ``results.jsonl``, for bench.report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _table(setting: Setting, sizes: dict[int, Curves]) -> str:
 
 
 def _lines(nbytes: int, ways: Curves) -> Iterator[list[str]]:
-    """Yield a size's line for each number of nodes, of which both ways have all."""
+    """Yield a size's row for each number of nodes; both ways have the same numbers."""
     parts = [dict(efficiency(points)) for points in ways.values()]
     for both in zip(*ways.values(), strict=True):
         ours, theirs = both

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records made into the numbers that a report shows."""
+"""Compute from records the numbers that a report shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STAGES = ("entry", "multicast", "repair", "release")
 
 
 class Spread(NamedTuple):
-    """A median, and the least and the greatest of what it is of."""
+    """A median, with a low and a high value around it."""
 
     median: float
     low: float
@@ -30,7 +30,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 class Setting(NamedTuple):
-    """What is compared: ways and sizes of one setting share a picture."""
+    """The setting of a comparison; its ways and sizes share a picture."""
 
     cell: str
     collective: str
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
     network: Network
 
     def title(self) -> str:
-        """Return what a heading says."""
+        """Return the setting in words, for a heading."""
         network = self.network
         words = [f"{self.collective}, P = {self.nranks}"]
         if network.kind == "node":
@@ -68,34 +68,33 @@ def _mbit(what: str, rate_mbit: int | None) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """What all rounds of one way found of one size.
+    """The results of one way for one size, over all rounds.
 
     Attributes
     ----------
     rounds : dict
         The median of each round's operations, in seconds.
     seconds : Spread
-        Of the rounds' medians.
+        The spread of the rounds' medians.
     processor_s : float or None
-        The median time of processors that all ranks used in an operation.
+        The median processor time that all ranks used in an operation.
     host_blocks, trunk_blocks : float or None
-        What the busiest host, and the busiest end of the trunk, sent in an operation,
-        frames and all, in blocks.
+        The bytes, with all frame headers, that the busiest host and the busiest end
+        of the trunk sent in an operation, in blocks.
     dropped_frames : int
-        Because the queues of ports were full.
+        The frames that were dropped because the queues of ports were full.
     lost_chunks, repair_bytes, lost_bytes
-        Of ours: chunks asked for again, bytes sent for them, and what was made to
-        get lost, in all rounds.
+        In all rounds: chunks that mpimcast requested again, bytes sent for them, and
+        bytes of the loss that was injected.
     stages_s : dict
-        How long a rank of ours was in each stage of an operation, on average; in the
-        first, the barrier, it also waits for ranks that begin later.
+        The seconds that a rank of mpimcast was in each stage of an operation, on
+        average. The first, the barrier, includes waiting for ranks that begin later.
     rival_bytes_per_s : float
-        What came of the stream of TCP to rank 1's host, also between operations.
+        The rate of the TCP stream to rank 1's host, also between operations.
     control : float
-        The control datagrams that a rank of ours sent in an operation, on average.
+        The control datagrams that a rank of mpimcast sent in an operation, on average.
     by_library : bool
-        Whether the operations were the MPI library's after all, though called on
-        our communicator.
+        Whether mpimcast left the operations on its communicator to the MPI library.
     """
 
     way: str
@@ -116,7 +115,7 @@ class Summary:
 
 
 def summarise(records: Iterable[Record]) -> dict[Setting, dict[str, list[Summary]]]:
-    """Return summaries by setting and way, in the order of sizes."""
+    """Return the summaries of each way, in the order of sizes, by setting."""
     groups: dict[tuple[Setting, str, int], list[Record]] = defaultdict(list)
     for each in records:
         groups[setting_of(each), each.way, each.block_bytes].append(each)
@@ -181,7 +180,7 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
 
 
 class Ratio(NamedTuple):
-    """How much faster ours is than one peer: that one's time by ours, per round."""
+    """The time of the peer, divided by that of mpimcast, over the rounds."""
 
     peer: str
     spread: Spread
@@ -190,7 +189,7 @@ class Ratio(NamedTuple):
 def ratio(
     ways: dict[str, list[Summary]], nbytes: int, own: str = OURS, *, tuned: bool = True
 ) -> Ratio | None:
-    """Return the ratio of one of ours to the best peer, by its median of all rounds."""
+    """Return the ratio of way `own` to the peer with the least median, if any."""
     found = {
         way: each
         for way, sizes in ways.items()
@@ -210,16 +209,16 @@ def ratio(
 
 
 def payload_bytes(setting: Setting, nbytes: int) -> int:
-    """Return what each host has to receive, without headers."""
+    """Return the bytes that each host has to receive, without headers."""
     if setting.collective.endswith("cast"):
         return nbytes
     return nbytes * (setting.nranks - 1) * (1 + ("+" in setting.collective))
 
 
 def link_part(setting: Setting, summary: Summary) -> float | None:
-    """Return how much of what a host's link could carry was payload.
+    """Return payload as a part of what a host's link could carry in the time.
 
-    It could carry its rate for that time, and what it carries at once after a pause.
+    A link could carry its rate for that time, and the burst of an idle link.
     """
     rate_mbit = setting.network.rate_mbit
     if rate_mbit is None or setting.network.switches == 2:

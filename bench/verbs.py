@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Allgather over RDMA devices in software, in a guest, ours and a bare C program's.
+"""Measure Allgathers over software RDMA devices, of mpimcast and of a bare C program.
 
-The bare one (bare_verbs.c) checks nothing and repairs nothing; both take turns in one
-guest. What ours takes longer is what checks, repair and Python cost.
+The bare program (bare_verbs.c) checks nothing and repairs nothing. Both take turns in
+one guest. The difference is the cost of checks, repair and Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMIT_S = 120
 
 
 def build(folder: Path) -> Path:
-    """Compile the bare program."""
+    """Compile the bare program; return its path."""
     program = folder / "bare_verbs"
     compiler = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-O2", SOURCE, "-o", program]
     subprocess.run([*compiler, "-libverbs"], check=True)
@@ -35,7 +35,7 @@ def build(folder: Path) -> Path:
 
 
 def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, Any]:
-    """Return what a record says of the bare program."""
+    """Run the bare program; return its part of a record."""
     command = [program, str(nranks), str(task.nbytes), str(task.iterations)]
     said = guest.run(command, limit_s=_LIMIT_S)
     seconds = [float(line) for line in said.split()]
@@ -43,7 +43,7 @@ def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, 
 
 
 def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
-    """Return what a record says of ours."""
+    """Run mpimcast's ranks; return their part of a record."""
     environment = OPENMPI.environment
     mpirun = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
     ranks = [environment / "python", job.PROGRAM, "-", "verbs", json.dumps([task])]
@@ -57,7 +57,7 @@ def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
 def records(
     cell: str, nranks: int, nbytes: int, rounds: Iterable[int], iterations: int
 ) -> Iterator[Record]:
-    """Measure Allgathers of blocks of one size."""
+    """Measure Allgathers of blocks of one size, in rounds."""
     task = job.Task("Allgather", nbytes, iterations)
     with (
         tempfile.TemporaryDirectory() as folder,

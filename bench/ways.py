@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who is compared: ours, and MPI libraries as they come and tuned by hand."""
+"""The ways that are compared: mpimcast, and MPI libraries by default and tuned."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _EAGER_BYTES = str(4 << 20)
 
 @dataclass(frozen=True)
 class Way:
-    """One of those that are compared.
+    """One of the contenders that are compared.
 
     Attributes
     ----------
     name : str
-        In records.
+        The way's name in records.
     title : str
-        In reports.
+        The way's name in reports.
     launcher : Launcher
-        What starts its ranks.
+        The launcher that starts the ranks.
     ours : bool
-        Whether the operations are ours; else they are the library's.
+        Whether mpimcast carries out the operations; otherwise the MPI library does.
     variables : dict
-        What its ranks find in their environment.
+        Variables of the ranks' environment.
     cells : str
-        Those in which it takes part; empty: all.
+        The cells in which the way takes part; empty: all.
     """
 
     name: str
@@ -53,10 +53,10 @@ WAYS = {
     way.name: way
     for way in (
         Way("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
-        # Where half of the work is the library's own it matters which one that is.
+        # The MPI library does half of cell F's work, so the choice of it matters.
         Way("mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"),
         Way("mpich", "MPICH 5", MPICH),
-        # A ring, and a chain of segments: a tree in which everybody has one child.
+        # A ring, and a chain of segments, which is a tree with one child each.
         Way(
             "mpich-tuned",
             "MPICH 5, tuned",
@@ -72,7 +72,7 @@ WAYS = {
             },
         ),
         Way("openmpi", "Open MPI 5", OPENMPI),
-        # Likewise, and no message waits until its receiver is ready.
+        # A ring and a chain; and no message waits until its receiver is ready.
         Way(
             "openmpi-tuned",
             "Open MPI 5, tuned",

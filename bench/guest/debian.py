@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian's own kernel, as its users have it, unpacked once and kept in the cache."""
+"""Unpack Debian's own kernel for an emulated guest, once, and keep it in the cache."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TOOLS = ("awk", "cpio", "depmod", "gcc", "modprobe", "xz")
 
 
 def debian() -> Path:
-    """Return a folder with the kernel; if there is none yet, make it.
+    """Return a folder with the kernel, which is made if there is none yet.
 
-    See unpack.sh for what it holds, and kernel.Recipe.result() for the errors.
+    See unpack.sh for the folder's files, and kernel.Recipe.result() for the errors.
     """
     kernel.require("apt-cache")
     done = subprocess.run(

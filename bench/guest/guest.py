@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine with RDMA devices: a Linux guest that runs commands.
+"""Run commands in a Linux guest with RDMA devices.
 
-The guest is one process of the user's, without root, and sees the host's files. Its
-kernel has RDMA devices in software, each on a port of one switch (see fabric.sh).
-The kernel is a program itself or runs on an emulated machine (see machine.py).
+The guest is one process of the user, needs no root, and sees the host's files. Its
+kernel has RDMA devices in software, each on a port of one switch (see fabric.sh). The
+kernel is a program itself, or runs on an emulated machine (see machine.py).
 
-A socket is the line to its first process (see init.sh), which reads a request, runs
-it and answers; between requests the guest sleeps. When the line ends, because its
-owner closed it or died, the guest switches itself off.
+A socket connects the owner to the guest's first process (see init.sh), which reads a
+request, runs it and answers. Between requests the guest sleeps. When the owner closes
+the socket, or dies, the guest switches itself off.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ _CONSOLE_LINES = 40
 
 
 class Died(RuntimeError):
-    """The guest has ended, or no longer answers; the text has its last words."""
+    """The guest has ended, or no longer answers; the text ends with its console."""
 
 
 class Failed(RuntimeError):
-    """A command has not ended with status 0; the text has its output."""
+    """A command has ended with a status other than 0; the text has its output."""
 
 
 class Guest:
-    """A guest, from the beginning of a block to its end.
+    """A guest that runs while a ``with`` block does.
 
-    Should it die, the command that it died of raises Died, and the next one begins
-    with another guest.
+    If the guest dies, the command that was running raises Died, and the next command
+    starts another guest.
 
     Parameters
     ----------
     kernel
-        See kernel.py, and debian.py for one that is emulated. That one is slow: it
-        has a multiple of all limits.
+        The kernel of kernel.py, or of debian.py for an emulated guest, which is slow
+        and therefore gets a multiple of all limits.
     devices
-        How many RDMA devices it has: rxe0 on net0, and so on.
+        The number of RDMA devices: rxe0 on net0, and so on.
     memory
-        How much it has; taken from the host when used.
+        The size of the guest's memory, which the host provides as it is used.
 
     Attributes
     ----------
     work : Path
-        The folder that both can write, by the same path, without blanks. Commands
-        run in it. It is empty at first and goes with the guest.
+        The folder that host and guest can write, by the same path, without blanks.
+        Commands run in it. It is empty at first, and is removed with the guest.
     process : subprocess.Popen
-        The guest's kernel, which leads a process group of all that is in it.
+        The guest's kernel, which leads a process group of all its processes.
     """
 
     def __init__(self, kernel: Path, *, devices: int, memory: str = "2G") -> None:
@@ -75,8 +75,8 @@ class Guest:
         self._nrequests = 0
 
     def __enter__(self) -> Self:
-        """Boot it."""
-        # The kernel's command line knows no quotes.
+        """Boot the guest."""
+        # The kernel's command line has no quoting, so paths must not have blanks.
         temporary = tempfile.gettempdir()
         parent = "/tmp" if " " in temporary else temporary  # noqa: S108 -- mkdtemp follows
         self._place = Path(tempfile.mkdtemp(prefix="mpimcast-guest-", dir=parent))
@@ -97,7 +97,7 @@ class Guest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it, and remove its folder."""
+        """End the guest, and remove its folder."""
         self._end()
         shutil.rmtree(self._place)
 
@@ -109,14 +109,14 @@ class Guest:
         cwd: Path | None = None,
         **env: str,
     ) -> str:
-        """Run a command in the guest and return what it printed.
+        """Run a command in the guest and return its output.
 
         Raises
         ------
         Failed
-            If its exit status is not 0.
+            If the exit status is not 0.
         Died
-            If the guest dies of it.
+            If the guest dies or does not answer.
         """
         status, output = self.run_unchecked(command, limit_s=limit_s, cwd=cwd, **env)
         if status != 0:
@@ -132,24 +132,24 @@ class Guest:
         cwd: Path | None = None,
         **env: str,
     ) -> tuple[int, str]:
-        """Run a command in the guest; return its exit status and what it printed.
+        """Run a command in the guest; return its exit status and output.
 
         Parameters
         ----------
         command
             Program and arguments.
         limit_s
-            After this many seconds it is ended, with status 124, or 137 if it had
-            to be killed.
+            The seconds after which the command is ended, with status 124, or 137 if
+            it had to be killed.
         cwd
-            Directory to run in, instead of `work`.
+            The directory to run in, instead of `work`.
         **env
             Variables to set beside those of init.sh; none come from the host.
 
         Raises
         ------
         Died
-            If the guest dies of it.
+            If the guest dies or does not answer.
         """
         if self._line.fileno() < 0:
             self._boot()
@@ -189,7 +189,7 @@ class Guest:
         return self._place / "console"
 
     def _ask(self, request: str, limit_s: float) -> int:
-        """Return the status that the guest answers with."""
+        """Send a request; return the status that the guest answers with."""
         limit_s *= self._machine.slowness
         self._line.settimeout(limit_s)
         try:
@@ -201,7 +201,7 @@ class Guest:
         except OSError:
             said = ""
         except BaseException:
-            # What it answers later would be taken for the next one's status.
+            # A late answer would be taken for the status of the next request.
             self._end()
             raise
         if not said:
@@ -217,7 +217,7 @@ class Guest:
     def _end(self) -> None:
         if self._line.fileno() < 0:
             return
-        # Its processes are a group, and all that they wrote is the host's already.
+        # The guest can be killed: all that it wrote is in the host's files already.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest's kernel, built once from Debian's source and kept in the user's cache.
+"""Build the guest's kernel once from Debian's source, and keep it in the user's cache.
 
-``python3 bench/guest/kernel.py`` builds it if need be and prints its path. It
-needs no root, and Python's own library alone, so that it can begin before there is
-an environment.
+``python3 bench/guest/kernel.py`` builds the kernel if there is none, and prints its
+path. It needs neither root nor packages beyond Python's standard library, so that it
+can run before an environment exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 
 PACKAGE = "linux-source-6.12"
 
-# The kernel has room for this much: AMX takes 11,008, and some is to spare.
+# The bytes of registers that the kernel has room for: AMX takes 11,008.
 REGISTER_BYTES = 11264
 
 _CONFIG = Path(__file__).with_name("kernel.config")
@@ -37,7 +37,7 @@ _LOG_LINES = 30
 _DOWNLOAD_LIMIT_S = 600
 _BUILD_LIMIT_S = 3600
 
-# Of <linux/ptrace.h> and <linux/elf.h>.
+# These values are from <linux/ptrace.h> and <linux/elf.h>.
 _PTRACE_ATTACH = 16
 _PTRACE_GETREGSET = 0x4204
 _NT_X86_XSTATE = 0x202
@@ -45,7 +45,7 @@ _REGISTER_BYTES_MAX = 1 << 20
 
 
 class Unavailable(RuntimeError):
-    """This machine lacks what it takes; the text says what."""
+    """This machine cannot run or build a guest; the text says why."""
 
 
 class _Vector(ctypes.Structure):
@@ -56,16 +56,16 @@ class _Vector(ctypes.Structure):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How a kernel comes from one of Debian's packages.
+    """The recipe by which a kernel is made from one of Debian's packages.
 
     Attributes
     ----------
     name : str
-        What the results' names in the cache begin with.
+        The prefix of the results' names in the cache.
     package : str
-        The package.
+        The name of the package.
     script : Path
-        Makes ./linux, when it is given the package's file and the ingredients.
+        The script that makes ./linux from the package's file and the ingredients.
     ingredients : tuple
         Further arguments of the script: paths of files, and words.
     tools : tuple of str
@@ -79,14 +79,14 @@ class Recipe:
     tools: tuple[str, ...]
 
     def result(self) -> Path:
-        """Return the kernel's path; if it has not been made yet, make it.
+        """Return the kernel's path; make the kernel if it does not exist yet.
 
-        Of several processes at once one does, and the others wait for it.
+        If several processes ask at once, one makes the kernel and the others wait.
 
         Raises
         ------
         Unavailable
-            If a tool or the package is not to be had.
+            If a tool or the package is not available.
         RuntimeError
             If the script fails, with the end of what it printed.
         """
@@ -110,12 +110,12 @@ class Recipe:
 
 
 def kernel() -> Path:
-    """Return the path of the kernel that is a program.
+    """Return the path of the kernel that runs as a program.
 
     Raises
     ------
     Unavailable
-        If this machine cannot run it, or see Recipe.result().
+        If this machine cannot run the kernel; see also Recipe.result().
     RuntimeError
         See Recipe.result().
     """
@@ -128,13 +128,13 @@ def kernel() -> Path:
 def register_bytes() -> int:
     """Return how many bytes of registers the host keeps for a process.
 
-    That is 0 on a processor without XSAVE, whose few registers are always kept.
+    The result is 0 on a processor without XSAVE, whose few registers are always kept.
 
     Raises
     ------
     Unavailable
-        If processes may not be traced, which is how a kernel that is a program runs
-        others.
+        If processes may not be traced, which a kernel that runs as a program needs
+        to run others.
     """
     room = ctypes.create_string_buffer(_REGISTER_BYTES_MAX)
     vector = _Vector(ctypes.addressof(room), len(room))
@@ -161,7 +161,7 @@ def register_bytes() -> int:
 
 
 def check_registers(nbytes: int) -> None:
-    """Raise Unavailable if the kernel cannot keep so many bytes of registers."""
+    """Raise Unavailable if the kernel has no room for `nbytes` of registers."""
     if nbytes > REGISTER_BYTES:
         raise Unavailable(
             f"this processor has {nbytes} bytes of registers, and the guest's kernel "
@@ -171,10 +171,10 @@ def check_registers(nbytes: int) -> None:
 
 
 def require(*tools: str) -> None:
-    """Raise Unavailable if this is another machine, or lacks programs."""
+    """Raise Unavailable if this machine is not x86-64, or lacks a program."""
     if platform.machine() != "x86_64":
         raise Unavailable("guests run on x86-64 alone")
-    # Some lie where only root looks, and do without root's rights.
+    # Some programs are in root's folders, but need no root's rights.
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
     if missing:
@@ -195,7 +195,7 @@ def _cache() -> Path:
 
 
 def _identity(package: str) -> str:
-    """Return what identifies the package that apt would download."""
+    """Return the checksum line of the package that apt would download."""
     done = subprocess.run(
         ["apt-cache", "show", "--no-all-versions", package],  # noqa: S607 -- of PATH
         capture_output=True,
@@ -210,7 +210,7 @@ def _identity(package: str) -> str:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[int]:
-    """Hold a lock; yield its descriptor, by which other processes hold it too."""
+    """Hold a lock; processes that inherit the yielded descriptor hold it too."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -220,8 +220,8 @@ def _lock(path: Path) -> Iterator[int]:
 
 
 def _make(recipe: Recipe, path: Path, lock: int) -> None:
-    # One name for all builds, under the lock: the next build takes away what a
-    # killed one has left.
+    # All builds use one name, under the lock, so each removes the remains of a
+    # killed build.
     folder = path.with_name(f"{recipe.name}-build")
     if " " in str(folder):
         raise Unavailable(f"no kernel can be built in {folder}, with blanks in it")
@@ -248,8 +248,8 @@ def _make(recipe: Recipe, path: Path, lock: int) -> None:
 def _run(command: Sequence[str | Path], folder: Path, lock: int, limit_s: float) -> int:
     """Run a command, and return its exit status.
 
-    It holds the lock, as do all its children: whatever becomes of this process, the
-    next build begins after the last of them has ended.
+    The command and all its children hold the lock. So the next build begins after the
+    last of them has ended, even if this process is killed.
     """
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(

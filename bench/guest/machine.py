@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a guest's kernel runs on: itself, or an emulated machine.
+"""Start a guest's kernel, either as a program itself or on an emulated machine.
 
-Either is one process of the user's. Its output is the console; a descriptor that it
-is started with is the line to its first process. What guest.py and init.sh have to
-tell each other is part of the kernel's command line, which knows no quotes.
+Either is one process of the user. Its output is the console, and a descriptor that it
+inherits is the line to its first process. The kernel's command line, which has no
+quoting, carries the settings that guest.py passes to init.sh.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Machine(Protocol):
     Attributes
     ----------
     tools : tuple of str
-        The programs that it takes.
+        The programs that the machine needs.
     slowness : float
-        How many times longer than with the fastest it may take.
+        The factor by which time limits are longer than on the fastest machine.
     """
 
     tools: tuple[str, ...]
@@ -32,24 +32,24 @@ class Machine(Protocol):
     def command(
         self, place: Path, memory: str, line: int, settings: Sequence[str]
     ) -> list[str | Path]:
-        """Return what starts the machine.
+        """Return the command that starts the machine.
 
         Parameters
         ----------
         place
-            A folder of its own, without blanks, where guest is this file's folder,
-            kernel is the kernel and work is what it may write.
+            The machine's folder, a path without blanks. In it `guest` is this file's
+            folder, `kernel` is the kernel, and `work` is what the guest may write.
         memory
-            How much it has.
+            The size of the memory.
         line
             The descriptor of the line.
         settings
-            For the kernel's command line.
+            Words to add to the kernel's command line.
         """
 
 
 class UserMode:
-    """A kernel that is a program, see kernel.py."""
+    """A kernel that runs as a program; see kernel.py."""
 
     tools: tuple[str, ...] = (*_TOOLS, "stty")
     slowness = 1.0
@@ -57,7 +57,7 @@ class UserMode:
     def command(
         self, place: Path, memory: str, line: int, settings: Sequence[str]
     ) -> list[str | Path]:
-        """Return what starts the machine; see Machine."""
+        """Return the command that starts the machine; see Machine."""
         return [
             (place / "kernel").resolve(),
             f"mem={memory}",
@@ -71,9 +71,9 @@ class UserMode:
 
 
 class Emulated:
-    """A kernel as Debian's users have it, on a PC in software, see debian.py.
+    """Debian's kernel on an emulated PC; see debian.py.
 
-    It has one processor: with more they wait for each other when the host is busy.
+    The PC has one processor: several would wait for each other on a busy host.
     """
 
     tools: tuple[str, ...] = (*_TOOLS, "nice", "qemu-system-x86_64")
@@ -82,15 +82,15 @@ class Emulated:
     def command(
         self, place: Path, memory: str, line: int, settings: Sequence[str]
     ) -> list[str | Path]:
-        """Return what starts the machine; see Machine."""
+        """Return the command that starts the machine; see Machine."""
         kernel = place / "kernel"
         boot = [
             "console=ttyS0",
-            # Its clock is the host's, and need not be compared with worse ones.
+            # The clock is the host's, and need not be checked against worse clocks.
             *("tsc=reliable", "clocksource=tsc"),
             *("mitigations=off", "rcupdate.rcu_expedited=1"),
             f"guest_init={place}/guest/init.sh",
-            # The first port of the first of the devices below.
+            # The first port of the first virtio-serial device below.
             "guest_line=/dev/vport0p1",
             f"guest_modules={kernel}",
             *settings,
@@ -111,12 +111,12 @@ class Emulated:
 
 
 def machine(kernel: Path) -> Machine:
-    """Return what a kernel runs on."""
+    """Return the machine that a kernel runs on."""
     return Emulated() if kernel.is_dir() else UserMode()
 
 
 def _share(tag: str, folder: str, access: str) -> list[str]:
-    """Return options that let the machine see a folder of the host."""
+    """Return options that share a folder of the host with the machine."""
     return [
         "-fsdev",
         f"local,id={tag},path={folder},security_model=none,multidevs=remap,{access}",
