@@ -105,7 +105,7 @@ def blame(lines: Sequence[str]) -> list[str]:
 
 
 def errors(step: Path) -> Iterator[str]:
-    """Yield the error lines that matter of a failed step; nodes that ended first lead."""
+    """Yield the error lines that matter of a failed step, first nodes to end first."""
     paths = step.parent.glob(f"{step.name}.*.err")
     found = [
         (path.name[len(step.name) + 1 : -len(".err")], blame(_lines(path)))
