@@ -3,10 +3,10 @@
 
 ::
 
-      host0   host1  ...   head        Every host has eth0, 10.77.0.10 and on,
-       |eth0   |eth0        |eth0      and its place in it is the host's number.
-      to0     to1          tohead      Rates hold both ways: eth0 sends at most so
-    +--+-------+------------+--+       much, and so does the switch's port to it.
+      host0   host1  ...   head        Every host has eth0; addresses begin
+       |eth0   |eth0        |eth0      with 10.77.0.10, in the order of hosts.
+      to0     to1          tohead      A rate limits both directions of a
+    +--+-------+------------+--+       link: eth0, and the switch's port to it.
     |         switch0          |       The head launches and takes no part; its
     +------------+-------------+       link has no limit.
                trunk                   With a trunk, the later half of the hosts

@@ -64,7 +64,7 @@ class Row(NamedTuple):
     way : str
         A name of bench.ways.
     seconds : float
-        The median time, from the last rank's begin to the last rank's end.
+        The median time, from the last rank's start to the last rank's end.
     trunk_bytes : int
         The bytes in the busier direction of the trunk, headers included.
     wrong_bytes : int

@@ -21,7 +21,7 @@ Found = Mapping[Setting, Ways]
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# The parts of a frame of 1,514 bytes that are left beside all headers.
+# The payload's share of a frame of 1,514 bytes: mpimcast's, and TCP's.
 HEADERS_LEAVE = 1456 / 1514
 TCP_HEADERS_LEAVE = 1448 / 1514
 
@@ -95,7 +95,7 @@ class Goal(NamedTuple):
 
     cell: str
     what: str
-    least: bool  # the figure must be `bound` at least; else at most
+    least: bool  # whether `bound` is a minimum; otherwise a maximum
     bound: float
     figure: Callable[[Case], float | None]
     collective: str = "Allgather"

@@ -68,8 +68,8 @@ def command(
         A command that runs the ranks' launcher on their hosts, such as ``setpriv``.
     outlive
         Whether ranks go on, and end well, when another has died. By default TCP
-        prevents that: Open MPI ends the ranks at once, and MPICH's Finalize waits for
-        ever.
+        prevents that: Open MPI ends the ranks at once, and MPICH's Finalize waits
+        forever.
     """
     environment = _without_blanks(cluster, launcher.environment)
     cluster.head.write("/run/agent", _AGENT)

@@ -3,7 +3,7 @@
 
 Every operation begins with a barrier and an idle gap, after which links can carry a
 full burst again. A gap of the same length follows, in which ranks that are done leave
-the processors to the last ones. An operation's time is from the last rank's begin to
+the processors to the last ones. An operation's time is from the last rank's start to
 the last rank's end, by the clock that all ranks share on one machine. So the time that
 ranks take to leave the barrier is not included. Processor time is that of all ranks.
 """

@@ -63,7 +63,7 @@ class Record:
     block_bytes : int
         The bytes of each rank's block, or of the root's in a Bcast.
     seconds : list of float
-        Each operation's time, from the last rank's begin to the last rank's end.
+        Each operation's time, from the last rank's start to the last rank's end.
     processor_seconds : list of float
         The processor time that all ranks used in each operation.
     ports : dict

@@ -226,8 +226,8 @@ mpi_step() {
 			start+=(-f "$hosts" -ppn "$ranks")
 		fi
 	else
-  # The job's own task counts would override the step's, so they are unset. Each
-  # node writes its errors itself: srun does not get all those of an aborted step.
+		# The job's own task counts would override the step's, so they are unset. Each
+		# node writes its errors itself: srun does not get all those of an aborted step.
 		start=(env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE
 			SLURM_HOSTFILE="$hosts"
 			srun --mpi="$LAUNCHER" --nodes="$nodes" --ntasks="$count"

@@ -25,7 +25,7 @@ from pathlib import Path
 
 PACKAGE = "linux-source-6.12"
 
-# The bytes of registers that the kernel has room for: AMX takes 11,008.
+# The bytes of registers that the kernel has room for. AMX takes 11,008 of them.
 REGISTER_BYTES = 11264
 
 _CONFIG = Path(__file__).with_name("kernel.config")

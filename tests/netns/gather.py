@@ -57,7 +57,7 @@ class Mishap:
         self._later(os.kill, os.getpid(), signal.SIGKILL)
 
     def die(self) -> None:
-        """End this process after `for_s`, without a word."""
+        """End this process with status 0 after `for_s`, without telling other ranks."""
         # mpirun notices any other status, and may then end the other ranks too.
         self._later(os._exit, 0)
 
@@ -266,7 +266,7 @@ class Rank:
             thread.join()
 
     def fail(self, comm: mpimcast.Intracomm, spare: mpimcast.Intracomm) -> None:
-        """Check that the failed communicator refuses at once; use the spare, if any."""
+        """Check that the failed communicator fails at once; use the spare, if asked."""
         begin_s = time.monotonic()
         _raised(lambda: self.gather(comm, -1, self.spec.sizes[0]))
         self.said["poisoned_seconds"] = time.monotonic() - begin_s

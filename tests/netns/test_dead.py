@@ -73,7 +73,7 @@ def job_with(
 def test_killed(
     cluster: Cluster, tmp_path: Path, after_s: float | None, launcher: Launcher
 ) -> None:
-    """Survivors name a rank that is killed before it starts, or ends while it sends."""
+    """Survivors name a rank that is killed before an operation, or ends amid it."""
     mishap = {"what": "kill"} if after_s is None else {"what": "die", "for_s": after_s}
     with job_with(cluster, tmp_path, launcher, **mishap) as job:
         results = job.results(20, without=[VICTIM], failing=True)

@@ -22,7 +22,7 @@ LIMIT_S = 30
 
 pytestmark = pytest.mark.timeout(120)
 
-# Matches, in nft's words, what the sick host sends: by the switch's port to it.
+# The nft match for frames that the sick host sends, by the port they enter at.
 FROM_SICK = f"iifname to{SICK}"
 
 
@@ -108,7 +108,7 @@ def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
-    """A node whose multicast reaches no other is named; with udp alone it is fatal."""
+    """A node whose multicast reaches no other is named; with udp alone, status is 4."""
     others = [number for number in range(NRANKS) if number != SICK]
     dropped = f"{FROM_SICK} ip daddr 224.0.0.0/4 ip protocol udp"
     with cluster.losing(others, traffic=dropped):
@@ -117,7 +117,7 @@ def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
 
 
 def test_small_mtu(cluster: Cluster, examine: Any) -> None:
-    """A node whose MTU is less than that of the others is named, with the cure."""
+    """A node whose MTU is less than that of the others is named, with the remedy."""
     host = cluster.hosts[SICK]
     host.run("ip", "link", "set", "dev", "eth0", "mtu", "1000")
     try:
@@ -131,7 +131,7 @@ def test_small_mtu(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_narrow_path(cluster: Cluster, examine: Any) -> None:
-    """A switch port that passes less than the interfaces' MTU is measured."""
+    """A node whose switch port passes less than the MTU is named, with the size."""
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], traffic="ip protocol udp ip length > 1400"):
         result = examine()

@@ -23,7 +23,7 @@ TASKS = (
 
 @pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
 def test_jobs(name: str, cluster: Cluster) -> None:
-    """Records hold times that links allow, and the bytes that a way has to send."""
+    """Records hold times that links allow, and bytes that a way has to send."""
     place = Place(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
     records = job.run("A", place, WAYS[name], TASKS, 7)
     assert [each.collective for each in records] == [each.collective for each in TASKS]

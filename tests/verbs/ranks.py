@@ -104,7 +104,7 @@ def job(
     spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     (folder / "spec.json").write_text(json.dumps(spec))
-    # With these options Finalize does not wait for the other ranks either.
+    # Ranks outlive others, and Finalize waits for no other rank, with these options.
     alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
     *launcher, python = support.mpirun(nranks, *(alone if outlive else []))
     shell = ["sh", "-c", f'{wrap}; exec "$@"', "sh"] if wrap else []

@@ -53,8 +53,9 @@ def look() -> dict[str, int]:
     overflowed
         Packets of all kinds that the kernel's queue behind the switch had no room for.
     arrived
-        Copies that have arrived at their device since `counting` began. They include
-        those that the device drops because no receive is posted, which are not counted.
+        Copies that have arrived at their device since `counting` began. Those that the
+        device then drops, because no receive is posted, are included: nothing counts
+        them.
     """
     queues = _shown("qdisc", "show")
     netem = sum(each["drops"] for each in queues if each["kind"] == "netem")

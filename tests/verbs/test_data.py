@@ -16,7 +16,7 @@ EDGES = [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 16 * CHUNK - 1, 100_000]
 
 
 def test_sizes(guest: Guest) -> None:
-    """Blocks of chunk-like sizes, empty and large, arrive intact on 2 to 8 ranks."""
+    """Empty, chunk-sized and large blocks arrive intact on 2 to 8 ranks."""
     several = {"sizes": [0, *EDGES], "repeat": 2, "in_place": True}
     large = {"sizes": [300_000, 1 << 20], "in_place": True}
     games = [
@@ -74,7 +74,7 @@ def test_groups(guest: Guest, join: str) -> None:
 
 
 def test_requests(guest: Guest) -> None:
-    """Requests complete by the responder's progress, or by that of their own tests."""
+    """Requests complete, whether the responder or their own Test calls move them."""
     rounds = [{"sizes": [0, CHUNK + 1, 100_000], "apart": True}]
     play(
         guest,

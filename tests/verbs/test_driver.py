@@ -15,7 +15,7 @@ from bench.guest.guest import Guest
 
 PROGRAMS = sorted(path.stem for path in (support.ROOT / "tests/verbs/c").glob("*.c"))
 
-# Memory that libraries keep until the end is possibly lost; only sure leaks count.
+# Memory that libraries keep is only "possibly lost", which is no error here.
 LEAKS = ("--leak-check=full", "--errors-for-leak-kinds=definite")
 
 

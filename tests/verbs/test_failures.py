@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a rank, device or network fails, all soon get right bytes or the same error."""
+"""After a failure all ranks soon get right bytes, or errors that name the same rank."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest's devices and commands work, and it ends cleanly however it ends."""
+"""The guest's devices and commands work, and failures of either are contained."""
 
 from __future__ import annotations
 

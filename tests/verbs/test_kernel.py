@@ -217,7 +217,7 @@ def test_too_many_registers(machine: Machine) -> None:
     ],
 )
 def test_another_source(tmp_path: Path, old: str, new: str) -> None:
-    """Registers.sh refuses a source that it does not know, and changes a known one."""
+    """A source that registers.sh does not know is refused, and a known one changed."""
     for name, text in SOURCE.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

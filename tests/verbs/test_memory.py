@@ -31,7 +31,7 @@ def test_poisoned(guest: Guest) -> None:
     "repair", ["nak", pytest.param("neighbour", marks=pytest.mark.long)]
 )
 def test_poisoned_by_messages(guest: Guest, repair: str, *, long: bool) -> None:
-    """Operations with repairs by messages never write to memory returned."""
+    """Operations with repairs by messages never write to memory that was returned."""
     poisoned(guest, repair, 1000 if long else 200)
 
 

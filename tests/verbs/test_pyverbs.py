@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pyverbs as an independent receiver, and as the source of `info`'s devices."""
+"""A pyverbs receiver understands the chunks, and `info` lists devices by pyverbs."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_subgroups(guest: Guest, subgroups: int, checksum: str) -> None:
 
 @pytest.mark.long
 def test_turns(guest: Guest) -> None:
-    """Chunks are received without a copy in chains of several ranks."""
+    """Chunks are not copied in chains whose ranks receive their own chunks too."""
     said = run(guest, chains="2", subgroups=3, progress="event")
     assert total(said, "zero_copy_chunks") > 0
 
