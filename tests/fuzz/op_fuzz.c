@@ -409,7 +409,8 @@ static void bring_record(struct world *world)
 static void end(struct world *world, uint32_t how)
 {
 	struct mmc_epochs *epochs = &world->epochs;
-	struct mmc_poison poison = { MMC_ECANCELED, epochs->last, epochs->rank };
+	struct mmc_poison poison = { MMC_ECANCELED, epochs->last,
+				     epochs->rank };
 
 	if (how == 255)
 		mmc_epochs_poison(epochs, poison, true);
