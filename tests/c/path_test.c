@@ -117,6 +117,32 @@ static void one_silence_may_be_an_accident(void)
 	CHECK(path.unicast);
 }
 
+/* Where connections lose nothing multicast may lag behind them, for some time. */
+static void a_lag_is_no_silence(void)
+{
+	struct mmc_path path;
+	struct mmc_reception reception = {
+		.expected_chunks = 100,
+		.unheard = 3,
+		.lag_ns = MMC_PATH_LAG_RELIABLE_NS,
+	};
+
+	mmc_path_init(&path);
+	for (uint64_t now_ns = MMC_S_NS;
+	     now_ns < MMC_S_NS + MMC_PATH_LAG_RELIABLE_NS;
+	     now_ns += MMC_MS_NS) {
+		reception.begin_ns = now_ns;
+		reception.end_ns = now_ns + MMC_MS_NS;
+		mmc_path_heard(&path, &reception);
+		CHECK(!path.unicast);
+	}
+	reception.begin_ns = MMC_S_NS + 2 * MMC_PATH_LAG_RELIABLE_NS;
+	reception.end_ns = reception.begin_ns + MMC_MS_NS;
+	mmc_path_heard(&path, &reception);
+	CHECK(path.unicast);
+	CHECK_EQ(path.unheard, 3);
+}
+
 /* Multicast that was given up is tried again, at least once a second. */
 static void silence_does_not_last(void)
 {
@@ -198,5 +224,5 @@ CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident),
 	   CHECK_TEST(one_silence_may_be_an_accident),
-	   CHECK_TEST(silence_does_not_last),
+	   CHECK_TEST(a_lag_is_no_silence), CHECK_TEST(silence_does_not_last),
 	   CHECK_TEST(lateness_is_no_silence))

@@ -24,7 +24,8 @@ struct mmc_path {
 	uint64_t retry_ns;    /* with `unicast`: when to try multicast again */
 	uint64_t interval_ns; /* the time from one try to the next */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
-	uint32_t nlate; /* chunks or senders asked for too soon */
+	uint64_t deaf_ns; /* end of the first of the `ndeaf` operations */
+	uint32_t nlate;	  /* chunks or senders asked for too soon */
 	uint64_t late_ns; /* how long to wait for late chunks */
 	/* The least time for which the slowest receiver is waited for. */
 	uint64_t lag_ns;
@@ -164,11 +165,20 @@ struct mmc_reception {
 	uint32_t heard_chunks;
 	/* A sender of which nothing arrived, or MMC_PEER_ALL. */
 	uint32_t unheard;
+	/* How long multicast may lag behind control and reads that lose nothing. */
+	uint64_t lag_ns;
 };
 
 /*
- * Returns whether enough chunks were expected and none arrived, the last of them from
- * an operation that began after the first one without any had ended.
+ * How long connections that lose nothing may be ahead of multicast, where a machine with
+ * few processors serves the queues one after the other.
+ */
+#define MMC_PATH_LAG_RELIABLE_NS MMC_PATH_RETRY_MIN_NS
+
+/*
+ * Returns whether enough chunks were expected and none arrived, for longer than multicast
+ * may lag, the last of them from an operation that began after the first one without any
+ * had ended.
  */
 static inline bool mmc_path_is_silent(struct mmc_path *path,
 				      const struct mmc_reception *reception)
@@ -182,7 +192,21 @@ static inline bool mmc_path_is_silent(struct mmc_path *path,
 	path->silent_chunks += reception->expected_chunks;
 	return path->silent_chunks >= MMC_PATH_SILENT_CHUNKS &&
 	       reception->begin_ns >= path->silent_ns &&
-	       reception->end_ns > path->silent_ns;
+	       reception->end_ns > path->silent_ns + reception->lag_ns;
+}
+
+/* Returns whether some sender was not heard in enough operations, and for long enough. */
+static inline bool mmc_path_lacks_sender(struct mmc_path *path,
+					 const struct mmc_reception *reception)
+{
+	if (reception->unheard == MMC_PEER_ALL) {
+		path->ndeaf = 0;
+		return false;
+	}
+	if (path->ndeaf++ == 0)
+		path->deaf_ns = reception->end_ns;
+	return path->ndeaf >= MMC_PATH_DEAF_EPOCHS &&
+	       reception->end_ns >= path->deaf_ns + reception->lag_ns;
 }
 
 /*
@@ -195,15 +219,15 @@ static inline void mmc_path_heard(struct mmc_path *path,
 				  const struct mmc_reception *reception)
 {
 	bool tried = path->unicast;
-	bool silent;
+	bool failed;
 
 	if (reception->expected_chunks == 0)
 		return;
-	silent = mmc_path_is_silent(path, reception);
-	path->ndeaf = reception->unheard != MMC_PEER_ALL ? path->ndeaf + 1 : 0;
+	failed = mmc_path_is_silent(path, reception);
+	failed |= mmc_path_lacks_sender(path, reception);
 	path->unicast = tried &&
 			(reception->heard_chunks == 0 || path->ndeaf > 0);
-	if (path->unicast || path->ndeaf >= MMC_PATH_DEAF_EPOCHS || silent) {
+	if (path->unicast || failed) {
 		path->unheard = reception->unheard;
 		mmc_path_give_up(path, reception->end_ns);
 	} else if (!tried) {

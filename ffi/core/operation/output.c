@@ -300,6 +300,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		.expected_chunks = op->layout.nchunks - op->own.nchunks,
 		.heard_chunks = mmc_loss_heard(&op->loss),
 		.unheard = mmc_loss_unheard(&op->loss),
+		.lag_ns = config->reliable ? MMC_PATH_LAG_RELIABLE_NS : 0,
 	};
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
