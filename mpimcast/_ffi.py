@@ -138,7 +138,7 @@ class Probe(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a rank has received from another one in a survey."""
+    """The datagrams that a rank received from another one in a survey."""
 
     ndistinct: int  # distinct numbers
     nduplicates: int  # datagrams whose number had arrived before

@@ -28,7 +28,7 @@ class Absence:
     Parameters
     ----------
     what
-        What this rank waits for, in words for messages.
+        The purpose of the wait, as messages word it.
     limit_s
         The longest that it may wait.
     warn_after_s

@@ -80,7 +80,7 @@ def complete(
     limit_s
         Seconds of observed time after which TimedOut is raised.
     what
-        What this rank waits for, in words for messages.
+        The purpose of the wait, as messages word it.
     buffers
         The memory that the call uses; not every mpi4py request keeps it alive.
     vain

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What carries an operation, and why; printed, it is one line.
+    """The transport that carries an operation, and why; printed, it is one line.
 
     Attributes
     ----------

@@ -334,7 +334,7 @@ static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
 				   frame);
 }
 
-/* Forwards a frame that has come out of a link to a switch. */
+/* Forwards a frame that leaves a link at a switch. */
 static void forward(struct mmc_network *network, uint32_t link_index,
 		    struct mmc_frame *frame)
 {

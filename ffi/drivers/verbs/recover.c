@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recovery after a port has come back, or its subnet manager has announced a change:
+ * Recovery after a port comes back, or its subnet manager has announced a change:
  * the kernel has ended memberships, routes to ports may have changed, and a switch may
  * have forgotten its members.
  */
