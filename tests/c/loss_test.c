@@ -273,7 +273,7 @@ static void within_the_budget(void)
 	begin(&at);
 	at.loss.budget_chunks = 48;
 	mmc_loss_expect_nothing(
-		&at.loss, mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR), at.now_ns);
+		&at.loss, mmc_repair_policy(MMC_REPAIR_NEIGHBOUR), at.now_ns);
 	while (next < 300) {
 		struct mmc_run runs[MMC_RUNS_MAX];
 		uint32_t nruns;

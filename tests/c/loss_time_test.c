@@ -13,7 +13,7 @@ static void part_of_the_budget(void)
 	hear(&at, 130);
 	hear(&at, 130 + 125);
 	CHECK_EQ(ask_for_gaps(&at), 50);
-	mmc_loss_expect_nothing(&at.loss, mmc_repair_strategy(MMC_REPAIR_NAK),
+	mmc_loss_expect_nothing(&at.loss, mmc_repair_policy(MMC_REPAIR_NAK),
 				at.now_ns);
 	CHECK_EQ(ask(&at), 150);
 	receiver_close(&at);
@@ -95,7 +95,7 @@ static void asks_directly_for_few(void)
 	receiver_open(&at, 3, 1000, 3, MMC_REPAIR_NAK);
 	begin(&at);
 	at.loss.budget_chunks = 200;
-	mmc_loss_expect_nothing(&at.loss, mmc_repair_strategy(MMC_REPAIR_NAK),
+	mmc_loss_expect_nothing(&at.loss, mmc_repair_policy(MMC_REPAIR_NAK),
 				at.now_ns);
 	for (unsigned round = 0; round < 8; round++) {
 		unsigned nasked;

@@ -54,7 +54,7 @@ static inline void receiver_open(struct receiver *at, uint32_t nranks,
 	mmc_bitmap_set_run(&at->claimed,
 			   (struct mmc_run){ .count = block_chunks });
 	mmc_loss_init(&at->loss, at->memory, 0, at->layout.nchunks, nranks, 18,
-		      mmc_repair_strategy(repair));
+		      mmc_repair_policy(repair));
 }
 
 static inline void receiver_close(struct receiver *at)

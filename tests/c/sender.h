@@ -54,7 +54,7 @@ static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 	mmc_bitmap_set_run(&at->claimed,
 			   (struct mmc_run){ own.first, own.nchunks });
 	mmc_loss_init(&at->loss, at->loss_memory, rank, at->layout.nchunks,
-		      nranks, 18, mmc_repair_strategy(MMC_REPAIR_NAK));
+		      nranks, 18, mmc_repair_policy(MMC_REPAIR_NAK));
 	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, path.srtt_ns, 0,
 		       0, 1000, at->now_ns);
 	mmc_watermark_init(&at->watermark, at->watermark_memory, rank,

@@ -67,7 +67,7 @@ def check_waited(job: Job) -> None:
 def test_amid_flow(
     cluster: Cluster, tmp_path: Path, repair: str, launcher: Launcher
 ) -> None:
-    """All wait for a rank stopped amid an operation, with either repair strategy."""
+    """All wait for a rank stopped amid an operation, with either repair policy."""
     with stopped_job(
         cluster,
         tmp_path,

@@ -62,8 +62,8 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	if (chunk >= op->layout.nchunks)
 		return MMC_VERDICT_FOREIGN;
 	owner = mmc_layout_owner(&op->layout, chunk);
-	if (source != owner && !op->strategy->serves(source, op->config.nranks,
-						     owner, op->config.rank))
+	if (source != owner && !op->policy->serves(source, op->config.nranks,
+						   owner, op->config.rank))
 		return MMC_VERDICT_FOREIGN;
 	block = mmc_layout_block(&op->layout, owner);
 	verdict = claim(op, &block, chunk - block.first, payload_bytes);
@@ -211,14 +211,13 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 	uint32_t from = mmc_max_u32(run.first, block.first);
 	uint32_t end = mmc_min_u32(run.first + run.count, block.first + sent);
 
-	if (from >= end ||
-	    !op->strategy->serves(op->config.rank, op->config.nranks, owner,
-				  asker))
+	if (from >= end || !op->policy->serves(op->config.rank,
+					       op->config.nranks, owner, asker))
 		return;
 	run = (struct mmc_run){ .first = from, .count = end - from };
 	/* Others spread their requests over as long a time as this rank does. */
 	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
-	if (direct && op->strategy->gathers && owner == op->config.rank)
+	if (direct && op->policy->gathers && owner == op->config.rank)
 		mmc_repairer_ask_direct(&op->repairer, asker, run);
 	else
 		mmc_repairer_ask(&op->repairer, asker, run, now_ns);
@@ -227,7 +226,7 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 /* A rank that is about to give its buffers back takes no more requests. */
 static bool is_leaving(const struct mmc_op *op)
 {
-	return op->strategy->release == MMC_RELEASE_RIGHT &&
+	return op->policy->release == MMC_RELEASE_RIGHT &&
 	       op->state >= MMC_OP_RELEASE && op->right_done;
 }
 
@@ -239,7 +238,7 @@ static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
 
 	if (is_leaving(op))
 		return;
-	if (op->strategy->reads && !direct && source == mmc_op_right(op)) {
+	if (op->policy->reads && !direct && source == mmc_op_right(op)) {
 		op->advert_asked = true;
 		return;
 	}
@@ -411,7 +410,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		op->late = late_of(op, record);
 	}
 	mmc_op_hear_late(op, source, message, now_ns);
-	if (op->strategy->reads && source == mmc_op_left(op))
+	if (op->policy->reads && source == mmc_op_left(op))
 		hear_left(op, message, now_ns);
 	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
 		mmc_op_renew(op);

@@ -176,7 +176,7 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 	part = mmc_part_take(
 		&memory, mmc_loss_bytes(nchunks, op->layout.nsenders, nchains));
 	mmc_loss_init(&op->loss, part, config->rank, nchunks, nchains,
-		      config->seed, op->strategy);
+		      config->seed, op->policy);
 	op->repairer_memory =
 		mmc_part_take(&memory, mmc_repairer_bytes(nchunks));
 	op->watermark_memory = mmc_part_take(
@@ -211,7 +211,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 
 	*op = (struct mmc_op){
 		.config = *config,
-		.strategy = mmc_repair_strategy(config->repair),
+		.policy = mmc_repair_policy(config->repair),
 		.state = MMC_OP_ENTRY,
 		.record = first_record(config, now_ns),
 		.heard = { .source = MMC_PEER_ALL },
@@ -284,11 +284,11 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 		if (missing.count == 0)
 			return op->fetcher.nreading > 0 ? mmc_op_left(op)
 							: MMC_PEER_ALL;
-		return op->strategy->repairer(
+		return op->policy->repairer(
 			op->config.rank, nranks,
 			mmc_layout_owner(&op->layout, missing.first), 0);
 	case MMC_OP_RELEASE:
-		if (op->strategy->release == MMC_RELEASE_RIGHT)
+		if (op->policy->release == MMC_RELEASE_RIGHT)
 			return mmc_op_right(op);
 		return mmc_barrier_passed(&op->release)
 			       ? MMC_PEER_ALL

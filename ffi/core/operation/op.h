@@ -127,7 +127,7 @@ struct mmc_op {
 	struct mmc_layout layout;
 	struct mmc_block own; /* this rank's block */
 	struct mmc_heard heard;
-	const struct mmc_repair_strategy *strategy;
+	const struct mmc_repair_policy *policy;
 	enum mmc_op_state state;
 	struct mmc_record record;
 	struct mmc_barrier entry;

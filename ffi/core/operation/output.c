@@ -25,7 +25,7 @@ static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
 static void tell_entered(struct mmc_op *op, uint32_t peer,
 			 struct mmc_actions *actions)
 {
-	if (op->strategy->reads && peer == mmc_op_right(op))
+	if (op->policy->reads && peer == mmc_op_right(op))
 		mmc_op_tell_advert(op, actions);
 	else
 		mmc_op_tell_record(op, peer, actions);
@@ -101,7 +101,7 @@ static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 {
 	op->turn.next = op->own.nchunks;
 	op->record.sent_chunks = op->own.nchunks;
-	mmc_loss_expect_nothing(&op->loss, op->strategy, now_ns);
+	mmc_loss_expect_nothing(&op->loss, op->policy, now_ns);
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
@@ -133,7 +133,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	}
 	op->unicast = terms->deaf != 0;
 	if (op->unicast)
-		op->strategy = mmc_repair_strategy(MMC_REPAIR_NEIGHBOUR);
+		op->policy = mmc_repair_policy(MMC_REPAIR_NEIGHBOUR);
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
 			  nchains, terms->window_bytes, terms->source_bytes);
 	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
@@ -143,10 +143,10 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_repairer_init(&op->repairer, op->repairer_memory,
 			  op->layout.nchunks,
 			  (struct mmc_run){ op->own.first, op->own.nchunks },
-			  &op->present, op->strategy->gathers,
+			  &op->present, op->policy->gathers,
 			  mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
 			  op->loss.jitter_max_ns, srtt_ns);
-	if (op->strategy->reads)
+	if (op->policy->reads)
 		mmc_fetcher_begin(&op->fetcher, srtt_ns);
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);
@@ -249,7 +249,7 @@ static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
 {
 	uint32_t others = op->layout.nchunks - op->own.nchunks;
 
-	if (!op->strategy->reads || others == 0)
+	if (!op->policy->reads || others == 0)
 		return op->repairer.nlost;
 	return (uint32_t)((uint64_t)op->nlost * block_chunks / others);
 }
@@ -277,7 +277,7 @@ static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
 		.nchunks = mmc_max_u32(
 			block_chunks, op->layout.nchunks / op->layout.nsenders),
 		.nlost = nlost,
-		.nshared = op->strategy->reads ? nlost : op->repairer.nshared,
+		.nshared = op->policy->reads ? nlost : op->repairer.nshared,
 		.rate_bytes_per_s = rate_of(op, now_ns),
 	};
 
@@ -289,8 +289,8 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;
 	uint32_t block_chunks =
-		op->strategy->reads ? op->layout.nchunks / op->layout.nsenders
-				    : op->own.nchunks;
+		op->policy->reads ? op->layout.nchunks / op->layout.nsenders
+				  : op->own.nchunks;
 	uint32_t nlost = lost_of_block(op, block_chunks);
 	/* Chunks that arrive before the stream is open here are foreign, not lost. */
 	bool begins_stream = op->eager && config->epoch == 1;
@@ -320,7 +320,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 
 static void check_complete(struct mmc_op *op, uint64_t now_ns)
 {
-	bool all = op->strategy->release == MMC_RELEASE_ALL;
+	bool all = op->policy->release == MMC_RELEASE_ALL;
 
 	if (op->npresent < op->layout.nchunks || !mmc_turn_over(&op->turn) ||
 	    !quiescent(op) || op->fetcher.nreading > 0)
@@ -343,7 +343,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 static void poll_release(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
-	if (op->strategy->release == MMC_RELEASE_ALL) {
+	if (op->policy->release == MMC_RELEASE_ALL) {
 		poll_barrier(op, &op->release, now_ns, actions);
 		if (mmc_barrier_passed(&op->release) && quiescent(op))
 			mmc_op_step(op, MMC_OP_ALL_DONE);
@@ -413,7 +413,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	}
 	if (serves(op))
 		mmc_op_poll_repairer(op, now_ns, actions);
-	if (op->advert_asked && op->strategy->reads && serves(op))
+	if (op->advert_asked && op->policy->reads && serves(op))
 		mmc_op_poll_advert(op, actions);
 	if ((op->nquestions > 0 || op->summoned) && op->begun)
 		mmc_op_tell_sent(op, actions);
@@ -421,7 +421,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		if (op->watermark.moved && op->watermark.step_chunks > 0)
 			poll_watermark(op, actions);
 		mmc_op_poll_loss(op, now_ns, actions);
-		if (op->strategy->reads)
+		if (op->policy->reads)
 			mmc_op_poll_fetcher(op, now_ns, actions);
 		poll_awaited(op, now_ns, actions);
 		poll_turn(op, now_ns, actions);

@@ -27,13 +27,13 @@ void mmc_op_drain_passed(struct mmc_op *op)
 }
 
 /*
- * Asks the rank that the strategy names; with a strategy that reads, the fetcher does.
+ * Asks the rank that the policy names; with a policy that reads, the fetcher does.
  */
 static void pass_on(struct mmc_op *op, uint32_t peer,
 		    const struct mmc_message *message, uint64_t now_ns,
 		    struct mmc_actions *actions)
 {
-	if (!op->strategy->reads) {
+	if (!op->policy->reads) {
 		mmc_op_tell(op, peer, message, actions);
 		return;
 	}

@@ -33,7 +33,7 @@ static inline uint64_t mmc_op_repair_deadline(const struct mmc_op *op)
 {
 	uint64_t at_ns = mmc_loss_deadline(&op->loss);
 
-	if (op->strategy->reads)
+	if (op->policy->reads)
 		at_ns = mmc_min_u64(at_ns, mmc_fetcher_deadline(&op->fetcher));
 	return at_ns;
 }

@@ -39,13 +39,13 @@ size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains)
 
 void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 		   uint32_t nchunks, uint32_t nchains, uint64_t seed,
-		   const struct mmc_repair_strategy *strategy)
+		   const struct mmc_repair_policy *policy)
 {
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
 	*loss = (struct mmc_loss){
 		.rank = rank,
-		.strategy = strategy,
+		.policy = policy,
 		.prng = { .state = seed },
 		.gap_ns = MMC_NEVER_NS,
 		.overdue_ns = MMC_NEVER_NS,
@@ -191,9 +191,8 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 		    uint64_t now_ns)
 {
 	uint64_t nranks = schedule->layout.nranks;
-	uint64_t per_rank_ns = loss->strategy->gathers
-				       ? JITTER_PER_RANK_NS
-				       : JITTER_RING_PER_RANK_NS;
+	uint64_t per_rank_ns = loss->policy->gathers ? JITTER_PER_RANK_NS
+						     : JITTER_RING_PER_RANK_NS;
 
 	loss->schedule = *schedule;
 	loss->begun_ns = now_ns;
@@ -215,10 +214,10 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 }
 
 void mmc_loss_expect_nothing(struct mmc_loss *loss,
-			     const struct mmc_repair_strategy *strategy,
+			     const struct mmc_repair_policy *policy,
 			     uint64_t now_ns)
 {
-	loss->strategy = strategy;
+	loss->policy = policy;
 	loss->silence_ns = MMC_NEVER_NS;
 	loss->ask_ns = now_ns;
 	loss->nopen = 0;
@@ -369,8 +368,7 @@ uint32_t mmc_loss_unheard(const struct mmc_loss *loss)
 
 uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss)
 {
-	if (!loss->strategy->gathers ||
-	    loss->nopen > loss->schedule.nchains / 4)
+	if (!loss->policy->gathers || loss->nopen > loss->schedule.nchains / 4)
 		return MMC_NEVER_NS;
 	return loss->heard_ns + loss->quiet_ns;
 }

@@ -15,7 +15,7 @@
 #define MMC_CORE_REPAIR_LOSS_H
 
 #include "core/repair/chain.h"
-#include "core/repair/strategy.h"
+#include "core/repair/policy.h"
 #include "support/prng.h"
 
 /*
@@ -27,7 +27,7 @@
 struct mmc_loss {
 	uint32_t rank;
 	struct mmc_schedule schedule;
-	const struct mmc_repair_strategy *strategy;
+	const struct mmc_repair_policy *policy;
 	struct mmc_chain *chains;
 	uint32_t nopen;			/* chains with more to come */
 	struct mmc_sequence *sequences; /* the sequences of all chains */
@@ -106,7 +106,7 @@ size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains);
 /* Initializes `loss` in `memory`, mmc_loss_bytes() long; no chunk is expected yet. */
 void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 		   uint32_t nchunks, uint32_t nchains, uint64_t seed,
-		   const struct mmc_repair_strategy *strategy);
+		   const struct mmc_repair_policy *policy);
 
 /*
  * Expects chunks from now on, as planned by `schedule`; those in `claimed` are here
@@ -206,7 +206,7 @@ void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 /* Expects nothing by multicast: all that is missing is to be asked for. */
 void mmc_loss_expect_nothing(struct mmc_loss *loss,
-			     const struct mmc_repair_strategy *strategy,
+			     const struct mmc_repair_policy *policy,
 			     uint64_t now_ns);
 
 /*
@@ -262,7 +262,7 @@ uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
 
 /*
  * Returns when the link has been idle for as long as a silent sender is waited for:
- * owners' answers then queue behind no multicast. MMC_NEVER_NS unless the strategy
+ * owners' answers then queue behind no multicast. MMC_NEVER_NS unless the policy
  * gathers and most chains have ended.
  */
 uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss);

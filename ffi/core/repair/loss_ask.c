@@ -72,7 +72,7 @@ static uint32_t budget_chunks(const struct mmc_loss *loss)
 	 * Neighbours' answers share no queue, and chunks that are read are not asked
 	 * for.
 	 */
-	if (!loss->strategy->gathers || loss->strategy->reads ||
+	if (!loss->policy->gathers || loss->policy->reads ||
 	    !mmc_loss_asks_directly(loss))
 		return most;
 	return mmc_min_u32(most, loss->direct_chunks);
@@ -316,7 +316,7 @@ static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	*nruns = 0;
 	while (loss->sweep_chunk < claimed->nbits) {
 		uint32_t owner = mmc_layout_owner(layout, loss->sweep_chunk);
-		uint32_t whom = loss->strategy->repairer(
+		uint32_t whom = loss->policy->repairer(
 			loss->rank, layout->nranks, owner, loss->nasked);
 
 		if (*nruns > 0 && whom != *repairer)

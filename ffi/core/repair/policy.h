@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The strategies by which chunks that multicast lost are fetched. All share how losses
+ * The policies by which chunks that multicast lost are fetched. All share how losses
  * are detected and when to ask (loss.h), and how a repairer answers (repairer.h); a
- * strategy says which rank is asked and when buffers are free.
+ * policy says which rank is asked and when buffers are free.
  */
-#ifndef MMC_CORE_REPAIR_STRATEGY_H
-#define MMC_CORE_REPAIR_STRATEGY_H
+#ifndef MMC_CORE_REPAIR_POLICY_H
+#define MMC_CORE_REPAIR_POLICY_H
 
 #include "core/types.h"
 
@@ -15,7 +15,7 @@ enum mmc_release {
 	MMC_RELEASE_RIGHT, /* its right neighbour is done */
 };
 
-struct mmc_repair_strategy {
+struct mmc_repair_policy {
 	const char *name;
 
 	/*
@@ -39,7 +39,7 @@ struct mmc_repair_strategy {
 	enum mmc_release release;
 };
 
-/* Returns the strategy of a setting, one of enum mmc_repair. */
-const struct mmc_repair_strategy *mmc_repair_strategy(enum mmc_repair repair);
+/* Returns the policy of a setting, one of enum mmc_repair. */
+const struct mmc_repair_policy *mmc_repair_policy(enum mmc_repair repair);
 
 #endif

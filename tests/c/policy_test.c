@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
-#include "core/repair/strategy.h"
+#include "core/repair/policy.h"
 
 #define NRANKS_MAX 17
 
-static const struct mmc_repair_strategy *strategy_of(unsigned repair)
+static const struct mmc_repair_policy *policy_of(unsigned repair)
 {
-	return mmc_repair_strategy((enum mmc_repair)repair);
+	return mmc_repair_policy((enum mmc_repair)repair);
 }
 
 /* First choices lead to the owner, so waiting for them is acyclic. */
@@ -20,7 +20,7 @@ static void first_choices_end_at_the_owner(void)
 				unsigned nhops = 0;
 
 				while (rank != owner && CHECK(nhops++ < n))
-					rank = strategy_of(repair)->repairer(
+					rank = policy_of(repair)->repairer(
 						rank, n, owner, 0);
 			}
 }
@@ -29,7 +29,7 @@ static void first_choices_end_at_the_owner(void)
 static void repairers_serve(void)
 {
 	for (unsigned repair = 0; repair < 2; repair++) {
-		const struct mmc_repair_strategy *s = strategy_of(repair);
+		const struct mmc_repair_policy *s = policy_of(repair);
 
 		for (uint32_t n = 2; n <= NRANKS_MAX; n++)
 			for (uint32_t at = 0; at < n * n * 12; at++) {
@@ -49,14 +49,13 @@ static void repairers_serve(void)
 }
 
 /* Whether one of five requests, `step` apart, goes to the owner of the chunk. */
-static bool asks_owner(const struct mmc_repair_strategy *strategy,
-		       uint32_t rank, uint32_t n, uint32_t first, uint32_t step)
+static bool asks_owner(const struct mmc_repair_policy *policy, uint32_t rank,
+		       uint32_t n, uint32_t first, uint32_t step)
 {
 	uint32_t owner = (rank + n / 2) % n;
 
 	for (uint32_t k = 0; k < 5; k++)
-		if (strategy->repairer(rank, n, owner, first + k * step) ==
-		    owner)
+		if (policy->repairer(rank, n, owner, first + k * step) == owner)
 			return true;
 	return false;
 }
@@ -74,19 +73,19 @@ static void owners_are_asked(void)
 					for (uint32_t step = 1; step <= 2;
 					     step++)
 						CHECK(asks_owner(
-							strategy_of(repair),
-							rank, n, first, step));
+							policy_of(repair), rank,
+							n, first, step));
 }
 
 /*
- * Buffers stay until no rank needs them: a strategy that releases them at the right
+ * Buffers stay until no rank needs them: a policy that releases them at the right
  * neighbour's word serves that neighbour everything.
  */
 static void releases(void)
 {
-	const struct mmc_repair_strategy *nak = strategy_of(MMC_REPAIR_NAK);
-	const struct mmc_repair_strategy *neighbour =
-		strategy_of(MMC_REPAIR_NEIGHBOUR);
+	const struct mmc_repair_policy *nak = policy_of(MMC_REPAIR_NAK);
+	const struct mmc_repair_policy *neighbour =
+		policy_of(MMC_REPAIR_NEIGHBOUR);
 
 	CHECK_EQ(nak->release, MMC_RELEASE_ALL);
 	CHECK(nak->gathers);

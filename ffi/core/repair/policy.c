@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/repair/strategy.h"
+#include "core/repair/policy.h"
 
 #include "support/assert.h"
 
@@ -21,7 +21,7 @@ static bool nak_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
 	return rank == owner;
 }
 
-static const struct mmc_repair_strategy nak = {
+static const struct mmc_repair_policy nak = {
 	.name = "nak",
 	.repairer = nak_repairer,
 	.serves = nak_serves,
@@ -49,7 +49,7 @@ static bool neighbour_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
 	return rank == owner || asker == (rank + 1) % nranks;
 }
 
-static const struct mmc_repair_strategy neighbour = {
+static const struct mmc_repair_policy neighbour = {
 	.name = "neighbour",
 	.repairer = neighbour_repairer,
 	.serves = neighbour_serves,
@@ -68,7 +68,7 @@ static uint32_t read_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
 	return (rank + nranks - 1) % nranks;
 }
 
-static const struct mmc_repair_strategy read = {
+static const struct mmc_repair_policy read = {
 	.name = "read",
 	.repairer = read_repairer,
 	.serves = neighbour_serves,
@@ -77,7 +77,7 @@ static const struct mmc_repair_strategy read = {
 	.release = MMC_RELEASE_RIGHT,
 };
 
-const struct mmc_repair_strategy *mmc_repair_strategy(enum mmc_repair repair)
+const struct mmc_repair_policy *mmc_repair_policy(enum mmc_repair repair)
 {
 	switch (repair) {
 	case MMC_REPAIR_NAK:
