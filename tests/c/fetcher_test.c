@@ -101,7 +101,7 @@ static void no_more_than_one_read_brings(void)
 		nreads++;
 	}
 	CHECK_EQ(nreads, MMC_READS_MAX);
-	CHECK_EQ(mmc_fetcher_deadline(&at.fetcher), at.fetcher.lease_ns);
+	CHECK_EQ(mmc_fetcher_deadline(&at.fetcher), at.fetcher.lease.ends_ns);
 	CHECK(mmc_fetcher_over(&at.fetcher, run, GENERATION));
 	CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
 	close_world(&at);
@@ -131,17 +131,13 @@ static void all_comes(void)
 		for (uint32_t c = 0; c < NCHUNKS; c++)
 			hold(&at, c);
 		for (int i = 0; i < 1000 && at.nchunks_read < nwanted; i++) {
-			struct mmc_run runs[MMC_RUNS_MAX];
-			uint32_t owner;
-			uint32_t nruns;
-			bool direct;
+			struct mmc_nak nak;
 
 			at.now_ns = mmc_fetcher_deadline(&at.fetcher) +
 				    (at.now_ns == 0);
 			read_all(&at);
-			while (mmc_fetcher_lease(&at.fetcher, &at.claimed,
-						 at.now_ns, &owner, runs,
-						 &nruns, &direct))
+			while (mmc_fetcher_ask_owner(&at.fetcher, &at.claimed,
+						     at.now_ns, &nak))
 				;
 		}
 		if (!CHECK_EQ(at.nchunks_read, nwanted))

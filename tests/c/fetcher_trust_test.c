@@ -4,18 +4,18 @@
 
 static uint32_t ask(struct world *at, bool *direct)
 {
-	struct mmc_run runs[MMC_RUNS_MAX];
-	uint32_t nruns;
+	struct mmc_nak nak;
 	uint32_t nchunks = 0;
 
-	while (mmc_fetcher_ask(&at->fetcher, &at->claimed, at->now_ns, runs,
-			       &nruns, direct)) {
-		CHECK(nruns > 0 && nruns <= MMC_RUNS_MAX);
-		for (uint32_t i = 0; i < nruns; i++) {
-			CHECK(runs[i].count > 0);
-			CHECK(runs[i].first + runs[i].count <= NCHUNKS);
-			nchunks += runs[i].count;
+	while (mmc_fetcher_ask(&at->fetcher, &at->claimed, at->now_ns, &nak)) {
+		CHECK_EQ(nak.peer, 1);
+		CHECK(nak.nruns > 0 && nak.nruns <= MMC_RUNS_MAX);
+		for (uint32_t i = 0; i < nak.nruns; i++) {
+			CHECK(nak.runs[i].count > 0);
+			CHECK(nak.runs[i].first + nak.runs[i].count <= NCHUNKS);
+			nchunks += nak.runs[i].count;
 		}
+		*direct = nak.direct;
 		if (!*direct)
 			break;
 	}
@@ -129,12 +129,9 @@ static void contradictory_adverts(void)
 static void owners_are_asked_in_the_end(void)
 {
 	struct world at;
-	struct mmc_run runs[MMC_RUNS_MAX];
+	struct mmc_nak nak;
 	uint64_t begin_ns;
-	uint32_t owner;
-	uint32_t nruns;
 	uint32_t n = 0;
-	bool direct;
 
 	open_world(&at, 4096);
 	learn(&at, GENERATION, true);
@@ -144,15 +141,15 @@ static void owners_are_asked_in_the_end(void)
 	for (int i = 0; i < 1000 && n < 6; i++) {
 		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
 		read_all(&at);
-		while (mmc_fetcher_lease(&at.fetcher, &at.claimed, at.now_ns,
-					 &owner, runs, &nruns, &direct)) {
+		while (mmc_fetcher_ask_owner(&at.fetcher, &at.claimed,
+					     at.now_ns, &nak)) {
 			static const uint32_t owners[] = { 0, 1, 3 };
 
 			CHECK(at.now_ns >= begin_ns + 5 * MMC_MS_NS);
-			CHECK_EQ(owner, owners[n % 3]);
-			CHECK_EQ(direct, owner == 1 || n >= 3);
-			CHECK_EQ(nruns, 1);
-			CHECK_EQ(runs[0].count, owner == 3 ? 1 : 10);
+			CHECK_EQ(nak.peer, owners[n % 3]);
+			CHECK_EQ(nak.direct, nak.peer == 1 || n >= 3);
+			CHECK_EQ(nak.nruns, 1);
+			CHECK_EQ(nak.runs[0].count, nak.peer == 3 ? 1 : 10);
 			n++;
 		}
 	}
@@ -165,8 +162,8 @@ static void owners_are_asked_in_the_end(void)
 	     i++) {
 		at.now_ns = mmc_fetcher_deadline(&at.fetcher);
 		read_all(&at);
-		CHECK(!mmc_fetcher_lease(&at.fetcher, &at.claimed, at.now_ns,
-					 &owner, runs, &nruns, &direct));
+		CHECK(!mmc_fetcher_ask_owner(&at.fetcher, &at.claimed,
+					     at.now_ns, &nak));
 		if (!CHECK(i < 100))
 			break;
 	}

@@ -144,14 +144,14 @@ static void late_on_a_busy_link(void)
 	CHECK_EQ(at.loss.chains[1].npassed, 4);
 	while (next < 2000 + window_chunks)
 		stay_busy(&at, &next, at.loss.allowance_ns / 2);
-	CHECK_EQ(at.nlost, 0);
+	CHECK_EQ(at.loss.nlost, 0);
 	while (at.nasked[1001] == 0 && CHECK(next < 2000 + 2 * window_chunks)) {
 		at.now_ns += at.loss.allowance_ns / 2;
 		hear(&at, next++);
 		ask(&at);
 	}
 	CHECK_EQ(at.nasked[1002], 0);
-	CHECK_EQ(at.nlost, 1);
+	CHECK_EQ(at.loss.nlost, 1);
 	receiver_close(&at);
 }
 

@@ -32,7 +32,6 @@ struct receiver {
 	uint64_t *words;
 	uint64_t now_ns;
 	uint32_t rank;
-	uint32_t nlost;
 	unsigned nquestions;
 	unsigned nasked[NCHUNKS_MAX];
 	uint64_t asked_ns[NCHUNKS_MAX];
@@ -53,8 +52,13 @@ static inline void receiver_open(struct receiver *at, uint32_t nranks,
 	mmc_bitmap_init(&at->claimed, at->words, at->layout.nchunks);
 	mmc_bitmap_set_run(&at->claimed,
 			   (struct mmc_run){ .count = block_chunks });
-	mmc_loss_init(&at->loss, at->memory, 0, at->layout.nchunks, nranks, 18,
-		      mmc_repair_policy(repair));
+	mmc_loss_init(&at->loss, at->memory,
+		      &(struct mmc_loss_config){
+			      .policy = mmc_repair_policy(repair),
+			      .nchunks = at->layout.nchunks,
+			      .nchains = nranks,
+			      .seed = 18,
+		      });
 }
 
 static inline void receiver_close(struct receiver *at)
@@ -65,8 +69,13 @@ static inline void receiver_close(struct receiver *at)
 
 static inline void begin(struct receiver *at)
 {
-	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, SRTT_NS, 0, 0,
-		       BUDGET_CHUNKS, at->now_ns);
+	const struct mmc_loss_terms terms = {
+		.srtt_ns = SRTT_NS,
+		.budget_chunks = BUDGET_CHUNKS,
+	};
+
+	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, &terms,
+		       at->now_ns);
 }
 
 static inline struct mmc_block block_of(const struct receiver *at,
@@ -140,20 +149,17 @@ static inline void send_own(struct receiver *at, uint32_t index)
 /* Makes all requests that are due; returns the number of chunks. */
 static inline unsigned ask(struct receiver *at)
 {
-	struct mmc_run runs[MMC_RUNS_MAX];
-	uint32_t nruns;
-	uint32_t repairer;
+	struct mmc_nak nak;
 	unsigned nchunks = 0;
 
-	while (mmc_loss_ask(&at->loss, &at->claimed, at->now_ns, &repairer,
-			    runs, &nruns, &at->nlost)) {
-		CHECK(nruns >= 1);
-		if (!CHECK(nruns <= MMC_RUNS_MAX))
+	while (mmc_loss_ask(&at->loss, &at->claimed, at->now_ns, &nak)) {
+		CHECK(nak.nruns >= 1);
+		if (!CHECK(nak.nruns <= MMC_RUNS_MAX))
 			break;
 		at->nquestions++;
-		for (uint32_t i = 0; i < nruns; i++) {
-			check_question(at, repairer, runs[i]);
-			nchunks += runs[i].count;
+		for (uint32_t i = 0; i < nak.nruns; i++) {
+			check_question(at, nak.peer, nak.runs[i]);
+			nchunks += nak.runs[i].count;
 		}
 	}
 	return nchunks;

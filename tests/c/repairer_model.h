@@ -37,9 +37,15 @@ static inline void model_open(struct model *model, bool gathers)
 	mmc_bitmap_init(&model->present, model->words, NCHUNKS);
 	mmc_bitmap_set_run(&model->present,
 			   (struct mmc_run){ .count = NCHUNKS });
-	mmc_repairer_init(&model->repairer, model->memory, NCHUNKS,
-			  (struct mmc_run){ 0, NCHUNKS }, &model->present,
-			  gathers, 2, GATHER_NS, REST_NS);
+	mmc_repairer_init(&model->repairer, model->memory,
+			  &(struct mmc_repairer_config){
+				  .present = &model->present,
+				  .own = { 0, NCHUNKS },
+				  .gathers = gathers,
+				  .sharers = 2,
+				  .gather_ns = GATHER_NS,
+				  .rest_ns = REST_NS,
+			  });
 }
 
 static inline void model_close(struct model *model)

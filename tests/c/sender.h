@@ -53,10 +53,20 @@ static void sender_open(struct sender *at, uint32_t rank, uint32_t nranks,
 	own = mmc_layout_block(&at->layout, rank);
 	mmc_bitmap_set_run(&at->claimed,
 			   (struct mmc_run){ own.first, own.nchunks });
-	mmc_loss_init(&at->loss, at->loss_memory, rank, at->layout.nchunks,
-		      nranks, 18, mmc_repair_policy(MMC_REPAIR_NAK));
-	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed, path.srtt_ns, 0,
-		       0, 1000, at->now_ns);
+	mmc_loss_init(&at->loss, at->loss_memory,
+		      &(struct mmc_loss_config){
+			      .policy = mmc_repair_policy(MMC_REPAIR_NAK),
+			      .rank = rank,
+			      .nchunks = at->layout.nchunks,
+			      .nchains = nranks,
+			      .seed = 18,
+		      });
+	mmc_loss_begin(&at->loss, &at->schedule, &at->claimed,
+		       &(struct mmc_loss_terms){
+			       .srtt_ns = path.srtt_ns,
+			       .budget_chunks = 1000,
+		       },
+		       at->now_ns);
 	mmc_watermark_init(&at->watermark, at->watermark_memory, rank,
 			   &at->schedule);
 	mmc_turn_init(&at->turn, rank, &at->schedule, at->now_ns);

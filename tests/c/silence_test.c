@@ -75,7 +75,7 @@ static void overtaken(void)
 	CHECK_EQ(silent_rank(&at), 1);
 	mmc_silence_tell(&at.loss, 1, 5, true, at.now_ns);
 	CHECK(waits_for_question(&at, 14));
-	CHECK_EQ(at.nlost, 3);
+	CHECK_EQ(at.loss.nlost, 3);
 	CHECK_EQ(at.loss.chains[0].npassed, 25);
 	/* The sender goes on; its window counts from what all have of the chain. */
 	hear(&at, 15);

@@ -202,8 +202,8 @@ void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
 /* ---- messages ----------------------------------------------------------- */
 
 /* Passes the part of a block's run that this rank serves on to the repairer. */
-static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
-			struct mmc_run run, bool direct, uint64_t now_ns)
+static void serve_block(struct mmc_op *op, const struct mmc_nak *nak,
+			uint32_t owner, struct mmc_run run, uint64_t now_ns)
 {
 	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
 	uint32_t sent = owner == op->config.rank ? op->turn.next
@@ -212,15 +212,15 @@ static void serve_block(struct mmc_op *op, uint32_t asker, uint32_t owner,
 	uint32_t end = mmc_min_u32(run.first + run.count, block.first + sent);
 
 	if (from >= end || !op->policy->serves(op->config.rank,
-					       op->config.nranks, owner, asker))
+					       op->config.nranks, owner, nak->peer))
 		return;
 	run = (struct mmc_run){ .first = from, .count = end - from };
 	/* Others spread their requests over as long a time as this rank does. */
 	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
-	if (direct && op->policy->gathers && owner == op->config.rank)
-		mmc_repairer_ask_direct(&op->repairer, asker, run);
+	if (nak->direct && op->policy->gathers && owner == op->config.rank)
+		mmc_repairer_ask_direct(&op->repairer, nak->peer, run);
 	else
-		mmc_repairer_ask(&op->repairer, asker, run, now_ns);
+		mmc_repairer_ask(&op->repairer, nak->peer, run, now_ns);
 }
 
 /* A rank that is about to give its buffers back takes no more requests. */
@@ -231,19 +231,20 @@ static bool is_leaving(const struct mmc_op *op)
 }
 
 /* Runs of one request do not overlap: more than nchunks in all is nonsense. */
-static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
-		   const struct mmc_run *runs, uint32_t nruns, uint64_t now_ns)
+static void on_nak(struct mmc_op *op, const struct mmc_nak *nak,
+		   uint64_t now_ns)
 {
 	uint32_t left = op->layout.nchunks;
 
 	if (is_leaving(op))
 		return;
-	if (op->policy->reads && !direct && source == mmc_op_right(op)) {
+	if (op->policy->reads && !nak->direct &&
+	    nak->peer == mmc_op_right(op)) {
 		op->advert_asked = true;
 		return;
 	}
-	for (uint32_t i = 0; i < nruns; i++) {
-		struct mmc_run run = runs[i];
+	for (uint32_t i = 0; i < nak->nruns; i++) {
+		struct mmc_run run = nak->runs[i];
 		uint32_t owner;
 
 		if (run.first >= op->layout.nchunks ||
@@ -255,38 +256,37 @@ static void on_ask(struct mmc_op *op, uint32_t source, bool direct,
 		while (owner < op->config.nranks &&
 		       mmc_layout_block(&op->layout, owner).first <
 			       run.first + run.count) {
-			serve_block(op, source, owner, run, direct, now_ns);
+			serve_block(op, nak, owner, run, now_ns);
 			owner++;
 		}
 	}
 }
 
-/* Keeps a request: the last ranks to enter are asked before they know that all have. */
-static void keep_ask(struct mmc_op *op, uint32_t source,
+static void read_nak(uint32_t source, const struct mmc_message *message,
+		     struct mmc_nak *nak)
+{
+	nak->peer = source;
+	nak->direct = message->kind == MMC_MESSAGE_DIRECT_NAK;
+	nak->nruns = message->nitems;
+	memcpy(nak->runs, message->runs,
+	       message->nitems * sizeof(*message->runs));
+}
+
+/* Keeps a NAK: the last ranks to enter are asked before they know that all have. */
+static void keep_nak(struct mmc_op *op, uint32_t source,
 		     const struct mmc_message *message)
 {
-	struct mmc_early_ask *early;
-
 	if (op->nearly == MMC_OP_EARLY_MAX) {
 		mmc_count(op->config.counters, MMC_COUNT_RX_UNKEPT_REQUESTS, 1);
 		return;
 	}
-	early = &op->early[op->nearly++];
-	early->source = source;
-	early->direct = message->kind == MMC_MESSAGE_DIRECT_NAK;
-	early->nruns = message->nitems;
-	memcpy(early->runs, message->runs,
-	       message->nitems * sizeof(*message->runs));
+	read_nak(source, message, &op->early[op->nearly++]);
 }
 
 void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < op->nearly; i++) {
-		const struct mmc_early_ask *early = &op->early[i];
-
-		on_ask(op, early->source, early->direct, early->runs,
-		       early->nruns, now_ns);
-	}
+	for (uint32_t i = 0; i < op->nearly; i++)
+		on_nak(op, &op->early[i], now_ns);
 	op->nearly = 0;
 }
 
@@ -295,14 +295,14 @@ static void on_confirmation(struct mmc_op *op,
 {
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		struct mmc_run run = message->runs[i];
-		uint32_t nlost;
+		uint32_t nlost = op->loss.nlost;
 
 		if (run.first >= op->layout.nchunks ||
 		    run.count > op->layout.nchunks - run.first)
 			continue;
-		nlost = mmc_loss_suppress(&op->loss, &op->claimed, run, now_ns);
-		op->nlost += nlost;
-		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+		mmc_loss_suppress(&op->loss, &op->claimed, run, now_ns);
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS,
+			  op->loss.nlost - nlost);
 	}
 }
 
@@ -310,6 +310,7 @@ static void on_confirmation(struct mmc_op *op,
 static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
+	struct mmc_nak nak;
 	bool vain =
 		mmc_silence_tell(&op->loss, source, message->record.sent_chunks,
 				 message->kind == MMC_MESSAGE_RECORD, now_ns);
@@ -322,8 +323,8 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
 	case MMC_MESSAGE_DIRECT_NAK:
-		on_ask(op, source, message->kind == MMC_MESSAGE_DIRECT_NAK,
-		       message->runs, message->nitems, now_ns);
+		read_nak(source, message, &nak);
+		on_nak(op, &nak, now_ns);
 		break;
 	case MMC_MESSAGE_NCF:
 		on_confirmation(op, message, now_ns);
@@ -424,5 +425,5 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		on_flow_message(op, source, message, now_ns);
 	else if (message->kind == MMC_MESSAGE_NAK ||
 		 message->kind == MMC_MESSAGE_DIRECT_NAK)
-		keep_ask(op, source, message);
+		keep_nak(op, source, message);
 }

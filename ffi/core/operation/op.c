@@ -175,8 +175,14 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 			nchunks);
 	part = mmc_part_take(
 		&memory, mmc_loss_bytes(nchunks, op->layout.nsenders, nchains));
-	mmc_loss_init(&op->loss, part, config->rank, nchunks, nchains,
-		      config->seed, op->policy);
+	mmc_loss_init(&op->loss, part,
+		      &(struct mmc_loss_config){
+			      .policy = op->policy,
+			      .rank = config->rank,
+			      .nchunks = nchunks,
+			      .nchains = nchains,
+			      .seed = config->seed,
+		      });
 	op->repairer_memory =
 		mmc_part_take(&memory, mmc_repairer_bytes(nchunks));
 	op->watermark_memory = mmc_part_take(

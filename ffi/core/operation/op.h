@@ -16,6 +16,7 @@
 #include "core/flow/turn.h"
 #include "core/operation/action.h"
 #include "core/repair/fetcher.h"
+#include "core/repair/loss.h"
 #include "core/repair/repairer.h"
 
 enum mmc_op_state {
@@ -107,14 +108,6 @@ struct mmc_heard {
 /* The requests kept until this rank can serve them; a further one is sent again. */
 #define MMC_OP_EARLY_MAX 4
 
-/* A NAK, direct or not, of a rank that knew before this one that all have entered. */
-struct mmc_early_ask {
-	uint32_t source;
-	bool direct;
-	uint32_t nruns;
-	struct mmc_run runs[MMC_RUNS_MAX];
-};
-
 /* The senders that a child in the tree of reports misses. */
 struct mmc_op_question {
 	uint32_t child;
@@ -148,7 +141,6 @@ struct mmc_op {
 	uint32_t npresent;
 	uint32_t nplacing; /* placements in flight */
 	uint32_t nsending; /* chunks handed out and not yet sent */
-	uint32_t nlost;	   /* chunks that had to be asked for */
 	bool eager;
 	bool unicast; /* nothing is multicast: neighbours are asked */
 	/* Schedule, loss, repairer, watermark and turn are valid. */
@@ -168,7 +160,8 @@ struct mmc_op {
 	/* The rank that the awaited rank says it waits for, or MMC_PEER_ALL. */
 	uint32_t late;
 	bool renewed; /* news arrived: waits begin anew at the next poll */
-	struct mmc_early_ask early[MMC_OP_EARLY_MAX];
+	/* NAKs of ranks that knew before this one that all have entered. */
+	struct mmc_nak early[MMC_OP_EARLY_MAX];
 	uint32_t nearly;
 	struct mmc_op_question questions[MMC_WATERMARK_FAN_IN];
 	uint32_t nquestions;

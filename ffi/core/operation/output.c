@@ -115,6 +115,29 @@ static void resume_turn(struct mmc_op *op, uint64_t now_ns)
 		mmc_loss_sent(&op->loss, &op->claimed, &op->own, sent, now_ns);
 }
 
+static void begin_repair(struct mmc_op *op, uint64_t srtt_ns, uint64_t now_ns)
+{
+	const struct mmc_loss_terms terms = {
+		.srtt_ns = srtt_ns,
+		.late_ns = op->config.path->late_ns,
+		.batch_ns = batch_time_ns(op),
+		.budget_chunks = budget_chunks(op),
+	};
+	struct mmc_repairer_config serving = {
+		.present = &op->present,
+		.own = { op->own.first, op->own.nchunks },
+		.gathers = op->policy->gathers,
+		.sharers = mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
+		.rest_ns = srtt_ns,
+	};
+
+	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, &terms, now_ns);
+	serving.gather_ns = op->loss.jitter_max_ns;
+	mmc_repairer_init(&op->repairer, op->repairer_memory, &serving);
+	if (op->policy->reads)
+		mmc_fetcher_begin(&op->fetcher, srtt_ns);
+}
+
 /* Begins the flow: all have entered, and the plan follows from what they agreed on. */
 static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
@@ -137,17 +160,7 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
 			  nchains, terms->window_bytes, terms->source_bytes);
 	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
-	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, srtt_ns,
-		       op->config.path->late_ns, batch_time_ns(op),
-		       budget_chunks(op), now_ns);
-	mmc_repairer_init(&op->repairer, op->repairer_memory,
-			  op->layout.nchunks,
-			  (struct mmc_run){ op->own.first, op->own.nchunks },
-			  &op->present, op->policy->gathers,
-			  mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
-			  op->loss.jitter_max_ns, srtt_ns);
-	if (op->policy->reads)
-		mmc_fetcher_begin(&op->fetcher, srtt_ns);
+	begin_repair(op, srtt_ns, now_ns);
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
@@ -251,7 +264,7 @@ static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
 
 	if (!op->policy->reads || others == 0)
 		return op->repairer.nlost;
-	return (uint32_t)((uint64_t)op->nlost * block_chunks / others);
+	return (uint32_t)((uint64_t)op->loss.nlost * block_chunks / others);
 }
 
 /* Measures the rate; a rank that receives little, as a Bcast's root, by its sends. */

@@ -3,6 +3,7 @@
 
 #include "core/operation/silence.h"
 #include "core/operation/tell.h"
+#include "support/memory.h"
 
 void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 		     bool repair, struct mmc_actions *actions)
@@ -26,40 +27,46 @@ void mmc_op_drain_passed(struct mmc_op *op)
 				    op->loss.chains[c].npassed);
 }
 
+static void tell_nak(struct mmc_op *op, const struct mmc_nak *nak,
+		     struct mmc_actions *actions)
+{
+	struct mmc_message message;
+
+	mmc_op_message(op,
+		       nak->direct ? MMC_MESSAGE_DIRECT_NAK : MMC_MESSAGE_NAK,
+		       &message);
+	message.nitems = nak->nruns;
+	memcpy(message.runs, nak->runs, nak->nruns * sizeof(*nak->runs));
+	mmc_op_tell(op, nak->peer, &message, actions);
+}
+
 /*
  * Asks the rank that the policy names; with a policy that reads, the fetcher does.
  */
-static void pass_on(struct mmc_op *op, uint32_t peer,
-		    const struct mmc_message *message, uint64_t now_ns,
-		    struct mmc_actions *actions)
+static void pass_on(struct mmc_op *op, const struct mmc_nak *nak,
+		    uint64_t now_ns, struct mmc_actions *actions)
 {
 	if (!op->policy->reads) {
-		mmc_op_tell(op, peer, message, actions);
+		tell_nak(op, nak, actions);
 		return;
 	}
-	for (uint32_t i = 0; i < message->nitems; i++)
-		mmc_fetcher_want(&op->fetcher, &op->claimed, message->runs[i],
+	for (uint32_t i = 0; i < nak->nruns; i++)
+		mmc_fetcher_want(&op->fetcher, &op->claimed, nak->runs[i],
 				 now_ns);
 }
 
 static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
-	struct mmc_message message;
-	uint32_t peer;
-	uint32_t nlost = 0;
+	struct mmc_nak nak;
+	uint32_t nlost = op->loss.nlost;
 
-	mmc_op_message(op, MMC_MESSAGE_NAK, &message);
 	while (mmc_actions_room(actions) &&
-	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &peer,
-			    message.runs, &message.nitems, &nlost)) {
-		if (mmc_loss_asks_directly(&op->loss))
-			message.kind = MMC_MESSAGE_DIRECT_NAK;
-		pass_on(op, peer, &message, now_ns, actions);
-	}
-	op->nlost += nlost;
+	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &nak))
+		pass_on(op, &nak, now_ns, actions);
 	if (!op->unicast)
-		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS,
+			  op->loss.nlost - nlost);
 }
 
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
@@ -92,25 +99,14 @@ static void read_run(struct mmc_op *op, enum mmc_action_kind kind,
 static void ask_by_message(struct mmc_op *op, uint64_t now_ns,
 			   struct mmc_actions *actions)
 {
-	struct mmc_message message;
-	uint32_t peer = mmc_op_left(op);
-	bool direct;
+	struct mmc_nak nak;
 
-	mmc_op_message(op, MMC_MESSAGE_NAK, &message);
 	while (mmc_actions_room(actions) &&
-	       mmc_fetcher_ask(&op->fetcher, &op->claimed, now_ns, message.runs,
-			       &message.nitems, &direct)) {
-		message.kind = direct ? MMC_MESSAGE_DIRECT_NAK
-				      : MMC_MESSAGE_NAK;
-		mmc_op_tell(op, peer, &message, actions);
-	}
+	       mmc_fetcher_ask(&op->fetcher, &op->claimed, now_ns, &nak))
+		tell_nak(op, &nak, actions);
 	while (mmc_actions_room(actions) &&
-	       mmc_fetcher_lease(&op->fetcher, &op->claimed, now_ns, &peer,
-				 message.runs, &message.nitems, &direct)) {
-		message.kind = direct ? MMC_MESSAGE_DIRECT_NAK
-				      : MMC_MESSAGE_NAK;
-		mmc_op_tell(op, peer, &message, actions);
-	}
+	       mmc_fetcher_ask_owner(&op->fetcher, &op->claimed, now_ns, &nak))
+		tell_nak(op, &nak, actions);
 }
 
 void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/repair/fetcher.h"
 
+#include "support/assert.h"
 #include "support/bits.h"
 #include "support/memory.h"
+#include "support/states.h"
 
 /* The longest time from one look at the neighbour's bitmap to the next. */
 #define POLL_MAX_NS MMC_MS_NS
@@ -10,16 +12,59 @@
 /* A neighbour asked for its advert answers within two round trips, or never. */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 
-/*
- * Owners are asked for chunks that have been wanted for one to two of these times:
- * until then the ring usually brings them, and a second copy would be too much.
- */
-#define LEASE_MIN_NS (50 * MMC_MS_NS)
-#define LEASE_ROUND_TRIPS 32
+/* ---- states -------------------------------------------------------------- */
+
+static const struct mmc_transition access_rows[] = {
+#define ACCESS_ROW(state, event, next)                                         \
+	{ MMC_ACCESS_##state, MMC_ACCESS_##event, MMC_ACCESS_##next },
+	MMC_ACCESS_TABLE(ACCESS_ROW)
+#undef ACCESS_ROW
+};
+
+static const struct mmc_transition look_rows[] = {
+#define LOOK_ROW(state, event, next)                                           \
+	{ MMC_LOOK_##state, MMC_LOOK_##event, MMC_LOOK_##next },
+	MMC_LOOK_TABLE(LOOK_ROW)
+#undef LOOK_ROW
+};
+
+static void step_access(struct mmc_fetcher *fetcher,
+			enum mmc_fetch_access_event event)
+{
+	unsigned next;
+
+	MMC_ASSERT(mmc_transition_find(
+		access_rows, sizeof(access_rows) / sizeof(*access_rows),
+		fetcher->access, event, &next));
+	fetcher->access = (enum mmc_fetch_access)next;
+}
+
+static void step_look(struct mmc_fetcher *fetcher,
+		      enum mmc_fetch_look_event event)
+{
+	unsigned next;
+
+	MMC_ASSERT(mmc_transition_find(look_rows,
+				       sizeof(look_rows) / sizeof(*look_rows),
+				       fetcher->look, event, &next));
+	fetcher->look = (enum mmc_fetch_look)next;
+}
+
+static bool is_readable(const struct mmc_fetcher *fetcher)
+{
+	return fetcher->access == MMC_ACCESS_READABLE;
+}
+
+static bool is_refused(const struct mmc_fetcher *fetcher)
+{
+	return fetcher->access == MMC_ACCESS_REFUSED;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
 
 size_t mmc_fetcher_bytes(uint32_t nchunks)
 {
-	return 4 * mmc_part_bytes(mmc_bitmap_bytes(nchunks));
+	return mmc_wants_bytes(nchunks) + mmc_lease_bytes(nchunks);
 }
 
 void mmc_fetcher_init(struct mmc_fetcher *fetcher, uint8_t *memory,
@@ -27,7 +72,6 @@ void mmc_fetcher_init(struct mmc_fetcher *fetcher, uint8_t *memory,
 		      uint32_t read_bytes)
 {
 	uint32_t nchunks = layout->nchunks;
-	size_t bytes = mmc_bitmap_bytes(nchunks);
 	uint32_t payload_bytes = read_bytes < MMC_GENERATION_BYTES
 					 ? 0
 					 : read_bytes - MMC_GENERATION_BYTES;
@@ -38,20 +82,17 @@ void mmc_fetcher_init(struct mmc_fetcher *fetcher, uint8_t *memory,
 		.words_max = mmc_min_u32(payload_bytes / sizeof(uint64_t),
 					 MMC_READ_WORDS_MAX),
 		.chunks_max = payload_bytes / layout->chunk_bytes,
-		.due_from = nchunks,
-		.sweep_word = (uint32_t)(bytes / sizeof(uint64_t)),
+		.sweep_word = (uint32_t)(mmc_bitmap_bytes(nchunks) /
+					 sizeof(uint64_t)),
 		.poll_ns = MMC_NEVER_NS,
-		.lease_ns = MMC_NEVER_NS,
 	};
-	fetcher->useless = fetcher->words_max == 0 || fetcher->chunks_max == 0;
+	if (fetcher->words_max == 0 || fetcher->chunks_max == 0)
+		step_access(fetcher, MMC_ACCESS_FAILED);
 	mmc_backoff_stop(&fetcher->asking);
-	mmc_bitmap_init(&fetcher->wanted, mmc_part_take(&memory, bytes),
-			nchunks);
-	mmc_bitmap_init(&fetcher->due, mmc_part_take(&memory, bytes), nchunks);
-	mmc_bitmap_init(&fetcher->reading, mmc_part_take(&memory, bytes),
-			nchunks);
-	mmc_bitmap_init(&fetcher->overdue, mmc_part_take(&memory, bytes),
-			nchunks);
+	mmc_wants_init(&fetcher->wants,
+		       mmc_part_take(&memory, mmc_wants_bytes(nchunks)),
+		       nchunks);
+	mmc_lease_init(&fetcher->lease, memory, nchunks);
 }
 
 void mmc_fetcher_begin(struct mmc_fetcher *fetcher, uint64_t srtt_ns)
@@ -60,104 +101,59 @@ void mmc_fetcher_begin(struct mmc_fetcher *fetcher, uint64_t srtt_ns)
 	fetcher->interval_ns = fetcher->srtt_ns;
 }
 
-static uint32_t nwords(const struct mmc_fetcher *fetcher)
-{
-	return (uint32_t)(mmc_bitmap_bytes(fetcher->wanted.nbits) /
-			  sizeof(uint64_t));
-}
-
-static bool is_readable(const struct mmc_fetcher *fetcher)
-{
-	return !fetcher->useless && fetcher->known && fetcher->advert.has_data;
-}
-
 /* Looks at the neighbour's bitmap again once no look is under way. */
 static void look_soon(struct mmc_fetcher *fetcher, uint64_t now_ns)
 {
-	fetcher->fresh = true;
+	fetcher->look_again = true;
 	fetcher->interval_ns = fetcher->srtt_ns;
-	if (fetcher->nmaps == 0 && fetcher->sweep_word == nwords(fetcher))
+	if (fetcher->look == MMC_LOOK_NONE)
 		fetcher->poll_ns = now_ns;
 }
 
 /* Stops reading: wanted chunks are asked for by message from now on. */
 static void give_up(struct mmc_fetcher *fetcher)
 {
-	fetcher->useless = true;
+	step_access(fetcher, MMC_ACCESS_FAILED);
+	step_look(fetcher, MMC_LOOK_END);
 	fetcher->poll_ns = MMC_NEVER_NS;
-	fetcher->sweep_word = nwords(fetcher);
-	for (uint32_t w = 0; w < nwords(fetcher); w++)
-		fetcher->due.words[w] = fetcher->wanted.words[w] &
-					~fetcher->reading.words[w];
-	fetcher->due_from = 0;
+	fetcher->sweep_word = mmc_wants_words(&fetcher->wants);
+	mmc_wants_make_due(&fetcher->wants);
 	mmc_backoff_stop(&fetcher->asking);
 }
 
 void mmc_fetcher_learn(struct mmc_fetcher *fetcher,
 		       const struct mmc_advert *advert, uint64_t now_ns)
 {
-	bool was_readable = is_readable(fetcher);
+	uint64_t known = fetcher->advert.generation;
 
-	if (fetcher->useless)
+	if (is_refused(fetcher))
 		return;
 	if (advert->generation == 0) {
 		give_up(fetcher);
 		return;
 	}
-	if (fetcher->known &&
-	    (fetcher->advert.generation != advert->generation ||
-	     fetcher->advert.has_data))
+	if (is_readable(fetcher) || (known != 0 && known != advert->generation))
 		return;
 	fetcher->advert = *advert;
-	fetcher->known = true;
-	if (is_readable(fetcher) && !was_readable) {
-		mmc_backoff_stop(&fetcher->asking);
-		look_soon(fetcher, now_ns);
-	}
-}
-
-static uint64_t lease_time_ns(const struct mmc_fetcher *fetcher)
-{
-	return mmc_max_u64(LEASE_MIN_NS, LEASE_ROUND_TRIPS * fetcher->srtt_ns);
-}
-
-/* Returns the bits of word `word` that lie in `run`. */
-static uint64_t bits_of(uint32_t word, struct mmc_run run)
-{
-	uint64_t base = (uint64_t)word * 64;
-	uint64_t end = (uint64_t)run.first + run.count;
-	uint64_t bits = ~UINT64_C(0);
-
-	if (run.first > base)
-		bits &= ~UINT64_C(0) << (run.first - base);
-	if (end < base + 64)
-		bits &= ~(~UINT64_C(0) << (end - base));
-	return bits;
+	if (!advert->has_data)
+		return;
+	step_access(fetcher, MMC_ACCESS_REGISTERED);
+	mmc_backoff_stop(&fetcher->asking);
+	look_soon(fetcher, now_ns);
 }
 
 void mmc_fetcher_want(struct mmc_fetcher *fetcher,
 		      const struct mmc_bitmap *claimed, struct mmc_run run,
 		      uint64_t now_ns)
 {
-	uint64_t end = (uint64_t)run.first + run.count;
-	bool grown = false;
+	bool grown = mmc_wants_add(&fetcher->wants, claimed, run,
+				   is_refused(fetcher));
 
-	for (uint32_t w = run.first / 64; (uint64_t)w * 64 < end; w++) {
-		uint64_t lacking = bits_of(w, run) & ~claimed->words[w];
-
-		grown |= (lacking & ~fetcher->wanted.words[w]) != 0;
-		fetcher->wanted.words[w] |= lacking;
-		if (fetcher->useless)
-			fetcher->due.words[w] |= lacking &
-						 ~fetcher->reading.words[w];
-	}
-	if (fetcher->lease_ns == MMC_NEVER_NS && !fetcher->lease_over)
-		fetcher->lease_ns = now_ns + lease_time_ns(fetcher);
-	if (fetcher->useless)
-		fetcher->due_from = mmc_min_u32(fetcher->due_from, run.first);
-	else if (is_readable(fetcher) && grown)
+	mmc_lease_want(&fetcher->lease, now_ns, fetcher->srtt_ns);
+	if (is_readable(fetcher) && grown)
 		look_soon(fetcher, now_ns);
-	else if (!is_readable(fetcher) && fetcher->asking.at_ns == MMC_NEVER_NS)
+	else if (fetcher->access == MMC_ACCESS_AWAITED &&
+		 fetcher->asking.at_ns == MMC_NEVER_NS)
 		fetcher->asking = (struct mmc_backoff){
 			.at_ns = now_ns,
 			.interval_ns =
@@ -173,46 +169,36 @@ void mmc_fetcher_hurry(struct mmc_fetcher *fetcher, uint64_t now_ns)
 
 /* ---- the neighbour's bitmap ---------------------------------------------- */
 
-/* Returns which chunks of word `word` to look for; forgets those that have arrived. */
-static uint64_t lacking(struct mmc_fetcher *fetcher,
-			const struct mmc_bitmap *claimed, uint32_t word)
-{
-	uint64_t *wanted = &fetcher->wanted.words[word];
-
-	*wanted &= ~claimed->words[word];
-	return *wanted & ~fetcher->due.words[word] &
-	       ~fetcher->reading.words[word];
-}
-
 /* Schedules the next look once all reads of this look have ended. */
 static void end_look(struct mmc_fetcher *fetcher, uint64_t now_ns)
 {
-	if (fetcher->nmaps > 0 || fetcher->sweep_word < nwords(fetcher))
+	if (fetcher->nmaps > 0 ||
+	    fetcher->sweep_word < mmc_wants_words(&fetcher->wants))
 		return;
 	fetcher->interval_ns =
-		fetcher->found
+		fetcher->look == MMC_LOOK_FOUND
 			? fetcher->srtt_ns
 			: mmc_min_u64(2 * fetcher->interval_ns, POLL_MAX_NS);
-	if (fetcher->fresh)
+	if (fetcher->look_again)
 		fetcher->poll_ns = now_ns;
-	else if (fetcher->looked)
+	else if (fetcher->look != MMC_LOOK_BEGUN)
 		fetcher->poll_ns = now_ns + fetcher->interval_ns;
+	step_look(fetcher, MMC_LOOK_END);
 }
 
 static void begin_look(struct mmc_fetcher *fetcher)
 {
+	step_look(fetcher, MMC_LOOK_BEGIN);
 	fetcher->poll_ns = MMC_NEVER_NS;
 	fetcher->sweep_word = 0;
-	fetcher->fresh = false;
-	fetcher->found = false;
-	fetcher->looked = false;
+	fetcher->look_again = false;
 }
 
 bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
 		     const struct mmc_bitmap *claimed, uint64_t now_ns,
 		     struct mmc_run *words)
 {
-	uint32_t end = nwords(fetcher);
+	uint32_t end = mmc_wants_words(&fetcher->wants);
 	uint32_t first;
 	uint32_t last;
 
@@ -223,7 +209,8 @@ bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
 	if (fetcher->sweep_word == end)
 		return false;
 	first = fetcher->sweep_word;
-	while (first < end && lacking(fetcher, claimed, first) == 0)
+	while (first < end &&
+	       mmc_wants_lacking(&fetcher->wants, claimed, first) == 0)
 		first++;
 	if (first == end) {
 		fetcher->sweep_word = end;
@@ -232,11 +219,11 @@ bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
 	}
 	last = first;
 	for (uint32_t w = first; w < end && w - first < fetcher->words_max; w++)
-		if (lacking(fetcher, claimed, w) != 0)
+		if (mmc_wants_lacking(&fetcher->wants, claimed, w) != 0)
 			last = w;
 	*words = (struct mmc_run){ .first = first, .count = last + 1 - first };
 	fetcher->sweep_word = last + 1;
-	fetcher->looked = true;
+	step_look(fetcher, MMC_LOOK_READ);
 	fetcher->nmaps++;
 	fetcher->nreading++;
 	return true;
@@ -255,72 +242,33 @@ bool mmc_fetcher_mapped(struct mmc_fetcher *fetcher, struct mmc_run words,
 {
 	fetcher->nreading--;
 	fetcher->nmaps--;
-	if (fetcher->useless)
+	if (is_refused(fetcher))
 		return false;
 	if (bytes == NULL ||
 	    word_at(bytes, words.count) != fetcher->advert.generation) {
 		give_up(fetcher);
 		return false;
 	}
-	for (uint32_t i = 0; i < words.count; i++) {
-		uint32_t w = words.first + i;
-		uint64_t held = word_at(bytes, i) & fetcher->wanted.words[w] &
-				~fetcher->reading.words[w];
-
-		if ((held & ~fetcher->due.words[w]) == 0)
-			continue;
-		fetcher->due.words[w] |= held;
-		fetcher->due_from = mmc_min_u32(fetcher->due_from, w * 64);
-		fetcher->found = true;
-	}
+	for (uint32_t i = 0; i < words.count; i++)
+		if (mmc_wants_hold(&fetcher->wants, words.first + i,
+				   word_at(bytes, i)))
+			step_look(fetcher, MMC_LOOK_PRESENT);
 	end_look(fetcher, now_ns);
 	return true;
 }
 
 /* ---- the neighbour's data ------------------------------------------------ */
 
-/* Takes the next run, of at most `nmax` chunks, that is due and not here. */
-static struct mmc_run take_due(struct mmc_fetcher *fetcher,
-			       const struct mmc_bitmap *claimed, uint32_t nmax)
-{
-	uint32_t nchunks = claimed->nbits;
-	struct mmc_run run = { .first = nchunks };
-	uint32_t count = 0;
-
-	while (run.first == nchunks && fetcher->due_from < nchunks) {
-		struct mmc_run next = mmc_bitmap_next_set(
-			&fetcher->due, fetcher->due_from, nchunks);
-
-		fetcher->due_from = next.first;
-		if (next.count == 0)
-			break;
-		mmc_bitmap_clear(&fetcher->due, next.first);
-		fetcher->due_from++;
-		if (!mmc_bitmap_test(claimed, next.first))
-			run.first = next.first;
-	}
-	if (run.first == nchunks)
-		return run;
-	count = 1;
-	while (count < nmax && fetcher->due_from < nchunks &&
-	       mmc_bitmap_test(&fetcher->due, fetcher->due_from) &&
-	       !mmc_bitmap_test(claimed, fetcher->due_from)) {
-		mmc_bitmap_clear(&fetcher->due, fetcher->due_from++);
-		count++;
-	}
-	run.count = count;
-	return run;
-}
-
 bool mmc_fetcher_data(struct mmc_fetcher *fetcher,
 		      const struct mmc_bitmap *claimed, struct mmc_run *run)
 {
-	if (fetcher->useless || fetcher->nreading == MMC_READS_MAX)
+	if (is_refused(fetcher) || fetcher->nreading == MMC_READS_MAX)
 		return false;
-	*run = take_due(fetcher, claimed, fetcher->chunks_max);
+	*run = mmc_wants_take_due(&fetcher->wants, claimed,
+				  fetcher->chunks_max);
 	if (run->count == 0)
 		return false;
-	mmc_bitmap_set_run(&fetcher->reading, *run);
+	mmc_wants_begin_read(&fetcher->wants, *run);
 	fetcher->nreading++;
 	return true;
 }
@@ -331,144 +279,112 @@ bool mmc_fetcher_over(struct mmc_fetcher *fetcher, struct mmc_run run,
 	bool good = generation != 0 && generation == fetcher->advert.generation;
 
 	fetcher->nreading--;
-	for (uint32_t i = 0; i < run.count; i++)
-		mmc_bitmap_clear(&fetcher->reading, run.first + i);
-	if (good)
-		return true;
-	if (!fetcher->useless)
+	if (!good && !is_refused(fetcher))
 		give_up(fetcher);
-	mmc_bitmap_set_run(&fetcher->due, run);
-	fetcher->due_from = mmc_min_u32(fetcher->due_from, run.first);
-	return false;
+	mmc_wants_end_read(&fetcher->wants, run, good);
+	return good;
 }
 
 /* ---- messages ------------------------------------------------------------ */
 
-bool mmc_fetcher_ask(struct mmc_fetcher *fetcher,
-		     const struct mmc_bitmap *claimed, uint64_t now_ns,
-		     struct mmc_run *runs, uint32_t *nruns, bool *direct)
+static uint32_t left(const struct mmc_fetcher *fetcher)
+{
+	uint32_t nranks = fetcher->layout.nranks;
+
+	return (fetcher->rank + nranks - 1) % nranks;
+}
+
+/* Collects the chunks that the neighbour is to send, since it cannot be read. */
+static bool ask_for_chunks(struct mmc_fetcher *fetcher,
+			   const struct mmc_bitmap *claimed,
+			   struct mmc_nak *nak)
 {
 	uint32_t nchunks = claimed->nbits;
-	uint32_t n = 0;
 
-	*direct = fetcher->useless;
-	if (fetcher->useless) {
-		while (n < MMC_RUNS_MAX && fetcher->due_from < nchunks) {
-			runs[n] = take_due(fetcher, claimed, nchunks);
-			n += runs[n].count > 0;
-		}
-		*nruns = n;
-		return n > 0;
-	}
-	if (is_readable(fetcher) || !mmc_backoff_due(&fetcher->asking, now_ns))
-		return false;
-	for (uint32_t from = 0; n < MMC_RUNS_MAX && from < nchunks;) {
+	nak->direct = true;
+	while (nak->nruns < MMC_RUNS_MAX &&
+	       mmc_wants_any_due(&fetcher->wants)) {
 		struct mmc_run run =
-			mmc_bitmap_next_set(&fetcher->wanted, from, nchunks);
+			mmc_wants_take_due(&fetcher->wants, claimed, nchunks);
+
+		if (run.count > 0)
+			nak->runs[nak->nruns++] = run;
+	}
+	return nak->nruns > 0;
+}
+
+/* Asks for the advert, naming the chunks for which it is needed. */
+static bool ask_for_advert(struct mmc_fetcher *fetcher,
+			   const struct mmc_bitmap *claimed, uint64_t now_ns,
+			   struct mmc_nak *nak)
+{
+	uint32_t nchunks = claimed->nbits;
+
+	nak->direct = false;
+	if (!mmc_backoff_due(&fetcher->asking, now_ns))
+		return false;
+	for (uint32_t from = 0; nak->nruns < MMC_RUNS_MAX && from < nchunks;) {
+		struct mmc_run run = mmc_bitmap_next_set(&fetcher->wants.wanted,
+							 from, nchunks);
 
 		from = run.first + run.count;
 		if (run.count > 0 &&
 		    mmc_bitmap_count_run(claimed, run) < run.count)
-			runs[n++] = run;
+			nak->runs[nak->nruns++] = run;
 	}
-	if (n == 0)
+	if (nak->nruns == 0)
 		mmc_backoff_stop(&fetcher->asking);
-	*nruns = n;
-	return n > 0;
+	return nak->nruns > 0;
 }
 
-/* Finds the chunks wanted since the lease began that are neither due nor being read. */
-static void find_overdue(struct mmc_fetcher *fetcher,
-			 const struct mmc_bitmap *claimed)
+bool mmc_fetcher_ask(struct mmc_fetcher *fetcher,
+		     const struct mmc_bitmap *claimed, uint64_t now_ns,
+		     struct mmc_nak *nak)
 {
-	for (uint32_t w = 0; w < nwords(fetcher); w++)
-		fetcher->overdue.words[w] &= lacking(fetcher, claimed, w);
-	fetcher->lease_over = true;
-	fetcher->lease_chunk = 0;
-}
-
-/* Begins a lease; chunks wanted now are overdue when it ends. False if none are. */
-static bool begin_lease(struct mmc_fetcher *fetcher,
-			const struct mmc_bitmap *claimed)
-{
-	uint64_t any = 0;
-
-	for (uint32_t w = 0; w < nwords(fetcher); w++) {
-		fetcher->wanted.words[w] &= ~claimed->words[w];
-		fetcher->overdue.words[w] = fetcher->wanted.words[w];
-		any |= fetcher->wanted.words[w];
-	}
-	return any != 0;
-}
-
-/* Collects runs of the block of the next overdue chunk's owner. */
-static uint32_t collect_overdue(struct mmc_fetcher *fetcher, uint32_t *owner,
-				struct mmc_run *runs)
-{
-	uint32_t nchunks = fetcher->overdue.nbits;
-	struct mmc_run run = mmc_bitmap_next_set(&fetcher->overdue,
-						 fetcher->lease_chunk, nchunks);
-	struct mmc_block block;
-	uint32_t n = 0;
-	uint32_t end;
-
-	fetcher->lease_chunk = run.first;
-	if (run.count == 0)
-		return 0;
-	*owner = mmc_layout_owner(&fetcher->layout, run.first);
-	block = mmc_layout_block(&fetcher->layout, *owner);
-	end = block.first + block.nchunks;
-	while (n < MMC_RUNS_MAX && fetcher->lease_chunk < end) {
-		run = mmc_bitmap_next_set(&fetcher->overdue,
-					  fetcher->lease_chunk, end);
-		fetcher->lease_chunk = run.first + run.count;
-		if (run.count > 0)
-			runs[n++] = run;
-	}
-	return n;
-}
-
-bool mmc_fetcher_lease(struct mmc_fetcher *fetcher,
-		       const struct mmc_bitmap *claimed, uint64_t now_ns,
-		       uint32_t *owner, struct mmc_run *runs, uint32_t *nruns,
-		       bool *direct)
-{
-	uint32_t nranks = fetcher->layout.nranks;
-	uint32_t left = (fetcher->rank + nranks - 1) % nranks;
-
-	if (now_ns >= fetcher->lease_ns) {
-		fetcher->lease_ns = MMC_NEVER_NS;
-		fetcher->leased = fetcher->leasing;
-		fetcher->leasing = false;
-		find_overdue(fetcher, claimed);
-	}
-	if (!fetcher->lease_over)
+	nak->peer = left(fetcher);
+	nak->nruns = 0;
+	switch (fetcher->access) {
+	case MMC_ACCESS_REFUSED:
+		return ask_for_chunks(fetcher, claimed, nak);
+	case MMC_ACCESS_AWAITED:
+		return ask_for_advert(fetcher, claimed, now_ns, nak);
+	default:
 		return false;
-	*nruns = collect_overdue(fetcher, owner, runs);
-	if (*nruns > 0) {
-		fetcher->leasing = true;
-		*direct = fetcher->leased || *owner == left;
-		return true;
 	}
-	fetcher->lease_over = false;
-	if (begin_lease(fetcher, claimed))
-		fetcher->lease_ns = now_ns + lease_time_ns(fetcher);
+}
+
+bool mmc_fetcher_ask_owner(struct mmc_fetcher *fetcher,
+			   const struct mmc_bitmap *claimed, uint64_t now_ns,
+			   struct mmc_nak *nak)
+{
+	struct mmc_lease *lease = &fetcher->lease;
+
+	if (mmc_lease_expires(lease, now_ns))
+		for (uint32_t w = 0; w < mmc_wants_words(&fetcher->wants); w++)
+			lease->overdue.words[w] &=
+				mmc_wants_lacking(&fetcher->wants, claimed, w);
+	if (mmc_lease_ask(lease, &fetcher->layout, left(fetcher), nak))
+		return true;
+	if (mmc_lease_is_over(lease)) {
+		mmc_wants_forget(&fetcher->wants, claimed);
+		mmc_lease_renew(lease, &fetcher->wants.wanted, now_ns,
+				fetcher->srtt_ns);
+	}
 	return false;
 }
 
 uint64_t mmc_fetcher_deadline(const struct mmc_fetcher *fetcher)
 {
-	uint32_t nchunks = fetcher->wanted.nbits;
-	uint64_t at_ns = fetcher->lease_over ? 0 : fetcher->lease_ns;
+	uint64_t at_ns = mmc_lease_deadline(&fetcher->lease);
 
-	if (fetcher->useless)
-		return fetcher->due_from < nchunks ? 0 : at_ns;
+	if (is_refused(fetcher))
+		return mmc_wants_any_due(&fetcher->wants) ? 0 : at_ns;
 	if (!is_readable(fetcher))
 		return mmc_min_u64(at_ns, fetcher->asking.at_ns);
 	if (fetcher->nreading == MMC_READS_MAX)
 		return at_ns;
-	if (fetcher->sweep_word < nwords(fetcher) ||
-	    fetcher->due_from < nchunks)
+	if (fetcher->sweep_word < mmc_wants_words(&fetcher->wants) ||
+	    mmc_wants_any_due(&fetcher->wants))
 		return 0;
 	return mmc_min_u64(at_ns, fetcher->poll_ns);
 }

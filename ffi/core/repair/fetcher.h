@@ -16,6 +16,9 @@
 
 #include "core/plan/bitmap.h"
 #include "core/plan/layout.h"
+#include "core/repair/lease.h"
+#include "core/repair/nak.h"
+#include "core/repair/wants.h"
 #include "core/wire/advert.h"
 #include "support/timer.h"
 
@@ -25,38 +28,71 @@
 /* Words of a bitmap that one read brings at most. */
 #define MMC_READ_WORDS_MAX 512
 
+/* Whether the left neighbour's memory can be read. */
+enum mmc_fetch_access {
+	MMC_ACCESS_AWAITED,  /* its advert, or its data's registration, is */
+	MMC_ACCESS_READABLE, /* its bitmap and its data */
+	MMC_ACCESS_REFUSED,  /* chunks are asked for by message */
+};
+
+enum mmc_fetch_access_event {
+	MMC_ACCESS_REGISTERED, /* an advert says that its data is */
+	MMC_ACCESS_FAILED,     /* a read has, or it cannot be read at all */
+};
+
+/* X(state, event, next state) */
+#define MMC_ACCESS_TABLE(X)                                                    \
+	X(AWAITED, REGISTERED, READABLE)                                       \
+	X(AWAITED, FAILED, REFUSED)                                            \
+	X(READABLE, FAILED, REFUSED)
+
+/* A look at the neighbour's bitmap: reads of the words that stand for wanted chunks. */
+enum mmc_fetch_look {
+	MMC_LOOK_NONE,	/* none is under way */
+	MMC_LOOK_BEGUN, /* nothing has been read yet */
+	MMC_LOOK_VAIN,	/* words were read; no wanted chunk was present */
+	MMC_LOOK_FOUND, /* wanted chunks were present */
+};
+
+enum mmc_fetch_look_event {
+	MMC_LOOK_BEGIN,
+	MMC_LOOK_READ,	  /* words are being read */
+	MMC_LOOK_PRESENT, /* words show wanted chunks */
+	MMC_LOOK_END,	  /* all words have been read, or access has failed */
+};
+
+/* X(state, event, next state) */
+#define MMC_LOOK_TABLE(X)                                                      \
+	X(NONE, BEGIN, BEGUN)                                                  \
+	X(NONE, END, NONE)                                                     \
+	X(BEGUN, READ, VAIN)                                                   \
+	X(BEGUN, END, NONE)                                                    \
+	X(VAIN, READ, VAIN)                                                    \
+	X(VAIN, PRESENT, FOUND)                                                \
+	X(VAIN, END, NONE)                                                     \
+	X(FOUND, READ, FOUND)                                                  \
+	X(FOUND, PRESENT, FOUND)                                               \
+	X(FOUND, END, NONE)
+
 struct mmc_fetcher {
 	struct mmc_layout layout;
 	uint32_t rank;
-	struct mmc_advert advert; /* the left neighbour's, if `known` */
-	bool known;
-	/* Nothing can be read: chunks are asked for by message. */
-	bool useless;
-	uint32_t words_max;  /* the most words in one read of the bitmap */
-	uint32_t chunks_max; /* the most chunks in one read of the data */
-	/* Chunks wanted that were not here at the last look. */
-	struct mmc_bitmap wanted;
-	/* Wanted chunks to be fetched from the neighbour now. */
-	struct mmc_bitmap due;
-	struct mmc_bitmap reading; /* chunks being read */
-	struct mmc_bitmap overdue; /* chunks wanted since the lease began */
-	uint32_t due_from;	   /* no chunk below is due */
-	uint32_t nreading;	   /* reads under way */
-	uint32_t nmaps;		   /* reads of the bitmap under way */
+	enum mmc_fetch_access access;
+	enum mmc_fetch_look look;
+	struct mmc_advert advert; /* the left neighbour's; generation 0: none */
+	uint32_t words_max;	  /* the most words in one read of the bitmap */
+	uint32_t chunks_max;	  /* the most chunks in one read of the data */
+	struct mmc_wants wants;
+	uint32_t nreading; /* reads under way */
+	uint32_t nmaps;	   /* reads of the bitmap under way */
 	/* The word at which this look goes on; the number of words: no look. */
 	uint32_t sweep_word;
-	bool fresh;	  /* more chunks became wanted since it began */
-	bool looked;	  /* this look has read words of the bitmap */
-	bool found;	  /* this look has found wanted chunks */
+	bool look_again;  /* more chunks became wanted since the look began */
 	uint64_t poll_ns; /* when to look again */
 	uint64_t interval_ns;
 	uint64_t srtt_ns;
 	struct mmc_backoff asking; /* requests for the advert */
-	uint64_t lease_ns;    /* when the lease ends and owners are asked */
-	bool lease_over;      /* owners are being asked */
-	uint32_t lease_chunk; /* the next chunk to ask owners for */
-	bool leased;	      /* owners were asked after the last lease */
-	bool leasing;	      /* owners were asked after this lease */
+	struct mmc_lease lease;
 };
 
 /* The bytes of memory for `nchunks` chunks. */
@@ -111,27 +147,24 @@ bool mmc_fetcher_over(struct mmc_fetcher *fetcher, struct mmc_run run,
 		      uint64_t generation);
 
 /*
- * Returns whether to ask the neighbour by message. If so, writes up to MMC_RUNS_MAX
- * runs, and to `*direct` whether to ask for the chunks themselves, not for its advert.
+ * Returns whether to ask the neighbour by message. If so, writes the NAK, which is
+ * direct if it asks for the chunks themselves, and not for the neighbour's advert.
  */
 bool mmc_fetcher_ask(struct mmc_fetcher *fetcher,
 		     const struct mmc_bitmap *claimed, uint64_t now_ns,
-		     struct mmc_run *runs, uint32_t *nruns, bool *direct);
+		     struct mmc_nak *nak);
 
 /*
- * Returns whether to ask an owner for chunks that have been wanted for long. If so,
- * writes its rank and up to MMC_RUNS_MAX runs of its block, and to `*direct` whether to
- * ask by a direct NAK: owners were asked after the last lease too, or the owner is the
- * left neighbour.
+ * Returns whether to ask an owner for chunks that have been wanted for long (lease.h).
+ * If so, writes the NAK.
  */
-bool mmc_fetcher_lease(struct mmc_fetcher *fetcher,
-		       const struct mmc_bitmap *claimed, uint64_t now_ns,
-		       uint32_t *owner, struct mmc_run *runs, uint32_t *nruns,
-		       bool *direct);
+bool mmc_fetcher_ask_owner(struct mmc_fetcher *fetcher,
+			   const struct mmc_bitmap *claimed, uint64_t now_ns,
+			   struct mmc_nak *nak);
 
 /*
  * Returns when to call mmc_fetcher_map(), mmc_fetcher_data(), mmc_fetcher_ask() and
- * mmc_fetcher_lease() again.
+ * mmc_fetcher_ask_owner() again.
  */
 uint64_t mmc_fetcher_deadline(const struct mmc_fetcher *fetcher);
 

@@ -37,16 +37,16 @@ size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains)
 			      sizeof(struct mmc_sequence));
 }
 
-void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
-		   uint32_t nchunks, uint32_t nchains, uint64_t seed,
-		   const struct mmc_repair_policy *policy)
+void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory,
+		   const struct mmc_loss_config *config)
 {
+	uint32_t nchunks = config->nchunks;
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
 	*loss = (struct mmc_loss){
-		.rank = rank,
-		.policy = policy,
-		.prng = { .state = seed },
+		.rank = config->rank,
+		.policy = config->policy,
+		.prng = { .state = config->seed },
 		.gap_ns = MMC_NEVER_NS,
 		.overdue_ns = MMC_NEVER_NS,
 		.ask_ns = MMC_NEVER_NS,
@@ -58,8 +58,8 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
 	mmc_bitmap_init(&loss->asked, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&loss->before, mmc_part_take(&memory, bytes), nchunks);
 	mmc_bitmap_init(&loss->lost, mmc_part_take(&memory, bytes), nchunks);
-	loss->chains =
-		mmc_part_take(&memory, nchains * sizeof(struct mmc_chain));
+	loss->chains = mmc_part_take(&memory, config->nchains *
+						      sizeof(struct mmc_chain));
 	loss->sequences = (struct mmc_sequence *)memory;
 }
 
@@ -186,10 +186,10 @@ static void begin_chains(struct mmc_loss *loss,
 }
 
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
-		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
-		    uint64_t now_ns)
+		    const struct mmc_bitmap *claimed,
+		    const struct mmc_loss_terms *terms, uint64_t now_ns)
 {
+	uint64_t srtt_ns = terms->srtt_ns;
 	uint64_t nranks = schedule->layout.nranks;
 	uint64_t per_rank_ns = loss->policy->gathers ? JITTER_PER_RANK_NS
 						     : JITTER_RING_PER_RANK_NS;
@@ -198,14 +198,15 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->begun_ns = now_ns;
 	loss->busy_ns = MMC_BACKOFF_MAX_NS;
 	loss->heard_ns = now_ns;
-	loss->budget_chunks = budget_chunks;
+	loss->budget_chunks = terms->budget_chunks;
 	loss->direct_chunks = MMC_LOSS_DIRECT_CHUNKS;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
-			 mmc_min_u64(batch_ns, MMC_BACKOFF_MAX_NS) + late_ns;
+			 mmc_min_u64(terms->batch_ns, MMC_BACKOFF_MAX_NS) +
+			 terms->late_ns;
 	loss->jitter_max_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
-	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, late_ns);
+	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, terms->late_ns);
 	/* An answer is under way for longer than a round trip. */
 	loss->trip_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4);
 	loss->silence_ns = now_ns + loss->quiet_ns;

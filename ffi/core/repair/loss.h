@@ -15,6 +15,7 @@
 #define MMC_CORE_REPAIR_LOSS_H
 
 #include "core/repair/chain.h"
+#include "core/repair/nak.h"
 #include "core/repair/policy.h"
 #include "support/prng.h"
 
@@ -34,6 +35,7 @@ struct mmc_loss {
 	struct mmc_bitmap asked;  /* chunks asked for in this retry interval */
 	struct mmc_bitmap before; /* chunks asked for in the interval before */
 	struct mmc_bitmap lost;	  /* chunks ever asked for or announced */
+	uint32_t nlost;		  /* their number */
 	struct mmc_prng prng;
 	uint64_t begun_ns; /* when the flow began */
 	/* A sender silent for this long is asked although the link is busy. */
@@ -103,22 +105,37 @@ static inline uint64_t mmc_loss_retry_ns(const struct mmc_loss *loss,
  */
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains);
 
+struct mmc_loss_config {
+	const struct mmc_repair_policy *policy;
+	uint32_t rank;
+	uint32_t nchunks;
+	uint32_t nchains; /* the most that the schedule may have */
+	uint64_t seed;	  /* of the random delays */
+};
+
 /* Initializes `loss` in `memory`, mmc_loss_bytes() long; no chunk is expected yet. */
-void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory, uint32_t rank,
-		   uint32_t nchunks, uint32_t nchains, uint64_t seed,
-		   const struct mmc_repair_policy *policy);
+void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory,
+		   const struct mmc_loss_config *config);
+
+/* What is known of the network when the flow begins. */
+struct mmc_loss_terms {
+	uint64_t srtt_ns;  /* the largest smoothed round trip */
+	uint64_t late_ns;  /* the allowance learnt from chunks lost too soon */
+	uint64_t batch_ns; /* from one batch of a chain to its next */
+	/*
+	 * The most chunks that may be asked for and not yet here; a quarter of it while
+	 * more is to come by multicast.
+	 */
+	uint32_t budget_chunks;
+};
 
 /*
  * Expects chunks from now on, as planned by `schedule`; those in `claimed` are here
- * already. `srtt_ns` is the largest round trip, `late_ns` the allowance learnt from
- * chunks that were asked for too soon, `batch_ns` the time from one batch of a chain to
- * the next. At most `budget_chunks` are asked for and waited for at a time, and a
- * quarter of that while more is to come by multicast.
+ * already.
  */
 void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
-		    const struct mmc_bitmap *claimed, uint64_t srtt_ns,
-		    uint64_t late_ns, uint64_t batch_ns, uint32_t budget_chunks,
-		    uint64_t now_ns);
+		    const struct mmc_bitmap *claimed,
+		    const struct mmc_loss_terms *terms, uint64_t now_ns);
 
 /*
  * Returns the sequence of the sender with `block`, which has begun, or NULL if no more
@@ -228,12 +245,10 @@ static inline void mmc_loss_helped(struct mmc_loss *loss, uint64_t now_ns)
 
 /*
  * Records that a repairer will multicast `run`, which lies within the operation, so
- * that this rank need not ask for it. Returns how many of the chunks turn out lost
- * here.
+ * that this rank need not ask for it. Its chunks that are not in `claimed` are lost.
  */
-uint32_t mmc_loss_suppress(struct mmc_loss *loss,
-			   const struct mmc_bitmap *claimed, struct mmc_run run,
-			   uint64_t now_ns);
+void mmc_loss_suppress(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		       struct mmc_run run, uint64_t now_ns);
 
 /*
  * Returns whether repairers are to answer by unicast. After a short outage of
@@ -244,12 +259,10 @@ bool mmc_loss_asks_directly(const struct mmc_loss *loss);
 
 /*
  * Returns whether a repairer is to be asked now for chunks not in `claimed`. If so,
- * writes its rank and up to MMC_RUNS_MAX runs to `runs`, and adds the number of chunks
- * asked for the first time to `*nlost`. Call until it returns false.
+ * writes the NAK for it. Call until it returns false.
  */
 bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		  uint64_t now_ns, uint32_t *repairer, struct mmc_run *runs,
-		  uint32_t *nruns, uint32_t *nlost);
+		  uint64_t now_ns, struct mmc_nak *nak);
 
 /* Returns how many chunks have arrived by multicast. */
 uint32_t mmc_loss_heard(const struct mmc_loss *loss);

@@ -119,13 +119,11 @@ static void start_retry(struct mmc_loss *loss, uint64_t now_ns)
 	loss->retried_heard = mmc_loss_heard(loss);
 }
 
-uint32_t mmc_loss_suppress(struct mmc_loss *loss,
-			   const struct mmc_bitmap *claimed, struct mmc_run run,
-			   uint64_t now_ns)
+void mmc_loss_suppress(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		       struct mmc_run run, uint64_t now_ns)
 {
 	const struct mmc_bitmap *known[] = { claimed, &loss->lost };
 	uint32_t end = run.first + run.count;
-	uint32_t nlost = 0;
 
 	mmc_bitmap_set_run(&loss->asked, run);
 	loss->waited_chunks = count_waited(loss, claimed);
@@ -133,8 +131,8 @@ uint32_t mmc_loss_suppress(struct mmc_loss *loss,
 	for (;;) {
 		run = mmc_bitmap_next_clear(known, 2, run.first, end);
 		if (run.count == 0)
-			return nlost;
-		nlost += run.count;
+			return;
+		loss->nlost += run.count;
 		mmc_bitmap_set_run(&loss->lost, run);
 	}
 }
@@ -274,7 +272,7 @@ static uint32_t budget_left(const struct mmc_loss *loss)
  * Collects runs of one block to ask for; returns false when no more may be asked for.
  */
 static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-			uint32_t owner, struct mmc_run *runs, uint32_t *nruns)
+			uint32_t owner, struct mmc_nak *nak)
 {
 	const struct mmc_bitmap *known[] = { claimed, &loss->asked,
 					     &loss->before };
@@ -290,7 +288,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 		if (run.count == 0)
 			break;
-		if (*nruns == MMC_RUNS_MAX)
+		if (nak->nruns == MMC_RUNS_MAX)
 			return false;
 		run.count = mmc_min_u32(run.count, budget_left(loss));
 		if (run.count == 0) {
@@ -299,7 +297,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			return false;
 		}
 		loss->waited_chunks += run.count;
-		runs[(*nruns)++] = run;
+		nak->runs[nak->nruns++] = run;
 		from = run.first + run.count;
 		loss->sweep_chunk = from;
 	}
@@ -309,28 +307,43 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 /* Continues the sweep up to the first chunk of another repairer. */
 static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		  uint32_t *repairer, struct mmc_run *runs, uint32_t *nruns)
+		  struct mmc_nak *nak)
 {
 	const struct mmc_layout *layout = &loss->schedule.layout;
 
-	*nruns = 0;
+	nak->nruns = 0;
 	while (loss->sweep_chunk < claimed->nbits) {
 		uint32_t owner = mmc_layout_owner(layout, loss->sweep_chunk);
-		uint32_t whom = loss->policy->repairer(
+		uint32_t repairer = loss->policy->repairer(
 			loss->rank, layout->nranks, owner, loss->nasked);
 
-		if (*nruns > 0 && whom != *repairer)
+		if (nak->nruns > 0 && repairer != nak->peer)
 			break;
-		*repairer = whom;
-		if (!sweep_block(loss, claimed, owner, runs, nruns))
+		nak->peer = repairer;
+		if (!sweep_block(loss, claimed, owner, nak))
 			break;
 	}
-	return *nruns > 0;
+	return nak->nruns > 0;
+}
+
+/* Records that the chunks of `nak` are asked for. */
+static void note_asked(struct mmc_loss *loss, const struct mmc_nak *nak,
+		       uint64_t now_ns)
+{
+	if (nak->nruns == 0)
+		return;
+	for (uint32_t i = 0; i < nak->nruns; i++) {
+		loss->nlost += nak->runs[i].count -
+			       mmc_bitmap_count_run(&loss->lost, nak->runs[i]);
+		mmc_bitmap_set_run(&loss->lost, nak->runs[i]);
+		mmc_bitmap_set_run(&loss->asked, nak->runs[i]);
+	}
+	loss->asked_ns = now_ns;
+	time_request(loss, nak->runs[nak->nruns - 1], now_ns);
 }
 
 bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
-		  uint64_t now_ns, uint32_t *repairer, struct mmc_run *runs,
-		  uint32_t *nruns, uint32_t *nlost)
+		  uint64_t now_ns, struct mmc_nak *nak)
 {
 	mmc_loss_lose_gaps(loss, claimed, now_ns);
 	hasten(loss, now_ns);
@@ -342,25 +355,17 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 	if (loss->sweep_chunk >= claimed->nbits)
 		return false;
-	if (!sweep(loss, claimed, repairer, runs, nruns) && !loss->missing) {
+	if (!sweep(loss, claimed, nak) && !loss->missing) {
 		mmc_backoff_stop(&loss->retry);
 		loss->nasked = 0;
 		return false;
 	}
-	for (uint32_t i = 0; i < *nruns; i++) {
-		*nlost += runs[i].count -
-			  mmc_bitmap_count_run(&loss->lost, runs[i]);
-		mmc_bitmap_set_run(&loss->lost, runs[i]);
-		mmc_bitmap_set_run(&loss->asked, runs[i]);
-	}
-	if (*nruns > 0) {
-		loss->asked_ns = now_ns;
-		time_request(loss, runs[*nruns - 1], now_ns);
-	}
+	nak->direct = mmc_loss_asks_directly(loss);
+	note_asked(loss, nak, now_ns);
 	/*
 	 * The retry is also needed if all that is missing was announced: announced
 	 * repairs may be lost as well.
 	 */
 	start_retry(loss, now_ns);
-	return *nruns > 0;
+	return nak->nruns > 0;
 }

@@ -20,10 +20,9 @@ size_t mmc_repairer_bytes(uint32_t nchunks)
 }
 
 void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
-		       uint32_t nchunks, struct mmc_run own,
-		       const struct mmc_bitmap *present, bool gathers,
-		       uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns)
+		       const struct mmc_repairer_config *config)
 {
+	uint32_t nchunks = config->present->nbits;
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
 	repairer->nasks = 0;
@@ -32,19 +31,19 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	repairer->ngiven_before = 0;
 	repairer->nlost = 0;
 	repairer->nshared = 0;
-	repairer->own = own;
-	repairer->present = present;
-	repairer->gathers = gathers;
-	repairer->sharers = sharers;
+	repairer->own = config->own;
+	repairer->present = config->present;
+	repairer->gathers = config->gathers;
+	repairer->sharers = config->sharers;
 	repairer->idle = false;
 	repairer->several = false;
 	repairer->resting = false;
 	repairer->unconfirmed = false;
 	repairer->ready_ns = MMC_NEVER_NS;
 	repairer->rest_ends_ns = MMC_NEVER_NS;
-	repairer->gather_ns = gather_ns;
-	repairer->rest_ns = rest_ns;
-	mmc_backoff_start(&repairer->phase, 0, rest_ns);
+	repairer->gather_ns = config->gather_ns;
+	repairer->rest_ns = config->rest_ns;
+	mmc_backoff_start(&repairer->phase, 0, config->rest_ns);
 	mmc_bitmap_init(&repairer->wanted, mmc_part_take(&memory, bytes),
 			nchunks);
 	mmc_bitmap_init(&repairer->shared, mmc_part_take(&memory, bytes),

@@ -73,18 +73,23 @@ struct mmc_repairer {
 /* The bytes of memory for an operation of `nchunks` chunks. */
 size_t mmc_repairer_bytes(uint32_t nchunks);
 
-/*
- * Initializes a repairer in `memory`, mmc_repairer_bytes() long. It sends chunks of
- * `present`, of which the chunks of `own` are this rank's own. With `gathers`, requests
- * are kept for `gather_ns`, or a quarter of it if by then no two ranks lack the same
- * chunk, and a chunk that `sharers` ranks lack is multicast; otherwise requests are
- * answered at once and never by multicast. No rank is sent a chunk twice within
- * `rest_ns`.
- */
+struct mmc_repairer_config {
+	const struct mmc_bitmap *present; /* chunks that can be sent */
+	struct mmc_run own;		  /* those that may go to all */
+	/*
+	 * Requests are kept for `gather_ns`, or a quarter of it if by then no two ranks
+	 * lack the same chunk, and a chunk that `sharers` ranks lack is multicast.
+	 * Otherwise requests are answered at once and never by multicast.
+	 */
+	bool gathers;
+	uint32_t sharers;
+	uint64_t gather_ns;
+	uint64_t rest_ns; /* no rank is sent a chunk twice within it */
+};
+
+/* Initializes a repairer in `memory`, mmc_repairer_bytes() long. */
 void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
-		       uint32_t nchunks, struct mmc_run own,
-		       const struct mmc_bitmap *present, bool gathers,
-		       uint32_t sharers, uint64_t gather_ns, uint64_t rest_ns);
+		       const struct mmc_repairer_config *config);
 
 /*
  * Takes the request of `peer` for `run`, chunks that this rank serves to it. Chunks
