@@ -37,7 +37,7 @@ static void cover(struct mmc_request *request)
 		.base = request->base,
 		.layout = &op->layout,
 		.schedule = &op->schedule,
-		.chains = op->loss.chains,
+		.chains = op->repair.loss.chains,
 		.claimed = &op->claimed,
 		.channel = op->config.channel,
 		.epoch = op->config.epoch,

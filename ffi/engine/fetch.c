@@ -62,7 +62,7 @@ static int submit(struct mmc_team *team, uint32_t slot)
 	struct mmc_endpoint *endpoint = team->endpoint;
 	const struct mmc_fetch *fetch = &team->fetches.slots[slot];
 	const struct mmc_op *op = fetch->request->op;
-	const struct mmc_advert *advert = &op->fetcher.advert;
+	const struct mmc_advert *advert = &op->repair.fetcher.advert;
 	const struct mmc_piece pieces[] = {
 		{
 			.address = fetch->map

@@ -130,7 +130,7 @@ static void open_ring(struct mmc_op *op, bool covers)
 	struct mmc_cover plan = {
 		.layout = &op->layout,
 		.schedule = &op->schedule,
-		.chains = op->loss.chains,
+		.chains = op->repair.loss.chains,
 		.claimed = &op->claimed,
 		.channel = CHANNEL,
 		.epoch = 1,

@@ -318,16 +318,16 @@ static void whose_advert(void)
 	struct mmc_op *op = open_lone(MMC_REPAIR_READ, &counters);
 
 	say(op, 1, advert, 0);
-	CHECK_EQ(op->fetcher.advert.generation, 0);
+	CHECK_EQ(op->repair.fetcher.advert.generation, 0);
 	say(op, 2, advert, 0);
-	CHECK_EQ(op->fetcher.advert.generation, 5);
+	CHECK_EQ(op->repair.fetcher.advert.generation, 5);
 	other.advert.generation = 6;
 	say(op, 2, other, 0);
-	CHECK_EQ(op->fetcher.advert.generation, 5);
+	CHECK_EQ(op->repair.fetcher.advert.generation, 5);
 	free(op);
 	op = open_lone(MMC_REPAIR_NEIGHBOUR, &counters);
 	say(op, 2, advert, 0);
-	CHECK_EQ(op->fetcher.advert.generation, 0);
+	CHECK_EQ(op->repair.fetcher.advert.generation, 0);
 	free(op);
 }
 

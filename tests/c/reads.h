@@ -43,7 +43,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 
 	CHECK_EQ(action->peer, (r + net->shape.nranks - 1) % net->shape.nranks);
 	CHECK(action->run.count > 0);
-	CHECK(action->op->fetcher.advert.has_data);
+	CHECK(action->op->repair.fetcher.advert.has_data);
 	event.control_bytes = event.count * (event.kind == EVENT_READ ? 4 : 8) +
 			      MMC_GENERATION_BYTES;
 	event.control = malloc(event.control_bytes);
@@ -64,7 +64,7 @@ static inline void reads_take(struct ranks *net, struct event *event)
 		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {
-		memcpy(event->control + nbytes, op->generation,
+		memcpy(event->control + nbytes, op->repair.advertiser.generation,
 		       MMC_GENERATION_BYTES);
 	} else if (event->kind == EVENT_READ) {
 		memcpy(event->control, repairer->places + event->index, nbytes);

@@ -80,7 +80,7 @@ static void check_read(struct world *world, const struct mmc_action *action)
 	uint32_t end = map ? (op->layout.nchunks + 63) / 64
 			   : op->layout.nchunks;
 
-	MMC_ASSERT(op->fetcher.advert.has_data);
+	MMC_ASSERT(op->repair.fetcher.advert.has_data);
 	MMC_ASSERT(action->peer == mmc_op_left(op));
 	MMC_ASSERT(!world->epoch[op->config.epoch].over);
 	MMC_ASSERT(run.count > 0 && run.first < end &&
@@ -280,7 +280,7 @@ static void finish_reading(struct world *world)
 	world->reading[pick] = world->reading[--world->nreading];
 	op = world->epoch[reading.epoch].op;
 	if (form & 6)
-		generation = op->fetcher.advert.generation;
+		generation = op->repair.fetcher.advert.generation;
 	if (!reading.map) {
 		if (mmc_op_on_read(op, reading.run, generation))
 			bring_fetched(world, reading.epoch, reading.run);

@@ -16,7 +16,7 @@ FOLDERS = ("mpimcast", "ffi", "tests", "bench", "slurm")
 FREESTANDING = r"stdint\.h|stddef\.h|stdbool\.h"
 SYSTEM = r"[a-z0-9_]+\.h|(sys|netinet|netpacket|net|arpa|linux)/[a-z0-9_]+\.h"
 # The headers of support/ that are as freestanding as the core.
-PURE = r"support/(assert|bits|memory|prng|time|timer)\.h"
+PURE = r"support/(assert|bits|memory|prng|states|time|timer)\.h"
 VERBS = r"infiniband/verbs\.h|rdma/rdma_cma\.h"
 MAY_INCLUDE = {
     "include": rf"{FREESTANDING}|mpimcast/.*",

@@ -36,14 +36,14 @@ static void mend(struct mmc_op *op, const struct mmc_block *block,
 {
 	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
 	struct mmc_sequence *sequence =
-		mmc_chain_sequence(&op->loss.chains[chain],
+		mmc_chain_sequence(&op->repair.loss.chains[chain],
 				   mmc_schedule_turn(&op->schedule, block));
 
-	mmc_loss_mend(&op->loss, chain, sequence, chunk - block->first, chunk,
-		      now_ns);
+	mmc_loss_mend(&op->repair.loss, chain, sequence, chunk - block->first,
+		      chunk, now_ns);
 	mmc_watermark_drain(&op->watermark, chain,
-			    op->loss.chains[chain].npassed);
-	if (!op->unicast && mmc_bitmap_test(&op->loss.lost, chunk))
+			    op->repair.loss.chains[chain].npassed);
+	if (!op->unicast && mmc_bitmap_test(&op->repair.loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 }
 
@@ -62,15 +62,14 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	if (chunk >= op->layout.nchunks)
 		return MMC_VERDICT_FOREIGN;
 	owner = mmc_layout_owner(&op->layout, chunk);
-	if (source != owner && !op->policy->serves(source, op->config.nranks,
-						   owner, op->config.rank))
+	if (!mmc_repair_accepts(&op->repair, source, owner))
 		return MMC_VERDICT_FOREIGN;
 	block = mmc_layout_block(&op->layout, owner);
 	verdict = claim(op, &block, chunk - block.first, payload_bytes);
 	if (verdict != MMC_VERDICT_PLACE || !op->begun)
 		return verdict;
 	mend(op, &block, chunk, now_ns);
-	mmc_loss_helped(&op->loss, now_ns);
+	mmc_loss_helped(&op->repair.loss, now_ns);
 	return verdict;
 }
 
@@ -78,10 +77,10 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 						      uint32_t chunk)
 {
-	if (!mmc_bitmap_test(&op->loss.lost, chunk))
+	if (!mmc_bitmap_test(&op->repair.loss.lost, chunk))
 		return;
 	mmc_path_late(op->config.path);
-	op->loss.chains[op->heard.chain].nheard++;
+	op->repair.loss.chains[op->heard.chain].nheard++;
 }
 
 /* Refreshes the per-sender cache when the sender changes. */
@@ -123,14 +122,14 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 			note_late(op, index);
 		return verdict;
 	}
-	chain = &op->loss.chains[heard->chain];
+	chain = &op->repair.loss.chains[heard->chain];
 	chain->nheard++;
 	if (heard->sequence == NULL || heard->sequence->turn != heard->turn)
-		heard->sequence = mmc_loss_follow(&op->loss, &op->claimed,
-						  &heard->block, now_ns);
-	mmc_loss_hear(&op->loss, chain, heard->sequence, place, now_ns);
-	mmc_loss_mend(&op->loss, heard->chain, heard->sequence, place, index,
-		      now_ns);
+		heard->sequence = mmc_loss_follow(
+			&op->repair.loss, &op->claimed, &heard->block, now_ns);
+	mmc_loss_hear(&op->repair.loss, chain, heard->sequence, place, now_ns);
+	mmc_loss_mend(&op->repair.loss, heard->chain, heard->sequence, place,
+		      index, now_ns);
 	mmc_watermark_drain(&op->watermark, heard->chain, chain->npassed);
 	return verdict;
 }
@@ -158,7 +157,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	op->nplacing--;
 	op->npresent++;
 	mmc_bitmap_publish(&op->present, chunk);
-	mmc_repairer_fresh(&op->repairer);
+	mmc_repairer_fresh(&op->repair.repairer);
 }
 
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
@@ -172,13 +171,13 @@ void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
 void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
 		   const uint8_t *bytes, uint64_t now_ns)
 {
-	if (!mmc_fetcher_mapped(&op->fetcher, words, bytes, now_ns))
+	if (!mmc_fetcher_mapped(&op->repair.fetcher, words, bytes, now_ns))
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 }
 
 bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 {
-	if (!mmc_fetcher_over(&op->fetcher, run, generation)) {
+	if (!mmc_fetcher_over(&op->repair.fetcher, run, generation)) {
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 		return false;
 	}
@@ -188,78 +187,23 @@ bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
 		       uint32_t key)
 {
-	op->registering = false;
-	op->registration_ended = true;
-	if (ok) {
-		op->advert.has_data = true;
-		op->advert.data_address = address;
-		op->advert.data_key = key;
-	} else {
-		op->advert.generation = 0;
-	}
+	mmc_advertiser_registered(&op->repair.advertiser, ok, address, key);
 }
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* Passes the part of a block's run that this rank serves on to the repairer. */
-static void serve_block(struct mmc_op *op, const struct mmc_nak *nak,
-			uint32_t owner, struct mmc_run run, uint64_t now_ns)
-{
-	const struct mmc_block block = mmc_layout_block(&op->layout, owner);
-	uint32_t sent = owner == op->config.rank ? op->turn.next
-						 : block.nchunks;
-	uint32_t from = mmc_max_u32(run.first, block.first);
-	uint32_t end = mmc_min_u32(run.first + run.count, block.first + sent);
-
-	if (from >= end || !op->policy->serves(op->config.rank,
-					       op->config.nranks, owner, nak->peer))
-		return;
-	run = (struct mmc_run){ .first = from, .count = end - from };
-	/* Others spread their requests over as long a time as this rank does. */
-	op->repairer.gather_ns = mmc_loss_jitter_ns(&op->loss, now_ns);
-	if (nak->direct && op->policy->gathers && owner == op->config.rank)
-		mmc_repairer_ask_direct(&op->repairer, nak->peer, run);
-	else
-		mmc_repairer_ask(&op->repairer, nak->peer, run, now_ns);
-}
-
 /* A rank that is about to give its buffers back takes no more requests. */
 static bool is_leaving(const struct mmc_op *op)
 {
-	return op->policy->release == MMC_RELEASE_RIGHT &&
+	return op->repair.policy->release == MMC_RELEASE_RIGHT &&
 	       op->state >= MMC_OP_RELEASE && op->right_done;
 }
 
-/* Runs of one request do not overlap: more than nchunks in all is nonsense. */
 static void on_nak(struct mmc_op *op, const struct mmc_nak *nak,
 		   uint64_t now_ns)
 {
-	uint32_t left = op->layout.nchunks;
-
-	if (is_leaving(op))
-		return;
-	if (op->policy->reads && !nak->direct &&
-	    nak->peer == mmc_op_right(op)) {
-		op->advert_asked = true;
-		return;
-	}
-	for (uint32_t i = 0; i < nak->nruns; i++) {
-		struct mmc_run run = nak->runs[i];
-		uint32_t owner;
-
-		if (run.first >= op->layout.nchunks ||
-		    run.count > op->layout.nchunks - run.first ||
-		    run.count > left)
-			return;
-		left -= run.count;
-		owner = mmc_layout_owner(&op->layout, run.first);
-		while (owner < op->config.nranks &&
-		       mmc_layout_block(&op->layout, owner).first <
-			       run.first + run.count) {
-			serve_block(op, nak, owner, run, now_ns);
-			owner++;
-		}
-	}
+	if (!is_leaving(op))
+		mmc_repair_on_nak(&op->repair, nak, op->turn.next, now_ns);
 }
 
 static void read_nak(uint32_t source, const struct mmc_message *message,
@@ -295,14 +239,14 @@ static void on_confirmation(struct mmc_op *op,
 {
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		struct mmc_run run = message->runs[i];
-		uint32_t nlost = op->loss.nlost;
+		uint32_t nlost = op->repair.loss.nlost;
 
 		if (run.first >= op->layout.nchunks ||
 		    run.count > op->layout.nchunks - run.first)
 			continue;
-		mmc_loss_suppress(&op->loss, &op->claimed, run, now_ns);
+		mmc_loss_suppress(&op->repair.loss, &op->claimed, run, now_ns);
 		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS,
-			  op->loss.nlost - nlost);
+			  op->repair.loss.nlost - nlost);
 	}
 }
 
@@ -311,9 +255,10 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
 	struct mmc_nak nak;
-	bool vain =
-		mmc_silence_tell(&op->loss, source, message->record.sent_chunks,
-				 message->kind == MMC_MESSAGE_RECORD, now_ns);
+	bool vain = mmc_silence_tell(&op->repair.loss, source,
+				     message->record.sent_chunks,
+				     message->kind == MMC_MESSAGE_RECORD,
+				     now_ns);
 
 	mmc_turn_hear(&op->turn, source, now_ns);
 	mmc_op_hear_sent(op, source, message, now_ns);
@@ -364,17 +309,17 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	return moved;
 }
 
-/* Takes the left neighbour's news that matters for reading its memory. */
-static void hear_left(struct mmc_op *op, const struct mmc_message *message,
-		      uint64_t now_ns)
+/* Takes the news that matter for how this rank gets lost chunks. */
+static void hear_repair(struct mmc_op *op, uint32_t source,
+			const struct mmc_message *message, uint64_t now_ns)
 {
-	bool done = (message->record.flags & MMC_RECORD_DONE) != 0;
+	struct mmc_repair_state *repair = &op->repair;
 
 	if (message->kind == MMC_MESSAGE_ADVERT)
-		mmc_fetcher_learn(&op->fetcher, &message->advert, now_ns);
-	if (done && !op->left_done)
-		mmc_fetcher_hurry(&op->fetcher, now_ns);
-	op->left_done |= done;
+		repair->policy->on_advert(repair, source, &message->advert,
+					  now_ns);
+	if (message->record.flags & MMC_RECORD_DONE)
+		repair->policy->on_peer_done(repair, source, now_ns);
 }
 
 /* Returns the rank that the awaited one names, unless there is no such rank. */
@@ -411,8 +356,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		op->late = late_of(op, record);
 	}
 	mmc_op_hear_late(op, source, message, now_ns);
-	if (op->policy->reads && source == mmc_op_left(op))
-		hear_left(op, message, now_ns);
+	hear_repair(op, source, message, now_ns);
 	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
 		mmc_op_renew(op);
 		mmc_op_ask_soon(op, now_ns);

@@ -93,21 +93,19 @@ static uint32_t chains_max(const struct mmc_layout *layout)
 size_t mmc_op_footprint(const struct mmc_op_config *config)
 {
 	struct mmc_layout layout;
-	size_t read_bytes = 0;
+	size_t generation_bytes = 0;
 	uint32_t nchains;
 
 	if (count_chunks(config, &layout) != 0)
 		return 0;
 	nchains = chains_max(&layout);
 	if (config->repair == MMC_REPAIR_READ)
-		read_bytes = mmc_part_bytes(MMC_GENERATION_BYTES) +
-			     mmc_part_bytes(mmc_fetcher_bytes(layout.nchunks));
-	return mmc_part_bytes(sizeof(struct mmc_op)) + read_bytes +
+		generation_bytes = mmc_part_bytes(MMC_GENERATION_BYTES);
+	return mmc_part_bytes(sizeof(struct mmc_op)) + generation_bytes +
 	       mmc_layout_bytes(&layout) + mmc_schedule_bytes(&layout) +
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
-	       mmc_part_bytes(mmc_loss_bytes(layout.nchunks, layout.nsenders,
-					     nchains)) +
-	       mmc_part_bytes(mmc_repairer_bytes(layout.nchunks)) +
+	       mmc_part_bytes(
+		       mmc_repair_bytes(&layout, nchains, config->repair)) +
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
 
@@ -142,24 +140,37 @@ static struct mmc_record first_record(const struct mmc_op_config *config,
 
 /*
  * Places the generation's word at the end of a part, right before the bitmap in the
- * next.
+ * next. Nothing of an operation that does not repair by reading can be read.
  */
-static uint8_t *lay_out_advert(struct mmc_op *op, uint8_t *memory)
+static void lay_out_advert(const struct mmc_op *op, uint8_t **memory,
+			   struct mmc_repair_config *repair)
 {
-	mmc_part_take(&memory, MMC_GENERATION_BYTES);
-	op->generation = (uint64_t *)(void *)(memory - MMC_GENERATION_BYTES);
-	op->advert = op->config.advert;
-	if (op->advert.generation != 0)
-		op->advert.map_address += (uint64_t)(memory - (uint8_t *)op);
-	return memory;
+	if (op->config.repair != MMC_REPAIR_READ)
+		return;
+	mmc_part_take(memory, MMC_GENERATION_BYTES);
+	repair->generation =
+		(uint64_t *)(void *)(*memory - MMC_GENERATION_BYTES);
+	repair->advert = op->config.advert;
+	if (repair->advert.generation != 0)
+		repair->advert.map_address +=
+			(uint64_t)(*memory - (const uint8_t *)op);
 }
 
 /* Gives the parts of the operation their memory, in the footprint's order. */
 static void lay_out(struct mmc_op *op, uint8_t *memory)
 {
 	const struct mmc_op_config *config = &op->config;
+	struct mmc_repair_config repair = {
+		.policy = config->repair,
+		.rank = config->rank,
+		.nchains = chains_max(&op->layout),
+		.read_bytes = config->read_bytes,
+		.seed = config->seed,
+		.layout = &op->layout,
+		.claimed = &op->claimed,
+		.present = &op->present,
+	};
 	uint32_t nchunks = op->layout.nchunks;
-	uint32_t nchains = chains_max(&op->layout);
 	size_t map_bytes = mmc_bitmap_bytes(nchunks);
 	uint8_t *part;
 
@@ -169,27 +180,14 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 		mmc_part_take(&memory, mmc_schedule_bytes(&op->layout));
 	mmc_bitmap_init(&op->claimed, mmc_part_take(&memory, map_bytes),
 			nchunks);
-	if (config->repair == MMC_REPAIR_READ)
-		memory = lay_out_advert(op, memory);
+	lay_out_advert(op, &memory, &repair);
 	mmc_bitmap_init(&op->present, mmc_part_take(&memory, map_bytes),
 			nchunks);
-	part = mmc_part_take(
-		&memory, mmc_loss_bytes(nchunks, op->layout.nsenders, nchains));
-	mmc_loss_init(&op->loss, part,
-		      &(struct mmc_loss_config){
-			      .policy = op->policy,
-			      .rank = config->rank,
-			      .nchunks = nchunks,
-			      .nchains = nchains,
-			      .seed = config->seed,
-		      });
-	op->repairer_memory =
-		mmc_part_take(&memory, mmc_repairer_bytes(nchunks));
-	op->watermark_memory = mmc_part_take(
-		&memory, mmc_watermark_bytes(config->nranks, nchains));
-	if (config->repair == MMC_REPAIR_READ)
-		mmc_fetcher_init(&op->fetcher, memory, config->rank,
-				 &op->layout, config->read_bytes);
+	part = mmc_part_take(&memory,
+			     mmc_repair_bytes(&op->layout, repair.nchains,
+					      config->repair));
+	mmc_repair_init(&op->repair, part, &repair);
+	op->watermark_memory = memory;
 }
 
 static void own_block_is_here(struct mmc_op *op)
@@ -204,9 +202,7 @@ static void own_block_is_here(struct mmc_op *op)
 	mmc_bitmap_set_run(&op->claimed, own);
 	mmc_bitmap_set_run(&op->present, own);
 	op->npresent = own.count;
-	if (op->generation != NULL)
-		__atomic_store_n(op->generation, op->advert.generation,
-				 __ATOMIC_RELEASE);
+	mmc_advertiser_publish(&op->repair.advertiser);
 }
 
 struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
@@ -217,7 +213,6 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 
 	*op = (struct mmc_op){
 		.config = *config,
-		.policy = mmc_repair_policy(config->repair),
 		.state = MMC_OP_ENTRY,
 		.record = first_record(config, now_ns),
 		.heard = { .source = MMC_PEER_ALL },
@@ -263,8 +258,7 @@ void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 
 void mmc_op_close_advert(struct mmc_op *op)
 {
-	if (op->generation != NULL)
-		__atomic_store_n(op->generation, 0, __ATOMIC_SEQ_CST);
+	mmc_advertiser_revoke(&op->repair.advertiser);
 }
 
 void mmc_op_all_done(struct mmc_op *op)
@@ -275,26 +269,15 @@ void mmc_op_all_done(struct mmc_op *op)
 
 uint32_t mmc_op_awaited(const struct mmc_op *op)
 {
-	uint32_t nranks = op->config.nranks;
-	const struct mmc_bitmap *present = &op->present;
-	struct mmc_run missing;
-
 	switch (op->state) {
 	case MMC_OP_ENTRY:
 		return mmc_barrier_passed(&op->entry)
 			       ? MMC_PEER_ALL
 			       : mmc_barrier_awaited(&op->entry);
 	case MMC_OP_FLOW:
-		missing = mmc_bitmap_next_clear(&present, 1, 0,
-						op->layout.nchunks);
-		if (missing.count == 0)
-			return op->fetcher.nreading > 0 ? mmc_op_left(op)
-							: MMC_PEER_ALL;
-		return op->policy->repairer(
-			op->config.rank, nranks,
-			mmc_layout_owner(&op->layout, missing.first), 0);
+		return mmc_repair_awaited(&op->repair);
 	case MMC_OP_RELEASE:
-		if (op->policy->release == MMC_RELEASE_RIGHT)
+		if (op->repair.policy->release == MMC_RELEASE_RIGHT)
 			return mmc_op_right(op);
 		return mmc_barrier_passed(&op->release)
 			       ? MMC_PEER_ALL

@@ -15,9 +15,7 @@
 #include "core/counters.h"
 #include "core/flow/turn.h"
 #include "core/operation/action.h"
-#include "core/repair/fetcher.h"
-#include "core/repair/loss.h"
-#include "core/repair/repairer.h"
+#include "core/repair/repair.h"
 
 enum mmc_op_state {
 	MMC_OP_ENTRY,	 /* waits until all ranks have entered */
@@ -120,7 +118,6 @@ struct mmc_op {
 	struct mmc_layout layout;
 	struct mmc_block own; /* this rank's block */
 	struct mmc_heard heard;
-	const struct mmc_repair_policy *policy;
 	enum mmc_op_state state;
 	struct mmc_record record;
 	struct mmc_barrier entry;
@@ -128,15 +125,10 @@ struct mmc_op {
 	struct mmc_bitmap claimed;
 	struct mmc_bitmap present;
 	struct mmc_schedule schedule;
-	struct mmc_loss loss;
-	struct mmc_repairer repairer;
+	struct mmc_repair_state repair;
 	struct mmc_watermark watermark;
 	struct mmc_turn turn;
-	struct mmc_fetcher fetcher;
-	struct mmc_advert advert;
-	uint64_t *generation; /* as others read it; NULL: they do not */
 	uint8_t *schedule_memory;
-	uint8_t *repairer_memory;
 	uint8_t *watermark_memory;
 	uint32_t npresent;
 	uint32_t nplacing; /* placements in flight */
@@ -150,11 +142,7 @@ struct mmc_op {
 	bool reported;		  /* DONE or FAILED was handed out */
 	bool closed;		  /* CLOSED was handed out */
 	bool left_told; /* this rank told its left neighbour that it is done */
-	bool left_done;
 	bool right_done;
-	bool advert_asked;	 /* the right neighbour wants an advert */
-	bool registering;	 /* REGISTER was handed out and not answered */
-	bool registration_ended; /* REGISTER was answered */
 	uint8_t alarms; /* multicasts of a failure that are still due */
 	struct mmc_backoff asking; /* questions to the awaited rank */
 	/* The rank that the awaited rank says it waits for, or MMC_PEER_ALL. */

@@ -10,9 +10,6 @@
 /* Eager epochs that may run ahead of the last one that all ranks have done. */
 #define EAGER_EPOCHS_MAX 2
 
-/* A chunk is multicast again if one in this many ranks, and at least two, lack it. */
-#define SHARER_RANKS 16
-
 /* ---- control messages --------------------------------------------------- */
 
 static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
@@ -25,7 +22,7 @@ static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
 static void tell_entered(struct mmc_op *op, uint32_t peer,
 			 struct mmc_actions *actions)
 {
-	if (op->policy->reads && peer == mmc_op_right(op))
+	if (mmc_repair_advertises_to(&op->repair, peer))
 		mmc_op_tell_advert(op, actions);
 	else
 		mmc_op_tell_record(op, peer, actions);
@@ -101,7 +98,7 @@ static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 {
 	op->turn.next = op->own.nchunks;
 	op->record.sent_chunks = op->own.nchunks;
-	mmc_loss_expect_nothing(&op->loss, op->policy, now_ns);
+	mmc_repair_expect_nothing(&op->repair, now_ns);
 	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
@@ -112,7 +109,8 @@ static void resume_turn(struct mmc_op *op, uint64_t now_ns)
 
 	op->turn.next = sent.count;
 	if (sent.count > 0)
-		mmc_loss_sent(&op->loss, &op->claimed, &op->own, sent, now_ns);
+		mmc_loss_sent(&op->repair.loss, &op->claimed, &op->own, sent,
+			      now_ns);
 }
 
 static void begin_repair(struct mmc_op *op, uint64_t srtt_ns, uint64_t now_ns)
@@ -123,19 +121,8 @@ static void begin_repair(struct mmc_op *op, uint64_t srtt_ns, uint64_t now_ns)
 		.batch_ns = batch_time_ns(op),
 		.budget_chunks = budget_chunks(op),
 	};
-	struct mmc_repairer_config serving = {
-		.present = &op->present,
-		.own = { op->own.first, op->own.nchunks },
-		.gathers = op->policy->gathers,
-		.sharers = mmc_max_u32(2, op->config.nranks / SHARER_RANKS),
-		.rest_ns = srtt_ns,
-	};
 
-	mmc_loss_begin(&op->loss, &op->schedule, &op->claimed, &terms, now_ns);
-	serving.gather_ns = op->loss.jitter_max_ns;
-	mmc_repairer_init(&op->repairer, op->repairer_memory, &serving);
-	if (op->policy->reads)
-		mmc_fetcher_begin(&op->fetcher, srtt_ns);
+	mmc_repair_begin(&op->repair, &op->schedule, &terms, now_ns);
 }
 
 /* Begins the flow: all have entered, and the plan follows from what they agreed on. */
@@ -155,8 +142,6 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		return;
 	}
 	op->unicast = terms->deaf != 0;
-	if (op->unicast)
-		op->policy = mmc_repair_policy(MMC_REPAIR_NEIGHBOUR);
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
 			  nchains, terms->window_bytes, terms->source_bytes);
 	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
@@ -210,20 +195,20 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
-	const struct mmc_chain *chain = &op->loss.chains[op->turn.chain];
+	const struct mmc_chain *chain = &op->repair.loss.chains[op->turn.chain];
 	struct mmc_run run;
 
 	if (mmc_actions_room(actions) && mmc_turn_probe(&op->turn, now_ns))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 	if (mmc_actions_room(actions) &&
-	    mmc_turn_ask(&op->turn, &op->loss, &op->watermark, op->config.path,
-			 now_ns))
+	    mmc_turn_ask(&op->turn, &op->repair.loss, &op->watermark,
+			 op->config.path, now_ns))
 		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
 	if (!mmc_actions_room(actions) ||
-	    !mmc_turn_next(&op->turn, &op->loss, &op->watermark,
+	    !mmc_turn_next(&op->turn, &op->repair.loss, &op->watermark,
 			   op->config.path, now_ns, &run))
 		return;
-	mmc_loss_sent(&op->loss, &op->claimed, &op->own, run, now_ns);
+	mmc_loss_sent(&op->repair.loss, &op->claimed, &op->own, run, now_ns);
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->npassed);
 	mmc_op_renew(op);
@@ -253,20 +238,6 @@ static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
 	return nbytes / time_us * 1000000;
 }
 
-/*
- * Returns how many chunks of this rank's block others lacked. Where ranks read from
- * each other, owners do not learn that, so the loss on this rank stands for it, scaled
- * to a sender's average block.
- */
-static uint32_t lost_of_block(const struct mmc_op *op, uint32_t block_chunks)
-{
-	uint32_t others = op->layout.nchunks - op->own.nchunks;
-
-	if (!op->policy->reads || others == 0)
-		return op->repairer.nlost;
-	return (uint32_t)((uint64_t)op->loss.nlost * block_chunks / others);
-}
-
 /* Measures the rate; a rank that receives little, as a Bcast's root, by its sends. */
 static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 {
@@ -274,23 +245,25 @@ static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 
 	if (nbytes > 0 && nbytes >= op->own.nbytes)
 		mmc_path_received(op->config.path, nbytes,
-				  op->loss.heard_ns - op->stage_ns);
+				  op->repair.loss.heard_ns - op->stage_ns);
 	else if (nbytes < op->own.nbytes && op->config.nranks > 1)
 		mmc_path_received(op->config.path, op->own.nbytes,
 				  now_ns - op->stage_ns);
 }
 
 /* Adapts the window; at least an average block counts, so that all sample together. */
-static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
-			 uint32_t nlost, uint64_t now_ns)
+static void adapt_window(const struct mmc_op *op,
+			 const struct mmc_repair_losses *losses,
+			 uint64_t now_ns)
 {
 	const struct mmc_window_sample sample = {
 		.window_bytes = op->record.terms.window_bytes,
 		.chunk_bytes = op->config.chunk_bytes,
-		.nchunks = mmc_max_u32(
-			block_chunks, op->layout.nchunks / op->layout.nsenders),
-		.nlost = nlost,
-		.nshared = op->policy->reads ? nlost : op->repairer.nshared,
+		.nchunks =
+			mmc_max_u32(losses->block_chunks,
+				    op->layout.nchunks / op->layout.nsenders),
+		.nlost = losses->nlost,
+		.nshared = losses->nshared,
 		.rate_bytes_per_s = rate_of(op, now_ns),
 	};
 
@@ -301,29 +274,27 @@ static void adapt_window(const struct mmc_op *op, uint32_t block_chunks,
 static void measure(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;
-	uint32_t block_chunks =
-		op->policy->reads ? op->layout.nchunks / op->layout.nsenders
-				  : op->own.nchunks;
-	uint32_t nlost = lost_of_block(op, block_chunks);
+	const struct mmc_repair_losses losses =
+		op->repair.policy->losses(&op->repair, op->own.nchunks);
 	/* Chunks that arrive before the stream is open here are foreign, not lost. */
 	bool begins_stream = op->eager && config->epoch == 1;
 	const struct mmc_reception reception = {
 		.begin_ns = op->stage_ns,
 		.end_ns = now_ns,
 		.expected_chunks = op->layout.nchunks - op->own.nchunks,
-		.heard_chunks = mmc_loss_heard(&op->loss),
-		.unheard = mmc_loss_unheard(&op->loss),
+		.heard_chunks = mmc_loss_heard(&op->repair.loss),
+		.unheard = mmc_loss_unheard(&op->repair.loss),
 		.lag_ns = config->reliable ? MMC_PATH_LAG_RELIABLE_NS : 0,
 	};
 
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
-		  op->loss.heard_ns - op->stage_ns);
+		  op->repair.loss.heard_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
-		  now_ns - op->loss.heard_ns);
-	config->path->lossy = nlost > 0;
+		  now_ns - op->repair.loss.heard_ns);
+	config->path->lossy = losses.nlost > 0;
 	mmc_path_settle(config->path);
 	if (!op->unicast && !op->eager)
-		adapt_window(op, block_chunks, nlost, now_ns);
+		adapt_window(op, &losses, now_ns);
 	if (!op->unicast && !begins_stream)
 		mmc_path_heard(config->path, &reception);
 	if (!op->unicast && !op->eager)
@@ -333,10 +304,10 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 
 static void check_complete(struct mmc_op *op, uint64_t now_ns)
 {
-	bool all = op->policy->release == MMC_RELEASE_ALL;
+	bool all = op->repair.policy->release == MMC_RELEASE_ALL;
 
 	if (op->npresent < op->layout.nchunks || !mmc_turn_over(&op->turn) ||
-	    !quiescent(op) || op->fetcher.nreading > 0)
+	    !quiescent(op) || op->repair.fetcher.nreading > 0)
 		return;
 	measure(op, now_ns);
 	op->record.flags |= MMC_RECORD_DONE;
@@ -356,7 +327,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 static void poll_release(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
-	if (op->policy->release == MMC_RELEASE_ALL) {
+	if (op->repair.policy->release == MMC_RELEASE_ALL) {
 		poll_barrier(op, &op->release, now_ns, actions);
 		if (mmc_barrier_passed(&op->release) && quiescent(op))
 			mmc_op_step(op, MMC_OP_ALL_DONE);
@@ -371,7 +342,7 @@ static void poll_release(struct mmc_op *op, uint64_t now_ns,
 		op->left_told = true;
 	}
 	if (op->right_done && op->left_told && quiescent(op) &&
-	    !mmc_repairer_owes(&op->repairer))
+	    !mmc_repairer_owes(&op->repair.repairer))
 		mmc_op_step(op, MMC_OP_RIGHT_DONE);
 	else if (op->right_done)
 		mmc_backoff_stop(&op->asking);
@@ -426,7 +397,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	}
 	if (serves(op))
 		mmc_op_poll_repairer(op, now_ns, actions);
-	if (op->advert_asked && op->policy->reads && serves(op))
+	if (mmc_advertiser_is_due(&op->repair.advertiser) && serves(op))
 		mmc_op_poll_advert(op, actions);
 	if ((op->nquestions > 0 || op->summoned) && op->begun)
 		mmc_op_tell_sent(op, actions);
@@ -434,8 +405,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		if (op->watermark.moved && op->watermark.step_chunks > 0)
 			poll_watermark(op, actions);
 		mmc_op_poll_loss(op, now_ns, actions);
-		if (op->policy->reads)
-			mmc_op_poll_fetcher(op, now_ns, actions);
+		mmc_op_poll_fetch(op, now_ns, actions);
 		poll_awaited(op, now_ns, actions);
 		poll_turn(op, now_ns, actions);
 		check_complete(op, now_ns);
@@ -449,8 +419,9 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 
 uint64_t mmc_op_deadline(const struct mmc_op *op)
 {
-	uint64_t at_ns = serves(op) ? mmc_repairer_deadline(&op->repairer)
-				    : MMC_NEVER_NS;
+	uint64_t at_ns = serves(op)
+				 ? mmc_repairer_deadline(&op->repair.repairer)
+				 : MMC_NEVER_NS;
 
 	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)
 		return 0;
@@ -461,7 +432,7 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 	at_ns = mmc_min_u64(at_ns, op->asking.at_ns);
 	at_ns = mmc_min_u64(at_ns, mmc_op_liveness_deadline(op));
 	if (op->state == MMC_OP_FLOW) {
-		at_ns = mmc_min_u64(at_ns, mmc_op_repair_deadline(op));
+		at_ns = mmc_min_u64(at_ns, mmc_repair_deadline(&op->repair));
 		at_ns = mmc_min_u64(at_ns, mmc_turn_deadline(&op->turn));
 	}
 	return at_ns;

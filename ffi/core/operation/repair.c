@@ -21,10 +21,10 @@ void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 
 void mmc_op_drain_passed(struct mmc_op *op)
 {
-	op->loss.passed = false;
+	op->repair.loss.passed = false;
 	for (uint32_t c = 0; c < op->schedule.nchains; c++)
 		mmc_watermark_drain(&op->watermark, c,
-				    op->loss.chains[c].npassed);
+				    op->repair.loss.chains[c].npassed);
 }
 
 static void tell_nak(struct mmc_op *op, const struct mmc_nak *nak,
@@ -40,47 +40,33 @@ static void tell_nak(struct mmc_op *op, const struct mmc_nak *nak,
 	mmc_op_tell(op, nak->peer, &message, actions);
 }
 
-/*
- * Asks the rank that the policy names; with a policy that reads, the fetcher does.
- */
-static void pass_on(struct mmc_op *op, const struct mmc_nak *nak,
-		    uint64_t now_ns, struct mmc_actions *actions)
-{
-	if (!op->policy->reads) {
-		tell_nak(op, nak, actions);
-		return;
-	}
-	for (uint32_t i = 0; i < nak->nruns; i++)
-		mmc_fetcher_want(&op->fetcher, &op->claimed, nak->runs[i],
-				 now_ns);
-}
-
 static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
 	struct mmc_nak nak;
-	uint32_t nlost = op->loss.nlost;
+	uint32_t nlost = op->repair.loss.nlost;
 
 	while (mmc_actions_room(actions) &&
-	       mmc_loss_ask(&op->loss, &op->claimed, now_ns, &nak))
-		pass_on(op, &nak, now_ns, actions);
+	       mmc_repair_ask(&op->repair, now_ns, &nak))
+		tell_nak(op, &nak, actions);
 	if (!op->unicast)
 		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS,
-			  op->loss.nlost - nlost);
+			  op->repair.loss.nlost - nlost);
 }
 
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
-	if (op->config.path->backlog || now_ns < mmc_loss_deadline(&op->loss))
+	if (op->config.path->backlog ||
+	    now_ns < mmc_loss_deadline(&op->repair.loss))
 		return;
 	ask_for_lost(op, now_ns, actions);
 	mmc_op_ask_silent(op, now_ns, actions);
-	if (op->loss.passed)
+	if (op->repair.loss.passed)
 		mmc_op_drain_passed(op);
 }
 
-/* ---- reading ------------------------------------------------------------- */
+/* ---- fetching ------------------------------------------------------------ */
 
 static void read_run(struct mmc_op *op, enum mmc_action_kind kind,
 		     struct mmc_run run, struct mmc_actions *actions)
@@ -95,34 +81,33 @@ static void read_run(struct mmc_op *op, enum mmc_action_kind kind,
 		  1);
 }
 
-/* Asks the left neighbour, or an owner, for runs by message. */
-static void ask_by_message(struct mmc_op *op, uint64_t now_ns,
-			   struct mmc_actions *actions)
+static void do_fetch(struct mmc_op *op, const struct mmc_fetch_step *step,
+		     struct mmc_actions *actions)
 {
-	struct mmc_nak nak;
-
-	while (mmc_actions_room(actions) &&
-	       mmc_fetcher_ask(&op->fetcher, &op->claimed, now_ns, &nak))
-		tell_nak(op, &nak, actions);
-	while (mmc_actions_room(actions) &&
-	       mmc_fetcher_ask_owner(&op->fetcher, &op->claimed, now_ns, &nak))
-		tell_nak(op, &nak, actions);
+	switch (step->kind) {
+	case MMC_FETCH_NAK:
+		tell_nak(op, &step->nak, actions);
+		break;
+	case MMC_FETCH_DATA:
+		read_run(op, MMC_ACTION_READ, step->run, actions);
+		break;
+	case MMC_FETCH_MAP:
+		read_run(op, MMC_ACTION_READ_MAP, step->run, actions);
+		break;
+	}
 }
 
-void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,
-			 struct mmc_actions *actions)
+void mmc_op_poll_fetch(struct mmc_op *op, uint64_t now_ns,
+		       struct mmc_actions *actions)
 {
-	struct mmc_run run;
+	const struct mmc_repair_policy *policy = op->repair.policy;
+	struct mmc_fetch_step step;
 
-	if (now_ns < mmc_fetcher_deadline(&op->fetcher))
+	if (now_ns < policy->deadline(&op->repair))
 		return;
 	while (mmc_actions_room(actions) &&
-	       mmc_fetcher_data(&op->fetcher, &op->claimed, &run))
-		read_run(op, MMC_ACTION_READ, run, actions);
-	while (mmc_actions_room(actions) &&
-	       mmc_fetcher_map(&op->fetcher, &op->claimed, now_ns, &run))
-		read_run(op, MMC_ACTION_READ_MAP, run, actions);
-	ask_by_message(op, now_ns, actions);
+	       policy->poll(&op->repair, now_ns, &step))
+		do_fetch(op, &step, actions);
 }
 
 /* ---- serving ------------------------------------------------------------- */
@@ -133,7 +118,8 @@ static void tell_confirmation(struct mmc_op *op, struct mmc_actions *actions)
 	struct mmc_message message;
 
 	mmc_op_message(op, MMC_MESSAGE_NCF, &message);
-	if (mmc_repairer_confirm(&op->repairer, message.runs, &message.nitems))
+	if (mmc_repairer_confirm(&op->repair.repairer, message.runs,
+				 &message.nitems))
 		mmc_op_tell(op, MMC_PEER_ALL, &message, actions);
 }
 
@@ -143,26 +129,22 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 	struct mmc_run run;
 	uint32_t peer;
 
-	if (op->repairer.unconfirmed && mmc_actions_room(actions))
+	if (op->repair.repairer.unconfirmed && mmc_actions_room(actions))
 		tell_confirmation(op, actions);
 	if (mmc_actions_room(actions) &&
-	    mmc_repairer_next(&op->repairer, now_ns, MMC_BATCH_CHUNKS_MAX,
-			      &peer, &run))
+	    mmc_repairer_next(&op->repair.repairer, now_ns,
+			      MMC_BATCH_CHUNKS_MAX, &peer, &run))
 		mmc_op_send_run(op, peer, run, true, actions);
 }
 
 void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions)
 {
-	bool first = !op->registration_ended && op->advert.generation != 0 &&
-		     !op->advert.has_data;
+	struct mmc_advertiser *advertiser = &op->repair.advertiser;
 
-	if (!op->advert_asked || op->registering || !mmc_actions_room(actions))
+	if (!mmc_actions_room(actions))
 		return;
-	if (first) {
+	if (mmc_advertiser_registers(advertiser))
 		mmc_actions_add(actions, MMC_ACTION_REGISTER, op);
-		op->registering = true;
-		return;
-	}
-	op->advert_asked = false;
-	mmc_op_tell_advert(op, actions);
+	else if (mmc_advertiser_tells(advertiser))
+		mmc_op_tell_advert(op, actions);
 }

@@ -4,15 +4,14 @@
 #define MMC_CORE_OPERATION_REPAIR_H
 
 #include "core/operation/op.h"
-#include "support/bits.h"
 
 /* Asks for missing chunks, and asks silent senders how much they have sent. */
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions);
 
-/* Fetches missing chunks from the left neighbour's memory. */
-void mmc_op_poll_fetcher(struct mmc_op *op, uint64_t now_ns,
-			 struct mmc_actions *actions);
+/* Gets missing chunks in the policy's own way. */
+void mmc_op_poll_fetch(struct mmc_op *op, uint64_t now_ns,
+		       struct mmc_actions *actions);
 
 /* Sends the chunks that others have asked for, and announces repairs by multicast. */
 void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
@@ -27,15 +26,5 @@ void mmc_op_drain_passed(struct mmc_op *op);
 /* Sends the chunks of `run`; there must be room. */
 void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 		     bool repair, struct mmc_actions *actions);
-
-/* Returns when to call mmc_op_poll_loss() and mmc_op_poll_fetcher() again. */
-static inline uint64_t mmc_op_repair_deadline(const struct mmc_op *op)
-{
-	uint64_t at_ns = mmc_loss_deadline(&op->loss);
-
-	if (op->policy->reads)
-		at_ns = mmc_min_u64(at_ns, mmc_fetcher_deadline(&op->fetcher));
-	return at_ns;
-}
 
 #endif

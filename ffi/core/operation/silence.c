@@ -26,15 +26,15 @@ void mmc_op_ask_silent(struct mmc_op *op, uint64_t now_ns,
 	mmc_op_message(op, MMC_MESSAGE_SENT, &message);
 	while (message.nitems < MMC_SENT_MAX &&
 	       mmc_actions_room_for(actions, 2)) {
-		sequence = mmc_silence_ask(&op->loss, &op->claimed,
+		sequence = mmc_silence_ask(&op->repair.loss, &op->claimed,
 					   op->watermark.drained, now_ns);
 		if (sequence == NULL)
 			break;
 		if (asks_sender(op, sequence))
 			mmc_op_ask_record(op, sequence->rank, now_ns, actions);
 		else
-			message.sent[message.nitems++] =
-				mmc_silence_known(&op->loss, sequence->rank);
+			message.sent[message.nitems++] = mmc_silence_known(
+				&op->repair.loss, sequence->rank);
 		sequence->nvain++;
 	}
 	if (message.nitems > 0)
@@ -48,7 +48,7 @@ static struct mmc_sent known(const struct mmc_op *op, uint32_t rank)
 {
 	if (rank == op->config.rank)
 		return (struct mmc_sent){ rank, op->record.sent_chunks };
-	return mmc_silence_known(&op->loss, rank);
+	return mmc_silence_known(&op->repair.loss, rank);
 }
 
 static void answer_child(struct mmc_op *op, struct mmc_actions *actions)
@@ -108,7 +108,7 @@ static void hear_child(struct mmc_op *op, uint32_t child,
 		question->missed[question->nmissed++] = sent.rank;
 		if (op->state == MMC_OP_FLOW &&
 		    known(op, sent.rank).nchunks <= sent.nchunks)
-			mmc_silence_want(&op->loss, sent.rank, now_ns);
+			mmc_silence_want(&op->repair.loss, sent.rank, now_ns);
 	}
 }
 
@@ -130,6 +130,6 @@ void mmc_op_hear_sent(struct mmc_op *op, uint32_t source,
 		struct mmc_sent sent = message->sent[i];
 
 		if (sent.rank < op->config.nranks && sent.rank != rank)
-			mmc_silence_vouch(&op->loss, sent, now_ns);
+			mmc_silence_vouch(&op->repair.loss, sent, now_ns);
 	}
 }

@@ -64,7 +64,7 @@ void mmc_op_tell_advert(struct mmc_op *op, struct mmc_actions *actions)
 
 	mmc_op_message(op, MMC_MESSAGE_ADVERT, &message);
 	message.nitems = 1;
-	message.advert = op->advert;
+	message.advert = op->repair.advertiser.advert;
 	mmc_op_tell(op, mmc_op_right(op), &message, actions);
 	mmc_count(op->config.counters, MMC_COUNT_ADVERTS, 1);
 }

@@ -163,8 +163,9 @@ void mmc_fetcher_want(struct mmc_fetcher *fetcher,
 
 void mmc_fetcher_hurry(struct mmc_fetcher *fetcher, uint64_t now_ns)
 {
-	if (is_readable(fetcher))
+	if (is_readable(fetcher) && !fetcher->left_done)
 		look_soon(fetcher, now_ns);
+	fetcher->left_done = true;
 }
 
 /* ---- the neighbour's bitmap ---------------------------------------------- */
@@ -371,6 +372,22 @@ bool mmc_fetcher_ask_owner(struct mmc_fetcher *fetcher,
 				fetcher->srtt_ns);
 	}
 	return false;
+}
+
+bool mmc_fetcher_next(struct mmc_fetcher *fetcher,
+		      const struct mmc_bitmap *claimed, uint64_t now_ns,
+		      struct mmc_fetch_step *step)
+{
+	if (mmc_fetcher_data(fetcher, claimed, &step->run))
+		step->kind = MMC_FETCH_DATA;
+	else if (mmc_fetcher_map(fetcher, claimed, now_ns, &step->run))
+		step->kind = MMC_FETCH_MAP;
+	else if (mmc_fetcher_ask(fetcher, claimed, now_ns, &step->nak) ||
+		 mmc_fetcher_ask_owner(fetcher, claimed, now_ns, &step->nak))
+		step->kind = MMC_FETCH_NAK;
+	else
+		return false;
+	return true;
 }
 
 uint64_t mmc_fetcher_deadline(const struct mmc_fetcher *fetcher)

@@ -87,6 +87,7 @@ struct mmc_fetcher {
 	uint32_t nmaps;	   /* reads of the bitmap under way */
 	/* The word at which this look goes on; the number of words: no look. */
 	uint32_t sweep_word;
+	bool left_done;	  /* the neighbour is known to have all chunks */
 	bool look_again;  /* more chunks became wanted since the look began */
 	uint64_t poll_ns; /* when to look again */
 	uint64_t interval_ns;
@@ -119,8 +120,32 @@ void mmc_fetcher_want(struct mmc_fetcher *fetcher,
 		      const struct mmc_bitmap *claimed, struct mmc_run run,
 		      uint64_t now_ns);
 
-/* Looks again at once for chunks that the left neighbour lacked: it has all now. */
+/*
+ * Records that the left neighbour has all chunks: those that it lacked are looked for
+ * again at once, the first time that this is heard.
+ */
 void mmc_fetcher_hurry(struct mmc_fetcher *fetcher, uint64_t now_ns);
+
+/* What is to be done next to get chunks. */
+enum mmc_fetch_step_kind {
+	MMC_FETCH_NAK,	/* send `nak` */
+	MMC_FETCH_DATA, /* read the chunks of `run`, then the generation */
+	MMC_FETCH_MAP,	/* read the words of `run`, then the generation */
+};
+
+struct mmc_fetch_step {
+	enum mmc_fetch_step_kind kind;
+	struct mmc_run run;
+	struct mmc_nak nak;
+};
+
+/*
+ * Returns whether something is to be done now; if so, writes what. Call until it
+ * returns false.
+ */
+bool mmc_fetcher_next(struct mmc_fetcher *fetcher,
+		      const struct mmc_bitmap *claimed, uint64_t now_ns,
+		      struct mmc_fetch_step *step);
 
 /* Returns whether to read words of the neighbour's bitmap; if so, writes which. */
 bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
@@ -162,10 +187,7 @@ bool mmc_fetcher_ask_owner(struct mmc_fetcher *fetcher,
 			   const struct mmc_bitmap *claimed, uint64_t now_ns,
 			   struct mmc_nak *nak);
 
-/*
- * Returns when to call mmc_fetcher_map(), mmc_fetcher_data(), mmc_fetcher_ask() and
- * mmc_fetcher_ask_owner() again.
- */
+/* Returns when to call mmc_fetcher_next() again. */
 uint64_t mmc_fetcher_deadline(const struct mmc_fetcher *fetcher);
 
 #endif

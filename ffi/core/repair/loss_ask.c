@@ -68,12 +68,7 @@ static uint32_t budget_chunks(const struct mmc_loss *loss)
 	uint32_t most =
 		mmc_max_u32(BUDGET_CHUNKS_MIN, loss->budget_chunks / part);
 
-	/*
-	 * Neighbours' answers share no queue, and chunks that are read are not asked
-	 * for.
-	 */
-	if (!loss->policy->gathers || loss->policy->reads ||
-	    !mmc_loss_asks_directly(loss))
+	if (!loss->policy->answers_queue || !mmc_loss_asks_directly(loss))
 		return most;
 	return mmc_min_u32(most, loss->direct_chunks);
 }

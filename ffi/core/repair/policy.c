@@ -1,7 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/repair/policy.h"
 
+#include "core/repair/repair.h"
 #include "support/assert.h"
+
+static uint32_t left_of(uint32_t rank, uint32_t nranks)
+{
+	return (rank + nranks - 1) % nranks;
+}
+
+/* ---- repair by message ---------------------------------------------------- */
+
+static bool send_nak(struct mmc_repair_state *repair, const struct mmc_nak *nak,
+		     uint64_t now_ns)
+{
+	(void)repair, (void)nak, (void)now_ns;
+	return true;
+}
+
+static bool asks_for_chunks(struct mmc_repair_state *repair,
+			    const struct mmc_nak *nak)
+{
+	(void)repair, (void)nak;
+	return false;
+}
+
+static void ignore_advert(struct mmc_repair_state *repair, uint32_t peer,
+			  const struct mmc_advert *advert, uint64_t now_ns)
+{
+	(void)repair, (void)peer, (void)advert, (void)now_ns;
+}
+
+static void ignore_done(struct mmc_repair_state *repair, uint32_t peer,
+			uint64_t now_ns)
+{
+	(void)repair, (void)peer, (void)now_ns;
+}
+
+static bool fetch_nothing(struct mmc_repair_state *repair, uint64_t now_ns,
+			  struct mmc_fetch_step *step)
+{
+	(void)repair, (void)now_ns, (void)step;
+	return false;
+}
+
+static uint64_t never(const struct mmc_repair_state *repair)
+{
+	(void)repair;
+	return MMC_NEVER_NS;
+}
+
+/* NAKs tell an owner how many of its own chunks others lacked. */
+static struct mmc_repair_losses asked_for(const struct mmc_repair_state *repair,
+					  uint32_t own_chunks)
+{
+	return (struct mmc_repair_losses){
+		.block_chunks = own_chunks,
+		.nlost = repair->repairer.nlost,
+		.nshared = repair->repairer.nshared,
+	};
+}
 
 /*
  * nak: the owner is asked, and repairs by multicast the chunks that several ranks lack
@@ -21,12 +79,20 @@ static bool nak_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
 	return rank == owner;
 }
 
-static const struct mmc_repair_policy nak = {
+static const struct mmc_repair_policy nak_policy = {
 	.name = "nak",
+	.release = MMC_RELEASE_ALL,
+	.gathers = true,
+	.answers_queue = true,
 	.repairer = nak_repairer,
 	.serves = nak_serves,
-	.gathers = true,
-	.release = MMC_RELEASE_ALL,
+	.on_missing = send_nak,
+	.on_nak = asks_for_chunks,
+	.on_advert = ignore_advert,
+	.on_peer_done = ignore_done,
+	.poll = fetch_nothing,
+	.deadline = never,
+	.losses = asked_for,
 };
 
 /*
@@ -38,9 +104,7 @@ static const struct mmc_repair_policy nak = {
 static uint32_t neighbour_repairer(uint32_t rank, uint32_t nranks,
 				   uint32_t owner, uint32_t nasked)
 {
-	if (nasked % 6 >= 4)
-		return owner;
-	return (rank + nranks - 1) % nranks;
+	return nasked % 6 >= 4 ? owner : left_of(rank, nranks);
 }
 
 static bool neighbour_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
@@ -49,43 +113,126 @@ static bool neighbour_serves(uint32_t rank, uint32_t nranks, uint32_t owner,
 	return rank == owner || asker == (rank + 1) % nranks;
 }
 
-static const struct mmc_repair_policy neighbour = {
+static const struct mmc_repair_policy neighbour_policy = {
 	.name = "neighbour",
+	.release = MMC_RELEASE_RIGHT,
 	.repairer = neighbour_repairer,
 	.serves = neighbour_serves,
-	.gathers = false,
-	.release = MMC_RELEASE_RIGHT,
+	.on_missing = send_nak,
+	.on_nak = asks_for_chunks,
+	.on_advert = ignore_advert,
+	.on_peer_done = ignore_done,
+	.poll = fetch_nothing,
+	.deadline = never,
+	.losses = asked_for,
 };
+
+/* ---- repair by RDMA Read -------------------------------------------------- */
+
+static uint32_t read_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
+			      uint32_t nasked)
+{
+	(void)owner, (void)nasked;
+	return left_of(rank, nranks);
+}
+
+static bool read_missing(struct mmc_repair_state *repair,
+			 const struct mmc_nak *nak, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < nak->nruns; i++)
+		mmc_fetcher_want(&repair->fetcher, repair->claimed,
+				 nak->runs[i], now_ns);
+	return false;
+}
+
+/* The right neighbour reads chunks, and asks for them directly if it cannot. */
+static bool asks_for_memory(struct mmc_repair_state *repair,
+			    const struct mmc_nak *nak)
+{
+	if (nak->direct || nak->peer != mmc_repair_right(repair))
+		return false;
+	mmc_advertiser_ask(&repair->advertiser);
+	return true;
+}
+
+static bool is_left(const struct mmc_repair_state *repair, uint32_t peer)
+{
+	return peer == left_of(repair->rank, repair->layout->nranks);
+}
+
+static void learn_advert(struct mmc_repair_state *repair, uint32_t peer,
+			 const struct mmc_advert *advert, uint64_t now_ns)
+{
+	if (is_left(repair, peer))
+		mmc_fetcher_learn(&repair->fetcher, advert, now_ns);
+}
+
+static void hurry(struct mmc_repair_state *repair, uint32_t peer,
+		  uint64_t now_ns)
+{
+	if (is_left(repair, peer))
+		mmc_fetcher_hurry(&repair->fetcher, now_ns);
+}
+
+static bool fetch(struct mmc_repair_state *repair, uint64_t now_ns,
+		  struct mmc_fetch_step *step)
+{
+	return mmc_fetcher_next(&repair->fetcher, repair->claimed, now_ns,
+				step);
+}
+
+static uint64_t fetch_deadline(const struct mmc_repair_state *repair)
+{
+	return mmc_fetcher_deadline(&repair->fetcher);
+}
+
+/*
+ * Owners do not learn who reads their chunks elsewhere, so the loss on this rank stands
+ * for that of an average sender's block.
+ */
+static struct mmc_repair_losses
+extrapolate(const struct mmc_repair_state *repair, uint32_t own_chunks)
+{
+	const struct mmc_layout *layout = repair->layout;
+	uint32_t block_chunks = layout->nchunks / layout->nsenders;
+	uint32_t others = layout->nchunks - own_chunks;
+	uint64_t nlost = repair->loss.nlost;
+	uint32_t scaled = others == 0
+				  ? repair->repairer.nlost
+				  : (uint32_t)(nlost * block_chunks / others);
+
+	return (struct mmc_repair_losses){ block_chunks, scaled, scaled };
+}
 
 /*
  * read: the left neighbour's memory is read, which costs the neighbour nothing; the
  * fetcher turns to owners when that takes too long, and they gather as with nak.
  */
-static uint32_t read_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
-			      uint32_t nasked)
-{
-	(void)owner, (void)nasked;
-	return (rank + nranks - 1) % nranks;
-}
-
-static const struct mmc_repair_policy read = {
+static const struct mmc_repair_policy read_policy = {
 	.name = "read",
+	.release = MMC_RELEASE_RIGHT,
+	.gathers = true,
+	.advertises = true,
 	.repairer = read_repairer,
 	.serves = neighbour_serves,
-	.gathers = true,
-	.reads = true,
-	.release = MMC_RELEASE_RIGHT,
+	.on_missing = read_missing,
+	.on_nak = asks_for_memory,
+	.on_advert = learn_advert,
+	.on_peer_done = hurry,
+	.poll = fetch,
+	.deadline = fetch_deadline,
+	.losses = extrapolate,
 };
 
 const struct mmc_repair_policy *mmc_repair_policy(enum mmc_repair repair)
 {
 	switch (repair) {
 	case MMC_REPAIR_NAK:
-		return &nak;
+		return &nak_policy;
 	case MMC_REPAIR_NEIGHBOUR:
-		return &neighbour;
+		return &neighbour_policy;
 	case MMC_REPAIR_READ:
-		return &read;
+		return &read_policy;
 	}
 	MMC_ASSERT(false);
 	return NULL;

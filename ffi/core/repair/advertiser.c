@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/repair/advertiser.h"
+
+#include "support/states.h"
+
+static const struct mmc_transition transitions[] = {
+#define ADVERTISER_ROW(state, event, next)                                     \
+	{ MMC_ADVERTISER_##state, MMC_ADVERTISER_##event,                      \
+	  MMC_ADVERTISER_##next },
+	MMC_ADVERTISER_TABLE(ADVERTISER_ROW)
+#undef ADVERTISER_ROW
+};
+
+/* Returns whether `event` led to another state. */
+static bool step(struct mmc_advertiser *advertiser,
+		 enum mmc_advertiser_event event)
+{
+	unsigned next;
+
+	if (!mmc_transition_find(transitions,
+				 sizeof(transitions) / sizeof(*transitions),
+				 advertiser->state, event, &next))
+		return false;
+	advertiser->state = (enum mmc_advertiser_state)next;
+	return true;
+}
+
+void mmc_advertiser_init(struct mmc_advertiser *advertiser,
+			 const struct mmc_advert *advert, uint64_t *generation)
+{
+	bool waits = advert->generation != 0 && !advert->has_data;
+
+	*advertiser = (struct mmc_advertiser){
+		.state = waits ? MMC_ADVERTISER_UNREGISTERED
+			       : MMC_ADVERTISER_SETTLED,
+		.advert = *advert,
+		.generation = generation,
+	};
+}
+
+void mmc_advertiser_publish(struct mmc_advertiser *advertiser)
+{
+	if (advertiser->generation != NULL)
+		__atomic_store_n(advertiser->generation,
+				 advertiser->advert.generation,
+				 __ATOMIC_RELEASE);
+}
+
+void mmc_advertiser_ask(struct mmc_advertiser *advertiser)
+{
+	step(advertiser, MMC_ADVERTISER_ASKED);
+}
+
+bool mmc_advertiser_registers(struct mmc_advertiser *advertiser)
+{
+	return step(advertiser, MMC_ADVERTISER_HANDED_OUT);
+}
+
+void mmc_advertiser_registered(struct mmc_advertiser *advertiser, bool ok,
+			       uint64_t address, uint32_t key)
+{
+	step(advertiser, MMC_ADVERTISER_REGISTERED);
+	if (ok) {
+		advertiser->advert.has_data = true;
+		advertiser->advert.data_address = address;
+		advertiser->advert.data_key = key;
+	} else {
+		advertiser->advert.generation = 0;
+	}
+}
+
+bool mmc_advertiser_tells(struct mmc_advertiser *advertiser)
+{
+	return step(advertiser, MMC_ADVERTISER_TOLD);
+}
+
+void mmc_advertiser_revoke(struct mmc_advertiser *advertiser)
+{
+	if (advertiser->generation != NULL)
+		__atomic_store_n(advertiser->generation, 0, __ATOMIC_SEQ_CST);
+}

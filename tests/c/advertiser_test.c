@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The right neighbour gets an advert for each question, and the data is registered once. */
+#include "check.h"
+#include "core/repair/advertiser.h"
+
+static struct mmc_advertiser advertiser_of(uint64_t generation, bool has_data)
+{
+	const struct mmc_advert advert = {
+		.generation = generation,
+		.has_data = has_data,
+	};
+	struct mmc_advertiser advertiser;
+
+	mmc_advertiser_init(&advertiser, &advert, NULL);
+	return advertiser;
+}
+
+/* Nothing is due before a question; then the data is registered, and the advert sent. */
+static void registers_first(void)
+{
+	struct mmc_advertiser a = advertiser_of(5, false);
+
+	CHECK(!mmc_advertiser_is_due(&a));
+	CHECK(!mmc_advertiser_registers(&a));
+	CHECK(!mmc_advertiser_tells(&a));
+	mmc_advertiser_ask(&a);
+	CHECK(mmc_advertiser_is_due(&a));
+	CHECK(!mmc_advertiser_tells(&a));
+	CHECK(mmc_advertiser_registers(&a));
+	CHECK(!mmc_advertiser_registers(&a));
+	mmc_advertiser_ask(&a);
+	CHECK(!mmc_advertiser_is_due(&a));
+	mmc_advertiser_registered(&a, true, 0x1000, 9);
+	CHECK(a.advert.has_data);
+	CHECK_EQ(a.advert.data_address, 0x1000);
+	CHECK_EQ(a.advert.data_key, 9);
+	CHECK_EQ(a.advert.generation, 5);
+	CHECK(mmc_advertiser_tells(&a));
+	CHECK(!mmc_advertiser_is_due(&a));
+}
+
+/* A second question is answered without another registration. */
+static void registers_once(void)
+{
+	struct mmc_advertiser a = advertiser_of(5, false);
+
+	mmc_advertiser_ask(&a);
+	CHECK(mmc_advertiser_registers(&a));
+	mmc_advertiser_registered(&a, true, 1, 2);
+	for (int i = 0; i < 3; i++) {
+		mmc_advertiser_ask(&a);
+		CHECK(!mmc_advertiser_registers(&a));
+		CHECK(mmc_advertiser_tells(&a));
+		CHECK(!mmc_advertiser_tells(&a));
+	}
+}
+
+/* Memory that is registered from the start, or cannot be, is advertised at once. */
+static void nothing_to_register(void)
+{
+	struct mmc_advertiser ready = advertiser_of(5, true);
+	struct mmc_advertiser unreadable = advertiser_of(0, false);
+
+	mmc_advertiser_ask(&ready);
+	mmc_advertiser_ask(&unreadable);
+	CHECK(!mmc_advertiser_registers(&ready));
+	CHECK(!mmc_advertiser_registers(&unreadable));
+	CHECK(mmc_advertiser_tells(&ready));
+	CHECK(mmc_advertiser_tells(&unreadable));
+}
+
+/* After a refusal the advert says that nothing can be read. */
+static void refused(void)
+{
+	struct mmc_advertiser a = advertiser_of(5, false);
+
+	mmc_advertiser_ask(&a);
+	CHECK(mmc_advertiser_registers(&a));
+	mmc_advertiser_registered(&a, false, 0, 0);
+	CHECK_EQ(a.advert.generation, 0);
+	CHECK(!a.advert.has_data);
+	CHECK(mmc_advertiser_tells(&a));
+}
+
+/* The generation's word is the operation's from publish to revoke. */
+static void generation(void)
+{
+	const struct mmc_advert advert = { .generation = 77 };
+	struct mmc_advertiser a;
+	uint64_t word = 3;
+
+	mmc_advertiser_init(&a, &advert, &word);
+	CHECK_EQ(word, 3);
+	mmc_advertiser_publish(&a);
+	CHECK_EQ(word, 77);
+	mmc_advertiser_revoke(&a);
+	CHECK_EQ(word, 0);
+}
+
+CHECK_MAIN(CHECK_TEST(registers_first), CHECK_TEST(registers_once),
+	   CHECK_TEST(nothing_to_register), CHECK_TEST(refused),
+	   CHECK_TEST(generation))
