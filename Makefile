@@ -79,8 +79,9 @@ bench: packages .venv/dev .venv-mpich/installed ## measure beside other MPIs, th
 baseline: packages .venv/dev ## count anew what chunks and operations cost, which tests compare with
 	$(PY) -m bench.counters --write
 
-reference: .venv/dev ## write the reference in mpimcast/README.md anew, of the docstrings
+reference: .venv/dev ## write anew what documents show of docstrings and of tables of states
 	@$(PY) tests/reference.py --write
+	@$(PY) tests/diagrams.py --write
 
 guest: packages ## build the kernel of the verbs tests, once for all checkouts
 	@$(PYTHON) bench/guest/kernel.py

@@ -9,8 +9,9 @@ uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
 	const struct mmc_op *op = request->op;
 	const struct mmc_block block = mmc_layout_block(
 		&op->layout, mmc_layout_owner(&op->layout, chunk));
-	uint32_t chain = op->begun ? mmc_schedule_chain(&op->schedule, &block)
-				   : block.number;
+	uint32_t chain = mmc_op_has_begun(op)
+				 ? mmc_schedule_chain(&op->schedule, &block)
+				 : block.number;
 
 	return chain % request->stream->team->options.subgroups;
 }
@@ -20,8 +21,8 @@ static bool is_coverable(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 
-	return !request->uncoverable && op != NULL && op->begun &&
-	       op->state == MMC_OP_FLOW && !op->eager && !op->unicast &&
+	return !request->uncoverable && op != NULL &&
+	       op->state == MMC_OP_FLOW && op->mode == MMC_OP_STAGED &&
 	       mmc_covers_suits(&op->layout) &&
 	       op->npresent < op->layout.nchunks;
 }

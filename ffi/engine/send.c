@@ -65,7 +65,7 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 {
 	const struct mmc_op *op = request->op;
 
-	if (!op->reported)
+	if (!mmc_op_is_reported(op))
 		return mmc_request_address(request, chunk);
 	return request->copy->bytes +
 	       (mmc_layout_offset(&op->layout, chunk) - op->own.offset_bytes);

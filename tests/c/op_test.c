@@ -364,8 +364,8 @@ static void a_lease(void)
 	CHECK(action.repair);
 	CHECK_EQ(action.run.count, 1);
 	does(op, MMC_S_NS + MMC_MS_NS, MMC_ACTION_DONE, &action);
-	CHECK_EQ(op->state, MMC_OP_RETAINED);
-	CHECK(op->reported);
+	CHECK_EQ(op->state, MMC_OP_DETACHED);
+	CHECK(mmc_op_is_reported(op));
 	free(op);
 }
 

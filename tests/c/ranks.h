@@ -13,7 +13,7 @@
 #include "support/memory.h"
 
 /* The transitions that were seen: from, to, and whether by failure. */
-static bool ranks_seen[MMC_OP_FAILED + 1][MMC_OP_FAILED + 1][2];
+static bool ranks_seen[MMC_OP_REFUSED + 1][MMC_OP_REFUSED + 1][2];
 
 static inline uint32_t ranks_value(uint32_t epoch, uint32_t chunk)
 {
@@ -171,7 +171,7 @@ static inline void ranks_note_states(struct ranks *net, uint32_t r)
 		struct ranks_epoch *at = &net->rank[r].epoch[e];
 
 		if (at->started && at->state != MMC_OP_CLOSED &&
-		    at->state != MMC_OP_FAILED)
+		    at->state < MMC_OP_FAILED)
 			ranks_note_state(net, r, at->memory);
 	}
 }

@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+import diagrams
+from diagrams import DIAGRAM, FFI, tables
 from support import ROOT
 
 PROTOCOL = (ROOT / "ffi/PROTOCOL.md").read_text()
-OP = (ROOT / "ffi/core/operation/op.h").read_text()
 MESSAGE_H = (ROOT / "ffi/core/wire/message.h").read_text()
 MESSAGE_C = (ROOT / "ffi/core/wire/message.c").read_text()
 
@@ -37,18 +38,25 @@ def message_table() -> list[tuple[int, str]]:
     ]
 
 
-def test_transitions() -> None:
-    """The diagram's arrows are the rows of MMC_OP_TABLE."""
-    diagram = only(r"```mermaid\nstateDiagram-v2\n(.*?)```", PROTOCOL)
-    arrows = re.findall(r"^ +(\w+) --> (\w+): (\w+)$", diagram, re.MULTILINE)
-    (begin,) = re.findall(r"^ +\[\*\] --> (\w+)$", diagram, re.MULTILINE)
-    assert len(arrows) + 1 == len(diagram.splitlines())
-    table = only(r"#define MMC_OP_TABLE\(X\)(.*?[^\\])$", OP)
-    rows = re.findall(r"X\((\w+), (\w+), (\w+)\)", table)
-    assert rows
-    assert [(state, event, following) for state, following, event in arrows] == rows
-    states = only(r"^enum mmc_op_state \{(.*?)^\}", OP)
-    assert re.findall(r"^\tMMC_OP_(\w+)", states, re.MULTILINE)[0] == begin
+def test_diagrams() -> None:
+    """Each table of states in the core has its diagram, with the table's rows."""
+    drawn = {found["table"]: found["header"] for found in DIAGRAM.finditer(PROTOCOL)}
+    assert drawn == {
+        table: header.relative_to(FFI).as_posix() for table, header in tables().items()
+    }
+    assert diagrams.drawn(PROTOCOL) == PROTOCOL, "run `make reference`"
+
+
+def test_states() -> None:
+    """Each state of a table is an enumerator, and each can be reached."""
+    for table, header in tables().items():
+        names = set(re.findall(r"^\tMMC_(\w+)", header.read_text(), re.MULTILINE))
+        prefix = table.removeprefix("MMC_").removesuffix("TABLE")
+        reached = {diagrams.initial(table, header)}
+        for state, event, following in diagrams.rows(table, header):
+            assert {prefix + word for word in (state, event, following)} <= names
+            assert state in reached, f"{table}: {state} comes before it is reached"
+            reached.add(following)
 
 
 def test_message_offsets() -> None:

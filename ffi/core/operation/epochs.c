@@ -270,9 +270,10 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 {
 	uint32_t epoch = epochs->unicast_epoch;
+	bool unicast = op->mode == MMC_OP_UNICAST;
 
-	epochs->nmulticast = op->unicast ? 0 : epochs->nmulticast + 1;
-	if (op->unicast && epoch == 0) {
+	epochs->nmulticast = unicast ? 0 : epochs->nmulticast + 1;
+	if (unicast && epoch == 0) {
 		epochs->deaf = op->record.terms.deaf;
 		epoch = op->config.epoch;
 	} else if (epochs->nmulticast >= 2) {
@@ -288,7 +289,7 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	uint32_t epoch = op->config.epoch;
 	uint32_t lag = op->record.terms.lag_epochs;
 
-	if (!op->begun || epochs->settled[slot_of(epoch)])
+	if (!mmc_op_has_begun(op) || epochs->settled[slot_of(epoch)])
 		return;
 	epochs->settled[slot_of(epoch)] = true;
 	note_way(epochs, op);
@@ -323,7 +324,7 @@ static void advance_done(struct mmc_epochs *epochs)
 	while (epochs->done != epochs->last) {
 		struct mmc_op *op = mmc_epochs_find(epochs, epochs->done + 1);
 
-		if (op != NULL && !op->reported)
+		if (op != NULL && !mmc_op_is_reported(op))
 			break;
 		epochs->done++;
 	}
@@ -344,7 +345,7 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		mmc_op_poll(op, now_ns, actions);
 		settle(epochs, op);
 		spread_failure(epochs, op);
-		if (op->closed) {
+		if (op->holding == MMC_OP_NOTHING) {
 			epochs->open[slot_of(epoch)] = NULL;
 			epochs->nopen--;
 		}

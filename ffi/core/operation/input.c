@@ -43,7 +43,8 @@ static void mend(struct mmc_op *op, const struct mmc_block *block,
 		      chunk, now_ns);
 	mmc_watermark_drain(&op->watermark, chain,
 			    op->repair.loss.chains[chain].npassed);
-	if (!op->unicast && mmc_bitmap_test(&op->repair.loss.lost, chunk))
+	if (op->mode != MMC_OP_UNICAST &&
+	    mmc_bitmap_test(&op->repair.loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 }
 
@@ -66,7 +67,7 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 		return MMC_VERDICT_FOREIGN;
 	block = mmc_layout_block(&op->layout, owner);
 	verdict = claim(op, &block, chunk - block.first, payload_bytes);
-	if (verdict != MMC_VERDICT_PLACE || !op->begun)
+	if (verdict != MMC_VERDICT_PLACE || !mmc_op_has_begun(op))
 		return verdict;
 	mend(op, &block, chunk, now_ns);
 	mmc_loss_helped(&op->repair.loss, now_ns);
@@ -93,7 +94,7 @@ __attribute__((noinline)) static void change_heard(struct mmc_op *op,
 	heard->source = source;
 	heard->block = mmc_layout_block(&op->layout, source);
 	heard->sequence = NULL;
-	if (!op->begun)
+	if (!mmc_op_has_begun(op))
 		return;
 	heard->chain = mmc_schedule_chain(&op->schedule, &heard->block);
 	heard->turn = mmc_schedule_turn(&op->schedule, &heard->block);
@@ -117,8 +118,8 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	if (place >= heard->block.nchunks)
 		return MMC_VERDICT_FOREIGN;
 	verdict = claim(op, &heard->block, place, payload_bytes);
-	if (verdict != MMC_VERDICT_PLACE || !op->begun) {
-		if (verdict == MMC_VERDICT_DUPLICATE && op->begun)
+	if (verdict != MMC_VERDICT_PLACE || !mmc_op_has_begun(op)) {
+		if (verdict == MMC_VERDICT_DUPLICATE && mmc_op_has_begun(op))
 			note_late(op, index);
 		return verdict;
 	}
@@ -294,7 +295,7 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	bool moved = false;
 
 	if (record->flags & MMC_RECORD_ENTERED) {
-		if (!op->begun)
+		if (!mmc_op_has_begun(op))
 			mmc_terms_merge(&op->record.terms, &record->terms);
 		moved |= mmc_barrier_hear(&op->entry, source,
 					  record->entry_rounds);
@@ -340,7 +341,8 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 
 	MMC_ASSERT(source < op->config.nranks);
 	if (record->flags & MMC_RECORD_FAILED) {
-		if (!op->begun && (record->flags & MMC_RECORD_ENTERED))
+		if (!mmc_op_has_begun(op) &&
+		    (record->flags & MMC_RECORD_ENTERED))
 			mmc_terms_merge(&op->record.terms, &record->terms);
 		mmc_op_fail(op, (enum mmc_error)record->failure,
 			    record->culprit, false);
@@ -362,10 +364,10 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		mmc_op_ask_soon(op, now_ns);
 	}
 	/* A rank that asks this one may need what this one has not heard yet. */
-	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier &&
-	    message->stamp_us != 0 && op->asking.at_ns == MMC_NEVER_NS)
+	if (op->state == MMC_OP_HELPING && message->stamp_us != 0 &&
+	    op->asking.at_ns == MMC_NEVER_NS)
 		mmc_op_ask_soon(op, now_ns);
-	if (op->begun)
+	if (mmc_op_has_begun(op))
 		on_flow_message(op, source, message, now_ns);
 	else if (message->kind == MMC_MESSAGE_NAK ||
 		 message->kind == MMC_MESSAGE_DIRECT_NAK)

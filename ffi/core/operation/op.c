@@ -4,6 +4,7 @@
 #include "support/assert.h"
 #include "support/bits.h"
 #include "support/memory.h"
+#include "support/states.h"
 
 /*
  * A partner that is waited for is asked no sooner than this, since its message may be
@@ -18,13 +19,7 @@
 
 /* ---- states ------------------------------------------------------------- */
 
-struct transition {
-	enum mmc_op_state state;
-	enum mmc_op_event event;
-	enum mmc_op_state next;
-};
-
-static const struct transition transitions[] = {
+static const struct mmc_transition transitions[] = {
 #define MMC_OP_ROW(state, event, next)                                         \
 	{ MMC_OP_##state, MMC_OP_##event, MMC_OP_##next },
 	MMC_OP_TABLE(MMC_OP_ROW)
@@ -34,13 +29,13 @@ static const struct transition transitions[] = {
 bool mmc_op_next_state(enum mmc_op_state state, enum mmc_op_event event,
 		       enum mmc_op_state *next)
 {
-	for (size_t i = 0; i < sizeof(transitions) / sizeof(*transitions); i++)
-		if (transitions[i].state == state &&
-		    transitions[i].event == event) {
-			*next = transitions[i].next;
-			return true;
-		}
-	return false;
+	unsigned found = state;
+	bool leads = mmc_transition_find(
+		transitions, sizeof(transitions) / sizeof(*transitions), state,
+		event, &found);
+
+	*next = (enum mmc_op_state)found;
+	return leads;
 }
 
 void mmc_op_step(struct mmc_op *op, enum mmc_op_event event)
@@ -57,12 +52,18 @@ const char *mmc_op_state_name(enum mmc_op_state state)
 		return "flow";
 	case MMC_OP_RELEASE:
 		return "release";
-	case MMC_OP_RETAINED:
-		return "retained";
+	case MMC_OP_COPIED:
+		return "copied";
+	case MMC_OP_HELPING:
+		return "helping";
+	case MMC_OP_DETACHED:
+		return "detached";
 	case MMC_OP_CLOSED:
 		return "closed";
 	case MMC_OP_FAILED:
 		return "failed";
+	case MMC_OP_REFUSED:
+		return "refused";
 	}
 	return "unknown";
 }
@@ -221,7 +222,8 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	};
 	rv = count_chunks(config, &op->layout);
 	MMC_ASSERT(rv == 0);
-	op->eager = is_eager(&op->layout, config->eager_bytes);
+	op->mode = is_eager(&op->layout, config->eager_bytes) ? MMC_OP_EAGER
+							      : MMC_OP_STAGED;
 	lay_out(op, (uint8_t *)memory + mmc_part_bytes(sizeof(*op)));
 	own_block_is_here(op);
 	mmc_barrier_init(&op->entry, config->rank, config->nranks);
@@ -263,7 +265,7 @@ void mmc_op_close_advert(struct mmc_op *op)
 
 void mmc_op_all_done(struct mmc_op *op)
 {
-	if (op->state == MMC_OP_RETAINED)
+	if (mmc_op_has_copy(op) || op->state == MMC_OP_DETACHED)
 		mmc_op_step(op, MMC_OP_ALL_DONE);
 }
 

@@ -18,34 +18,57 @@
 #include "core/repair/repair.h"
 
 enum mmc_op_state {
-	MMC_OP_ENTRY,	 /* waits until all ranks have entered */
-	MMC_OP_FLOW,	 /* chunks are multicast and repaired */
-	MMC_OP_RELEASE,	 /* complete; others may need this rank's buffers */
-	MMC_OP_RETAINED, /* complete for the user; helps other ranks */
+	MMC_OP_ENTRY,	/* waits until all ranks have entered */
+	MMC_OP_FLOW,	/* chunks are multicast and repaired */
+	MMC_OP_RELEASE, /* complete; others may need this rank's buffers */
+	/* Complete for the user, as all states below but the failures. */
+	MMC_OP_COPIED,	 /* a copy of this rank's block serves others */
+	MMC_OP_HELPING,	 /* the same; some rank waits in the release barrier */
+	MMC_OP_DETACHED, /* no rank needs this one's block */
 	MMC_OP_CLOSED,	 /* no rank needs the operation any more */
 	MMC_OP_FAILED,
+	MMC_OP_REFUSED, /* failed before all had entered */
 };
 
 /* X(state, event, next state) */
 #define MMC_OP_TABLE(X)                                                        \
 	X(ENTRY, ALL_ENTERED, FLOW)                                            \
-	X(ENTRY, FAILURE, FAILED)                                              \
+	X(ENTRY, FAILURE, REFUSED)                                             \
 	X(FLOW, COMPLETE, RELEASE)                                             \
-	X(FLOW, COMPLETE_WITH_COPY, RETAINED)                                  \
+	X(FLOW, COMPLETE_WITH_COPY, COPIED)                                    \
+	X(FLOW, COMPLETE_AHEAD, HELPING)                                       \
 	X(FLOW, FAILURE, FAILED)                                               \
 	X(RELEASE, ALL_DONE, CLOSED)                                           \
-	X(RELEASE, RIGHT_DONE, RETAINED)                                       \
+	X(RELEASE, RIGHT_DONE, DETACHED)                                       \
 	X(RELEASE, FAILURE, CLOSED)                                            \
-	X(RETAINED, ALL_DONE, CLOSED)
+	X(COPIED, ALL_DONE, CLOSED)                                            \
+	X(HELPING, ALL_DONE, CLOSED)                                           \
+	X(DETACHED, ALL_DONE, CLOSED)
 
 enum mmc_op_event {
 	MMC_OP_ALL_ENTERED,
 	MMC_OP_COMPLETE, /* every chunk is present, none in flight */
-	/* COMPLETE, with a copy of a small block */
+	/* COMPLETE, with a copy of a small block, as on all ranks. */
 	MMC_OP_COMPLETE_WITH_COPY,
+	/* COMPLETE, with a copy of a small block; larger blocks have none. */
+	MMC_OP_COMPLETE_AHEAD,
 	MMC_OP_RIGHT_DONE, /* no rank depends on this one's buffers */
 	MMC_OP_ALL_DONE,   /* all ranks are done, by this or a later barrier */
 	MMC_OP_FAILURE,	   /* this or another rank has failed */
+};
+
+/* How this rank's block reaches the others. */
+enum mmc_op_mode {
+	MMC_OP_STAGED,	/* by multicast, in turns */
+	MMC_OP_EAGER,	/* by multicast, before all have entered */
+	MMC_OP_UNICAST, /* from neighbour to neighbour: some rank is deaf */
+};
+
+/* What an operation still holds, from all to nothing. */
+enum mmc_op_holding {
+	MMC_OP_BUFFERS, /* the user's buffers and its own memory */
+	MMC_OP_MEMORY,	/* its end was reported: only its own memory */
+	MMC_OP_NOTHING, /* CLOSED was handed out */
 };
 
 struct mmc_op_config {
@@ -133,14 +156,8 @@ struct mmc_op {
 	uint32_t npresent;
 	uint32_t nplacing; /* placements in flight */
 	uint32_t nsending; /* chunks handed out and not yet sent */
-	bool eager;
-	bool unicast; /* nothing is multicast: neighbours are asked */
-	/* Schedule, loss, repairer, watermark and turn are valid. */
-	bool begun;
-	bool copied; /* a copy of this rank's block serves repairs */
-	bool releases_by_barrier; /* some rank keeps no copy */
-	bool reported;		  /* DONE or FAILED was handed out */
-	bool closed;		  /* CLOSED was handed out */
+	enum mmc_op_mode mode;
+	enum mmc_op_holding holding;
 	bool left_told; /* this rank told its left neighbour that it is done */
 	bool right_done;
 	uint8_t alarms; /* multicasts of a failure that are still due */
@@ -263,10 +280,25 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 /* Returns when to poll again although nothing arrives. */
 uint64_t mmc_op_deadline(const struct mmc_op *op);
 
-/* Returns whether all ranks are known to have entered. */
-static inline bool mmc_op_entered_by_all(const struct mmc_op *op)
+/*
+ * Returns whether all ranks are known to have entered: schedule, repair, watermark and
+ * turn are valid.
+ */
+static inline bool mmc_op_has_begun(const struct mmc_op *op)
 {
-	return op->begun;
+	return op->state != MMC_OP_ENTRY && op->state != MMC_OP_REFUSED;
+}
+
+/* Returns whether its end was reported: the buffers are the user's again. */
+static inline bool mmc_op_is_reported(const struct mmc_op *op)
+{
+	return op->holding != MMC_OP_BUFFERS;
+}
+
+/* Returns whether a copy of this rank's block serves others. */
+static inline bool mmc_op_has_copy(const struct mmc_op *op)
+{
+	return op->state == MMC_OP_COPIED || op->state == MMC_OP_HELPING;
 }
 
 /* Returns the rank that is waited for first, or MMC_PEER_ALL for none in particular. */

@@ -47,7 +47,7 @@ static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
 	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns)) {
 		mmc_op_ask_record(op, mmc_barrier_awaited(barrier), now_ns,
 				  actions);
-		if (op->state == MMC_OP_RETAINED)
+		if (op->state == MMC_OP_HELPING)
 			mmc_backoff_stop(&op->asking);
 	}
 }
@@ -66,7 +66,8 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_run block = { .first = 0, .count = op->own.nchunks };
 
-	if (!op->eager || block.count == 0 || op->record.sent_chunks > 0 ||
+	if (op->mode != MMC_OP_EAGER || block.count == 0 ||
+	    op->record.sent_chunks > 0 ||
 	    op->config.lag_epochs > EAGER_EPOCHS_MAX ||
 	    !mmc_actions_room(actions))
 		return;
@@ -131,7 +132,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	const struct mmc_terms *terms = &op->record.terms;
 	uint64_t srtt_ns =
 		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
-	uint32_t nchains = op->eager ? op->layout.nsenders : op->config.nchains;
+	uint32_t nchains = op->mode == MMC_OP_EAGER ? op->layout.nsenders
+						    : op->config.nchains;
 
 	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,
 		  now_ns - op->stage_ns);
@@ -141,7 +143,8 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_ALL, true);
 		return;
 	}
-	op->unicast = terms->deaf != 0;
+	if (terms->deaf != 0)
+		op->mode = MMC_OP_UNICAST;
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
 			  nchains, terms->window_bytes, terms->source_bytes);
 	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
@@ -149,12 +152,11 @@ static void begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
-	if (op->unicast)
+	if (op->mode == MMC_OP_UNICAST)
 		begin_unicast(op, now_ns);
 	else
 		resume_turn(op, now_ns);
 	mmc_op_drain_passed(op);
-	op->begun = true;
 	op->heard.source = MMC_PEER_ALL;
 	mmc_op_renew(op);
 	mmc_op_ask_soon(op, now_ns);
@@ -277,7 +279,7 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 	const struct mmc_repair_losses losses =
 		op->repair.policy->losses(&op->repair, op->own.nchunks);
 	/* Chunks that arrive before the stream is open here are foreign, not lost. */
-	bool begins_stream = op->eager && config->epoch == 1;
+	bool begins_stream = op->mode == MMC_OP_EAGER && config->epoch == 1;
 	const struct mmc_reception reception = {
 		.begin_ns = op->stage_ns,
 		.end_ns = now_ns,
@@ -293,32 +295,41 @@ static void measure(struct mmc_op *op, uint64_t now_ns)
 		  now_ns - op->repair.loss.heard_ns);
 	config->path->lossy = losses.nlost > 0;
 	mmc_path_settle(config->path);
-	if (!op->unicast && !op->eager)
+	if (op->mode == MMC_OP_STAGED)
 		adapt_window(op, &losses, now_ns);
-	if (!op->unicast && !begins_stream)
+	if (op->mode != MMC_OP_UNICAST && !begins_stream)
 		mmc_path_heard(config->path, &reception);
-	if (!op->unicast && !op->eager)
+	if (op->mode == MMC_OP_STAGED)
 		measure_rate(op, now_ns);
 	op->stage_ns = now_ns;
 }
 
+/* Returns how the operation completes: what serves repairs from then on. */
+static enum mmc_op_event completion(const struct mmc_op *op)
+{
+	uint64_t retain_bytes = op->config.retain_bytes;
+
+	if (op->repair.policy->release == MMC_RELEASE_RIGHT ||
+	    op->own.nbytes > retain_bytes)
+		return MMC_OP_COMPLETE;
+	return op->layout.largest_bytes > retain_bytes
+		       ? MMC_OP_COMPLETE_AHEAD
+		       : MMC_OP_COMPLETE_WITH_COPY;
+}
+
 static void check_complete(struct mmc_op *op, uint64_t now_ns)
 {
-	bool all = op->repair.policy->release == MMC_RELEASE_ALL;
+	enum mmc_op_event how = completion(op);
 
 	if (op->npresent < op->layout.nchunks || !mmc_turn_over(&op->turn) ||
 	    !quiescent(op) || op->repair.fetcher.nreading > 0)
 		return;
 	measure(op, now_ns);
 	op->record.flags |= MMC_RECORD_DONE;
-	op->copied = all && op->own.nbytes <= op->config.retain_bytes;
-	op->releases_by_barrier = all && op->layout.largest_bytes >
-						 op->config.retain_bytes;
-	mmc_op_step(op,
-		    op->copied ? MMC_OP_COMPLETE_WITH_COPY : MMC_OP_COMPLETE);
+	mmc_op_step(op, how);
 	mmc_barrier_join(&op->release);
 	mmc_op_renew(op);
-	if (op->copied)
+	if (mmc_op_has_copy(op))
 		mmc_backoff_stop(&op->asking);
 	else
 		mmc_op_ask_soon(op, now_ns);
@@ -354,26 +365,27 @@ static void poll_release(struct mmc_op *op, uint64_t now_ns,
 static void report(struct mmc_op *op, uint64_t now_ns,
 		   struct mmc_actions *actions)
 {
-	bool failed = op->state == MMC_OP_FAILED;
+	bool failed = op->state >= MMC_OP_FAILED;
 	struct mmc_action *action;
 
-	if (op->state < MMC_OP_RETAINED || !quiescent(op))
+	if (op->state <= MMC_OP_RELEASE || !quiescent(op))
 		return;
 	/* A user told of a failure may close the stream: other ranks are told first. */
-	if (!op->reported && op->alarms == 0 && mmc_actions_room(actions)) {
+	if (!mmc_op_is_reported(op) && op->alarms == 0 &&
+	    mmc_actions_room(actions)) {
 		mmc_op_close_advert(op);
 		action = mmc_actions_add(
 			actions, failed ? MMC_ACTION_FAILED : MMC_ACTION_DONE,
 			op);
-		action->retain = op->copied;
-		op->reported = true;
+		action->retain = mmc_op_has_copy(op);
+		op->holding = MMC_OP_MEMORY;
 		mmc_count(op->config.counters, MMC_COUNT_RELEASE_NS,
 			  now_ns - op->stage_ns);
 	}
-	if (op->state != MMC_OP_RETAINED && op->reported && !op->closed &&
+	if (op->state >= MMC_OP_CLOSED && op->holding == MMC_OP_MEMORY &&
 	    mmc_actions_room(actions)) {
 		mmc_actions_add(actions, MMC_ACTION_CLOSED, op);
-		op->closed = true;
+		op->holding = MMC_OP_NOTHING;
 	}
 }
 
@@ -381,7 +393,7 @@ static void report(struct mmc_op *op, uint64_t now_ns,
 static bool serves(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_FLOW || op->state == MMC_OP_RELEASE ||
-	       (op->state == MMC_OP_RETAINED && op->copied);
+	       mmc_op_has_copy(op);
 }
 
 void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
@@ -399,7 +411,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_poll_repairer(op, now_ns, actions);
 	if (mmc_advertiser_is_due(&op->repair.advertiser) && serves(op))
 		mmc_op_poll_advert(op, actions);
-	if ((op->nquestions > 0 || op->summoned) && op->begun)
+	if ((op->nquestions > 0 || op->summoned) && mmc_op_has_begun(op))
 		mmc_op_tell_sent(op, actions);
 	if (op->state == MMC_OP_FLOW) {
 		if (op->watermark.moved && op->watermark.step_chunks > 0)
@@ -410,8 +422,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		poll_turn(op, now_ns, actions);
 		check_complete(op, now_ns);
 	}
-	if (op->state == MMC_OP_RELEASE ||
-	    (op->state == MMC_OP_RETAINED && op->releases_by_barrier))
+	if (op->state == MMC_OP_RELEASE || op->state == MMC_OP_HELPING)
 		poll_release(op, now_ns, actions);
 	poll_alarms(op, actions);
 	report(op, now_ns, actions);
@@ -425,7 +436,7 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 
 	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)
 		return 0;
-	if (op->state == MMC_OP_RETAINED && op->releases_by_barrier)
+	if (op->state == MMC_OP_HELPING)
 		return mmc_min_u64(at_ns, op->asking.at_ns);
 	if (op->state > MMC_OP_RELEASE)
 		return at_ns;

@@ -49,7 +49,7 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 	while (mmc_actions_room(actions) &&
 	       mmc_repair_ask(&op->repair, now_ns, &nak))
 		tell_nak(op, &nak, actions);
-	if (!op->unicast)
+	if (op->mode != MMC_OP_UNICAST)
 		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS,
 			  op->repair.loss.nlost - nlost);
 }

@@ -133,7 +133,7 @@ void mmc_request_waiting(struct mmc_request *request,
 	waiting->waited_ns =
 		mmc_team_now_ns(request->stream->team) - request->start_ns;
 	if (op != NULL && !mmc_request_over(request)) {
-		waiting->entered = mmc_op_entered_by_all(op);
+		waiting->entered = mmc_op_has_begun(op);
 		waiting->epoch = op->config.epoch;
 		waiting->rank = mmc_op_awaited(op);
 		waiting->late = mmc_op_late(op);
