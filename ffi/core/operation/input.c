@@ -78,7 +78,8 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 						      uint32_t chunk)
 {
-	if (!mmc_bitmap_test(&op->repair.loss.lost, chunk))
+	if (!mmc_op_has_begun(op) ||
+	    !mmc_bitmap_test(&op->repair.loss.lost, chunk))
 		return;
 	mmc_path_late(op->config.path);
 	op->repair.loss.chains[op->heard.chain].nheard++;
@@ -118,11 +119,10 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	if (place >= heard->block.nchunks)
 		return MMC_VERDICT_FOREIGN;
 	verdict = claim(op, &heard->block, place, payload_bytes);
-	if (verdict != MMC_VERDICT_PLACE || !mmc_op_has_begun(op)) {
-		if (verdict == MMC_VERDICT_DUPLICATE && mmc_op_has_begun(op))
-			note_late(op, index);
+	if (verdict == MMC_VERDICT_DUPLICATE)
+		note_late(op, index);
+	if (verdict != MMC_VERDICT_PLACE || op->state == MMC_OP_ENTRY)
 		return verdict;
-	}
 	chain = &op->repair.loss.chains[heard->chain];
 	chain->nheard++;
 	if (heard->sequence == NULL || heard->sequence->turn != heard->turn)
