@@ -93,7 +93,7 @@ static inline void claim(struct receiver *at, uint32_t chunk)
 
 	if (mmc_bitmap_test_and_set(&at->claimed, chunk))
 		return;
-	mmc_loss_mend(
+	mmc_loss_on_claimed(
 		&at->loss, chain,
 		mmc_chain_sequence(&at->loss.chains[chain],
 				   mmc_schedule_turn(&at->schedule, &block)),
@@ -113,8 +113,8 @@ static inline void hear(struct receiver *at, uint32_t chunk)
 	at->loss.chains[chain].nheard++;
 	mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence,
 		      chunk - block.first, at->now_ns);
-	mmc_loss_mend(&at->loss, chain, sequence, chunk - block.first, chunk,
-		      at->now_ns);
+	mmc_loss_on_claimed(&at->loss, chain, sequence, chunk - block.first,
+			    chunk, at->now_ns);
 }
 
 static inline void check_question(struct receiver *at, uint32_t repairer,

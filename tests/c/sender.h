@@ -99,8 +99,8 @@ static void hear(struct sender *at, uint32_t rank, uint32_t place,
 		at->loss.chains[chain].nheard++;
 		mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence, i,
 			      at->now_ns);
-		mmc_loss_mend(&at->loss, chain, sequence, i, block.first + i,
-			      at->now_ns);
+		mmc_loss_on_claimed(&at->loss, chain, sequence, i,
+				    block.first + i, at->now_ns);
 	}
 	mmc_watermark_drain(&at->watermark, chain,
 			    at->loss.chains[chain].npassed);

@@ -39,8 +39,8 @@ static void mend(struct mmc_op *op, const struct mmc_block *block,
 		mmc_chain_sequence(&op->repair.loss.chains[chain],
 				   mmc_schedule_turn(&op->schedule, block));
 
-	mmc_loss_mend(&op->repair.loss, chain, sequence, chunk - block->first,
-		      chunk, now_ns);
+	mmc_loss_on_claimed(&op->repair.loss, chain, sequence,
+			    chunk - block->first, chunk, now_ns);
 	mmc_watermark_drain(&op->watermark, chain,
 			    op->repair.loss.chains[chain].npassed);
 	if (op->mode != MMC_OP_UNICAST &&
@@ -129,8 +129,8 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 		heard->sequence = mmc_loss_follow(
 			&op->repair.loss, &op->claimed, &heard->block, now_ns);
 	mmc_loss_hear(&op->repair.loss, chain, heard->sequence, place, now_ns);
-	mmc_loss_mend(&op->repair.loss, heard->chain, heard->sequence, place,
-		      index, now_ns);
+	mmc_loss_on_claimed(&op->repair.loss, heard->chain, heard->sequence,
+			    place, index, now_ns);
 	mmc_watermark_drain(&op->watermark, heard->chain, chain->npassed);
 	return verdict;
 }

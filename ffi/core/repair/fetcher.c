@@ -6,8 +6,8 @@
 #include "support/memory.h"
 #include "support/states.h"
 
-/* The longest time from one look at the neighbour's bitmap to the next. */
-#define POLL_MAX_NS MMC_MS_NS
+/* Longer round trips do not make looks rarer. */
+#define SRTT_MAX_NS MMC_MS_NS
 
 /* A neighbour asked for its advert answers within two round trips, or never. */
 #define ASK_MIN_NS (200 * MMC_US_NS)
@@ -21,13 +21,6 @@ static const struct mmc_transition access_rows[] = {
 #undef ACCESS_ROW
 };
 
-static const struct mmc_transition look_rows[] = {
-#define LOOK_ROW(state, event, next)                                           \
-	{ MMC_LOOK_##state, MMC_LOOK_##event, MMC_LOOK_##next },
-	MMC_LOOK_TABLE(LOOK_ROW)
-#undef LOOK_ROW
-};
-
 static void step_access(struct mmc_fetcher *fetcher,
 			enum mmc_fetch_access_event event)
 {
@@ -37,17 +30,6 @@ static void step_access(struct mmc_fetcher *fetcher,
 		access_rows, sizeof(access_rows) / sizeof(*access_rows),
 		fetcher->access, event, &next));
 	fetcher->access = (enum mmc_fetch_access)next;
-}
-
-static void step_look(struct mmc_fetcher *fetcher,
-		      enum mmc_fetch_look_event event)
-{
-	unsigned next;
-
-	MMC_ASSERT(mmc_transition_find(look_rows,
-				       sizeof(look_rows) / sizeof(*look_rows),
-				       fetcher->look, event, &next));
-	fetcher->look = (enum mmc_fetch_look)next;
 }
 
 static bool is_readable(const struct mmc_fetcher *fetcher)
@@ -82,9 +64,6 @@ void mmc_fetcher_init(struct mmc_fetcher *fetcher, uint8_t *memory,
 		.words_max = mmc_min_u32(payload_bytes / sizeof(uint64_t),
 					 MMC_READ_WORDS_MAX),
 		.chunks_max = payload_bytes / layout->chunk_bytes,
-		.sweep_word = (uint32_t)(mmc_bitmap_bytes(nchunks) /
-					 sizeof(uint64_t)),
-		.poll_ns = MMC_NEVER_NS,
 	};
 	if (fetcher->words_max == 0 || fetcher->chunks_max == 0)
 		step_access(fetcher, MMC_ACCESS_FAILED);
@@ -92,31 +71,22 @@ void mmc_fetcher_init(struct mmc_fetcher *fetcher, uint8_t *memory,
 	mmc_wants_init(&fetcher->wants,
 		       mmc_part_take(&memory, mmc_wants_bytes(nchunks)),
 		       nchunks);
+	mmc_look_init(&fetcher->look, mmc_wants_words(&fetcher->wants));
 	mmc_lease_init(&fetcher->lease, memory, nchunks);
 }
 
 void mmc_fetcher_begin(struct mmc_fetcher *fetcher, uint64_t srtt_ns)
 {
-	fetcher->srtt_ns = mmc_min_u64(srtt_ns, POLL_MAX_NS);
-	fetcher->interval_ns = fetcher->srtt_ns;
-}
-
-/* Looks at the neighbour's bitmap again once no look is under way. */
-static void look_soon(struct mmc_fetcher *fetcher, uint64_t now_ns)
-{
-	fetcher->look_again = true;
-	fetcher->interval_ns = fetcher->srtt_ns;
-	if (fetcher->look == MMC_LOOK_NONE)
-		fetcher->poll_ns = now_ns;
+	fetcher->srtt_ns = mmc_min_u64(srtt_ns, SRTT_MAX_NS);
+	fetcher->look.srtt_ns = fetcher->srtt_ns;
+	fetcher->look.interval_ns = fetcher->srtt_ns;
 }
 
 /* Stops reading: wanted chunks are asked for by message from now on. */
 static void give_up(struct mmc_fetcher *fetcher)
 {
 	step_access(fetcher, MMC_ACCESS_FAILED);
-	step_look(fetcher, MMC_LOOK_END);
-	fetcher->poll_ns = MMC_NEVER_NS;
-	fetcher->sweep_word = mmc_wants_words(&fetcher->wants);
+	mmc_look_stop(&fetcher->look);
 	mmc_wants_make_due(&fetcher->wants);
 	mmc_backoff_stop(&fetcher->asking);
 }
@@ -139,7 +109,7 @@ void mmc_fetcher_learn(struct mmc_fetcher *fetcher,
 		return;
 	step_access(fetcher, MMC_ACCESS_REGISTERED);
 	mmc_backoff_stop(&fetcher->asking);
-	look_soon(fetcher, now_ns);
+	mmc_look_soon(&fetcher->look, now_ns);
 }
 
 void mmc_fetcher_want(struct mmc_fetcher *fetcher,
@@ -151,7 +121,7 @@ void mmc_fetcher_want(struct mmc_fetcher *fetcher,
 
 	mmc_lease_want(&fetcher->lease, now_ns, fetcher->srtt_ns);
 	if (is_readable(fetcher) && grown)
-		look_soon(fetcher, now_ns);
+		mmc_look_soon(&fetcher->look, now_ns);
 	else if (fetcher->access == MMC_ACCESS_AWAITED &&
 		 fetcher->asking.at_ns == MMC_NEVER_NS)
 		fetcher->asking = (struct mmc_backoff){
@@ -164,58 +134,32 @@ void mmc_fetcher_want(struct mmc_fetcher *fetcher,
 void mmc_fetcher_hurry(struct mmc_fetcher *fetcher, uint64_t now_ns)
 {
 	if (is_readable(fetcher) && !fetcher->left_done)
-		look_soon(fetcher, now_ns);
+		mmc_look_soon(&fetcher->look, now_ns);
 	fetcher->left_done = true;
 }
 
 /* ---- the neighbour's bitmap ---------------------------------------------- */
 
-/* Schedules the next look once all reads of this look have ended. */
-static void end_look(struct mmc_fetcher *fetcher, uint64_t now_ns)
-{
-	if (fetcher->nmaps > 0 ||
-	    fetcher->sweep_word < mmc_wants_words(&fetcher->wants))
-		return;
-	fetcher->interval_ns =
-		fetcher->look == MMC_LOOK_FOUND
-			? fetcher->srtt_ns
-			: mmc_min_u64(2 * fetcher->interval_ns, POLL_MAX_NS);
-	if (fetcher->look_again)
-		fetcher->poll_ns = now_ns;
-	else if (fetcher->look != MMC_LOOK_BEGUN)
-		fetcher->poll_ns = now_ns + fetcher->interval_ns;
-	step_look(fetcher, MMC_LOOK_END);
-}
-
-static void begin_look(struct mmc_fetcher *fetcher)
-{
-	step_look(fetcher, MMC_LOOK_BEGIN);
-	fetcher->poll_ns = MMC_NEVER_NS;
-	fetcher->sweep_word = 0;
-	fetcher->look_again = false;
-}
-
 bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
 		     const struct mmc_bitmap *claimed, uint64_t now_ns,
 		     struct mmc_run *words)
 {
-	uint32_t end = mmc_wants_words(&fetcher->wants);
+	struct mmc_look *look = &fetcher->look;
+	uint32_t end = look->nwords;
 	uint32_t first;
 	uint32_t last;
 
 	if (!is_readable(fetcher) || fetcher->nreading == MMC_READS_MAX)
 		return false;
-	if (now_ns >= fetcher->poll_ns)
-		begin_look(fetcher);
-	if (fetcher->sweep_word == end)
+	if (!mmc_look_goes_on(look, now_ns))
 		return false;
-	first = fetcher->sweep_word;
+	first = look->next_word;
 	while (first < end &&
 	       mmc_wants_lacking(&fetcher->wants, claimed, first) == 0)
 		first++;
 	if (first == end) {
-		fetcher->sweep_word = end;
-		end_look(fetcher, now_ns);
+		look->next_word = end;
+		mmc_look_end(look, now_ns);
 		return false;
 	}
 	last = first;
@@ -223,9 +167,7 @@ bool mmc_fetcher_map(struct mmc_fetcher *fetcher,
 		if (mmc_wants_lacking(&fetcher->wants, claimed, w) != 0)
 			last = w;
 	*words = (struct mmc_run){ .first = first, .count = last + 1 - first };
-	fetcher->sweep_word = last + 1;
-	step_look(fetcher, MMC_LOOK_READ);
-	fetcher->nmaps++;
+	mmc_look_read(look, last + 1);
 	fetcher->nreading++;
 	return true;
 }
@@ -242,7 +184,7 @@ bool mmc_fetcher_mapped(struct mmc_fetcher *fetcher, struct mmc_run words,
 			const uint8_t *bytes, uint64_t now_ns)
 {
 	fetcher->nreading--;
-	fetcher->nmaps--;
+	fetcher->look.nreading--;
 	if (is_refused(fetcher))
 		return false;
 	if (bytes == NULL ||
@@ -253,8 +195,8 @@ bool mmc_fetcher_mapped(struct mmc_fetcher *fetcher, struct mmc_run words,
 	for (uint32_t i = 0; i < words.count; i++)
 		if (mmc_wants_hold(&fetcher->wants, words.first + i,
 				   word_at(bytes, i)))
-			step_look(fetcher, MMC_LOOK_PRESENT);
-	end_look(fetcher, now_ns);
+			mmc_look_found(&fetcher->look);
+	mmc_look_end(&fetcher->look, now_ns);
 	return true;
 }
 
@@ -400,8 +342,8 @@ uint64_t mmc_fetcher_deadline(const struct mmc_fetcher *fetcher)
 		return mmc_min_u64(at_ns, fetcher->asking.at_ns);
 	if (fetcher->nreading == MMC_READS_MAX)
 		return at_ns;
-	if (fetcher->sweep_word < mmc_wants_words(&fetcher->wants) ||
+	if (fetcher->look.next_word < fetcher->look.nwords ||
 	    mmc_wants_any_due(&fetcher->wants))
 		return 0;
-	return mmc_min_u64(at_ns, fetcher->poll_ns);
+	return mmc_min_u64(at_ns, fetcher->look.at_ns);
 }

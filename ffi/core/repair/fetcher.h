@@ -17,6 +17,7 @@
 #include "core/plan/bitmap.h"
 #include "core/plan/layout.h"
 #include "core/repair/lease.h"
+#include "core/repair/look.h"
 #include "core/repair/nak.h"
 #include "core/repair/wants.h"
 #include "core/wire/advert.h"
@@ -46,54 +47,20 @@ enum mmc_fetch_access_event {
 	X(AWAITED, FAILED, REFUSED)                                            \
 	X(READABLE, FAILED, REFUSED)
 
-/* A look at the neighbour's bitmap: reads of the words that stand for wanted chunks. */
-enum mmc_fetch_look {
-	MMC_LOOK_NONE,	/* none is under way */
-	MMC_LOOK_BEGUN, /* nothing has been read yet */
-	MMC_LOOK_VAIN,	/* words were read; no wanted chunk was present */
-	MMC_LOOK_FOUND, /* wanted chunks were present */
-};
-
-enum mmc_fetch_look_event {
-	MMC_LOOK_BEGIN,
-	MMC_LOOK_READ,	  /* words are being read */
-	MMC_LOOK_PRESENT, /* words show wanted chunks */
-	MMC_LOOK_END,	  /* all words have been read, or access has failed */
-};
-
-/* X(state, event, next state) */
-#define MMC_LOOK_TABLE(X)                                                      \
-	X(NONE, BEGIN, BEGUN)                                                  \
-	X(NONE, END, NONE)                                                     \
-	X(BEGUN, READ, VAIN)                                                   \
-	X(BEGUN, END, NONE)                                                    \
-	X(VAIN, READ, VAIN)                                                    \
-	X(VAIN, PRESENT, FOUND)                                                \
-	X(VAIN, END, NONE)                                                     \
-	X(FOUND, READ, FOUND)                                                  \
-	X(FOUND, PRESENT, FOUND)                                               \
-	X(FOUND, END, NONE)
-
 struct mmc_fetcher {
 	struct mmc_layout layout;
 	uint32_t rank;
 	enum mmc_fetch_access access;
-	enum mmc_fetch_look look;
 	struct mmc_advert advert; /* the left neighbour's; generation 0: none */
 	uint32_t words_max;	  /* the most words in one read of the bitmap */
 	uint32_t chunks_max;	  /* the most chunks in one read of the data */
 	struct mmc_wants wants;
 	uint32_t nreading; /* reads under way */
-	uint32_t nmaps;	   /* reads of the bitmap under way */
-	/* The word at which this look goes on; the number of words: no look. */
-	uint32_t sweep_word;
-	bool left_done;	  /* the neighbour is known to have all chunks */
-	bool look_again;  /* more chunks became wanted since the look began */
-	uint64_t poll_ns; /* when to look again */
-	uint64_t interval_ns;
-	uint64_t srtt_ns;
+	bool left_done;	   /* the neighbour is known to have all chunks */
+	struct mmc_look look;
 	struct mmc_backoff asking; /* requests for the advert */
 	struct mmc_lease lease;
+	uint64_t srtt_ns;
 };
 
 /* The bytes of memory for `nchunks` chunks. */

@@ -200,9 +200,10 @@ __attribute__((cold)) void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk,
  * Records that the `place`th chunk of a sender is claimed, whichever way it arrived.
  * `sequence` is the sender's, or NULL if the sender is not followed.
  */
-static inline void mmc_loss_mend(struct mmc_loss *loss, uint32_t chain,
-				 struct mmc_sequence *sequence, uint32_t place,
-				 uint32_t chunk, uint64_t now_ns)
+static inline void mmc_loss_on_claimed(struct mmc_loss *loss, uint32_t chain,
+				       struct mmc_sequence *sequence,
+				       uint32_t place, uint32_t chunk,
+				       uint64_t now_ns)
 {
 	if (loss->waited_chunks > 0)
 		mmc_loss_came(loss, chunk, now_ns);

@@ -25,7 +25,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	uint32_t nchunks = config->present->nbits;
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
-	repairer->nasks = 0;
+	repairer->asks.count = 0;
 	repairer->ndirect_naks = 0;
 	repairer->ngiven = 0;
 	repairer->ngiven_before = 0;
@@ -80,24 +80,6 @@ static void forget_sent(struct mmc_repairer *repairer, uint64_t now_ns)
 	repairer->rest_ends_ns = repairer->resting ? now_ns + repairer->rest_ns
 						   : MMC_NEVER_NS;
 	repairer->resting = false;
-}
-
-/* Returns whether `peer` waits for `chunk`; counts other ranks' requests for it. */
-static bool asked_by(const struct mmc_repairer *repairer, uint32_t peer,
-		     uint32_t chunk, uint32_t *nothers)
-{
-	bool asked = false;
-
-	*nothers = 0;
-	for (uint32_t i = 0; i < repairer->nasks; i++) {
-		const struct mmc_ask *ask = &repairer->asks[i];
-
-		if (chunk - ask->run.first >= ask->run.count)
-			continue;
-		asked |= ask->peer == peer;
-		*nothers += ask->peer != peer;
-	}
-	return asked;
 }
 
 /* Returns whether `chunk` was sent to `peer` alone a short while ago. */
@@ -161,7 +143,7 @@ static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
 	uint32_t nothers;
 
 	if (mmc_bitmap_test(&repairer->shared, chunk) ||
-	    asked_by(repairer, peer, chunk, &nothers))
+	    mmc_asks_by(&repairer->asks, peer, chunk, &nothers))
 		return false;
 	wait_for_all(repairer);
 	if (nothers + 1 < repairer->sharers)
@@ -183,9 +165,9 @@ static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
 	if (is_common(repairer, chunk))
 		return want_common(repairer, chunk, now_ns);
 	if (mmc_bitmap_test_and_set(&repairer->wanted, chunk))
-		return repairer->gathers
-			       ? want_too(repairer, peer, chunk)
-			       : !asked_by(repairer, peer, chunk, &nothers);
+		return repairer->gathers ? want_too(repairer, peer, chunk)
+					 : !mmc_asks_by(&repairer->asks, peer,
+							chunk, &nothers);
 	repairer->nlost++;
 	return true;
 }
@@ -194,24 +176,23 @@ void mmc_repairer_ask(struct mmc_repairer *repairer, uint32_t peer,
 		      struct mmc_run run, uint64_t now_ns)
 {
 	uint32_t end = run.first + run.count;
-	bool first = repairer->nasks == 0;
+	bool first = repairer->asks.count == 0;
 
 	forget_sent(repairer, now_ns);
 	run.count = 0;
 	for (uint32_t chunk = run.first; chunk < end; chunk++) {
-		bool kept = repairer->nasks < MMC_ASKS_MAX &&
+		bool kept = mmc_asks_room(&repairer->asks) &&
 			    want(repairer, peer, chunk, now_ns);
 
 		if (kept && run.count++ == 0)
 			run.first = chunk;
 		if (run.count > 0 && (!kept || chunk + 1 == end)) {
-			repairer->asks[repairer->nasks++] =
-				(struct mmc_ask){ .peer = peer, .run = run };
+			mmc_asks_add(&repairer->asks, peer, run);
 			repairer->idle = false;
 			run.count = 0;
 		}
 	}
-	if (!first || repairer->nasks == 0)
+	if (!first || repairer->asks.count == 0)
 		return;
 	repairer->several = false;
 	repairer->ready_ns =
@@ -254,44 +235,6 @@ static struct mmc_run next_batch(const struct mmc_repairer *repairer,
 	return run;
 }
 
-/* Takes `run` out of a request, which may leave two pieces of it. */
-static void cut(struct mmc_repairer *repairer, struct mmc_ask *ask,
-		struct mmc_run run)
-{
-	uint32_t end = ask->run.first + ask->run.count;
-	uint32_t cut_end = run.first + run.count;
-
-	if (cut_end <= ask->run.first || end <= run.first)
-		return;
-	if (cut_end < end && run.first > ask->run.first &&
-	    repairer->nasks < MMC_ASKS_MAX)
-		repairer->asks[repairer->nasks++] = (struct mmc_ask){
-			.peer = ask->peer,
-			.run = { cut_end, end - cut_end },
-		};
-	if (run.first > ask->run.first) {
-		ask->run.count = run.first - ask->run.first;
-	} else {
-		ask->run.first = mmc_min_u32(cut_end, end);
-		ask->run.count = end - ask->run.first;
-	}
-}
-
-/* Takes `run` out of the requests of `peer`, or of all ranks for MMC_PEER_ALL. */
-static void settle(struct mmc_repairer *repairer, uint32_t peer,
-		   struct mmc_run run)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < repairer->nasks; i++)
-		if (peer == MMC_PEER_ALL || repairer->asks[i].peer == peer)
-			cut(repairer, &repairer->asks[i], run);
-	for (uint32_t i = 0; i < repairer->nasks; i++)
-		if (repairer->asks[i].run.count > 0)
-			repairer->asks[n++] = repairer->asks[i];
-	repairer->nasks = n;
-}
-
 /* Counts that the chunks of `run` go to a single rank. */
 static void count_answer(struct mmc_repairer *repairer, struct mmc_run run)
 {
@@ -306,10 +249,10 @@ static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
 {
 	uint32_t nothers;
 
-	settle(repairer, peer, run);
+	mmc_asks_settle(&repairer->asks, peer, run);
 	for (uint32_t chunk = run.first; chunk < run.first + run.count;
 	     chunk++) {
-		asked_by(repairer, peer, chunk, &nothers);
+		mmc_asks_by(&repairer->asks, peer, chunk, &nothers);
 		if (nothers > 0)
 			continue;
 		mmc_bitmap_clear(&repairer->wanted, chunk);
@@ -370,8 +313,8 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 	}
 	if (now_ns < repairer->ready_ns || repairer->idle)
 		return false;
-	for (uint32_t i = repairer->nasks; i > 0; i--) {
-		struct mmc_ask ask = repairer->asks[i - 1];
+	for (uint32_t i = repairer->asks.count; i > 0; i--) {
+		struct mmc_ask ask = repairer->asks.items[i - 1];
 		struct mmc_run found =
 			next_batch(repairer, ask.run, nchunks_max);
 
@@ -385,7 +328,7 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 		return true;
 	}
 	repairer->idle = true;
-	if (repairer->nasks == 0)
+	if (repairer->asks.count == 0)
 		repairer->ready_ns = MMC_NEVER_NS;
 	return false;
 }

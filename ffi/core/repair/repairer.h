@@ -15,15 +15,8 @@
 #define MMC_CORE_REPAIR_REPAIRER_H
 
 #include "core/plan/bitmap.h"
+#include "core/repair/asks.h"
 #include "support/timer.h"
-
-/* Requests kept at a time. A further one is dropped: its sender asks again. */
-#define MMC_ASKS_MAX 256
-
-struct mmc_ask {
-	uint32_t peer;
-	struct mmc_run run;
-};
 
 /* Answers to single ranks that are remembered; further ones count as sent to all. */
 #define MMC_GIVEN_MAX 64
@@ -38,8 +31,7 @@ struct mmc_repairer {
 	struct mmc_bitmap before; /* sent to all in the resting time before */
 	struct mmc_bitmap aired;  /* common chunks accepted in this phase */
 	uint8_t *tally; /* [nchunks] answers to single ranks, or COMMON */
-	struct mmc_ask asks[MMC_ASKS_MAX];
-	uint32_t nasks;
+	struct mmc_asks asks;
 	/* Requests to be answered by unicast only. */
 	struct mmc_ask direct_naks[MMC_DIRECT_NAKS_MAX];
 	uint32_t ndirect_naks;
@@ -129,7 +121,7 @@ bool mmc_repairer_confirm(struct mmc_repairer *repairer, struct mmc_run *runs,
 /* Returns whether chunks that were asked for are still to be sent. */
 static inline bool mmc_repairer_owes(const struct mmc_repairer *repairer)
 {
-	return repairer->nasks > 0 || repairer->ndirect_naks > 0;
+	return repairer->asks.count > 0 || repairer->ndirect_naks > 0;
 }
 
 /* Returns when to call mmc_repairer_next() again. */
