@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpimcast._support.log import logger
+from mpimcast._support.naming import named
+from mpimcast._support.patience import Patience
 from mpimcast.errors import RankLeft, TimedOut
-from mpimcast.log import logger
-from mpimcast.naming import named
-from mpimcast.patience import Patience
 from mpimcast.roll import GAVE_UP, HERE, LEFT
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from mpi4py import MPI
 
 from mpimcast import __version__, roll
+from mpimcast._support.naming import listed, minority
 from mpimcast.absence import Absence
 from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
-from mpimcast.naming import listed, minority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast.spelling import suggestion
+from mpimcast._support.spelling import suggestion
 from mpimcast.values import one_of, parse_size
 
 if TYPE_CHECKING:

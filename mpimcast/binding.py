@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import agreement, bootstrap, failure, lifetime, log
+from mpimcast import agreement, bootstrap, failure, lifetime
+from mpimcast._support import log
+from mpimcast._support.log import logger
 from mpimcast.config import Config, shown
 from mpimcast.errors import ConfigError, Error, TransportError
-from mpimcast.log import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import teams
+from mpimcast._support.naming import listed, minority
 from mpimcast.agreement import exchange, together
 from mpimcast.errors import ConfigError, TransportError
 from mpimcast.firewall import GROUP_PORTS
-from mpimcast.naming import listed, minority
 from mpimcast.transport import Draft, wanted
 
 if TYPE_CHECKING:

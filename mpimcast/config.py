@@ -9,9 +9,9 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import values
+from mpimcast._support.spelling import nearest, suggestion
 from mpimcast.errors import ConfigError
 from mpimcast.ranges import Groups, Ports, Range
-from mpimcast.spelling import nearest, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

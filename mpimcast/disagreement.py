@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast.naming import listed, minority, named
+from mpimcast._support.naming import listed, minority, named
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from mpi4py import MPI
 
 from mpimcast import agreement
+from mpimcast._support.log import logger
 from mpimcast.errors import Error, RankLeft, TimedOut
-from mpimcast.log import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

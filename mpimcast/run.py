@@ -11,9 +11,9 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from mpimcast import program
+from mpimcast._support.spelling import suggestion
 from mpimcast.commands import statuses
 from mpimcast.imports import after_import
-from mpimcast.spelling import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from mpimcast import agreement, bootstrap, failure, flight, progress, roll, teams
+from mpimcast._support.log import logger
+from mpimcast._support.patience import Patience
 from mpimcast.errors import Error
-from mpimcast.log import logger
 from mpimcast.operation import Staging
-from mpimcast.patience import Patience
 from mpimcast.pending import Pending
 from mpimcast.requests import Prequest, Request
 

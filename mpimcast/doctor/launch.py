@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast import __version__
+from mpimcast._support.naming import odd_ones
 from mpimcast.config import Config, ignored_variables
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import ConfigError
 from mpimcast.info import library
 from mpimcast.launch import node_name
-from mpimcast.naming import odd_ones
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpimcast import bootstrap, rdma
+from mpimcast._support.naming import odd_ones
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import Error
-from mpimcast.naming import odd_ones
 from mpimcast.transport import Udp
 
 if TYPE_CHECKING:

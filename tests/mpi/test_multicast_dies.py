@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Intracomm, TransportError, log
+from mpimcast import Intracomm, TransportError
+from mpimcast._support import log
 
 Make = Callable[..., Intracomm]
 
