@@ -24,7 +24,7 @@ from bench.job import Place, Task
 from bench.record import Network, Record
 from bench.ways import TITLES, WAYS, Way
 from mpimcast import model
-from mpimcast.values import parse_size
+from mpimcast._settings.values import parse_size
 
 _TOOLS = ("ip", "tc", "unshare", "nsenter", "sysctl")
 _LAYER = "h.0"

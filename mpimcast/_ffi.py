@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpimcast._core import _CData as CData
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.transport import Draft
 
 _NOBODY = 2**32 - 1

@@ -31,7 +31,7 @@ from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
 
 _T = TypeVar("_T")
 

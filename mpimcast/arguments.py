@@ -8,8 +8,8 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpimcast._settings.values import one_of, parse_size
 from mpimcast._support.spelling import suggestion
-from mpimcast.values import one_of, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast import agreement, bootstrap, failure, lifetime
+from mpimcast._settings.config import Config, shown
 from mpimcast._support import log
 from mpimcast._support.log import logger
-from mpimcast.config import Config, shown
 from mpimcast.errors import ConfigError, Error, TransportError
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast import _ffi
+    from mpimcast._settings.config import Config
     from mpimcast.agreement import Private
-    from mpimcast.config import Config
     from mpimcast.transport import Transport
 
 # How long each round of probing listens: most networks need only the first, but a

@@ -19,7 +19,7 @@ import numpy as np
 from rich.table import Table
 
 from mpimcast import __version__, commands, model, terminal
-from mpimcast.config import PREFIX
+from mpimcast._settings.config import PREFIX
 from mpimcast.errors import Error
 from mpimcast.launch import launch, node_name
 from mpimcast.library import load

@@ -12,7 +12,7 @@ from mpimcast._ffi import CHECKSUMS, check, string
 
 if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
 
 # No machine is expected to have more interfaces or ports.
 _FOUND_MAX = 64

@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpimcast.ranges import Ports
+from mpimcast._settings.ranges import Ports
 
 if TYPE_CHECKING:
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
 
 # The ports of groups without PORTS: below those that the kernel gives out.
 GROUP_PORTS = Ports(20480, 32767)

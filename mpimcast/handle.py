@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast import lifetime, pickling
+from mpimcast._settings.config import Config
 from mpimcast.binding import Binding, Heritage
-from mpimcast.config import Config
 
 if TYPE_CHECKING:
     from typing_extensions import Self

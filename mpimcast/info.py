@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from mpimcast import __version__, commands, firewall
-from mpimcast.config import Config, ignored_variables
+from mpimcast._settings.config import Config, ignored_variables
 from mpimcast.counters import COUNTERS
 from mpimcast.errors import ConfigError, TransportError
 from mpimcast.library import LibraryError, load

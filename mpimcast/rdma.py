@@ -12,7 +12,7 @@ from mpimcast.errors import TransportError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
 
 _NO_GID = ipaddress.IPv6Address(0)
 _ETHERNET = 2  # IBV_LINK_LAYER_ETHERNET

@@ -19,7 +19,7 @@ from mpi4py import MPI
 from rich.table import Table
 
 from mpimcast import agreement, terminal
-from mpimcast.config import Config
+from mpimcast._settings.config import Config
 from mpimcast.errors import Error, TimedOut
 from mpimcast.tally import LIBRARY, Tally
 

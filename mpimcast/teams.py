@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 if TYPE_CHECKING:
     from mpimcast import _ffi
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.transport import Transport
 
 _lock = threading.Lock()

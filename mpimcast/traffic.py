@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from mpimcast import _ffi
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.operation import Operation
 
 # How long failed ranks wait to learn which operations the others started.

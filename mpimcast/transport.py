@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast import _ffi, devices
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
 
 
 # The most ports that are tried, since each takes an exchange between all ranks.

@@ -20,7 +20,8 @@ from documented import public
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import commands, config
+from mpimcast import commands
+from mpimcast._settings import config
 from mpimcast.counters import COUNTERS
 
 GUIDE = Path(mpimcast.__file__).with_name("README.md")

@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 
-from mpimcast.config import ignored_variables
+from mpimcast._settings.config import ignored_variables
 
 logger = logging.getLogger("mpimcast")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mpimcast.config import Config
+from mpimcast._settings.config import Config
 from mpimcast.doctor import launch, launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.ranks import Ranks

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast import __version__
+from mpimcast._settings.config import Config, ignored_variables
 from mpimcast._support.naming import odd_ones
-from mpimcast.config import Config, ignored_variables
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import ConfigError

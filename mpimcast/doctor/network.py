@@ -20,7 +20,7 @@ from mpimcast.transport import wanted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
     from mpimcast.doctor.team import Part

@@ -17,7 +17,7 @@ from mpimcast.transport import Udp
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.devices import Interface
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report

@@ -15,7 +15,7 @@ from mpimcast.doctor.team import Team
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mpimcast import _ffi
-    from mpimcast.config import Config
+    from mpimcast._settings.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.transport import Transport
 

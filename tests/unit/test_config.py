@@ -11,8 +11,8 @@ import math
 import pytest
 
 from mpimcast import ConfigError
-from mpimcast.config import Config, ignored_variables
-from mpimcast.ranges import Groups, Ports
+from mpimcast._settings.config import Config, ignored_variables
+from mpimcast._settings.ranges import Groups, Ports
 
 NAMES = (
     "TRANSPORT NET_DEVICES MIN_BYTES CHAINS SUBGROUPS GROUP PORTS CHUNK_BYTES "

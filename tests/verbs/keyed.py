@@ -12,7 +12,7 @@ import os
 import gather
 
 from mpimcast import transport
-from mpimcast.config import Config
+from mpimcast._settings.config import Config
 from mpimcast.transport import Draft, Verbs
 
 

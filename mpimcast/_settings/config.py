@@ -8,10 +8,10 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import values
+from mpimcast._settings import values
+from mpimcast._settings.ranges import Groups, Ports, Range
 from mpimcast._support.spelling import nearest, suggestion
 from mpimcast.errors import ConfigError
-from mpimcast.ranges import Groups, Ports, Range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpimcast._settings.ranges import Groups, Ports
 from mpimcast._support.spelling import suggestion
-from mpimcast.ranges import Groups, Ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
