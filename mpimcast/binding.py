@@ -301,7 +301,7 @@ class Binding:
 
     def stats(self) -> dict[str, int]:
         """Return all counters: zeros before opening, the last values after closing."""
-        from mpimcast import _ffi
+        from mpimcast._native import _ffi
 
         if self._traffic is not None:
             return {**self._traffic.counters(), **self._opening}

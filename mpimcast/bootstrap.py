@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import teams
+from mpimcast._native.transport import Draft, wanted
 from mpimcast._support.naming import listed, minority
 from mpimcast.agreement import exchange, together
 from mpimcast.errors import ConfigError, TransportError
 from mpimcast.firewall import GROUP_PORTS
-from mpimcast.transport import Draft, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
+    from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
     from mpimcast.agreement import Private
-    from mpimcast.transport import Transport
 
 # How long each round of probing listens: most networks need only the first, but a
 # switch that has just learnt of a group may take longer.
@@ -81,7 +81,7 @@ def open_stream(private: Private, config: Config) -> Opened:
 def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
     """Return this rank's facts for opening a team; rank 0's random draws count."""
     try:
-        from mpimcast import _ffi, devices
+        from mpimcast._native import _ffi, devices
     except ImportError as error:
         raise TransportError(
             f"mpimcast's C library cannot be loaded: {error}"
@@ -214,7 +214,7 @@ def _create_team(
     undo: contextlib.ExitStack,
 ) -> tuple[teams.Team, list[str]]:
     """Create endpoints on the first port that all can have; return their addresses."""
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
 
     def create() -> tuple[teams.Team | None, tuple[str, str]]:
         try:
@@ -289,7 +289,7 @@ def _create_stream(
     team: teams.Team, config: Config, channel: int, undo: contextlib.ExitStack
 ) -> tuple[_ffi.Stream, None]:
     """Create a stream on a connected team."""
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
 
     stream = _ffi.Stream(team.endpoint, config, channel)
     undo.callback(stream.close)

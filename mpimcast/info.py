@@ -54,7 +54,8 @@ def gather(config: Config) -> dict[str, Any]:
     """Collect the report, in terms of JSON. Does not initialise MPI."""
     mpi = _mpi()
     try:
-        from mpimcast import _ffi, rdma
+        from mpimcast import rdma
+        from mpimcast._native import _ffi
     except ImportError as error:
         why = f"mpimcast's C library cannot be loaded: {error}"
         wire_version = None
@@ -104,7 +105,7 @@ def _version(package: str) -> str | None:
 
 def _interface(config: Config, place: str) -> dict[str, Any]:
     """Return the interface that would be used, or the reason why there is none."""
-    from mpimcast import devices
+    from mpimcast._native import devices
 
     same_host = place == "one host"
     try:
@@ -120,7 +121,7 @@ def _interface(config: Config, place: str) -> dict[str, Any]:
 
 def _verbs(config: Config) -> dict[str, Any]:
     """Say which port the first rank of this host would use, or why there is none."""
-    from mpimcast import devices
+    from mpimcast._native import devices
 
     try:
         found = devices.find_device(config, 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpimcast import _ffi
+from mpimcast._native import _ffi
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast import failure, flight
+from mpimcast import failure
+from mpimcast._native import flight
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
     from mpimcast.operation import Operation, Staging
     from mpimcast.traffic import Traffic
 

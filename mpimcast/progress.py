@@ -12,7 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from mpimcast import _ffi
+from mpimcast._native import _ffi
 
 if TYPE_CHECKING:
     from mpimcast.pending import Pending

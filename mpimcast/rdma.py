@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import devices
+from mpimcast._native import devices
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import _ffi, arguments, commands
+from mpimcast import arguments, commands
+from mpimcast._native import _ffi
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 if TYPE_CHECKING:
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
+    from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
-    from mpimcast.transport import Transport
 
 _lock = threading.Lock()
 _open: list[Team] = []

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast import agreement, bootstrap, failure, flight, progress, roll, teams
+from mpimcast import agreement, bootstrap, failure, progress, roll, teams
+from mpimcast._native import flight
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience
 from mpimcast.errors import Error
@@ -23,7 +24,7 @@ from mpimcast.requests import Prequest, Request
 if TYPE_CHECKING:
     from collections import Counter
 
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
     from mpimcast._settings.config import Config
     from mpimcast.operation import Operation
 

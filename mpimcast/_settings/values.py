@@ -188,7 +188,7 @@ def fault() -> Values:
     def parse(given: str) -> str:
         given = given.strip()
         if given:
-            from mpimcast import _ffi
+            from mpimcast._native import _ffi
 
             _ffi.check_fault(given)
         return given

@@ -87,7 +87,7 @@ def node_names(told: Sequence[Facts]) -> list[str]:
 def facts() -> Facts:
     """Return this rank's facts: its node, its software and its settings."""
     try:
-        from mpimcast import _ffi
+        from mpimcast._native import _ffi
     except ImportError as error:
         wire, missing = None, f"mpimcast's C library cannot be loaded: {error}"
     else:

@@ -15,7 +15,7 @@ from mpimcast.doctor.team import Team
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mpimcast._ffi import Heard
+    from mpimcast._native._ffi import Heard
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpimcast import bootstrap
+from mpimcast._native.transport import wanted
 from mpimcast.doctor import bandwidth, control, multicast, reads
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.launch import LIBRARY
 from mpimcast.doctor.team import Team, isolate
-from mpimcast.transport import wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
     from mpimcast.doctor.team import Part
-    from mpimcast.transport import Transport
 
 # The checks among the ranks that the multicast check leaves.
 _LATER = {

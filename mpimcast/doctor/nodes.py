@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpimcast import bootstrap, rdma
+from mpimcast._native.transport import Udp
 from mpimcast._support.naming import odd_ones
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import Error
-from mpimcast.transport import Udp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mpimcast._native.devices import Interface
     from mpimcast._settings.config import Config
-    from mpimcast.devices import Interface
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.report import Report
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpimcast import _ffi, flight
+from mpimcast._native import _ffi, flight
 from mpimcast.doctor.blame import find_faults
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.team import Team

@@ -7,13 +7,13 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast._ffi import Heard
+from mpimcast._native._ffi import Heard
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
     from mpimcast.doctor.ranks import Ranks
     from mpimcast.doctor.team import Team
 

@@ -15,10 +15,10 @@ from mpimcast.errors import Error, TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpimcast import _ffi
+    from mpimcast._native import _ffi
+    from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
     from mpimcast.doctor.ranks import Ranks
-    from mpimcast.transport import Transport
 
     Part = tuple[int, ...]
 
@@ -145,7 +145,7 @@ class Team:
 
     def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | str | None:
         """Open this rank's endpoint; return its device, address and chunk's bytes."""
-        from mpimcast import _ffi
+        from mpimcast._native import _ffi
 
         try:
             chunk_bytes = self.transport.choose([found[r] for r in self._part])

@@ -87,9 +87,9 @@ def test_imports() -> None:
         if any("_core" in imported.split(".") for imported in imports(text))
     }
     assert users == {
-        "mpimcast/_ffi.py",
-        "mpimcast/flight.py",
-        "mpimcast/devices.py",
+        "mpimcast/_native/_ffi.py",
+        "mpimcast/_native/flight.py",
+        "mpimcast/_native/devices.py",
         "mpimcast/sim.py",
     }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from mpimcast import _ffi, commands
+from mpimcast import commands
 from mpimcast.__main__ import main
+from mpimcast._native import _ffi
 from mpimcast.counters import COUNTERS
 from mpimcast.doctor.finding import STATUSES
 

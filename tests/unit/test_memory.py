@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mpimcast
-from mpimcast import _ffi
+from mpimcast._native import _ffi
 
 
 @pytest.mark.parametrize("shape", [7, (3, 5), (2, 0, 4), ()])

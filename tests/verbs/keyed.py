@@ -11,9 +11,9 @@ import os
 
 import gather
 
-from mpimcast import transport
+from mpimcast._native import transport
+from mpimcast._native.transport import Draft, Verbs
 from mpimcast._settings.config import Config
-from mpimcast.transport import Draft, Verbs
 
 
 class Keyed(Verbs):

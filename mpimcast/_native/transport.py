@@ -18,7 +18,7 @@ from mpimcast.firewall import GROUP_PORTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast import _ffi, devices
+    from mpimcast._native import _ffi, devices
     from mpimcast._settings.config import Config
 
 
@@ -152,7 +152,7 @@ class Udp(Transport):
 
     def create(self, chunk_bytes: int) -> _ffi.Endpoint:
         """Open this rank's sockets."""
-        from mpimcast import _ffi
+        from mpimcast._native import _ffi
 
         own = self._config.ports
         return _ffi.Endpoint(
@@ -202,7 +202,7 @@ class Udp(Transport):
 
     def _candidate(self, address: str) -> Any:
         """Return the interface towards `address`, or the error that there is none."""
-        from mpimcast import devices
+        from mpimcast._native import devices
 
         try:
             if not address:
@@ -245,7 +245,7 @@ class Verbs(Transport):
 
     def find(self) -> object:
         """Find this rank's port; the ranks of a host are spread over its devices."""
-        from mpimcast import devices
+        from mpimcast._native import devices
 
         self._device = devices.find_device(self._config, self.draft.place)
         return [self._device.chunk_bytes_max, self._device.ethernet]
@@ -264,7 +264,7 @@ class Verbs(Transport):
 
     def create(self, chunk_bytes: int) -> _ffi.Endpoint:
         """Open this rank's queues."""
-        from mpimcast import _ffi
+        from mpimcast._native import _ffi
 
         config = self._config
         return _ffi.Endpoint(

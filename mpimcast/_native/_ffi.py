@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpimcast._core import _CData as CData
+    from mpimcast._native.transport import Draft
     from mpimcast._settings.config import Config
-    from mpimcast.transport import Draft
 
 _NOBODY = 2**32 - 1
 CHECKSUMS = {"off": 0, "header": 1, "full": 2}

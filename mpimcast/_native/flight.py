@@ -6,16 +6,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import disagreement
 from mpimcast._core import ffi, lib
-from mpimcast._ffi import last_error, string
+from mpimcast._native import disagreement
+from mpimcast._native._ffi import last_error, string
 from mpimcast.errors import Error, RankLeft, TimedOut, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpimcast._core import _CData as CData
-    from mpimcast._ffi import Stream
+    from mpimcast._native._ffi import Stream
 
 # The longest stay in C; signals and the MPI library's progress wait for it.
 _SLICE_NS = 1_000_000
