@@ -7,9 +7,9 @@ import os
 import sys
 from importlib import import_module
 
+from mpimcast._mpi.library import LibraryError
 from mpimcast._support.spelling import suggestion
 from mpimcast.commands import COMMANDS
-from mpimcast.library import LibraryError
 
 
 def main(argv: list[str]) -> int:

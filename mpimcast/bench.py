@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpimcast import arguments, commands, info, table, terminal
+from mpimcast._mpi.library import load
 from mpimcast._settings.config import Config
 from mpimcast._settings.values import parse_size
 from mpimcast.conclusion import conclude
 from mpimcast.errors import Error
 from mpimcast.launch import launch, node_name
-from mpimcast.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import agreement, bootstrap, failure, lifetime
+from mpimcast import bootstrap, lifetime
+from mpimcast._mpi import agreement, failure
 from mpimcast._settings.config import Config, shown
 from mpimcast._support import log
 from mpimcast._support.log import logger

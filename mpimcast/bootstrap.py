@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import teams
+from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import Draft, wanted
 from mpimcast._support.naming import listed, minority
-from mpimcast.agreement import exchange, together
 from mpimcast.errors import ConfigError, TransportError
 from mpimcast.firewall import GROUP_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mpimcast._mpi.agreement import Private
     from mpimcast._native import _ffi
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
-    from mpimcast.agreement import Private
 
 # How long each round of probing listens: most networks need only the first, but a
 # switch that has just learnt of a group may take longer.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import objects
+from mpimcast._mpi import objects
 from mpimcast.nonblocking import Nonblocking
 from mpimcast.operation import Allgather, Allgatherv, Bcast
 

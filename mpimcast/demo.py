@@ -19,10 +19,10 @@ import numpy as np
 from rich.table import Table
 
 from mpimcast import __version__, commands, model, terminal
+from mpimcast._mpi.library import load
 from mpimcast._settings.config import PREFIX
 from mpimcast.errors import Error
 from mpimcast.launch import launch, node_name
-from mpimcast.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

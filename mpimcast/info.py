@@ -16,10 +16,10 @@ from importlib import metadata
 from typing import Any
 
 from mpimcast import __version__, commands, firewall
+from mpimcast._mpi.library import LibraryError, load
 from mpimcast._settings.config import Config, ignored_variables
 from mpimcast.counters import COUNTERS
 from mpimcast.errors import ConfigError, TransportError
-from mpimcast.library import LibraryError, load
 
 _PLACES = ("one host", "network")
 _JOBS = {"one host": "one host", "network": "several hosts"}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpi4py import MPI
 
-from mpimcast import agreement
+from mpimcast._mpi import agreement
 from mpimcast._support.log import logger
 from mpimcast.errors import Error, RankLeft, TimedOut
 

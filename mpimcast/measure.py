@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from mpimcast.agreement import complete
+from mpimcast._mpi.agreement import complete
 from mpimcast.errors import Error, TimedOut
 from mpimcast.workload import workload
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import failure
+from mpimcast._mpi import failure
 from mpimcast.errors import Error
 from mpimcast.handle import Handle
 from mpimcast.operation import Allgather, Allgatherv, Bcast

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mpi4py import MPI
 
-from mpimcast import blocks, buffers
+from mpimcast._mpi import blocks, buffers
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:

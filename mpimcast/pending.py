@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast import failure
+from mpimcast._mpi import failure
 from mpimcast._native import flight
 from mpimcast.errors import Error
 

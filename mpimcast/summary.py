@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 from rich.table import Table
 
-from mpimcast import agreement, terminal
+from mpimcast import terminal
+from mpimcast._mpi import agreement
 from mpimcast._settings.config import Config
 from mpimcast.errors import Error, TimedOut
 from mpimcast.tally import LIBRARY, Tally

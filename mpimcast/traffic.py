@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast import agreement, bootstrap, failure, progress, roll, teams
+from mpimcast import bootstrap, progress, teams
+from mpimcast._mpi import agreement, failure, roll
 from mpimcast._native import flight
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience

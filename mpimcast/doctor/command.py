@@ -15,13 +15,13 @@ import time
 from typing import TYPE_CHECKING
 
 from mpimcast import arguments, commands, terminal
+from mpimcast._mpi.library import LibraryError, load
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import STATUSES, Finding
 from mpimcast.doctor.guard import run_guarded
 from mpimcast.doctor.report import Report
 from mpimcast.errors import TimedOut
 from mpimcast.launch import node_name
-from mpimcast.library import LibraryError, load
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast.agreement import Private, complete, exchange
+from mpimcast._mpi.agreement import Private, complete, exchange
 from mpimcast.errors import TimedOut
 from mpimcast.launch import node_name
 

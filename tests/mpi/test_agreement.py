@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from mpi4py import MPI
 
-from mpimcast.agreement import Private, exchange
+from mpimcast._mpi.agreement import Private, exchange
 
 LIMIT_S = 30
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Error, Intracomm, TimedOut, agreement
+from mpimcast import Error, Intracomm, TimedOut
+from mpimcast._mpi import agreement
 from mpimcast._native import _ffi
 from mpimcast._support import log
 

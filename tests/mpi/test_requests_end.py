@@ -12,7 +12,8 @@ from gathering import Gathering, alone, prepared
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import Error, Intracomm, failure
+from mpimcast import Error, Intracomm
+from mpimcast._mpi import failure
 
 Make = Callable[..., Intracomm]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpimcast._mpi.roll import GAVE_UP, HERE, LEFT
 from mpimcast._support.log import logger
 from mpimcast._support.naming import named
 from mpimcast._support.patience import Patience
 from mpimcast.errors import RankLeft, TimedOut
-from mpimcast.roll import GAVE_UP, HERE, LEFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast.roll import Roll
+    from mpimcast._mpi.roll import Roll
 
 # Most waits end sooner, and need no roll.
 _ROLL_AFTER_S = 0.25

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpi4py import MPI
 
-from mpimcast import accelerators, tensors
+from mpimcast._mpi import accelerators, tensors
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from mpimcast import buffers
+from mpimcast._mpi import buffers
 
 
 class Blocks(buffers.Message):

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mpi4py import MPI
 
-from mpimcast import __version__, roll
+from mpimcast import __version__
+from mpimcast._mpi import roll
+from mpimcast._mpi.absence import Absence
 from mpimcast._support.naming import listed, minority
-from mpimcast.absence import Absence
 from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
 
 if TYPE_CHECKING:
