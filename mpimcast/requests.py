@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mpimcast.pending import Pending
+    from mpimcast._session.pending import Pending
 
 
 # Under `run` the name is another's.

@@ -118,9 +118,10 @@ def replace_world() -> None:
     """
     from mpi4py import MPI
 
-    from mpimcast import capi, pickling
+    from mpimcast import capi
+    from mpimcast._session import pickling
+    from mpimcast._session.handle import replace_constant, wrap
     from mpimcast.comm import Intracomm
-    from mpimcast.handle import replace_constant, wrap
 
     def replace_constants() -> None:
         for name in ("COMM_WORLD", "COMM_SELF"):

@@ -13,13 +13,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import operation, requests
+from mpimcast import requests
+from mpimcast._session import operation
 from mpimcast.comm import Intracomm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast.binding import Binding
+    from mpimcast._session.binding import Binding
 
 # The collectives that mpimcast may carry, each with the class that checks its
 # arguments, and the position and name of the argument with the whole result.

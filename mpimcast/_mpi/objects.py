@@ -21,7 +21,7 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast.binding import Binding
+    from mpimcast._session.binding import Binding
     from mpimcast.comm import Intracomm
 
 # Bytes of the stream, number of buffers, and the name of the exception, if any.

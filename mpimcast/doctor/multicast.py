@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast.bootstrap import PROBES_S
+from mpimcast._session.bootstrap import PROBES_S
 from mpimcast.doctor import mtu
 from mpimcast.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
 from mpimcast.doctor.finding import Finding

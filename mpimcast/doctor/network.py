@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpimcast import bootstrap
 from mpimcast._native.transport import wanted
+from mpimcast._session import bootstrap
 from mpimcast.doctor import bandwidth, control, multicast, reads
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.launch import LIBRARY

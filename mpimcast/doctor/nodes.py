@@ -8,8 +8,9 @@ import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import bootstrap, rdma
+from mpimcast import rdma
 from mpimcast._native.transport import Udp
+from mpimcast._session import bootstrap
 from mpimcast._support.naming import odd_ones
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import Error

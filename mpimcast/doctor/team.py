@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import bootstrap
+from mpimcast._session import bootstrap
 from mpimcast.errors import Error, TransportError
 
 if TYPE_CHECKING:

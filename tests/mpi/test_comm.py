@@ -14,7 +14,8 @@ import pytest
 from gathering import check
 from mpi4py import MPI
 
-from mpimcast import ConfigError, Error, Intracomm, TransportError, teams
+from mpimcast import ConfigError, Error, Intracomm, TransportError
+from mpimcast._session import teams
 
 Make = Callable[..., Intracomm]
 

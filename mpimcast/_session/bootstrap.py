@@ -11,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import teams
 from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import Draft, wanted
+from mpimcast._session import teams
 from mpimcast._support.naming import listed, minority
 from mpimcast.errors import ConfigError, TransportError
 from mpimcast.firewall import GROUP_PORTS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mpimcast._native import _ffi
 
 if TYPE_CHECKING:
-    from mpimcast.pending import Pending
+    from mpimcast._session.pending import Pending
 
 
 class _Completer:

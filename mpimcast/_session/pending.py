@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._native import _ffi
-    from mpimcast.operation import Operation, Staging
-    from mpimcast.traffic import Traffic
+    from mpimcast._session.operation import Operation, Staging
+    from mpimcast._session.traffic import Traffic
 
 
 class Pending:

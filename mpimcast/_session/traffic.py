@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast import bootstrap, progress, teams
 from mpimcast._mpi import agreement, failure, roll
 from mpimcast._native import flight
+from mpimcast._session import bootstrap, progress, teams
+from mpimcast._session.operation import Staging
+from mpimcast._session.pending import Pending
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience
 from mpimcast.errors import Error
-from mpimcast.operation import Staging
-from mpimcast.pending import Pending
 from mpimcast.requests import Prequest, Request
 
 if TYPE_CHECKING:
     from collections import Counter
 
     from mpimcast._native import _ffi
+    from mpimcast._session.operation import Operation
     from mpimcast._settings.config import Config
-    from mpimcast.operation import Operation
 
 # How long failed ranks wait to learn which operations the others started.
 _TELLING_S = 5.0

@@ -19,7 +19,7 @@ from mpimcast.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast.handle import Handle
+    from mpimcast._session.handle import Handle
 
 
 def reduce(handle: Handle, settings: dict[str, object]) -> str | tuple[Any, ...]:
@@ -44,7 +44,7 @@ def _restore(
     cls: type[Handle], comm: MPI.Intracomm, settings: dict[str, Any]
 ) -> Handle:
     """Make a handle with `settings`, or without if its communicator has others here."""
-    from mpimcast.handle import Handle
+    from mpimcast._session.handle import Handle
 
     handle = cls.__new__(cls, comm)
     try:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import bootstrap, lifetime
 from mpimcast._mpi import agreement, failure
+from mpimcast._session import bootstrap, lifetime
 from mpimcast._settings.config import Config, shown
 from mpimcast._support import log
 from mpimcast._support.log import logger
@@ -28,7 +28,7 @@ from mpimcast.errors import ConfigError, Error, TransportError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mpimcast.traffic import Traffic
+    from mpimcast._session.traffic import Traffic
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Binding:
             if self._rank == 0:
                 logger.warning("the MPI library carries all data: %s", self._reason)
             return
-        from mpimcast.traffic import Traffic
+        from mpimcast._session.traffic import Traffic
 
         self._traffic = Traffic(self._comm, private, opened, self.config)
         if self._rank == 0:

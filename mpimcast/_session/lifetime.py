@@ -22,7 +22,7 @@ from mpimcast.errors import Error, RankLeft, TimedOut
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast.binding import Binding
+    from mpimcast._session.binding import Binding
 
 
 class _Closable(Protocol):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi import failure
+from mpimcast._session.handle import Handle
+from mpimcast._session.operation import Allgather, Allgatherv, Bcast
 from mpimcast.errors import Error
-from mpimcast.handle import Handle
-from mpimcast.operation import Allgather, Allgatherv, Bcast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast.operation import Operation
+    from mpimcast._session.operation import Operation
 
 
 class Nonblocking(Handle):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import lifetime, pickling
+from mpimcast._session import lifetime, pickling
+from mpimcast._session.binding import Binding, Heritage
 from mpimcast._settings.config import Config
-from mpimcast.binding import Binding, Heritage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from mpimcast.binding import Explanation
+    from mpimcast._session.binding import Explanation
     from mpimcast.comm import Intracomm
 
 
