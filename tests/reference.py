@@ -20,9 +20,9 @@ from documented import public
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import commands
 from mpimcast._settings import config
-from mpimcast.counters import COUNTERS
+from mpimcast.cli import commands
+from mpimcast.cli.info.counters import COUNTERS
 
 GUIDE = Path(mpimcast.__file__).with_name("README.md")
 BEGIN = (

@@ -12,8 +12,8 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
+from mpimcast.cli.info.firewall import GROUP_PORTS
 from mpimcast.errors import TransportError
-from mpimcast.firewall import GROUP_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import Draft, wanted
 from mpimcast._session import teams
 from mpimcast._support.naming import listed, minority
+from mpimcast.cli.info.firewall import GROUP_PORTS
 from mpimcast.errors import ConfigError, TransportError
-from mpimcast.firewall import GROUP_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

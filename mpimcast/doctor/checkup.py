@@ -7,12 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 from mpimcast._settings.config import Config
+from mpimcast.cli.info.firewall import passage
+from mpimcast.cli.launch import node_name
 from mpimcast.doctor import launch, launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.doctor.ranks import Ranks
 from mpimcast.errors import TimedOut
-from mpimcast.firewall import passage
-from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     from mpimcast.doctor.launcher import Start

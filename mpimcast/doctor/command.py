@@ -14,14 +14,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from mpimcast import arguments, commands, terminal
 from mpimcast._mpi.library import LibraryError, load
+from mpimcast.cli import arguments, commands, terminal
+from mpimcast.cli.launch import node_name
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import STATUSES, Finding
 from mpimcast.doctor.guard import run_guarded
 from mpimcast.doctor.report import Report
 from mpimcast.errors import TimedOut
-from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     import argparse

@@ -14,11 +14,11 @@ from mpi4py import MPI
 from mpimcast import __version__
 from mpimcast._settings.config import Config, ignored_variables
 from mpimcast._support.naming import odd_ones
+from mpimcast.cli.info.command import library
+from mpimcast.cli.launch import node_name
 from mpimcast.doctor import launcher
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import ConfigError
-from mpimcast.info import library
-from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,10 +8,10 @@ import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import rdma
 from mpimcast._native.transport import Udp
 from mpimcast._session import bootstrap
 from mpimcast._support.naming import odd_ones
+from mpimcast.cli.info import rdma
 from mpimcast.doctor.finding import Finding
 from mpimcast.errors import Error
 

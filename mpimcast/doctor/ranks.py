@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi.agreement import Private, complete, exchange
+from mpimcast.cli.launch import node_name
 from mpimcast.errors import TimedOut
-from mpimcast.launch import node_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from mpimcast import terminal
+from mpimcast.cli import terminal
+from mpimcast.cli.info.firewall import sentence
 from mpimcast.doctor.finding import SEVERITIES, Finding, degraded_to, verdict
-from mpimcast.firewall import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

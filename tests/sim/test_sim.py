@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from simulated import HEADER_BYTES, MS, MULTICAST, REPAIR, run
 
-from mpimcast import sim
+from mpimcast.cli.sim import command as sim
 from mpimcast.errors import ConfigError
 
 

@@ -90,7 +90,7 @@ def test_imports() -> None:
         "mpimcast/_native/_ffi.py",
         "mpimcast/_native/flight.py",
         "mpimcast/_native/devices.py",
-        "mpimcast/sim.py",
+        "mpimcast/cli/sim/command.py",
     }
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support import mpirun, run, run_unchecked
 
-from mpimcast.bench import COLLECTIVES
-from mpimcast.measure import WAYS, Computation
+from mpimcast.cli.bench.command import COLLECTIVES
+from mpimcast.cli.bench.measure import WAYS, Computation
 
 NRANKS = 3
 ITERATIONS = 4
@@ -38,7 +38,8 @@ LIMIT_S = 60
 WRAPPER = """
 import sys
 from mpi4py import MPI
-from mpimcast import Error, Intracomm, bench
+from mpimcast import Error, Intracomm
+from mpimcast.cli.bench.command import main
 gather = Intracomm.Allgather
 ncalls = 0
 def gather_and_spoil(comm, sendbuf, recvbuf):
@@ -52,7 +53,7 @@ def gather_and_spoil(comm, sendbuf, recvbuf):
     if ncalls == 5 and sys.argv[1] == "wrong byte" and comm.rank == 1:
         recvbuf[2, 7] ^= 1
 Intracomm.Allgather = gather_and_spoil
-sys.exit(bench.main(sys.argv[2:]))
+sys.exit(main(sys.argv[2:]))
 """
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpimcast.conclusion import conclude
+from mpimcast.cli.bench.conclusion import conclude
 
 
 def row(nbytes: int, ratio: float, ours: float, theirs: float) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from mpimcast import commands
 from mpimcast.__main__ import main
 from mpimcast._native import _ffi
-from mpimcast.counters import COUNTERS
+from mpimcast.cli import commands
+from mpimcast.cli.info.counters import COUNTERS
 from mpimcast.doctor.finding import STATUSES
 
 OPENING = {"open_ns", "open_messages", "open_bytes"}

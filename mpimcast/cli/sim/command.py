@@ -13,8 +13,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import sim_options
 from mpimcast._core import ffi, lib
+from mpimcast.cli.sim import options as sim_options
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from mpimcast import __version__, commands, model, terminal
+from mpimcast import __version__
 from mpimcast._mpi.library import load
 from mpimcast._settings.config import PREFIX
+from mpimcast.cli import commands, terminal
+from mpimcast.cli.demo import model
+from mpimcast.cli.launch import launch, node_name
 from mpimcast.errors import Error
-from mpimcast.launch import launch, node_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

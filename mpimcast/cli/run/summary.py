@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 from rich.table import Table
 
-from mpimcast import terminal
 from mpimcast._mpi import agreement
 from mpimcast._settings.config import Config
+from mpimcast.cli import terminal
+from mpimcast.cli.run.tally import LIBRARY, Tally
 from mpimcast.errors import Error, TimedOut
-from mpimcast.tally import LIBRARY, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from mpimcast.conclusion import conclude
+from mpimcast.cli.bench.conclusion import conclude
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

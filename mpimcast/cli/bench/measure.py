@@ -17,8 +17,8 @@ import numpy as np
 from mpi4py import MPI
 
 from mpimcast._mpi.agreement import complete
+from mpimcast.cli.bench.workload import workload
 from mpimcast.errors import Error, TimedOut
-from mpimcast.workload import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

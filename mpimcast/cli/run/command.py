@@ -10,15 +10,15 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import program
 from mpimcast._support.spelling import suggestion
-from mpimcast.commands import statuses
-from mpimcast.imports import after_import
+from mpimcast.cli.commands import statuses
+from mpimcast.cli.run import program
+from mpimcast.cli.run.imports import after_import
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast.summary import Summary
+    from mpimcast.cli.run.summary import Summary
 
 _USAGE = """\
 usage: python -m mpimcast run [--summary] SCRIPT [ARGUMENT ...]
@@ -81,7 +81,7 @@ def main(argv: list[str]) -> int:
 
 def _begin_summary() -> Summary:
     """Count from here on, and print at the end."""
-    from mpimcast.summary import Summary
+    from mpimcast.cli.run.summary import Summary
 
     return Summary()
 
@@ -118,9 +118,9 @@ def replace_world() -> None:
     """
     from mpi4py import MPI
 
-    from mpimcast import capi
     from mpimcast._session import pickling
     from mpimcast._session.handle import replace_constant, wrap
+    from mpimcast.cli.run import capi
     from mpimcast.comm import Intracomm
 
     def replace_constants() -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast import arguments, commands
 from mpimcast._native import _ffi
+from mpimcast.cli import arguments, commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpimcast.arguments import Kind
+    from mpimcast.cli.arguments import Kind
 
 COLLECTIVES = {"mixed": 0, "allgather": 1, "allgatherv": 2, "bcast": 3}
 _REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}

@@ -15,10 +15,12 @@ import textwrap
 from importlib import metadata
 from typing import Any
 
-from mpimcast import __version__, commands, firewall
+from mpimcast import __version__
 from mpimcast._mpi.library import LibraryError, load
 from mpimcast._settings.config import Config, ignored_variables
-from mpimcast.counters import COUNTERS
+from mpimcast.cli import commands
+from mpimcast.cli.info import firewall
+from mpimcast.cli.info.counters import COUNTERS
 from mpimcast.errors import ConfigError, TransportError
 
 _PLACES = ("one host", "network")
@@ -54,8 +56,8 @@ def gather(config: Config) -> dict[str, Any]:
     """Collect the report, in terms of JSON. Does not initialise MPI."""
     mpi = _mpi()
     try:
-        from mpimcast import rdma
         from mpimcast._native import _ffi
+        from mpimcast.cli.info import rdma
     except ImportError as error:
         why = f"mpimcast's C library cannot be loaded: {error}"
         wire_version = None

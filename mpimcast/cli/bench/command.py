@@ -20,19 +20,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpimcast import arguments, commands, info, table, terminal
 from mpimcast._mpi.library import load
 from mpimcast._settings.config import Config
 from mpimcast._settings.values import parse_size
-from mpimcast.conclusion import conclude
+from mpimcast.cli import arguments, commands, terminal
+from mpimcast.cli.bench import table
+from mpimcast.cli.bench.conclusion import conclude
+from mpimcast.cli.info import command as info
+from mpimcast.cli.launch import launch, node_name
 from mpimcast.errors import Error
-from mpimcast.launch import launch, node_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mpimcast.cli.bench.measure import Plan, Ranks
     from mpimcast.comm import Intracomm
-    from mpimcast.measure import Plan, Ranks
 
     Report = dict[str, Any]
 
@@ -189,8 +191,8 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure and report, on every rank."""
     from mpi4py import MPI
 
+    from mpimcast.cli.bench.measure import WAYS, Ranks, complain
     from mpimcast.comm import Intracomm
-    from mpimcast.measure import WAYS, Ranks, complain
 
     ranks = Ranks(MPI.Intracomm(MPI.COMM_WORLD), _patience_s())
     path = None if options.json in (None, "-") else Path(options.json)
@@ -238,7 +240,7 @@ def _transport() -> str:
 
 def _measure_all(ranks: Ranks, comm: Intracomm, options: argparse.Namespace) -> Report:
     """Measure all sizes; rank 0 shows the table as it grows."""
-    from mpimcast.measure import Plan, measure
+    from mpimcast.cli.bench.measure import Plan, measure
 
     collectives = [name for names in options.collectives for name in names]
     collectives = collectives or ["Allgather"]

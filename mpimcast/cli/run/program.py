@@ -110,7 +110,8 @@ def hide_runner() -> None:
 
 def _runners() -> set[str]:
     """Return the files whose frames lie above a program's own."""
-    ours = [Path(__file__).with_name(name) for name in ("__main__.py", "run.py")]
+    here = Path(__file__)
+    ours = (here.with_name("command.py"), here.parents[2] / "__main__.py")
     theirs = sys.modules.get("mpi4py.run")
     return {
         *(__file__, *map(str, ours)),
