@@ -8,8 +8,8 @@ import pytest
 from mpimcast.__main__ import main
 from mpimcast._native import _ffi
 from mpimcast.cli import commands
+from mpimcast.cli.doctor.finding import STATUSES
 from mpimcast.cli.info.counters import COUNTERS
-from mpimcast.doctor.finding import STATUSES
 
 OPENING = {"open_ns", "open_messages", "open_bytes"}
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mpimcast.doctor import launch, launcher
-from mpimcast.doctor.bandwidth import Way, best
-from mpimcast.doctor.blame import by_node, find_faults
-from mpimcast.doctor.cover import smallest_cover
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.nodes import compare
-from mpimcast.doctor.report import Report
-from mpimcast.doctor.team import isolate
+from mpimcast.cli.doctor import launch, launcher
+from mpimcast.cli.doctor.bandwidth import Way, best
+from mpimcast.cli.doctor.blame import by_node, find_faults
+from mpimcast.cli.doctor.cover import smallest_cover
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.nodes import compare
+from mpimcast.cli.doctor.report import Report
+from mpimcast.cli.doctor.team import isolate
 
 NODES = ["n0", "n1", "n2", "n3", "n4"]
 PAIRS = list(itertools.permutations(NODES, 2))

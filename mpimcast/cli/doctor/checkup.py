@@ -7,16 +7,16 @@ import os
 from typing import TYPE_CHECKING
 
 from mpimcast._settings.config import Config
+from mpimcast.cli.doctor import launch, launcher
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.ranks import Ranks
 from mpimcast.cli.info.firewall import passage
 from mpimcast.cli.launch import node_name
-from mpimcast.doctor import launch, launcher
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.ranks import Ranks
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
-    from mpimcast.doctor.launcher import Start
-    from mpimcast.doctor.report import Report
+    from mpimcast.cli.doctor.launcher import Start
+    from mpimcast.cli.doctor.report import Report
 
 
 def check_world(report: Report, start: Start) -> bool:
@@ -70,7 +70,7 @@ def _check(report: Report, ranks: Ranks) -> None:
 
 def _look_at_network(report: Report, ranks: Ranks) -> None:
     """Run the checks that need the C library, which all ranks have."""
-    from mpimcast.doctor import network, nodes
+    from mpimcast.cli.doctor import network, nodes
 
     config = Config.read({})
     report.measured["firewall"] = passage(config)

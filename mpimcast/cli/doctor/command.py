@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 from mpimcast._mpi.library import LibraryError, load
 from mpimcast.cli import arguments, commands, terminal
+from mpimcast.cli.doctor import launcher
+from mpimcast.cli.doctor.finding import STATUSES, Finding
+from mpimcast.cli.doctor.guard import run_guarded
+from mpimcast.cli.doctor.report import Report
 from mpimcast.cli.launch import node_name
-from mpimcast.doctor import launcher
-from mpimcast.doctor.finding import STATUSES, Finding
-from mpimcast.doctor.guard import run_guarded
-from mpimcast.doctor.report import Report
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from mpimcast.doctor.launcher import Start
+    from mpimcast.cli.doctor.launcher import Start
 
 
 CHECKS = ("launch", "nodes", "multicast", "control", "reads", "mtu", "bandwidth")
@@ -62,7 +62,7 @@ def main(argv: list[str]) -> int:
         if start.rank:
             print(f"rank {start.rank} on {node_name()}: {error}", file=sys.stderr)
         return _tell(report, options.json, shown=start.rank == 0)
-    from mpimcast.doctor import checkup
+    from mpimcast.cli.doctor import checkup
 
     wrong = checkup.check_world(report, start)
     if wrong:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from mpimcast._native import _ffi
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.team import Team
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.team import Team
 
 _SLICE_S = 0.005
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpimcast._native import _ffi
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
-    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.ranks import Ranks
 
     Part = tuple[int, ...]
 

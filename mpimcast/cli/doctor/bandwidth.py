@@ -6,15 +6,15 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.survey import Salvo, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.report import Report
-    from mpimcast.doctor.team import Team
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.team import Team
 
     Rates = dict[tuple[str, str], float]
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 from mpimcast._native.transport import wanted
 from mpimcast._session import bootstrap
-from mpimcast.doctor import bandwidth, control, multicast, reads
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.launch import LIBRARY
-from mpimcast.doctor.team import Team, isolate
+from mpimcast.cli.doctor import bandwidth, control, multicast, reads
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.launch import LIBRARY
+from mpimcast.cli.doctor.team import Team, isolate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.report import Report
-    from mpimcast.doctor.team import Part
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.team import Part
 
 # The checks among the ranks that the multicast check leaves.
 _LATER = {

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mpimcast._native.transport import Udp
 from mpimcast._session import bootstrap
 from mpimcast._support.naming import odd_ones
+from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.info import rdma
-from mpimcast.doctor.finding import Finding
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from mpimcast._native.devices import Interface
     from mpimcast._settings.config import Config
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.report import Report
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.report import Report
 
     Facts = dict[str, Any]
 

@@ -6,18 +6,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._session.bootstrap import PROBES_S
-from mpimcast.doctor import mtu
-from mpimcast.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.survey import Salvo, survey
-from mpimcast.doctor.team import Team
+from mpimcast.cli.doctor import mtu
+from mpimcast.cli.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.team import Team
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpimcast._native._ffi import Heard
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.report import Report
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.report import Report
 
     Pair = tuple[int, int]
 

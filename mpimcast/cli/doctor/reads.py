@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpimcast._native import _ffi, flight
-from mpimcast.doctor.blame import find_faults
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.team import Team
+from mpimcast.cli.doctor.blame import find_faults
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.team import Team
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from mpimcast._settings.config import Config
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.report import Report
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.report import Report
 
 _BLOCK_BYTES = 64 << 10
 _TIMEOUT_S = 5.0

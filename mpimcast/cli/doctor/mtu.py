@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.survey import Salvo, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mpimcast.doctor.blame import Fault
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.team import Team
+    from mpimcast.cli.doctor.blame import Fault
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.team import Team
 
     Largest = dict[str, Any]
 

@@ -14,17 +14,17 @@ from mpi4py import MPI
 from mpimcast import __version__
 from mpimcast._settings.config import Config, ignored_variables
 from mpimcast._support.naming import odd_ones
+from mpimcast.cli.doctor import launcher
+from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.info.command import library
 from mpimcast.cli.launch import node_name
-from mpimcast.doctor import launcher
-from mpimcast.doctor.finding import Finding
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mpimcast.doctor.launcher import Start
-    from mpimcast.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.launcher import Start
+    from mpimcast.cli.doctor.ranks import Ranks
 
 Facts = dict[str, Any]
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast.doctor.cover import smallest_cover
+from mpimcast.cli.doctor.cover import smallest_cover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

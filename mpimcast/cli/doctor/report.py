@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mpimcast.cli import terminal
+from mpimcast.cli.doctor.finding import SEVERITIES, Finding, degraded_to, verdict
 from mpimcast.cli.info.firewall import sentence
-from mpimcast.doctor.finding import SEVERITIES, Finding, degraded_to, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,14 +6,14 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mpimcast.doctor.blame import by_node, find_faults
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.blame import by_node, find_faults
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.survey import Salvo, survey
 
 if TYPE_CHECKING:
-    from mpimcast.doctor.ranks import Ranks
-    from mpimcast.doctor.report import Report
-    from mpimcast.doctor.team import Team
+    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.team import Team
 
 _SENT = 16
 _BYTES = 64
