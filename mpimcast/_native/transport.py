@@ -12,7 +12,6 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from mpimcast.cli.info.firewall import GROUP_PORTS
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ class Udp(Transport):
 
     def take_next_port(self) -> bool:
         """Change to the next port of the range."""
-        ports = self._config.ports or GROUP_PORTS
+        ports = self._config.group_ports
         self._nports += 1
         if self._nports > min(ports.count, _PORTS_TRIED):
             return False

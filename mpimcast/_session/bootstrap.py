@@ -15,7 +15,6 @@ from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import Draft, wanted
 from mpimcast._session import teams
 from mpimcast._support.naming import listed, minority
-from mpimcast.cli.info.firewall import GROUP_PORTS
 from mpimcast.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
         "name": secrets.token_hex(8),
         "channel": secrets.token_hex(8),
         "group": config.group.draw(config.subgroups),
-        "port": (config.ports or GROUP_PORTS).draw(),
+        "port": config.group_ports.draw(),
         # Only privileged users may use keys with bit 31.
         "qkey": secrets.randbelow(2**31),
     }

@@ -31,6 +31,9 @@ _ALIKE = 0.9
 # What can carry data, in the order that TRANSPORT=auto tries.
 _TRANSPORTS = ("verbs", "udp", "mpi")
 
+# The ports of groups without PORTS, which are below those that the kernel gives out.
+_GROUP_PORTS = Ports(20480, 32767)
+
 # Settings of one process: ranks may differ.
 LOCAL = frozenset({"net_devices", "progress", "warn_after", "log"})
 
@@ -259,6 +262,11 @@ class Config:
         if self.transport == "auto":
             return _TRANSPORTS
         return tuple(self.transport.split(","))
+
+    @property
+    def group_ports(self) -> Ports:
+        """The ports that multicast groups may have."""
+        return self.ports or _GROUP_PORTS
 
     def settings(self) -> list[Setting]:
         """List every setting with its value, source and meaning."""

@@ -11,9 +11,6 @@ from mpimcast._settings.ranges import Ports
 if TYPE_CHECKING:
     from mpimcast._settings.config import Config
 
-# The ports of groups without PORTS: below those that the kernel gives out.
-GROUP_PORTS = Ports(20480, 32767)
-
 _KERNEL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -21,7 +18,7 @@ def passage(config: Config) -> dict[str, str]:
     """Return the ranges of groups, of groups' ports, and of hosts' own ports."""
     return {
         "groups": str(config.group),
-        "group_ports": str(config.ports or GROUP_PORTS),
+        "group_ports": str(config.group_ports),
         "host_ports": str(config.ports or _kernel_ports()),
     }
 
