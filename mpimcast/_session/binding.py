@@ -9,6 +9,7 @@ comes first.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import time
@@ -20,7 +21,7 @@ from mpi4py import MPI
 
 from mpimcast._mpi import agreement, failure
 from mpimcast._session import bootstrap, lifetime
-from mpimcast._settings.config import Config, shown
+from mpimcast._settings.config import Config, ignored_variables, shown
 from mpimcast._support import log
 from mpimcast._support.log import logger
 from mpimcast.errors import ConfigError, Error, TransportError
@@ -61,6 +62,13 @@ class Explanation:
     def __str__(self) -> str:
         """Return path and reason in one line."""
         return f"{self.path}: {self.reason}"
+
+
+@functools.cache
+def _warn_of_ignored_variables() -> None:
+    """Log, once in a process, variables that look like settings and are none."""
+    for sentence in ignored_variables():
+        logger.warning("%s", sentence)
 
 
 class Heritage:
@@ -119,7 +127,10 @@ class Binding:
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
         self._announced = False
         self._pid = os.getpid()
-        log.setup(self.config.log, MPI.COMM_WORLD.Get_rank())
+        world_rank = MPI.COMM_WORLD.Get_rank()
+        log.setup(self.config.log, world_rank)
+        if world_rank == 0:
+            _warn_of_ignored_variables()
         if self._size == 1:
             self._settle("there is one rank only")
         elif self._level is not None:

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import socket
 import threading
-
-from mpimcast._settings.config import ignored_variables
 
 logger = logging.getLogger("mpimcast")
 
@@ -38,9 +35,6 @@ class _Formatter(logging.Formatter):
 def setup(level: str, rank: int) -> None:
     """Set the level and, unless the program has a handler of its own, add one.
 
-    The first call on rank 0 also warns, in one line each, of environment variables
-    that look like settings and are none.
-
     Parameters
     ----------
     level
@@ -54,11 +48,3 @@ def setup(level: str, rank: int) -> None:
         handler.setFormatter(_Formatter(rank))
         logger.addHandler(handler)
         logger.propagate = False
-    if rank == 0:
-        _warn_of_ignored_variables()
-
-
-@functools.cache
-def _warn_of_ignored_variables() -> None:
-    for sentence in ignored_variables():
-        logger.warning("%s", sentence)
