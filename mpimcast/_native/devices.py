@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpimcast._core import ffi, lib
-from mpimcast._native._ffi import CHECKSUMS, check, string
+from mpimcast._native.core import CHECKSUMS, check, string
 
 if TYPE_CHECKING:
     from mpimcast._core import _CData as CData

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._core import ffi, lib
 from mpimcast._native import disagreement
-from mpimcast._native._ffi import last_error, string
+from mpimcast._native.core import last_error, string
 from mpimcast.errors import Error, RankLeft, TimedOut, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpimcast._core import _CData as CData
-    from mpimcast._native._ffi import Stream
+    from mpimcast._native.stream import Stream
 
 # The longest stay in C; signals and the MPI library's progress wait for it.
 _SLICE_NS = 1_000_000
@@ -41,7 +41,7 @@ class Moves:
     root
         The root of a Bcast.
     notifies
-        Whether the operation's end wakes `_ffi.Ends.wait`.
+        Whether the operation's end wakes `engine.Ends.wait`.
     """
 
     def __init__(

@@ -10,42 +10,21 @@ from __future__ import annotations
 import ipaddress
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast._native import _ffi, devices
+    from mpimcast._native import devices
+    from mpimcast._native.draft import Draft
+    from mpimcast._native.endpoint import Endpoint
     from mpimcast._settings.config import Config
 
 
 # The most ports that are tried, since each takes an exchange between all ranks.
 _PORTS_TRIED = 64
-
-
-class Draft(NamedTuple):
-    """What all ranks know of a team that is to be opened, and this rank's number."""
-
-    rank: int  # this rank's
-    hosts: tuple[str, ...]  # by rank; equal where ranks reach each other's loopback
-    crowded: bool  # some machine has fewer processors than ranks
-    addresses: tuple[str, ...]  # those of rank 0's network interfaces
-    name: str  # unique to the team
-    group: int
-    port: int
-    qkey: int
-
-    @property
-    def same_host(self) -> bool:
-        """Whether all ranks are on one host."""
-        return len(set(self.hosts)) == 1
-
-    @property
-    def place(self) -> int:
-        """This rank's number among the ranks of its host."""
-        return self.hosts[: self.rank].count(self.hosts[self.rank])
 
 
 class Transport(ABC):
@@ -80,7 +59,7 @@ class Transport(ABC):
         """Choose, on all ranks alike, what to open; return the bytes of a chunk."""
 
     @abstractmethod
-    def create(self, chunk_bytes: int) -> _ffi.Endpoint:
+    def create(self, chunk_bytes: int) -> Endpoint:
         """Open this rank's endpoint.
 
         Raises
@@ -149,12 +128,12 @@ class Udp(Transport):
             raise self._refusal(facts)
         return self._agree_chunk([fact[self._chosen][0] for fact in facts])
 
-    def create(self, chunk_bytes: int) -> _ffi.Endpoint:
+    def create(self, chunk_bytes: int) -> Endpoint:
         """Open this rank's sockets."""
-        from mpimcast._native import _ffi
+        from mpimcast._native.endpoint import Endpoint
 
         own = self._config.ports
-        return _ffi.Endpoint(
+        return Endpoint(
             self._config,
             self.draft,
             chunk_bytes,
@@ -261,19 +240,20 @@ class Verbs(Transport):
                 )
         return self._agree_chunk([able for able, _ in facts])
 
-    def create(self, chunk_bytes: int) -> _ffi.Endpoint:
+    def create(self, chunk_bytes: int) -> Endpoint:
         """Open this rank's queues."""
-        from mpimcast._native import _ffi
+        from mpimcast._native.core import JOINS, TRANSPORT_VERBS
+        from mpimcast._native.endpoint import Endpoint
 
         config = self._config
-        return _ffi.Endpoint(
+        return Endpoint(
             config,
             self.draft,
             chunk_bytes,
             {
-                "transport": _ffi.TRANSPORT_VERBS,
+                "transport": TRANSPORT_VERBS,
                 "device": self._device.c[0],
-                "join": _ffi.JOINS[config.join],
+                "join": JOINS[config.join],
                 "qkey": self.draft.qkey,
                 "pkey_index": config.pkey_index,
                 "service_level": config.service_level,

@@ -313,13 +313,13 @@ class Binding:
 
     def stats(self) -> dict[str, int]:
         """Return all counters: zeros before opening, the last values after closing."""
-        from mpimcast._native import _ffi
+        from mpimcast._native import core
 
         if self._traffic is not None:
             return {**self._traffic.counters(), **self._opening}
         if self._last_counters is not None:
             return {**self._last_counters, **self._opening}
-        return dict.fromkeys([*_ffi.counter_names(), *self._opening], 0)
+        return dict.fromkeys([*core.counter_names(), *self._opening], 0)
 
     # ---- the end -------------------------------------------------------------
 

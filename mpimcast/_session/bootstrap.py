@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._mpi.agreement import exchange, together
-from mpimcast._native.transport import Draft, wanted
+from mpimcast._native.draft import Draft
+from mpimcast._native.transport import wanted
 from mpimcast._session import teams
 from mpimcast._support.naming import listed, minority
 from mpimcast.errors import ConfigError, TransportError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast._mpi.agreement import Private
-    from mpimcast._native import _ffi
+    from mpimcast._native.stream import Stream
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
 
@@ -37,7 +38,7 @@ class OneHost(TransportError):
 class Opened(NamedTuple):
     """What opening gives a communicator."""
 
-    stream: _ffi.Stream
+    stream: Stream
     team: teams.Team  # must be released after the stream is closed
     refused: str  # why a better transport was not taken; empty if none is better
 
@@ -80,14 +81,14 @@ def open_stream(private: Private, config: Config) -> Opened:
 def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
     """Return this rank's facts for opening a team; rank 0's random draws count."""
     try:
-        from mpimcast._native import _ffi, devices
+        from mpimcast._native import core, devices
     except ImportError as error:
         raise TransportError(
             f"mpimcast's C library cannot be loaded: {error}"
         ) from error
     interfaces = devices.list_interfaces(config)
     return {
-        "wire": _ffi.wire_version(),
+        "wire": core.wire_version(),
         "host": host_key(),
         "machine": machine_key(),
         "processors": f"{sum(1 << number for number in os.sched_getaffinity(0)):x}",
@@ -213,12 +214,12 @@ def _create_team(
     undo: contextlib.ExitStack,
 ) -> tuple[teams.Team, list[str]]:
     """Create endpoints on the first port that all can have; return their addresses."""
-    from mpimcast._native import _ffi
+    from mpimcast._native.core import PortTakenError
 
     def create() -> tuple[teams.Team | None, tuple[str, str]]:
         try:
             endpoint = transport.create(chunk_bytes)
-        except _ffi.PortTakenError as error:
+        except PortTakenError as error:
             return None, ("", str(error))
         made = teams.add(private, config, endpoint, transport)
         attempt.callback(teams.release, made)
@@ -286,10 +287,10 @@ def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, boo
 
 def _create_stream(
     team: teams.Team, config: Config, channel: int, undo: contextlib.ExitStack
-) -> tuple[_ffi.Stream, None]:
+) -> tuple[Stream, None]:
     """Create a stream on a connected team."""
-    from mpimcast._native import _ffi
+    from mpimcast._native.stream import Stream
 
-    stream = _ffi.Stream(team.endpoint, config, channel)
+    stream = Stream(team.endpoint, config, channel)
     undo.callback(stream.close)
     return stream, None

@@ -22,7 +22,7 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast._native import _ffi
+    from mpimcast._native.stream import Stream
     from mpimcast._session.operation import Operation, Staging
     from mpimcast._session.traffic import Traffic
 
@@ -36,7 +36,7 @@ class Pending:
     ----------
     request : MPI.Grequest or None
         The MPI library's request for the operation, once started.
-    stream : _ffi.Stream
+    stream : Stream
         The stream that it runs on.
     over : bool
         Whether C has finished with the operation and its buffers.
@@ -47,7 +47,7 @@ class Pending:
     def __init__(
         self,
         traffic: Traffic,
-        stream: _ffi.Stream,
+        stream: Stream,
         operation: Operation,
         moves: flight.Moves,
         staging: Staging,

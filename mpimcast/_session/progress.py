@@ -12,7 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from mpimcast._native import _ffi
+from mpimcast._native import engine
 
 if TYPE_CHECKING:
     from mpimcast._session.pending import Pending
@@ -25,7 +25,7 @@ class _Completer:
         self.pid = os.getpid()
         self.nusers = 0
         self.pending: set[Pending] = set()
-        self._ends = _ffi.Ends()
+        self._ends = engine.Ends()
         self._stopping = False
         # A daemon, since at the program's end `stop` runs in an exit handler, before
         # which Python waits for all threads that are not daemons.
@@ -41,7 +41,7 @@ class _Completer:
         self._ends.close()
 
     def _run(self) -> None:
-        _ffi.unbind_thread()
+        engine.unbind_thread()
         while not self._stopping:
             self._ends.wait()
             for each in self.pending.copy():  # in one step also without the GIL

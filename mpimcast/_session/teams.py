@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 if TYPE_CHECKING:
-    from mpimcast._native import _ffi
+    from mpimcast._native.endpoint import Endpoint
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
 
@@ -43,7 +43,7 @@ class Team:
         self,
         comm: MPI.Intracomm,
         config: Config,
-        endpoint: _ffi.Endpoint,
+        endpoint: Endpoint,
         transport: Transport,
     ) -> None:
         self.name = transport.draft.name
@@ -78,7 +78,7 @@ class Team:
 def add(
     comm: MPI.Intracomm,
     config: Config,
-    endpoint: _ffi.Endpoint,
+    endpoint: Endpoint,
     transport: Transport,
 ) -> Team:
     """Make a team of an endpoint, which from here on the team closes."""

@@ -25,7 +25,7 @@ from mpimcast.requests import Prequest, Request
 if TYPE_CHECKING:
     from collections import Counter
 
-    from mpimcast._native import _ffi
+    from mpimcast._native.stream import Detour, Stream
     from mpimcast._session.operation import Operation
     from mpimcast._settings.config import Config
 
@@ -71,8 +71,8 @@ class Traffic:
         self._lanes = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # lanes of freed requests
         self._closed = False
-        self._detour: _ffi.Detour | None = None
-        self._poisoned: _ffi.Stream | None = None  # the first that failed
+        self._detour: Detour | None = None
+        self._poisoned: Stream | None = None  # the first that failed
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
@@ -142,13 +142,13 @@ class Traffic:
             lambda: self._retire(stream),
         )
 
-    def _retire(self, stream: _ffi.Stream) -> None:
+    def _retire(self, stream: Stream) -> None:
         """Keep the stream of a freed request for another request."""
         if not self._closed and not stream.poisoned():
             self._idle.add(stream.channel)
 
     def _launch(
-        self, stream: _ffi.Stream, operation: Operation, moves: flight.Moves
+        self, stream: Stream, operation: Operation, moves: flight.Moves
     ) -> Pending:
         """Start an operation, which the first thread that notices its end completes."""
         if self._closed:
@@ -179,7 +179,7 @@ class Traffic:
             self.fail(error)
             raise error
 
-    def poison(self, stream: _ffi.Stream) -> None:
+    def poison(self, stream: Stream) -> None:
         """Record that an operation of a stream has failed, if one has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
@@ -264,7 +264,7 @@ class Traffic:
             return self._stagings.pop()
         return Staging()
 
-    def _watch_detour(self, stream: _ffi.Stream) -> None:
+    def _watch_detour(self, stream: Stream) -> None:
         """Log on rank 0 when multicast is suspended, and when it is resumed."""
         if stream.detours() == (self._detour is not None):
             return

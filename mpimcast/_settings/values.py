@@ -188,9 +188,9 @@ def fault() -> Values:
     def parse(given: str) -> str:
         given = given.strip()
         if given:
-            from mpimcast._native import _ffi
+            from mpimcast._native import core
 
-            _ffi.check_fault(given)
+            core.check_fault(given)
         return given
 
     expected = (

@@ -80,16 +80,20 @@ def test_includes() -> None:
 
 
 def test_imports() -> None:
-    """Only four modules of the package import the C module."""
+    """Few modules of the package import the C module."""
     users = {
         name
         for name, text in files(".py")
         if any("_core" in imported.split(".") for imported in imports(text))
     }
     assert users == {
-        "mpimcast/_native/_ffi.py",
-        "mpimcast/_native/flight.py",
-        "mpimcast/_native/devices.py",
+        *(
+            f"mpimcast/_native/{name}.py"
+            for name in (
+                *("core", "engine", "endpoint", "stream"),
+                *("flight", "devices"),
+            )
+        ),
         "mpimcast/cli/sim/command.py",
     }
 

@@ -12,7 +12,8 @@ import os
 import gather
 
 from mpimcast._native import transport
-from mpimcast._native.transport import Draft, Verbs
+from mpimcast._native.draft import Draft
+from mpimcast._native.transport import Verbs
 from mpimcast._settings.config import Config
 
 

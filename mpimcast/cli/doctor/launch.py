@@ -87,11 +87,11 @@ def node_names(told: Sequence[Facts]) -> list[str]:
 def facts() -> Facts:
     """Return this rank's facts: its node, its software and its settings."""
     try:
-        from mpimcast._native import _ffi
+        from mpimcast._native import core
     except ImportError as error:
         wire, missing = None, f"mpimcast's C library cannot be loaded: {error}"
     else:
-        wire, missing = _ffi.wire_version(), ""
+        wire, missing = core.wire_version(), ""
     try:
         config = Config.read({})
         settings, falls_back = config.agreed(), "mpi" in config.transports

@@ -15,7 +15,7 @@ from mpimcast.cli.doctor.team import Team
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mpimcast._native._ffi import Heard
+    from mpimcast._native.endpoint import Heard
     from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
 

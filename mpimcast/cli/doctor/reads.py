@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpimcast._native import _ffi, flight
+from mpimcast._native import engine, flight
+from mpimcast._native.stream import Stream
 from mpimcast.cli.doctor.blame import find_faults
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.team import Team
@@ -62,17 +63,17 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     )
 
 
-def _stream(team: Team, config: Config) -> _ffi.Stream | None:
+def _stream(team: Team, config: Config) -> Stream | None:
     if team.endpoint is None:
         return None
-    return _ffi.Stream(team.endpoint, config, _CHANNEL)
+    return Stream(team.endpoint, config, _CHANNEL)
 
 
-def _gather(stream: _ffi.Stream) -> int:
+def _gather(stream: Stream) -> int:
     """Return how many chunks this rank has read; 0 if the result is not right."""
     rank, nranks = stream.endpoint.rank, stream.endpoint.nranks
     block = np.full(_BLOCK_BYTES, rank % 251, np.uint8)
-    place = np.frombuffer(_ffi.allocate(_BLOCK_BYTES * nranks), np.uint8)
+    place = np.frombuffer(engine.allocate(_BLOCK_BYTES * nranks), np.uint8)
     moves = flight.Moves("allgather", _BLOCK_BYTES)
     moves.at(block.ctypes.data, place.ctypes.data)
     request = flight.Request(stream, "Allgather")

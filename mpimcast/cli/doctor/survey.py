@@ -7,13 +7,13 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast._native._ffi import Heard
+from mpimcast._native.endpoint import Heard
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from mpimcast._native import _ffi
+    from mpimcast._native.endpoint import Endpoint
     from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.team import Team
 
@@ -115,7 +115,7 @@ def survey(
     )
 
 
-def _listener(endpoint: _ffi.Endpoint | None) -> Callable[[], None]:
+def _listener(endpoint: Endpoint | None) -> Callable[[], None]:
     """Return a function that receives datagrams, to call while ranks are awaited."""
 
     def nothing() -> None:
@@ -125,7 +125,7 @@ def _listener(endpoint: _ffi.Endpoint | None) -> Callable[[], None]:
 
 
 def _send(
-    endpoint: _ffi.Endpoint | None,
+    endpoint: Endpoint | None,
     salvos: Iterable[Salvo],
     for_s: float,
     *,
@@ -147,9 +147,7 @@ def _send(
     return ""
 
 
-def _listen(
-    endpoint: _ffi.Endpoint, is_whole: Callable[[int, Heard], bool]
-) -> list[Heard]:
+def _listen(endpoint: Endpoint, is_whole: Callable[[int, Heard], bool]) -> list[Heard]:
     """Listen until everything has arrived, or nothing arrives any more."""
     begin_s = latest_s = now_s = time.monotonic()
     known: list[Heard] = []

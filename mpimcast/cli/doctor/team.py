@@ -15,7 +15,7 @@ from mpimcast.errors import Error, TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpimcast._native import _ffi
+    from mpimcast._native.endpoint import Endpoint
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
     from mpimcast.cli.doctor.ranks import Ranks
@@ -70,7 +70,7 @@ class Team:
         self._has_port = True
         self._ranks = ranks
         self.config = config
-        self._endpoint: _ffi.Endpoint | None = None
+        self._endpoint: Endpoint | None = None
         self._open()
         if not self.is_open:
             self.close()
@@ -101,7 +101,7 @@ class Team:
         return bool(self._part) and not self.failures.keys() & set(self._part)
 
     @property
-    def endpoint(self) -> _ffi.Endpoint | None:
+    def endpoint(self) -> Endpoint | None:
         """This rank's endpoint, if its part has a team."""
         return self._endpoint if self.is_open else None
 
@@ -145,7 +145,7 @@ class Team:
 
     def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | str | None:
         """Open this rank's endpoint; return its device, address and chunk's bytes."""
-        from mpimcast._native import _ffi
+        from mpimcast._native.core import PortTakenError
 
         try:
             chunk_bytes = self.transport.choose([found[r] for r in self._part])
@@ -157,7 +157,7 @@ class Team:
         if self._endpoint is None:
             try:
                 self._endpoint = self.transport.create(chunk_bytes)
-            except _ffi.PortTakenError:
+            except PortTakenError:
                 if self._has_port:
                     return _TAKEN
                 raise

@@ -56,7 +56,7 @@ def gather(config: Config) -> dict[str, Any]:
     """Collect the report, in terms of JSON. Does not initialise MPI."""
     mpi = _mpi()
     try:
-        from mpimcast._native import _ffi
+        from mpimcast._native import core
         from mpimcast.cli.info import rdma
     except ImportError as error:
         why = f"mpimcast's C library cannot be loaded: {error}"
@@ -65,7 +65,7 @@ def gather(config: Config) -> dict[str, Any]:
         found = {"reason": why}
         verbs = {"name": "verbs", "usable": False, "reason": why}
     else:
-        wire_version = _ffi.wire_version()
+        wire_version = core.wire_version()
         interfaces = {place: _interface(config, place) for place in _PLACES}
         found = rdma.gather(config)
         verbs = _verbs(config)

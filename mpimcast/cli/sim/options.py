@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast._native import _ffi
+from mpimcast._native import core
 from mpimcast.cli import arguments, commands
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
 
 def _fault(text: str) -> str:
     try:
-        _ffi.check_fault(text)
+        core.check_fault(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
