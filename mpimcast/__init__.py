@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mpimcast._session.binding import Explanation
     from mpimcast._session.handle import Intercomm
     from mpimcast.comm import Intracomm
     from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
+    from mpimcast.explanation import Explanation
     from mpimcast.memory import empty
     from mpimcast.requests import Prequest, Request, Startall
 
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
-    "Explanation": "mpimcast._session.binding",
+    "Explanation": "mpimcast.explanation",
     "Intercomm": "mpimcast._session.handle",
     "Intracomm": "mpimcast.comm",
     "Prequest": "mpimcast.requests",
@@ -55,7 +55,7 @@ _HOMES = {
 }
 
 _USERS_OF_MPI = (
-    *("mpimcast._session.binding", "mpimcast.comm", "mpimcast._session.handle"),
+    *("mpimcast.comm", "mpimcast._session.handle"),
     "mpimcast.requests",
 )
 

@@ -142,7 +142,7 @@ def signature(value: object) -> str:
 
 # Modules whose classes are not constructed by programs.
 HIDDEN = {
-    *("mpimcast._session.binding", "mpimcast.errors", "mpimcast._session.handle"),
+    *("mpimcast.explanation", "mpimcast.errors", "mpimcast._session.handle"),
     "mpimcast.requests",
 }
 

@@ -14,54 +14,24 @@ import math
 import os
 import time
 from array import array
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
 from mpimcast._mpi import agreement, failure
 from mpimcast._session import bootstrap, lifetime
-from mpimcast._settings.config import Config, ignored_variables, shown
+from mpimcast._session.inherited import Heritage
+from mpimcast._settings.config import ignored_variables
 from mpimcast._support import log
 from mpimcast._support.log import logger
-from mpimcast.errors import ConfigError, Error, TransportError
+from mpimcast.errors import Error, TransportError
+from mpimcast.explanation import Explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mpimcast._session.traffic import Traffic
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The transport that carries an operation, and why; printed, it is one line.
-
-    Attributes
-    ----------
-    path : str
-        ``"verbs"`` or ``"udp"`` for multicast, ``"mpi"`` for the MPI library; the
-        setting TRANSPORT until the first operation has chosen; ``"none"`` if the
-        communicator cannot be used any more.
-    reason : str
-        The interface or device in use, or why the MPI library carries the operation.
-
-    Examples
-    --------
-    >>> from mpi4py import MPI
-    >>> import mpimcast
-    >>> explanation = mpimcast.Intracomm(MPI.COMM_SELF).explain(1 << 20)
-    >>> explanation.path
-    'mpi'
-    >>> explanation.reason
-    'there is one rank only'
-    """
-
-    path: str
-    reason: str
-
-    def __str__(self) -> str:
-        """Return path and reason in one line."""
-        return f"{self.path}: {self.reason}"
+    from mpimcast._settings.config import Config
 
 
 @functools.cache
@@ -69,23 +39,6 @@ def _warn_of_ignored_variables() -> None:
     """Log, once in a process, variables that look like settings and are none."""
     for sentence in ignored_variables():
         logger.warning("%s", sentence)
-
-
-class Heritage:
-    """What a communicator passes on to communicators derived from it.
-
-    Attributes
-    ----------
-    config : Config
-        The settings.
-    level : int or None
-        The least thread level of all ranks; None until they have agreed on it and on
-        the settings.
-    """
-
-    def __init__(self, config: Config, level: int | None = None) -> None:
-        self.config = config
-        self.level = level
 
 
 class Binding:
@@ -107,14 +60,13 @@ class Binding:
     """
 
     def __init__(self, comm: MPI.Intracomm, heritage: Heritage) -> None:
-        self.config = heritage.config
+        self._inherited = heritage
         self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
         self.threaded = False
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
         self._size = comm.Get_size()
-        self._level = heritage.level
         self._reason = ""
         self._failure: Error | None = None
         self._entry: agreement.Entry | None = None
@@ -133,35 +85,19 @@ class Binding:
             _warn_of_ignored_variables()
         if self._size == 1:
             self._settle("there is one rank only")
-        elif self._level is not None:
-            self._on_agreed(self._level)
+        elif heritage.level is not None:
+            self._on_agreed(heritage.level)
 
     # ---- settings ------------------------------------------------------------
 
-    def update(self, settings: Mapping[str, object]) -> None:
-        """Take the keywords of a further handle; they must not conflict.
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self._inherited.config
 
-        A setting that no keyword has given yet can be given until all ranks have
-        agreed on the settings.
-        """
-        wanted = Config.read(settings)
-        changes: dict[str, Any] = {}
-        for name in settings:
-            old, new = getattr(self.config, name), getattr(wanted, name)
-            if settings[name] is None or old == new:
-                continue
-            fixed = self.config.sources.get(name) == "argument"
-            if fixed or self._level is not None:
-                why = "was given" if self._level is None else "all ranks have agreed on"
-                raise ConfigError(
-                    f"{name}={shown(name, new)} conflicts with {shown(name, old)}, "
-                    f"which {why} for this communicator; duplicate the communicator "
-                    "of the MPI library to have other settings"
-                )
-            changes[name] = new
-        given = [name for name in settings if settings[name] is not None]
-        sources = {**self.config.sources, **dict.fromkeys(given, "argument")}
-        self.config = replace(self.config, **changes, sources=sources)
+    def update(self, settings: Mapping[str, object]) -> None:
+        """Take the keywords of a further handle; they must not conflict."""
+        self._inherited = self._inherited.updated(settings)
 
     def announce(self) -> None:
         """Record that all ranks have this communicator from the job's start to its end.
@@ -176,7 +112,7 @@ class Binding:
 
     def heritage(self) -> Heritage:
         """Return what derived communicators start with."""
-        return Heritage(self.config, self._level)
+        return self._inherited
 
     # ---- what carries an operation -------------------------------------------
 
@@ -228,10 +164,11 @@ class Binding:
         """
         self._check()
         try:
-            if self._level is None:
+            if self._inherited.level is None:
                 with self._counted() as private:
-                    self._level = agreement.agree(private, self.config)
-                self._on_agreed(self._level)
+                    level = agreement.agree(private, self.config)
+                self._inherited = Heritage(self.config, level)
+                self._on_agreed(level)
             if self.bypass or nbytes < self.config.min_bytes:
                 return None
             if self._traffic is None:
@@ -425,3 +362,25 @@ class Binding:
 
     def _forked(self) -> bool:
         return os.getpid() != self._pid
+
+
+# ---- attributes of communicators ---------------------------------------------
+
+
+def attach(comm: MPI.Intracomm, binding: Binding) -> None:
+    """Make `binding` an attribute of its communicator."""
+    comm.Set_attr(_keyval(), binding)
+
+
+def attached(comm: MPI.Intracomm) -> Binding | None:
+    """Return the binding of a communicator, if it has one."""
+    return comm.Get_attr(_keyval())  # type: ignore[return-value]
+
+
+@functools.cache
+def _keyval() -> int:
+    def delete(_comm: MPI.Comm, _keyval: int, binding: Binding) -> None:
+        lifetime.remove(binding)
+        binding.close()
+
+    return MPI.Comm.Create_keyval(delete_fn=delete)

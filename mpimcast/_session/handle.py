@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._session import lifetime, pickling
-from mpimcast._session.binding import Binding, Heritage
+from mpimcast._session import pickling
+from mpimcast._session.binding import Binding, attach, attached
+from mpimcast._session.inherited import Heritage
 from mpimcast._settings.config import Config
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from mpimcast._session.binding import Explanation
     from mpimcast.comm import Intracomm
+    from mpimcast.explanation import Explanation
 
 
 class Handle(MPI.Intracomm):
@@ -44,7 +45,7 @@ class Handle(MPI.Intracomm):
             return
         if isinstance(comm, Handle):
             self._heritage = comm._heritage  # noqa: SLF001 -- our own class
-        binding = lifetime.attached(self)
+        binding = attached(self)
         if binding is None and self._heritage is None:
             self._heritage = Heritage(config)
         binding = self._bind()
@@ -52,11 +53,11 @@ class Handle(MPI.Intracomm):
 
     def _bind(self) -> Binding:
         """Find the communicator's state, or begin one."""
-        binding = lifetime.attached(self)
+        binding = attached(self)
         if binding is None:
             heritage = self._heritage or Heritage(Config.read({}))
             binding = Binding(self, heritage)
-            lifetime.attach(self, binding)
+            attach(self, binding)
         self._binding = binding
         return binding
 

@@ -22,10 +22,8 @@ from mpimcast.errors import Error, RankLeft, TimedOut
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast._session.binding import Binding
 
-
-class _Closable(Protocol):
+class Closable(Protocol):
     """An open object, which must not end while any rank still needs it."""
 
     def join(self) -> None: ...
@@ -41,7 +39,7 @@ class _Register:
     """All open objects of this process."""
 
     def __init__(self) -> None:
-        self.open: list[_Closable] = []
+        self.open: list[Closable] = []
         self.aborting = False
         self.abort: Callable[[int], None] = lambda _status: None
 
@@ -94,35 +92,16 @@ def _misses_ranks(error: BaseException | None) -> bool:
 _register = _Register()
 
 
-def add(closable: _Closable) -> None:
+def add(closable: Closable) -> None:
     """Have something closed when the program or MPI ends."""
     watch()
     _register.open.append(closable)
 
 
-def remove(closable: _Closable) -> None:
+def remove(closable: Closable) -> None:
     """Remove something that was closed."""
     if closable in _register.open:
         _register.open.remove(closable)
-
-
-def attach(comm: MPI.Intracomm, binding: Binding) -> None:
-    """Make `binding` an attribute of its communicator."""
-    comm.Set_attr(_keyval(), binding)
-
-
-def attached(comm: MPI.Intracomm) -> Binding | None:
-    """Return the binding of a communicator, if it has one."""
-    return comm.Get_attr(_keyval())  # type: ignore[return-value]
-
-
-@functools.cache
-def _keyval() -> int:
-    def delete(_comm: MPI.Comm, _keyval: int, binding: Binding) -> None:
-        remove(binding)
-        binding.close()
-
-    return MPI.Comm.Create_keyval(delete_fn=delete)
 
 
 @functools.cache
