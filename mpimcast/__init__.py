@@ -14,8 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mpimcast._session.handle import Intercomm
-    from mpimcast.comm import Intracomm
+    from mpimcast.comm import Intercomm, Intracomm
     from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
     from mpimcast.explanation import Explanation
     from mpimcast.memory import empty
@@ -43,7 +42,7 @@ _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
     "Explanation": "mpimcast.explanation",
-    "Intercomm": "mpimcast._session.handle",
+    "Intercomm": "mpimcast.comm",
     "Intracomm": "mpimcast.comm",
     "Prequest": "mpimcast.requests",
     "RankLeft": "mpimcast.errors",
@@ -54,10 +53,7 @@ _HOMES = {
     "empty": "mpimcast.memory",
 }
 
-_USERS_OF_MPI = (
-    *("mpimcast.comm", "mpimcast._session.handle"),
-    "mpimcast.requests",
-)
+_USERS_OF_MPI = ("mpimcast.comm", "mpimcast.requests")
 
 
 # A type checker that saw it would take any name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A communicator whose collectives go through multicast."""
+"""Communicators whose collectives go through multicast."""
 
 from __future__ import annotations
 
@@ -279,4 +279,61 @@ class Intracomm(Nonblocking):
         binding = self._binding or self._bind()
         if binding.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
-        return objects.allgather(self, binding, sendobj)
+        return objects.allgather(self, sendobj, binding.small_bytes)
+
+    # ---- intercommunicators --------------------------------------------------
+
+    def Create_intercomm(  # noqa: N802
+        self,
+        local_leader: int,
+        peer_comm: MPI.Intracomm,
+        remote_leader: int,
+        tag: int = 0,
+    ) -> Intercomm:
+        """Connect it with another group; ``Merge`` of the result is of our class again.
+
+        Examples
+        --------
+        >>> if comm.size > 1:
+        ...     half = comm.Split(color=comm.rank % 2)
+        ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        ...     whole = between.Merge()
+        ...     assert type(whole) is type(comm)
+        ...     for each in (half, between, whole):
+        ...         each.Free()
+        """
+        return Intercomm(
+            super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
+        )
+
+
+class Intercomm(MPI.Intercomm):
+    """An intercommunicator made by ``Create_intercomm``, for its ``Merge``.
+
+    Its own collectives are the MPI library's.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> if comm.size > 1:
+    ...     half = comm.Split(color=comm.rank % 2)
+    ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    ...     whole = between.Merge()
+    ...     for each in (half, between, whole):
+    ...         each.Free()
+    """
+
+    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802
+        """Join both groups in an intracommunicator; return a handle of our class.
+
+        Its settings come from the variables alone, since the two groups may have had
+        different ones.
+
+        Parameters
+        ----------
+        high
+            Whether the ranks of this group follow those of the other.
+        """
+        return Intracomm(super().Merge(high))

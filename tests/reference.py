@@ -124,7 +124,7 @@ def signature(value: object) -> str:
     """Return a signature without mpi4py's types, which are long."""
     if isinstance(value, type) and value.__init__ is object.__init__:
         return ""
-    if isinstance(value, type) and value.__module__ in HIDDEN:
+    if isinstance(value, type) and issubclass(value, HIDDEN):
         return ""
     if not callable(value):
         return ""
@@ -140,11 +140,11 @@ def signature(value: object) -> str:
     return f"({', '.join(words)})"
 
 
-# Modules whose classes are not constructed by programs.
-HIDDEN = {
-    *("mpimcast.explanation", "mpimcast.errors", "mpimcast._session.handle"),
-    "mpimcast.requests",
-}
+# Classes that programs do not construct.
+HIDDEN = (
+    *(mpimcast.Error, mpimcast.Explanation, mpimcast.Intercomm),
+    *(mpimcast.Prequest, mpimcast.Request),
+)
 
 
 def plain(text: str, join: str = "\n") -> str:

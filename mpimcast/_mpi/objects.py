@@ -21,9 +21,6 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast._session.binding import Binding
-    from mpimcast.comm import Intracomm
-
 # Bytes of the stream, number of buffers, and the name of the exception, if any.
 _HEADER = struct.Struct("!QQ48s")
 # The stream ends in each buffer's size in bytes, with this flag if it is read-only.
@@ -60,7 +57,7 @@ class _Parcel(NamedTuple):
         return cls(data + _sizes(len(sizes)).pack(*sizes) if sizes else data, buffers)
 
 
-def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
+def bcast(comm: MPI.Intracomm, obj: Any, root: int) -> Any:
     """Send the root's object to all ranks, as ``comm.bcast`` does."""
     parcel = None
     if comm.Get_rank() == root:
@@ -75,8 +72,11 @@ def bcast(comm: Intracomm, obj: Any, root: int) -> Any:
     return _loads(stream, copies)
 
 
-def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
-    """Gather every rank's object to all ranks, as ``comm.allgather`` does."""
+def allgather(comm: MPI.Intracomm, obj: Any, small_bytes: int) -> list[Any]:
+    """Gather every rank's object to all ranks, as ``comm.allgather`` does.
+
+    The MPI library carries parts below `small_bytes` in all.
+    """
     headers = bytearray(comm.Get_size() * _HEADER.size)
     try:
         parcel = _Parcel.of(obj)
@@ -86,17 +86,17 @@ def allgather(comm: Intracomm, binding: Binding, obj: Any) -> list[Any]:
         raise
     with _whole(comm, "allgather"):
         MPI.Intracomm.Allgather(comm, parcel.header(), headers)
-        streams, copies = _exchange(comm, binding, parcel, headers)
+        streams, copies = _exchange(comm, parcel, headers, small_bytes)
     return [_loads(*each) for each in zip(streams, copies, strict=True)]
 
 
-def _whole(comm: Intracomm, name: str) -> contextlib.AbstractContextManager[Any]:
+def _whole(comm: MPI.Intracomm, name: str) -> contextlib.AbstractContextManager[Any]:
     """Keep other threads' calls out with mpi4py's own lock."""
     return MPI._comm_lock(comm, name)  # noqa: SLF001 -- as mpi4py.util does
 
 
 def _send(
-    comm: Intracomm, parcel: _Parcel | None, root: int
+    comm: MPI.Intracomm, parcel: _Parcel | None, root: int
 ) -> tuple[bytes | bytearray, list[bytes | bytearray]]:
     """Send the root's parcel to all ranks; return the stream and copies of buffers."""
     header = parcel.header() if parcel else bytearray(_HEADER.size)
@@ -117,13 +117,13 @@ def _send(
 
 
 def _exchange(
-    comm: Intracomm, binding: Binding, parcel: _Parcel, place: bytearray
+    comm: MPI.Intracomm, parcel: _Parcel, place: bytearray, small_bytes: int
 ) -> tuple[list[memoryview], list[list[bytes | bytearray]]]:
     """Gather all ranks' parcels, whose headers are in `place`."""
     size = comm.Get_size()
     headers = _check(_cut(place, [_HEADER.size] * size), range(size), comm)
     streams = _gather(
-        comm, binding, parcel.stream, [each.stream_bytes for each in headers]
+        comm, parcel.stream, [each.stream_bytes for each in headers], small_bytes
     )
     tables = [
         _table(stream, header.nbuffers)
@@ -133,7 +133,7 @@ def _exchange(
     for index in range(max(map(len, tables))):
         own = parcel.buffers[index] if index < len(parcel.buffers) else b""
         rows = [(*table[index : index + 1], (0, False))[0] for table in tables]
-        pieces = _gather(comm, binding, own, [nbytes for nbytes, _ in rows])
+        pieces = _gather(comm, own, [nbytes for nbytes, _ in rows], small_bytes)
         for rank, (_, readonly) in enumerate(rows):
             if index < len(tables[rank]):
                 copies[rank].append(_copy(pieces[rank], readonly=readonly))
@@ -141,12 +141,12 @@ def _exchange(
 
 
 def _gather(
-    comm: Intracomm, binding: Binding, own: bytes | MPI.buffer, sizes: Sequence[int]
+    comm: MPI.Intracomm, own: bytes | MPI.buffer, sizes: Sequence[int], small_bytes: int
 ) -> list[memoryview]:
     """Gather one piece of bytes from every rank, of the given `sizes`."""
     place = bytearray(sum(sizes))
     spec = [own, MPI.BYTE], [place, sizes, MPI.BYTE]
-    if len(place) < binding.small_bytes:
+    if len(place) < small_bytes:
         MPI.Intracomm.Allgatherv(comm, *spec)
     else:
         comm.Allgatherv(*spec)
@@ -185,7 +185,7 @@ def _failure(error: BaseException) -> bytearray:
 def _check(
     headers: Sequence[bytes | bytearray | memoryview],
     ranks: Sequence[int],
-    comm: Intracomm,
+    comm: MPI.Intracomm,
 ) -> list[_Header]:
     """Return the parsed headers; raise Error if one tells that its rank has failed."""
     read = [_Header(*_HEADER.unpack(each)) for each in headers]

@@ -11,11 +11,11 @@ from mpimcast._session import pickling
 from mpimcast._session.binding import Binding, attach, attached
 from mpimcast._session.inherited import Heritage
 from mpimcast._settings.config import Config
+from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from mpimcast.comm import Intracomm
     from mpimcast.explanation import Explanation
 
 
@@ -81,8 +81,14 @@ class Handle(MPI.Intracomm):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Be pickled if the communicator is one of the predefined ones."""
+        if self._constant:
+            return self._constant
         settings = self._binding.config.given() if self._binding is not None else {}
-        return self._constant or pickling.reduce(self, settings)
+        reduced = super().__reduce__()
+        if isinstance(reduced, str) or not settings:
+            return reduced
+        _, (cls, comm) = reduced
+        return _restore, (cls, comm, settings)
 
     def free(self) -> None:
         """Free the communicator, unless it is null or predefined.
@@ -297,28 +303,17 @@ class Handle(MPI.Intracomm):
         """
         return cls.__new__(cls, super().Create_from_group(group, *args, **kwargs))
 
-    def Create_intercomm(  # noqa: N802
-        self,
-        local_leader: int,
-        peer_comm: MPI.Intracomm,
-        remote_leader: int,
-        tag: int = 0,
-    ) -> Intercomm:
-        """Connect it with another group; ``Merge`` of the result is of our class again.
 
-        Examples
-        --------
-        >>> if comm.size > 1:
-        ...     half = comm.Split(color=comm.rank % 2)
-        ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
-        ...     whole = between.Merge()
-        ...     assert type(whole) is type(comm)
-        ...     for each in (half, between, whole):
-        ...         each.Free()
-        """
-        return Intercomm(
-            super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
-        )
+def _restore(
+    cls: type[Handle], comm: MPI.Intracomm, settings: dict[str, Any]
+) -> Handle:
+    """Make a handle with `settings`, or without if its communicator has others here."""
+    handle = cls.__new__(cls, comm)
+    try:
+        Handle.__init__(handle, comm, **settings)
+    except ConfigError:
+        Handle.__init__(handle, comm)
+    return handle
 
 
 def wrap(cls: type[Handle], comm: MPI.Comm) -> MPI.Comm:
@@ -334,37 +329,3 @@ def replace_constant(name: str, handle: Handle) -> None:
     handle._constant = name  # noqa: SLF001 -- our own class
     handle.__module__ = MPI.__name__  # where pickle looks for the name
     setattr(MPI, name, handle)
-
-
-class Intercomm(MPI.Intercomm):
-    """An intercommunicator made by ``Create_intercomm``, for its ``Merge``.
-
-    Its own collectives are the MPI library's.
-
-    Examples
-    --------
-    >>> from mpi4py import MPI
-    >>> import mpimcast
-    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
-    >>> if comm.size > 1:
-    ...     half = comm.Split(color=comm.rank % 2)
-    ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
-    ...     whole = between.Merge()
-    ...     for each in (half, between, whole):
-    ...         each.Free()
-    """
-
-    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802
-        """Join both groups in an intracommunicator; return a handle of our class.
-
-        Its settings come from the variables alone, since the two groups may have had
-        different ones.
-
-        Parameters
-        ----------
-        high
-            Whether the ranks of this group follow those of the other.
-        """
-        from mpimcast.comm import Intracomm  # it is made of this module's Handle
-
-        return Intracomm(super().Merge(high))

@@ -14,44 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast.errors import ConfigError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from mpimcast._session.handle import Handle
-
-
-def reduce(handle: Handle, settings: dict[str, object]) -> str | tuple[Any, ...]:
-    """Return a handle's reduction for pickle. Raises as mpi4py does.
-
-    Parameters
-    ----------
-    handle
-        A handle of mpimcast that is none of mpi4py's constants.
-    settings
-        Keywords to pickle along. They must not include settings from variables or of
-        this rank alone: the process that loads the pickle has its own.
-    """
-    reduced = MPI.Intracomm.__reduce__(handle)
-    if isinstance(reduced, str) or not settings:
-        return reduced
-    _, (cls, comm) = reduced
-    return _restore, (cls, comm, settings)
-
-
-def _restore(
-    cls: type[Handle], comm: MPI.Intracomm, settings: dict[str, Any]
-) -> Handle:
-    """Make a handle with `settings`, or without if its communicator has others here."""
-    from mpimcast._session.handle import Handle
-
-    handle = cls.__new__(cls, comm)
-    try:
-        Handle.__init__(handle, comm, **settings)
-    except ConfigError:
-        Handle.__init__(handle, comm)
-    return handle
 
 
 def registered() -> Callable[[Any], str | tuple[Any, ...]] | None:
