@@ -11,7 +11,7 @@ unpacked before that thread learns of the completion.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mpi4py import MPI
 
@@ -24,7 +24,37 @@ if TYPE_CHECKING:
 
     from mpimcast._native.stream import Stream
     from mpimcast._session.operation import Operation, Staging
-    from mpimcast._session.traffic import Traffic
+    from mpimcast._support.patience import Patience
+
+
+class Owner(Protocol):
+    """The communicator that an operation under way belongs to."""
+
+    def patience(self) -> Patience:
+        """Return the patience of a wait that begins now."""
+
+    def idle(self, request: flight.Request) -> None:
+        """Let the MPI library make progress, and answer ranks that await this one."""
+
+    def warn(self, request: flight.Request) -> None:
+        """Log which rank a long operation waits for."""
+
+    def tell_apart(
+        self, error: Error, request: flight.Request, moves: flight.Moves
+    ) -> Error:
+        """Return an error that names the ranks which started another operation."""
+
+    def poison(self, stream: Stream) -> None:
+        """Record that an operation of a stream has failed."""
+
+    def fail(self, error: BaseException) -> None:
+        """Call the communicator's error handler."""
+
+    def ended(self, pending: Pending) -> None:
+        """Record that an operation has ended."""
+
+    def give_back(self, staging: Staging) -> None:
+        """Take back an operation's staging memory."""
 
 
 class Pending:
@@ -46,7 +76,7 @@ class Pending:
 
     def __init__(
         self,
-        traffic: Traffic,
+        owner: Owner,
         stream: Stream,
         operation: Operation,
         moves: flight.Moves,
@@ -55,7 +85,7 @@ class Pending:
         self.request: MPI.Grequest | None = None
         self.over = False
         self.error: Exception | None = None
-        self._traffic = traffic
+        self._owner = owner
         self.stream = stream
         self._operation = operation
         self._staging = staging
@@ -93,13 +123,13 @@ class Pending:
 
     def sleep(self) -> None:
         """Wait for completion, and let the MPI library make progress meanwhile."""
-        patience = self._traffic.patience()
+        patience = self._owner.patience()
         while not self.over:
-            self._traffic.idle(self._flight)
+            self._owner.idle(self._flight)
             with self._lock:
                 self._look(self._flight.wait)
                 if not self.over and patience.exhausted():
-                    self._traffic.warn(self._flight)
+                    self._owner.warn(self._flight)
             self._see_to_pokes()
 
     def heed(self, see: Callable[[], bool]) -> bool:
@@ -136,18 +166,18 @@ class Pending:
             if not (self._landed or is_over()):
                 return
         except Error as error:
-            self.error = self._traffic.tell_apart(error, self._flight, self._moves)
-            self._traffic.poison(self.stream)
+            self.error = self._owner.tell_apart(error, self._flight, self._moves)
+            self._owner.poison(self.stream)
         except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
-            self._traffic.poison(self.stream)
+            self._owner.poison(self.stream)
         self._end(self.request)
 
     def _end(self, request: MPI.Grequest) -> None:
         # If Ctrl-C interrupts this function, the next `_look` continues it.
         self._landed = True
         self._flight.free()
-        self._traffic.ended(self)
+        self._owner.ended(self)
         self.over = True
         request.Complete()
 
@@ -172,10 +202,10 @@ class Pending:
         except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
         if self.error is not None:
-            self._traffic.fail(self.error)
+            self._owner.fail(self.error)
 
     def _free(self) -> None:
-        self._traffic.give_back(self._staging)
+        self._owner.give_back(self._staging)
         self.request = None
         del self._operation
 
