@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast._session.binding import Binding
     from mpimcast._session.operation import Operation
+    from mpimcast._session.state import CommunicatorState
 
 
 class Intracomm(Nonblocking):
@@ -101,9 +101,9 @@ class Intracomm(Nonblocking):
         >>> blocks[-1].tolist() == [comm.size - 1] * 3
         True
         """
-        binding = self._binding or self._bind()
-        if binding.bypass or not self._runs(
-            binding, recvbuf, binding.small_bytes, Allgather, sendbuf, recvbuf
+        state = self._comm_state or self._need_state()
+        if state.bypass or not self._runs(
+            state, recvbuf, state.small_bytes, Allgather, sendbuf, recvbuf
         ):
             MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
 
@@ -145,9 +145,9 @@ class Intracomm(Nonblocking):
         >>> int(blocks[-1]) == comm.size - 1
         True
         """
-        binding = self._binding or self._bind()
-        if binding.bypass or not self._runs(
-            binding, recvbuf, binding.small_bytes, Allgatherv, sendbuf, recvbuf
+        state = self._comm_state or self._need_state()
+        if state.bypass or not self._runs(
+            state, recvbuf, state.small_bytes, Allgatherv, sendbuf, recvbuf
         ):
             MPI.Intracomm.Allgatherv(self, sendbuf, recvbuf)
 
@@ -184,15 +184,15 @@ class Intracomm(Nonblocking):
         >>> data.tolist()
         [0, 1, 2]
         """
-        binding = self._binding or self._bind()
-        if binding.bypass or not self._runs(
-            binding, buf, binding.small_block_bytes, Bcast, buf, root
+        state = self._comm_state or self._need_state()
+        if state.bypass or not self._runs(
+            state, buf, state.small_block_bytes, Bcast, buf, root
         ):
             MPI.Intracomm.Bcast(self, buf, root)
 
     def _runs(
         self,
-        binding: Binding,
+        state: CommunicatorState,
         whole: Any,
         small_bytes: int,
         kind: Callable[..., Operation],
@@ -210,7 +210,7 @@ class Intracomm(Nonblocking):
         except (AttributeError, TypeError):
             pass
         operation = self._make(kind, *arguments)
-        carrier = binding.carrier(operation.nbytes)
+        carrier = state.carrier(operation.nbytes)
         if carrier is not None:
             carrier.run(operation)
         return carrier is not None
@@ -244,8 +244,8 @@ class Intracomm(Nonblocking):
         >>> comm.bcast({"step": 7} if comm.rank == 0 else None)
         {'step': 7}
         """
-        binding = self._binding or self._bind()
-        if binding.bypass:
+        state = self._comm_state or self._need_state()
+        if state.bypass:
             return MPI.Intracomm.bcast(self, obj, root)
         return objects.bcast(self, obj, root)
 
@@ -276,10 +276,10 @@ class Intracomm(Nonblocking):
         >>> comm.allgather(comm.rank) == list(range(comm.size))
         True
         """
-        binding = self._binding or self._bind()
-        if binding.bypass:
+        state = self._comm_state or self._need_state()
+        if state.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
-        return objects.allgather(self, sendobj, binding.small_bytes)
+        return objects.allgather(self, sendobj, state.small_bytes)
 
     # ---- intercommunicators --------------------------------------------------
 

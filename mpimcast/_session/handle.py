@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._session import pickling
-from mpimcast._session.binding import Binding, attach, attached
 from mpimcast._session.inherited import Heritage
+from mpimcast._session.state import CommunicatorState, attach, attached
 from mpimcast._settings.config import Config
 from mpimcast.errors import ConfigError
 
@@ -28,7 +28,7 @@ class Handle(MPI.Intracomm):
 
     # Its name in mpi4py, if it replaces one of the library's constants.
     _constant = ""
-    _binding: Binding | None = None
+    _comm_state: CommunicatorState | None = None
     _heritage: Heritage | None = None
 
     def __new__(
@@ -45,28 +45,28 @@ class Handle(MPI.Intracomm):
             return
         if isinstance(comm, Handle):
             self._heritage = comm._heritage  # noqa: SLF001 -- our own class
-        binding = attached(self)
-        if binding is None and self._heritage is None:
+        state = attached(self)
+        if state is None and self._heritage is None:
             self._heritage = Heritage(config)
-        binding = self._bind()
-        binding.update(settings)
+        state = self._need_state()
+        state.update(settings)
 
-    def _bind(self) -> Binding:
+    def _need_state(self) -> CommunicatorState:
         """Find the communicator's state, or begin one."""
-        binding = attached(self)
-        if binding is None:
+        state = attached(self)
+        if state is None:
             heritage = self._heritage or Heritage(Config.read({}))
-            binding = Binding(self, heritage)
-            attach(self, binding)
-        self._binding = binding
-        return binding
+            state = CommunicatorState(self, heritage)
+            attach(self, state)
+        self._comm_state = state
+        return state
 
     def _hand_on(self, comm: MPI.Intracomm) -> Self:
         """Return a handle of our class of a communicator derived from this one."""
         cls = type(self)
         derived = comm if isinstance(comm, cls) else cls.__new__(cls, comm)
         derived._heritage = (  # noqa: SLF001 -- our own class
-            self._binding or self._bind()
+            self._comm_state or self._need_state()
         ).heritage()
         return derived
 
@@ -83,7 +83,9 @@ class Handle(MPI.Intracomm):
         """Be pickled if the communicator is one of the predefined ones."""
         if self._constant:
             return self._constant
-        settings = self._binding.config.given() if self._binding is not None else {}
+        settings = (
+            self._comm_state.config.given() if self._comm_state is not None else {}
+        )
         reduced = super().__reduce__()
         if isinstance(reduced, str) or not settings:
             return reduced
@@ -156,7 +158,7 @@ class Handle(MPI.Intracomm):
         >>> print(mpimcast.Intracomm(MPI.COMM_SELF).explain(1 << 20))
         mpi: there is one rank only
         """
-        return (self._binding or self._bind()).explain(nbytes)
+        return (self._comm_state or self._need_state()).explain(nbytes)
 
     def stats(self) -> dict[str, int]:
         """Return what this rank has counted for this communicator. Local.
@@ -177,7 +179,7 @@ class Handle(MPI.Intracomm):
         >>> comm.stats()["epochs"] - before in {0, 1}  # it may be the MPI library's
         True
         """
-        return (self._binding or self._bind()).stats()
+        return (self._comm_state or self._need_state()).stats()
 
     # ---- derived communicators -----------------------------------------------
 

@@ -345,22 +345,22 @@ class Nonblocking(Handle):
         self, kind: Callable[..., Operation], *arguments: Any
     ) -> MPI.Request | None:
         """Start a collective unless it is the MPI library's."""
-        binding = self._binding or self._bind()
-        if binding.bypass:
+        state = self._comm_state or self._need_state()
+        if state.bypass:
             return None
         operation = self._make(kind, *arguments)
-        carrier = binding.open_carrier(operation.nbytes)
+        carrier = state.open_carrier(operation.nbytes)
         return carrier.start(operation) if carrier is not None else None
 
     def _prepare(
         self, kind: Callable[..., Operation], *arguments: Any
     ) -> MPI.Prequest | None:
         """Make a persistent request unless it is the MPI library's. Collective."""
-        binding = self._binding or self._bind()
-        if binding.bypass:
+        state = self._comm_state or self._need_state()
+        if state.bypass:
             return None
         operation = self._make(kind, *arguments)
-        carrier = binding.carrier(operation.nbytes)
-        if carrier is not None and binding.threaded:
+        carrier = state.carrier(operation.nbytes)
+        if carrier is not None and state.threaded:
             return carrier.prepare(operation)
         return None

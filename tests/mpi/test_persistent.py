@@ -81,9 +81,9 @@ def test_streams_are_kept(opened: Make) -> None:
     """A new request takes over a stream that all ranks have freed."""
     comm = opened()
     alone(comm)
-    binding = comm._binding
-    assert binding is not None
-    traffic = binding._traffic
+    state = comm._comm_state
+    assert state is not None
+    traffic = state._traffic
     assert traffic is not None
     each = Gathering(comm, 500)
     kept = comm.Allgather_init(each.block, each.place)

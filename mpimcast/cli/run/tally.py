@@ -20,7 +20,7 @@ from mpimcast.comm import Intracomm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast._session.binding import Binding
+    from mpimcast._session.state import CommunicatorState
 
 # The collectives that mpimcast may carry, each with the class that checks its
 # arguments, and the position and name of the argument with the whole result.
@@ -44,7 +44,7 @@ _NOT_MULTICAST = "not a collective that is multicast"
 _SENT = ("tx_multicast_bytes", "tx_repair_bytes", "tx_control_bytes", "read_bytes")
 
 # With more communicators than this, closed ones are dropped.
-_BINDINGS_MAX = 64
+_STATES_MAX = 64
 
 LIBRARY = "mpi"
 
@@ -112,13 +112,13 @@ class Tally:
         self._lock = threading.Lock()
         # For each thread that is moving an object, the calls that move its parts.
         self._parts: dict[int, list[tuple[Key, _Moved]]] = {}
-        self._bindings: dict[int, Binding] = {}
+        self._states: dict[int, CommunicatorState] = {}
         self._closed_bytes = 0
 
     def sent_bytes(self) -> int:
         """Return the bytes that this rank has sent, and those of its RDMA reads."""
         with self._lock:
-            return self._closed_bytes + sum(map(_sent, self._bindings.values()))
+            return self._closed_bytes + sum(map(_sent, self._states.values()))
 
     def watch(self) -> None:
         """Count from here on; counting cannot be stopped."""
@@ -178,20 +178,20 @@ class Tally:
 
     def _blocking(self, call: _Call) -> None:
         moved = call.moved(call.name)
-        way, why = self._binding(call.comm).way(moved.block_bytes)
+        way, why = self._state(call.comm).way(moved.block_bytes)
         self._note(Key(call.name, way, why), moved, call.spent_ns)
 
     def _nonblocking(self, call: _Call) -> None:
         moved = call.moved(call.name[1:].capitalize())
-        binding = self._binding(call.comm)
-        way, why = binding.way(moved.block_bytes, waits=False)
+        state = self._state(call.comm)
+        way, why = state.way(moved.block_bytes, waits=False)
         self._note(Key(call.name, way, why), moved, call.spent_ns)
 
     def _persistent(self, call: _Call) -> None:
         """Note each later start of mpimcast's requests; of others, the making alone."""
         moved = call.moved(call.name.removesuffix("_init"))
-        binding = self._binding(call.comm)
-        way, why = binding.way(moved.block_bytes, waits=False)
+        state = self._state(call.comm)
+        way, why = state.way(moved.block_bytes, waits=False)
         key = Key(call.name, way, why)
         if isinstance(call.result, requests.Prequest):
             call.result.counted = (key, moved)  # type: ignore[attr-defined]
@@ -209,7 +209,7 @@ class Tally:
         spent_ns: int,
     ) -> None:
         """Note a call, as carried by what carried its largest part."""
-        _, way, why = Key("", *self._binding(comm).way(0))
+        _, way, why = Key("", *self._state(comm).way(0))
         if parts:
             _, way, why = max(parts, key=lambda part: part[1].nbytes)[0]
         moved = _Moved(
@@ -231,20 +231,20 @@ class Tally:
             if key.way != LIBRARY:
                 count.unicast_bytes += moved.unicast_bytes
 
-    def _binding(self, comm: Intracomm) -> Binding:
+    def _state(self, comm: Intracomm) -> CommunicatorState:
         """Return a communicator's state, and keep it for its counters."""
-        binding = comm._binding or comm._bind()  # noqa: SLF001 -- our own class
-        if id(binding) not in self._bindings:
+        state = comm._comm_state or comm._need_state()  # noqa: SLF001 -- our own class
+        if id(state) not in self._states:
             with self._lock:
-                self._bindings[id(binding)] = binding
-                if len(self._bindings) > _BINDINGS_MAX:
+                self._states[id(state)] = state
+                if len(self._states) > _STATES_MAX:
                     self._forget_closed()
-        return binding
+        return state
 
     def _forget_closed(self) -> None:
-        closed = [key for key, each in self._bindings.items() if each.bypass]
+        closed = [key for key, each in self._states.items() if each.bypass]
         for key in closed:
-            self._closed_bytes += _sent(self._bindings.pop(key))
+            self._closed_bytes += _sent(self._states.pop(key))
 
 
 class _Call(NamedTuple):
@@ -281,6 +281,6 @@ class _Call(NamedTuple):
             return 0
 
 
-def _sent(binding: Binding) -> int:
-    counters = binding.stats()
+def _sent(state: CommunicatorState) -> int:
+    counters = state.stats()
     return sum(counters[name] for name in _SENT)

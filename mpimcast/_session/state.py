@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state of a communicator: its settings, and its traffic once it is open.
 
-A binding is an attribute of the communicator itself, so all its handles share one.
+A state is an attribute of the communicator itself, so all its handles share one.
 It ends with the communicator, with ``MPI.Finalize`` or with the program, whichever
 comes first.
 """
@@ -41,7 +41,7 @@ def _warn_of_ignored_variables() -> None:
         logger.warning("%s", sentence)
 
 
-class Binding:
+class CommunicatorState:
     """The state of one communicator on this rank.
 
     Attributes
@@ -367,20 +367,20 @@ class Binding:
 # ---- attributes of communicators ---------------------------------------------
 
 
-def attach(comm: MPI.Intracomm, binding: Binding) -> None:
-    """Make `binding` an attribute of its communicator."""
-    comm.Set_attr(_keyval(), binding)
+def attach(comm: MPI.Intracomm, state: CommunicatorState) -> None:
+    """Make `state` an attribute of its communicator."""
+    comm.Set_attr(_keyval(), state)
 
 
-def attached(comm: MPI.Intracomm) -> Binding | None:
-    """Return the binding of a communicator, if it has one."""
+def attached(comm: MPI.Intracomm) -> CommunicatorState | None:
+    """Return the state of a communicator, if it has one."""
     return comm.Get_attr(_keyval())  # type: ignore[return-value]
 
 
 @functools.cache
 def _keyval() -> int:
-    def delete(_comm: MPI.Comm, _keyval: int, binding: Binding) -> None:
-        lifetime.remove(binding)
-        binding.close()
+    def delete(_comm: MPI.Comm, _keyval: int, state: CommunicatorState) -> None:
+        lifetime.remove(state)
+        state.close()
 
     return MPI.Comm.Create_keyval(delete_fn=delete)
