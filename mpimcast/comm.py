@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi import objects
+from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.nonblocking import Nonblocking
-from mpimcast._session.operation import Allgather, Allgatherv, Bcast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast._session.operation import Operation
+    from mpimcast._session.collectives import Operation
     from mpimcast._session.state import CommunicatorState
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._mpi import failure
+from mpimcast._mpi import error_codes as failure
+from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.handle import Handle
-from mpimcast._session.operation import Allgather, Allgatherv, Bcast
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast._session.operation import Operation
+    from mpimcast._session.collectives import Operation
 
 
 class Nonblocking(Handle):

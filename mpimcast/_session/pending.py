@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpi4py import MPI
 
-from mpimcast._mpi import failure
-from mpimcast._native import flight
+from mpimcast._mpi import error_codes as failure
+from mpimcast._native import operation as flight
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._native.stream import Stream
-    from mpimcast._session.operation import Operation, Staging
+    from mpimcast._session.collectives import Operation, Staging
     from mpimcast._support.patience import Patience
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast._mpi import agreement, failure
+from mpimcast._mpi import agreement
+from mpimcast._mpi import error_codes as failure
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import Heritage
 from mpimcast._settings.config import ignored_variables
@@ -30,7 +31,7 @@ from mpimcast.explanation import Explanation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mpimcast._session.traffic import Traffic
+    from mpimcast._session.streams import Traffic
     from mpimcast._settings.config import Config
 
 
@@ -223,7 +224,7 @@ class CommunicatorState:
             if self._rank == 0:
                 logger.warning("the MPI library carries all data: %s", self._reason)
             return
-        from mpimcast._session.traffic import Traffic
+        from mpimcast._session.streams import Traffic
 
         self._traffic = Traffic(self._comm, private, opened, self.config)
         if self._rank == 0:

@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 import mpimcast
 from mpimcast import Error, Intracomm
-from mpimcast._mpi import failure
+from mpimcast._mpi import error_codes as failure
 
 Make = Callable[..., Intracomm]
 

@@ -91,7 +91,7 @@ def test_imports() -> None:
             f"mpimcast/_native/{name}.py"
             for name in (
                 *("core", "engine", "endpoint", "stream"),
-                *("flight", "devices"),
+                *("operation", "devices"),
             )
         ),
         "mpimcast/cli/sim/command.py",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpimcast._native import engine, flight
+from mpimcast._native import engine
+from mpimcast._native import operation as flight
 from mpimcast._native.stream import Stream
 from mpimcast.cli.doctor.blame import find_faults
 from mpimcast.cli.doctor.finding import Finding

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import requests
-from mpimcast._session import operation
+from mpimcast._session import collectives as operation
 from mpimcast.comm import Intracomm
 
 if TYPE_CHECKING:

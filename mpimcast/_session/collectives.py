@@ -18,7 +18,7 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast._native import flight
+    from mpimcast._native import operation as flight
 
 
 class Staging:
@@ -133,7 +133,7 @@ class Allgather(_Gathering):
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return the operation's description for C."""
-        from mpimcast._native import flight
+        from mpimcast._native import operation as flight
 
         return flight.Moves("allgather", self.nbytes, notifies=notifies)
 
@@ -159,7 +159,7 @@ class Allgatherv(_Gathering):
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return the operation's description for C."""
-        from mpimcast._native import flight
+        from mpimcast._native import operation as flight
 
         return flight.Moves("allgatherv", self._blocks_bytes, notifies=notifies)
 
@@ -181,7 +181,7 @@ class Bcast:
 
     def moves(self, *, notifies: bool = False) -> flight.Moves:
         """Return the operation's description for C."""
-        from mpimcast._native import flight
+        from mpimcast._native import operation as flight
 
         return flight.Moves("bcast", self.nbytes, root=self._root, notifies=notifies)
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast._mpi import agreement, failure, roll
-from mpimcast._native import flight
-from mpimcast._session import bootstrap, progress, teams
-from mpimcast._session.operation import Staging
+from mpimcast._mpi import agreement, roll
+from mpimcast._mpi import error_codes as failure
+from mpimcast._native import operation as flight
+from mpimcast._session import bootstrap, teams
+from mpimcast._session import completer as progress
+from mpimcast._session.collectives import Staging
 from mpimcast._session.pending import Pending
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from mpimcast._native.stream import Detour, Stream
-    from mpimcast._session.operation import Operation
+    from mpimcast._session.collectives import Operation
     from mpimcast._settings.config import Config
 
 # How long failed ranks wait to learn which operations the others started.
