@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast._session.collectives import Operation
+    from mpimcast._session.collectives import Collective
     from mpimcast._session.state import CommunicatorState
 
 
@@ -102,7 +102,7 @@ class Intracomm(Nonblocking):
         True
         """
         state = self._comm_state or self._need_state()
-        if state.bypass or not self._runs(
+        if state.bypass or not self._try_multicast(
             state, recvbuf, state.small_bytes, Allgather, sendbuf, recvbuf
         ):
             MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
@@ -146,7 +146,7 @@ class Intracomm(Nonblocking):
         True
         """
         state = self._comm_state or self._need_state()
-        if state.bypass or not self._runs(
+        if state.bypass or not self._try_multicast(
             state, recvbuf, state.small_bytes, Allgatherv, sendbuf, recvbuf
         ):
             MPI.Intracomm.Allgatherv(self, sendbuf, recvbuf)
@@ -185,20 +185,20 @@ class Intracomm(Nonblocking):
         [0, 1, 2]
         """
         state = self._comm_state or self._need_state()
-        if state.bypass or not self._runs(
+        if state.bypass or not self._try_multicast(
             state, buf, state.small_block_bytes, Bcast, buf, root
         ):
             MPI.Intracomm.Bcast(self, buf, root)
 
-    def _runs(
+    def _try_multicast(
         self,
         state: CommunicatorState,
         whole: Any,
         small_bytes: int,
-        kind: Callable[..., Operation],
+        kind: Callable[..., Collective],
         *arguments: Any,
     ) -> bool:
-        """Do an operation unless it is the MPI library's; return whether it was ours.
+        """Multicast unless the MPI library carries the data; return whether it was so.
 
         An array `whole` below `small_bytes` decides that alone. As in mpi4py, the
         user's mistakes are found before any communication: the other ranks wait, as
@@ -209,10 +209,10 @@ class Intracomm(Nonblocking):
                 return False
         except (AttributeError, TypeError):
             pass
-        operation = self._make(kind, *arguments)
-        carrier = state.carrier(operation.nbytes)
+        collective = self._make(kind, *arguments)
+        carrier = state.carrier(collective.nbytes)
         if carrier is not None:
-            carrier.run(operation)
+            carrier.run(collective)
         return carrier is not None
 
     def bcast(self, obj: Any, root: int = 0) -> Any:

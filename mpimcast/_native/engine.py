@@ -69,7 +69,7 @@ def allocate(nbytes: int) -> memoryview:
     return memoryview(ffi.buffer(ffi.gc(made[0], free, nbytes), nbytes))
 
 
-class Ends:
+class Notifications:
     """Notifications of this process's operations, for one thread to await."""
 
     def __init__(self) -> None:

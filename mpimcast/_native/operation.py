@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operation in flight: what it moves, how to wait for it, and why it failed."""
+"""One operation of the C core: what it moves, how to wait for it, and why it failed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COUNTS_SHOWN_MAX = 8
 _NAMES = {kind: name.capitalize() for name, kind in _KINDS.items()}
 
 
-class Moves:
+class Description:
     """An operation's description for C, with which it may be started many times.
 
     Parameters
@@ -108,7 +108,7 @@ class Waiting(NamedTuple):
     missing_chunks: int
 
 
-class Request:
+class NativeOperation:
     """One operation of a stream, from before its start to its end.
 
     Attributes
@@ -128,10 +128,10 @@ class Request:
         self.name = name
         self.channel = stream.channel
         self.differs: CData = None
-        self._slot = ffi.new("struct mmc_request **")
+        self._request = ffi.new("struct mmc_request **")
         self._notifies = False
 
-    def start(self, moves: Moves, *, waits: bool = True) -> bool:
+    def start(self, description: Description, *, waits: bool = True) -> bool:
         """Start an operation; wait for at most `_SLICE_NS` if `waits`, else not at all.
 
         Returns
@@ -140,17 +140,17 @@ class Request:
             Whether it has ended. Until it has, the buffers belong to the library.
         """
         slice_ns = _SLICE_NS if waits else 0
-        self._notifies = bool(moves.c.notifies)
-        status = lib.mmc_start(self._stream.c, moves.c, slice_ns, self._slot)
+        self._notifies = bool(description.c.notifies)
+        status = lib.mmc_start(self._stream.c, description.c, slice_ns, self._request)
         # A caller that does not wait learns of any failure later, even of one so early.
-        later = not waits and self._slot[0] != ffi.NULL
+        later = not waits and self._request[0] != ffi.NULL
         if later and status != -lib.MMC_EPOISONED:
             return False
         return self._is_over(status)
 
     def wait(self) -> bool:
         """Wait for at most `_SLICE_NS`; return whether the operation has ended."""
-        return self._is_over(lib.mmc_request_wait(self._slot[0], _SLICE_NS))
+        return self._is_over(lib.mmc_request_wait(self._request[0], _SLICE_NS))
 
     def test(self) -> bool:
         """Return whether the operation has ended.
@@ -160,12 +160,12 @@ class Request:
         """
         if not self._notifies:
             self._stream.endpoint.move()
-        return self._is_over(lib.mmc_request_wait(self._slot[0], 0))
+        return self._is_over(lib.mmc_request_wait(self._request[0], 0))
 
     def waiting(self) -> Waiting:
         """Return what an operation that has not ended waits for."""
         waiting = ffi.new("struct mmc_waiting *")
-        lib.mmc_request_waiting(self._slot[0], waiting)
+        lib.mmc_request_waiting(self._request[0], waiting)
         return Waiting(
             waited_s=waiting.waited_ns / 1e9,
             entered=bool(waiting.entered),
@@ -178,12 +178,12 @@ class Request:
 
     def cancel(self) -> None:
         """Give up the operation if it was started and has not ended."""
-        if self._slot[0] != ffi.NULL:
-            lib.mmc_request_cancel(self._slot[0])
+        if self._request[0] != ffi.NULL:
+            lib.mmc_request_cancel(self._request[0])
 
     def free(self) -> None:
         """Free C's request, if there is one."""
-        request, self._slot[0] = self._slot[0], ffi.NULL
+        request, self._request[0] = self._request[0], ffi.NULL
         lib.mmc_request_free(request)
 
     def _is_over(self, status: int) -> bool:
@@ -200,11 +200,11 @@ class Request:
         more = last_error()
         failure = ffi.new("struct mmc_failure *")
         if status == -lib.MMC_EPOISONED:
-            return poisoned(self._stream)
-        if self._slot[0] == ffi.NULL:
+            return poison_error(self._stream)
+        if self._request[0] == ffi.NULL:
             text = f"{self.name} was not started: {string(lib.mmc_strerror(status))}"
             return Error(f"{text} ({more})" if more else text)
-        lib.mmc_request_failure(self._slot[0], failure)
+        lib.mmc_request_failure(self._request[0], failure)
         if failure.error == -lib.MMC_EMISMATCH:
             self.differs = failure
         reason = _reason(self._stream, failure, more)
@@ -266,7 +266,7 @@ def _failed(
     )
 
 
-def poisoned(stream: Stream) -> Error:
+def poison_error(stream: Stream) -> Error:
     """Return the error of later operations, which names the one that failed first."""
     failure = ffi.new("struct mmc_failure *")
     lib.mmc_stream_failure(stream.c, failure)

@@ -18,7 +18,7 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast._native import operation as flight
+    from mpimcast._native.operation import Description
 
 
 class Staging:
@@ -34,7 +34,7 @@ class Staging:
         return self._memory.address
 
 
-class Operation(Protocol):
+class Collective(Protocol):
     """The interface of every collective.
 
     Attributes
@@ -45,11 +45,11 @@ class Operation(Protocol):
 
     nbytes: int
 
-    def moves(self, *, notifies: bool = False) -> flight.Moves:
+    def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
 
-    def pack(self, moves: flight.Moves, staging: Staging) -> None:
-        """Pack the data where needed, and set in `moves` where it lies."""
+    def pack(self, description: Description, staging: Staging) -> None:
+        """Pack the data where needed, and set in `description` where it lies."""
 
     def unpack(self, staging: Staging) -> None:
         """Unpack received data from staging memory where needed."""
@@ -95,8 +95,8 @@ class _Gathering:
                     "for its block"
                 )
 
-    def pack(self, moves: flight.Moves, staging: Staging) -> None:
-        """Pack the data where needed, and set in `moves` where it lies."""
+    def pack(self, description: Description, staging: Staging) -> None:
+        """Pack the data where needed, and set in `description` where it lies."""
         recv, send = self._recv, self._send
         place = recv.address if recv.packed else staging.need(recv.nbytes)
         own = place + self._own_offset_bytes
@@ -108,7 +108,7 @@ class _Gathering:
             send.pack(own)
         elif send.address != own:
             source = send.address
-        moves.at(source, place, self._offsets_bytes)
+        description.at(source, place, self._offsets_bytes)
 
     def unpack(self, staging: Staging) -> None:
         """Unpack received data from staging memory where needed."""
@@ -131,11 +131,11 @@ class Allgather(_Gathering):
         """Return the operation's description for messages."""
         return f"Allgather of {self.nbytes} bytes a rank"
 
-    def moves(self, *, notifies: bool = False) -> flight.Moves:
+    def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
-        from mpimcast._native import operation as flight
+        from mpimcast._native.operation import Description
 
-        return flight.Moves("allgather", self.nbytes, notifies=notifies)
+        return Description("allgather", self.nbytes, notifies=notifies)
 
 
 class Allgatherv(_Gathering):
@@ -157,11 +157,11 @@ class Allgatherv(_Gathering):
         """Return the operation's description for messages."""
         return f"Allgatherv of {self._recv.nbytes} bytes in all"
 
-    def moves(self, *, notifies: bool = False) -> flight.Moves:
+    def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
-        from mpimcast._native import operation as flight
+        from mpimcast._native.operation import Description
 
-        return flight.Moves("allgatherv", self._blocks_bytes, notifies=notifies)
+        return Description("allgatherv", self._blocks_bytes, notifies=notifies)
 
 
 class Bcast:
@@ -179,19 +179,19 @@ class Bcast:
         """Return the operation's description for messages."""
         return f"Bcast of {self.nbytes} bytes from rank {self._root}"
 
-    def moves(self, *, notifies: bool = False) -> flight.Moves:
+    def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
-        from mpimcast._native import operation as flight
+        from mpimcast._native.operation import Description
 
-        return flight.Moves("bcast", self.nbytes, root=self._root, notifies=notifies)
+        return Description("bcast", self.nbytes, root=self._root, notifies=notifies)
 
-    def pack(self, moves: flight.Moves, staging: Staging) -> None:
-        """Pack the data where needed, and set in `moves` where it lies."""
+    def pack(self, description: Description, staging: Staging) -> None:
+        """Pack the data where needed, and set in `description` where it lies."""
         data = self._data
         place = data.address if data.packed else staging.need(data.nbytes)
         if self._sends and not data.packed:
             data.pack(place)
-        moves.at(None, place)
+        description.at(None, place)
 
     def unpack(self, staging: Staging) -> None:
         """Unpack received data from staging memory where needed."""

@@ -25,7 +25,7 @@ class _Completer:
         self.pid = os.getpid()
         self.nusers = 0
         self.pending: set[Pending] = set()
-        self._ends = engine.Ends()
+        self._notifications = engine.Notifications()
         self._stopping = False
         # A daemon, since at the program's end `stop` runs in an exit handler, before
         # which Python waits for all threads that are not daemons.
@@ -36,14 +36,14 @@ class _Completer:
 
     def stop(self) -> None:
         self._stopping = True
-        self._ends.rouse()
+        self._notifications.rouse()
         self._thread.join()
-        self._ends.close()
+        self._notifications.close()
 
     def _run(self) -> None:
         engine.unbind_thread()
         while not self._stopping:
-            self._ends.wait()
+            self._notifications.wait()
             for each in self.pending.copy():  # in one step also without the GIL
                 each.poke()
 

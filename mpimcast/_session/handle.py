@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._session import pickling
-from mpimcast._session.inherited import Heritage
+from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.state import CommunicatorState, attach, attached
 from mpimcast._settings.config import Config
 from mpimcast.errors import ConfigError
@@ -29,7 +29,7 @@ class Handle(MPI.Intracomm):
     # Its name in mpi4py, if it replaces one of the library's constants.
     _constant = ""
     _comm_state: CommunicatorState | None = None
-    _heritage: Heritage | None = None
+    _inherited: InheritedSettings | None = None
 
     def __new__(
         cls,
@@ -44,10 +44,10 @@ class Handle(MPI.Intracomm):
         if comm is None or not self:
             return
         if isinstance(comm, Handle):
-            self._heritage = comm._heritage  # noqa: SLF001 -- our own class
+            self._inherited = comm._inherited  # noqa: SLF001 -- our own class
         state = attached(self)
-        if state is None and self._heritage is None:
-            self._heritage = Heritage(config)
+        if state is None and self._inherited is None:
+            self._inherited = InheritedSettings(config)
         state = self._need_state()
         state.update(settings)
 
@@ -55,8 +55,8 @@ class Handle(MPI.Intracomm):
         """Find the communicator's state, or begin one."""
         state = attached(self)
         if state is None:
-            heritage = self._heritage or Heritage(Config.read({}))
-            state = CommunicatorState(self, heritage)
+            inherited = self._inherited or InheritedSettings(Config.read({}))
+            state = CommunicatorState(self, inherited)
             attach(self, state)
         self._comm_state = state
         return state
@@ -65,9 +65,9 @@ class Handle(MPI.Intracomm):
         """Return a handle of our class of a communicator derived from this one."""
         cls = type(self)
         derived = comm if isinstance(comm, cls) else cls.__new__(cls, comm)
-        derived._heritage = (  # noqa: SLF001 -- our own class
+        derived._inherited = (  # noqa: SLF001 -- our own class
             self._comm_state or self._need_state()
-        ).heritage()
+        ).inherited()
         return derived
 
     # ---- handles in other forms ----------------------------------------------

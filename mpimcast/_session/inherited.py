@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Heritage:
+class InheritedSettings:
     """What a communicator passes on to communicators derived from it.
 
     Attributes
@@ -29,7 +29,7 @@ class Heritage:
     config: Config
     level: int | None = None
 
-    def updated(self, settings: Mapping[str, object]) -> Heritage:
+    def updated(self, settings: Mapping[str, object]) -> InheritedSettings:
         """Return these with the keywords of a further handle, which must not conflict.
 
         A setting that no keyword has given yet can be given until all ranks have
@@ -52,4 +52,6 @@ class Heritage:
             changes[name] = new
         given = [name for name in settings if settings[name] is not None]
         sources = {**self.config.sources, **dict.fromkeys(given, "argument")}
-        return Heritage(replace(self.config, **changes, sources=sources), self.level)
+        return InheritedSettings(
+            replace(self.config, **changes, sources=sources), self.level
+        )

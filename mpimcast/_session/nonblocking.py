@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._mpi import error_codes as failure
+from mpimcast._mpi import error_codes
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.handle import Handle
 from mpimcast.errors import Error
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast._session.collectives import Operation
+    from mpimcast._session.collectives import Collective
 
 
 class Nonblocking(Handle):
@@ -333,34 +333,34 @@ class Nonblocking(Handle):
 
     # ---- whose they are ------------------------------------------------------
 
-    def _make(self, kind: Callable[..., Operation], *arguments: Any) -> Operation:
+    def _make(self, kind: Callable[..., Collective], *arguments: Any) -> Collective:
         """Judge the user's arguments, by the communicator's error handler too."""
         try:
             return kind(self, *arguments)
         except (Error, MPI.Exception) as error:
-            failure.call_errhandler(self, error)
+            error_codes.call_errhandler(self, error)
             raise
 
     def _start(
-        self, kind: Callable[..., Operation], *arguments: Any
+        self, kind: Callable[..., Collective], *arguments: Any
     ) -> MPI.Request | None:
         """Start a collective unless it is the MPI library's."""
         state = self._comm_state or self._need_state()
         if state.bypass:
             return None
-        operation = self._make(kind, *arguments)
-        carrier = state.open_carrier(operation.nbytes)
-        return carrier.start(operation) if carrier is not None else None
+        collective = self._make(kind, *arguments)
+        carrier = state.open_carrier(collective.nbytes)
+        return carrier.start(collective) if carrier is not None else None
 
     def _prepare(
-        self, kind: Callable[..., Operation], *arguments: Any
+        self, kind: Callable[..., Collective], *arguments: Any
     ) -> MPI.Prequest | None:
         """Make a persistent request unless it is the MPI library's. Collective."""
         state = self._comm_state or self._need_state()
         if state.bypass:
             return None
-        operation = self._make(kind, *arguments)
-        carrier = state.carrier(operation.nbytes)
+        collective = self._make(kind, *arguments)
+        carrier = state.carrier(collective.nbytes)
         if carrier is not None and state.threaded:
-            return carrier.prepare(operation)
+            return carrier.prepare(collective)
         return None

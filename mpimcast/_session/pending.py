@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpi4py import MPI
 
-from mpimcast._mpi import error_codes as failure
-from mpimcast._native import operation as flight
+from mpimcast._mpi import error_codes
+from mpimcast._native.operation import Description, NativeOperation
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._native.stream import Stream
-    from mpimcast._session.collectives import Operation, Staging
+    from mpimcast._session.collectives import Collective, Staging
     from mpimcast._support.patience import Patience
 
 
@@ -33,14 +33,14 @@ class Owner(Protocol):
     def patience(self) -> Patience:
         """Return the patience of a wait that begins now."""
 
-    def idle(self, request: flight.Request) -> None:
+    def idle(self, native: NativeOperation) -> None:
         """Let the MPI library make progress, and answer ranks that await this one."""
 
-    def warn(self, request: flight.Request) -> None:
+    def warn(self, native: NativeOperation) -> None:
         """Log which rank a long operation waits for."""
 
     def tell_apart(
-        self, error: Error, request: flight.Request, moves: flight.Moves
+        self, error: Error, native: NativeOperation, description: Description
     ) -> Error:
         """Return an error that names the ranks which started another operation."""
 
@@ -78,8 +78,8 @@ class Pending:
         self,
         owner: Owner,
         stream: Stream,
-        operation: Operation,
-        moves: flight.Moves,
+        collective: Collective,
+        description: Description,
         staging: Staging,
     ) -> None:
         self.request: MPI.Grequest | None = None
@@ -87,10 +87,10 @@ class Pending:
         self.error: Exception | None = None
         self._owner = owner
         self.stream = stream
-        self._operation = operation
+        self._collective = collective
         self._staging = staging
-        self._moves = moves
-        self._flight = flight.Request(stream, str(operation))
+        self._description = description
+        self._native = NativeOperation(stream, str(collective))
         # Held by the thread that checks for completion.
         self._lock = threading.Lock()
         self._poked = False
@@ -102,12 +102,12 @@ class Pending:
         """Start the operation, without waiting for any other rank."""
         with self._lock:
             try:
-                self._operation.pack(self._moves, self._staging)
-                over = self._flight.start(self._moves, waits=False)
+                self._collective.pack(self._description, self._staging)
+                over = self._native.start(self._description, waits=False)
                 self.request = MPI.Grequest.Start(self._query, self._free, self._refuse)
             except BaseException:
-                self._flight.cancel()
-                self._flight.free()
+                self._native.cancel()
+                self._native.free()
                 self.over = True
                 raise
             if over:
@@ -125,11 +125,11 @@ class Pending:
         """Wait for completion, and let the MPI library make progress meanwhile."""
         patience = self._owner.patience()
         while not self.over:
-            self._owner.idle(self._flight)
+            self._owner.idle(self._native)
             with self._lock:
-                self._look(self._flight.wait)
+                self._look(self._native.wait)
                 if not self.over and patience.exhausted():
-                    self._owner.warn(self._flight)
+                    self._owner.warn(self._native)
             self._see_to_pokes()
 
     def heed(self, see: Callable[[], bool]) -> bool:
@@ -147,14 +147,14 @@ class Pending:
         """Cancel the operation for all ranks unless it has completed."""
         with self._lock:
             if not self.over:
-                self._flight.cancel()
-                self._look(self._flight.test)
+                self._native.cancel()
+                self._look(self._native.test)
 
     def _see_to_pokes(self) -> None:
         while self._poked and self._lock.acquire(blocking=False):
             try:
                 self._poked = False
-                self._look(self._flight.test)
+                self._look(self._native.test)
             finally:
                 self._lock.release()
 
@@ -166,7 +166,7 @@ class Pending:
             if not (self._landed or is_over()):
                 return
         except Error as error:
-            self.error = self._owner.tell_apart(error, self._flight, self._moves)
+            self.error = self._owner.tell_apart(error, self._native, self._description)
             self._owner.poison(self.stream)
         except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
@@ -176,7 +176,7 @@ class Pending:
     def _end(self, request: MPI.Grequest) -> None:
         # If Ctrl-C interrupts this function, the next `_look` continues it.
         self._landed = True
-        self._flight.free()
+        self._native.free()
         self._owner.ended(self)
         self.over = True
         request.Complete()
@@ -193,12 +193,12 @@ class Pending:
             self._received = True
             self._receive()
         if self.error is not None and not self._heeded:
-            raise MPI.Exception(failure.error_code(self.error))
+            raise MPI.Exception(error_codes.error_code(self.error))
 
     def _receive(self) -> None:
         try:
             if self.error is None:
-                self._operation.unpack(self._staging)
+                self._collective.unpack(self._staging)
         except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
         if self.error is not None:
@@ -207,7 +207,7 @@ class Pending:
     def _free(self) -> None:
         self._owner.give_back(self._staging)
         self.request = None
-        del self._operation
+        del self._collective
 
     @staticmethod
     def _refuse(_completed: bool) -> None:  # noqa: FBT001 -- as MPI calls it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state of a communicator: its settings, and its traffic once it is open.
+"""The state of a communicator: its settings, and its streams once it is open.
 
 A state is an attribute of the communicator itself, so all its handles share one.
 It ends with the communicator, with ``MPI.Finalize`` or with the program, whichever
@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast._mpi import agreement
-from mpimcast._mpi import error_codes as failure
+from mpimcast._mpi import agreement, error_codes
 from mpimcast._session import bootstrap, lifetime
-from mpimcast._session.inherited import Heritage
+from mpimcast._session.inherited import InheritedSettings
 from mpimcast._settings.config import ignored_variables
 from mpimcast._support import log
 from mpimcast._support.log import logger
@@ -31,7 +30,7 @@ from mpimcast.explanation import Explanation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mpimcast._session.streams import Traffic
+    from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
 
 
@@ -60,8 +59,8 @@ class CommunicatorState:
         have agreed on it. Only then does mpimcast carry requests.
     """
 
-    def __init__(self, comm: MPI.Intracomm, heritage: Heritage) -> None:
-        self._inherited = heritage
+    def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
+        self._inherited = inherited
         self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
         self.threaded = False
@@ -72,10 +71,10 @@ class CommunicatorState:
         self._failure: Error | None = None
         self._entry: agreement.Entry | None = None
         self._private: agreement.Private | None = None
-        self._traffic: Traffic | None = None
+        self._streams: Streams | None = None
         # The streams in use, including those of persistent requests, and whether
         # anything has failed; `leave` makes both the maxima over all ranks.
-        self._most_lanes = array("i", [0, 0])
+        self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
         self._announced = False
@@ -86,8 +85,8 @@ class CommunicatorState:
             _warn_of_ignored_variables()
         if self._size == 1:
             self._settle("there is one rank only")
-        elif heritage.level is not None:
-            self._on_agreed(heritage.level)
+        elif inherited.level is not None:
+            self._on_agreed(inherited.level)
 
     # ---- settings ------------------------------------------------------------
 
@@ -111,7 +110,7 @@ class CommunicatorState:
             self._announced = True
             lifetime.add(self)
 
-    def heritage(self) -> Heritage:
+    def inherited(self) -> InheritedSettings:
         """Return what derived communicators start with."""
         return self._inherited
 
@@ -130,15 +129,15 @@ class CommunicatorState:
             return Explanation(
                 "mpi", f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
             )
-        if self._traffic is None:
+        if self._streams is None:
             return Explanation(
                 self.config.transport,
                 "to be opened by the first operation with blocks of at least "
                 f"MIN_BYTES={limit}",
             )
-        path, refused = self._traffic.path(), self._traffic.refused
+        path, refused = self._streams.path(), self._streams.refused
         return Explanation(
-            self._traffic.team.transport, f"{path} ({refused})" if refused else path
+            self._streams.team.transport, f"{path} ({refused})" if refused else path
         )
 
     def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
@@ -151,14 +150,14 @@ class CommunicatorState:
             return "mpi", self._reason
         if nbytes < self.config.min_bytes:
             return "mpi", f"blocks below MIN_BYTES={self.config.min_bytes}"
-        if self._traffic is None:
+        if self._streams is None:
             return "mpi", "no blocking collective had opened a transport"
         if not (waits or self.threaded):
             return "mpi", "a rank's MPI has less than THREAD_MULTIPLE"
-        return self._traffic.team.transport, ""
+        return self._streams.team.transport, ""
 
-    def carrier(self, nbytes: int) -> Traffic | None:
-        """Return the traffic for blocks of `nbytes`, or None for the MPI library.
+    def carrier(self, nbytes: int) -> Streams | None:
+        """Return the streams that carry blocks of `nbytes`; None if MPI's library does.
 
         Collective: agrees on settings and opens the transport where that is due.
         All ranks decide alike, by `nbytes` and what they agreed on.
@@ -168,35 +167,35 @@ class CommunicatorState:
             if self._inherited.level is None:
                 with self._counted() as private:
                     level = agreement.agree(private, self.config)
-                self._inherited = Heritage(self.config, level)
+                self._inherited = InheritedSettings(self.config, level)
                 self._on_agreed(level)
             if self.bypass or nbytes < self.config.min_bytes:
                 return None
-            if self._traffic is None:
+            if self._streams is None:
                 self._open()
         except Error as error:
             self._failure = error
-            failure.call_errhandler(self._comm, error)
+            error_codes.call_errhandler(self._comm, error)
             raise
         except BaseException:
             self._failure = Error("this communicator's opening was interrupted")
             raise
-        return self._traffic
+        return self._streams
 
-    def open_carrier(self, nbytes: int) -> Traffic | None:
-        """Return the traffic for a non-blocking operation, or None. Local.
+    def open_carrier(self, nbytes: int) -> Streams | None:
+        """Return the streams that carry a non-blocking operation, or None. Local.
 
         Opens nothing. All ranks decide alike, by what they did in the same order.
         """
         self._check()
         return (
-            self._traffic if self.threaded and nbytes >= self.config.min_bytes else None
+            self._streams if self.threaded and nbytes >= self.config.min_bytes else None
         )
 
     def _check(self) -> None:
         """Raise the opening's error again if the communicator could not be opened."""
         if self._failure is not None:
-            failure.call_errhandler(self._comm, self._failure)
+            error_codes.call_errhandler(self._comm, self._failure)
             raise self._failure.again()
 
     def _on_agreed(self, level: int) -> None:
@@ -224,9 +223,9 @@ class CommunicatorState:
             if self._rank == 0:
                 logger.warning("the MPI library carries all data: %s", self._reason)
             return
-        from mpimcast._session.streams import Traffic
+        from mpimcast._session.streams import Streams
 
-        self._traffic = Traffic(self._comm, private, opened, self.config)
+        self._streams = Streams(self._comm, private, opened, self.config)
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
@@ -253,8 +252,8 @@ class CommunicatorState:
         """Return all counters: zeros before opening, the last values after closing."""
         from mpimcast._native import core
 
-        if self._traffic is not None:
-            return {**self._traffic.counters(), **self._opening}
+        if self._streams is not None:
+            return {**self._streams.counters(), **self._opening}
         if self._last_counters is not None:
             return {**self._last_counters, **self._opening}
         return dict.fromkeys([*core.counter_names(), *self._opening], 0)
@@ -280,8 +279,8 @@ class CommunicatorState:
             return
         if self._private is not None:
             self._private.leaving = True
-        if self._traffic is not None:
-            self._traffic.depart(ends=ends)
+        if self._streams is not None:
+            self._streams.depart(ends=ends)
 
     def leave(self) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this one any more.
@@ -291,12 +290,12 @@ class CommunicatorState:
         """
         if self._private is None or self._forked():
             return None
-        nlanes = 0 if self._traffic is None else self._traffic.leave()
-        if nlanes is None:
+        nslots = 0 if self._streams is None else self._streams.leave()
+        if nslots is None:
             return None
-        self._most_lanes[0], self._most_lanes[1] = nlanes, self._vain()
+        self._maxima[0], self._maxima[1] = nslots, self._vain()
         with contextlib.suppress(MPI.Exception):
-            return self._private.Iallreduce(MPI.IN_PLACE, self._most_lanes, MPI.MAX)
+            return self._private.Iallreduce(MPI.IN_PLACE, self._maxima, MPI.MAX)
         return None
 
     def end(self, request: MPI.Request | None) -> None:
@@ -307,10 +306,10 @@ class CommunicatorState:
         try:
             self._await(request)
         finally:
-            if self._traffic is not None:
-                self._last_counters = self._traffic.counters()
-                self._traffic.close()
-                self._traffic = None
+            if self._streams is not None:
+                self._last_counters = self._streams.counters()
+                self._streams.close()
+                self._streams = None
 
     def close(self) -> None:
         """Close with the communicator, which all ranks free.
@@ -322,8 +321,8 @@ class CommunicatorState:
         request = self.leave()
         self._await(request)
         left = request is not None and not request
-        if left and self._traffic is not None and self._most_lanes[0] > 1:
-            self._traffic.comm = self._need_private()
+        if left and self._streams is not None and self._maxima[0] > 1:
+            self._streams.comm = self._need_private()
             lifetime.add(self)
             return
         self.end(request)
@@ -332,17 +331,17 @@ class CommunicatorState:
         if self._private is None:
             if self._entry is not None:
                 self._entry.give_up(self.config)
-        elif left and not self._most_lanes[1]:
+        elif left and not self._maxima[1]:
             # Open MPI would crash if anything were still under way on it.
             self._private.Free()
         self._private = None
 
     def _await(self, request: MPI.Request | None) -> None:
-        traffic = self._traffic
+        streams = self._streams
 
         def vain() -> bool:
-            if traffic is not None:
-                traffic.move()
+            if streams is not None:
+                streams.move()
             return self._vain()
 
         if request:
@@ -350,15 +349,15 @@ class CommunicatorState:
                 request,
                 math.inf,
                 "closing a communicator",
-                buffers=self._most_lanes,
+                buffers=self._maxima,
                 vain=vain,
             )
 
     def _vain(self) -> bool:
         """Return whether some rank may have ended or may never arrive."""
         return self._failure is not None or (
-            self._traffic is not None
-            and (self._traffic.poisoned() or self._traffic.team.deserted)
+            self._streams is not None
+            and (self._streams.poisoned() or self._streams.team.deserted)
         )
 
     def _forked(self) -> bool:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast._mpi import agreement, roll
-from mpimcast._mpi import error_codes as failure
-from mpimcast._native import operation as flight
-from mpimcast._session import bootstrap, teams
-from mpimcast._session import completer as progress
+from mpimcast._mpi import agreement, error_codes, roll
+from mpimcast._native.operation import Description, NativeOperation, poison_error
+from mpimcast._session import bootstrap, completer, teams
 from mpimcast._session.collectives import Staging
 from mpimcast._session.pending import Pending
 from mpimcast._support.log import logger
@@ -28,14 +26,14 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from mpimcast._native.stream import Detour, Stream
-    from mpimcast._session.collectives import Operation
+    from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
 
 # How long failed ranks wait to learn which operations the others started.
 _TELLING_S = 5.0
 
 
-class Traffic:
+class Streams:
     """The operations and streams of one open communicator.
 
     Parameters
@@ -70,8 +68,8 @@ class Traffic:
         self._private = private
         self._config = config
         self._stream = opened.stream
-        self._lanes = {opened.stream.channel: opened}
-        self._idle: set[int] = set()  # lanes of freed requests
+        self._slots = {opened.stream.channel: opened}
+        self._idle: set[int] = set()  # slots of freed requests
         self._closed = False
         self._detour: Detour | None = None
         self._poisoned: Stream | None = None  # the first that failed
@@ -82,26 +80,26 @@ class Traffic:
 
     # ---- operations ----------------------------------------------------------
 
-    def run(self, operation: Operation) -> None:
+    def run(self, collective: Collective) -> None:
         """Run an operation, and return when it has ended."""
         self._check()
         staging = self._take_staging()
         try:
-            moves = operation.moves()
-            operation.pack(moves, staging)
-            request = flight.Request(self._stream, str(operation))
+            description = collective.describe()
+            collective.pack(description, staging)
+            native = NativeOperation(self._stream, str(collective))
             try:
-                self._finish(request, moves)
+                self._finish(native, description)
             except Error as error:
-                request.cancel()
-                raise self.tell_apart(error, request, moves) from None
+                native.cancel()
+                raise self.tell_apart(error, native, description) from None
             except BaseException:
-                request.cancel()
+                native.cancel()
                 raise
             finally:
-                request.free()
+                native.free()
             self._watch_detour(self._stream)
-            operation.unpack(staging)
+            collective.unpack(staging)
         except Error as error:
             self.poison(self._stream)
             self.fail(error)
@@ -109,22 +107,22 @@ class Traffic:
         finally:
             self.give_back(staging)
 
-    def _finish(self, request: flight.Request, moves: flight.Moves) -> None:
+    def _finish(self, native: NativeOperation, description: Description) -> None:
         """Start an operation, and wait until it has ended."""
         patience = self.patience()
-        over = request.start(moves)
+        over = native.start(description)
         while not over:
-            self.idle(request)
-            over = request.wait()
+            self.idle(native)
+            over = native.wait()
             if not over and patience.exhausted():
-                self.warn(request)
+                self.warn(native)
 
-    def start(self, operation: Operation) -> Request:
+    def start(self, collective: Collective) -> Request:
         """Start an operation, without waiting for any other rank."""
-        moves = operation.moves(notifies=self._attended)
-        return Request(self._launch(self._stream, operation, moves))
+        description = collective.describe(notifies=self._attended)
+        return Request(self._launch(self._stream, collective, description))
 
-    def prepare(self, operation: Operation) -> Prequest:
+    def prepare(self, collective: Collective) -> Prequest:
         """Make a persistent request for an operation. Collective."""
         # Where a stream is idle on all ranks, all have ended the same operations.
         idle = agreement.exchange(
@@ -132,15 +130,15 @@ class Traffic:
         )
         common = set.intersection(*map(set, idle))
         if common:
-            lane = self._lanes[min(common)]
+            slot = self._slots[min(common)]
         else:
-            lane = bootstrap.open_stream(self._private, self._config)
-        stream = lane.stream
-        self._lanes[stream.channel] = lane
+            slot = bootstrap.open_stream(self._private, self._config)
+        stream = slot.stream
+        self._slots[stream.channel] = slot
         self._idle.discard(stream.channel)
-        moves = operation.moves(notifies=self._attended)
+        description = collective.describe(notifies=self._attended)
         return Prequest(
-            lambda: self._launch(stream, operation, moves),
+            lambda: self._launch(stream, collective, description),
             lambda: self._retire(stream),
         )
 
@@ -150,16 +148,16 @@ class Traffic:
             self._idle.add(stream.channel)
 
     def _launch(
-        self, stream: Stream, operation: Operation, moves: flight.Moves
+        self, stream: Stream, collective: Collective, description: Description
     ) -> Pending:
         """Start an operation, which the first thread that notices its end completes."""
         if self._closed:
             raise Error("the communicator of this request is closed")
         self._check()
         if self._attended and self._watched is None:
-            self._watched = progress.acquire()
+            self._watched = completer.acquire()
         staging = self._take_staging()
-        pending = Pending(self, stream, operation, moves, staging)
+        pending = Pending(self, stream, collective, description, staging)
         self._under_way.add(pending)
         if self._watched is not None:
             self._watched.add(pending)
@@ -177,7 +175,7 @@ class Traffic:
     def _check(self) -> None:
         """Raise if an operation has failed on any stream."""
         if self._poisoned is not None:
-            error = flight.poisoned(self._poisoned)
+            error = poison_error(self._poisoned)
             self.fail(error)
             raise error
 
@@ -189,9 +187,9 @@ class Traffic:
 
     # ---- services for operations ---------------------------------------------
 
-    def idle(self, request: flight.Request) -> None:
+    def idle(self, native: NativeOperation) -> None:
         """Let the MPI library make progress, and answer ranks that await this one."""
-        self._private.doing = request.name
+        self._private.doing = native.name
         self._private.roll.hear()
         roll.hear_all()
         self._private.doing = ""
@@ -205,9 +203,9 @@ class Traffic:
         """Return the patience of a wait that begins now, which tells when to log it."""
         return Patience(self._config.warn_after)
 
-    def warn(self, request: flight.Request) -> None:
+    def warn(self, native: NativeOperation) -> None:
         """Log which rank a long operation waits for."""
-        waiting = request.waiting()
+        waiting = native.waiting()
         if waiting.epoch == 0:
             what = "earlier operations"
         elif waiting.still:
@@ -224,31 +222,31 @@ class Traffic:
             )
         logger.warning(
             "%s, operation %d of its communicator, has waited %.3g s for %s",
-            request.name,
+            native.name,
             waiting.epoch,
             waiting.waited_s,
             what,
         )
 
     def tell_apart(
-        self, error: Error, request: flight.Request, moves: flight.Moves
+        self, error: Error, native: NativeOperation, description: Description
     ) -> Error:
         """Return an error that names the ranks which started another operation.
 
         Return `error` itself if it has another cause. In a disagreement all ranks fail,
         and tell each other what they started.
         """
-        if request.differs is None:
+        if native.differs is None:
             return error
-        topic = f"operation {request.channel:x} {error.epoch}"
+        topic = f"operation {native.channel:x} {error.epoch}"
         limit_s = min(self._config.timeout, _TELLING_S)
-        return request.tell_apart(
-            error, self._private.roll.gather(topic, moves.fact(), limit_s)
+        return native.tell_apart(
+            error, self._private.roll.gather(topic, description.fact(), limit_s)
         )
 
     def fail(self, error: BaseException) -> None:
         """Call the communicator's error handler."""
-        failure.call_errhandler(self.comm, error)
+        error_codes.call_errhandler(self.comm, error)
 
     def ended(self, pending: Pending) -> None:
         """Record that an operation has ended."""
@@ -298,13 +296,13 @@ class Traffic:
     def counters(self) -> Counter[str]:
         """Return the sums of all streams' and the endpoint's counters."""
         total = self.team.endpoint.counters()
-        for lane in self._lanes.values():
-            total.update(lane.stream.counters())
+        for slot in self._slots.values():
+            total.update(slot.stream.counters())
         return total
 
     def poisoned(self) -> bool:
         """Return whether an operation has failed."""
-        return any(lane.stream.poisoned() for lane in self._lanes.values())
+        return any(slot.stream.poisoned() for slot in self._slots.values())
 
     def depart(self, *, ends: bool) -> None:
         """Start nothing more, and tell ranks that wait for more.
@@ -313,8 +311,8 @@ class Traffic:
         """
         self._stream.leave()
         if ends:
-            for lane in self._lanes.values():
-                lane.stream.leave()
+            for slot in self._slots.values():
+                slot.stream.leave()
 
     def leave(self) -> int | None:
         """Finish what is under way; return how many streams this rank still uses.
@@ -325,11 +323,11 @@ class Traffic:
         """
         for pending in self._under_way.copy():
             pending.sleep()
-        if any(lane.stream.deserted() for lane in self._lanes.values()):
+        if any(slot.stream.deserted() for slot in self._slots.values()):
             self.team.deserted = True
         if self.team.deserted:
             return None
-        return len(self._lanes) - len(self._idle)
+        return len(self._slots) - len(self._idle)
 
     def close(self) -> None:
         """Give up what is under way, and close all streams."""
@@ -337,10 +335,10 @@ class Traffic:
         self.comm = MPI.COMM_SELF
         for pending in self._under_way.copy():
             pending.give_up()
-        for lane in self._lanes.values():
-            lane.stream.close()
-            teams.release(lane.team)
-        self._lanes.clear()
+        for slot in self._slots.values():
+            slot.stream.close()
+            teams.release(slot.team)
+        self._slots.clear()
         self._stagings.clear()
         if self._watched is not None:
-            progress.release()
+            completer.release()

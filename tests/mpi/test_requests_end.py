@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 import mpimcast
 from mpimcast import Error, Intracomm
-from mpimcast._mpi import error_codes as failure
+from mpimcast._mpi import error_codes
 
 Make = Callable[..., Intracomm]
 
@@ -56,7 +56,7 @@ def test_failure(
             wait_by(request, way)
         code = caught.value.Get_error_code()
         if way == "Waitany":
-            assert caught.value.Get_error_class() == failure.error_class()
+            assert caught.value.Get_error_class() == error_codes.error_class()
             assert text in MPI.Get_error_string(code)
         else:
             assert code == MPI.ERR_IN_STATUS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpimcast._native import engine
-from mpimcast._native import operation as flight
+from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._native.stream import Stream
 from mpimcast.cli.doctor.blame import find_faults
 from mpimcast.cli.doctor.finding import Finding
@@ -75,16 +75,16 @@ def _gather(stream: Stream) -> int:
     rank, nranks = stream.endpoint.rank, stream.endpoint.nranks
     block = np.full(_BLOCK_BYTES, rank % 251, np.uint8)
     place = np.frombuffer(engine.allocate(_BLOCK_BYTES * nranks), np.uint8)
-    moves = flight.Moves("allgather", _BLOCK_BYTES)
-    moves.at(block.ctypes.data, place.ctypes.data)
-    request = flight.Request(stream, "Allgather")
+    description = Description("allgather", _BLOCK_BYTES)
+    description.at(block.ctypes.data, place.ctypes.data)
+    native = NativeOperation(stream, "Allgather")
     try:
-        over = request.start(moves)
+        over = native.start(description)
         while not over:  # TIMEOUT bounds the wait
-            over = request.wait()
+            over = native.wait()
     except Error:
         return 0
     finally:
-        request.free()
+        native.free()
     right = np.repeat((np.arange(nranks) % 251).astype(np.uint8), _BLOCK_BYTES)
     return stream.counters()["read_chunks"] if np.array_equal(place, right) else 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import requests
-from mpimcast._session import collectives as operation
+from mpimcast._session import collectives
 from mpimcast.comm import Intracomm
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 # The collectives that mpimcast may carry, each with the class that checks its
 # arguments, and the position and name of the argument with the whole result.
-_OURS: dict[str, tuple[Callable[..., operation.Operation], int, str]] = {
-    "Allgather": (operation.Allgather, 1, "recvbuf"),
-    "Allgatherv": (operation.Allgatherv, 1, "recvbuf"),
-    "Bcast": (operation.Bcast, 0, "buf"),
+_OURS: dict[str, tuple[Callable[..., collectives.Collective], int, str]] = {
+    "Allgather": (collectives.Allgather, 1, "recvbuf"),
+    "Allgatherv": (collectives.Allgatherv, 1, "recvbuf"),
+    "Bcast": (collectives.Bcast, 0, "buf"),
 }
 _OBJECTS = ("bcast", "allgather")
 
@@ -269,11 +269,11 @@ class _Call(NamedTuple):
         share = total_bytes * (nranks - 1) / nranks
         return _Moved(block_bytes, total_bytes, share)
 
-    def _judged(self, judge: Callable[..., operation.Operation]) -> int:
+    def _judged(self, judge: Callable[..., collectives.Collective]) -> int:
         """Return the bytes of a block, by parsing buffers that have no `nbytes`."""
         kwargs = {name: each for name, each in self.kwargs.items() if name != "info"}
         args = self.args[:2]
-        if judge is operation.Bcast and len(args) + len(kwargs) == 1:
+        if judge is collectives.Bcast and len(args) + len(kwargs) == 1:
             kwargs["root"] = 0
         try:
             return judge(self.comm, *args, **kwargs).nbytes
