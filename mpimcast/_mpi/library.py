@@ -34,6 +34,14 @@ def load() -> None:
         raise LibraryError(_advice(str(error))) from error
 
 
+def library_name() -> str:
+    """Return the MPI library's name and version."""
+    from mpi4py import MPI
+
+    first = MPI.Get_library_version().strip("\0").splitlines()[0]
+    return " ".join(first.split()).split(", package")[0]
+
+
 def _advice(said: str) -> str:
     """Return advice for mpi4py's message that it cannot load an MPI library."""
     path = os.environ.get(_VARIABLE)

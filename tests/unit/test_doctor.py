@@ -11,14 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mpimcast.cli.doctor import launch, launcher
+from mpimcast.cli.doctor import launch
 from mpimcast.cli.doctor.bandwidth import Way, best
 from mpimcast.cli.doctor.blame import by_node, find_faults
 from mpimcast.cli.doctor.cover import smallest_cover
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.nodes import compare
 from mpimcast.cli.doctor.report import Report
-from mpimcast.cli.doctor.team import isolate
+from mpimcast.cli.doctor.start import find_start, mpi_type_wanted
+from mpimcast.cli.doctor.trial import isolate
 
 NODES = ["n0", "n1", "n2", "n3", "n4"]
 PAIRS = list(itertools.permutations(NODES, 2))
@@ -160,12 +161,12 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
 )
 def test_start(environment: dict[str, str], by: str, size: int, rank: int) -> None:
     """A launcher's variables are told apart from those of its own launcher."""
-    assert launcher.find(environment) == (by, size, rank)
+    assert find_start(environment) == (by, size, rank)
 
 
 def test_alone_in_a_job() -> None:
     """A batch script's own process is not taken for the whole job."""
-    alone = launcher.find({"SLURM_NTASKS": "4"})
+    alone = find_start({"SLURM_NTASKS": "4"})
     (finding,) = launch.check_alone(alone, {"SLURM_NTASKS": "4"})
     assert "4 tasks" in finding.what
     assert finding.mend.startswith("srun ")
@@ -198,7 +199,7 @@ def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
 )
 def test_mpi_type(library: str, wanted: str) -> None:
     """Each MPI library needs one type of PMI from srun."""
-    assert launcher.mpi_type_wanted(library) == wanted
+    assert mpi_type_wanted(library) == wanted
 
 
 # ---- nodes ---------------------------------------------------------------------

@@ -27,7 +27,8 @@ from mpimcast.cli import arguments, commands, terminal
 from mpimcast.cli.bench import table
 from mpimcast.cli.bench.conclusion import conclude
 from mpimcast.cli.info import command as info
-from mpimcast.cli.launch import launch, node_name
+from mpimcast.cli.node import node_name
+from mpimcast.cli.relaunch import relaunch
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _GAP_S_MAX = 60.0
 def main(argv: list[str]) -> int:
     """Run the benchmark; return 1 if a rank failed or a byte was wrong."""
     options = _parser().parse_args(argv)
-    launch("bench", argv)
+    relaunch("bench", argv)
     load()
     from mpi4py.run import set_abort_status
 

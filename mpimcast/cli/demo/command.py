@@ -23,7 +23,8 @@ from mpimcast._mpi.library import load
 from mpimcast._settings.config import PREFIX
 from mpimcast.cli import commands, terminal
 from mpimcast.cli.demo import model
-from mpimcast.cli.launch import launch, node_name
+from mpimcast.cli.node import node_name
+from mpimcast.cli.relaunch import relaunch
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def main(argv: list[str]) -> int:
         "--json", type=Path, metavar="PATH", help="also write the figures to this file"
     )
     options = parser.parse_args(argv)
-    launch("demo", argv)
+    relaunch("demo", argv)
     try:
         layers = model.read_file(options.file) if options.file else None
     except (OSError, ValueError) as error:

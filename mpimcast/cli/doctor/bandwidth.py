@@ -12,9 +12,9 @@ from mpimcast.cli.doctor.survey import Salvo, survey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
-    from mpimcast.cli.doctor.team import Team
+    from mpimcast.cli.doctor.trial import Trial
+    from mpimcast.cli.doctor.world import World
 
     Rates = dict[tuple[str, str], float]
 
@@ -42,9 +42,9 @@ class Way(NamedTuple):
         return "it sends" if self.leaving else "it is sent to"
 
 
-def check(report: Report, ranks: Ranks, team: Team) -> None:
+def check(report: Report, world: World, trial: Trial) -> None:
     """Let all nodes send to others at once, then measure the slow ones alone."""
-    first = {ranks.nodes[rank]: rank for rank in reversed(team.members)}
+    first = {world.nodes[rank]: rank for rank in reversed(trial.members)}
     names = sorted(first, key=lambda name: first[name])
     if len(names) == 1:
         report.skip(["bandwidth"], "one node, which has no link to another")
@@ -53,7 +53,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     # seem slow.
     for step in range(1, min(len(names), 3)):
         pairs = list(zip(names, names[step:] + names[:step], strict=True))
-        rates |= _rates(ranks, team, first, pairs)
+        rates |= _rates(world, trial, first, pairs)
     ways = best(rates)
     alone: Rates = {}
     slow: dict[Way, float] = {}
@@ -63,7 +63,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     if suspects and len(fine) > 1:
         pairs = [_pair(way, fine[0]) for way in suspects[:_SUSPECTS_MAX]]
         for pair in [(fine[0], fine[1]), *pairs]:
-            alone |= _rates(ranks, team, first, [pair])
+            alone |= _rates(world, trial, first, [pair])
         usual = alone[fine[0], fine[1]]
         slow = {way: alone[_pair(way, fine[0])] for way in suspects[:_SUSPECTS_MAX]}
     elif suspects:
@@ -74,7 +74,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
         "alone_bytes_per_s": _named(alone),
     }
     slow = {way: rate for way, rate in slow.items() if rate < _SLOW_PART * usual}
-    report.add(_findings(slow, usual, ranks, team))
+    report.add(_findings(slow, usual, world, trial))
 
 
 def best(rates: Mapping[tuple[str, str], float]) -> dict[Way, float]:
@@ -91,7 +91,7 @@ def _pair(way: Way, other: str) -> tuple[str, str]:
 
 
 def _findings(
-    slow: Mapping[Way, float], usual: float, ranks: Ranks, team: Team
+    slow: Mapping[Way, float], usual: float, world: World, trial: Trial
 ) -> Iterable[Finding]:
     for node in dict.fromkeys(way.node for way in slow):
         said = " and ".join(
@@ -99,7 +99,7 @@ def _findings(
             for way, rate in slow.items()
             if way.node == node
         )
-        device = team.devices[ranks.ranks_of(node)[0]]
+        device = trial.devices[world.ranks_of(node)[0]]
         yield Finding(
             node,
             "bandwidth",
@@ -113,8 +113,8 @@ def _findings(
 
 
 def _rates(
-    ranks: Ranks,
-    team: Team,
+    world: World,
+    trial: Trial,
     first: Mapping[str, int],
     pairs: Iterable[tuple[str, str]],
 ) -> Rates:
@@ -122,7 +122,7 @@ def _rates(
 
     Parameters
     ----------
-    ranks, team
+    world, trial
         All ranks, and the team of the ranks concerned.
     first
         The rank that acts for each node.
@@ -130,18 +130,18 @@ def _rates(
         Pairs of nodes; the first sends to the second.
     """
     edges = {(first[one], first[two]) for one, two in pairs}
-    nbytes = team.chunk_bytes
+    nbytes = trial.chunk_bytes
     nnumbers = max(_PART, min(_SENT_MAX, _SENT_BYTES // nbytes) // _PART * _PART)
     salvos = [
-        Salvo(team.members.index(target), range(number, number + _PART), nbytes)
+        Salvo(trial.members.index(target), range(number, number + _PART), nbytes)
         for source, target in edges
         for number in range(0, nnumbers, _PART)
-        if source == ranks.rank
+        if source == world.rank
     ]
-    awaited = {team.members.index(one) for one, two in edges if two == ranks.rank}
+    awaited = {trial.members.index(one) for one, two in edges if two == world.rank}
     result = survey(
-        ranks,
-        team,
+        world,
+        trial,
         nnumbers,
         salvos,
         lambda place, heard: place not in awaited or heard.ndistinct == nnumbers,
@@ -152,7 +152,7 @@ def _rates(
         heard = result.heard[source, target]
         spent_s = 1e-9 * (heard.last_ns - heard.first_ns)
         later_bytes = (heard.ndistinct - 1) * nbytes
-        rates[ranks.nodes[source], ranks.nodes[target]] = (
+        rates[world.nodes[source], world.nodes[target]] = (
             later_bytes / spent_s if spent_s > 0 else 0.0
         )
     return rates

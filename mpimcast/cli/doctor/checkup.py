@@ -7,16 +7,17 @@ import os
 from typing import TYPE_CHECKING
 
 from mpimcast._settings.config import Config
-from mpimcast.cli.doctor import launch, launcher
+from mpimcast.cli.doctor import launch
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.ranks import Ranks
+from mpimcast.cli.doctor.start import job_nodes
+from mpimcast.cli.doctor.world import World
 from mpimcast.cli.info.firewall import passage
-from mpimcast.cli.launch import node_name
+from mpimcast.cli.node import node_name
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
-    from mpimcast.cli.doctor.launcher import Start
     from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.start import Start
 
 
 def check_world(report: Report, start: Start) -> bool:
@@ -28,7 +29,7 @@ def check_world(report: Report, start: Start) -> bool:
     return bool(wrong)
 
 
-def check(report: Report, deadline_s: float) -> Ranks:
+def check(report: Report, deadline_s: float) -> World:
     """Run the checks that the report asks for; return all ranks.
 
     Raises
@@ -36,26 +37,26 @@ def check(report: Report, deadline_s: float) -> Ranks:
     TimedOut
         If ranks are missing; MPI must not be used any more after that.
     """
-    ranks = Ranks(deadline_s)
-    report.nranks = ranks.size
+    world = World(deadline_s)
+    report.nranks = world.size
     try:
-        _check(report, ranks)
+        _check(report, world)
     except TimedOut as error:
-        report.add(_absent(ranks, str(error)))
+        report.add(_absent(world, str(error)))
         raise
-    return ranks
+    return world
 
 
-def _check(report: Report, ranks: Ranks) -> None:
+def _check(report: Report, world: World) -> None:
     """Run the checks, each of which adds to the report."""
-    ranks.meet()
+    world.meet()
     mine = launch.facts()
-    told = ranks.exchange(mine)
-    ranks.nodes = launch.node_names(told)
-    names = ranks.names(range(ranks.size))
-    report.nodes = [{"name": name, "ranks": ranks.ranks_of(name)} for name in names]
-    report.add(launch.check_alike(ranks, told))
-    report.add(launch.check_ignored(ranks, told))
+    told = world.exchange(mine)
+    world.nodes = launch.node_names(told)
+    names = world.names(range(world.size))
+    report.nodes = [{"name": name, "ranks": world.ranks_of(name)} for name in names]
+    report.add(launch.check_alike(world, told))
+    report.add(launch.check_ignored(world, told))
     own = ("node", "host", "missing", "ignored", "falls_back")
     report.measured["launch"] = {k: v for k, v in mine.items() if k not in own}
     later = [name for name in report.checks if name != "launch"]
@@ -65,33 +66,33 @@ def _check(report: Report, ranks: Ranks) -> None:
     elif report.verdict == "unusable":
         report.skip(later, "no communicator can be opened")
     elif later:
-        _look_at_network(report, ranks)
+        _look_at_network(report, world)
 
 
-def _look_at_network(report: Report, ranks: Ranks) -> None:
+def _look_at_network(report: Report, world: World) -> None:
     """Run the checks that need the C library, which all ranks have."""
     from mpimcast.cli.doctor import network, nodes
 
     config = Config.read({})
     report.measured["firewall"] = passage(config)
-    ranks.begin("nodes")
-    nodes.check(report, ranks, config)
+    world.begin("nodes")
+    nodes.check(report, world, config)
     if {*report.checks} - {"launch", "nodes"}:
-        network.examine(report, ranks, config)
+        network.examine(report, world, config)
 
 
-def _absent(ranks: Ranks, what: str) -> list[Finding]:
+def _absent(world: World, what: str) -> list[Finding]:
     """Return findings that name the missing ranks, as far as rank 0 knows them."""
-    absent = ranks.absent()
+    absent = world.absent()
     mend = "see whether its processes run and its network is up"
-    lost = {ranks.nodes[rank]: f"rank {rank} does not answer" for rank in absent}
+    lost = {world.nodes[rank]: f"rank {rank} does not answer" for rank in absent}
     if "" in lost:  # ranks are missing whose nodes are unknown
-        present = ranks.present()
-        silent = [name for name in launcher.job_nodes() if name not in present]
+        present = world.present()
+        silent = [name for name in job_nodes() if name not in present]
         if silent:
             del lost[""]
         lost |= dict.fromkeys(silent, "none of its ranks answers")
-    if not absent and not ranks.rank:
+    if not absent and not world.rank:
         lost[""] = "all have sent a short word: is the time too short, or are others?"
         mend = "--limit; or compare the MTUs of interfaces and switches: ip link show"
     return [

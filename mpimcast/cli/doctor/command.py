@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 from mpimcast._mpi.library import LibraryError, load
 from mpimcast.cli import arguments, commands, terminal
-from mpimcast.cli.doctor import launcher
 from mpimcast.cli.doctor.finding import STATUSES, Finding
 from mpimcast.cli.doctor.guard import run_guarded
 from mpimcast.cli.doctor.report import Report
-from mpimcast.cli.launch import node_name
+from mpimcast.cli.doctor.start import find_start
+from mpimcast.cli.node import node_name
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from mpimcast.cli.doctor.launcher import Start
+    from mpimcast.cli.doctor.start import Start
 
 
 CHECKS = ("launch", "nodes", "multicast", "control", "reads", "mtu", "bandwidth")
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     """Run the checks, report on one rank, and return the exit status."""
     options = _parser().parse_args(argv)
     began_s = time.monotonic()
-    start = launcher.find(os.environ)
+    start = find_start(os.environ)
     report = Report(
         started=began_s, checks=_asked(options.checks), watched=terminal.is_watched()
     )
@@ -72,9 +72,9 @@ def main(argv: list[str]) -> int:
             time.sleep(_SAYING_S)
         return _tell(report, options.json, shown=start.rank == 0)
     try:
-        ranks = checkup.check(report, began_s + options.limit)
-        status = _tell(report, options.json, shown=ranks.rank == 0)
-        ranks.part()
+        world = checkup.check(report, began_s + options.limit)
+        status = _tell(report, options.json, shown=world.rank == 0)
+        world.part()
     except TimedOut:
         # MPI.Finalize would wait for the missing ranks. The guard ends this process.
         if start.rank:

@@ -11,9 +11,9 @@ from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.survey import Salvo, survey
 
 if TYPE_CHECKING:
-    from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
-    from mpimcast.cli.doctor.team import Team
+    from mpimcast.cli.doctor.trial import Trial
+    from mpimcast.cli.doctor.world import World
 
 _SENT = 16
 _BYTES = 64
@@ -23,11 +23,11 @@ _BYTES = 64
 _ALL_PAIRS_MAX = 64
 
 
-def check(report: Report, ranks: Ranks, team: Team) -> None:
+def check(report: Report, world: World, trial: Trial) -> None:
     """Let members ask each other, and name the nodes that answer badly."""
-    nranks = len(team.members)
+    nranks = len(trial.members)
     partners = _partners(nranks)
-    mine = team.endpoint.rank if team.endpoint is not None else 0
+    mine = trial.endpoint.rank if trial.endpoint is not None else 0
     # One datagram to each partner in turn, so that no receive buffer gets all at once.
     salvos = [
         Salvo((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
@@ -35,8 +35,8 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
         for step in partners
     ]
     result = survey(
-        ranks,
-        team,
+        world,
+        trial,
         _SENT,
         salvos,
         lambda place, heard: (
@@ -47,7 +47,7 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     pairs = {
         (source, target): heard
         for (source, target), heard in result.heard.items()
-        if (team.members.index(target) - team.members.index(source)) % nranks
+        if (trial.members.index(target) - trial.members.index(source)) % nranks
         in partners
     }
     lost = {pair: 1 - heard.ndistinct / _SENT for pair, heard in pairs.items()}
@@ -61,8 +61,8 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
             "max": max(trips_us, default=None),
         },
     }
-    for fault in find_faults(by_node(lost, ranks.nodes)):
-        device = team.devices[ranks.ranks_of(fault.node)[0]]
+    for fault in find_faults(by_node(lost, world.nodes)):
+        device = trial.devices[world.ranks_of(fault.node)[0]]
         report.add(
             [
                 Finding(

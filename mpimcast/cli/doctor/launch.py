@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast import __version__
+from mpimcast._mpi.library import library_name
 from mpimcast._settings.config import Config, ignored_variables
 from mpimcast._support.naming import odd_ones
-from mpimcast.cli.doctor import launcher
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.info.command import library
-from mpimcast.cli.launch import node_name
+from mpimcast.cli.doctor.start import mpi_type, mpi_type_wanted, mpi_types_there
+from mpimcast.cli.node import node_name
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mpimcast.cli.doctor.launcher import Start
-    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.start import Start
+    from mpimcast.cli.doctor.world import World
 
 Facts = dict[str, Any]
 
@@ -49,10 +49,10 @@ def check_size(start: Start) -> Iterator[Finding]:
     size = MPI.COMM_WORLD.size
     if size == start.size:
         return
-    node, name = node_name(), library()
+    node, name = node_name(), library_name()
     if start.by == "srun":
-        now, wanted = launcher.mpi_type(os.environ), launcher.mpi_type_wanted(name)
-        there = launcher.mpi_types_there()
+        now, wanted = mpi_type(os.environ), mpi_type_wanted(name)
+        there = mpi_types_there()
         mend = f"srun --mpi={wanted} ... (this was --mpi={now})"
         mend += f"; srun --mpi=list says: {there}" if there else ""
     else:
@@ -100,7 +100,7 @@ def facts() -> Facts:
     return {
         "node": node_name(),
         "host": socket.gethostname(),
-        "mpi": library(),
+        "mpi": library_name(),
         "mpi4py": metadata.version("mpi4py"),
         "python": platform.python_version(),
         "mpimcast": __version__,
@@ -113,16 +113,16 @@ def facts() -> Facts:
     }
 
 
-def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
+def check_alike(world: World, told: Sequence[Facts]) -> Iterator[Finding]:
     """Name the ranks that differ from most others, and those that lack something."""
     for rank, fact in enumerate(told):
         if fact["missing"]:
             yield Finding(
-                ranks.nodes[rank],
+                world.nodes[rank],
                 "launch",
                 "degraded" if fact["falls_back"] else "unusable",
                 f"rank {rank}: {fact['missing']}",
-                f"on {ranks.nodes[rank]}: python -m mpimcast info",
+                f"on {world.nodes[rank]}: python -m mpimcast info",
                 LIBRARY,
                 leave_out=True,
             )
@@ -132,7 +132,7 @@ def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
         severity = "unusable" if name in _SAME else "note"
         if name == "wire" and told[0]["falls_back"]:
             severity = "degraded"
-        yield from _differ(ranks, whole, name, values, mend=mend, severity=severity)
+        yield from _differ(world, whole, name, values, mend=mend, severity=severity)
     names = {name for rank in whole for name in told[rank]["settings"]}
     for name in sorted(names):
         values = [told[rank]["settings"].get(name) for rank in whole]
@@ -140,23 +140,23 @@ def check_alike(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
             f"export MPIMCAST_{name}={{}} on every rank: mpirun -x, srun --export=ALL"
         )
         yield from _differ(
-            ranks, whole, f"MPIMCAST_{name}", values, mend=mend, severity="unusable"
+            world, whole, f"MPIMCAST_{name}", values, mend=mend, severity="unusable"
         )
 
 
-def check_ignored(ranks: Ranks, told: Sequence[Facts]) -> Iterator[Finding]:
+def check_ignored(world: World, told: Sequence[Facts]) -> Iterator[Finding]:
     """Report each variable that looks like a setting and is none."""
     for sentence in dict.fromkeys(each for fact in told for each in fact["ignored"]):
-        nodes = ranks.names(
+        nodes = world.names(
             rank for rank, fact in enumerate(told) if sentence in fact["ignored"]
         )
-        everywhere = len(nodes) == len(ranks.names(range(ranks.size)))
+        everywhere = len(nodes) == len(world.names(range(world.size)))
         for node in [""] if everywhere else nodes:
             yield Finding(node, "launch", "note", sentence, "")
 
 
 def _differ(
-    ranks: Ranks,
+    world: World,
     whole: Sequence[int],
     name: str,
     values: Sequence[Any],
@@ -168,8 +168,8 @@ def _differ(
     if not values:
         return
     usual, odd = odd_ones(values)
-    for node in ranks.names(whole[place] for place in odd):
-        place = next(place for place in odd if ranks.nodes[whole[place]] == node)
+    for node in world.names(whole[place] for place in odd):
+        place = next(place for place in odd if world.nodes[whole[place]] == node)
         yield Finding(
             node,
             "launch",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mpimcast.cli.doctor.blame import Fault
-    from mpimcast.cli.doctor.ranks import Ranks
-    from mpimcast.cli.doctor.team import Team
+    from mpimcast.cli.doctor.trial import Trial
+    from mpimcast.cli.doctor.world import World
 
     Largest = dict[str, Any]
 
@@ -21,47 +21,47 @@ if TYPE_CHECKING:
 _COPIES = 4
 
 
-def largest(ranks: Ranks, team: Team, *, narrow: bool) -> Largest:
+def largest(world: World, trial: Trial, *, narrow: bool) -> Largest:
     """Return the full payload, and the largest that passes to and from each node.
 
     Parameters
     ----------
-    ranks, team
+    world, trial
         All ranks, and the team of the ranks concerned.
     narrow
         Whether full datagrams do not arrive everywhere. If they do, they are the
         largest for each node.
     """
-    full = team.chunk_bytes
+    full = trial.chunk_bytes
     if not narrow:
-        nodes = dict.fromkeys(ranks.names(team.members), full)
+        nodes = dict.fromkeys(world.names(trial.members), full)
         return {"full_bytes": full, "largest_bytes": nodes}
-    lengths = sorted({n for n in team.kind.narrower if n < full} | {full})
+    lengths = sorted({n for n in trial.kind.narrower if n < full} | {full})
     salvos = [
         Salvo(None, range(i * _COPIES, (i + 1) * _COPIES), nbytes)
         for i, nbytes in enumerate(lengths)
     ]
     nnumbers = len(lengths) * _COPIES
     result = survey(
-        ranks,
-        team,
+        world,
+        trial,
         nnumbers,
         salvos,
         lambda _, heard: heard.ndistinct == nnumbers,
         in_turn=True,
     )
-    names = ranks.names(team.members)
+    names = world.names(trial.members)
     leaving, coming = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for (source, target), heard in result.heard.items():
         for way, rank in ((leaving, source), (coming, target)):
-            node = ranks.nodes[rank]
+            node = world.nodes[rank]
             way[node] = max(way[node], heard.longest_bytes)
     nodes = {name: min(leaving[name], coming[name]) for name in names}
     return {"full_bytes": full, "largest_bytes": nodes}
 
 
 def findings(
-    faults: Iterable[Fault], largest: Largest, ranks: Ranks, team: Team
+    faults: Iterable[Fault], largest: Largest, world: World, trial: Trial
 ) -> list[Finding]:
     """Return a finding for each node to blame, with the length that it lets pass."""
     full, nodes = largest["full_bytes"], largest["largest_bytes"]
@@ -71,7 +71,7 @@ def findings(
             "mtu",
             "degraded",
             f"datagrams of {full} bytes do not pass, of {nodes[fault.node]} they do",
-            _mend(fault, team.devices, ranks),
+            _mend(fault, trial.devices, world),
             f"chunks of {nodes[fault.node]} bytes in place of {full}",
             leave_out=True,
         )
@@ -79,8 +79,8 @@ def findings(
     ]
 
 
-def _mend(fault: Fault, devices: Sequence[str], ranks: Ranks) -> str:
-    device = devices[ranks.ranks_of(fault.node)[0]]
+def _mend(fault: Fault, devices: Sequence[str], world: World) -> str:
+    device = devices[world.ranks_of(fault.node)[0]]
     return (
         f"set the MTU of {fault.node}'s port of the switch as that of the others; on "
         f"{fault.node}: ip link show dev {device}"

@@ -10,14 +10,14 @@ from mpimcast.cli.doctor import mtu
 from mpimcast.cli.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.survey import Salvo, survey
-from mpimcast.cli.doctor.team import Team
+from mpimcast.cli.doctor.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpimcast._native.endpoint import Heard
-    from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.world import World
 
     Pair = tuple[int, int]
 
@@ -69,16 +69,16 @@ class Diagnosis(NamedTuple):
         return nnodes > _PAIR and 2 * len(self.losing) > nnodes
 
 
-def check(report: Report, ranks: Ranks, team: Team, instead: str) -> Team:
+def check(report: Report, world: World, trial: Trial, instead: str) -> Trial:
     """Multicast from all to all; name the nodes to blame, and try without them.
 
     Parameters
     ----------
     report
         The report to add to.
-    ranks
+    world
         All ranks, each of which must call.
-    team
+    trial
         An open team, which is closed if another one is returned.
     instead
         The words for what takes over where multicast does not arrive; empty if
@@ -86,54 +86,54 @@ def check(report: Report, ranks: Ranks, team: Team, instead: str) -> Team:
 
     Returns
     -------
-    Team
+    Trial
         The team of the ranks on nodes that are not to blame.
     """
-    heard = _sweep(ranks, team)
-    found = _diagnose(heard, ranks.nodes)
+    heard = _sweep(world, trial)
+    found = _diagnose(heard, world.nodes)
     if found.nodes():  # sweep again: a machine may have been busy
-        heard = heard.better(_sweep(ranks, team))
-        found = _diagnose(heard, ranks.nodes)
-    report.measured["multicast"] = _measured(heard, ranks.size)
-    if found.widespread(len(ranks.names(team.members))):
+        heard = heard.better(_sweep(world, trial))
+        found = _diagnose(heard, world.nodes)
+    report.measured["multicast"] = _measured(heard, world.size)
+    if found.widespread(len(world.names(trial.members))):
         report.add([_nowhere(instead)])
-        return team
-    report.add(_findings(found, ranks, team, instead))
-    report.add(_duplicates(heard, ranks.nodes))
-    report.add(_not_sent(heard, ranks, instead))
+        return trial
+    report.add(_findings(found, world, trial, instead))
+    report.add(_duplicates(heard, world.nodes))
+    report.add(_not_sent(heard, world, instead))
     if "mtu" in report.checks or found.narrow:
-        largest = mtu.largest(ranks, team, narrow=bool(found.narrow))
-        report.add(mtu.findings(found.narrow, largest, ranks, team))
+        largest = mtu.largest(world, trial, narrow=bool(found.narrow))
+        report.add(mtu.findings(found.narrow, largest, world, trial))
         report.measured["mtu"] = largest
     bad = found.nodes()
     for _ in range(_TRIES):
-        rest = tuple(r for r in team.members if ranks.nodes[r] not in bad)
-        if not bad or len(ranks.names(rest)) <= 1:
+        rest = tuple(r for r in trial.members if world.nodes[r] not in bad)
+        if not bad or len(world.names(rest)) <= 1:
             break
-        team.close()
-        team = Team(ranks, team.config, team.kind, [rest])
+        trial.close()
+        trial = Trial(world, trial.config, trial.kind, [rest])
         more = (
             set()
-            if team.failures
-            else _diagnose(_sweep(ranks, team), ranks.nodes).nodes()
+            if trial.failures
+            else _diagnose(_sweep(world, trial), world.nodes).nodes()
         )
-        report.measured["multicast"]["verified"] = not more and not team.failures
+        report.measured["multicast"]["verified"] = not more and not trial.failures
         if not more:
             break
         bad |= more
-    return team
+    return trial
 
 
-def _sweep(ranks: Ranks, team: Team) -> Sweep:
+def _sweep(world: World, trial: Trial) -> Sweep:
     """Let all members multicast short and full datagrams; return what was heard."""
-    _settle(ranks, team)
-    together = max(_SENT_MIN, _SENT_TOGETHER // ranks.size)
+    _settle(world, trial)
+    together = max(_SENT_MIN, _SENT_TOGETHER // world.size)
     sent = min(_SENT_MAX, together)
-    full_bytes = team.chunk_bytes
+    full_bytes = trial.chunk_bytes
     results = [
         survey(
-            ranks,
-            team,
+            world,
+            trial,
             sent,
             [Salvo(None, range(sent), nbytes)],
             lambda _, heard: heard.ndistinct == sent,
@@ -145,13 +145,13 @@ def _sweep(ranks: Ranks, team: Team) -> Sweep:
     return Sweep(sent, results[0].heard, results[1].heard, failures)
 
 
-def _settle(ranks: Ranks, team: Team) -> None:
+def _settle(world: World, trial: Trial) -> None:
     """Give switches that have just learnt of a group as much time as opening does."""
     for slice_s in PROBES_S:
         unheard = 0
-        if team.endpoint is not None:
-            unheard = team.endpoint.probe(slice_s).unheard_full
-        if not any(ranks.exchange(unheard)):
+        if trial.endpoint is not None:
+            unheard = trial.endpoint.probe(slice_s).unheard_full
+        if not any(world.exchange(unheard)):
             break
 
 
@@ -177,7 +177,7 @@ def _loss(
 
 
 def _findings(
-    found: Diagnosis, ranks: Ranks, team: Team, instead: str
+    found: Diagnosis, world: World, trial: Trial, instead: str
 ) -> list[Finding]:
     return [
         Finding(
@@ -185,7 +185,7 @@ def _findings(
             "multicast",
             "degraded" if instead or not fault.silent else "unusable",
             fault.words("multicast"),
-            _mend(fault, team.devices[ranks.ranks_of(fault.node)[0]]),
+            _mend(fault, trial.devices[world.ranks_of(fault.node)[0]]),
             instead if fault.silent else "asking again for what multicast loses",
             leave_out=True,
         )
@@ -243,15 +243,15 @@ def _duplicates(heard: Sweep, nodes: Sequence[str]) -> list[Finding]:
     ]
 
 
-def _not_sent(heard: Sweep, ranks: Ranks, instead: str) -> list[Finding]:
+def _not_sent(heard: Sweep, world: World, instead: str) -> list[Finding]:
     """Return findings for nodes with ranks that could not send."""
     return [
         Finding(
-            ranks.nodes[rank],
+            world.nodes[rank],
             "multicast",
             "degraded" if instead else "unusable",
             f"rank {rank}: {text}",
-            f"on {ranks.nodes[rank]}: python -m mpimcast info",
+            f"on {world.nodes[rank]}: python -m mpimcast info",
             instead,
             leave_out=True,
         )

@@ -15,16 +15,16 @@ from mpimcast._session import bootstrap
 from mpimcast.cli.doctor import bandwidth, control, multicast, reads
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.launch import LIBRARY
-from mpimcast.cli.doctor.team import Team, isolate
+from mpimcast.cli.doctor.trial import Trial, isolate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
-    from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
-    from mpimcast.cli.doctor.team import Part
+    from mpimcast.cli.doctor.trial import Part
+    from mpimcast.cli.doctor.world import World
 
 # The checks among the ranks that the multicast check leaves.
 _LATER = {
@@ -40,20 +40,20 @@ _LEAST_S = 3.0
 _CHECKS = ("multicast", "mtu", *_LATER)
 
 
-def examine(report: Report, ranks: Ranks, config: Config) -> None:
+def examine(report: Report, world: World, config: Config) -> None:
     """Run the checks of the network that were asked for."""
     kinds = wanted(config)
     if not kinds:
         report.skip(_CHECKS, "TRANSPORT=mpi, which leaves all to the MPI library")
         return
     told = len(report.findings)
-    _examine(report, ranks, config, kinds)
-    if config.transport == "auto" and ranks.size > 1 and _share_host(ranks):
+    _examine(report, world, config, kinds)
+    if config.transport == "auto" and world.size > 1 and _share_host(world):
         report.findings[told:] = map(_without_harm, report.findings[told:])
 
 
 def _examine(
-    report: Report, ranks: Ranks, config: Config, kinds: Sequence[type[Transport]]
+    report: Report, world: World, config: Config, kinds: Sequence[type[Transport]]
 ) -> None:
     """Run the checks over the first transport that can be opened."""
     for kind, worse in zip(kinds, [*kinds[1:], None], strict=True):
@@ -61,29 +61,29 @@ def _examine(
         instead = worse.name if worse else LIBRARY
         if worse is None and "mpi" not in config.transports:
             instead = ""
-        team = _open(report, ranks, config, kind, instead)
-        if team is None:
+        trial = _open(report, world, config, kind, instead)
+        if trial is None:
             continue
         report.measured["transport"] = kind.name
-        if len(team.members) > 1:
-            _check(report, ranks, team, instead)
+        if len(trial.members) > 1:
+            _check(report, world, trial, instead)
         else:
-            report.skip(_CHECKS, _why_alone(ranks))
-            team.close()
+            report.skip(_CHECKS, _why_alone(world))
+            trial.close()
         return
     report.skip(_CHECKS, "no transport can be opened")
 
 
-def _why_alone(ranks: Ranks) -> str:
+def _why_alone(world: World) -> str:
     """Return in words why no rank has another one to test with."""
-    if ranks.size > 1:
+    if world.size > 1:
         return "no two ranks can use the same transport"
     return "one rank; run it under mpirun or srun to test with others"
 
 
-def _share_host(ranks: Ranks) -> bool:
+def _share_host(world: World) -> bool:
     """Return whether all ranks reach each other's loopback."""
-    return len(set(ranks.exchange(bootstrap.host_key()))) == 1
+    return len(set(world.exchange(bootstrap.host_key()))) == 1
 
 
 def _without_harm(finding: Finding) -> Finding:
@@ -94,24 +94,24 @@ def _without_harm(finding: Finding) -> Finding:
     return finding._replace(severity="note", what=what, leave_out=False)
 
 
-def _check(report: Report, ranks: Ranks, team: Team, instead: str) -> None:
+def _check(report: Report, world: World, trial: Trial, instead: str) -> None:
     """Run the checks on an open team, from which the first check may drop ranks."""
     first = {"multicast", "mtu"} & set(report.checks)
-    if first and _has_time(report, ranks, tuple(first)):
-        ranks.begin("multicast")
-        team = multicast.check(report, ranks, team, instead)
+    if first and _has_time(report, world, tuple(first)):
+        world.begin("multicast")
+        trial = multicast.check(report, world, trial, instead)
     for name, check in _LATER.items():
-        if len(team.members) == 1:
+        if len(trial.members) == 1:
             report.skip([name], "the others are left out, see above")
-        elif name in report.checks and _has_time(report, ranks, (name,)):
-            ranks.begin(name)
-            check(report, ranks, team)
-    team.close()
+        elif name in report.checks and _has_time(report, world, (name,)):
+            world.begin(name)
+            check(report, world, trial)
+    trial.close()
 
 
-def _has_time(report: Report, ranks: Ranks, checks: Sequence[str]) -> bool:
+def _has_time(report: Report, world: World, checks: Sequence[str]) -> bool:
     """Return whether there is time for more checks; if not, report them as skipped."""
-    if min(ranks.exchange(ranks.left_s)) > _LEAST_S:
+    if min(world.exchange(world.left_s)) > _LEAST_S:
         return True
     report.skip(checks, "the time was too short: --limit SECONDS gives more")
     return False
@@ -119,27 +119,27 @@ def _has_time(report: Report, ranks: Ranks, checks: Sequence[str]) -> bool:
 
 def _open(
     report: Report,
-    ranks: Ranks,
+    world: World,
     config: Config,
     kind: type[Transport],
     instead: str,
-) -> Team | None:
+) -> Trial | None:
     """Open a team of as many ranks as can be in one; return None if none can."""
-    ranks.begin(kind.name)
-    everybody = tuple(range(ranks.size))
-    team = Team(ranks, config, kind, [everybody])
-    if not team.failures:
-        return team
+    world.begin(kind.name)
+    everybody = tuple(range(world.size))
+    trial = Trial(world, config, kind, [everybody])
+    if not trial.failures:
+        return trial
     next_kind = instead not in ("", LIBRARY)
-    if len(team.failures) == ranks.size and next_kind:
+    if len(trial.failures) == world.size and next_kind:
         return None  # no rank can open this transport: try the next
-    told = dict(team.failures)
-    well = _well(ranks, config, kind, everybody)
+    told = dict(trial.failures)
+    well = _well(world, config, kind, everybody)
     severity = "degraded" if instead else "unusable"
     bad = [rank for rank in everybody if rank not in well]
-    for node in ranks.names(bad):
+    for node in world.names(bad):
         why = next(
-            (_by(r, told[r]) for r in ranks.ranks_of(node) if r in told),
+            (_by(r, told[r]) for r in world.ranks_of(node) if r in told),
             "nobody can with it",
         )
         report.add(
@@ -157,7 +157,7 @@ def _open(
         )
     if next_kind or len(well) <= 1:
         return None  # a communicator of all ranks would take the next transport
-    return Team(ranks, config, kind, [well])
+    return Trial(world, config, kind, [well])
 
 
 def _by(rank: int, text: str) -> str:
@@ -166,13 +166,13 @@ def _by(rank: int, text: str) -> str:
     return text if text.startswith(begin) else f"{begin}{text}"
 
 
-def _well(ranks: Ranks, config: Config, kind: type[Transport], members: Part) -> Part:
+def _well(world: World, config: Config, kind: type[Transport], members: Part) -> Part:
     """Return ranks that can open a team together."""
 
     def opens(parts: Sequence[Part]) -> list[bool]:
-        team = Team(ranks, config, kind, parts)
-        team.close()
-        return [not team.failures.keys() & set(part) for part in parts]
+        trial = Trial(world, config, kind, parts)
+        trial.close()
+        return [not trial.failures.keys() & set(part) for part in parts]
 
     # A rank that fails in a team may be another's victim, but not one that fails alone.
     able = opens([(rank,) for rank in members])

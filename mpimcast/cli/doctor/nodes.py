@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from mpimcast._native.devices import Interface
     from mpimcast._settings.config import Config
-    from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.world import World
 
     Facts = dict[str, Any]
 
@@ -32,10 +32,10 @@ _BUFFER_BYTES = 4 << 20
 _PORT = ("state", "link_layer", "mtu_bytes")
 
 
-def check(report: Report, ranks: Ranks, config: Config) -> None:
+def check(report: Report, world: World, config: Config) -> None:
     """Gather the facts of all nodes, and report where they differ."""
-    facts = ranks.exchange(_facts(config))
-    interfaces = ranks.exchange(_interface(ranks, config, facts))
+    facts = world.exchange(_facts(config))
+    interfaces = world.exchange(_interface(world, config, facts))
     for fact, interface in zip(facts, interfaces, strict=True):
         fact["interface"] = interface
     for node in report.nodes:
@@ -77,12 +77,12 @@ def _number(path: str) -> int | None:
         return None
 
 
-def _interface(ranks: Ranks, config: Config, facts: Sequence[Facts]) -> Facts:
+def _interface(world: World, config: Config, facts: Sequence[Facts]) -> Facts:
     """Find the interface that UDP would use, which may differ between ranks."""
     introductions = [fact["introduction"] for fact in facts]
     if not all(introductions):
         return {"reason": "some rank cannot load mpimcast's C library"}
-    udp = Udp(config, bootstrap.draft_of(introductions, ranks.rank))
+    udp = Udp(config, bootstrap.draft_of(introductions, world.rank))
     for found in udp.candidates():
         if not isinstance(found, Error):
             return _described(found)

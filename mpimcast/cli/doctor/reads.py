@@ -13,42 +13,42 @@ from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._native.stream import Stream
 from mpimcast.cli.doctor.blame import find_faults
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.team import Team
+from mpimcast.cli.doctor.trial import Trial
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from mpimcast._settings.config import Config
-    from mpimcast.cli.doctor.ranks import Ranks
     from mpimcast.cli.doctor.report import Report
+    from mpimcast.cli.doctor.world import World
 
 _BLOCK_BYTES = 64 << 10
 _TIMEOUT_S = 5.0
 _CHANNEL = 1 << 16  # any channel will do, since the team has no other stream
 
 
-def check(report: Report, ranks: Ranks, team: Team) -> None:
+def check(report: Report, world: World, trial: Trial) -> None:
     """Run an Allgather in which no multicast arrives, so that all must be read."""
-    report.measured["reads"] = measured = {"transport": team.kind.name, "chunks": {}}
-    if team.kind.name != "verbs":
-        report.skip(["reads"], f"{team.kind.name} reads no memory of other ranks")
+    report.measured["reads"] = measured = {"transport": trial.kind.name, "chunks": {}}
+    if trial.kind.name != "verbs":
+        report.skip(["reads"], f"{trial.kind.name} reads no memory of other ranks")
         return
     deaf = dataclasses.replace(
-        team.config,
+        trial.config,
         fault="loss=1,dir=rx,kind=multicast",
         repair="read",
         timeout=_TIMEOUT_S,
     )
-    reading = Team(ranks, deaf, team.kind, [team.members])
+    reading = Trial(world, deaf, trial.kind, [trial.members])
     stream = _stream(reading, deaf)
-    told = ranks.exchange(_gather(stream) if stream is not None else 0)
+    told = world.exchange(_gather(stream) if stream is not None else 0)
     if stream is not None:  # all ranks have finished reading
         stream.close()
     reading.close()
-    measured["chunks"] = {str(rank): told[rank] for rank in team.members}
+    measured["chunks"] = {str(rank): told[rank] for rank in trial.members}
     lost = {}
-    for place, rank in enumerate(team.members):
-        left = team.members[place - 1]
-        lost[ranks.nodes[left], ranks.nodes[rank]] = 0.0 if told[rank] else 1.0
+    for place, rank in enumerate(trial.members):
+        left = trial.members[place - 1]
+        lost[world.nodes[left], world.nodes[rank]] = 0.0 if told[rank] else 1.0
     report.add(
         Finding(
             fault.node,
@@ -64,10 +64,10 @@ def check(report: Report, ranks: Ranks, team: Team) -> None:
     )
 
 
-def _stream(team: Team, config: Config) -> Stream | None:
-    if team.endpoint is None:
+def _stream(trial: Trial, config: Config) -> Stream | None:
+    if trial.endpoint is None:
         return None
-    return Stream(team.endpoint, config, _CHANNEL)
+    return Stream(trial.endpoint, config, _CHANNEL)
 
 
 def _gather(stream: Stream) -> int:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from mpimcast._native.endpoint import Endpoint
-    from mpimcast.cli.doctor.ranks import Ranks
-    from mpimcast.cli.doctor.team import Team
+    from mpimcast.cli.doctor.trial import Trial
+    from mpimcast.cli.doctor.world import World
 
 _SLICE_S = 0.005
 
@@ -66,8 +66,8 @@ class Result(NamedTuple):
 
 
 def survey(
-    ranks: Ranks,
-    team: Team,
+    world: World,
+    trial: Trial,
     nnumbers: int,
     salvos: Sequence[Salvo],
     is_whole: Callable[[int, Heard], bool],
@@ -79,9 +79,9 @@ def survey(
 
     Parameters
     ----------
-    ranks
+    world
         All ranks, each of which must call, including those in no team.
-    team
+    trial
         The team of the ranks to survey.
     nnumbers
         How many numbers a rank may send.
@@ -95,21 +95,21 @@ def survey(
     for_s
         How long a rank may send.
     """
-    endpoint = team.endpoint
+    endpoint = trial.endpoint
     ident = next(_idents)
     if endpoint is not None:
         endpoint.begin_survey(ident, nnumbers)
-    ranks.exchange()
+    world.exchange()
     failure = _send(endpoint, salvos, for_s, in_turn=in_turn)
-    failures = ranks.exchange(failure, _listener(endpoint))
+    failures = world.exchange(failure, _listener(endpoint))
     heard = [] if endpoint is None else _listen(endpoint, is_whole)
-    rows = ranks.exchange(heard, _listener(endpoint))
+    rows = world.exchange(heard, _listener(endpoint))
     return Result(
         {
-            (team.members[place], rank): Heard(*each)
+            (trial.members[place], rank): Heard(*each)
             for rank, row in enumerate(rows)
             for place, each in enumerate(row)
-            if team.members[place] != rank
+            if trial.members[place] != rank
         },
         {rank: text for rank, text in enumerate(failures) if text},
     )

@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from mpimcast import __version__
-from mpimcast._mpi.library import LibraryError, load
+from mpimcast._mpi.library import LibraryError, library_name, load
 from mpimcast._settings.config import Config, ignored_variables
 from mpimcast.cli import commands
 from mpimcast.cli.info import firewall
@@ -157,18 +157,10 @@ def _mpi() -> dict[str, Any]:
         mpi4py.rc.initialize = False
     try:
         load()
-        name = library()
+        name = library_name()
     except LibraryError as error:
         return {"name": "mpi", "usable": False, "reason": str(error)}
     return {"name": "mpi", "usable": True, "reason": name}
-
-
-def library() -> str:
-    """Return the MPI library's name and version."""
-    from mpi4py import MPI
-
-    first = MPI.Get_library_version().strip("\0").splitlines()[0]
-    return " ".join(first.split()).split(", package")[0]
 
 
 def _print(report: dict[str, Any]) -> None:

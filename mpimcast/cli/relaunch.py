@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches the ranks of commands that need several, and names the ranks' nodes."""
+"""Launches the ranks of commands that need several, if they were started alone."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ _RANKS = 4
 _LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK")
 
 
-def launch(command: str, argv: Sequence[str]) -> None:
+def relaunch(command: str, argv: Sequence[str]) -> None:
     """Replace this process with a launcher of ``python -m mpimcast command``.
 
     Do nothing if this process has been launched, or if there is no launcher.
@@ -36,8 +35,3 @@ def launch(command: str, argv: Sequence[str]) -> None:
     os.execv(  # noqa: S606 -- no shell is wanted
         launcher, [launcher, "-n", str(_RANKS), *python, *argv]
     )
-
-
-def node_name() -> str:
-    """Return Slurm's name of this node, else the host's own name."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi.agreement import Private, complete, exchange
-from mpimcast.cli.launch import node_name
+from mpimcast.cli.node import node_name
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAME_BYTES = 64
 
 
-class Ranks:
+class World:
     """The ranks of ``COMM_WORLD``, each of which tells rank 0 what stage it is in.
 
     Parameters

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opens teams of some of the ranks, and finds the ranks that cannot be in any.
+"""Trials: disjoint parts of all ranks, each of which tries to open a team.
 
 All ranks take part in every call, including those in no team, so that no call needs a
 communicator of only some ranks.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpimcast._native.endpoint import Endpoint
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config
-    from mpimcast.cli.doctor.ranks import Ranks
+    from mpimcast.cli.doctor.world import World
 
     Part = tuple[int, ...]
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _TAKEN = "taken"
 
 
-class Team:
+class Trial:
     """Disjoint parts of all ranks, each of which tries to open a team.
 
     Parameters
     ----------
-    ranks, config
+    world, config
         All ranks, and their settings.
     kind
         The transport.
@@ -55,20 +55,20 @@ class Team:
 
     def __init__(
         self,
-        ranks: Ranks,
+        world: World,
         config: Config,
         kind: type[Transport],
         parts: Sequence[Part],
     ) -> None:
         self.kind = kind
         self.failures: dict[int, str] = {}
-        self.devices = [""] * ranks.size
+        self.devices = [""] * world.size
         self.members = parts[0]
         self.chunk_bytes = 0
         self._parts = parts
-        self._part = next((part for part in parts if ranks.rank in part), ())
+        self._part = next((part for part in parts if world.rank in part), ())
         self._has_port = True
-        self._ranks = ranks
+        self._world = world
         self.config = config
         self._endpoint: Endpoint | None = None
         self._open()
@@ -78,7 +78,7 @@ class Team:
     def _open(self) -> None:
         facts = self._step(lambda: bootstrap.introduce(self.config))
         if self.is_open:
-            place = self._part.index(self._ranks.rank)
+            place = self._part.index(self._world.rank)
             draft = bootstrap.draft_of([facts[r] for r in self._part], place)
             self.transport = self.kind(self.config, draft)
         found = self._step(self._find)
@@ -120,7 +120,7 @@ class Team:
                 fact = act()
             except Error as error:
                 failure = str(error)
-        told = self._ranks.exchange([failure, fact])
+        told = self._world.exchange([failure, fact])
         for rank, (failure, _) in enumerate(told):
             if failure:
                 self.failures.setdefault(rank, failure)
@@ -150,7 +150,7 @@ class Team:
         try:
             chunk_bytes = self.transport.choose([found[r] for r in self._part])
         except TransportError as error:
-            mine = self._part.index(self._ranks.rank)
+            mine = self._part.index(self._world.rank)
             if error.ranks and mine not in error.ranks:
                 return None  # another rank is at fault, and reports it
             raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads from the environment which launcher started this process, as one of many."""
+"""How this process was started: by which launcher, and as which of how many."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Start(NamedTuple):
     rank: int
 
 
-def find(environment: Mapping[str, str]) -> Start:
+def find_start(environment: Mapping[str, str]) -> Start:
     """Return how a process with this environment was started.
 
     The environment must be that at the process's start, since MPI libraries add
