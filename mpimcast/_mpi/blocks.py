@@ -14,7 +14,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from mpimcast._mpi import buffers
+from mpimcast._mpi import buffers, messages
 
 
 class Blocks(buffers.Message):
@@ -98,30 +98,20 @@ def receiving(recvbuf: Any, nblocks: int) -> Blocks:
     return Blocks(owner, address, item, counts, displacements)
 
 
-def _items(spec: Any) -> tuple[Any, Any, Any, Any]:
-    """Split a message into buffer, counts, displacements and datatype.
-
-    A tuple holds counts and displacements, a list counts alone; for equal blocks
-    either would hold both.
-    """
-    if not isinstance(spec, list | tuple) or len(spec) not in (2, 3, 4):
+def _items(spec: Any) -> messages.Items:
+    """Split a message, of which mpi4py checks all but counts and displacements."""
+    if not isinstance(spec, list | tuple):
         _judge(spec)
-        return spec, None, None, None
-    buffer, counts, displacements, datatype = (*spec, None, None)[:4]
-    if len(spec) == 2 and isinstance(  # noqa: PLR2004 -- [buffer, datatype]
-        counts, MPI.Datatype | str
-    ):
-        counts, datatype = None, counts
-    elif len(spec) == 3:  # noqa: PLR2004 -- [buffer, counts, datatype]
-        displacements, datatype = None, displacements
-    if len(spec) < 4 and isinstance(  # noqa: PLR2004 -- with four, counts alone
-        counts, tuple
-    ):
-        if len(counts) != 2:  # noqa: PLR2004 -- counts, displacements
-            _judge(spec)
-        counts, displacements = counts
-    _judge([buffer, None if counts is None else 0, datatype])
-    return buffer, counts, displacements, datatype
+        return messages.Items(spec)
+    try:
+        # A tuple holds counts and displacements; a list would be one of counts.
+        items = messages.split(spec, (tuple,))
+    except ValueError:
+        _judge(spec)  # which raises the error in mpi4py's words
+        raise
+    count = None if items.counts is None else 0
+    _judge([items.buffer, count, items.datatype])
+    return items
 
 
 def _judge(spec: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpi4py import MPI
 
-from mpimcast._mpi import accelerators, tensors
+from mpimcast._mpi import accelerators, messages, tensors
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -161,11 +161,13 @@ def receiving(recvbuf: Any, nblocks: int) -> Message:
 
 
 def _take(spec: Any, nblocks: int, name: str) -> Message:
-    buffer, count, displacement, datatype = _items(spec)
+    buffer, count, displacement, datatype = messages.split(spec, (list, tuple))
+    if isinstance(datatype, str):
+        datatype = MPI.Datatype.fromcode(datatype)
     owner, address, length, extent = locate(buffer, datatype, name)
-    if displacement:
-        address += displacement * extent
-        length -= displacement * extent
+    if displacement is not None:
+        address += int(displacement) * extent
+        length -= int(displacement) * extent
     if count is not None:
         nitems = int(count) * nblocks
     else:
@@ -179,28 +181,6 @@ def _take(spec: Any, nblocks: int, name: str) -> Message:
     if datatype is None:
         return Message(owner, address, nitems * extent, None, nblocks)
     return Message(owner, address, nitems, datatype, nblocks)
-
-
-def _items(spec: Any) -> tuple[Any, Any, int, MPI.Datatype | None]:
-    """Split a valid message into buffer, count, displacement and datatype."""
-    if not isinstance(spec, list | tuple):
-        return spec, None, 0, None
-    buffer, *rest = spec
-    count, displacement, datatype = None, None, None
-    if len(rest) == 3:  # noqa: PLR2004 -- [buffer, count, displacement, datatype]
-        count, displacement, datatype = rest
-    else:
-        if isinstance(rest[-1], MPI.Datatype | str):
-            datatype = rest.pop()
-        elif len(rest) == 2:  # noqa: PLR2004 -- [buffer, count, None]
-            rest.pop()
-        if rest:
-            count = rest[0]
-            if isinstance(count, list | tuple):
-                count, displacement = count
-    if isinstance(datatype, str):
-        datatype = MPI.Datatype.fromcode(datatype)
-    return buffer, count, 0 if displacement is None else int(displacement), datatype
 
 
 def locate(
