@@ -1,301 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How ranks agree on their facts, on what each of them did, and on settings.
+"""How ranks agree: on their facts, on what each of them did, and on settings.
 
-Ranks wait only for non-blocking MPI calls, which are tested against a deadline, and
-exchange facts on private communicators. All ranks decide by the same facts.
+All ranks learn the same facts, and so decide alike.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import math
 import socket
 import struct
 import sys
-import time
-from array import array
-from collections import Counter
-from functools import cached_property
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from mpi4py import MPI
 
 from mpimcast import __version__
-from mpimcast._mpi import roll
-from mpimcast._mpi.absence import Absence
 from mpimcast._support.naming import listed, minority
-from mpimcast.errors import ConfigError, Error, TimedOut, TransportError
+from mpimcast.errors import ConfigError, Error, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mpimcast._mpi.private import Private
     from mpimcast._settings.config import Config
 
 _T = TypeVar("_T")
-
-# A longer poll (of a stopped process, or a suspended machine) is charged only this.
-_POLL_S_MAX = 0.1
-_PAUSE_S_MIN = 20e-6
-_PAUSE_S_MAX = 1e-3
-# The share of the time waited that each pause lasts, so that long waits cost no core.
-_PAUSE_SHARE = 1 / 16
-
-# A communicator that some rank does not free within this time is never freed.
-_DRAIN_S = 10.0
 
 # The text of a fact, after its length; most facts fit.
 _SLOT_TEXT_BYTES = 376
 _SLOT = struct.Struct(f"=q{_SLOT_TEXT_BYTES}s")
 
-# Requests that are no longer awaited, with the memory that MPI may still write to.
-_abandoned: list[object] = []
 
-# Topics of the roll: the numbered calls of `share`, and the numbered entries into a
-# communicator of the same processes.
-_SHARE, _ENTRY = "share", "entry"
-_entries: Counter[str] = Counter()
-_departing = False
-
-
-# ---- waiting and exchanging --------------------------------------------------
-
-
-def complete(
-    request: MPI.Request,
-    limit_s: float,
-    what: str,
-    *,
-    buffers: object = None,
-    vain: Callable[[], bool] = lambda: False,
-    absence: Absence | None = None,
-) -> None:
-    """Wait for a non-blocking call.
-
-    Parameters
-    ----------
-    request
-        The request to wait for.
-    limit_s
-        Seconds of observed time after which TimedOut is raised.
-    what
-        The purpose of the wait, as messages word it.
-    buffers
-        The memory that the call uses; not every mpi4py request keeps it alive.
-    vain
-        Called before each pause; returns whether to give up waiting.
-    absence
-        Finds out which ranks are missing; None where that does not matter.
-    """
-    waited_s = 0.0
-    pause_s = _PAUSE_S_MIN
-    now_s = time.monotonic()
-    try:
-        while not (request.Test() or vain()):
-            time.sleep(pause_s)
-            before_s, now_s = now_s, time.monotonic()
-            waited_s += min(now_s - before_s, _POLL_S_MAX)
-            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX)
-            roll.hear_all()
-            if absence is not None:
-                absence.look()
-            if waited_s > limit_s:
-                text = f"{what}: not all ranks took part within {limit_s:g} s"
-                if absence is None:
-                    raise TimedOut(text)
-                error = TimedOut(f"{text}: {absence.reason()}", ranks=absence.missing())
-                absence.give_up()
-                raise error
-    finally:
-        if request:
-            _abandoned.append((request, buffers))
-
-
-class Private(MPI.Intracomm):
-    """A private duplicate of a communicator, which counts what it costs this rank.
-
-    Attributes
-    ----------
-    nmessages, nbytes : int
-        Messages and bytes that `share` has sent. It receives as many messages, and as
-        many bytes where all blocks have one size.
-    warn_after : float
-        The setting WARN_AFTER.
-    doing : str
-        The operation that this rank is in, as told to ranks that wait for it here.
-    leaving : bool
-        Whether this rank will take part in no further `share`.
-    """
-
-    nmessages = 0
-    nbytes = 0
-    warn_after = math.inf
-    doing = ""
-    leaving = False
-    _nshares = 0
-
-    @cached_property
-    def roll(self) -> roll.Roll:
-        """The roll of this communicator's ranks."""
-        return roll.Roll(self, self._answer)
-
-    def attend(self) -> None:
-        """Answer the roll from now on even while this rank waits elsewhere."""
-        roll.add(self.roll)
-
-    def _answer(self, topic: str) -> str | None:
-        """Return this rank's answer to a topic: HERE, LEFT, or what it is doing."""
-        kind, *words = topic.split()
-        if kind == _SHARE:
-            come, leaving = int(words[0]) <= self._nshares, self.leaving
-        elif kind == _ENTRY:
-            come, leaving = int(words[1]) <= _entries[words[0]], _departing
-        else:
-            return None
-        if come:
-            return roll.HERE
-        return roll.LEFT if leaving else self.doing or None
-
-    def Free(self) -> None:  # noqa: N802 -- mpi4py's name
-        """Free the communicator once no message is under way. Collective."""
-        roll.remove(self.roll)
-        if self.roll.drain(_DRAIN_S):
-            super().Free()
-
-    def share(
-        self,
-        block: bytes,
-        sizes: Sequence[int],
-        limit_s: float,
-        what: str,
-        *,
-        vain: Callable[[], bool] = lambda: False,
-    ) -> list[bytes]:
-        """Give every rank's block to all ranks, which know all blocks' sizes.
-
-        Bruck's algorithm sends one message in each of ceil(log2 P) rounds, while an
-        Iallgather may send one to every other rank, as Open MPI's does.
-        """
-        self._nshares += 1
-        absence = Absence(
-            what,
-            limit_s,
-            self.warn_after,
-            roll=self.roll,
-            topic=f"{_SHARE} {self._nshares}",
-            members=range(self.Get_size()),
-        )
-
-        def wait(request: MPI.Request, buffers: object) -> None:
-            complete(
-                request, limit_s, what, buffers=buffers, vain=vain, absence=absence
-            )
-
-        try:
-            return self._share(block, sizes, wait)
-        except Error:
-            raise
-        except BaseException:
-            absence.leave()
-            raise
-
-    def _share(
-        self,
-        block: bytes,
-        sizes: Sequence[int],
-        wait: Callable[[MPI.Request, object], None],
-    ) -> list[bytes]:
-        rank, size = self.Get_rank(), self.Get_size()
-        blocks = [block]  # from this rank's on, in rank order
-        while (have := len(blocks)) < size:
-            lacking = range(rank + have, rank + min(2 * have, size))
-            lengths = [sizes[each % size] for each in lacking]
-            place = bytearray(sum(lengths))
-            sent = b"".join(blocks[: len(lacking)])
-            requests = (
-                self.Irecv([place, MPI.BYTE], (rank + have) % size, tag=0),
-                self.Isend([sent, MPI.BYTE], (rank - have) % size),
-            )
-            for request in requests:
-                wait(request, (place, sent))
-            blocks += _split(place, lengths)
-            self.nmessages += 1
-            self.nbytes += len(sent)
-        first = size - rank
-        return blocks[first:] + blocks[:first]
-
-
-def _split(whole: bytearray, lengths: Sequence[int]) -> list[bytes]:
-    ends = accumulate(lengths)
-    return [bytes(whole[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
-
-
-class Entry:
-    """A private duplicate in the making, which is ready once all ranks have entered."""
-
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        self._group = comm.Get_group()
-        self._key = _key_of(self._group)
-        _entries[self._key] += 1
-        self._number = _entries[self._key]
-        self._private, self._request = MPI.Intracomm.Idup(comm)
-
-    def join(self) -> Private:
-        """Return the duplicate to a rank that ends and will not use it itself."""
-        complete(self._request, math.inf, "ending")
-        return self._made()
-
-    def wait(self, config: Config) -> Private:
-        """Return the duplicate once all ranks have entered."""
-        what = "opening a communicator"
-        limit_s = config.entry_timeout
-        absence = self._absence(what, limit_s, config.warn_after)
-        complete(self._request, limit_s, what, absence=absence)
-        private = self._made()
-        private.warn_after = config.warn_after
-        return private
-
-    def _made(self) -> Private:
-        self._group.Free()
-        private = Private(self._private)
-        private.attend()
-        return private
-
-    def _absence(self, what: str, limit_s: float, warn_after_s: float) -> Absence:
-        """Return a wait that finds missing ranks over a communicator already open."""
-        whole = roll.covering(self._group) if self._key else None
-        return Absence(
-            what,
-            limit_s,
-            warn_after_s,
-            roll=whole,
-            topic=f"{_ENTRY} {self._key} {self._number}",
-            members=whole.numbers(self._group) if whole is not None else (),
-        )
-
-    def give_up(self, config: Config) -> None:
-        """Let late ranks finish, since the MPI library would fail on freed memory."""
-        _abandoned.append(self)
-        with contextlib.suppress(TimedOut):
-            complete(self._request, config.timeout, "closing a communicator")
-
-
-def depart() -> None:
-    """Answer from now on that this process opens no further communicator."""
-    global _departing  # noqa: PLW0603 -- there is one in a process
-    _departing = True
-
-
-def _key_of(group: MPI.Group) -> str:
-    """Return a key equal on a group's ranks; "" if one of them is not in COMM_WORLD."""
-    world = MPI.COMM_WORLD.Get_group()
-    ranks = group.Translate_ranks(None, world)
-    world.Free()
-    if MPI.UNDEFINED in ranks:
-        return ""
-    return hashlib.sha256(array("q", ranks).tobytes()).hexdigest()[:16]
+# ---- facts -------------------------------------------------------------------
 
 
 def exchange(
@@ -324,25 +62,74 @@ def exchange(
     return [json.loads(t[:n]) for t, n in zip(texts, lengths, strict=True)]
 
 
+# ---- what each rank did ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[_T]):
+    """What came of an act of all ranks.
+
+    Attributes
+    ----------
+    kept
+        What this rank keeps; None if it has failed.
+    facts : list
+        What each rank tells the others, by rank.
+    failures : dict
+        Why a rank has failed, by rank.
+    """
+
+    kept: _T | None
+    facts: list[Any]
+    failures: dict[int, str]
+
+
+def act_on_all(
+    act: Callable[[], tuple[_T, object]],
+    tell: Callable[[tuple[str, object]], Sequence[Any]],
+    kinds: tuple[type[Exception], ...] = (Error,),
+) -> Outcome[_T]:
+    """Run `act` on every rank, and tell all ranks which ranks have failed.
+
+    Parameters
+    ----------
+    act
+        Returns a value to keep, and a fact for the other ranks.
+    tell
+        Gives this rank's failure, which is "" for none, and its fact to all ranks;
+        returns those of all ranks, by rank.
+    kinds
+        The errors that are told; any other is raised at once.
+    """
+    kept, fact, failure = None, None, ""
+    try:
+        kept, fact = act()
+    except kinds as error:
+        failure = str(error) or type(error).__name__
+    told = tell((failure, fact))
+    failures = {rank: why for rank, (why, _) in enumerate(told) if why}
+    return Outcome(kept, [fact for _, fact in told], failures)
+
+
 def together(
     private: Private, config: Config, act: Callable[[], tuple[_T, object]]
 ) -> tuple[_T, list[Any]]:
-    """Run `act` on every rank, and tell all ranks the results.
+    """Run `act` on every rank; return what this rank keeps, and all ranks' facts.
 
-    `act` returns a value to keep and a fact, fit for JSON, to tell. If it raises an
-    Error on one rank, all ranks raise the same TransportError.
+    If it raises an Error on one rank, all ranks raise the same TransportError.
     """
-    kept, fact = None, None
-    failure = ""
-    try:
-        kept, fact = act()
-    except Error as error:
-        failure = f"{error} (on host {socket.gethostname()})"
-    facts = exchange(private, [failure, fact], config.timeout)
-    for rank, (failure, _) in enumerate(facts):
+
+    def tell(told: tuple[str, object]) -> list[Any]:
+        failure, fact = told
         if failure:
-            raise TransportError(f"rank {rank}: {failure}", ranks=(rank,))
-    return cast("_T", kept), [fact for _, fact in facts]
+            failure += f" (on host {socket.gethostname()})"
+        return exchange(private, [failure, fact], config.timeout)
+
+    outcome = act_on_all(act, tell)
+    if outcome.failures:
+        rank, why = min(outcome.failures.items())
+        raise TransportError(f"rank {rank}: {why}", ranks=(rank,))
+    return cast("_T", outcome.kept), outcome.facts
 
 
 # ---- settings ----------------------------------------------------------------

@@ -22,7 +22,7 @@ from mpi4py import MPI
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Messages of `agreement.Private.share` have tag 0.
+# Messages of `private.Private.share` have tag 0.
 _TAG = 1
 _COUNT_TAG = 2
 

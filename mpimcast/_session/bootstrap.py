@@ -21,7 +21,7 @@ from mpimcast.errors import ConfigError, TransportError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast._mpi.agreement import Private
+    from mpimcast._mpi.private import Private
     from mpimcast._native.stream import Stream
     from mpimcast._native.transport import Transport
     from mpimcast._settings.config import Config

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpi4py import MPI
 
-from mpimcast._mpi import agreement
+from mpimcast._mpi.private import depart
 from mpimcast._support.log import logger
 from mpimcast.errors import Error, RankLeft, TimedOut
 
@@ -58,7 +58,7 @@ class _Register:
             _report(getattr(sys, "last_value", None))
         if self.aborting:
             return
-        agreement.depart()
+        depart()
         for each in closing:
             if not failing:
                 each.join()

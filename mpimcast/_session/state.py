@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from mpimcast._mpi import agreement, error_codes
+from mpimcast._mpi.completion import complete
+from mpimcast._mpi.entry import Entry
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._settings.config import ignored_variables
@@ -30,6 +32,7 @@ from mpimcast.explanation import Explanation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from mpimcast._mpi.private import Private
     from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
 
@@ -69,8 +72,8 @@ class CommunicatorState:
         self._size = comm.Get_size()
         self._reason = ""
         self._failure: Error | None = None
-        self._entry: agreement.Entry | None = None
-        self._private: agreement.Private | None = None
+        self._entry: Entry | None = None
+        self._private: Private | None = None
         self._streams: Streams | None = None
         # The streams in use, including those of persistent requests, and whether
         # anything has failed; `leave` makes both the maxima over all ranks.
@@ -230,7 +233,7 @@ class CommunicatorState:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[agreement.Private]:
+    def _counted(self) -> Iterator[Private]:
         """Count the time and messages of a part of opening, once all have entered."""
         private = self._need_private()
         begin_ns = time.monotonic_ns()
@@ -239,10 +242,10 @@ class CommunicatorState:
         self._opening["open_messages"] = private.nmessages
         self._opening["open_bytes"] = private.nbytes
 
-    def _need_private(self) -> agreement.Private:
+    def _need_private(self) -> Private:
         if self._private is None:
             lifetime.watch()
-            self._entry = agreement.Entry(self._comm)
+            self._entry = Entry(self._comm)
             self._private = self._entry.wait(self.config)
             if not self._announced:
                 lifetime.add(self)
@@ -267,7 +270,7 @@ class CommunicatorState:
         """
         untouched = self._entry is None and not self.bypass
         if self._announced and untouched and not self._forked():
-            self._entry = agreement.Entry(self._comm)
+            self._entry = Entry(self._comm)
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
@@ -345,7 +348,7 @@ class CommunicatorState:
             return self._vain()
 
         if request:
-            agreement.complete(
+            complete(
                 request,
                 math.inf,
                 "closing a communicator",

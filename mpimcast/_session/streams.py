@@ -25,6 +25,7 @@ from mpimcast.requests import Prequest, Request
 if TYPE_CHECKING:
     from collections import Counter
 
+    from mpimcast._mpi.private import Private
     from mpimcast._native.stream import Detour, Stream
     from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
@@ -58,7 +59,7 @@ class Streams:
     def __init__(
         self,
         comm: MPI.Intracomm,
-        private: agreement.Private,
+        private: Private,
         opened: bootstrap.Opened,
         config: Config,
     ) -> None:

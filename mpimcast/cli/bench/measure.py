@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from mpimcast._mpi.agreement import complete
+from mpimcast._mpi.completion import complete
 from mpimcast.cli.bench.workload import workload
 from mpimcast.errors import Error, TimedOut
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._mpi.agreement import Private, complete, exchange
+from mpimcast._mpi.agreement import exchange
+from mpimcast._mpi.completion import complete
+from mpimcast._mpi.private import Private
 from mpimcast.cli.node import node_name
 from mpimcast.errors import TimedOut
 

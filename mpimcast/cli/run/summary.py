@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 from rich.table import Table
 
-from mpimcast._mpi import agreement
+from mpimcast._mpi.agreement import exchange
+from mpimcast._mpi.completion import complete
+from mpimcast._mpi.private import Private
 from mpimcast._settings.config import Config
 from mpimcast.cli import terminal
 from mpimcast.cli.run.tally import LIBRARY, Tally
@@ -82,8 +84,8 @@ class Summary:
         """Return the facts of all ranks, on all ranks."""
         private, request = MPI.Intracomm.Idup(self._world)
         what = "the summary at the program's end"
-        agreement.complete(request, limit_s, what)
-        return agreement.exchange(agreement.Private(private), mine, limit_s)
+        complete(request, limit_s, what)
+        return exchange(Private(private), mine, limit_s)
 
     def _fact(self) -> Fact:
         """Return this rank's counts, fit for JSON."""
