@@ -34,7 +34,8 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mpimcast.cli.bench.measure import Plan, Ranks
+    from mpimcast.cli.bench.measure import Plan
+    from mpimcast.cli.bench.ranks import Ranks
     from mpimcast.comm import Intracomm
 
     Report = dict[str, Any]
@@ -192,22 +193,28 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure and report, on every rank."""
     from mpi4py import MPI
 
-    from mpimcast.cli.bench.measure import WAYS, Ranks, complain
+    from mpimcast.cli.bench.measure import WAYS
+    from mpimcast.cli.bench.ranks import Ranks, complain
     from mpimcast.comm import Intracomm
 
     ranks = Ranks(MPI.Intracomm(MPI.COMM_WORLD), _patience_s())
     path = None if options.json in (None, "-") else Path(options.json)
+
+    def prepare() -> Intracomm:
+        _check_root(options.root, ranks.size)
+        comm = Intracomm(ranks.library, transport=_transport())
+        comm.stats()  # which needs the C library
+        if ranks.rank == 0 and path is not None:
+            path.open("a").close()  # before the work: an error is told now
+        return comm
+
+    def write() -> None:
+        if ranks.rank == 0 and path is not None:
+            path.write_text(_json(report), encoding="utf-8")
+
     try:
-        with ranks.together():
-            _check_root(options.root, ranks.size)
-            comm = Intracomm(ranks.library, transport=_transport())
-            comm.stats()  # which needs the C library
-            if ranks.rank == 0 and path is not None:
-                path.open("a").close()  # before the work: an error is told now
-        report = _measure_all(ranks, comm, options)
-        with ranks.together():
-            if ranks.rank == 0 and path is not None:
-                path.write_text(_json(report), encoding="utf-8")
+        report = _measure_all(ranks, ranks.together(prepare), options)
+        ranks.together(write)
     except Error as error:
         if ranks.rank == 0:
             complain(str(error))

@@ -3,28 +3,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import resource
 import statistics
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mpi4py import MPI
 
-from mpimcast._mpi.completion import complete
 from mpimcast.cli.bench.workload import workload
-from mpimcast.errors import Error, TimedOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from mpimcast.cli.bench.ranks import Ranks
     from mpimcast.comm import Intracomm
 
 # The libraries that are compared, by their names in reports.
@@ -70,80 +65,6 @@ class Plan:
     def way(self, step: int) -> int:
         """Return the index in WAYS of a step; the order swaps from pair to pair."""
         return (step + step // 2) % 2
-
-
-# ---- all ranks ---------------------------------------------------------------
-
-
-class Ranks:
-    """All ranks, none of which continues after one has failed.
-
-    Parameters
-    ----------
-    library
-        The MPI library's communicator of all ranks.
-    patience_s
-        Seconds that a failed rank waits for the others to learn of its failure.
-
-    Attributes
-    ----------
-    share_clock : bool
-        Whether all ranks read one monotonic clock, as those of one machine do.
-    """
-
-    def __init__(self, library: MPI.Intracomm, patience_s: float) -> None:
-        self.library = library
-        self.rank, self.size = library.rank, library.size
-        # A failed rank enters the next call on this communicator early, so only
-        # `together` may use it.
-        self._meeting = library.Dup()
-        self._patience_s = patience_s
-        self.share_clock = len(set(library.allgather(_clock(self.rank)))) == 1
-
-    @contextlib.contextmanager
-    def together(self, values: NDArray[np.float64] | None = None) -> Iterator[None]:
-        """Run a block on every rank, then make `values` the maxima over all ranks.
-
-        Raises the same Error on all ranks if one of them has failed. If the others do
-        not take part in time to learn of the failure, abort the job.
-        """
-        maxima = np.zeros(1) if values is None else values
-        failure = ""
-        try:
-            yield
-        except (Error, ImportError, MemoryError, OSError) as error:
-            failure = str(error) or type(error).__name__
-            maxima.fill(math.inf)
-        request = self._meeting.Iallreduce(MPI.IN_PLACE, maxima, MPI.MAX)
-        if failure:
-            self._tell(request, failure)
-        else:
-            request.Wait()
-        if np.isinf(maxima).any():
-            failures = self._meeting.allgather(failure)
-            first = next(rank for rank, text in enumerate(failures) if text)
-            raise Error(f"rank {first}: {failures[first]}")
-
-    def _tell(self, request: MPI.Request, failure: str) -> None:
-        try:
-            complete(request, self._patience_s, "telling of a failure")
-        except TimedOut:
-            complain(f"rank {self.rank}: {failure}")
-            self._meeting.Abort(1)
-
-
-def _clock(rank: int) -> str:
-    """Return a text that is equal on ranks which read one monotonic clock."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        return boot + str(Path("/proc/self/ns/time").readlink())
-    except OSError:
-        return str(rank)
-
-
-def complain(text: str) -> None:
-    """Print an error."""
-    print(f"mpimcast bench: {text}", file=sys.stderr, flush=True)
 
 
 # ---- processors --------------------------------------------------------------
@@ -222,25 +143,38 @@ class _Measurement:
         self._processor_s = np.zeros(plan.nsteps)
         self._wrong_bytes = [0] * len(WAYS)
         self._before: dict[str, int] = {}
-        name = collective if self._blocks else collective[1:].capitalize()
-        with ranks.together():
-            self._work = workload(
-                name, ranks.library, nbytes, in_place=plan.in_place, root=plan.root
-            )
-            self._computation = Computation()
-            if not self._blocks:
-                # Only a blocking collective opens a transport.
-                self._work.run(comm)
+        ranks.together(self._prepare)
+
+    def _prepare(self) -> None:
+        """Make the buffers, and open the transport."""
+        name = self._collective
+        self._work = workload(
+            name if self._blocks else name[1:].capitalize(),
+            self._ranks.library,
+            self._nbytes,
+            in_place=self._plan.in_place,
+            root=self._plan.root,
+        )
+        self._computation = Computation()
+        if not self._blocks:
+            # Only a blocking collective opens a transport.
+            self._work.run(self._comm)
 
     def run(self, advance: Callable[[int, str], None]) -> None:
         """Run all operations."""
         # Without the barrier, `together` must not keep the ranks in step either.
         stride = 1 if self._plan.pre_barrier else self._plan.nsteps
         for begin in range(0, self._plan.nsteps, stride):
-            with self._ranks.together(self._times[begin : begin + stride]):
-                for step in range(begin, begin + stride):
-                    self._step(step)
-                    advance(self._nbytes, f"{self._collective} {self._nbytes}")
+            steps = range(begin, begin + stride)
+            self._ranks.together(
+                partial(self._run, steps, advance), self._times[begin : begin + stride]
+            )
+
+    def _run(self, steps: range, advance: Callable[[int, str], None]) -> None:
+        """Run some operations."""
+        for step in steps:
+            self._step(step)
+            advance(self._nbytes, f"{self._collective} {self._nbytes}")
 
     def _step(self, step: int) -> None:
         way = self._plan.way(step)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mpimcast._mpi.agreement import act_on_all
 from mpimcast._session import bootstrap
-from mpimcast.errors import Error, TransportError
+from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,18 +114,13 @@ class Trial:
 
     def _step(self, act: Callable[[], object]) -> list[Any]:
         """Run `act` on the ranks of parts that have not failed; return all results."""
-        fact: object = None
-        failure = ""
-        if self.is_open:
-            try:
-                fact = act()
-            except Error as error:
-                failure = str(error)
-        told = self._world.exchange([failure, fact])
-        for rank, (failure, _) in enumerate(told):
-            if failure:
-                self.failures.setdefault(rank, failure)
-        return [fact for _, fact in told]
+
+        def act_if_open() -> tuple[None, object]:
+            return None, act() if self.is_open else None
+
+        outcome = act_on_all(act_if_open, self._world.exchange)
+        self.failures = outcome.failures | self.failures
+        return outcome.facts
 
     def _shift_ports(self, ends: Sequence[object]) -> bool:
         """Let a part take the next port if one of its ranks could not have the last.
