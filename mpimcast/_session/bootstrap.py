@@ -15,11 +15,12 @@ from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.draft import Draft
 from mpimcast._native.transport import wanted
 from mpimcast._session import teams
+from mpimcast._session.opening import Opening
 from mpimcast._support.naming import listed, minority
 from mpimcast.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mpimcast._mpi.private import Private
     from mpimcast._native.stream import Stream
@@ -191,12 +192,22 @@ def _open_over(
     undo: contextlib.ExitStack,
 ) -> teams.Team:
     """Open a team whose multicast reaches all ranks, with smaller chunks if need be."""
-    _, facts = together(private, config, lambda: (None, transport.find()))
-    most = transport.choose(facts)
+
+    def step(act: Callable[[], object]) -> list[Any]:
+        _, results = together(private, config, lambda: (None, act()))
+        return results
+
+    everybody = tuple(range(private.Get_size()))
+    opening = Opening(transport, [everybody], everybody, step)
+    most = transport.choose(opening.find())
     smaller = [] if config.chunk_bytes else [n for n in transport.narrower if n < most]
     for chunk_bytes in [most, *smaller]:
         with contextlib.ExitStack() as attempt:
-            team = _connect_team(private, config, transport, chunk_bytes, attempt)
+            attempt.callback(opening.close)
+            opening.create(chunk_bytes)
+            opening.connect()
+            team = teams.add(private, config, opening.hand_over(), transport)
+            attempt.callback(teams.release, team)
             failure, narrow = _probe(private, config, team)
             if not failure:
                 undo.push(attempt.pop_all())
@@ -204,60 +215,6 @@ def _open_over(
         if not narrow:
             break
     raise TransportError(failure)
-
-
-def _create_team(
-    private: Private,
-    config: Config,
-    transport: Transport,
-    chunk_bytes: int,
-    undo: contextlib.ExitStack,
-) -> tuple[teams.Team, list[str]]:
-    """Create endpoints on the first port that all can have; return their addresses."""
-    from mpimcast._native.core import PortTakenError
-
-    def create() -> tuple[teams.Team | None, tuple[str, str]]:
-        try:
-            endpoint = transport.create(chunk_bytes)
-        except PortTakenError as error:
-            return None, ("", str(error))
-        made = teams.add(private, config, endpoint, transport)
-        attempt.callback(teams.release, made)
-        return made, (endpoint.address().hex(), "")
-
-    while True:
-        with contextlib.ExitStack() as attempt:
-            team, facts = together(private, config, create)
-            failures = {rank: why for rank, (_, why) in enumerate(facts) if why}
-            if team is not None and not failures:
-                undo.push(attempt.pop_all())
-                return team, [address for address, _ in facts]
-        if not transport.take_next_port():
-            rank, why = min(failures.items())
-            raise TransportError(
-                f"rank {rank}: {why}; so it is with every port that was tried: give "
-                "PORTS more of them",
-                ranks=(rank,),
-            )
-
-
-def _connect_team(
-    private: Private,
-    config: Config,
-    transport: Transport,
-    chunk_bytes: int,
-    undo: contextlib.ExitStack,
-) -> teams.Team:
-    """Create this rank's endpoint and connect it to all ranks' endpoints."""
-    team, addresses = _create_team(private, config, transport, chunk_bytes, undo)
-
-    def connect() -> tuple[None, None]:
-        team.endpoint.connect(bytes.fromhex("".join(addresses)))
-        return None, None
-
-    # After this exchange all ranks have joined the groups.
-    together(private, config, connect)
-    return team
 
 
 def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, bool]:

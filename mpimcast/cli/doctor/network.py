@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpimcast._native.transport import Transport
+    from mpimcast._session.opening import Part
     from mpimcast._settings.config import Config
     from mpimcast.cli.doctor.report import Report
-    from mpimcast.cli.doctor.trial import Part
     from mpimcast.cli.doctor.world import World
 
 # The checks among the ranks that the multicast check leaves.

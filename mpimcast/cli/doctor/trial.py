@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast._mpi.agreement import act_on_all
 from mpimcast._session import bootstrap
+from mpimcast._session.opening import Opening
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
@@ -18,14 +19,9 @@ if TYPE_CHECKING:
 
     from mpimcast._native.endpoint import Endpoint
     from mpimcast._native.transport import Transport
+    from mpimcast._session.opening import Part
     from mpimcast._settings.config import Config
     from mpimcast.cli.doctor.world import World
-
-    Part = tuple[int, ...]
-
-
-# Told by a rank that cannot have the port which all ranks of its part need.
-_TAKEN = "taken"
 
 
 class Trial:
@@ -68,33 +64,41 @@ class Trial:
         self.chunk_bytes = 0
         self._parts = parts
         self._part = next((part for part in parts if world.rank in part), ())
-        self._has_port = True
         self._world = world
         self.config = config
-        self._endpoint: Endpoint | None = None
         self._open()
         if not self.is_open:
             self.close()
 
     def _open(self) -> None:
         facts = self._step(lambda: bootstrap.introduce(self.config))
+        transport = None
         if self.is_open:
             place = self._part.index(self._world.rank)
-            draft = bootstrap.draft_of([facts[r] for r in self._part], place)
-            self.transport = self.kind(self.config, draft)
-        found = self._step(self._find)
-        ends = self._step(lambda: self._create(found))
-        while self._shift_ports(ends):
-            ends = self._step(lambda: self._create(found))
-        self.devices, addresses, lengths = map(
-            list, zip(*(end or ("", "", 0) for end in ends), strict=True)
-        )
+            draft = bootstrap.draft_of([facts[rank] for rank in self._part], place)
+            transport = self.kind(self.config, draft)
+        self._opening = Opening(transport, self._parts, self._part, self._step)
+        found = self._opening.find()
+        chosen = self._step(lambda: self._choose(transport, found))
+        devices, lengths = zip(*(each or ("", 0) for each in chosen), strict=True)
+        self.devices = list(devices)
         self.chunk_bytes = lengths[self.members[0]]
-        self._step(lambda: self._connect(addresses))
+        self._opening.create(lengths[self._world.rank])
+        self._opening.connect()
 
-    def _find(self) -> object:
-        """Find this rank's device. Ranks in no team have no transport: see `_step`."""
-        return self.transport.find()
+    def _choose(
+        self, transport: Transport | None, found: Sequence[Any]
+    ) -> tuple[str, int] | None:
+        """Return the device and the bytes of a chunk that this rank's part uses."""
+        assert transport is not None  # noqa: S101 -- this rank's part has not failed
+        try:
+            chunk_bytes = transport.choose(found)
+        except TransportError as error:
+            mine = self._part.index(self._world.rank)
+            if error.ranks and mine not in error.ranks:
+                return None  # another rank is at fault, and reports it
+            raise
+        return transport.device, chunk_bytes
 
     @property
     def is_open(self) -> bool:
@@ -104,13 +108,11 @@ class Trial:
     @property
     def endpoint(self) -> Endpoint | None:
         """This rank's endpoint, if its part has a team."""
-        return self._endpoint if self.is_open else None
+        return self._opening.endpoint if self.is_open else None
 
     def close(self) -> None:
         """Close the team."""
-        if self._endpoint is not None:
-            self._endpoint.close()
-            self._endpoint = None
+        self._opening.close()
 
     def _step(self, act: Callable[[], object]) -> list[Any]:
         """Run `act` on the ranks of parts that have not failed; return all results."""
@@ -121,47 +123,6 @@ class Trial:
         outcome = act_on_all(act_if_open, self._world.exchange)
         self.failures = outcome.failures | self.failures
         return outcome.facts
-
-    def _shift_ports(self, ends: Sequence[object]) -> bool:
-        """Let a part take the next port if one of its ranks could not have the last.
-
-        Returns
-        -------
-        bool
-            Whether there are such parts. A part without a next port tries its last
-            port again, and fails.
-        """
-        again = [
-            part for part in self._parts if any(ends[rank] == _TAKEN for rank in part)
-        ]
-        if self._part in again:
-            self.close()
-            self._has_port = self.transport.take_next_port()
-        return bool(again)
-
-    def _create(self, found: Sequence[Any]) -> tuple[str, str, int] | str | None:
-        """Open this rank's endpoint; return its device, address and chunk's bytes."""
-        from mpimcast._native.core import PortTakenError
-
-        try:
-            chunk_bytes = self.transport.choose([found[r] for r in self._part])
-        except TransportError as error:
-            mine = self._part.index(self._world.rank)
-            if error.ranks and mine not in error.ranks:
-                return None  # another rank is at fault, and reports it
-            raise
-        if self._endpoint is None:
-            try:
-                self._endpoint = self.transport.create(chunk_bytes)
-            except PortTakenError:
-                if self._has_port:
-                    return _TAKEN
-                raise
-        return self.transport.device, self._endpoint.address().hex(), chunk_bytes
-
-    def _connect(self, addresses: Sequence[str]) -> None:
-        assert self._endpoint is not None  # noqa: S101 -- `_create` came first
-        self._endpoint.connect(bytes.fromhex("".join(addresses[r] for r in self._part)))
 
 
 def isolate(opens: Callable[[Sequence[Part]], Sequence[bool]], members: Part) -> Part:
