@@ -94,7 +94,7 @@ def test_imports() -> None:
                 *("operation", "devices"),
             )
         ),
-        "mpimcast/cli/sim/command.py",
+        "mpimcast/cli/sim/simulator.py",
     }
 
 
