@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support import mpirun, run, run_unchecked
 
-from mpimcast.cli.bench.command import COLLECTIVES
 from mpimcast.cli.bench.measure import WAYS, Computation
+from mpimcast.cli.bench.parser import COLLECTIVES
 
 NRANKS = 3
 ITERATIONS = 4

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpimcast.cli.bench.command import sizes
 from mpimcast.cli.bench.measure import Plan, percentile
+from mpimcast.cli.bench.parser import sizes
 from mpimcast.cli.bench.workload import Pattern, Workload, workload
 
 

@@ -10,7 +10,6 @@ alone, it starts four ranks.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -22,16 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast._mpi.library import load
 from mpimcast._settings.config import Config
-from mpimcast._settings.values import parse_size
-from mpimcast.cli import arguments, commands, terminal
+from mpimcast.cli import terminal
 from mpimcast.cli.bench import table
 from mpimcast.cli.bench.conclusion import conclude
+from mpimcast.cli.bench.parser import make_parser
 from mpimcast.cli.info import command as info
 from mpimcast.cli.node import node_name
 from mpimcast.cli.relaunch import relaunch
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable
 
     from mpimcast.cli.bench.measure import Plan
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
 
     Report = dict[str, Any]
 
-COLLECTIVES = (
-    *("Allgather", "Allgatherv", "Bcast"),
-    *("Iallgather", "Iallgatherv", "Ibcast"),
-)
-
 # Variables that a report shows, but for what would let others into a cluster.
 _VARIABLES = ("MPIMCAST_", "OMPI_", "SLURM_")
 _SECRETS = ("SLURM_JWT",)
@@ -52,15 +47,10 @@ _SECRETS = ("SLURM_JWT",)
 # What a rank that has failed waits for the others in excess of TIMEOUT.
 _PATIENCE_S = 2.0
 
-_GAP_S_MAX = 60.0
-
-
-# ---- the command line --------------------------------------------------------
-
 
 def main(argv: list[str]) -> int:
     """Run the benchmark; return 1 if a rank failed or a byte was wrong."""
-    options = _parser().parse_args(argv)
+    options = make_parser(__doc__).parse_args(argv)
     relaunch("bench", argv)
     load()
     from mpi4py.run import set_abort_status
@@ -70,123 +60,6 @@ def main(argv: list[str]) -> int:
     except Exception:
         set_abort_status(1)  # the other ranks would wait for this one
         raise
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = commands.parser("bench", __doc__)
-    add = parser.add_argument
-    add(
-        "collectives",
-        nargs="*",
-        type=_collective,
-        metavar="COLLECTIVE",
-        help=f"{', '.join(COLLECTIVES)} or all (default: Allgather)",
-    )
-    add(
-        "--sizes",
-        type=sizes,
-        default="8:4M",
-        metavar="LIST",
-        help="bytes of each rank's block (Allgatherv: the mean; Bcast: the root's): "
-        "numbers such as 1000 or 64K, and ranges of powers of two such as 8:4M, "
-        "separated by commas (default: %(default)s)",
-    )
-    add(
-        "--iterations",
-        type=arguments.whole(1).parse,
-        default=100,
-        metavar="N",
-        help="operations of each size (default: %(default)s)",
-    )
-    add(
-        "--warmup",
-        type=arguments.whole(0).parse,
-        default=10,
-        metavar="N",
-        help="operations before those that are timed (default: %(default)s)",
-    )
-    add(
-        "--in-place",
-        action="store_true",
-        help="use MPI.IN_PLACE, as a Bcast always does",
-    )
-    add(
-        "--root",
-        type=_root,
-        default=0,
-        metavar="RANK",
-        help="the root of a Bcast; rotate: each rank in turn (default: %(default)s)",
-    )
-    add(
-        "--no-verify",
-        dest="verify",
-        action="store_false",
-        help="do not check the data, which keeps ranks busy between operations",
-    )
-    add(
-        "--pre-barrier",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="begin every operation with the MPI library's barrier (the default)",
-    )
-    add(
-        "--gap",
-        dest="gap_s",
-        type=arguments.seconds(0, _GAP_S_MAX, example="0.005"),
-        default=0.0,
-        metavar="SECONDS",
-        help="stay idle before every operation (default: 0)",
-    )
-    add(
-        "--format",
-        choices=table.FORMATS,
-        default="osu",
-        help="the table's format: as OSU's benchmarks print it, or as NCCL's do, with "
-        "the size of the whole result and bandwidths (default: %(default)s)",
-    )
-    add(
-        "--json",
-        metavar="PATH",
-        help="also write everything to this file, or with - to standard output instead "
-        "of the table",
-    )
-    return parser
-
-
-def sizes(text: str) -> list[int]:
-    """Parse a list of sizes and ranges of powers of two."""
-    try:
-        return [size for part in text.split(",") for size in _range(part)]
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _range(text: str) -> list[int]:
-    first, colon, last = text.partition(":")
-    low, high = parse_size(first), parse_size(last if colon else first)
-    if low < 1:
-        raise ValueError(f"{text!r} begins below 1")
-    if not colon:
-        return [low]
-    powers = [1 << bits for bits in range(high.bit_length()) if 1 << bits >= low]
-    if not powers:
-        raise ValueError(f"there is no power of two in {text!r}")
-    return powers
-
-
-def _collective(text: str) -> list[str]:
-    name = arguments.names("collective", [*COLLECTIVES, "all"])(text)
-    return list(COLLECTIVES) if name == "all" else [name]
-
-
-def _root(text: str) -> int | None:
-    rotate = -1
-    words = {"rotate": rotate}
-    root = arguments.whole(0, metavar="RANK", words=words).parse(text)
-    return None if root == rotate else root
-
-
-# ---- the run -----------------------------------------------------------------
 
 
 def _bench(options: argparse.Namespace) -> int:
