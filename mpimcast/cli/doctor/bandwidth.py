@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.survey import Salvo, SurveyPlan, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,14 +139,13 @@ def _rates(
         if source == world.rank
     ]
     awaited = {trial.members.index(one) for one, two in edges if two == world.rank}
-    result = survey(
-        world,
-        trial,
+    plan = SurveyPlan(
         nnumbers,
         salvos,
         lambda place, heard: place not in awaited or heard.ndistinct == nnumbers,
         for_s=_SEND_S,
     )
+    result = survey(world, trial, plan)
     rates = {}
     for source, target in edges:
         heard = result.heard[source, target]

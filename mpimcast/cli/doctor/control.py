@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from mpimcast.cli.doctor.blame import by_node, find_faults
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.survey import Salvo, SurveyPlan, survey
 
 if TYPE_CHECKING:
+    from mpimcast._native.endpoint import Heard
+    from mpimcast.cli.doctor.blame import Fault
     from mpimcast.cli.doctor.report import Report
     from mpimcast.cli.doctor.trial import Trial
     from mpimcast.cli.doctor.world import World
@@ -25,31 +27,7 @@ _ALL_PAIRS_MAX = 64
 
 def check(report: Report, world: World, trial: Trial) -> None:
     """Let members ask each other, and name the nodes that answer badly."""
-    nranks = len(trial.members)
-    partners = _partners(nranks)
-    mine = trial.endpoint.rank if trial.endpoint is not None else 0
-    # One datagram to each partner in turn, so that no receive buffer gets all at once.
-    salvos = [
-        Salvo((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
-        for i in range(_SENT)
-        for step in partners
-    ]
-    result = survey(
-        world,
-        trial,
-        _SENT,
-        salvos,
-        lambda place, heard: (
-            (mine - place) % nranks not in partners
-            or (heard.ndistinct == _SENT and heard.nanswers > 0)
-        ),
-    )
-    pairs = {
-        (source, target): heard
-        for (source, target), heard in result.heard.items()
-        if (trial.members.index(target) - trial.members.index(source)) % nranks
-        in partners
-    }
+    pairs = _ask(world, trial)
     lost = {pair: 1 - heard.ndistinct / _SENT for pair, heard in pairs.items()}
     trips_us = [h.round_trip_us for h in pairs.values() if h.nanswers]
     report.measured["control"] = {
@@ -61,22 +39,48 @@ def check(report: Report, world: World, trial: Trial) -> None:
             "max": max(trips_us, default=None),
         },
     }
-    for fault in find_faults(by_node(lost, world.nodes)):
-        device = trial.devices[world.ranks_of(fault.node)[0]]
-        report.add(
-            [
-                Finding(
-                    fault.node,
-                    "control",
-                    "unusable" if fault.silent else "degraded",
-                    fault.words("send") + " (unicast)",
-                    f"on {fault.node}: nft list ruleset; UDP between the nodes has to "
-                    f"pass; ethtool -S {device}, and see to its cable and port",
-                    "asking again for control that is lost",
-                    leave_out=True,
-                )
-            ]
+    faults = find_faults(by_node(lost, world.nodes))
+    report.add(_finding(fault, world, trial) for fault in faults)
+
+
+def _ask(world: World, trial: Trial) -> dict[tuple[int, int], Heard]:
+    """Let members ask each other; return what the asked heard, by pairs of ranks."""
+    nranks = len(trial.members)
+    partners = _partners(nranks)
+    mine = trial.endpoint.rank if trial.endpoint is not None else 0
+    # One datagram to each partner in turn, so that no receive buffer gets all at once.
+    salvos = [
+        Salvo((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
+        for i in range(_SENT)
+        for step in partners
+    ]
+
+    def is_whole(place: int, heard: Heard) -> bool:
+        return (mine - place) % nranks not in partners or (
+            heard.ndistinct == _SENT and heard.nanswers > 0
         )
+
+    result = survey(world, trial, SurveyPlan(_SENT, salvos, is_whole))
+    place = {rank: place for place, rank in enumerate(trial.members)}
+    return {
+        (source, target): heard
+        for (source, target), heard in result.heard.items()
+        if (place[target] - place[source]) % nranks in partners
+    }
+
+
+def _finding(fault: Fault, world: World, trial: Trial) -> Finding:
+    device = trial.devices[world.ranks_of(fault.node)[0]]
+    return Finding(
+        fault.node,
+        "control",
+        "unusable" if fault.silent else "degraded",
+        fault.words("send") + " (unicast)",
+        f"on {fault.node}: nft list ruleset; UDP between the nodes has to pass; "
+        f"ethtool -S {device}, and see to its cable and port",
+        "asking again for control that is lost",
+        leave_out=True,
+    )
 
 
 def _partners(nranks: int) -> list[int]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.survey import Salvo, SurveyPlan, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,14 +42,10 @@ def largest(world: World, trial: Trial, *, narrow: bool) -> Largest:
         for i, nbytes in enumerate(lengths)
     ]
     nnumbers = len(lengths) * _COPIES
-    result = survey(
-        world,
-        trial,
-        nnumbers,
-        salvos,
-        lambda _, heard: heard.ndistinct == nnumbers,
-        in_turn=True,
+    plan = SurveyPlan(
+        nnumbers, salvos, lambda _, heard: heard.ndistinct == nnumbers, in_turn=True
     )
+    result = survey(world, trial, plan)
     names = world.names(trial.members)
     leaving, coming = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for (source, target), heard in result.heard.items():

@@ -9,7 +9,7 @@ from mpimcast._session.bootstrap import PROBES_S
 from mpimcast.cli.doctor import mtu
 from mpimcast.cli.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, survey
+from mpimcast.cli.doctor.survey import Result, Salvo, SurveyPlan, survey
 from mpimcast.cli.doctor.trial import Trial
 
 if TYPE_CHECKING:
@@ -105,18 +105,20 @@ def check(report: Report, world: World, trial: Trial, instead: str) -> Trial:
         largest = mtu.largest(world, trial, narrow=bool(found.narrow))
         report.add(mtu.findings(found.narrow, largest, world, trial))
         report.measured["mtu"] = largest
-    bad = found.nodes()
+    return _try_without(found.nodes(), report, world, trial)
+
+
+def _try_without(bad: set[str], report: Report, world: World, trial: Trial) -> Trial:
+    """Try without the nodes to blame, and without those that then show faults, too."""
     for _ in range(_TRIES):
         rest = tuple(r for r in trial.members if world.nodes[r] not in bad)
         if not bad or len(world.names(rest)) <= 1:
             break
         trial.close()
         trial = Trial(world, trial.config, trial.kind, [rest])
-        more = (
-            set()
-            if trial.failures
-            else _diagnose(_sweep(world, trial), world.nodes).nodes()
-        )
+        more: set[str] = set()
+        if not trial.failures:
+            more = _diagnose(_sweep(world, trial), world.nodes).nodes()
         report.measured["multicast"]["verified"] = not more and not trial.failures
         if not more:
             break
@@ -130,19 +132,16 @@ def _sweep(world: World, trial: Trial) -> Sweep:
     together = max(_SENT_MIN, _SENT_TOGETHER // world.size)
     sent = min(_SENT_MAX, together)
     full_bytes = trial.chunk_bytes
-    results = [
-        survey(
-            world,
-            trial,
-            sent,
-            [Salvo(None, range(sent), nbytes)],
-            lambda _, heard: heard.ndistinct == sent,
-            in_turn=True,
+
+    def hear(nbytes: int) -> Result:
+        salvos = [Salvo(None, range(sent), nbytes)]
+        plan = SurveyPlan(
+            sent, salvos, lambda _, heard: heard.ndistinct == sent, in_turn=True
         )
-        for nbytes in (min(SHORT_BYTES, full_bytes), full_bytes)
-    ]
-    failures = results[0].failures | results[1].failures
-    return Sweep(sent, results[0].heard, results[1].heard, failures)
+        return survey(world, trial, plan)
+
+    short, full = hear(min(SHORT_BYTES, full_bytes)), hear(full_bytes)
+    return Sweep(sent, short.heard, full.heard, short.failures | full.failures)
 
 
 def _settle(world: World, trial: Trial) -> None:

@@ -11,7 +11,7 @@ from mpimcast._native.endpoint import Heard
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from mpimcast._native.endpoint import Endpoint
     from mpimcast.cli.doctor.trial import Trial
@@ -50,6 +50,31 @@ class Salvo(NamedTuple):
     asks: bool = False
 
 
+class SurveyPlan(NamedTuple):
+    """What a rank sends in a survey, and what it listens for.
+
+    Attributes
+    ----------
+    nnumbers : int
+        How many numbers a rank may send.
+    salvos : sequence of Salvo
+        The datagrams that this rank sends.
+    is_whole : callable
+        Returns, by a member's place and what was heard of it, whether nothing more of
+        it need be awaited.
+    in_turn : bool
+        Whether members send one after the other.
+    for_s : float
+        How long a rank may send.
+    """
+
+    nnumbers: int
+    salvos: Sequence[Salvo]
+    is_whole: Callable[[int, Heard], bool]
+    in_turn: bool = False
+    for_s: float = float("inf")
+
+
 class Result(NamedTuple):
     """The result of a survey.
 
@@ -65,16 +90,7 @@ class Result(NamedTuple):
     failures: dict[int, str]
 
 
-def survey(
-    world: World,
-    trial: Trial,
-    nnumbers: int,
-    salvos: Sequence[Salvo],
-    is_whole: Callable[[int, Heard], bool],
-    *,
-    in_turn: bool = False,
-    for_s: float = float("inf"),
-) -> Result:
+def survey(world: World, trial: Trial, plan: SurveyPlan) -> Result:
     """Let all members send, and count what arrives.
 
     Parameters
@@ -83,26 +99,17 @@ def survey(
         All ranks, each of which must call, including those in no team.
     trial
         The team of the ranks to survey.
-    nnumbers
-        How many numbers a rank may send.
-    salvos
-        The datagrams that this rank sends.
-    is_whole
-        Returns, by a member's place and what was heard of it, whether nothing more of
-        it need be awaited.
-    in_turn
-        Whether members send one after the other.
-    for_s
-        How long a rank may send.
+    plan
+        What this rank sends and listens for.
     """
     endpoint = trial.endpoint
     ident = next(_idents)
     if endpoint is not None:
-        endpoint.begin_survey(ident, nnumbers)
+        endpoint.begin_survey(ident, plan.nnumbers)
     world.exchange()
-    failure = _send(endpoint, salvos, for_s, in_turn=in_turn)
+    failure = _send(endpoint, plan)
     failures = world.exchange(failure, _listener(endpoint))
-    heard = [] if endpoint is None else _listen(endpoint, is_whole)
+    heard = [] if endpoint is None else _listen(endpoint, plan.is_whole)
     rows = world.exchange(heard, _listener(endpoint))
     return Result(
         {
@@ -124,22 +131,16 @@ def _listener(endpoint: Endpoint | None) -> Callable[[], None]:
     return nothing if endpoint is None else endpoint.move
 
 
-def _send(
-    endpoint: Endpoint | None,
-    salvos: Iterable[Salvo],
-    for_s: float,
-    *,
-    in_turn: bool,
-) -> str:
+def _send(endpoint: Endpoint | None, plan: SurveyPlan) -> str:
     """Send all salvos; return the reason if that fails, else ""."""
     if endpoint is None:
         return ""
-    if in_turn:
-        each_bytes = sum(len(salvo.numbers) * salvo.nbytes for salvo in salvos)
+    if plan.in_turn:
+        each_bytes = sum(len(each.numbers) * each.nbytes for each in plan.salvos)
         endpoint.listen_survey(endpoint.rank * each_bytes / _PACE_BYTES_PER_S)
-    until_s = time.monotonic() + for_s
+    until_s = time.monotonic() + plan.for_s
     try:
-        for salvo in salvos:
+        for salvo in plan.salvos:
             if time.monotonic() < until_s:
                 endpoint.send_survey(*salvo[:3], asks=salvo.asks)
     except TransportError as error:
