@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -87,41 +87,27 @@ def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> i
     comm = Intracomm(MPI.COMM_WORLD, **settings)
     library = MPI.Intracomm(MPI.COMM_WORLD)
     try:
-        ours_s, library_s, different_bytes = _gather_all(comm, library, layers)
+        gathered = _gather_all(comm, library, layers)
     except Error as error:
         print(f"mpimcast demo, rank {comm.rank}: {error}", file=sys.stderr)
         return 1
-    stats = comm.stats()
-    total = {name: library.allreduce(stats[name]) for name in sorted(stats)}
-    nranks = comm.size
-    headers_bytes = _HEADER_BYTES * sum(total[f"tx_{kind}_datagrams"] for kind in _DATA)
-    data_bytes = sum(total[f"tx_{kind}_bytes"] for kind in _DATA)
-    sent_bytes = total["tx_control_bytes"] + data_bytes
-    block_bytes = sum(-(-layer.nbytes // nranks) for layer in layers)
+    block_bytes = sum(-(-layer.nbytes // comm.size) for layer in layers)
     report: Report = {
         "version": __version__,
         "model": source,
         "layers": len(layers),
         "model_bytes": sum(layer.nbytes for layer in layers),
-        "ranks": nranks,
+        "ranks": comm.size,
         "hosts": library.allgather(node_name()),
         "path": str(comm.explain(block_bytes)),
         "settings": settings,
-        "mpimcast": {
-            "seconds": library.allreduce(ours_s, MPI.MAX),
-            "rank_seconds": library.allgather(ours_s),
-            "payload_bytes_sent_per_rank": (data_bytes - headers_bytes) // nranks,
-            "datagram_bytes_sent_per_rank": sent_bytes // nranks,
-            "chunks_lost": total["rx_lost_chunks"],
-            "chunks_repaired": total["rx_repaired_chunks"],
-        },
+        "mpimcast": {**_times(library, gathered.ours_s), **_sent(library, comm)},
         "mpi": {
-            "seconds": library.allreduce(library_s, MPI.MAX),
-            "rank_seconds": library.allgather(library_s),
-            "payload_bytes_sent_per_rank": block_bytes * (nranks - 1),
+            **_times(library, gathered.library_s),
+            "payload_bytes_sent_per_rank": block_bytes * (comm.size - 1),
             "computed": ["payload_bytes_sent_per_rank"],
         },
-        "different_bytes": library.allreduce(different_bytes),
+        "different_bytes": library.allreduce(gathered.different_bytes),
     }
     if comm.rank == 0:
         _show(report)
@@ -130,18 +116,47 @@ def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> i
     return 1 if report["different_bytes"] else 0
 
 
-def _gather_all(
-    comm: Intracomm, library: MPI.Intracomm, layers: Sequence[model.Layer]
-) -> tuple[float, float, int]:
-    """Gather all layers both ways.
+def _times(library: MPI.Intracomm, rank_s: float) -> Report:
+    """Return the time that the ranks spent in one library's calls."""
+    rank_seconds = library.allgather(rank_s)
+    return {"seconds": max(rank_seconds), "rank_seconds": rank_seconds}
 
-    Returns
-    -------
+
+def _sent(library: MPI.Intracomm, comm: Intracomm) -> Report:
+    """Return what the ranks sent by multicast, by the sums of their counters."""
+    stats = comm.stats()
+    total = {name: library.allreduce(stats[name]) for name in sorted(stats)}
+    headers_bytes = _HEADER_BYTES * sum(total[f"tx_{kind}_datagrams"] for kind in _DATA)
+    data_bytes = sum(total[f"tx_{kind}_bytes"] for kind in _DATA)
+    sent_bytes = total["tx_control_bytes"] + data_bytes
+    return {
+        "payload_bytes_sent_per_rank": (data_bytes - headers_bytes) // comm.size,
+        "datagram_bytes_sent_per_rank": sent_bytes // comm.size,
+        "chunks_lost": total["rx_lost_chunks"],
+        "chunks_repaired": total["rx_repaired_chunks"],
+    }
+
+
+class _Gathered(NamedTuple):
+    """What came of gathering all layers both ways, on this rank.
+
+    Attributes
+    ----------
     ours_s, library_s : float
         Time that this rank spent in the calls.
     different_bytes : int
         How many bytes are not what the MPI library's Allgather gives.
     """
+
+    ours_s: float
+    library_s: float
+    different_bytes: int
+
+
+def _gather_all(
+    comm: Intracomm, library: MPI.Intracomm, layers: Sequence[model.Layer]
+) -> _Gathered:
+    """Gather all layers both ways."""
     nranks = comm.size
     largest_bytes = max(-(-layer.nbytes // nranks) for layer in layers) * nranks
     ours, theirs = np.empty((2, largest_bytes), np.uint8)
@@ -158,7 +173,7 @@ def _gather_all(
             library_s += _timed(library, library, shard, places[1])
             different_bytes += int(np.count_nonzero(places[0] != places[1]))
             bar.advance(layer.nbytes, layer.name)
-    return ours_s, library_s, different_bytes
+    return _Gathered(ours_s, library_s, different_bytes)
 
 
 def _timed(
