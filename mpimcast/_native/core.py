@@ -24,6 +24,12 @@ JOINS = {
     "attach": lib.MMC_JOIN_ATTACH,
 }
 REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
+KINDS = {
+    "allgather": lib.MMC_ALLGATHER,
+    "allgatherv": lib.MMC_ALLGATHERV,
+    "bcast": lib.MMC_BCAST,
+}
+KIND_NAMES = {number: name.capitalize() for name, number in KINDS.items()}
 TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operation of the C core: what it moves, how to wait for it, and why it failed."""
+"""One operation of the C core: what it moves, and how to wait for it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._core import ffi, lib
 from mpimcast._native import disagreement
-from mpimcast._native.core import last_error, string
-from mpimcast.errors import Error, RankLeft, TimedOut, TransportError
+from mpimcast._native.core import KIND_NAMES, KINDS, NOBODY, last_error, string
+from mpimcast._native.failure import (
+    culprits_of,
+    operation_error,
+    poison_error,
+    reason_of,
+)
+from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,14 +25,7 @@ if TYPE_CHECKING:
 
 # The longest stay in C; signals and the MPI library's progress wait for it.
 _SLICE_NS = 1_000_000
-_NOBODY = 2**32 - 1
-_KINDS = {
-    "allgather": lib.MMC_ALLGATHER,
-    "allgatherv": lib.MMC_ALLGATHERV,
-    "bcast": lib.MMC_BCAST,
-}
 _COUNTS_SHOWN_MAX = 8
-_NAMES = {kind: name.capitalize() for name, kind in _KINDS.items()}
 
 
 class Description:
@@ -41,7 +40,7 @@ class Description:
     root
         The root of a Bcast.
     notifies
-        Whether the operation's end wakes `engine.Ends.wait`.
+        Whether the operation's end wakes `engine.Notifications.wait`.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Description:
         notifies: bool = False,
     ) -> None:
         self.c = ffi.new("struct mmc_operation *")
-        self.c.kind = _KINDS[kind]
+        self.c.kind = KINDS[kind]
         self.c.root = root
         self.c.notifies = notifies
         self._blocks = self._offsets = ffi.NULL
@@ -66,7 +65,7 @@ class Description:
 
     def fact(self) -> disagreement.Fact:
         """Return the facts that ranks compare after starting different operations."""
-        kind = _NAMES[self.c.kind]
+        kind = KIND_NAMES[self.c.kind]
         counts = ""
         if kind == "Allgatherv":
             sizes = list(map(int, self._blocks))
@@ -207,8 +206,9 @@ class NativeOperation:
         lib.mmc_request_failure(self._request[0], failure)
         if failure.error == -lib.MMC_EMISMATCH:
             self.differs = failure
-        reason = _reason(self._stream, failure, more)
-        return _failed(self._stream, self.name, failure, reason, _culprits(failure))
+        reason = reason_of(self._stream, failure, more)
+        culprits = culprits_of(failure)
+        return operation_error(self._stream, self.name, failure, reason, culprits)
 
     def tell_apart(self, error: Error, told: Mapping[int, Any]) -> Error:
         """Return an error that names the ranks which started another operation.
@@ -220,131 +220,8 @@ class NativeOperation:
             return error
         self._stream.first_failure = None
         reason = f"the ranks disagree: {text}"
-        return _failed(self._stream, self.name, self.differs, reason, ranks)
+        return operation_error(self._stream, self.name, self.differs, reason, ranks)
 
 
 def _rank(number: int) -> int | None:
-    return None if number == _NOBODY else int(number)
-
-
-_ERRORS = {
-    -lib.MMC_ENOANSWER: TimedOut,
-    -lib.MMC_ENOPROGRESS: TimedOut,
-    -lib.MMC_ENOENTRY: TimedOut,
-    -lib.MMC_ELEFT: RankLeft,
-    -lib.MMC_EGONE: RankLeft,
-    -lib.MMC_ELATE: TimedOut,
-    -lib.MMC_EIO: TransportError,
-    -lib.MMC_ENODEV: TransportError,
-}
-
-
-_DEEDS = {
-    -lib.MMC_ECANCELED: "was interrupted and gave the operation up",
-    -lib.MMC_ELEFT: "left without entering the operation: the program ended there, or "
-    "freed the communicator",
-}
-
-
-def _failed(
-    stream: Stream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
-) -> Error:
-    """Return an operation's error: where it failed, and for which `reason`.
-
-    Record the stream's first failure.
-    """
-    stream.first_failure = stream.first_failure or (reason, ranks)
-    missing = ""
-    if failure.missing_chunks:
-        missing = f". {failure.missing_chunks} chunks were missing here"
-    return _ERRORS.get(failure.error, Error)(
-        f"{name} failed on {_here(stream)}, "
-        f"operation {failure.epoch}: {reason}{missing}",
-        epoch=int(failure.epoch),
-        ranks=ranks,
-        missing_chunks=int(failure.missing_chunks),
-    )
-
-
-def poison_error(stream: Stream) -> Error:
-    """Return the error of later operations, which names the one that failed first."""
-    failure = ffi.new("struct mmc_failure *")
-    lib.mmc_stream_failure(stream.c, failure)
-    reason, ranks = stream.first_failure or (
-        _reason(stream, failure, last_error()),
-        _culprits(failure),
-    )
-    return _ERRORS.get(failure.error, Error)(
-        f"this communicator is unusable on {_here(stream)} since its operation "
-        f"{failure.epoch} failed: {reason}. Free it and make another",
-        epoch=int(failure.epoch),
-        ranks=ranks,
-    )
-
-
-def _here(stream: Stream) -> str:
-    return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
-
-
-def _culprits(failure: CData) -> tuple[int, ...]:
-    return () if failure.culprit == _NOBODY else (int(failure.culprit),)
-
-
-def _difference(failure: CData) -> str:
-    """Return in words what differs between the ranks, and what must be equal."""
-    if failure.kind_min != failure.kind_max:
-        some, others = (_NAMES[k] for k in (failure.kind_min, failure.kind_max))
-        return f"some are in {some}, others in {others}; all must call the same"
-    if failure.root_min != failure.root_max:
-        low, high = failure.root_min, failure.root_max
-        return f"roots are ranks {low} to {high}; all must pass the same"
-    if failure.kind_min == lib.MMC_ALLGATHERV:
-        return "blocks are not of the same bytes; all must pass the same counts"
-    what = "data is" if failure.kind_min == lib.MMC_BCAST else "blocks are"
-    return (
-        f"{what} of {failure.block_bytes_min} to {failure.block_bytes_max} bytes; all "
-        "must pass equally many bytes"
-    )
-
-
-def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
-    """Return which rank was awaited in vain, and why; "" if the error is another."""
-    config = stream.config
-    how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
-    return {
-        -lib.MMC_ENOANSWER: (
-            f"no answer from {who} {how}; see whether its process still runs and its "
-            "network works"
-        ),
-        -lib.MMC_ENOPROGRESS: (
-            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
-            f"({config.timeout:g} s); see whether the network passes multicast, or set "
-            "a longer MPIMCAST_TIMEOUT"
-        ),
-        -lib.MMC_ENOENTRY: (
-            f"{who} did not enter the operation within ENTRY_TIMEOUT "
-            f"({config.entry_timeout:g} s)"
-        ),
-        -lib.MMC_EGONE: (
-            f"the process of {who} has ended: its host refuses connections"
-        ),
-        -lib.MMC_ELATE: (
-            f"the process of {who} stands still, though its host answers, for longer "
-            f"than LATE_TIMEOUT ({config.late_timeout:g} s); see whether a debugger or "
-            "a signal has stopped it"
-        ),
-    }.get(int(failure.error), "")
-
-
-def _reason(stream: Stream, failure: CData, seen: str) -> str:
-    """Return what failed, in words; `seen` is this rank's device's report, or ""."""
-    who = " and ".join(f"rank {rank}" for rank in _culprits(failure)) or "a rank"
-    overdue = _overdue(stream, failure, who, seen)
-    if overdue:
-        return overdue
-    if failure.error == -lib.MMC_EMISMATCH:
-        return f"the ranks disagree: {_difference(failure)}"
-    if failure.error in _DEEDS:
-        return f"{who} {_DEEDS[failure.error]}"
-    what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
-    return f"{what} ({seen})" if seen else what
+    return None if number == NOBODY else int(number)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from mpimcast._mpi import agreement, error_codes, roll
-from mpimcast._native.operation import Description, NativeOperation, poison_error
+from mpimcast._native.failure import poison_error
+from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._session import bootstrap, completer, teams
 from mpimcast._session.collectives import Staging
 from mpimcast._session.pending import Pending

@@ -91,7 +91,7 @@ def test_imports() -> None:
             f"mpimcast/_native/{name}.py"
             for name in (
                 *("core", "engine", "endpoint", "stream"),
-                *("operation", "devices"),
+                *("operation", "failure", "devices"),
             )
         ),
         "mpimcast/cli/sim/simulator.py",
