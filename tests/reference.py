@@ -111,7 +111,8 @@ def items(parsed: docstring_parser.Docstring) -> Iterator[str]:
         kind = parsed.returns.type_name or ""
         yield f"- Returns `{kind}`: {plain(parsed.returns.description or '', ' ')}"
     for each in parsed.raises:
-        yield f"- Raises `{each.type_name}`: {plain(each.description or '', ' ')}"
+        kinds = "`, `".join((each.type_name or "").split(", "))
+        yield f"- Raises `{kinds}`: {plain(each.description or '', ' ')}"
 
 
 def notes(parsed: docstring_parser.Docstring) -> str:

@@ -190,13 +190,10 @@ class Nonblocking(Handle):
         Raises
         ------
         Error
-            If the transport cannot be opened or an earlier operation of this
-            communicator failed. If a started operation fails, the request's ``Wait`` or
-            ``Test`` raises it.
-        MPI.Exception
-            If an argument is not valid, as in mpi4py.
-        BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If the transport cannot be opened, or an earlier operation of this
+            communicator failed. ``Wait`` and ``Test`` raise it if this one fails.
+        MPI.Exception, BufferError
+            As ``Bcast`` does.
 
         Notes
         -----
@@ -247,13 +244,10 @@ class Nonblocking(Handle):
         Raises
         ------
         Error
-            If the transport cannot be opened or an earlier operation of this
-            communicator failed. If a started operation fails, the request's ``Wait`` or
-            ``Test`` raises it.
-        MPI.Exception
-            If an argument is not valid, as in mpi4py.
-        BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If the transport cannot be opened, or an earlier operation of this
+            communicator failed. ``Wait`` and ``Test`` raise it if this one fails.
+        MPI.Exception, BufferError
+            As ``Allgather`` does.
 
         Notes
         -----
@@ -301,13 +295,10 @@ class Nonblocking(Handle):
         Raises
         ------
         Error
-            If the transport cannot be opened or an earlier operation of this
-            communicator failed. If a started operation fails, the request's ``Wait`` or
-            ``Test`` raises it.
-        MPI.Exception
-            If an argument is not valid, as in mpi4py.
-        BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If the transport cannot be opened, or an earlier operation of this
+            communicator failed. ``Wait`` and ``Test`` raise it if this one fails.
+        MPI.Exception, BufferError
+            As ``Allgatherv`` does.
 
         Notes
         -----
@@ -318,8 +309,7 @@ class Nonblocking(Handle):
 
         Examples
         --------
-        >>> counts = [1] * comm.size
-        >>> blocks = np.zeros(comm.size, int)
+        >>> counts, blocks = [1] * comm.size, np.zeros(comm.size, int)
         >>> request = comm.Allgatherv_init(np.full(1, comm.rank), [blocks, counts])
         >>> mpimcast.Startall([request])
         >>> request.Wait()

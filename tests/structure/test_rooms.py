@@ -155,3 +155,19 @@ def test_public_names() -> None:
         and getattr(value, "__module__", "") == f"mpimcast.{module}"
     }
     assert names == set(mpimcast.__all__) - {"__version__"}
+
+
+def test_sizes() -> None:
+    """A file has at most 400 lines, a function 50 lines and six parameters."""
+    wrong = []
+    for module, path in modules().items():
+        text = path.read_text()
+        if len(text.splitlines()) > 400:
+            wrong.append(f"{module} is long")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                nlines = (node.end_lineno or 0) - node.lineno + 1
+                names = {each.arg for each in node.args.args + node.args.kwonlyargs}
+                if nlines > 50 or len(names - {"self", "cls"}) > 6:
+                    wrong.append(f"{module}: {node.name} is long")
+    assert not wrong, "\n".join(wrong)
