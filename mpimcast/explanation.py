@@ -27,7 +27,7 @@ class Explanation:
     >>> explanation.path
     'mpi'
     >>> explanation.reason
-    'there is one rank only'
+    'there is only one rank'
     """
 
     path: str

@@ -95,7 +95,7 @@ class Absence:
             missing = self.missing()
             raise TimedOut(
                 f"{self._what}: {named(gave_up)} gave up waiting: "
-                + (self.reason() if missing else "this rank came too late"),
+                + (self.reason() if missing else "this rank arrived too late"),
                 ranks=missing,
             )
 
@@ -124,14 +124,14 @@ class Absence:
     def reason(self) -> str:
         """Name the ranks that have not arrived, in words for messages."""
         if self._roll is None:
-            return "the MPI library does not tell which ranks have not come"
+            return "the MPI library does not say which ranks are missing"
         missing = self.missing()
         if not missing:
-            return "all ranks have come, and the MPI library takes its time"
+            return "all ranks have arrived, but the MPI library has not finished"
         words = self._words()
         busy = [f"rank {rank} is in {words[rank]}" for rank in missing if rank in words]
         have = "have" if len(missing) > 1 else "has"
-        return "; ".join([f"{named(missing)} {have} not come", *busy[:1]])
+        return "; ".join([f"{named(missing)} {have} not arrived", *busy[:1]])
 
     def _words(self) -> dict[int, str]:
         """Return the ranks' answers, by rank."""

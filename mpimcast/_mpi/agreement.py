@@ -172,5 +172,5 @@ def _disagreement(settings: Sequence[dict[str, object]]) -> ConfigError:
             shown = {rank: repr(value) for rank, value in values.items()}
             parts.append(f"{name} is {listed(shown)}")
             culprits.update(minority(values))
-    text = f"the ranks disagree: {'; '.join(parts)}. Give all ranks the same"
+    text = f"the ranks disagree: {'; '.join(parts)}. Give all ranks the same values"
     return ConfigError(text, ranks=sorted(culprits))

@@ -114,7 +114,7 @@ class Message:
             item.Free()
             items.Free()
         if end != nbytes:
-            raise Error(f"the MPI library packs {nbytes} bytes into {end}")
+            raise Error(f"the MPI library packed {nbytes} bytes into {end}")
 
 
 def is_in_place(sendbuf: object) -> bool:
@@ -223,6 +223,6 @@ def _check_host(memory: MPI.buffer, name: str) -> None:
         holder = accelerators.holder(memory.address) if memory.nbytes else None
         if holder is not None:
             raise BufferError(
-                f"{error}: {name} lies in a device's memory, says {holder}; mpimcast "
-                "takes buffers in host memory only"
+                f"{error}: {name} lies in device memory, according to {holder}; "
+                "mpimcast accepts buffers in host memory only"
             ) from None

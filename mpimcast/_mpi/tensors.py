@@ -88,7 +88,8 @@ def item_bytes(owner: Any) -> int:
         managed = _Versioned.from_address(_content_of(owner, b"dltensor_versioned"))
         if managed.major > _VERSION_MAJOR:
             raise BufferError(
-                f"dlpack: mpimcast knows no version {managed.major}.{managed.minor}"
+                f"dlpack: mpimcast does not support version {managed.major}."
+                f"{managed.minor}"
             )
         return _dlpack_bytes(managed.tensor.dtype)
     if _is_capsule(owner, b"dltensor"):

@@ -59,7 +59,10 @@ def list_interfaces(config: Config) -> list[Interface]:
     """Return the interfaces to other hosts, in the system's order."""
     found = ffi.new("struct mmc_interface[]", _FOUND_MAX)
     count = ffi.new("uint32_t *")
-    check(lib.mmc_udp_interfaces(found, _FOUND_MAX, count), "no interfaces")
+    check(
+        lib.mmc_udp_interfaces(found, _FOUND_MAX, count),
+        "cannot list network interfaces",
+    )
     return [_interface(found[index], config) for index in range(count[0])]
 
 

@@ -56,7 +56,7 @@ def explain(
     if not text:
         return "", ()
     silent = sorted(set(range(size)) - set(facts))
-    unknown = f" ({named(silent)} did not tell)" if silent else ""
+    unknown = f" ({named(silent)} did not say)" if silent else ""
     return text.format(listed(values)) + unknown, minority(values)
 
 
@@ -64,18 +64,18 @@ def _first_difference(facts: Mapping[int, Fact]) -> tuple[Mapping[int, Hashable]
     """Return the first of kind, root and sizes that differs, and a text around it."""
     kinds = {rank: fact.kind for rank, fact in facts.items()}
     if _differ(kinds):
-        return kinds, "{}; all must call the same"
+        return kinds, "{}; all must call the same collective"
     kind = next(iter(kinds.values()), "")
     roots = {rank: f"root {fact.root}" for rank, fact in facts.items()}
     if kind == "Bcast" and _differ(roots):
-        return roots, "{}; all must pass the same"
+        return roots, "{}; all must pass the same root"
     if kind == "Allgatherv":
         counts = {rank: fact.counts for rank, fact in facts.items()}
-        what = "blocks are of {}; all must pass the same counts"
+        what = "blocks have {}; all must pass the same counts"
         return counts, what if _differ(counts) else ""
     sizes = {rank: f"{fact.nbytes} bytes" for rank, fact in facts.items()}
-    what = "data is" if kind == "Bcast" else "blocks are"
-    text = what + " of {}; all must pass equally many bytes"
+    what = "data has" if kind == "Bcast" else "blocks have"
+    text = what + " {}; all must pass the same number of bytes"
     return sizes, text if _differ(sizes) else ""
 
 

@@ -79,7 +79,10 @@ class Endpoint:
         made = ffi.new("struct mmc_team **")
         self._engine = engine.acquire()
         try:
-            check(lib.mmc_team_create(self._engine, options, made), "no endpoint")
+            check(
+                lib.mmc_team_create(self._engine, options, made),
+                "cannot open an endpoint",
+            )
         except TransportError:
             engine.release()
             raise
@@ -97,7 +100,9 @@ class Endpoint:
 
     def connect(self, addresses: bytes) -> None:
         """Connect to all ranks, given their addresses in rank order."""
-        check(lib.mmc_team_connect(self.c, addresses), "cannot join the group")
+        check(
+            lib.mmc_team_connect(self.c, addresses), "cannot connect to the other ranks"
+        )
 
     def probe(self, slice_s: float) -> Probe:
         """Multicast probes, and listen to the others' for at most `slice_s`."""

@@ -35,7 +35,7 @@ class _Engine:
                 status = lib.mmc_engine_create(made)
                 if status < 0:
                     self._nusers -= 1
-                check(status, "no engine")
+                check(status, "cannot create the engine")
                 self._c = made[0]
             return self._c
 
@@ -62,7 +62,9 @@ def allocate(nbytes: int) -> memoryview:
             engine.release()
 
     try:
-        check(lib.mmc_memory_allocate(c, nbytes, made), f"no {nbytes} bytes")
+        check(
+            lib.mmc_memory_allocate(c, nbytes, made), f"cannot allocate {nbytes} bytes"
+        )
     except TransportError:
         engine.release()
         raise
@@ -79,7 +81,7 @@ class Notifications:
     def wait(self) -> None:
         """Sleep until an operation has ended since the last call, or until `rouse`."""
         status = lib.mmc_engine_await(self._engine, self._nended)
-        check(status, "nothing to wait for")
+        check(status, "cannot wait for operations to end")
 
     def rouse(self) -> None:
         """Wake the thread that sleeps in `wait`, or the next that enters it."""

@@ -26,7 +26,7 @@ _ERRORS = {
 
 
 _DEEDS = {
-    -lib.MMC_ECANCELED: "was interrupted and gave the operation up",
+    -lib.MMC_ECANCELED: "was interrupted and gave up the operation",
     -lib.MMC_ELEFT: "left without entering the operation: the program ended there, or "
     "freed the communicator",
 }
@@ -62,7 +62,7 @@ def poison_error(stream: Stream) -> Error:
     )
     return _ERRORS.get(failure.error, Error)(
         f"this communicator is unusable on {_here(stream)} since its operation "
-        f"{failure.epoch} failed: {reason}. Free it and make another",
+        f"{failure.epoch} failed: {reason}. Free it and create another",
         epoch=int(failure.epoch),
         ranks=ranks,
     )
@@ -81,16 +81,16 @@ def _difference(failure: CData) -> str:
     """Return in words what differs between the ranks, and what must be equal."""
     if failure.kind_min != failure.kind_max:
         some, others = (KIND_NAMES[k] for k in (failure.kind_min, failure.kind_max))
-        return f"some are in {some}, others in {others}; all must call the same"
+        return f"some called {some}, others {others}; all must call the same collective"
     if failure.root_min != failure.root_max:
         low, high = failure.root_min, failure.root_max
-        return f"roots are ranks {low} to {high}; all must pass the same"
+        return f"roots range from {low} to {high}; all must pass the same root"
     if failure.kind_min == lib.MMC_ALLGATHERV:
-        return "blocks are not of the same bytes; all must pass the same counts"
-    what = "data is" if failure.kind_min == lib.MMC_BCAST else "blocks are"
+        return "blocks have different sizes; all must pass the same counts"
+    what = "data has" if failure.kind_min == lib.MMC_BCAST else "blocks have"
     return (
-        f"{what} of {failure.block_bytes_min} to {failure.block_bytes_max} bytes; all "
-        "must pass equally many bytes"
+        f"{what} {failure.block_bytes_min} to {failure.block_bytes_max} bytes; all "
+        "must pass the same number of bytes"
     )
 
 
@@ -100,12 +100,12 @@ def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
     how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
     return {
         -lib.MMC_ENOANSWER: (
-            f"no answer from {who} {how}; see whether its process still runs and its "
-            "network works"
+            f"{who} has not answered {how}; check that its process is running and "
+            "its network works"
         ),
         -lib.MMC_ENOPROGRESS: (
-            f"all ranks had entered, but nothing new came from {who} within TIMEOUT "
-            f"({config.timeout:g} s); see whether the network passes multicast, or set "
+            f"all ranks had entered, but nothing new arrived from {who} within TIMEOUT "
+            f"({config.timeout:g} s); check that the network passes multicast, or set "
             "a longer MPIMCAST_TIMEOUT"
         ),
         -lib.MMC_ENOENTRY: (
@@ -116,9 +116,9 @@ def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
             f"the process of {who} has ended: its host refuses connections"
         ),
         -lib.MMC_ELATE: (
-            f"the process of {who} stands still, though its host answers, for longer "
-            f"than LATE_TIMEOUT ({config.late_timeout:g} s); see whether a debugger or "
-            "a signal has stopped it"
+            f"the process of {who} has stood still for longer than LATE_TIMEOUT "
+            f"({config.late_timeout:g} s), although its host answers; check whether a "
+            "debugger or a signal has stopped it"
         ),
     }.get(int(failure.error), "")
 

@@ -27,7 +27,7 @@ class Detour(NamedTuple):
         sender = "any rank" if self.sender is None else f"rank {self.sender}"
         return (
             f"operation {self.epoch} blocks go round a ring by unicast, because rank "
-            f"{self.rank} hears no multicast of {sender}"
+            f"{self.rank} hears no multicast from {sender}"
         )
 
 
@@ -49,7 +49,9 @@ class Stream:
             },
         )
         made = ffi.new("struct mmc_stream **")
-        check(lib.mmc_stream_create(endpoint.c, options, made), "no stream")
+        check(
+            lib.mmc_stream_create(endpoint.c, options, made), "cannot create a stream"
+        )
         self.c = made[0]
         self.channel = channel
         self.endpoint = endpoint

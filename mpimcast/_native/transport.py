@@ -89,8 +89,8 @@ class Transport(ABC):
         for rank, able in enumerate(able_bytes):
             if able < wanted:
                 raise TransportError(
-                    f"rank {rank}: CHUNK_BYTES={wanted} is more than {able}, the most "
-                    "that its device carries in a datagram",
+                    f"rank {rank}: CHUNK_BYTES={wanted} exceeds {able}, the most that "
+                    "its device carries in a datagram",
                     ranks=(rank,),
                 )
         return wanted or min(able_bytes)
@@ -191,7 +191,7 @@ class Udp(Transport):
             return error
         host, first = self.draft.hosts[self.draft.rank], self.draft.hosts[0]
         if str(found.address.ip) == address and host != first:
-            return TransportError(f"{address} is an address of this host, too")
+            return TransportError(f"the address {address} belongs to this host, too")
         return found
 
     @staticmethod
@@ -204,8 +204,8 @@ class Udp(Transport):
         """Return an error that names the rank without an interface."""
         if not facts[0]:
             return TransportError(
-                "rank 0: no network interface is up, can multicast and has an IPv4 "
-                "address",
+                "rank 0: no network interface is up, supports multicast and has an "
+                "IPv4 address",
                 ranks=(0,),
             )
         for rank, fact in enumerate(facts):
@@ -235,7 +235,7 @@ class Verbs(Transport):
             if kind != kinds[0]:
                 raise TransportError(
                     f"rank {rank}: its device is on {kind}, rank 0's on {kinds[0]}; "
-                    "name others by NET_DEVICES",
+                    "choose others with NET_DEVICES",
                     ranks=(rank,),
                 )
         return self._agree_chunk([able for able, _ in facts])

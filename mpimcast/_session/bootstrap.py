@@ -137,8 +137,8 @@ def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
     versions = {rank: fact["wire"] for rank, fact in enumerate(facts)}
     if len(set(versions.values())) > 1:
         raise TransportError(
-            f"the ranks speak different versions of the wire format: "
-            f"{listed(versions)}; install one version of mpimcast everywhere",
+            f"the ranks use different versions of the wire format: {listed(versions)}; "
+            "install the same version of mpimcast everywhere",
             ranks=minority(versions),
         )
 
@@ -169,9 +169,7 @@ def _open_team(
     for kind in wanted(config):
         if config.progress_thread == "off" and kind.needs_thread:
             raise ConfigError(
-                "; ".join(
-                    ["PROGRESS_THREAD=off is possible over verbs only", *failures]
-                )
+                "; ".join(["PROGRESS_THREAD=off works over verbs only", *failures])
             )
         try:
             team = _open_over(private, config, kind(config, draft), undo)
@@ -236,8 +234,8 @@ def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, boo
     narrow = not any(unheard for unheard, _, _ in probes)
     length = f"in chunks of {team.endpoint.chunk_bytes} bytes " if narrow else ""
     failure = (
-        f"what rank {probes[deaf[0]][2]} multicasts {length}does not reach rank "
-        f"{deaf[0]}; see whether the network passes multicast and the MTU is right"
+        f"multicast from rank {probes[deaf[0]][2]} {length}does not reach rank "
+        f"{deaf[0]}; check that the network passes multicast and the MTU is right"
     )
     return failure, narrow
 

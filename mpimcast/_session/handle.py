@@ -156,7 +156,7 @@ class Handle(MPI.Intracomm):
         Examples
         --------
         >>> print(mpimcast.Intracomm(MPI.COMM_SELF).explain(1 << 20))
-        mpi: there is one rank only
+        mpi: there is only one rank
         """
         return (self._comm_state or self._need_state()).explain(nbytes)
 

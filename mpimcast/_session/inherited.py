@@ -46,8 +46,8 @@ class InheritedSettings:
                 why = "was given" if self.level is None else "all ranks have agreed on"
                 raise ConfigError(
                     f"{name}={shown(name, new)} conflicts with {shown(name, old)}, "
-                    f"which {why} for this communicator; duplicate the communicator "
-                    "of the MPI library to have other settings"
+                    f"which {why} for this communicator; to use other settings, "
+                    "duplicate the communicator of the MPI library"
                 )
             changes[name] = new
         given = [name for name in settings if settings[name] is not None]

@@ -75,7 +75,7 @@ def _report(error: BaseException | None) -> None:
     """Log that the program fails on this rank, since others may wait for it."""
     if not isinstance(error, (Error, KeyboardInterrupt)):
         why = "an exit status" if error is None else f"{type(error).__name__}: {error}"
-        logger.error("the program ends here by %s", why)
+        logger.error("the program ends here with %s", why)
 
 
 def _misses_ranks(error: BaseException | None) -> bool:

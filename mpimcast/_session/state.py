@@ -87,7 +87,7 @@ class CommunicatorState:
         if world_rank == 0:
             _warn_of_ignored_variables()
         if self._size == 1:
-            self._settle("there is one rank only")
+            self._settle("there is only one rank")
         elif inherited.level is not None:
             self._on_agreed(inherited.level)
 
@@ -156,7 +156,7 @@ class CommunicatorState:
         if self._streams is None:
             return "mpi", "no blocking collective had opened a transport"
         if not (waits or self.threaded):
-            return "mpi", "a rank's MPI has less than THREAD_MULTIPLE"
+            return "mpi", "some rank's MPI library has less than THREAD_MULTIPLE"
         return self._streams.team.transport, ""
 
     def carrier(self, nbytes: int) -> Streams | None:
@@ -181,7 +181,7 @@ class CommunicatorState:
             error_codes.call_errhandler(self._comm, error)
             raise
         except BaseException:
-            self._failure = Error("this communicator's opening was interrupted")
+            self._failure = Error("opening this communicator was interrupted")
             raise
         return self._streams
 

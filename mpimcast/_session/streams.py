@@ -213,14 +213,14 @@ class Streams:
         elif waiting.still:
             what = f"rank {waiting.rank}, which stands still while its host answers"
         elif waiting.entered:
-            who = "nobody" if waiting.rank is None else f"rank {waiting.rank}"
+            who = "no rank" if waiting.rank is None else f"rank {waiting.rank}"
             what = f"{who}: {waiting.missing_chunks} chunks are missing here"
         elif waiting.late is None:
             what = f"rank {waiting.rank}: not all ranks have entered it"
         else:
             what = (
-                f"rank {waiting.late}, which has not entered it: that rank computes, "
-                "has failed, or passed fewer bytes than MIN_BYTES"
+                f"rank {waiting.late}, which has not entered it: that rank is "
+                "computing, has failed, or passed fewer bytes than MIN_BYTES"
             )
         logger.warning(
             "%s, operation %d of its communicator, has waited %.3g s for %s",
@@ -282,8 +282,9 @@ class Streams:
         self._detour = detour
         if first:
             logger.warning(
-                "the network does not deliver multicast any more: since %s; it is "
-                "tried again now and then; `python -m mpimcast doctor` finds out more",
+                "the network no longer delivers multicast: since %s; multicast is "
+                "tried again now and then; `python -m mpimcast doctor` looks for the "
+                "cause",
                 self._detour,
             )
 

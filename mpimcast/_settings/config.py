@@ -217,9 +217,9 @@ class Config:
         """See that the settings are possible together."""
         if self.group.count < self.subgroups:
             raise ConfigError(
-                f"SUBGROUPS={self.subgroups} needs as many multicast groups, and "
-                f"GROUP={self.group} has {self.group.count}: widen the one, or lessen "
-                "the other"
+                f"SUBGROUPS={self.subgroups} needs as many multicast groups, but "
+                f"GROUP={self.group} has {self.group.count}: widen GROUP, or lower "
+                "SUBGROUPS"
             )
 
     @classmethod
@@ -360,7 +360,9 @@ def ignored_variables(environment: Mapping[str, str] | None = None) -> list[str]
             meant = nearest(name, known, cutoff=_ALIKE) if alike else ""
         if is_ours or meant:
             hint = f"did you mean {meant}?" if meant else _LISTED
-            sentences.append(f"{name}={value} is ignored: no such setting; {hint}")
+            sentences.append(
+                f"{name}={value} is ignored: there is no such setting; {hint}"
+            )
     return sentences
 
 
@@ -374,6 +376,6 @@ def _unknown_keywords(unknown: list[str]) -> str:
         for name, hint in zip(unknown, hints, strict=True)
     )
     return (
-        f"no such setting: {', '.join(each)}; the settings are "
+        f"there is no such setting: {', '.join(each)}; the settings are "
         f"{', '.join(option_names())}"
     )

@@ -47,7 +47,7 @@ def test_failure(
     """This library's calls raise its error, and MPI's a code with the same text."""
     comm = opened()
     request = differ(comm, start)
-    text = "blocks are of 4004 bytes on rank 0, but 4000 bytes on"
+    text = "blocks have 4004 bytes on rank 0, but 4000 bytes on"
     if way in ("Wait", "Test"):
         with pytest.raises(Error, match=text):
             wait_by(request, way)

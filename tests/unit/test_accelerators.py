@@ -113,7 +113,7 @@ def test_arrays(tmp_path: Path) -> None:
     """Arrays in device memory are refused, and no others."""
     said = say(GATHER, build(tmp_path, "CUDA"))
     refused = (
-        "device buffer is not CPU-accessible: sendbuf lies in a device's memory, "
-        "says CUDA; mpimcast takes buffers in host memory only"
+        "device buffer is not CPU-accessible: sendbuf lies in device memory, "
+        "according to CUDA; mpimcast accepts buffers in host memory only"
     )
     assert said == ["host taken"] * 3 + [refused] * 3 + ["managed taken"] * 3

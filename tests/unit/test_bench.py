@@ -214,8 +214,8 @@ def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
         lines = re.findall(rf"^ +{measured[size]} .* 0$", said, re.MULTILINE)
         assert len(lines) >= 2, said  # blocking and nonblocking
     assert [name for name in COLLECTIVES if f"# {name}" not in said] == []
-    assert ("each root in turn" in said) == ("rotate" in options)
-    assert ("root, others: bytes that the root sends" in said) == (not options)
+    assert ("each rank in turn as root" in said) == ("rotate" in options)
+    assert ("# root: bytes that it sends in an operation" in said) == (not options)
     _check_conclusion(report, said)
 
 
@@ -226,7 +226,7 @@ def _check_conclusion(report: dict[str, Any], said: str) -> None:
     for name, sentence in zip(COLLECTIVES, report["conclusion"], strict=True):
         assert sentence.startswith(f"{name}: ")
         assert "times as fast" in sentence
-        assert sentence.endswith("bytes than computed for the library")
+        assert sentence.endswith("bytes than computed for the MPI library")
 
 
 def _check_senders(measured: dict[str, Any]) -> None:

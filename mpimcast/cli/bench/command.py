@@ -2,10 +2,10 @@
 """``python -m mpimcast bench``: time collectives of mpimcast and of the MPI library.
 
 Both take turns in one run, so that whatever disturbs one disturbs the other too. On
-one machine, where all ranks share a clock, an operation's time is from the last rank's
-begin to the last rank's end. Elsewhere it is the longest time that any rank spent in
-it, including the wait for ranks that began later. Run it under a launcher; started
-alone, it starts four ranks.
+one machine, where all ranks share a clock, an operation's time runs from the last
+rank's start to the last rank's end. Elsewhere it is the longest time that any rank
+spent in it, including the wait for ranks that started later. Run it under a launcher;
+started alone, it starts four ranks.
 """
 
 from __future__ import annotations

@@ -49,14 +49,15 @@ def _faster(rows: Sequence[Row]) -> str:
         size = _size(rows[first]["block_bytes"])
         return (
             f"from {size} on mpimcast is {_times(ours)} as fast as the MPI library; "
-            f"below, at {_span(rows[:first])}, that is {_times(theirs)} as fast"
+            f"below that, at {_span(rows[:first])}, the MPI library is "
+            f"{_times(theirs)} as fast"
         )
     faster = ", ".join(
         _size(row["block_bytes"]) for row, win in zip(rows, wins, strict=True) if win
     )
     return (
         f"mpimcast is {_times(ours)} as fast as the MPI library at {faster}; at the "
-        f"other sizes of {_span(rows)} that is {_times(theirs)} as fast"
+        f"other sizes from {_span(rows)} the MPI library is {_times(theirs)} as fast"
     )
 
 
@@ -68,7 +69,7 @@ def _saved(rows: Sequence[Row]) -> str:
         if row["mpi"]["sent_bytes_per_rank"]
     ]
     if not saved:
-        return "there is nobody to send to"
+        return "there is no other rank to send to"
     low, high = (round(100 * share) for share in (min(saved), max(saved)))
     if low >= 0:
         words = f"{_range(low, high)} % fewer bytes"
@@ -76,7 +77,7 @@ def _saved(rows: Sequence[Row]) -> str:
         words = f"{_range(-high, -low)} % more bytes"
     else:
         words = f"from {-low} % more to {high} % fewer bytes"
-    return f"mpimcast sends {words} than computed for the library"
+    return f"mpimcast sends {words} than computed for the MPI library"
 
 
 def _times(ratios: Sequence[float]) -> str:

@@ -87,7 +87,7 @@ class Ranks:
     def _await_others(self, request: MPI.Request, failure: str) -> None:
         """Wait until all ranks know of a failure here; abort if they do not in time."""
         try:
-            complete(request, self._patience_s, "telling of a failure")
+            complete(request, self._patience_s, "reporting a failure")
         except TimedOut:
             complain(f"rank {self.rank}: {failure}")
             self._meeting.Abort(1)

@@ -34,13 +34,13 @@ class Table:
         yield f"# mpimcast {versions['mpimcast']} beside {versions['mpi']}"
         yield f"# {ranks} rank{_s(ranks)} on {nhosts} host{_s(nhosts)}"
         yield (
-            f"# {arguments['iterations']} iterations after {arguments['warmup']}, "
-            f"{barrier}{gap} before each"
+            f"# {arguments['iterations']} iterations after {arguments['warmup']} of "
+            f"warm-up, {barrier}{gap} before each"
         )
         if self._report["time"].startswith("last"):
-            yield "# time in us, from the last rank's begin to the last rank's end"
+            yield "# times in us, from the last rank's start to the last rank's end"
         else:
-            yield "# time in us, the longest that a rank was in it"
+            yield "# times in us, of the rank that spent the longest in the operation"
 
     def heading(self, collective: str) -> Iterator[str]:
         """Yield the heading of one collective."""
@@ -48,7 +48,7 @@ class Table:
         how = ", in place" if arguments["in_place"] else ""
         if collective.lower().endswith("bcast"):
             root = arguments["root"]
-            how = ", each root in turn" if root is None else f", root {root}"
+            how = ", each rank in turn as root" if root is None else f", root {root}"
         self._told = ""
         yield "#"
         yield f"# {collective}{how}"
@@ -96,15 +96,15 @@ class Osu(Table):
 
     def _columns(self, collective: str) -> Iterator[str]:
         overlap = collective.startswith("I")
-        yield "# ratio: how many times as fast as the library ours is, by the medians"
+        yield "# ratio: speed of mpimcast relative to the MPI library, by the medians"
         if "root" in self._senders:
-            yield "# root, others: bytes that the root sends in one, and each of the"
-            yield "# others, their mean; * computed for a chain of ranks, payload only"
+            yield "# root: bytes that it sends in an operation; others: the mean of"
+            yield "# the other ranks; * computed for a chain of ranks, payload only"
         else:
-            yield "# sent: bytes that a rank sends in one, the mean of all ranks;"
+            yield "# sent: bytes that a rank sends in an operation, a mean over ranks;"
             yield "# * computed, payload only"
         if overlap:
-            yield "# overlap: of the operation, what passes while the ranks compute"
+            yield "# overlap: the share of an operation hidden behind computation"
         width = 13 * len(self._senders) - 1
         names = f"{' mpimcast ':-^{width}} {' library ':-^{width}}"
         hidden = f"{' mpimcast':>9} {'library':>12}" if overlap else ""

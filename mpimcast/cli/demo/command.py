@@ -220,4 +220,4 @@ def _show(report: Report) -> None:
         table.add_row(*row)
     terminal.console().print(table)
     equal = "every byte is equal" if not report["different_bytes"] else "BYTES DIFFER"
-    print(f"{equal}; on a single machine the bytes sent are the point, not the time")
+    print(f"{equal}; on a single machine compare the bytes sent, not the times")

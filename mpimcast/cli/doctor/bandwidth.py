@@ -39,7 +39,7 @@ class Way(NamedTuple):
 
     def words(self) -> str:
         """Return in words what the node does in this direction."""
-        return "it sends" if self.leaving else "it is sent to"
+        return "it sends" if self.leaving else "it receives"
 
 
 def check(report: Report, world: World, trial: Trial) -> None:
@@ -47,7 +47,7 @@ def check(report: Report, world: World, trial: Trial) -> None:
     first = {world.nodes[rank]: rank for rank in reversed(trial.members)}
     names = sorted(first, key=lambda name: first[name])
     if len(names) == 1:
-        report.skip(["bandwidth"], "one node, which has no link to another")
+        report.skip(["bandwidth"], "there is only one node")
     rates: Rates = {}
     # Each node sends to two others, so that a slow node does not make its neighbours
     # seem slow.
@@ -105,7 +105,7 @@ def _findings(
             "bandwidth",
             "degraded",
             f"{said}; others are at {8e-6 * usual:,.0f} Mbit/s",
-            f"on {node}: ethtool {device}; tc qdisc show dev {device}; see to its "
+            f"on {node}: ethtool {device}; tc qdisc show dev {device}; check its "
             "cable and port",
             "the slowest link's speed",
             leave_out=True,

@@ -51,19 +51,24 @@ class Fault(NamedTuple):
             for part in way.values()
         )
 
-    def words(self, verb: str) -> str:
-        """Return in words what is wrong; `verb` says what senders do."""
+    def words(self, kind: str) -> str:
+        """Return in words what is wrong with datagrams of a `kind`, as in "unicast"."""
         parts = []
         if self.incoming:
-            who = self._named(self.incoming)
             share = fmean(self.incoming.values())
-            parts.append(_lost(share, f"what {who} {verb}", "it"))
+            whose = f"the {kind} from {self._named(self.incoming)}"
+            if set(self.incoming) == {self.node}:
+                whose = f"its own {kind}"
+            parts.append(f"it {_does_not_receive(share, one=True)} {whose}")
         if self.outgoing:
-            whom = self._named(self.outgoing)
             share = fmean(self.outgoing.values())
-            parts.append(_lost(share, f"what it {verb}s", whom))
+            one = len(self.outgoing) == 1
+            who = self._named(self.outgoing)
+            parts.append(f"{who} {_does_not_receive(share, one=one)} its {kind}")
         if len(self.others) == 1 and self.node not in self.incoming:
-            parts.append(f"or {self.others[0]} is to blame: of two nobody can tell")
+            parts.append(
+                f"or {self.others[0]} is to blame: two nodes do not show which"
+            )
         return "; ".join(parts)
 
     def _named(self, nodes: Mapping[str, float]) -> str:
@@ -76,10 +81,11 @@ class Fault(NamedTuple):
         return ", ".join(names[:many]) + more
 
 
-def _lost(share: float, what: str, whom: str) -> str:
+def _does_not_receive(share: float, *, one: bool) -> str:
+    """Return what one node, or several, do when a share does not arrive."""
     if share >= LOSS_SILENT:
-        return f"nothing of {what} comes to {whom}"
-    return f"{100 * share:.0f} % of {what} does not come to {whom}"
+        return "receives none of" if one else "receive none of"
+    return f"{'loses' if one else 'lose'} {100 * share:.0f} % of"
 
 
 def by_node(lost: Mapping[tuple[int, int], float], nodes: Sequence[str]) -> Loss:

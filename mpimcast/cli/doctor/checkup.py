@@ -84,7 +84,7 @@ def _look_at_network(report: Report, world: World) -> None:
 def _absent(world: World, what: str) -> list[Finding]:
     """Return findings that name the missing ranks, as far as rank 0 knows them."""
     absent = world.absent()
-    mend = "see whether its processes run and its network is up"
+    mend = "check that its processes are running and its network is up"
     lost = {world.nodes[rank]: f"rank {rank} does not answer" for rank in absent}
     if "" in lost:  # ranks are missing whose nodes are unknown
         present = world.present()
@@ -93,8 +93,8 @@ def _absent(world: World, what: str) -> list[Finding]:
             del lost[""]
         lost |= dict.fromkeys(silent, "none of its ranks answers")
     if not absent and not world.rank:
-        lost[""] = "all have sent a short word: is the time too short, or are others?"
-        mend = "--limit; or compare the MTUs of interfaces and switches: ip link show"
+        lost[""] = "all ranks sent a short message, but a longer one has not arrived"
+        mend = "raise --limit, or compare MTUs of interfaces and switches: ip link show"
     return [
         Finding(node, "launch", "unusable", f"{words} ({what})", mend, leave_out=True)
         for node, words in lost.items()

@@ -94,10 +94,10 @@ def _overdue(start: Start, limit_s: float) -> Finding:
         "",
         "launch",
         "unusable",
-        f"rank {start.rank} has waited for {limit_s:g} s in a call of MPI, maybe its "
+        f"rank {start.rank} has waited for {limit_s:g} s in an MPI call, possibly its "
         "first",
-        "see that all ranks start, and that a small program of the MPI library's "
-        "ends; then try half of the nodes",
+        "check that all ranks start, and that a small MPI program ends; then try half "
+        "of the nodes",
     )
 
 

@@ -75,10 +75,10 @@ def _finding(fault: Fault, world: World, trial: Trial) -> Finding:
         fault.node,
         "control",
         "unusable" if fault.silent else "degraded",
-        fault.words("send") + " (unicast)",
-        f"on {fault.node}: nft list ruleset; UDP between the nodes has to pass; "
-        f"ethtool -S {device}, and see to its cable and port",
-        "asking again for control that is lost",
+        fault.words("unicast"),
+        f"on {fault.node}: nft list ruleset; UDP must pass between the nodes; "
+        f"ethtool -S {device}, and check its cable and port",
+        "repeated control messages",
         leave_out=True,
     )
 

@@ -56,7 +56,7 @@ def check_size(start: Start) -> Iterator[Finding]:
         mend = f"srun --mpi={wanted} ... (this was --mpi={now})"
         mend += f"; srun --mpi=list says: {there}" if there else ""
     else:
-        mend = f"start it by {name}'s own mpirun, or by srun"
+        mend = f"start it with {name}'s own mpirun, or with srun"
     what = f"{start.by} started {start.size} processes, which are not one MPI world"
     whole = "each is alone" if size == 1 else f"this one has {size} ranks"
     yield Finding(node, "launch", "unusable", f"{what}: {whole} in {name}", mend)
@@ -67,7 +67,7 @@ def check_alone(start: Start, environment: Mapping[str, str]) -> Iterator[Findin
     ntasks = environment.get("SLURM_NTASKS", "1")
     if start.by or ntasks == "1":
         return
-    what = f"started alone in a job of {ntasks} tasks: this node only is checked"
+    what = f"started alone in a job of {ntasks} tasks: only this node is checked"
     mend = "srun python -m mpimcast doctor"
     yield Finding(node_name(), "launch", "note", what, mend)
 
@@ -174,7 +174,7 @@ def _differ(
             node,
             "launch",
             severity,
-            f"rank {whole[place]}: {name} is {values[place]}, on most {usual}",
+            f"rank {whole[place]}: {name} is {values[place]}, on most ranks {usual}",
             mend.format(usual),
             LIBRARY,
             leave_out=severity != "note",

@@ -66,7 +66,7 @@ def findings(
             fault.node,
             "mtu",
             "degraded",
-            f"datagrams of {full} bytes do not pass, of {nodes[fault.node]} they do",
+            f"datagrams of {full} bytes do not pass, those of {nodes[fault.node]} do",
             _mend(fault, trial.devices, world),
             f"chunks of {nodes[fault.node]} bytes in place of {full}",
             leave_out=True,
@@ -78,6 +78,6 @@ def findings(
 def _mend(fault: Fault, devices: Sequence[str], world: World) -> str:
     device = devices[world.ranks_of(fault.node)[0]]
     return (
-        f"set the MTU of {fault.node}'s port of the switch as that of the others; on "
+        f"set the MTU of {fault.node}'s switch port to that of the others; on "
         f"{fault.node}: ip link show dev {device}"
     )

@@ -185,7 +185,7 @@ def _findings(
             "degraded" if instead or not fault.silent else "unusable",
             fault.words("multicast"),
             _mend(fault, trial.devices[world.ranks_of(fault.node)[0]]),
-            instead if fault.silent else "asking again for what multicast loses",
+            instead if fault.silent else "repairs of what multicast loses",
             leave_out=True,
         )
         for fault in found.losing
@@ -197,9 +197,9 @@ def _nowhere(instead: str) -> Finding:
         "",
         "multicast",
         "degraded" if instead else "unusable",
-        "most nodes do not hear each other's multicast",
-        "see to the network as a whole: IGMP snooping needs a querier, or to be off; "
-        "firewalls have to pass UDP to 239.192.0.0/14; NET_DEVICES names other "
+        "most nodes do not receive each other's multicast",
+        "check the network as a whole: IGMP snooping needs a querier, or must be off; "
+        "firewalls must pass UDP to 239.192.0.0/14; NET_DEVICES chooses other "
         "interfaces",
         instead,
     )
@@ -209,17 +209,17 @@ def _mend(fault: Fault, device: str) -> str:
     """Return what to try, and where."""
     if not fault.silent:
         return (
-            f"on {fault.node}: ethtool -S {device}, and see to its cable and port; "
+            f"on {fault.node}: ethtool -S {device}, and check its cable and port; "
             "sysctl -w net.core.rmem_max=4194304"
         )
     if len(fault.incoming) >= len(fault.outgoing):
         return (
-            f"on {fault.node}: nft list ruleset; ip maddr show dev {device}; at its "
-            "port of the switch: IGMP snooping needs a querier, or to be off"
+            f"on {fault.node}: nft list ruleset; ip maddr show dev {device}; on its "
+            "switch port: IGMP snooping needs a querier, or must be off"
         )
     return (
         f"on {fault.node}: nft list ruleset; ip link set dev {device} multicast on; "
-        "at its port of the switch: storm control"
+        "on its switch port: storm control"
     )
 
 
@@ -233,8 +233,8 @@ def _duplicates(heard: Sweep, nodes: Sequence[str]) -> list[Finding]:
         nodes,
     )
     targets = {two for (_, two), part in twice.items() if part > _DUPLICATES_MAX}
-    what = "what others multicast comes to it more than once"
-    mend = "see whether two ways lead to it: a loop, a bond, a bridge"
+    what = "it receives the multicast from others more than once"
+    mend = "check whether two paths lead to it: a loop, a bond, a bridge"
     return [
         Finding(node, "multicast", "note", what, f"on {node}: {mend}")
         for node in dict.fromkeys(nodes)

@@ -44,7 +44,7 @@ def examine(report: Report, world: World, config: Config) -> None:
     """Run the checks of the network that were asked for."""
     kinds = wanted(config)
     if not kinds:
-        report.skip(_CHECKS, "TRANSPORT=mpi, which leaves all to the MPI library")
+        report.skip(_CHECKS, "TRANSPORT=mpi leaves everything to the MPI library")
         return
     told = len(report.findings)
     _examine(report, world, config, kinds)
@@ -90,7 +90,7 @@ def _without_harm(finding: Finding) -> Finding:
     """Return a finding as a note, since here TRANSPORT=auto takes the MPI library."""
     if finding.severity == "note":
         return finding
-    what = f"{finding.what} (on one host TRANSPORT=auto takes the MPI library anyway)"
+    what = f"{finding.what} (on one host TRANSPORT=auto uses the MPI library anyway)"
     return finding._replace(severity="note", what=what, leave_out=False)
 
 
@@ -102,7 +102,7 @@ def _check(report: Report, world: World, trial: Trial, instead: str) -> None:
         trial = multicast.check(report, world, trial, instead)
     for name, check in _LATER.items():
         if len(trial.members) == 1:
-            report.skip([name], "the others are left out, see above")
+            report.skip([name], "the other ranks are left out, see above")
         elif name in report.checks and _has_time(report, world, (name,)):
             world.begin(name)
             check(report, world, trial)
@@ -113,7 +113,7 @@ def _has_time(report: Report, world: World, checks: Sequence[str]) -> bool:
     """Return whether there is time for more checks; if not, report them as skipped."""
     if min(world.exchange(world.left_s)) > _LEAST_S:
         return True
-    report.skip(checks, "the time was too short: --limit SECONDS gives more")
+    report.skip(checks, "the time ran out: --limit SECONDS gives more")
     return False
 
 
@@ -140,7 +140,7 @@ def _open(
     for node in world.names(bad):
         why = next(
             (_by(r, told[r]) for r in world.ranks_of(node) if r in told),
-            "nobody can with it",
+            "no other node can open it together with this one",
         )
         report.add(
             [

@@ -81,7 +81,7 @@ def _interface(world: World, config: Config, facts: Sequence[Facts]) -> Facts:
     """Find the interface that UDP would use, which may differ between ranks."""
     introductions = [fact["introduction"] for fact in facts]
     if not all(introductions):
-        return {"reason": "some rank cannot load mpimcast's C library"}
+        return {"reason": "a rank cannot load mpimcast's C library"}
     udp = Udp(config, bootstrap.draft_of(introductions, world.rank))
     for found in udp.candidates():
         if not isinstance(found, Error):
@@ -121,7 +121,7 @@ def compare(nodes: Sequence[Facts], *, ttl: int) -> Iterator[Finding]:
     for node in nodes:
         if node not in wired:
             reason = node["interface"]["reason"]
-            mend = f"on {node['name']}: ip address show; name one by NET_DEVICES"
+            mend = f"on {node['name']}: ip address show; choose one with NET_DEVICES"
             yield _note(node["name"], reason, mend)
     if wired:
         yield from _mtus(wired)
@@ -159,13 +159,15 @@ def _mtus(nodes: Sequence[Facts]) -> Iterator[Finding]:
 def _subnets(nodes: Sequence[Facts], ttl: int) -> Iterator[Finding]:
     subnets = [node["interface"]["subnet"] for node in nodes]
     usual, odd = odd_ones(subnets)
+    nrouters = max(ttl - 1, 0)
+    routers = f"{nrouters} router{'' if nrouters == 1 else 's'}"
     for place in odd:
         yield _note(
             nodes[place]["name"],
-            f"its interface is in {subnets[place]}, on most nodes in {usual}; "
-            f"multicast passes {ttl} router{'' if ttl == 1 else 's'} less one",
-            "export MPIMCAST_TTL=8 on every rank, or name interfaces of one network "
-            "by NET_DEVICES",
+            f"its interface is in {subnets[place]}, on most nodes in {usual}; with "
+            f"TTL={ttl} multicast passes {routers}",
+            "export MPIMCAST_TTL=8 on every rank, or choose interfaces of one network "
+            "with NET_DEVICES",
         )
 
 
@@ -240,7 +242,7 @@ def _limits(node: Facts) -> Iterator[Finding]:
         return
     yield _note(
         name,
-        f"no more than {limit} bytes may be locked: queues are shorter",
+        f"only {limit} bytes of memory may be locked, so queues are shorter",
         f"on {name}: ulimit -l unlimited (or memlock in /etc/security/limits.conf)",
     )
 
@@ -264,5 +266,5 @@ def _cpus(node: Facts) -> Iterator[Finding]:
         what = f"ranks {one} and {other} are both bound to core {cpus[one][0]}"
         yield Finding(name, "nodes", "degraded", what, mend, "ranks that share a core")
     elif len(union) < nranks:
-        what = f"{nranks} ranks have {len(union)} cores between them"
+        what = f"{nranks} ranks share {len(union)} cores"
         yield _note(name, what, mend)

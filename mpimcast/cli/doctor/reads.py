@@ -30,7 +30,9 @@ def check(report: Report, world: World, trial: Trial) -> None:
     """Run an Allgather in which no multicast arrives, so that all must be read."""
     report.measured["reads"] = measured = {"transport": trial.kind.name, "chunks": {}}
     if trial.kind.name != "verbs":
-        report.skip(["reads"], f"{trial.kind.name} reads no memory of other ranks")
+        report.skip(
+            ["reads"], f"{trial.kind.name} does not read the memory of other ranks"
+        )
         return
     deaf = dataclasses.replace(
         trial.config,
@@ -57,7 +59,7 @@ def check(report: Report, world: World, trial: Trial) -> None:
             "memory cannot be read between it and "
             + ", ".join({**fault.incoming, **fault.outgoing}),
             f"on {fault.node}: ibv_devinfo -v (max_qp_rd_atom); ulimit -l unlimited",
-            "asking for what multicast loses, which takes its sender's processor",
+            "repairs of what multicast loses by its sender's processor",
             leave_out=True,
         )
         for fault in find_faults(lost)

@@ -176,8 +176,8 @@ def _print(report: dict[str, Any]) -> None:
         print("  no job can run without an MPI library, whatever the transport")
     else:
         for place, name in report["chosen"].items():
-            takes = name or "none of these and fails"
-            print(f"  a job on {_JOBS[place]} takes {takes}")
+            used = f"uses {name}" if name else "can use none of these, and fails"
+            print(f"  a job on {_JOBS[place]} {used}")
     said = f"udp: {firewall.sentence(report['firewall'])}"
     print(textwrap.fill(said, 80, initial_indent="  ", subsequent_indent="  "))
     _print_rdma(found["rdma"])

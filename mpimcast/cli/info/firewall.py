@@ -26,7 +26,7 @@ def passage(config: Config) -> dict[str, str]:
 def sentence(passed: dict[str, str]) -> str:
     """Return the result of `passage` as a sentence for people."""
     return (
-        f"a firewall has to pass IGMP, UDP to {passed['groups']} on ports "
+        f"a firewall must let through IGMP, UDP to {passed['groups']} on ports "
         f"{passed['group_ports']}, and UDP and TCP between hosts on ports "
         f"{passed['host_ports']} (GROUP, PORTS)"
     )
@@ -37,5 +37,5 @@ def _kernel_ports() -> Ports | str:
     try:
         first, last = map(int, _KERNEL_PORTS.read_text(encoding="ascii").split())
     except (OSError, ValueError):
-        return "of the kernel's choice"
+        return "that the kernel chooses"
     return Ports(first, last)

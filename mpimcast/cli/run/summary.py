@@ -136,10 +136,10 @@ def report(facts: Sequence[Fact], whose: str) -> Iterator[Table | str]:
     yield table
     yield from (f"({index}) {why}" for index, why in enumerate(reasons, 1))
     yield _savings(facts)
-    each = "means of the ranks" if len(facts) > 1 else "this rank's"
+    each = "means over the ranks" if len(facts) > 1 else "this rank's"
     yield (
         f"Calls, bytes and seconds are {each}; calls that do not wait count with the "
-        "time of their starts."
+        "time that it took to start them."
     )
 
 
@@ -171,11 +171,11 @@ def _savings(facts: Sequence[Fact]) -> str:
         return "Nothing was multicast."
     saved_bytes = unicast_bytes - sent_bytes
     share = abs(saved_bytes) / unicast_bytes
-    than = "less" if saved_bytes >= 0 else "more"
+    than = "fewer" if saved_bytes >= 0 else "more"
     whose = "all ranks" if len(facts) > 1 else "this rank"
     return (
         f"Bytes sent by {whose} for what was multicast, with headers and repairs: "
         f"{sent_bytes:,}; {abs(saved_bytes):,.0f} ({share:.0%}) {than} than the "
-        f"{unicast_bytes:,.0f} of a ring (Allgather) or a binomial tree (Bcast), which "
-        "are computed."
+        f"{unicast_bytes:,.0f} computed for a ring (Allgather) or a binomial tree "
+        "(Bcast)."
     )

@@ -39,7 +39,7 @@ _THEIRS = (
     *("barrier", "gather", "scatter", "reduce", "allreduce", "scan", "exscan"),
     "alltoall",
 )
-_NOT_MULTICAST = "not a collective that is multicast"
+_NOT_MULTICAST = "mpimcast does not multicast this collective"
 
 _SENT = ("tx_multicast_bytes", "tx_repair_bytes", "tx_control_bytes", "read_bytes")
 

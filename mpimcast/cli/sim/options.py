@@ -107,7 +107,7 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "--adaptive",
             "adaptive",
             arguments.whole(0, 1),
-            "1: begin with a window of 384 KiB, and find out what the queues hold",
+            "1: start with a window of 384 KiB, and adapt it to what the queues hold",
         ),
         Option(
             "--known-rate",
@@ -115,7 +115,7 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             arguments.real(
                 "Gbit/s", "GBIT/S", scale=1000, low=0, high=4_000_000, example="100"
             ),
-            "rate that ranks remember of earlier operations; 0: none",
+            "rate that ranks remember from earlier operations; 0: none",
         ),
         Option(
             "--eager",
@@ -191,35 +191,33 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "--uneven",
             "uneven",
             arguments.whole(0, 1),
-            "1: each link draws its own two, up to those",
+            "1: each link draws its own latency and jitter, up to these",
         ),
         Option(
             "--detour",
             "detour_ns",
             _US,
-            "greatest delay of the way over the spine that a flow takes",
+            "greatest additional delay of a flow's path over the spine",
         ),
         Option(
             "--queue",
             "queue_bytes",
             arguments.size(1, 1 << 40),
-            "what each port of a switch can hold",
+            "bytes that each port of a switch can hold",
         ),
         Option(
             "--loss",
             "loss_ppm",
             _LOSS,
-            "that a datagram is lost on its way to a host, such as 0.05 or 5%%",
+            "of a datagram to be lost on its way to a host, such as 0.05 or 5%%",
         ),
         Option(
             "--uplink-loss",
             "uplink_loss_ppm",
             _LOSS,
-            "that it is lost on an earlier link, for all hosts behind it",
+            "of its loss on an earlier link, for all hosts behind that",
         ),
-        Option(
-            "--duplicate", "duplicate_ppm", _LOSS, "that a second copy of it arrives"
-        ),
+        Option("--duplicate", "duplicate_ppm", _LOSS, "of a second copy to arrive"),
     ),
     "mishaps": (
         Option(

@@ -56,9 +56,11 @@ def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
             _add_choice(group, "--kind", COLLECTIVES, "allgather", "collective")
         if title == "protocol":
             _add_choice(group, "--repair", REPAIRS, "nak", "how losses are repaired")
-            _add_choice(group, "--checksum", CHECKSUMS, "header", "what is protected")
+            _add_choice(
+                group, "--checksum", CHECKSUMS, "header", "what a checksum protects"
+            )
         if title == "mishaps":
-            _add_choice(group, "--outage", OUTAGES, "none", "what an outage takes")
+            _add_choice(group, "--outage", OUTAGES, "none", "what an outage affects")
             group.add_argument(
                 "--fault",
                 type=_fault,
@@ -103,7 +105,7 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
         "--unwatched",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="do not judge what ranks send, which a FAULT with dir=tx spoils",
+        help="do not check what ranks send, which a FAULT with dir=tx falsifies",
     )
     add(
         "--case",
@@ -122,7 +124,7 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
         type=arguments.whole(2, RANKS_MAX).parse,
         nargs=2,
         metavar=("MIN", "MAX"),
-        help="of so many ranks, where machines and networks are not still",
+        help="draw cases of MIN to MAX ranks, on machines and networks that change",
     )
 
 
