@@ -23,8 +23,8 @@ from bench.cluster import BURST_BYTES, Cluster
 from bench.job import Place, Task
 from bench.record import Network, Record
 from bench.ways import TITLES, WAYS, Way
-from mpimcast import model
-from mpimcast.values import parse_size
+from mpimcast._settings.values import parse_size
+from mpimcast.cli.demo import model
 
 _TOOLS = ("ip", "tc", "unshare", "nsenter", "sysctl")
 _LAYER = "h.0"

@@ -22,8 +22,8 @@ import numpy as np
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast.measure import processor_s
-from mpimcast.workload import Workload, workload
+from mpimcast.cli.bench.measure import processor_s
+from mpimcast.cli.bench.workload import Workload, workload
 
 GAP_S = 0.005
 

@@ -14,10 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mpimcast.binding import Explanation
-    from mpimcast.comm import Intracomm
+    from mpimcast.comm import Intercomm, Intracomm
     from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
-    from mpimcast.handle import Intercomm
+    from mpimcast.explanation import Explanation
     from mpimcast.memory import empty
     from mpimcast.requests import Prequest, Request, Startall
 
@@ -42,8 +41,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
-    "Explanation": "mpimcast.binding",
-    "Intercomm": "mpimcast.handle",
+    "Explanation": "mpimcast.explanation",
+    "Intercomm": "mpimcast.comm",
     "Intracomm": "mpimcast.comm",
     "Prequest": "mpimcast.requests",
     "RankLeft": "mpimcast.errors",
@@ -54,10 +53,7 @@ _HOMES = {
     "empty": "mpimcast.memory",
 }
 
-_USERS_OF_MPI = (
-    *("mpimcast.binding", "mpimcast.comm", "mpimcast.handle"),
-    "mpimcast.requests",
-)
+_USERS_OF_MPI = ("mpimcast.comm", "mpimcast.requests")
 
 
 # A type checker that saw it would take any name.

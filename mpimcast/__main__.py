@@ -7,9 +7,9 @@ import os
 import sys
 from importlib import import_module
 
-from mpimcast.commands import COMMANDS
-from mpimcast.library import LibraryError
-from mpimcast.spelling import suggestion
+from mpimcast._mpi.library import LibraryError
+from mpimcast._support.spelling import suggestion
+from mpimcast.cli.commands import COMMANDS
 
 
 def main(argv: list[str]) -> int:
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
 
 def _main(argv: list[str]) -> int:
     if argv and argv[0] in COMMANDS:
-        command = import_module(f"mpimcast.{argv[0]}")
+        command = import_module(f"mpimcast.cli.{argv[0]}.command")
         try:
             status: int = command.main(argv[1:])
         except LibraryError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A communicator whose collectives go through multicast."""
+"""Communicators whose collectives go through multicast."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast import objects
-from mpimcast.nonblocking import Nonblocking
-from mpimcast.operation import Allgather, Allgatherv, Bcast
+from mpimcast._mpi import objects
+from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
+from mpimcast._session.nonblocking import Nonblocking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
-    from mpimcast.binding import Binding
-    from mpimcast.operation import Operation
+    from mpimcast._session.collectives import Collective
+    from mpimcast._session.state import CommunicatorState
 
 
 class Intracomm(Nonblocking):
@@ -101,9 +101,9 @@ class Intracomm(Nonblocking):
         >>> blocks[-1].tolist() == [comm.size - 1] * 3
         True
         """
-        binding = self._binding or self._bind()
-        if binding.bypass or not self._runs(
-            binding, recvbuf, binding.small_bytes, Allgather, sendbuf, recvbuf
+        state = self._comm_state or self._need_state()
+        if state.bypass or not self._try_multicast(
+            state, recvbuf, state.small_bytes, Allgather, sendbuf, recvbuf
         ):
             MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
 
@@ -145,9 +145,9 @@ class Intracomm(Nonblocking):
         >>> int(blocks[-1]) == comm.size - 1
         True
         """
-        binding = self._binding or self._bind()
-        if binding.bypass or not self._runs(
-            binding, recvbuf, binding.small_bytes, Allgatherv, sendbuf, recvbuf
+        state = self._comm_state or self._need_state()
+        if state.bypass or not self._try_multicast(
+            state, recvbuf, state.small_bytes, Allgatherv, sendbuf, recvbuf
         ):
             MPI.Intracomm.Allgatherv(self, sendbuf, recvbuf)
 
@@ -184,21 +184,21 @@ class Intracomm(Nonblocking):
         >>> data.tolist()
         [0, 1, 2]
         """
-        binding = self._binding or self._bind()
-        if binding.bypass or not self._runs(
-            binding, buf, binding.small_block_bytes, Bcast, buf, root
+        state = self._comm_state or self._need_state()
+        if state.bypass or not self._try_multicast(
+            state, buf, state.small_block_bytes, Bcast, buf, root
         ):
             MPI.Intracomm.Bcast(self, buf, root)
 
-    def _runs(
+    def _try_multicast(
         self,
-        binding: Binding,
+        state: CommunicatorState,
         whole: Any,
         small_bytes: int,
-        kind: Callable[..., Operation],
+        kind: Callable[..., Collective],
         *arguments: Any,
     ) -> bool:
-        """Do an operation unless it is the MPI library's; return whether it was ours.
+        """Multicast unless the MPI library carries the data; return whether it was so.
 
         An array `whole` below `small_bytes` decides that alone. As in mpi4py, the
         user's mistakes are found before any communication: the other ranks wait, as
@@ -209,10 +209,10 @@ class Intracomm(Nonblocking):
                 return False
         except (AttributeError, TypeError):
             pass
-        operation = self._make(kind, *arguments)
-        carrier = binding.carrier(operation.nbytes)
+        collective = self._make(kind, *arguments)
+        carrier = state.carrier(collective.nbytes)
         if carrier is not None:
-            carrier.run(operation)
+            carrier.run(collective)
         return carrier is not None
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
@@ -244,8 +244,8 @@ class Intracomm(Nonblocking):
         >>> comm.bcast({"step": 7} if comm.rank == 0 else None)
         {'step': 7}
         """
-        binding = self._binding or self._bind()
-        if binding.bypass:
+        state = self._comm_state or self._need_state()
+        if state.bypass:
             return MPI.Intracomm.bcast(self, obj, root)
         return objects.bcast(self, obj, root)
 
@@ -276,7 +276,64 @@ class Intracomm(Nonblocking):
         >>> comm.allgather(comm.rank) == list(range(comm.size))
         True
         """
-        binding = self._binding or self._bind()
-        if binding.bypass:
+        state = self._comm_state or self._need_state()
+        if state.bypass:
             return MPI.Intracomm.allgather(self, sendobj)
-        return objects.allgather(self, binding, sendobj)
+        return objects.allgather(self, sendobj, state.small_bytes)
+
+    # ---- intercommunicators --------------------------------------------------
+
+    def Create_intercomm(  # noqa: N802
+        self,
+        local_leader: int,
+        peer_comm: MPI.Intracomm,
+        remote_leader: int,
+        tag: int = 0,
+    ) -> Intercomm:
+        """Connect it with another group; ``Merge`` of the result is of our class again.
+
+        Examples
+        --------
+        >>> if comm.size > 1:
+        ...     half = comm.Split(color=comm.rank % 2)
+        ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        ...     whole = between.Merge()
+        ...     assert type(whole) is type(comm)
+        ...     for each in (half, between, whole):
+        ...         each.Free()
+        """
+        return Intercomm(
+            super().Create_intercomm(local_leader, peer_comm, remote_leader, tag)
+        )
+
+
+class Intercomm(MPI.Intercomm):
+    """An intercommunicator made by ``Create_intercomm``, for its ``Merge``.
+
+    Its own collectives are the MPI library's.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD)
+    >>> if comm.size > 1:
+    ...     half = comm.Split(color=comm.rank % 2)
+    ...     between = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    ...     whole = between.Merge()
+    ...     for each in (half, between, whole):
+    ...         each.Free()
+    """
+
+    def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802
+        """Join both groups in an intracommunicator; return a handle of our class.
+
+        Its settings come from the variables alone, since the two groups may have had
+        different ones.
+
+        Parameters
+        ----------
+        high
+            Whether the ranks of this group follow those of the other.
+        """
+        return Intracomm(super().Merge(high))

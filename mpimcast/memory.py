@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpimcast import _ffi
+from mpimcast._native import engine
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -60,4 +60,4 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any
     nbytes = kind.itemsize * math.prod(sizes)
     if nbytes == 0:
         return np.empty(sizes, kind)
-    return np.frombuffer(_ffi.allocate(nbytes), kind).reshape(sizes)
+    return np.frombuffer(engine.allocate(nbytes), kind).reshape(sizes)

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mpi4py import MPI
 
@@ -20,7 +20,26 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mpimcast.pending import Pending
+
+class _Operation(Protocol):
+    """An operation under way, as its request sees it.
+
+    Attributes
+    ----------
+    request : MPI.Grequest or None
+        The generalised request; None before the start and after the end.
+    """
+
+    request: MPI.Grequest | None
+
+    def sleep(self) -> None:
+        """Wait for completion."""
+
+    def poke(self) -> None:
+        """Check for completion."""
+
+    def heed(self, see: Callable[[], bool]) -> bool:
+        """Return `see()`, by which MPI reports completion; raise the original error."""
 
 
 # Under `run` the name is another's.
@@ -36,7 +55,7 @@ else:
 class _Ours(_Mixin):
     """The methods of both kinds of request."""
 
-    _pending: Pending | None = None
+    _pending: _Operation | None = None
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:  # noqa: N802
         """Sleep until the operation is complete.
@@ -133,7 +152,7 @@ class Request(_Ours, MPI.Request):
     True
     """
 
-    def __new__(cls, pending: Pending) -> Self:
+    def __new__(cls, pending: _Operation) -> Self:
         """Wrap the generalised request."""
         made = super().__new__(cls, pending.request)
         made._pending = pending
@@ -166,9 +185,11 @@ class Prequest(_Ours, MPI.Prequest):
         """Create it inactive."""
         return super().__new__(cls, MPI.REQUEST_NULL)
 
-    def __init__(self, start: Callable[[], Pending], end: Callable[[], None]) -> None:
+    def __init__(
+        self, start: Callable[[], _Operation], end: Callable[[], None]
+    ) -> None:
         _explain_refusals()
-        self._start: Callable[[], Pending] | None = start
+        self._start: Callable[[], _Operation] | None = start
         # Also for one that is dropped.
         self._end = weakref.finalize(self, end)
         self._end.atexit = False

@@ -20,8 +20,9 @@ from documented import public
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import commands, config
-from mpimcast.counters import COUNTERS
+from mpimcast._settings import config
+from mpimcast.cli import commands
+from mpimcast.cli.info.counters import COUNTERS
 
 GUIDE = Path(mpimcast.__file__).with_name("README.md")
 BEGIN = (
@@ -110,7 +111,8 @@ def items(parsed: docstring_parser.Docstring) -> Iterator[str]:
         kind = parsed.returns.type_name or ""
         yield f"- Returns `{kind}`: {plain(parsed.returns.description or '', ' ')}"
     for each in parsed.raises:
-        yield f"- Raises `{each.type_name}`: {plain(each.description or '', ' ')}"
+        kinds = "`, `".join((each.type_name or "").split(", "))
+        yield f"- Raises `{kinds}`: {plain(each.description or '', ' ')}"
 
 
 def notes(parsed: docstring_parser.Docstring) -> str:
@@ -123,7 +125,7 @@ def signature(value: object) -> str:
     """Return a signature without mpi4py's types, which are long."""
     if isinstance(value, type) and value.__init__ is object.__init__:
         return ""
-    if isinstance(value, type) and value.__module__ in HIDDEN:
+    if isinstance(value, type) and issubclass(value, HIDDEN):
         return ""
     if not callable(value):
         return ""
@@ -139,11 +141,11 @@ def signature(value: object) -> str:
     return f"({', '.join(words)})"
 
 
-# Modules whose classes are not constructed by programs.
-HIDDEN = {
-    *("mpimcast.binding", "mpimcast.errors", "mpimcast.handle"),
-    "mpimcast.requests",
-}
+# Classes that programs do not construct.
+HIDDEN = (
+    *(mpimcast.Error, mpimcast.Explanation, mpimcast.Intercomm),
+    *(mpimcast.Prequest, mpimcast.Request),
+)
 
 
 def plain(text: str, join: str = "\n") -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from mpimcast import sim
+from mpimcast.cli.sim import simulator as sim
 
 MS = 1_000_000
 HEADER_BYTES = 16

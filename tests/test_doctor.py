@@ -229,7 +229,7 @@ def test_unlike_settings() -> None:
         [*command, *doctor, ":", "-n", "1", *odd], limit_s=LIMIT_S
     )
     assert code == 4, said
-    assert "rank 2: MPIMCAST_TTL is 3, on most 1" in " ".join(said.split())
+    assert "rank 2: MPIMCAST_TTL is 3, on most ranks 1" in " ".join(said.split())
 
 
 @LIBRARIES

@@ -173,7 +173,7 @@ place.fill(-1)
 request = comm.Iallgather(block, place) if rank == 0 else None
 if rank == 0:
     def interrupt():
-        while request._pending._flight.waiting().waited_s < 0.2:
+        while request._pending._native.waiting().waited_s < 0.2:
             threading.Event().wait(0.02)
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=interrupt).start()

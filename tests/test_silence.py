@@ -258,7 +258,7 @@ except mpimcast.TimedOut as error:
         command=command,
     )
     assert status != 0, lines
-    text = "not all ranks took part within 3 s: ranks 1, 4 have not come"
+    text = "not all ranks took part within 3 s: ranks 1, 4 have not arrived"
     assert having(lines, "TimedOut: agreeing on a communicator", text), lines
     assert having(lines, "ranks (1, 4)"), lines
     assert having(lines, "[0] MPIMCAST WARN agreeing on a communicator"), lines
@@ -302,7 +302,7 @@ comm.Bcast(large)
         command=(),
     )
     assert status != 0, lines
-    text = "the MPI library does not tell which ranks have not come"
+    text = "the MPI library does not say which ranks are missing"
     assert having(lines, "TimedOut: opening a communicator", text), lines
     assert having(lines, "MPIMCAST WARN opening a communicator", text), lines
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from mpi4py import MPI
 
-from mpimcast.agreement import Private, exchange
+from mpimcast._mpi.agreement import exchange
+from mpimcast._mpi.private import Private
 
 LIMIT_S = 30
 

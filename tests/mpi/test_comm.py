@@ -14,7 +14,8 @@ import pytest
 from gathering import check
 from mpi4py import MPI
 
-from mpimcast import ConfigError, Error, Intracomm, TransportError, teams
+from mpimcast import ConfigError, Error, Intracomm, TransportError
+from mpimcast._session import teams
 
 Make = Callable[..., Intracomm]
 
@@ -73,7 +74,7 @@ def test_bad_settings(library: MPI.Intracomm) -> None:
     """A bad value is an error that names the choices, at once and on this rank."""
     with pytest.raises(ConfigError, match=r"transport=tcp.*verbs, udp and mpi"):
         Intracomm(library, transport="tcp")
-    with pytest.raises(ConfigError, match="no such setting: speed"):
+    with pytest.raises(ConfigError, match="there is no such setting: speed"):
         Intracomm(library, speed=9)
     with pytest.raises(ConfigError, match="fault=loss=2"):
         Intracomm(library, fault="loss=2")
@@ -161,7 +162,7 @@ def test_explain(library: MPI.Intracomm) -> None:
     """The explanation names the path and the reason, in one line."""
     comm = Intracomm(library.Dup(), transport="udp")
     if comm.size == 1:
-        assert str(comm.explain(10**6)) == "mpi: there is one rank only"
+        assert str(comm.explain(10**6)) == "mpi: there is only one rank"
         comm.Free()
         return
     assert comm.explain(10**6).path == "udp"

@@ -37,20 +37,20 @@ def allgatherv(comm: Intracomm, counts: list[int]) -> Call:
 CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
     "roots": (
         lambda comm, count, last: bcast(comm, count, comm.rank if last else 0),
-        "root 0 on {most}, but root {last} on rank {last}; all must pass the same",
+        "root 0 on {most}, but root {last} on rank {last}; all must pass the same root",
     ),
     "sizes of a Bcast": (
         lambda comm, count, last: bcast(comm, count + last),
         (
-            "data is of {less} bytes on {most}, but {more} bytes on rank {last}; all "
-            "must pass equally many"
+            "data has {less} bytes on {most}, but {more} bytes on rank {last}; all "
+            "must pass the same number of bytes"
         ),
     ),
     "sizes of an Allgather": (
         lambda comm, count, last: allgather(comm, count + last),
         (
-            "blocks are of {less} bytes on {most}, but {more} bytes on rank {last}; "
-            "all must pass equally many"
+            "blocks have {less} bytes on {most}, but {more} bytes on rank {last}; "
+            "all must pass the same number of bytes"
         ),
     ),
     "counts": (
@@ -59,19 +59,25 @@ CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
             comm, [count + last, count - last, *[count] * (comm.size - 2)]
         ),
         (
-            "blocks are of {less}, {less},? ?.* bytes on {most}, but {more}, .* bytes "
+            "blocks have {less}, {less},? ?.* bytes on {most}, but {more}, .* bytes "
             "on rank {last}; all must pass the same counts"
         ),
     ),
     "Bcast, Allgather": (
         lambda comm, count, last: (bcast if last else allgather)(comm, count),
-        "Allgather on {most}, but Bcast on rank {last}; all must call the same",
+        (
+            "Allgather on {most}, but Bcast on rank {last}; all must call the same "
+            "collective"
+        ),
     ),
     "Allgatherv, Bcast": (
         lambda comm, count, last: (
             allgatherv(comm, [count] * comm.size) if last else bcast(comm, count)
         ),
-        "Bcast on {most}, but Allgatherv on rank {last}; all must call the same",
+        (
+            "Bcast on {most}, but Allgatherv on rank {last}; all must call the same "
+            "collective"
+        ),
     ),
 }
 

@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import Error, Intracomm, TimedOut, _ffi, agreement, log
+from mpimcast import Error, Intracomm, TimedOut
+from mpimcast._mpi import agreement
+from mpimcast._native import core
+from mpimcast._support import log
 
 Make = Callable[..., Intracomm]
 
@@ -257,7 +260,7 @@ def test_waits_leave_nothing_behind(library: MPI.Intracomm) -> None:
             "byte order is .* 'middle' on",
         ),
         (
-            (_ffi, "wire_version", lambda: 999),
+            (core, "wire_version", lambda: 999),
             r"wire format: \d+ on rank.*, but 999 on rank",
         ),
     ],

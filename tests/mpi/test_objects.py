@@ -231,9 +231,7 @@ def test_what_cannot_be_pickled(comm: Intracomm, name: str) -> None:
                 call()
             assert str(ours.value) == str(theirs.value)
         else:
-            with pytest.raises(
-                Error, match=f"rank {bad}.*could not be pickled"
-            ) as told:
+            with pytest.raises(Error, match=f"rank {bad}.*could not pickle") as told:
                 call()
             assert theirs_name(kind) in str(told.value)
             assert told.value.ranks == (bad,)

@@ -81,10 +81,10 @@ def test_streams_are_kept(opened: Make) -> None:
     """A new request takes over a stream that all ranks have freed."""
     comm = opened()
     alone(comm)
-    binding = comm._binding
-    assert binding is not None
-    traffic = binding._traffic
-    assert traffic is not None
+    state = comm._comm_state
+    assert state is not None
+    streams = state._streams
+    assert streams is not None
     each = Gathering(comm, 500)
     kept = comm.Allgather_init(each.block, each.place)
     for turn in range(20):
@@ -97,7 +97,7 @@ def test_streams_are_kept(opened: Make) -> None:
             request.Free()
         else:
             del request
-    assert len(traffic._lanes) == 3
+    assert len(streams._slots) == 3
     kept.Free()
     # While one rank has not freed a request, no rank takes its stream over.
     other = comm.Allgather_init(each.block, each.place)

@@ -14,7 +14,7 @@ import pytest
 from mpi4py import MPI
 
 from mpimcast import Intracomm, TransportError
-from mpimcast.ranges import Groups, Ports
+from mpimcast._settings.ranges import Groups, Ports
 
 # Other programs may hold some of the ports.
 SPARE = 8

@@ -12,7 +12,8 @@ from gathering import Gathering, alone, prepared
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import Error, Intracomm, failure
+from mpimcast import Error, Intracomm
+from mpimcast._mpi import error_codes
 
 Make = Callable[..., Intracomm]
 
@@ -46,7 +47,7 @@ def test_failure(
     """This library's calls raise its error, and MPI's a code with the same text."""
     comm = opened()
     request = differ(comm, start)
-    text = "blocks are of 4004 bytes on rank 0, but 4000 bytes on"
+    text = "blocks have 4004 bytes on rank 0, but 4000 bytes on"
     if way in ("Wait", "Test"):
         with pytest.raises(Error, match=text):
             wait_by(request, way)
@@ -55,7 +56,7 @@ def test_failure(
             wait_by(request, way)
         code = caught.value.Get_error_code()
         if way == "Waitany":
-            assert caught.value.Get_error_class() == failure.error_class()
+            assert caught.value.Get_error_class() == error_codes.error_class()
             assert text in MPI.Get_error_string(code)
         else:
             assert code == MPI.ERR_IN_STATUS

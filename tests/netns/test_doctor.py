@@ -99,7 +99,9 @@ def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
     """A node that no multicast reaches is named, and the MPI library takes over."""
     with cluster.losing([SICK]):
         result = examine()
-    document = check_sick(result, 3, "multicast", "nothing of what others multicast")
+    document = check_sick(
+        result, 3, "multicast", "it receives none of the multicast from others"
+    )
     assert document["degraded_to"] == "the MPI library's own collectives"
     assert document["multicast"]["verified"]
     row = document["multicast"]["short_heard"][SICK]
@@ -113,7 +115,7 @@ def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
     dropped = f"{FROM_SICK} ip daddr 224.0.0.0/4 ip protocol udp"
     with cluster.losing(others, traffic=dropped):
         result = examine(MPIMCAST_TRANSPORT="udp")
-    check_sick(result, 4, "multicast", "nothing of what it multicasts comes to others")
+    check_sick(result, 4, "multicast", "others receive none of its multicast")
 
 
 def test_small_mtu(cluster: Cluster, examine: Any) -> None:
@@ -135,7 +137,7 @@ def test_narrow_path(cluster: Cluster, examine: Any) -> None:
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], traffic="ip protocol udp ip length > 1400"):
         result = examine()
-    document = check_sick(result, 3, "mtu", "of 1356 they do")
+    document = check_sick(result, 3, "mtu", "those of 1356 do")
     assert document["mtu"]["largest_bytes"][f"host{SICK}"] == 1356
 
 
@@ -144,7 +146,7 @@ def test_loss(cluster: Cluster, examine: Any) -> None:
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], 0.2, "udp"):
         result = examine()
-    check_sick(result, 3, "multicast", "% of what others multicast does not come")
+    check_sick(result, 3, "multicast", "% of the multicast from others")
 
 
 @pytest.mark.long
@@ -152,7 +154,7 @@ def test_no_unicast(cluster: Cluster, examine: Any) -> None:
     """A node whose firewall passes multicast alone is named: no requests reach it."""
     with cluster.losing([SICK], traffic="unicast"):
         result = examine()
-    check_sick(result, 4, "control", "nothing of what others send comes to it")
+    check_sick(result, 4, "control", "it receives none of the unicast from others")
 
 
 def test_slow_link(cluster: Cluster, examine: Any) -> None:

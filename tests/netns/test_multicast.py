@@ -104,7 +104,7 @@ def test_never(
         for result in results.values()
     }
     assert len(said) == 1, said
-    assert re.search(r"rank \d multicasts does not reach rank \d", said.pop())
+    assert re.search(r"multicast from rank \d does not reach rank \d", said.pop())
     assert transport == "udp" or results[0]["explained"].startswith("mpi: ")
 
 

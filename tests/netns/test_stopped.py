@@ -128,7 +128,7 @@ def test_cut_off_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
         results = job.results(40, without=[VICTIM], failing=True)
     check_survivors(results, longest_s=STOP_S + TIMEOUT_S * 1.25 + 1)
     for result in results.values():
-        assert "no answer" in result["errors"][0]["text"]
+        assert "has not answered" in result["errors"][0]["text"]
 
 
 def test_late_for_too_long(cluster: Cluster, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from simulated import CONTROL, HEADER_BYTES, MS, MULTICAST, READ, REPAIR, run, total
 
-from mpimcast import sim
+from mpimcast.cli.sim import simulator as sim
 from mpimcast.errors import ConfigError
 
 ALLGATHER, ALLGATHERV, BCAST = 1, 2, 3

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from simulated import CONTROL, MS, MULTICAST, REPAIR, run, total
 
-from mpimcast import sim
+from mpimcast.cli.sim import simulator as sim
 
 KIB = 1024
 CHUNK = 1456

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from simulated import HEADER_BYTES, MS, MULTICAST, REPAIR, run
 
-from mpimcast import sim
+from mpimcast.cli.sim import simulator as sim
+from mpimcast.cli.sim.command import failure_text
 from mpimcast.errors import ConfigError
 
 
@@ -45,7 +46,7 @@ def broken_case(first: int, count: int, crowd: tuple[int, int] | None) -> str:
             first + count // 2, count - count // 2, crowd
         )
     crash = signal.strsignal(-done.returncode)
-    return sim.failure_text(first, f"{crash}\n{done.stderr}", crowd)
+    return failure_text(first, f"{crash}\n{done.stderr}", crowd)
 
 
 def check_cases(

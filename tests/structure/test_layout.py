@@ -80,17 +80,21 @@ def test_includes() -> None:
 
 
 def test_imports() -> None:
-    """Only four modules of the package import the C module."""
+    """Few modules of the package import the C module."""
     users = {
         name
         for name, text in files(".py")
         if any("_core" in imported.split(".") for imported in imports(text))
     }
     assert users == {
-        "mpimcast/_ffi.py",
-        "mpimcast/flight.py",
-        "mpimcast/devices.py",
-        "mpimcast/sim.py",
+        *(
+            f"mpimcast/_native/{name}.py"
+            for name in (
+                *("core", "engine", "endpoint", "stream"),
+                *("operation", "failure", "devices"),
+            )
+        ),
+        "mpimcast/cli/sim/simulator.py",
     }
 
 

@@ -24,7 +24,7 @@ KINDS = {"host": 1, "device": 2, "managed": 3}
 # Prints who holds memory: before a driver is loaded, once it is, and as each kind.
 ASK = """
 import ctypes, sys
-from mpimcast import accelerators
+from mpimcast._mpi import accelerators
 memory = ctypes.create_string_buffer(100)
 address = ctypes.addressof(memory)
 print("no driver", accelerators.holder(address))
@@ -40,7 +40,7 @@ GATHER = """
 import ctypes, sys
 import numpy as np
 from mpi4py import MPI
-from mpimcast import buffers
+from mpimcast._mpi import buffers
 
 class Gpu:
     def __init__(self, array):
@@ -113,7 +113,7 @@ def test_arrays(tmp_path: Path) -> None:
     """Arrays in device memory are refused, and no others."""
     said = say(GATHER, build(tmp_path, "CUDA"))
     refused = (
-        "device buffer is not CPU-accessible: sendbuf lies in a device's memory, "
-        "says CUDA; mpimcast takes buffers in host memory only"
+        "device buffer is not CPU-accessible: sendbuf lies in device memory, "
+        "according to CUDA; mpimcast accepts buffers in host memory only"
     )
     assert said == ["host taken"] * 3 + [refused] * 3 + ["managed taken"] * 3

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support import mpirun, run, run_unchecked
 
-from mpimcast.bench import COLLECTIVES
-from mpimcast.measure import WAYS, Computation
+from mpimcast.cli.bench.measure import WAYS, Computation
+from mpimcast.cli.bench.parser import COLLECTIVES
 
 NRANKS = 3
 ITERATIONS = 4
@@ -38,7 +38,8 @@ LIMIT_S = 60
 WRAPPER = """
 import sys
 from mpi4py import MPI
-from mpimcast import Error, Intracomm, bench
+from mpimcast import Error, Intracomm
+from mpimcast.cli.bench.command import main
 gather = Intracomm.Allgather
 ncalls = 0
 def gather_and_spoil(comm, sendbuf, recvbuf):
@@ -52,7 +53,7 @@ def gather_and_spoil(comm, sendbuf, recvbuf):
     if ncalls == 5 and sys.argv[1] == "wrong byte" and comm.rank == 1:
         recvbuf[2, 7] ^= 1
 Intracomm.Allgather = gather_and_spoil
-sys.exit(bench.main(sys.argv[2:]))
+sys.exit(main(sys.argv[2:]))
 """
 
 
@@ -213,8 +214,8 @@ def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
         lines = re.findall(rf"^ +{measured[size]} .* 0$", said, re.MULTILINE)
         assert len(lines) >= 2, said  # blocking and nonblocking
     assert [name for name in COLLECTIVES if f"# {name}" not in said] == []
-    assert ("each root in turn" in said) == ("rotate" in options)
-    assert ("root, others: bytes that the root sends" in said) == (not options)
+    assert ("each rank in turn as root" in said) == ("rotate" in options)
+    assert ("# root: bytes that it sends in an operation" in said) == (not options)
     _check_conclusion(report, said)
 
 
@@ -225,7 +226,7 @@ def _check_conclusion(report: dict[str, Any], said: str) -> None:
     for name, sentence in zip(COLLECTIVES, report["conclusion"], strict=True):
         assert sentence.startswith(f"{name}: ")
         assert "times as fast" in sentence
-        assert sentence.endswith("bytes than computed for the library")
+        assert sentence.endswith("bytes than computed for the MPI library")
 
 
 def _check_senders(measured: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpi4py import MPI
 
-from mpimcast import blocks
+from mpimcast._mpi import blocks
 
 NBLOCKS = 3
 NDOUBLES = 60

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpi4py import MPI
 
-from mpimcast import buffers
+from mpimcast._mpi import buffers
 
 # More memory than any message below refers to.
 MEMORY = np.arange(100.0)

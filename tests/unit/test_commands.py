@@ -174,8 +174,8 @@ def test_info() -> None:
     """The output names the transport that each job would take, and all settings."""
     said = _mpimcast("info", MPIMCAST_TTL="3", MPIMCAST_PORTS="30000-30099")
     assert "  udp: usable" in said
-    assert "a job on one host takes mpi\n" in said
-    assert "a job on several hosts takes" in said
+    assert "a job on one host uses mpi\n" in said
+    assert "a job on several hosts uses" in said
     assert "TTL = 3 (variable)" in said
     assert "between hosts on ports 30000-30099" in " ".join(said.split())
     assert "TIMEOUT = 10.0 (default)" in said
@@ -270,7 +270,7 @@ def test_info_without_an_mpi(bare: Path) -> None:
             [bare, "-m", "mpimcast", "info"], limit_s=60, MPIMCAST_TRANSPORT=transport
         )
         assert "no job can run without an MPI library" in said
-        assert "takes" not in said.partition("\nsettings")[0]
+        assert "a job on" not in said.partition("\nsettings")[0]
 
 
 def test_info_of_a_wrong_mpi() -> None:
@@ -291,7 +291,7 @@ def test_without_an_mpi(command: str) -> None:
     )
     assert status == 1
     (line,) = said.splitlines()
-    assert line.startswith(f"mpimcast {command}: mpi4py finds no MPI library")
+    assert line.startswith(f"mpimcast {command}: mpi4py cannot find an MPI library")
 
 
 @pytest.mark.parametrize("arguments", [[], ["-m"], ["-x", "script.py"]])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpimcast.conclusion import conclude
+from mpimcast.cli.bench.conclusion import conclude
 
 
 def row(nbytes: int, ratio: float, ours: float, theirs: float) -> dict[str, Any]:
@@ -51,14 +51,18 @@ MIXED = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
             "from 2 KiB on mpimcast is 1.2 to 3 times as fast as the MPI library; ",
             "from 1 % more to 10 % fewer bytes",
         ),
-        (LATER, "below, at 1 KiB, that is 2 times as fast", "fewer"),
+        (LATER, "below that, at 1 KiB, the MPI library is 2 times as fast", "fewer"),
         (
             MIXED,
             "mpimcast is 2 times as fast as the MPI library at 1 KiB",
             "50 % fewer",
         ),
-        (MIXED, "at the other sizes of 1 KiB to 2 KiB that is 4 times as fast", ""),
-        ([row(1024, 1.5, 10, 0)], "1.5 times", "there is nobody to send to"),
+        (
+            MIXED,
+            "the other sizes from 1 KiB to 2 KiB the MPI library is 4 times as fast",
+            "",
+        ),
+        ([row(1024, 1.5, 10, 0)], "1.5 times", "there is no other rank to send to"),
     ],
 )
 def test_conclusion(rows: list[dict[str, Any]], faster: str, saved: str) -> None:

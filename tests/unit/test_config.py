@@ -11,8 +11,8 @@ import math
 import pytest
 
 from mpimcast import ConfigError
-from mpimcast.config import Config, ignored_variables
-from mpimcast.ranges import Groups, Ports
+from mpimcast._settings.config import Config, ignored_variables
+from mpimcast._settings.ranges import Groups, Ports
 
 NAMES = (
     "TRANSPORT NET_DEVICES MIN_BYTES CHAINS SUBGROUPS GROUP PORTS CHUNK_BYTES "
@@ -213,14 +213,19 @@ def test_ranges_are_shown_as_they_are_read(name: str, text: str) -> None:
 )
 def test_unknown(given: str, meant: str) -> None:
     """A misspelt keyword is an error that suggests the nearest name and lists all."""
-    words = rf"no such setting: {given} \(did you mean {meant}\?\); .*, subgroups, "
+    words = (
+        rf"there is no such setting: {given} \(did you mean {meant}\?\); "
+        ".*, subgroups, "
+    )
     with pytest.raises(ConfigError, match=words):
         Config.read({given: 1}, {})
 
 
 def test_unlike_any() -> None:
     """If no name is near, none is suggested."""
-    with pytest.raises(ConfigError, match=r"no such setting: xyzzy; the settings are"):
+    with pytest.raises(
+        ConfigError, match=r"there is no such setting: xyzzy; the settings are"
+    ):
         Config.read({"xyzzy": 1}, {})
 
 
@@ -239,7 +244,7 @@ def test_unlike_any() -> None:
 def test_ignored(variable: str, meant: str) -> None:
     """A variable that is no setting is reported with the nearest name."""
     (sentence,) = ignored_variables({variable: "udp", "MPIMCAST_TTL": "2"})
-    assert sentence.startswith(f"{variable}=udp is ignored: no such setting; ")
+    assert sentence.startswith(f"{variable}=udp is ignored: there is no such setting; ")
     assert sentence.endswith(meant)
 
 

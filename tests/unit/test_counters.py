@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import pytest
 
-from mpimcast import _ffi, commands
 from mpimcast.__main__ import main
-from mpimcast.counters import COUNTERS
-from mpimcast.doctor.finding import STATUSES
+from mpimcast._native import core
+from mpimcast.cli import commands
+from mpimcast.cli.doctor.finding import STATUSES
+from mpimcast.cli.info.counters import COUNTERS
 
 OPENING = {"open_ns", "open_messages", "open_bytes"}
 
 
 def test_every_counter_is_described() -> None:
     """Exactly the counters of the C core and of opening are described, in sentences."""
-    assert set(COUNTERS) == set(_ffi.counter_names()) | OPENING
+    assert set(COUNTERS) == set(core.counter_names()) | OPENING
     for name, counter in COUNTERS.items():
         assert counter.meaning[0].isupper(), name
         assert counter.meaning.endswith("."), name

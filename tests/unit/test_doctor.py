@@ -11,14 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mpimcast.doctor import launch, launcher
-from mpimcast.doctor.bandwidth import Way, best
-from mpimcast.doctor.blame import by_node, find_faults
-from mpimcast.doctor.cover import smallest_cover
-from mpimcast.doctor.finding import Finding
-from mpimcast.doctor.nodes import compare
-from mpimcast.doctor.report import Report
-from mpimcast.doctor.team import isolate
+from mpimcast.cli.doctor import launch
+from mpimcast.cli.doctor.bandwidth import Way, best
+from mpimcast.cli.doctor.blame import by_node, find_faults
+from mpimcast.cli.doctor.cover import smallest_cover
+from mpimcast.cli.doctor.finding import Finding
+from mpimcast.cli.doctor.nodes import compare
+from mpimcast.cli.doctor.report import Report
+from mpimcast.cli.doctor.start import find_start, mpi_type_wanted
+from mpimcast.cli.doctor.trial import isolate
 
 NODES = ["n0", "n1", "n2", "n3", "n4"]
 PAIRS = list(itertools.permutations(NODES, 2))
@@ -54,14 +55,14 @@ def test_hears_nothing() -> None:
     (fault,) = find_faults(loss)
     assert fault.node == "n3"
     assert fault.silent
-    assert fault.words("multicast") == "nothing of what others multicast comes to it"
+    assert fault.words("multicast") == "it receives none of the multicast from others"
 
 
 def test_is_not_heard() -> None:
     """A node that no other node hears is to blame alone."""
     loss = {(one, two): 1.0 if one == "n3" else 0.0 for one, two in PAIRS}
     (fault,) = find_faults(loss)
-    assert fault.words("multicast") == "nothing of what it multicasts comes to others"
+    assert fault.words("multicast") == "others receive none of its multicast"
 
 
 def test_pair() -> None:
@@ -70,13 +71,13 @@ def test_pair() -> None:
     (fault,) = find_faults(loss)
     assert fault.node == "n3"
     assert not fault.silent
-    assert fault.words("send") == "25 % of what n1 send does not come to it"
+    assert fault.words("unicast") == "it loses 25 % of the unicast from n1"
 
 
 def test_two_nodes() -> None:
     """Of two nodes the message says that either may be to blame."""
     (fault,) = find_faults({("n0", "n1"): 0.0, ("n1", "n0"): 1.0})
-    assert "of two nobody can tell" in fault.words("multicast")
+    assert "two nodes do not show which" in fault.words("multicast")
 
 
 def test_within_a_node() -> None:
@@ -84,7 +85,7 @@ def test_within_a_node() -> None:
     lost = {(0, 1): 1.0, (1, 0): 1.0, (0, 2): 0.0, (2, 0): 0.0, (1, 2): 0.0}
     (fault,) = find_faults(by_node(lost, ["n0", "n0", "n1"]))
     assert fault.node == "n0"
-    assert "nothing of what itself" in fault.words("multicast")
+    assert fault.words("multicast").startswith("it receives none of its own multicast")
 
 
 def test_little_loss() -> None:
@@ -160,12 +161,12 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
 )
 def test_start(environment: dict[str, str], by: str, size: int, rank: int) -> None:
     """A launcher's variables are told apart from those of its own launcher."""
-    assert launcher.find(environment) == (by, size, rank)
+    assert find_start(environment) == (by, size, rank)
 
 
 def test_alone_in_a_job() -> None:
     """A batch script's own process is not taken for the whole job."""
-    alone = launcher.find({"SLURM_NTASKS": "4"})
+    alone = find_start({"SLURM_NTASKS": "4"})
     (finding,) = launch.check_alone(alone, {"SLURM_NTASKS": "4"})
     assert "4 tasks" in finding.what
     assert finding.mend.startswith("srun ")
@@ -198,7 +199,7 @@ def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
 )
 def test_mpi_type(library: str, wanted: str) -> None:
     """Each MPI library needs one type of PMI from srun."""
-    assert launcher.mpi_type_wanted(library) == wanted
+    assert mpi_type_wanted(library) == wanted
 
 
 # ---- nodes ---------------------------------------------------------------------

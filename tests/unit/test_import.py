@@ -26,8 +26,9 @@ def test_import_leaves_mpi_alone() -> None:
 def test_settings_need_no_mpi() -> None:
     """Errors and settings work without MPI, even if variables are bad."""
     code = (
-        "import sys, mpimcast; from mpimcast import config; mpimcast.ConfigError; "
-        "config.Config.read({}, {}); assert 'mpi4py.MPI' not in sys.modules"
+        "import sys, mpimcast; from mpimcast._settings.config import Config; "
+        "mpimcast.ConfigError; Config.read({}, {}); "
+        "assert 'mpi4py.MPI' not in sys.modules"
     )
     assert not _python(code, MPIMCAST_TRANSPORT="nonsense")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mpimcast
-from mpimcast import _ffi
+from mpimcast._native.engine import engine
 
 
 @pytest.mark.parametrize("shape", [7, (3, 5), (2, 0, 4), ()])
@@ -32,7 +32,6 @@ def test_objects() -> None:
 
 def test_lifetime() -> None:
     """Memory lives until its last view is gone, and holds the engine as long."""
-    engine = _ffi._engine  # noqa: SLF001 -- counts who uses it
     before = engine._nusers  # noqa: SLF001
     view = mpimcast.empty((4, 4))[1:]
     assert engine._nusers == before + 1  # noqa: SLF001

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from mpimcast import model
+from mpimcast.cli.demo import model
 
 TENSORS = {
     "h.0.attn.weight": np.arange(10, dtype=np.float16),

@@ -195,7 +195,7 @@ def test_settings_go_along() -> None:
         from mpi4py import MPI
         {before}
         comm = pickle.loads({dumped})
-        config = mpimcast.Intracomm(MPI.COMM_WORLD)._binding.config
+        config = mpimcast.Intracomm(MPI.COMM_WORLD)._comm_state.config
         print(comm == MPI.COMM_WORLD, sorted(config.given().items()))
     """
     given = {"min_bytes": 0, "chains": "all", "entry_timeout": "inf", "zero_copy": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpimcast import roll
+from mpimcast._mpi import roll
 
 
 class Clock:

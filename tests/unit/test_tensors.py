@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpimcast import buffers
+from mpimcast._mpi import buffers
 
 NBYTES = 960  # a multiple of the size of every item
 CODES = range(7)  # of enum DLDataTypeCode

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpimcast.bench import sizes
-from mpimcast.measure import Plan, percentile
-from mpimcast.workload import Pattern, Workload, workload
+from mpimcast.cli.bench.measure import Plan, percentile
+from mpimcast.cli.bench.parser import sizes
+from mpimcast.cli.bench.workload import Pattern, Workload, workload
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import os
 
 import gather
 
-from mpimcast import transport
-from mpimcast.config import Config
-from mpimcast.transport import Draft, Verbs
+from mpimcast._native import transport
+from mpimcast._native.draft import Draft
+from mpimcast._native.transport import Verbs
+from mpimcast._settings.config import Config
 
 
 class Keyed(Verbs):

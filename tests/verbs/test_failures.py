@@ -35,7 +35,7 @@ PROGRESS = ["event", pytest.param("poll", marks=pytest.mark.long)]
 
 # The error of a rank that got no answer, or whose connection to the victim broke.
 SILENT = (
-    rf"no answer from rank {VICTIM} within TIMEOUT|"
+    rf"rank {VICTIM} has not answered within TIMEOUT|"
     rf"rxe\d: queue pair 0x[0-9a-f]+ to rank {VICTIM}: "
     "transport retry counter exceeded"
 )

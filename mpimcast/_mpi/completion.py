@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waits for non-blocking MPI calls, which end by a deadline."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from mpimcast._mpi import roll
+from mpimcast.errors import TimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi4py import MPI
+
+    from mpimcast._mpi.absence import Absence
+
+# A longer poll (of a stopped process, or a suspended machine) is charged only this.
+_POLL_S_MAX = 0.1
+_PAUSE_S_MIN = 20e-6
+_PAUSE_S_MAX = 1e-3
+# The share of the time waited that each pause lasts, so that long waits cost no core.
+_PAUSE_SHARE = 1 / 16
+
+# What the MPI library may still use although nobody waits for it any more.
+_abandoned: list[object] = []
+
+
+def abandon(thing: object) -> None:
+    """Keep for ever what the MPI library may still read or write."""
+    _abandoned.append(thing)
+
+
+def complete(
+    request: MPI.Request,
+    limit_s: float,
+    what: str,
+    *,
+    buffers: object = None,
+    vain: Callable[[], bool] = lambda: False,
+    absence: Absence | None = None,
+) -> None:
+    """Wait for a non-blocking call.
+
+    Parameters
+    ----------
+    request
+        The request to wait for.
+    limit_s
+        Seconds of observed time after which TimedOut is raised.
+    what
+        The purpose of the wait, as messages word it.
+    buffers
+        The memory that the call uses; not every mpi4py request keeps it alive.
+    vain
+        Called before each pause; returns whether to give up waiting.
+    absence
+        Finds out which ranks are missing; None where that does not matter.
+    """
+    waited_s = 0.0
+    pause_s = _PAUSE_S_MIN
+    now_s = time.monotonic()
+    try:
+        while not (request.Test() or vain()):
+            time.sleep(pause_s)
+            before_s, now_s = now_s, time.monotonic()
+            waited_s += min(now_s - before_s, _POLL_S_MAX)
+            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX)
+            roll.hear_all()
+            if absence is not None:
+                absence.look()
+            if waited_s > limit_s:
+                text = f"{what}: not all ranks took part within {limit_s:g} s"
+                if absence is None:
+                    raise TimedOut(text)
+                error = TimedOut(f"{text}: {absence.reason()}", ranks=absence.missing())
+                absence.give_up()
+                raise error
+    finally:
+        if request:
+            abandon((request, buffers))

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Failures of operations as errors, which say in words what failed, where and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpimcast._core import ffi, lib
+from mpimcast._native.core import KIND_NAMES, NOBODY, last_error, string
+from mpimcast.errors import Error, RankLeft, TimedOut, TransportError
+
+if TYPE_CHECKING:
+    from mpimcast._core import _CData as CData
+    from mpimcast._native.stream import Stream
+
+_ERRORS = {
+    -lib.MMC_ENOANSWER: TimedOut,
+    -lib.MMC_ENOPROGRESS: TimedOut,
+    -lib.MMC_ENOENTRY: TimedOut,
+    -lib.MMC_ELEFT: RankLeft,
+    -lib.MMC_EGONE: RankLeft,
+    -lib.MMC_ELATE: TimedOut,
+    -lib.MMC_EIO: TransportError,
+    -lib.MMC_ENODEV: TransportError,
+}
+
+
+_DEEDS = {
+    -lib.MMC_ECANCELED: "was interrupted and gave up the operation",
+    -lib.MMC_ELEFT: "left without entering the operation: the program ended there, or "
+    "freed the communicator",
+}
+
+
+def operation_error(
+    stream: Stream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
+) -> Error:
+    """Return an operation's error: where it failed, and for which `reason`.
+
+    Record the stream's first failure.
+    """
+    stream.first_failure = stream.first_failure or (reason, ranks)
+    missing = ""
+    if failure.missing_chunks:
+        missing = f". {failure.missing_chunks} chunks were missing here"
+    return _ERRORS.get(failure.error, Error)(
+        f"{name} failed on {_here(stream)}, "
+        f"operation {failure.epoch}: {reason}{missing}",
+        epoch=int(failure.epoch),
+        ranks=ranks,
+        missing_chunks=int(failure.missing_chunks),
+    )
+
+
+def poison_error(stream: Stream) -> Error:
+    """Return the error of later operations, which names the one that failed first."""
+    failure = ffi.new("struct mmc_failure *")
+    lib.mmc_stream_failure(stream.c, failure)
+    reason, ranks = stream.first_failure or (
+        reason_of(stream, failure, last_error()),
+        culprits_of(failure),
+    )
+    return _ERRORS.get(failure.error, Error)(
+        f"this communicator is unusable on {_here(stream)} since its operation "
+        f"{failure.epoch} failed: {reason}. Free it and create another",
+        epoch=int(failure.epoch),
+        ranks=ranks,
+    )
+
+
+def _here(stream: Stream) -> str:
+    return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
+
+
+def culprits_of(failure: CData) -> tuple[int, ...]:
+    """Return the ranks that caused a failure, if they are known."""
+    return () if failure.culprit == NOBODY else (int(failure.culprit),)
+
+
+def _difference(failure: CData) -> str:
+    """Return in words what differs between the ranks, and what must be equal."""
+    if failure.kind_min != failure.kind_max:
+        some, others = (KIND_NAMES[k] for k in (failure.kind_min, failure.kind_max))
+        return f"some called {some}, others {others}; all must call the same collective"
+    if failure.root_min != failure.root_max:
+        low, high = failure.root_min, failure.root_max
+        return f"roots range from {low} to {high}; all must pass the same root"
+    if failure.kind_min == lib.MMC_ALLGATHERV:
+        return "blocks have different sizes; all must pass the same counts"
+    what = "data has" if failure.kind_min == lib.MMC_BCAST else "blocks have"
+    return (
+        f"{what} {failure.block_bytes_min} to {failure.block_bytes_max} bytes; all "
+        "must pass the same number of bytes"
+    )
+
+
+def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
+    """Return which rank was awaited in vain, and why; "" if the error is another."""
+    config = stream.config
+    how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
+    return {
+        -lib.MMC_ENOANSWER: (
+            f"{who} has not answered {how}; check that its process is running and "
+            "its network works"
+        ),
+        -lib.MMC_ENOPROGRESS: (
+            f"all ranks had entered, but nothing new arrived from {who} within TIMEOUT "
+            f"({config.timeout:g} s); check that the network passes multicast, or set "
+            "a longer MPIMCAST_TIMEOUT"
+        ),
+        -lib.MMC_ENOENTRY: (
+            f"{who} did not enter the operation within ENTRY_TIMEOUT "
+            f"({config.entry_timeout:g} s)"
+        ),
+        -lib.MMC_EGONE: (
+            f"the process of {who} has ended: its host refuses connections"
+        ),
+        -lib.MMC_ELATE: (
+            f"the process of {who} has stood still for longer than LATE_TIMEOUT "
+            f"({config.late_timeout:g} s), although its host answers; check whether a "
+            "debugger or a signal has stopped it"
+        ),
+    }.get(int(failure.error), "")
+
+
+def reason_of(stream: Stream, failure: CData, seen: str) -> str:
+    """Return what failed, in words; `seen` is this rank's device's report, or ""."""
+    who = " and ".join(f"rank {rank}" for rank in culprits_of(failure)) or "a rank"
+    overdue = _overdue(stream, failure, who, seen)
+    if overdue:
+        return overdue
+    if failure.error == -lib.MMC_EMISMATCH:
+        return f"the ranks disagree: {_difference(failure)}"
+    if failure.error in _DEEDS:
+        return f"{who} {_DEEDS[failure.error]}"
+    what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
+    return f"{what} ({seen})" if seen else what

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One operation of the C core: what it moves, and how to wait for it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpimcast._core import ffi, lib
+from mpimcast._native import disagreement
+from mpimcast._native.core import KIND_NAMES, KINDS, NOBODY, last_error, string
+from mpimcast._native.failure import (
+    culprits_of,
+    operation_error,
+    poison_error,
+    reason_of,
+)
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mpimcast._core import _CData as CData
+    from mpimcast._native.stream import Stream
+
+# The longest stay in C; signals and the MPI library's progress wait for it.
+_SLICE_NS = 1_000_000
+_COUNTS_SHOWN_MAX = 8
+
+
+class Description:
+    """An operation's description for C, with which it may be started many times.
+
+    Parameters
+    ----------
+    kind
+        Allgather, Allgatherv or Bcast, in lower case.
+    blocks_bytes
+        Bytes of each rank's block; one number for equal blocks and for a Bcast.
+    root
+        The root of a Bcast.
+    notifies
+        Whether the operation's end wakes `engine.Notifications.wait`.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        blocks_bytes: int | Sequence[int],
+        *,
+        root: int = 0,
+        notifies: bool = False,
+    ) -> None:
+        self.c = ffi.new("struct mmc_operation *")
+        self.c.kind = KINDS[kind]
+        self.c.root = root
+        self.c.notifies = notifies
+        self._blocks = self._offsets = ffi.NULL
+        if isinstance(blocks_bytes, int):
+            self.c.block_bytes = blocks_bytes
+        else:
+            self._blocks = ffi.new("uint64_t[]", blocks_bytes)
+            self._offsets = ffi.new("uint64_t[]", len(blocks_bytes))
+        self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
+
+    def fact(self) -> disagreement.Fact:
+        """Return the facts that ranks compare after starting different operations."""
+        kind = KIND_NAMES[self.c.kind]
+        counts = ""
+        if kind == "Allgatherv":
+            sizes = list(map(int, self._blocks))
+            counts = f"{', '.join(map(str, sizes))} bytes"
+            if len(sizes) > _COUNTS_SHOWN_MAX:
+                digest = hashlib.sha256(counts.encode()).hexdigest()[:8]
+                counts = f"{sum(sizes)} bytes in all, whose counts hash to {digest},"
+        return disagreement.Fact(kind, self.c.root, self.c.block_bytes, counts)
+
+    def at(
+        self, send: int | None, recv: int, offsets_bytes: Sequence[int] | None = None
+    ) -> None:
+        """Set where the data lies; all addresses are this rank's own.
+
+        Parameters
+        ----------
+        send
+            Address of this rank's block; None if it lies in its place in `recv`.
+        recv
+            Address of the memory for all blocks.
+        offsets_bytes
+            For an Allgatherv, the offset in `recv` of each rank's block.
+        """
+        self.c.send = ffi.NULL if send is None else ffi.cast("void *", send)
+        self.c.recv = ffi.cast("void *", recv)
+        if offsets_bytes is not None:
+            self._offsets[0 : len(offsets_bytes)] = offsets_bytes
+
+
+class Waiting(NamedTuple):
+    """What a request waits for."""
+
+    waited_s: float
+    entered: bool  # all ranks have entered
+    epoch: int  # 0 while earlier operations have to end first
+    rank: int | None  # the rank that is awaited first
+    late: int | None  # a rank that has not entered; None if none is known
+    still: bool  # the awaited rank's process exists, but does not answer
+    missing_chunks: int
+
+
+class NativeOperation:
+    """One operation of a stream, from before its start to its end.
+
+    Attributes
+    ----------
+    channel : int
+        The stream's channel.
+    differs
+        C's description of the failure, if ranks started different operations.
+
+    It is made before anything is started, so that no exception, which Ctrl-C may raise
+    anywhere, can separate a started operation from the object that can end it: by
+    ``cancel`` in an ``except`` clause, and ``free`` in a ``finally``.
+    """
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        self._stream = stream
+        self.name = name
+        self.channel = stream.channel
+        self.differs: CData = None
+        self._request = ffi.new("struct mmc_request **")
+        self._notifies = False
+
+    def start(self, description: Description, *, waits: bool = True) -> bool:
+        """Start an operation; wait for at most `_SLICE_NS` if `waits`, else not at all.
+
+        Returns
+        -------
+        bool
+            Whether it has ended. Until it has, the buffers belong to the library.
+        """
+        slice_ns = _SLICE_NS if waits else 0
+        self._notifies = bool(description.c.notifies)
+        status = lib.mmc_start(self._stream.c, description.c, slice_ns, self._request)
+        # A caller that does not wait learns of any failure later, even of one so early.
+        later = not waits and self._request[0] != ffi.NULL
+        if later and status != -lib.MMC_EPOISONED:
+            return False
+        return self._is_over(status)
+
+    def wait(self) -> bool:
+        """Wait for at most `_SLICE_NS`; return whether the operation has ended."""
+        return self._is_over(lib.mmc_request_wait(self._request[0], _SLICE_NS))
+
+    def test(self) -> bool:
+        """Return whether the operation has ended.
+
+        Without a notification of its end no other thread may be making progress, so
+        make some first.
+        """
+        if not self._notifies:
+            self._stream.endpoint.move()
+        return self._is_over(lib.mmc_request_wait(self._request[0], 0))
+
+    def waiting(self) -> Waiting:
+        """Return what an operation that has not ended waits for."""
+        waiting = ffi.new("struct mmc_waiting *")
+        lib.mmc_request_waiting(self._request[0], waiting)
+        return Waiting(
+            waited_s=waiting.waited_ns / 1e9,
+            entered=bool(waiting.entered),
+            epoch=int(waiting.epoch),
+            rank=_rank(waiting.rank),
+            late=_rank(waiting.late),
+            still=bool(waiting.still),
+            missing_chunks=waiting.missing_chunks,
+        )
+
+    def cancel(self) -> None:
+        """Give up the operation if it was started and has not ended."""
+        if self._request[0] != ffi.NULL:
+            lib.mmc_request_cancel(self._request[0])
+
+    def free(self) -> None:
+        """Free C's request, if there is one."""
+        request, self._request[0] = self._request[0], ffi.NULL
+        lib.mmc_request_free(request)
+
+    def _is_over(self, status: int) -> bool:
+        if status == lib.MMC_EAGAIN:
+            return False
+        if status < 0:
+            # Read the error before free() loses it. An ended one needs no cancel().
+            error = self._error(status)
+            self.free()
+            raise error
+        return True
+
+    def _error(self, status: int) -> Error:
+        more = last_error()
+        failure = ffi.new("struct mmc_failure *")
+        if status == -lib.MMC_EPOISONED:
+            return poison_error(self._stream)
+        if self._request[0] == ffi.NULL:
+            text = f"{self.name} was not started: {string(lib.mmc_strerror(status))}"
+            return Error(f"{text} ({more})" if more else text)
+        lib.mmc_request_failure(self._request[0], failure)
+        if failure.error == -lib.MMC_EMISMATCH:
+            self.differs = failure
+        reason = reason_of(self._stream, failure, more)
+        culprits = culprits_of(failure)
+        return operation_error(self._stream, self.name, failure, reason, culprits)
+
+    def tell_apart(self, error: Error, told: Mapping[int, Any]) -> Error:
+        """Return an error that names the ranks which started another operation.
+
+        Return `error` unchanged if what the ranks have `told` shows no difference.
+        """
+        text, ranks = disagreement.explain(told, self._stream.endpoint.nranks)
+        if not text:
+            return error
+        self._stream.first_failure = None
+        reason = f"the ranks disagree: {text}"
+        return operation_error(self._stream, self.name, self.differs, reason, ranks)
+
+
+def _rank(number: int) -> int | None:
+    return None if number == NOBODY else int(number)

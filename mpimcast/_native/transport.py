@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The transports, each of which finds a rank's device and creates its endpoint.
+
+All ranks open a transport together, in steps: each finds what it has and tells the
+others, all choose alike, and each creates its endpoint.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from mpimcast.errors import TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpimcast._native import devices
+    from mpimcast._native.draft import Draft
+    from mpimcast._native.endpoint import Endpoint
+    from mpimcast._settings.config import Config
+
+
+# The most ports that are tried, since each takes an exchange between all ranks.
+_PORTS_TRIED = 64
+
+
+class Transport(ABC):
+    """One way to carry data.
+
+    Attributes
+    ----------
+    name : str
+        The transport's name, as in TRANSPORT.
+    needs_thread : bool
+        Whether other ranks can get missing data only from a process that answers.
+    narrower : tuple of int
+        Bytes of chunks for paths that are narrower than the devices at their ends.
+    draft : Draft
+        The team to be opened.
+    """
+
+    name: ClassVar[str]
+    needs_thread: ClassVar[bool]
+    narrower: ClassVar[tuple[int, ...]]
+
+    def __init__(self, config: Config, draft: Draft) -> None:
+        self._config = config
+        self.draft = draft
+
+    @abstractmethod
+    def find(self) -> object:
+        """Find what this rank can open; return the facts for other ranks, for JSON."""
+
+    @abstractmethod
+    def choose(self, facts: Sequence[Any]) -> int:
+        """Choose, on all ranks alike, what to open; return the bytes of a chunk."""
+
+    @abstractmethod
+    def create(self, chunk_bytes: int) -> Endpoint:
+        """Open this rank's endpoint.
+
+        Raises
+        ------
+        PortTakenError
+            If another port might do, see `take_next_port`.
+        TransportError
+            If the endpoint cannot be opened.
+        """
+
+    def take_next_port(self) -> bool:
+        """Change to another port, on all ranks alike; False if there is none left."""
+        return False
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return, in words for people, what was chosen."""
+
+    @property
+    @abstractmethod
+    def device(self) -> str:
+        """The name of this rank's device or interface."""
+
+    def _agree_chunk(self, able_bytes: Sequence[int]) -> int:
+        """Return a size of chunks that every rank's device carries in a datagram."""
+        wanted = self._config.chunk_bytes
+        for rank, able in enumerate(able_bytes):
+            if able < wanted:
+                raise TransportError(
+                    f"rank {rank}: CHUNK_BYTES={wanted} exceeds {able}, the most that "
+                    "its device carries in a datagram",
+                    ranks=(rank,),
+                )
+        return wanted or min(able_bytes)
+
+
+class Udp(Transport):
+    """UDP multicast."""
+
+    name = "udp"
+    needs_thread = True
+    narrower = (1456, 1356, 1200, 508)  # for Ethernet, tunnels, and any IPv4 at all
+    _nports = 1  # how many ports have been tried
+
+    def find(self) -> object:
+        """Find an interface for each address at which rank 0 might be reached."""
+        self._found = self.candidates()
+        return [
+            [0, False, str(found)]
+            if isinstance(found, TransportError)
+            else [found.chunk_bytes_max, self._is_near(found, address), ""]
+            for found, address in zip(self._found, self._candidates(), strict=True)
+        ]
+
+    def choose(self, facts: Sequence[Any]) -> int:
+        """Choose the first candidate that all can use, preferably without a router."""
+        self._chosen = -1
+        for near in (True, False):
+            for index in range(len(facts[0])):
+                ours = [fact[index] for fact in facts]
+                if self._chosen < 0 and all(
+                    able and (is_near or not near) for able, is_near, _ in ours
+                ):
+                    self._chosen = index
+        if self._chosen < 0:
+            raise self._refusal(facts)
+        return self._agree_chunk([fact[self._chosen][0] for fact in facts])
+
+    def create(self, chunk_bytes: int) -> Endpoint:
+        """Open this rank's sockets."""
+        from mpimcast._native.endpoint import Endpoint
+
+        own = self._config.ports
+        return Endpoint(
+            self._config,
+            self.draft,
+            chunk_bytes,
+            {
+                "interface": self.interface.c[0],
+                "port": self.draft.port,
+                "ports": {"first": own.first, "count": own.count} if own else {},
+            },
+        )
+
+    def take_next_port(self) -> bool:
+        """Change to the next port of the range."""
+        ports = self._config.group_ports
+        self._nports += 1
+        if self._nports > min(ports.count, _PORTS_TRIED):
+            return False
+        self.draft = self.draft._replace(port=ports.after(self.draft.port))
+        return True
+
+    def describe(self) -> str:
+        """Return the interface's name, and whether all ranks are on one host."""
+        where = "on one host" if self.draft.same_host else "over the network"
+        return f"UDP multicast {where}, {self.device}"
+
+    @property
+    def device(self) -> str:
+        """The interface's name."""
+        return self.interface.name
+
+    @property
+    def interface(self) -> devices.Interface:
+        """The interface that was chosen."""
+        return cast("devices.Interface", self._found[self._chosen])
+
+    def candidates(self) -> list[devices.Interface | TransportError]:
+        """Return an interface, or the error, for each candidate address of rank 0."""
+        return [self._candidate(address) for address in self._candidates()]
+
+    def _candidates(self) -> tuple[str, ...]:
+        """Return candidate addresses of rank 0; "" means that no route is needed."""
+        if self.draft.same_host or self._config.net_devices:
+            return ("",)
+        return self.draft.addresses
+
+    def _candidate(self, address: str) -> Any:
+        """Return the interface towards `address`, or the error that there is none."""
+        from mpimcast._native import devices
+
+        try:
+            if not address:
+                same_host = self.draft.same_host
+                return devices.find_interface(self._config, same_host=same_host)
+            found = devices.find_route(self._config, ipaddress.IPv4Address(address))
+        except TransportError as error:
+            return error
+        host, first = self.draft.hosts[self.draft.rank], self.draft.hosts[0]
+        if str(found.address.ip) == address and host != first:
+            return TransportError(f"the address {address} belongs to this host, too")
+        return found
+
+    @staticmethod
+    def _is_near(found: Any, address: str) -> bool:
+        """Return whether `address` is reached without a router."""
+        return not address or ipaddress.IPv4Address(address) in found.address.network
+
+    @staticmethod
+    def _refusal(facts: Sequence[Any]) -> TransportError:
+        """Return an error that names the rank without an interface."""
+        if not facts[0]:
+            return TransportError(
+                "rank 0: no network interface is up, supports multicast and has an "
+                "IPv4 address",
+                ranks=(0,),
+            )
+        for rank, fact in enumerate(facts):
+            if not fact[0][0]:
+                return TransportError(f"rank {rank}: {fact[0][2]}", ranks=(rank,))
+        return TransportError("no address of rank 0 can be reached from all ranks")
+
+
+class Verbs(Transport):
+    """Multicast over RDMA devices: InfiniBand, or RoCE v2."""
+
+    name = "verbs"
+    needs_thread = False
+    narrower = (2032, 1008, 496, 240)  # InfiniBand's MTUs, less a header
+
+    def find(self) -> object:
+        """Find this rank's port; the ranks of a host are spread over its devices."""
+        from mpimcast._native import devices
+
+        self._device = devices.find_device(self._config, self.draft.place)
+        return [self._device.chunk_bytes_max, self._device.ethernet]
+
+    def choose(self, facts: Sequence[Any]) -> int:
+        """Check that all ports are on one kind of network; return a chunk's bytes."""
+        kinds = ["RoCE" if ethernet else "InfiniBand" for _, ethernet in facts]
+        for rank, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise TransportError(
+                    f"rank {rank}: its device is on {kind}, rank 0's on {kinds[0]}; "
+                    "choose others with NET_DEVICES",
+                    ranks=(rank,),
+                )
+        return self._agree_chunk([able for able, _ in facts])
+
+    def create(self, chunk_bytes: int) -> Endpoint:
+        """Open this rank's queues."""
+        from mpimcast._native.core import JOINS, TRANSPORT_VERBS
+        from mpimcast._native.endpoint import Endpoint
+
+        config = self._config
+        return Endpoint(
+            config,
+            self.draft,
+            chunk_bytes,
+            {
+                "transport": TRANSPORT_VERBS,
+                "device": self._device.c[0],
+                "join": JOINS[config.join],
+                "qkey": self.draft.qkey,
+                "pkey_index": config.pkey_index,
+                "service_level": config.service_level,
+                "traffic_class": config.traffic_class,
+                "receives": config.receives,
+                "zero_copy": config.zero_copy,
+                "spins": self._spins(),
+            },
+        )
+
+    def describe(self) -> str:
+        """Return the kind of network, the device and the port."""
+        kind = "RoCE" if self._device.ethernet else "InfiniBand"
+        return f"{kind} multicast, {self.device}:{self._device.port}"
+
+    @property
+    def device(self) -> str:
+        """The RDMA device's name."""
+        return self._device.name
+
+    def _spins(self) -> bool:
+        """Return whether a waiting rank polls; "auto" polls if each may have a core."""
+        if self._config.progress != "auto":
+            return self._config.progress == "poll"
+        hosts = self.draft.hosts
+        nranks = hosts.count(hosts[self.draft.rank])
+        return len(os.sched_getaffinity(0)) >= nranks
+
+
+TRANSPORTS: tuple[type[Transport], ...] = (Verbs, Udp)
+
+
+def wanted(config: Config) -> list[type[Transport]]:
+    """Return the transports to be tried, in the order of the setting."""
+    kinds = {kind.name: kind for kind in TRANSPORTS}
+    return [kinds[name] for name in config.transports if name in kinds]

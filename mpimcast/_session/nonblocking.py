@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The collectives of a communicator that return a request at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+from mpimcast._mpi import error_codes
+from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
+from mpimcast._session.handle import Handle
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
+
+    from mpimcast._session.collectives import Collective
+
+
+class Nonblocking(Handle):
+    """A communicator with non-blocking and persistent collectives."""
+
+    # ---- non-blocking --------------------------------------------------------
+
+    def Ibcast(  # noqa: N802 -- mpi4py's name
+        self, buf: BufSpec, root: int = 0
+    ) -> MPI.Request:
+        """Start a ``Bcast``; return a request at once.
+
+        Parameters
+        ----------
+        buf, root
+            As for ``Bcast``.
+
+        Returns
+        -------
+        MPI.Request
+            A `Request`, or one of the MPI library's where the library carries the
+            operation: where ``Bcast`` would have it do so, until a blocking collective
+            or a ``..._init`` has opened the transport, and where some rank has less
+            than ``MPI.THREAD_MULTIPLE``.
+
+        Raises
+        ------
+        Error
+            If an earlier operation of this communicator failed. If this one fails, the
+            request's ``Wait`` or ``Test`` raises it.
+        MPI.Exception
+            If an argument is not valid, as in mpi4py.
+        BufferError
+            If a buffer is memory of a device that the CPU cannot read.
+
+        Notes
+        -----
+        MPI-4.1, section 6.12. Until the request is complete the program must not write
+        to `buf`, and except on the root must not read it. The request keeps the buffer
+        alive.
+
+        Examples
+        --------
+        >>> data = np.full(3, comm.rank)
+        >>> request = comm.Ibcast(data, root=0)
+        >>> request.Wait()
+        True
+        >>> data.tolist()
+        [0, 0, 0]
+        """
+        ours = self._start(Bcast, buf, root)
+        return MPI.Intracomm.Ibcast(self, buf, root) if ours is None else ours
+
+    def Iallgather(  # noqa: N802 -- mpi4py's name
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
+    ) -> MPI.Request:
+        """Start an ``Allgather``; return a request at once.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf
+            As for ``Allgather``.
+
+        Returns
+        -------
+        MPI.Request
+            A `Request`, or one of the MPI library's where the library carries the
+            operation: where ``Allgather`` would have it do so, until a blocking
+            collective or a ``..._init`` has opened the transport, and where some rank
+            has less than ``MPI.THREAD_MULTIPLE``.
+
+        Raises
+        ------
+        Error
+            If an earlier operation of this communicator failed. If this one fails, the
+            request's ``Wait`` or ``Test`` raises it.
+        MPI.Exception
+            If an argument is not valid, as in mpi4py.
+        BufferError
+            If a buffer is memory of a device that the CPU cannot read.
+
+        Notes
+        -----
+        MPI-4.1, section 6.12. Until the request is complete the program must not write
+        to `sendbuf`, nor read or write `recvbuf`. The request keeps both buffers alive.
+
+        Examples
+        --------
+        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
+        >>> requests = [comm.Iallgather(block, blocks), comm.Ibcast(np.zeros(9))]
+        >>> MPI.Request.Waitall(requests)
+        True
+        >>> int(blocks[-1, 0]) == comm.size - 1
+        True
+        """
+        ours = self._start(Allgather, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Iallgather(self, sendbuf, recvbuf)
+        return ours
+
+    def Iallgatherv(  # noqa: N802 -- mpi4py's name
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
+    ) -> MPI.Request:
+        """Start an ``Allgatherv``; return a request at once.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf
+            As for ``Allgatherv``.
+
+        Returns
+        -------
+        MPI.Request
+            A `Request`, or one of the MPI library's where the library carries the
+            operation: where ``Allgatherv`` would have it do so, until a blocking
+            collective or a ``..._init`` has opened the transport, and where some rank
+            has less than ``MPI.THREAD_MULTIPLE``.
+
+        Raises
+        ------
+        Error
+            If an earlier operation of this communicator failed. If this one fails, the
+            request's ``Wait`` or ``Test`` raises it.
+        MPI.Exception
+            If an argument is not valid, as in mpi4py.
+        BufferError
+            If a buffer is memory of a device that the CPU cannot read.
+
+        Notes
+        -----
+        MPI-4.1, section 6.12. Until the request is complete the program must not write
+        to `sendbuf`, nor read or write `recvbuf`. The request keeps both buffers alive.
+
+        Examples
+        --------
+        >>> counts = [1] * comm.size
+        >>> blocks = np.zeros(comm.size, int)
+        >>> request = comm.Iallgatherv(np.full(1, comm.rank), [blocks, counts])
+        >>> while not request.Test():
+        ...     pass  # compute
+        >>> blocks.tolist() == list(range(comm.size))
+        True
+        """
+        ours = self._start(Allgatherv, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Iallgatherv(self, sendbuf, recvbuf)
+        return ours
+
+    # ---- persistent ----------------------------------------------------------
+
+    def Bcast_init(  # noqa: N802 -- mpi4py's name
+        self, buf: BufSpec, root: int = 0, info: MPI.Info = MPI.INFO_NULL
+    ) -> MPI.Prequest:
+        """Make a persistent request for a ``Bcast`` of these buffers.
+
+        Parameters
+        ----------
+        buf, root
+            As for ``Bcast``.
+        info
+            Hints for the MPI library, if it carries the operation.
+
+        Returns
+        -------
+        MPI.Prequest
+            An inactive `Prequest`, or one of the MPI library's where the library
+            carries the operation: where ``Bcast`` would have it do so, and where some
+            rank has less than ``MPI.THREAD_MULTIPLE``.
+
+        Raises
+        ------
+        Error
+            If the transport cannot be opened, or an earlier operation of this
+            communicator failed. ``Wait`` and ``Test`` raise it if this one fails.
+        MPI.Exception, BufferError
+            As ``Bcast`` does.
+
+        Notes
+        -----
+        MPI-4.1, section 6.13. This call is collective; it opens the transport if none
+        is open. ``Start`` is local, and ranks may start their requests in different
+        orders. While the request is active the program must not write to `buf`, and
+        except on the root must not read it; the request keeps it alive until it is
+        freed.
+
+        Examples
+        --------
+        >>> data = np.zeros(3, int)
+        >>> request = comm.Bcast_init(data)
+        >>> for step in range(2):
+        ...     if comm.rank == 0:
+        ...         data.fill(step)
+        ...     request.Start()
+        ...     finished = request.Wait()
+        >>> request.Free()
+        >>> data.tolist()
+        [1, 1, 1]
+        """
+        ours = self._prepare(Bcast, buf, root)
+        return MPI.Intracomm.Bcast_init(self, buf, root, info) if ours is None else ours
+
+    def Allgather_init(  # noqa: N802 -- mpi4py's name
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB,
+        info: MPI.Info = MPI.INFO_NULL,
+    ) -> MPI.Prequest:
+        """Make a persistent request for an ``Allgather`` of these buffers.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf
+            As for ``Allgather``.
+        info
+            Hints for the MPI library, if it carries the operation.
+
+        Returns
+        -------
+        MPI.Prequest
+            An inactive `Prequest`, or one of the MPI library's where the library
+            carries the operation: where ``Allgather`` would have it do so, and where
+            some rank has less than ``MPI.THREAD_MULTIPLE``.
+
+        Raises
+        ------
+        Error
+            If the transport cannot be opened, or an earlier operation of this
+            communicator failed. ``Wait`` and ``Test`` raise it if this one fails.
+        MPI.Exception, BufferError
+            As ``Allgather`` does.
+
+        Notes
+        -----
+        MPI-4.1, section 6.13. This call is collective; it opens the transport if none
+        is open. ``Start`` is local, and ranks may start their requests in different
+        orders. While the request is active the program must not write to `sendbuf`, nor
+        read or write `recvbuf`; the request keeps both alive until it is freed.
+
+        Examples
+        --------
+        >>> block, blocks = np.full(3, comm.rank), np.zeros((comm.size, 3), int)
+        >>> request = comm.Allgather_init(block, blocks)
+        >>> request.Start()
+        >>> request.Wait()
+        True
+        >>> request.Free()
+        """
+        ours = self._prepare(Allgather, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Allgather_init(self, sendbuf, recvbuf, info)
+        return ours
+
+    def Allgatherv_init(  # noqa: N802 -- mpi4py's name
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        info: MPI.Info = MPI.INFO_NULL,
+    ) -> MPI.Prequest:
+        """Make a persistent request for an ``Allgatherv`` of these buffers.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf
+            As for ``Allgatherv``.
+        info
+            Hints for the MPI library, if it carries the operation.
+
+        Returns
+        -------
+        MPI.Prequest
+            An inactive `Prequest`, or one of the MPI library's where the library
+            carries the operation: where ``Allgatherv`` would have it do so, and where
+            some rank has less than ``MPI.THREAD_MULTIPLE``.
+
+        Raises
+        ------
+        Error
+            If the transport cannot be opened, or an earlier operation of this
+            communicator failed. ``Wait`` and ``Test`` raise it if this one fails.
+        MPI.Exception, BufferError
+            As ``Allgatherv`` does.
+
+        Notes
+        -----
+        MPI-4.1, section 6.13. This call is collective; it opens the transport if none
+        is open. ``Start`` is local, and ranks may start their requests in different
+        orders. While the request is active the program must not write to `sendbuf`, nor
+        read or write `recvbuf`; the request keeps both alive until it is freed.
+
+        Examples
+        --------
+        >>> counts, blocks = [1] * comm.size, np.zeros(comm.size, int)
+        >>> request = comm.Allgatherv_init(np.full(1, comm.rank), [blocks, counts])
+        >>> mpimcast.Startall([request])
+        >>> request.Wait()
+        True
+        >>> request.Free()
+        """
+        ours = self._prepare(Allgatherv, sendbuf, recvbuf)
+        if ours is None:
+            return MPI.Intracomm.Allgatherv_init(self, sendbuf, recvbuf, info)
+        return ours
+
+    # ---- whose they are ------------------------------------------------------
+
+    def _make(self, kind: Callable[..., Collective], *arguments: Any) -> Collective:
+        """Judge the user's arguments, by the communicator's error handler too."""
+        try:
+            return kind(self, *arguments)
+        except (Error, MPI.Exception) as error:
+            error_codes.call_errhandler(self, error)
+            raise
+
+    def _start(
+        self, kind: Callable[..., Collective], *arguments: Any
+    ) -> MPI.Request | None:
+        """Start a collective unless it is the MPI library's."""
+        state = self._comm_state or self._need_state()
+        if state.bypass:
+            return None
+        collective = self._make(kind, *arguments)
+        carrier = state.open_carrier(collective.nbytes)
+        return carrier.start(collective) if carrier is not None else None
+
+    def _prepare(
+        self, kind: Callable[..., Collective], *arguments: Any
+    ) -> MPI.Prequest | None:
+        """Make a persistent request unless it is the MPI library's. Collective."""
+        state = self._comm_state or self._need_state()
+        if state.bypass:
+            return None
+        collective = self._make(kind, *arguments)
+        carrier = state.carrier(collective.nbytes)
+        if carrier is not None and state.threaded:
+            return carrier.prepare(collective)
+        return None

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One operation under way, for which no thread need wait.
+
+For the MPI library it is a generalised request, which completes together with its
+own requests. Any of three threads may notice completion: a waiter, a tester, or the
+completer. Exactly one ends the operation: it frees C's request and completes MPI's.
+MPI then queries the request in the thread that waits or tests, where received data is
+unpacked before that thread learns of the completion.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from mpi4py import MPI
+
+from mpimcast._mpi import error_codes
+from mpimcast._native.operation import Description, NativeOperation
+from mpimcast.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpimcast._native.stream import Stream
+    from mpimcast._session.collectives import Collective, Staging
+    from mpimcast._support.patience import Patience
+
+
+class Owner(Protocol):
+    """The communicator that an operation under way belongs to."""
+
+    def patience(self) -> Patience:
+        """Return the patience of a wait that begins now."""
+
+    def idle(self, native: NativeOperation) -> None:
+        """Let the MPI library make progress, and answer ranks that await this one."""
+
+    def warn(self, native: NativeOperation) -> None:
+        """Log which rank a long operation waits for."""
+
+    def tell_apart(
+        self, error: Error, native: NativeOperation, description: Description
+    ) -> Error:
+        """Return an error that names the ranks which started another operation."""
+
+    def poison(self, stream: Stream) -> None:
+        """Record that an operation of a stream has failed."""
+
+    def fail(self, error: BaseException) -> None:
+        """Call the communicator's error handler."""
+
+    def ended(self, pending: Pending) -> None:
+        """Record that an operation has ended."""
+
+    def give_back(self, staging: Staging) -> None:
+        """Take back an operation's staging memory."""
+
+
+class Pending:
+    """An operation from its start until MPI has reported its end.
+
+    It keeps the user's buffers alive, and its request keeps it alive.
+
+    Attributes
+    ----------
+    request : MPI.Grequest or None
+        The MPI library's request for the operation, once started.
+    stream : Stream
+        The stream that it runs on.
+    over : bool
+        Whether C has finished with the operation and its buffers.
+    error : Exception or None
+        The reason of the failure, if it failed.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        stream: Stream,
+        collective: Collective,
+        description: Description,
+        staging: Staging,
+    ) -> None:
+        self.request: MPI.Grequest | None = None
+        self.over = False
+        self.error: Exception | None = None
+        self._owner = owner
+        self.stream = stream
+        self._collective = collective
+        self._staging = staging
+        self._description = description
+        self._native = NativeOperation(stream, str(collective))
+        # Held by the thread that checks for completion.
+        self._lock = threading.Lock()
+        self._poked = False
+        self._landed = False
+        self._heeded = False
+        self._received = False
+
+    def start(self) -> None:
+        """Start the operation, without waiting for any other rank."""
+        with self._lock:
+            try:
+                self._collective.pack(self._description, self._staging)
+                over = self._native.start(self._description, waits=False)
+                self.request = MPI.Grequest.Start(self._query, self._free, self._refuse)
+            except BaseException:
+                self._native.cancel()
+                self._native.free()
+                self.over = True
+                raise
+            if over:
+                self._end(self.request)
+        self._see_to_pokes()
+
+    # ---- until completion ----------------------------------------------------
+
+    def poke(self) -> None:
+        """Check for completion; a thread that is checking already does so once more."""
+        self._poked = True
+        self._see_to_pokes()
+
+    def sleep(self) -> None:
+        """Wait for completion, and let the MPI library make progress meanwhile."""
+        patience = self._owner.patience()
+        while not self.over:
+            self._owner.idle(self._native)
+            with self._lock:
+                self._look(self._native.wait)
+                if not self.over and patience.exhausted():
+                    self._owner.warn(self._native)
+            self._see_to_pokes()
+
+    def heed(self, see: Callable[[], bool]) -> bool:
+        """Return `see()`, by which MPI reports completion; raise the original error."""
+        self._heeded = True
+        try:
+            seen = see()
+        finally:
+            self._heeded = False
+        if seen and self.error is not None:
+            raise self.error
+        return seen
+
+    def give_up(self) -> None:
+        """Cancel the operation for all ranks unless it has completed."""
+        with self._lock:
+            if not self.over:
+                self._native.cancel()
+                self._look(self._native.test)
+
+    def _see_to_pokes(self) -> None:
+        while self._poked and self._lock.acquire(blocking=False):
+            try:
+                self._poked = False
+                self._look(self._native.test)
+            finally:
+                self._lock.release()
+
+    def _look(self, is_over: Callable[[], bool]) -> None:
+        """End the operation if it has completed. The caller holds the lock."""
+        if self.over or self.request is None:
+            return
+        try:
+            if not (self._landed or is_over()):
+                return
+        except Error as error:
+            self.error = self._owner.tell_apart(error, self._native, self._description)
+            self._owner.poison(self.stream)
+        except Exception as error:  # noqa: BLE001 -- the request reports it
+            self.error = error
+            self._owner.poison(self.stream)
+        self._end(self.request)
+
+    def _end(self, request: MPI.Grequest) -> None:
+        # If Ctrl-C interrupts this function, the next `_look` continues it.
+        self._landed = True
+        self._native.free()
+        self._owner.ended(self)
+        self.over = True
+        request.Complete()
+
+    # ---- callbacks of the MPI library ----------------------------------------
+
+    def _query(self, status: MPI.Status) -> None:
+        """Unpack on the first call; set the status as collectives do, or raise."""
+        status.Set_source(MPI.ANY_SOURCE)
+        status.Set_tag(MPI.ANY_TAG)
+        status.Set_elements(MPI.BYTE, 0)
+        status.Set_cancelled(flag=False)
+        if not self._received:
+            self._received = True
+            self._receive()
+        if self.error is not None and not self._heeded:
+            raise MPI.Exception(error_codes.error_code(self.error))
+
+    def _receive(self) -> None:
+        try:
+            if self.error is None:
+                self._collective.unpack(self._staging)
+        except Exception as error:  # noqa: BLE001 -- the request reports it
+            self.error = error
+        if self.error is not None:
+            self._owner.fail(self.error)
+
+    def _free(self) -> None:
+        self._owner.give_back(self._staging)
+        self.request = None
+        del self._collective
+
+    @staticmethod
+    def _refuse(_completed: bool) -> None:  # noqa: FBT001 -- as MPI calls it
+        """Refuse to cancel the operation, as MPI does for collectives."""
+        raise MPI.Exception(MPI.ERR_REQUEST)

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state of a communicator: its settings, and its streams once it is open.
+
+A state is an attribute of the communicator itself, so all its handles share one.
+It ends with the communicator, with ``MPI.Finalize`` or with the program, whichever
+comes first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import time
+from array import array
+from typing import TYPE_CHECKING
+
+from mpi4py import MPI
+
+from mpimcast._mpi import agreement, error_codes
+from mpimcast._mpi.completion import complete
+from mpimcast._mpi.entry import Entry
+from mpimcast._session import bootstrap, lifetime
+from mpimcast._session.inherited import InheritedSettings
+from mpimcast._settings.config import ignored_variables
+from mpimcast._support import log
+from mpimcast._support.log import logger
+from mpimcast.errors import Error, TransportError
+from mpimcast.explanation import Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mpimcast._mpi.private import Private
+    from mpimcast._session.streams import Streams
+    from mpimcast._settings.config import Config
+
+
+@functools.cache
+def _warn_of_ignored_variables() -> None:
+    """Log, once in a process, variables that look like settings and are none."""
+    for sentence in ignored_variables():
+        logger.warning("%s", sentence)
+
+
+class CommunicatorState:
+    """The state of one communicator on this rank.
+
+    Attributes
+    ----------
+    bypass : bool
+        Whether the MPI library carries every operation.
+    small_bytes : int
+        Below this size of the whole result the MPI library carries an operation, too;
+        0 until all ranks have agreed on it.
+    small_block_bytes : int
+        Below this size of one block the MPI library carries an operation, too; 0
+        until all ranks have agreed on it.
+    threaded : bool
+        Whether all ranks' MPI libraries let any thread call; False until all ranks
+        have agreed on it. Only then does mpimcast carry requests.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
+        self._inherited = inherited
+        self.small_bytes = self.small_block_bytes = 0
+        self.bypass = False
+        self.threaded = False
+        self._comm = MPI.Intracomm(comm)
+        self._rank = comm.Get_rank()
+        self._size = comm.Get_size()
+        self._reason = ""
+        self._failure: Error | None = None
+        self._entry: Entry | None = None
+        self._private: Private | None = None
+        self._streams: Streams | None = None
+        # The streams in use, including those of persistent requests, and whether
+        # anything has failed; `leave` makes both the maxima over all ranks.
+        self._maxima = array("i", [0, 0])
+        self._last_counters: Mapping[str, int] | None = None
+        self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
+        self._announced = False
+        self._pid = os.getpid()
+        world_rank = MPI.COMM_WORLD.Get_rank()
+        log.setup(self.config.log, world_rank)
+        if world_rank == 0:
+            _warn_of_ignored_variables()
+        if self._size == 1:
+            self._settle("there is only one rank")
+        elif inherited.level is not None:
+            self._on_agreed(inherited.level)
+
+    # ---- settings ------------------------------------------------------------
+
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self._inherited.config
+
+    def update(self, settings: Mapping[str, object]) -> None:
+        """Take the keywords of a further handle; they must not conflict."""
+        self._inherited = self._inherited.updated(settings)
+
+    def announce(self) -> None:
+        """Record that all ranks have this communicator from the job's start to its end.
+
+        Do nothing in a job of several programs, since some may not use mpimcast.
+        """
+        several = os.environ.get("OMPI_NUM_APP_CTX", "1") != "1"
+        several |= bool(MPI.COMM_WORLD.Get_attr(MPI.APPNUM))
+        if not several and self._size > 1:
+            self._announced = True
+            lifetime.add(self)
+
+    def inherited(self) -> InheritedSettings:
+        """Return what derived communicators start with."""
+        return self._inherited
+
+    # ---- what carries an operation -------------------------------------------
+
+    def explain(self, nbytes: int) -> Explanation:
+        """Return what carries an operation with blocks of `nbytes`, and why."""
+        if self._failure is not None:
+            return Explanation("none", str(self._failure))
+        if self.bypass:
+            return Explanation("mpi", self._reason)
+        if self.config.transport == "mpi":
+            return Explanation("mpi", "TRANSPORT=mpi")
+        limit = self.config.min_bytes
+        if nbytes < limit:
+            return Explanation(
+                "mpi", f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
+            )
+        if self._streams is None:
+            return Explanation(
+                self.config.transport,
+                "to be opened by the first operation with blocks of at least "
+                f"MIN_BYTES={limit}",
+            )
+        path, refused = self._streams.path(), self._streams.refused
+        return Explanation(
+            self._streams.team.transport, f"{path} ({refused})" if refused else path
+        )
+
+    def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
+        """Return what carried an operation, and why if the MPI library did.
+
+        Unlike `explain`, this looks back, and its words do not depend on the size of
+        the operation, so that operations can be counted by them.
+        """
+        if self.bypass:
+            return "mpi", self._reason
+        if nbytes < self.config.min_bytes:
+            return "mpi", f"blocks below MIN_BYTES={self.config.min_bytes}"
+        if self._streams is None:
+            return "mpi", "no blocking collective had opened a transport"
+        if not (waits or self.threaded):
+            return "mpi", "some rank's MPI library has less than THREAD_MULTIPLE"
+        return self._streams.team.transport, ""
+
+    def carrier(self, nbytes: int) -> Streams | None:
+        """Return the streams that carry blocks of `nbytes`; None if MPI's library does.
+
+        Collective: agrees on settings and opens the transport where that is due.
+        All ranks decide alike, by `nbytes` and what they agreed on.
+        """
+        self._check()
+        try:
+            if self._inherited.level is None:
+                with self._counted() as private:
+                    level = agreement.agree(private, self.config)
+                self._inherited = InheritedSettings(self.config, level)
+                self._on_agreed(level)
+            if self.bypass or nbytes < self.config.min_bytes:
+                return None
+            if self._streams is None:
+                self._open()
+        except Error as error:
+            self._failure = error
+            error_codes.call_errhandler(self._comm, error)
+            raise
+        except BaseException:
+            self._failure = Error("opening this communicator was interrupted")
+            raise
+        return self._streams
+
+    def open_carrier(self, nbytes: int) -> Streams | None:
+        """Return the streams that carry a non-blocking operation, or None. Local.
+
+        Opens nothing. All ranks decide alike, by what they did in the same order.
+        """
+        self._check()
+        return (
+            self._streams if self.threaded and nbytes >= self.config.min_bytes else None
+        )
+
+    def _check(self) -> None:
+        """Raise the opening's error again if the communicator could not be opened."""
+        if self._failure is not None:
+            error_codes.call_errhandler(self._comm, self._failure)
+            raise self._failure.again()
+
+    def _on_agreed(self, level: int) -> None:
+        self.threaded = level >= MPI.THREAD_MULTIPLE
+        self.small_block_bytes = self.config.min_bytes
+        self.small_bytes = self.config.min_bytes * self._size
+        if self.config.transport == "mpi":
+            self._settle("TRANSPORT=mpi")
+
+    def _settle(self, reason: str) -> None:
+        self._reason = reason
+        self.bypass = True
+
+    def _open(self) -> None:
+        try:
+            with self._counted() as private:
+                opened = bootstrap.open_stream(private, self.config)
+        except bootstrap.OneHost as choice:
+            self._settle(str(choice))
+            return
+        except TransportError as error:
+            if "mpi" not in self.config.transports:
+                raise
+            self._settle(f"multicast cannot be opened: {error}")
+            if self._rank == 0:
+                logger.warning("the MPI library carries all data: %s", self._reason)
+            return
+        from mpimcast._session.streams import Streams
+
+        self._streams = Streams(self._comm, private, opened, self.config)
+        if self._rank == 0:
+            logger.info("opened %s for %d ranks", opened.team.path, self._size)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[Private]:
+        """Count the time and messages of a part of opening, once all have entered."""
+        private = self._need_private()
+        begin_ns = time.monotonic_ns()
+        yield private
+        self._opening["open_ns"] += time.monotonic_ns() - begin_ns
+        self._opening["open_messages"] = private.nmessages
+        self._opening["open_bytes"] = private.nbytes
+
+    def _need_private(self) -> Private:
+        if self._private is None:
+            lifetime.watch()
+            self._entry = Entry(self._comm)
+            self._private = self._entry.wait(self.config)
+            if not self._announced:
+                lifetime.add(self)
+        return self._private
+
+    def stats(self) -> dict[str, int]:
+        """Return all counters: zeros before opening, the last values after closing."""
+        from mpimcast._native import core
+
+        if self._streams is not None:
+            return {**self._streams.counters(), **self._opening}
+        if self._last_counters is not None:
+            return {**self._last_counters, **self._opening}
+        return dict.fromkeys([*core.counter_names(), *self._opening], 0)
+
+    # ---- the end -------------------------------------------------------------
+
+    def join(self) -> None:
+        """Let ranks that are opening this communicator learn that this rank ends.
+
+        Do nothing unless all ranks have it from the start, see `announce`.
+        """
+        untouched = self._entry is None and not self.bypass
+        if self._announced and untouched and not self._forked():
+            self._entry = Entry(self._comm)
+            self._private = self._entry.join()
+
+    def depart(self, *, ends: bool) -> None:
+        """Tell ranks that await this one that it will start nothing more.
+
+        Persistent requests may still be started unless the program `ends`.
+        """
+        if self._forked():
+            return
+        if self._private is not None:
+            self._private.leaving = True
+        if self._streams is not None:
+            self._streams.depart(ends=ends)
+
+    def leave(self) -> MPI.Request | None:
+        """Begin to wait until no rank needs an answer from this one any more.
+
+        A rank that knows of a failure takes part for the sake of those that do not,
+        but need not wait itself.
+        """
+        if self._private is None or self._forked():
+            return None
+        nslots = 0 if self._streams is None else self._streams.leave()
+        if nslots is None:
+            return None
+        self._maxima[0], self._maxima[1] = nslots, self._vain()
+        with contextlib.suppress(MPI.Exception):
+            return self._private.Iallreduce(MPI.IN_PLACE, self._maxima, MPI.MAX)
+        return None
+
+    def end(self, request: MPI.Request | None) -> None:
+        """Wait for the request of `leave`, then close what is open."""
+        self.bypass = True
+        if self._forked():
+            return
+        try:
+            self._await(request)
+        finally:
+            if self._streams is not None:
+                self._last_counters = self._streams.counters()
+                self._streams.close()
+                self._streams = None
+
+    def close(self) -> None:
+        """Close with the communicator, which all ranks free.
+
+        Operations under way finish first. If persistent requests are left on any rank,
+        which may still be started, all ranks stay open until the program ends.
+        """
+        self.depart(ends=False)
+        request = self.leave()
+        self._await(request)
+        left = request is not None and not request
+        if left and self._streams is not None and self._maxima[0] > 1:
+            self._streams.comm = self._need_private()
+            lifetime.add(self)
+            return
+        self.end(request)
+        if self._forked():
+            return
+        if self._private is None:
+            if self._entry is not None:
+                self._entry.give_up(self.config)
+        elif left and not self._maxima[1]:
+            # Open MPI would crash if anything were still under way on it.
+            self._private.Free()
+        self._private = None
+
+    def _await(self, request: MPI.Request | None) -> None:
+        streams = self._streams
+
+        def vain() -> bool:
+            if streams is not None:
+                streams.move()
+            return self._vain()
+
+        if request:
+            complete(
+                request,
+                math.inf,
+                "closing a communicator",
+                buffers=self._maxima,
+                vain=vain,
+            )
+
+    def _vain(self) -> bool:
+        """Return whether some rank may have ended or may never arrive."""
+        return self._failure is not None or (
+            self._streams is not None
+            and (self._streams.poisoned() or self._streams.team.deserted)
+        )
+
+    def _forked(self) -> bool:
+        return os.getpid() != self._pid
+
+
+# ---- attributes of communicators ---------------------------------------------
+
+
+def attach(comm: MPI.Intracomm, state: CommunicatorState) -> None:
+    """Make `state` an attribute of its communicator."""
+    comm.Set_attr(_keyval(), state)
+
+
+def attached(comm: MPI.Intracomm) -> CommunicatorState | None:
+    """Return the state of a communicator, if it has one."""
+    return comm.Get_attr(_keyval())  # type: ignore[return-value]
+
+
+@functools.cache
+def _keyval() -> int:
+    def delete(_comm: MPI.Comm, _keyval: int, state: CommunicatorState) -> None:
+        lifetime.remove(state)
+        state.close()
+
+    return MPI.Comm.Create_keyval(delete_fn=delete)

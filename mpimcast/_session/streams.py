@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operations of an open communicator, and the streams that they run on.
+
+Ordinary collectives run on one stream. Each persistent request has a stream of its own,
+since ranks may start their requests in different orders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from mpi4py import MPI
+
+from mpimcast._mpi import agreement, error_codes, roll
+from mpimcast._native.failure import poison_error
+from mpimcast._native.operation import Description, NativeOperation
+from mpimcast._session import bootstrap, completer, teams
+from mpimcast._session.collectives import Staging
+from mpimcast._session.pending import Pending
+from mpimcast._support.log import logger
+from mpimcast._support.patience import Patience
+from mpimcast.errors import Error
+from mpimcast.requests import Prequest, Request
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from mpimcast._mpi.private import Private
+    from mpimcast._native.stream import Detour, Stream
+    from mpimcast._session.collectives import Collective
+    from mpimcast._settings.config import Config
+
+# How long failed ranks wait to learn which operations the others started.
+_TELLING_S = 5.0
+
+
+class Streams:
+    """The operations and streams of one open communicator.
+
+    Parameters
+    ----------
+    comm
+        The communicator, whose error handler is called.
+    private
+        Its private duplicate, for mpimcast's own messages.
+    opened
+        The stream for its ordinary collectives, with the team.
+
+    Attributes
+    ----------
+    team : teams.Team
+        The team that carries the data.
+    refused : str
+        Why no better transport was taken; empty if there is none.
+    comm : MPI.Intracomm
+        The communicator whose error handler is called.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        private: Private,
+        opened: bootstrap.Opened,
+        config: Config,
+    ) -> None:
+        self.comm = comm
+        self.team = opened.team
+        self.refused = opened.refused
+        self._private = private
+        self._config = config
+        self._stream = opened.stream
+        self._slots = {opened.stream.channel: opened}
+        self._idle: set[int] = set()  # slots of freed requests
+        self._closed = False
+        self._detour: Detour | None = None
+        self._poisoned: Stream | None = None  # the first that failed
+        self._attended = config.progress_thread == "on"
+        self._stagings: list[Staging] = []
+        self._under_way: set[Pending] = set()
+        self._watched: set[Pending] | None = None  # by the completer
+
+    # ---- operations ----------------------------------------------------------
+
+    def run(self, collective: Collective) -> None:
+        """Run an operation, and return when it has ended."""
+        self._check()
+        staging = self._take_staging()
+        try:
+            description = collective.describe()
+            collective.pack(description, staging)
+            native = NativeOperation(self._stream, str(collective))
+            try:
+                self._finish(native, description)
+            except Error as error:
+                native.cancel()
+                raise self.tell_apart(error, native, description) from None
+            except BaseException:
+                native.cancel()
+                raise
+            finally:
+                native.free()
+            self._watch_detour(self._stream)
+            collective.unpack(staging)
+        except Error as error:
+            self.poison(self._stream)
+            self.fail(error)
+            raise
+        finally:
+            self.give_back(staging)
+
+    def _finish(self, native: NativeOperation, description: Description) -> None:
+        """Start an operation, and wait until it has ended."""
+        patience = self.patience()
+        over = native.start(description)
+        while not over:
+            self.idle(native)
+            over = native.wait()
+            if not over and patience.exhausted():
+                self.warn(native)
+
+    def start(self, collective: Collective) -> Request:
+        """Start an operation, without waiting for any other rank."""
+        description = collective.describe(notifies=self._attended)
+        return Request(self._launch(self._stream, collective, description))
+
+    def prepare(self, collective: Collective) -> Prequest:
+        """Make a persistent request for an operation. Collective."""
+        # Where a stream is idle on all ranks, all have ended the same operations.
+        idle = agreement.exchange(
+            self._private, sorted(self._idle), self._config.timeout, meanwhile=self.move
+        )
+        common = set.intersection(*map(set, idle))
+        if common:
+            slot = self._slots[min(common)]
+        else:
+            slot = bootstrap.open_stream(self._private, self._config)
+        stream = slot.stream
+        self._slots[stream.channel] = slot
+        self._idle.discard(stream.channel)
+        description = collective.describe(notifies=self._attended)
+        return Prequest(
+            lambda: self._launch(stream, collective, description),
+            lambda: self._retire(stream),
+        )
+
+    def _retire(self, stream: Stream) -> None:
+        """Keep the stream of a freed request for another request."""
+        if not self._closed and not stream.poisoned():
+            self._idle.add(stream.channel)
+
+    def _launch(
+        self, stream: Stream, collective: Collective, description: Description
+    ) -> Pending:
+        """Start an operation, which the first thread that notices its end completes."""
+        if self._closed:
+            raise Error("the communicator of this request is closed")
+        self._check()
+        if self._attended and self._watched is None:
+            self._watched = completer.acquire()
+        staging = self._take_staging()
+        pending = Pending(self, stream, collective, description, staging)
+        self._under_way.add(pending)
+        if self._watched is not None:
+            self._watched.add(pending)
+        try:
+            pending.start()
+        except BaseException as error:
+            self.ended(pending)
+            self.give_back(staging)
+            if isinstance(error, Error):
+                self.poison(stream)
+                self.fail(error)
+            raise
+        return pending
+
+    def _check(self) -> None:
+        """Raise if an operation has failed on any stream."""
+        if self._poisoned is not None:
+            error = poison_error(self._poisoned)
+            self.fail(error)
+            raise error
+
+    def poison(self, stream: Stream) -> None:
+        """Record that an operation of a stream has failed, if one has."""
+        if self._poisoned is None and stream.poisoned():
+            self._poisoned = stream
+            self.team.deserted |= stream.deserted()
+
+    # ---- services for operations ---------------------------------------------
+
+    def idle(self, native: NativeOperation) -> None:
+        """Let the MPI library make progress, and answer ranks that await this one."""
+        self._private.doing = native.name
+        self._private.roll.hear()
+        roll.hear_all()
+        self._private.doing = ""
+
+    def move(self) -> None:
+        """Make progress where no thread does, since another rank may wait for that."""
+        if not self._attended:
+            self.team.endpoint.move()
+
+    def patience(self) -> Patience:
+        """Return the patience of a wait that begins now, which tells when to log it."""
+        return Patience(self._config.warn_after)
+
+    def warn(self, native: NativeOperation) -> None:
+        """Log which rank a long operation waits for."""
+        waiting = native.waiting()
+        if waiting.epoch == 0:
+            what = "earlier operations"
+        elif waiting.still:
+            what = f"rank {waiting.rank}, which stands still while its host answers"
+        elif waiting.entered:
+            who = "no rank" if waiting.rank is None else f"rank {waiting.rank}"
+            what = f"{who}: {waiting.missing_chunks} chunks are missing here"
+        elif waiting.late is None:
+            what = f"rank {waiting.rank}: not all ranks have entered it"
+        else:
+            what = (
+                f"rank {waiting.late}, which has not entered it: that rank is "
+                "computing, has failed, or passed fewer bytes than MIN_BYTES"
+            )
+        logger.warning(
+            "%s, operation %d of its communicator, has waited %.3g s for %s",
+            native.name,
+            waiting.epoch,
+            waiting.waited_s,
+            what,
+        )
+
+    def tell_apart(
+        self, error: Error, native: NativeOperation, description: Description
+    ) -> Error:
+        """Return an error that names the ranks which started another operation.
+
+        Return `error` itself if it has another cause. In a disagreement all ranks fail,
+        and tell each other what they started.
+        """
+        if native.differs is None:
+            return error
+        topic = f"operation {native.channel:x} {error.epoch}"
+        limit_s = min(self._config.timeout, _TELLING_S)
+        return native.tell_apart(
+            error, self._private.roll.gather(topic, description.fact(), limit_s)
+        )
+
+    def fail(self, error: BaseException) -> None:
+        """Call the communicator's error handler."""
+        error_codes.call_errhandler(self.comm, error)
+
+    def ended(self, pending: Pending) -> None:
+        """Record that an operation has ended."""
+        self._watch_detour(pending.stream)
+        self._under_way.discard(pending)
+        if self._watched is not None:
+            self._watched.discard(pending)
+
+    def give_back(self, staging: Staging) -> None:
+        """Take back an operation's staging memory."""
+        self._stagings.append(staging)
+
+    def _take_staging(self) -> Staging:
+        with contextlib.suppress(IndexError):
+            return self._stagings.pop()
+        return Staging()
+
+    def _watch_detour(self, stream: Stream) -> None:
+        """Log on rank 0 when multicast is suspended, and when it is resumed."""
+        if stream.detours() == (self._detour is not None):
+            return
+        first = self.team.endpoint.rank == 0
+        if self._detour is not None:
+            self._detour = None
+            if first:
+                logger.info("the network delivers multicast again")
+            return
+        detour = stream.detour()
+        if not detour.epoch:  # the detour has just ended
+            return
+        self._detour = detour
+        if first:
+            logger.warning(
+                "the network no longer delivers multicast: since %s; multicast is "
+                "tried again now and then; `python -m mpimcast doctor` looks for the "
+                "cause",
+                self._detour,
+            )
+
+    def path(self) -> str:
+        """Return, in words for people, what data goes over."""
+        if self._detour is None:
+            return self.team.path
+        return f"since {self._detour} ({self.team.path})"
+
+    # ---- all streams ---------------------------------------------------------
+
+    def counters(self) -> Counter[str]:
+        """Return the sums of all streams' and the endpoint's counters."""
+        total = self.team.endpoint.counters()
+        for slot in self._slots.values():
+            total.update(slot.stream.counters())
+        return total
+
+    def poisoned(self) -> bool:
+        """Return whether an operation has failed."""
+        return any(slot.stream.poisoned() for slot in self._slots.values())
+
+    def depart(self, *, ends: bool) -> None:
+        """Start nothing more, and tell ranks that wait for more.
+
+        Persistent requests may still be started unless the program `ends`.
+        """
+        self._stream.leave()
+        if ends:
+            for slot in self._slots.values():
+                slot.stream.leave()
+
+    def leave(self) -> int | None:
+        """Finish what is under way; return how many streams this rank still uses.
+
+        Return None if some rank no longer answers, here or on another communicator of
+        the team: all ranks learn of that, and even beginning a barrier with that rank
+        may block.
+        """
+        for pending in self._under_way.copy():
+            pending.sleep()
+        if any(slot.stream.deserted() for slot in self._slots.values()):
+            self.team.deserted = True
+        if self.team.deserted:
+            return None
+        return len(self._slots) - len(self._idle)
+
+    def close(self) -> None:
+        """Give up what is under way, and close all streams."""
+        self._closed = True
+        self.comm = MPI.COMM_SELF
+        for pending in self._under_way.copy():
+            pending.give_up()
+        for slot in self._slots.values():
+            slot.stream.close()
+            teams.release(slot.team)
+        self._slots.clear()
+        self._stagings.clear()
+        if self._watched is not None:
+            completer.release()

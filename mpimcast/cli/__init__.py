@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands of ``python -m mpimcast``, and what they share."""

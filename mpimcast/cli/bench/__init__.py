@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast bench``: collectives of mpimcast and of the MPI library."""

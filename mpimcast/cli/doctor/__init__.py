@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m mpimcast doctor``: finds faulty nodes, and says how to repair them."""

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of ``python -m mpimcast sim``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from mpimcast._native import core
+from mpimcast.cli import arguments, commands
+from mpimcast.cli.sim.options import (
+    CHECKSUMS,
+    COLLECTIVES,
+    GROUPS,
+    NOBODY,
+    OUTAGES,
+    RANKS_MAX,
+    REPAIRS,
+    UINT64_MAX,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What a full datagram has besides its payload, at most: our header and checksum,
+# those of UDP, IPv4 and Ethernet.
+_HEADERS_BYTES = 64
+
+
+def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
+    """Return the parser; what is not given is not among its results.
+
+    Parameters
+    ----------
+    defaults
+        The simulator's spec unless options change it.
+    """
+    made = commands.parser(
+        "sim",
+        "Simulate collectives on a network in virtual time, and check that every byte "
+        "is right. Times are in microseconds (US), milliseconds (MS) or seconds (S), "
+        "as each option says.",
+    )
+    for title, options in GROUPS.items():
+        group = made.add_argument_group(title)
+        for name, field, kind, doc in options:
+            group.add_argument(
+                name,
+                dest=field,
+                type=kind.parse,
+                metavar=kind.metavar,
+                default=argparse.SUPPRESS,
+                help=f"{doc} (default: {kind.show(defaults[field])})",
+            )
+        if title == "operations":
+            _add_choice(group, "--kind", COLLECTIVES, "allgather", "collective")
+        if title == "protocol":
+            _add_choice(group, "--repair", REPAIRS, "nak", "how losses are repaired")
+            _add_choice(
+                group, "--checksum", CHECKSUMS, "header", "what a checksum protects"
+            )
+        if title == "mishaps":
+            _add_choice(group, "--outage", OUTAGES, "none", "what an outage affects")
+            group.add_argument(
+                "--fault",
+                type=_fault,
+                default=argparse.SUPPRESS,
+                metavar="CLAUSES",
+                help="the setting FAULT of every rank, such as loss=0.1,seed=9 "
+                "(default: none)",
+            )
+    _add_runs(made)
+    return made
+
+
+def _fault(text: str) -> str:
+    try:
+        core.check_fault(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _add_choice(
+    group: Any, name: str, choices: Mapping[str, int], default: str, doc: str
+) -> None:
+    group.add_argument(
+        name, choices=choices, default=default, help=f"{doc} (default: %(default)s)"
+    )
+
+
+def _add_runs(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("the run")
+    add = group.add_argument
+    seed = arguments.whole(0, UINT64_MAX, metavar="SEED")
+    add(
+        "--seed",
+        type=seed.parse,
+        metavar=seed.metavar,
+        default=argparse.SUPPRESS,
+        help="seed of everything random (default: 1)",
+    )
+    add("--json", action="store_true", help="print spec and result as JSON")
+    add(
+        "--unwatched",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="do not check what ranks send, which a FAULT with dir=tx falsifies",
+    )
+    add(
+        "--case",
+        type=seed.parse,
+        metavar="SEED",
+        help="run the random case of this seed instead, changed by other options",
+    )
+    add(
+        "--cases",
+        type=arguments.whole(1, 2**31 - 1).parse,
+        metavar="N",
+        help="run N random cases, from the seed that --case gives, or 0, on",
+    )
+    add(
+        "--crowd",
+        type=arguments.whole(2, RANKS_MAX).parse,
+        nargs=2,
+        metavar=("MIN", "MAX"),
+        help="draw cases of MIN to MAX ranks, on machines and networks that change",
+    )
+
+
+def numbers(options: dict[str, Any]) -> dict[str, int]:
+    """Take out what was chosen by name; return the numbers that stand for it."""
+    return {
+        "kind": COLLECTIVES[options.pop("kind")],
+        "repair": REPAIRS[options.pop("repair")],
+        "checksum": CHECKSUMS[options.pop("checksum")],
+        "outage": OUTAGES[options.pop("outage")],
+    }
+
+
+def conflict(spec: Mapping[str, Any]) -> str:
+    """Say why options do not go together; return nothing if they do."""
+    nranks = spec["nranks"]
+    ranks = [
+        option
+        for options in GROUPS.values()
+        for option in options
+        if option.kind.metavar == "RANK"
+    ]
+    for option in ranks:
+        if nranks <= spec[option.field] < NOBODY:
+            return (
+                f"{option.name} {spec[option.field]}: the {nranks} ranks are 0 to "
+                f"{nranks - 1}"
+            )
+    if spec["nswitches"] > nranks:
+        return f"--switches {spec['nswitches']}: there are only {nranks} ranks"
+    if spec["stall_ns"] and spec["stall_ns"] >= spec["stall_period_ns"]:
+        return "--stall must be less than --stall-period"
+    datagram_bytes = spec["chunk_bytes"] + _HEADERS_BYTES
+    for name, field in (("--queue", "queue_bytes"), ("--buffer", "buffer_bytes")):
+        if spec[field] < datagram_bytes:
+            return (
+                f"{name} {spec[field]}: a datagram of --chunk {spec['chunk_bytes']} "
+                f"needs {datagram_bytes}"
+            )
+    return ""

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The simulator: any number of ranks in one process, in virtual time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpimcast._core import ffi, lib
+from mpimcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mpimcast._core import _CData as CData
+
+Plain = dict[str, Any]
+
+
+def default_spec() -> Plain:
+    """Return the spec of one operation of 4 ranks on a healthy network."""
+    spec = ffi.new("struct mmc_sim_spec *")
+    lib.mmc_sim_spec_init(spec)
+    return _plain(spec[0])
+
+
+def case_spec(seed: int) -> Plain:
+    """Return the spec of random case `seed`."""
+    spec = ffi.new("struct mmc_sim_spec *")
+    lib.mmc_sim_case(seed, spec)
+    return _plain(spec[0])
+
+
+def crowd_spec(seed: int, nranks_min: int, nranks_max: int) -> Plain:
+    """Return the spec of random case `seed` of so many ranks."""
+    spec = ffi.new("struct mmc_sim_spec *")
+    lib.mmc_sim_crowd(seed, nranks_min, nranks_max, spec)
+    return _plain(spec[0])
+
+
+def run(spec: Plain) -> Plain:
+    """Run a spec and return its result.
+
+    Both are the C structs of ``mpimcast/sim.h`` as dictionaries; `spec` may leave
+    out what is as in `default_spec`.
+    """
+    fields = {**default_spec(), **spec}
+    fields["fault"] = fields["fault"].encode()
+    try:
+        c_spec = ffi.new("struct mmc_sim_spec *", fields)
+    except (IndexError, OverflowError) as error:  # a long text, a large number
+        raise ConfigError(f"this cannot be simulated: {error}") from None
+    result = ffi.new("struct mmc_sim_result *")
+    status = lib.mmc_sim_run(c_spec, result)
+    if status != 0:
+        raise ConfigError(f"this cannot be simulated: {error_text(status)}")
+    try:
+        found = _plain(result[0], pointers=False)
+        found["ranks"] = [_plain(result.ranks[i]) for i in range(result.nranks)]
+        found["links"] = [_plain(result.links[i]) for i in range(result.nlinks)]
+    finally:
+        lib.mmc_sim_result_clear(result)
+    return found
+
+
+class CasesHeld(NamedTuple):
+    """How many of a range of random cases held, and what the next one broke."""
+
+    ncases: int
+    violation: str
+
+
+def run_cases(first: int, count: int) -> CasesHeld:
+    """Run the random cases from seed `first` on until one does not hold."""
+    violation = ffi.new("char[]", lib.MMC_SIM_TEXT_SIZE)
+    held = lib.mmc_sim_run_cases(first, count, violation)
+    return CasesHeld(held, bytes(ffi.string(violation)).decode(errors="replace"))
+
+
+def run_crowds(first: int, count: int, nranks_min: int, nranks_max: int) -> CasesHeld:
+    """Run random cases of so many ranks, as `run_cases` does."""
+    violation = ffi.new("char[]", lib.MMC_SIM_TEXT_SIZE)
+    held = lib.mmc_sim_run_crowds(first, count, nranks_min, nranks_max, violation)
+    return CasesHeld(held, bytes(ffi.string(violation)).decode(errors="replace"))
+
+
+def error_text(error: int) -> str:
+    """Return the words for an error of the C core."""
+    return bytes(ffi.string(lib.mmc_strerror(error))).decode()
+
+
+def _plain(struct: CData, *, pointers: bool = True) -> Plain:
+    """Return a C struct as a dictionary, without its pointers unless wanted."""
+    plain: Plain = {}
+    for name, field in ffi.typeof(struct).fields:
+        value = getattr(struct, name)
+        if field.type.kind == "primitive":
+            plain[name] = int(value)
+        elif field.type.kind == "struct":
+            plain[name] = _plain(value)
+        elif field.type.kind == "array" and field.type.item.cname == "char":
+            plain[name] = bytes(ffi.string(value)).decode(errors="replace")
+        elif field.type.kind == "array":
+            plain[name] = list(value)
+        elif pointers:
+            raise TypeError(name)
+    return plain

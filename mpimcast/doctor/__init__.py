@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast doctor``: finds faulty nodes, and says how to repair them."""
-
-from mpimcast.doctor.command import main
-
-__all__ = ["main"]

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The explanation of what carries an operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The transport that carries an operation, and why; printed, it is one line.
+
+    Attributes
+    ----------
+    path : str
+        ``"verbs"`` or ``"udp"`` for multicast, ``"mpi"`` for the MPI library; the
+        setting TRANSPORT until the first operation has chosen; ``"none"`` if the
+        communicator cannot be used any more.
+    reason : str
+        The interface or device in use, or why the MPI library carries the operation.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import mpimcast
+    >>> explanation = mpimcast.Intracomm(MPI.COMM_SELF).explain(1 << 20)
+    >>> explanation.path
+    'mpi'
+    >>> explanation.reason
+    'there is only one rank'
+    """
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Return path and reason in one line."""
+        return f"{self.path}: {self.reason}"
