@@ -14,9 +14,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from bench import host, report
+from bench import report
 from bench.cells import CELLS, Effort
 from bench.record import Record, read
+from bench.testbed import host
 from bench.ways import ROOT, WAYS
 
 

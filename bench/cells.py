@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bench import job, verbs
-from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
-from bench.flow import flowing
 from bench.job import Place, Task
 from bench.record import Network, Record
+from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
+from bench.testbed.flow import flowing
 from bench.ways import WAYS, Way
 
 Sizes = Mapping[str, Sequence[int]]

@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench import host, job
-from bench.cluster import BURST_BYTES, Cluster
+from bench import job
 from bench.job import Place, Task
 from bench.record import Network, Record
+from bench.testbed import host
+from bench.testbed.cluster import BURST_BYTES, Cluster
 from bench.ways import TITLES, WAYS, Way
 from mpimcast import model
 from mpimcast.values import parse_size

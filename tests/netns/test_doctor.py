@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from job import OPENMPI
 
-from bench import launch
-from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
+from bench.testbed import launch
+from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
 
 NRANKS = 4
 SICK = 2  # the faulty host

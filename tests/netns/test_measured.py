@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from bench import job, record
-from bench.cluster import Cluster
 from bench.job import Place, Task
 from bench.record import Network, Record
+from bench.testbed.cluster import Cluster
 from bench.ways import WAYS, Way
 
 NRANKS = 3

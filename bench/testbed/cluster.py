@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.host import Host
+from bench.testbed.host import Host
 
 if TYPE_CHECKING:
     from typing_extensions import Self

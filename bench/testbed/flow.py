@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run a TCP stream between two hosts that uses what the links give it.
 
-Started as ``python -m bench.flow receive ADDRESS``, or ``send ADDRESS PORT``.
+Started as ``python -m bench.testbed.flow receive ADDRESS``, or ``send ADDRESS PORT``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.host import Host
+from bench.testbed.host import Host
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 _BUFFER_BYTES = 1 << 18
 _LIMIT_S = 10
 
@@ -53,7 +53,7 @@ def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
     address
         The target's address.
     """
-    program = [sys.executable, "-m", "bench.flow"]
+    program = [sys.executable, "-m", "bench.testbed.flow"]
     with contextlib.ExitStack() as stack:
         receiver = stack.enter_context(
             subprocess.Popen(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
 
 # The launchers start this instead of ssh. Its arguments are options, a host, and a
 # command line for a shell there. WRAP holds words that precede that shell.
