@@ -16,9 +16,9 @@ from pathlib import Path
 
 from bench import report
 from bench.cells import CELLS, Effort
-from bench.record import Record, read
+from bench.jobs.record import Record, read
+from bench.jobs.ways import ROOT, WAYS
 from bench.testbed import host
-from bench.ways import ROOT, WAYS
 
 
 def main() -> int:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from bench import job, verbs
-from bench.job import Place, Task
-from bench.record import Network, Record
+from bench.jobs import job, verbs
+from bench.jobs.job import Place, Task
+from bench.jobs.record import Network, Record
+from bench.jobs.ways import WAYS, Way
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
 from bench.testbed.flow import flowing
-from bench.ways import WAYS, Way
 
 Sizes = Mapping[str, Sequence[int]]
 

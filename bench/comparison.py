@@ -9,8 +9,8 @@ from typing import NamedTuple
 from bench import summary
 from bench.cells import CELLS
 from bench.drawing import size
+from bench.jobs.ways import OWN, TITLES
 from bench.summary import OURS, Ratio, Setting, Summary
-from bench.ways import OWN, TITLES
 
 Found = Mapping[Setting, dict[str, list[Summary]]]
 

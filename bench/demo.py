@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench import job
-from bench.job import Place, Task
-from bench.record import Network, Record
+from bench.jobs import job
+from bench.jobs.job import Place, Task
+from bench.jobs.record import Network, Record
+from bench.jobs.ways import TITLES, WAYS, Way
 from bench.testbed import host
 from bench.testbed.cluster import BURST_BYTES, Cluster
-from bench.ways import TITLES, WAYS, Way
 from mpimcast import model
 from mpimcast.values import parse_size
 
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     order : str
         ``"block"`` or ``"interleaved"``.
     way : str
-        A name of bench.ways.
+        A name of bench.jobs.ways.
     seconds : float
         The median time, from the last rank's start to the last rank's end.
     trunk_bytes : int

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from bench import summary
 from bench.drawing import size
+from bench.jobs.ways import OWN
 from bench.summary import OURS, Setting, Summary
-from bench.ways import OWN
 
 Ways = dict[str, list[Summary]]
 Found = Mapping[Setting, Ways]

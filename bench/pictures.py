@@ -14,8 +14,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench import summary
 from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
+from bench.jobs.ways import BARE, TITLES
 from bench.summary import OURS, Setting, Spread, Summary
-from bench.ways import BARE, TITLES
 
 Ways = dict[str, list[Summary]]
 

@@ -18,12 +18,12 @@ from bench.cells import CELLS
 from bench.comparison import percent
 from bench.drawing import size
 from bench.goals import Reached
+from bench.jobs.record import Record, read
+from bench.jobs.ways import OWN, TITLES
 from bench.kept import RESULTS
 from bench.page import figure, group, ms, row, table
 from bench.pictures import Ways, draw
-from bench.record import Record, read
 from bench.summary import Setting, Spread, Summary
-from bench.ways import OWN, TITLES
 
 _GOALS = """<h2>Goals</h2>
 <p class="note">What the project has to reach, the worst figure of all settings and

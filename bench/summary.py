@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench.record import Network, Record
-from bench.ways import OWN, TITLES
+from bench.jobs.record import Network, Record
+from bench.jobs.ways import OWN, TITLES
 
 OURS = "mpimcast"
 STAGES = ("entry", "multicast", "repair", "release")

