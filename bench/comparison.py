@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from bench import summary
 from bench.cells import CELLS
-from bench.drawing import size
 from bench.jobs.ways import OWN, TITLES
+from bench.page.plot import size
 from bench.summary import OURS, Ratio, Setting, Summary
 
 Found = Mapping[Setting, dict[str, list[Summary]]]

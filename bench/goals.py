@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bench import summary
-from bench.drawing import size
 from bench.jobs.ways import OWN
+from bench.page.plot import size
 from bench.summary import OURS, Setting, Summary
 
 Ways = dict[str, list[Summary]]

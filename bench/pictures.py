@@ -13,8 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench import summary
-from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
 from bench.jobs.ways import BARE, TITLES
+from bench.page.plot import (
+    STYLE,
+    Picture,
+    curve,
+    legend,
+    log_numbers,
+    number,
+    save,
+    size,
+)
 from bench.summary import OURS, Setting, Spread, Summary
 
 Ways = dict[str, list[Summary]]

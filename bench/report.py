@@ -13,15 +13,16 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import comparison, goals, page, scaling_report, summary
+from bench import comparison, goals, scaling_report, summary
 from bench.cells import CELLS
 from bench.comparison import percent
-from bench.drawing import size
 from bench.goals import Reached
 from bench.jobs.record import Record, read
 from bench.jobs.ways import OWN, TITLES
 from bench.kept import RESULTS
-from bench.page import figure, group, ms, row, table
+from bench.page import html
+from bench.page.html import figure, group, ms, row, table
+from bench.page.plot import size
 from bench.pictures import Ways, draw
 from bench.summary import Setting, Spread, Summary
 
@@ -49,7 +50,7 @@ def write(folder: Path) -> Path:
     body = "".join(
         (_conclusion(found), _OVERVIEW, _overview(found), cells, _GOALS, _goals(found))
     )
-    return page.write(folder, _about(records), body)
+    return html.write(folder, _about(records), body)
 
 
 def goals_table(found: Found) -> Iterator[str]:

@@ -12,8 +12,17 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
 from bench.kept import LIBRARY, WAYS, Opening
+from bench.page.plot import (
+    STYLE,
+    Picture,
+    curve,
+    legend,
+    log_numbers,
+    number,
+    save,
+    size,
+)
 from bench.scaling import Curves, Node, Openings, Point, efficiency
 from bench.summary import OURS, Spread, spread
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import kept, page, scaling
-from bench.drawing import number, size
+from bench import kept, scaling
 from bench.kept import Setting, Step
-from bench.page import figure, group, ms, row, table
+from bench.page import html
+from bench.page.html import figure, group, ms, row, table
+from bench.page.plot import number, size
 from bench.scaling import Curves, Node, Openings, efficiency
 from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
 from bench.summary import spread
@@ -41,7 +42,7 @@ def write(folder: Path) -> Path:
             _opening(scaling.openings(steps), folder),
         )
     )
-    return page.write(folder, _about(steps), body)
+    return html.write(folder, _about(steps), body)
 
 
 def _about(steps: Sequence[Step]) -> str:

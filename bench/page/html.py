@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from bench.drawing import Picture, number
+from bench.page.plot import Picture, number
 
 TEMPLATE = Path(__file__).with_name("report.html")
 
