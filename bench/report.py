@@ -3,7 +3,7 @@
 
 The page contains its pictures, and is made from the records alone. ``--markdown``
 prints one of its tables instead, for a README. The folder of a batch job has results
-in place of records, from which bench.scaling_report writes the page.
+in place of records, from which bench.scaling.report writes the page.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import comparison, goals, scaling_report, summary
+from bench import comparison, goals, summary
 from bench.cells import CELLS
 from bench.comparison import percent
 from bench.goals import Reached
 from bench.jobs.record import Record, read
 from bench.jobs.ways import OWN, TITLES
-from bench.kept import RESULTS
 from bench.page import html
 from bench.page.html import figure, group, ms, row, table
 from bench.page.plot import size
 from bench.pictures import Ways, draw
+from bench.scaling import report as scaling_report
+from bench.scaling.results import RESULTS
 from bench.summary import Setting, Spread, Summary
 
 _GOALS = """<h2>Goals</h2>

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.kept import WAYS, Opening, Row, Setting, Step
+from bench.scaling.results import WAYS, Opening, Row, Setting, Step
 from bench.summary import Spread
 
 # A node is an outlier of a measurement if its time exceeds the median of the other

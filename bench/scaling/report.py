@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import kept, scaling
-from bench.kept import Setting, Step
 from bench.page import html
 from bench.page.html import figure, group, ms, row, table
 from bench.page.plot import number, size
-from bench.scaling import Curves, Node, Openings, efficiency
-from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
+from bench.scaling import curves, results
+from bench.scaling.curves import Curves, Node, Openings, efficiency
+from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes
+from bench.scaling.results import Setting, Step
 from bench.summary import spread
 
 _HEADS = (
@@ -31,15 +31,15 @@ _COLUMNS = (
 
 def write(folder: Path) -> Path:
     """Write the page and the pictures into the folder of the results."""
-    steps, notes = kept.read(folder / kept.RESULTS)
+    steps, notes = results.read(folder / results.RESULTS)
     if not steps:
         raise ValueError("; ".join([f"{folder} has no results", *notes]))
     body = "".join(
         (
             "".join(f'<p class="behind">{escape(note)}</p>\n' for note in notes),
             *_settings(steps, folder),
-            _nodes(scaling.nodes(steps), folder),
-            _opening(scaling.openings(steps), folder),
+            _nodes(curves.nodes(steps), folder),
+            _opening(curves.openings(steps), folder),
         )
     )
     return html.write(folder, _about(steps), body)
@@ -62,7 +62,7 @@ def _about(steps: Sequence[Step]) -> str:
 
 
 def _settings(steps: Sequence[Step], folder: Path) -> Iterator[str]:
-    for number_, (setting, sizes) in enumerate(scaling.curves(steps).items()):
+    for number_, (setting, sizes) in enumerate(curves.curves(steps).items()):
         words = re.findall(r"\w+", " ".join(map(str, setting)).lower())
         name = "-".join(["scaling", str(number_), *words])
         pictures = "".join(

@@ -12,7 +12,6 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from bench.kept import LIBRARY, WAYS, Opening
 from bench.page.plot import (
     STYLE,
     Picture,
@@ -23,7 +22,8 @@ from bench.page.plot import (
     save,
     size,
 )
-from bench.scaling import Curves, Node, Openings, Point, efficiency
+from bench.scaling.curves import Curves, Node, Openings, Point, efficiency
+from bench.scaling.results import LIBRARY, WAYS, Opening
 from bench.summary import OURS, Spread, spread
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
