@@ -14,8 +14,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from bench import report
-from bench.cells import CELLS, Effort
+from bench.cells import report
+from bench.cells.cells import CELLS, Effort
 from bench.jobs.record import Record, read
 from bench.jobs.ways import ROOT, WAYS
 from bench.testbed import host

@@ -21,7 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import summary
+from bench.cells import summary
 from bench.jobs.record import Network, Record
 from bench.jobs.ways import ROOT, Way
 from bench.testbed import launch

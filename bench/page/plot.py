@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from bench.summary import Spread
+from bench.cells.summary import Spread
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bench.cells.summary import Spread
 from bench.scaling.results import WAYS, Opening, Row, Setting, Step
-from bench.summary import Spread
 
 # A node is an outlier of a measurement if its time exceeds the median of the other
 # nodes by both this factor and this many of their median absolute deviations.

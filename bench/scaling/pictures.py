@@ -12,6 +12,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from bench.cells.summary import OURS, Spread, spread
 from bench.page.plot import (
     STYLE,
     Picture,
@@ -24,7 +25,6 @@ from bench.page.plot import (
 )
 from bench.scaling.curves import Curves, Node, Openings, Point, efficiency
 from bench.scaling.results import LIBRARY, WAYS, Opening
-from bench.summary import OURS, Spread, spread
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
 _LOOKS: dict[str, dict[str, Any]] = {

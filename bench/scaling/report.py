@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from bench.cells.summary import spread
 from bench.page import html
 from bench.page.html import figure, group, ms, row, table
 from bench.page.plot import number, size
@@ -15,7 +16,6 @@ from bench.scaling import curves, results
 from bench.scaling.curves import Curves, Node, Openings, efficiency
 from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes
 from bench.scaling.results import Setting, Step
-from bench.summary import spread
 
 _HEADS = (
     *("size", "nodes", "ours", "the library's", "times as fast"),

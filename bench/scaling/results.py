@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.summary import OURS
+from bench.cells.summary import OURS
 
 RESULTS = "results.jsonl"
 LIBRARY = "mpi"

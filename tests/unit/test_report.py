@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from support import ROOT, absent
 
-from bench import comparison, goals, summary
+from bench.cells import comparison, goals, summary
+from bench.cells.summary import Spread
 from bench.jobs import job, record
 from bench.jobs.record import Network, Record
-from bench.summary import Spread
 
 NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second
 BLOCK = 100_000
@@ -121,7 +121,7 @@ def test_losses() -> None:
 def test_committed() -> None:
     """The committed tables, the README's too, are those of the latest records."""
     try:
-        from bench import report
+        from bench.cells import report
     except ImportError:
         absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
     *_, last = sorted(
@@ -211,7 +211,7 @@ def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
 def test_page(tmp_path: Path) -> None:
     """The page embeds its pictures, and shows all ways and the ratios."""
     try:
-        from bench import report
+        from bench.cells import report
     except ImportError:
         absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
     more = [dataclasses.replace(each, block_bytes=2 * BLOCK) for each in RECORDS]

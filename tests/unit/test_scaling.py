@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from support import absent
 
+from bench.cells.summary import OURS, Spread
 from bench.scaling import curves
 from bench.scaling.results import RESULTS, WAYS, Setting, read
-from bench.summary import OURS, Spread
 
 BLOCK = 100_000
 SETTING = Setting("Allgather", "udp", 2, "topology")

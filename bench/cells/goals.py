@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench import summary
+from bench.cells import summary
+from bench.cells.summary import OURS, Setting, Summary
 from bench.jobs.ways import OWN
 from bench.page.plot import size
-from bench.summary import OURS, Setting, Summary
 
 Ways = dict[str, list[Summary]]
 Found = Mapping[Setting, Ways]

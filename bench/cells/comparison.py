@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bench import summary
-from bench.cells import CELLS
+from bench.cells import summary
+from bench.cells.cells import CELLS
+from bench.cells.summary import OURS, Ratio, Setting, Summary
 from bench.jobs.ways import OWN, TITLES
 from bench.page.plot import size
-from bench.summary import OURS, Ratio, Setting, Summary
 
 Found = Mapping[Setting, dict[str, list[Summary]]]
 

@@ -12,7 +12,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench import summary
+from bench.cells import summary
+from bench.cells.summary import OURS, Setting, Spread, Summary
 from bench.jobs.ways import BARE, TITLES
 from bench.page.plot import (
     STYLE,
@@ -24,7 +25,6 @@ from bench.page.plot import (
     save,
     size,
 )
-from bench.summary import OURS, Setting, Spread, Summary
 
 Ways = dict[str, list[Summary]]
 
