@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from bench.jobs import job, verbs
 from bench.jobs.job import Place, Task
+from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
 from bench.jobs.ways import WAYS, Way
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
@@ -75,11 +76,10 @@ class Effort:
 
 def ideal_s(place: Place, collective: str, nbytes: int) -> float:
     """Return the least time that links need for the data that each host receives."""
-    nblocks = 1 if collective.endswith("cast") else len(place.numbers) - 1
-    nblocks *= 1 + ("+" in collective)
     rates = (place.network.rate_mbit, place.network.trunk_mbit)
     rate_mbit = min((rate for rate in rates if rate is not None), default=2000)
-    return nblocks * nbytes * 8 / (rate_mbit * 1e6) + 2e-4
+    payload = payload_bytes(collective, len(place.numbers), nbytes)
+    return payload * 8 / (rate_mbit * 1e6) + 2e-4
 
 
 def take_turns(

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bench.cells import summary
 from bench.cells.cells import CELLS
-from bench.cells.summary import OURS, Ratio, Setting, Summary
+from bench.cells.ratio import Ratio, ratio
+from bench.cells.setting import Setting
+from bench.cells.summary import OURS, Summary
 from bench.jobs.ways import OWN, TITLES
-from bench.page.plot import size
+from bench.page.units import percent, size
 
 Found = Mapping[Setting, dict[str, list[Summary]]]
 
@@ -58,24 +59,19 @@ def compare(found: Found) -> Iterator[Comparison]:
     """Yield every setting and size that was measured with mpimcast and some peer."""
     for setting, ways in found.items():
         for ours in (each for way in ways if way in OWN for each in ways[way]):
-            best = summary.ratio(ways, ours.block_bytes, ours.way)
+            best = ratio(ways, ours.block_bytes, ours.way)
             if best is None:
                 continue
             peer = next(
                 each for each in ways[best.peer] if each.block_bytes == ours.block_bytes
             )
-            untuned = summary.ratio(ways, ours.block_bytes, ours.way, tuned=False)
+            untuned = ratio(ways, ours.block_bytes, ours.way, tuned=False)
             yield Comparison(setting, ours, peer, best, untuned)
 
 
 def largest(found: Found) -> list[Comparison]:
     """Return the comparison of the largest blocks in each setting."""
     return list({each.label: each for each in compare(found)}.values())
-
-
-def percent(share: float | None) -> str:
-    """Return a share as a percentage; empty for None."""
-    return "" if share is None else f"{100 * share:.0f} %"
 
 
 # ---- in words ----------------------------------------------------------------

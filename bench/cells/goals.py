@@ -12,9 +12,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bench.cells import summary
-from bench.cells.summary import OURS, Setting, Summary
+from bench.cells.ratio import ratio
+from bench.cells.setting import Setting
+from bench.cells.summary import OURS, Summary
 from bench.jobs.ways import OWN
-from bench.page.plot import size
+from bench.page.spread import spread
+from bench.page.units import size
 
 Ways = dict[str, list[Summary]]
 Found = Mapping[Setting, Ways]
@@ -41,8 +44,8 @@ class Case(NamedTuple):
             for way, sizes in self.ways.items()
             if tuned is None or way in OWN or way.endswith("-tuned") == tuned
         }
-        ratio = summary.ratio(ways, self.ours.block_bytes, self.ours.way)
-        return ratio.spread.median if ratio else None
+        best = ratio(ways, self.ours.block_bytes, self.ours.way)
+        return best.spread.median if best else None
 
     def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
         """Return a figure of mpimcast as a multiple of the least of the peers'."""
@@ -66,7 +69,7 @@ class Case(NamedTuple):
             both = set(each.rounds) & set(self.ours.rounds)
             if each.block_bytes == self.ours.block_bytes and both:
                 ratios = [self.ours.rounds[n] / each.rounds[n] for n in both]
-                return summary.spread(ratios).median
+                return spread(ratios).median
         return None
 
 

@@ -12,8 +12,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.cells import summary
-from bench.cells.summary import OURS, Setting, Spread, Summary
+from bench.cells.setting import Setting
+from bench.cells.summary import OURS, Summary
 from bench.jobs.ways import BARE, TITLES
 from bench.page.plot import (
     STYLE,
@@ -21,10 +21,10 @@ from bench.page.plot import (
     curve,
     legend,
     log_numbers,
-    number,
     save,
-    size,
 )
+from bench.page.spread import Spread, spread
+from bench.page.units import number, size
 
 Ways = dict[str, list[Summary]]
 
@@ -164,7 +164,7 @@ def _scaled(spread: Spread, factor: float) -> Spread:
 
 
 def _bandwidth(setting: Setting, each: Summary) -> Spread:
-    nbytes = summary.payload_bytes(setting, each.block_bytes) / 1e6
+    nbytes = setting.payload_bytes(each.block_bytes) / 1e6
     seconds = each.seconds
     return Spread(nbytes / seconds.median, nbytes / seconds.high, nbytes / seconds.low)
 
@@ -221,7 +221,7 @@ def _loss(settings: dict[Setting, Ways]) -> Figure:
 
 def _by_round(lossy: Summary, without: Summary) -> Spread:
     both = set(lossy.rounds) & set(without.rounds)
-    return summary.spread([lossy.rounds[each] / without.rounds[each] for each in both])
+    return spread([lossy.rounds[each] / without.rounds[each] for each in both])
 
 
 # ---- bars --------------------------------------------------------------------

@@ -12,15 +12,16 @@ from pathlib import Path
 
 from bench.cells import comparison, goals, summary
 from bench.cells.cells import CELLS
-from bench.cells.comparison import percent
 from bench.cells.goals import Reached
 from bench.cells.pictures import Ways, draw
-from bench.cells.summary import Setting, Spread, Summary
+from bench.cells.setting import Setting
+from bench.cells.summary import Summary
 from bench.jobs.record import Record, read
 from bench.jobs.ways import OWN, TITLES
 from bench.page import html
-from bench.page.html import figure, group, ms, row, table
-from bench.page.plot import size
+from bench.page.html import figure, group, row, table
+from bench.page.spread import Spread
+from bench.page.units import ms, percent, size
 
 _GOALS = """<h2>Goals</h2>
 <p class="note">What the project has to reach, the worst figure of all settings and
@@ -185,7 +186,7 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
     part = summary.link_part(setting, each)
     repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
     ours = each.way in OWN
-    bandwidth = summary.payload_bytes(setting, each.block_bytes) / seconds.median / 1e6
+    bandwidth = setting.payload_bytes(each.block_bytes) / seconds.median / 1e6
     return [
         f"{_title(each)}, {size(each.block_bytes)}",
         *map(ms, seconds),

@@ -7,63 +7,14 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from bench.jobs.record import Network, Record
+from bench.cells.setting import Setting, setting_of
+from bench.jobs.record import Record
 from bench.jobs.ways import OWN, TITLES
+from bench.page.spread import Spread, spread
 
 OURS = "mpimcast"
 STAGES = ("entry", "multicast", "repair", "release")
-
-
-class Spread(NamedTuple):
-    """A median, with a low and a high value around it."""
-
-    median: float
-    low: float
-    high: float
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Return the spread of some values."""
-    return Spread(statistics.median(values), min(values), max(values))
-
-
-class Setting(NamedTuple):
-    """The setting of a comparison; its ways and sizes share a picture."""
-
-    cell: str
-    collective: str
-    nranks: int
-    network: Network
-
-    def title(self) -> str:
-        """Return the setting in words, for a heading."""
-        network = self.network
-        words = [f"{self.collective}, P = {self.nranks}"]
-        if network.kind == "node":
-            words.append("one machine")
-        elif network.kind == "verbs":
-            words.append("RDMA in software")
-        else:
-            words.append(_mbit("links", network.rate_mbit))
-        if network.switches == 2:
-            words.append(_mbit("trunk", network.trunk_mbit))
-            words.append(f"{network.order} order")
-        if network.loss:
-            words.append(f"{100 * network.loss:g} % lost at every port")
-        if network.rival:
-            words.append("beside a stream of TCP")
-        return ", ".join(words)
-
-
-def setting_of(record: Record) -> Setting:
-    """Return the setting of a record."""
-    return Setting(record.cell, record.collective, record.nranks, record.network)
-
-
-def _mbit(what: str, rate_mbit: int | None) -> str:
-    return f"{what} {'unlimited' if rate_mbit is None else f'{rate_mbit} Mbit/s'}"
 
 
 @dataclass(frozen=True)
@@ -176,45 +127,6 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
     )
 
 
-# ---- comparisons -------------------------------------------------------------
-
-
-class Ratio(NamedTuple):
-    """The time of the peer, divided by that of mpimcast, over the rounds."""
-
-    peer: str
-    spread: Spread
-
-
-def ratio(
-    ways: dict[str, list[Summary]], nbytes: int, own: str = OURS, *, tuned: bool = True
-) -> Ratio | None:
-    """Return the ratio of way `own` to the peer with the least median, if any."""
-    found = {
-        way: each
-        for way, sizes in ways.items()
-        for each in sizes
-        if each.block_bytes == nbytes and (tuned or not way.endswith("-tuned"))
-    }
-    ours = found.get(own)
-    found = {way: each for way, each in found.items() if way not in OWN}
-    if ours is None or not found:
-        return None
-    best = min(found.values(), key=lambda each: each.seconds.median)
-    both = sorted(set(best.rounds) & set(ours.rounds))
-    if not both:
-        return None
-    ratios = [best.rounds[number] / ours.rounds[number] for number in both]
-    return Ratio(best.way, spread(ratios))
-
-
-def payload_bytes(setting: Setting, nbytes: int) -> int:
-    """Return the bytes that each host has to receive, without headers."""
-    if setting.collective.endswith("cast"):
-        return nbytes
-    return nbytes * (setting.nranks - 1) * (1 + ("+" in setting.collective))
-
-
 def link_part(setting: Setting, summary: Summary) -> float | None:
     """Return payload as a part of what a host's link could carry in the time.
 
@@ -224,4 +136,4 @@ def link_part(setting: Setting, summary: Summary) -> float | None:
     if rate_mbit is None or setting.network.switches == 2:
         return None
     could = summary.seconds.median * rate_mbit * 1e6 / 8 + setting.network.burst_bytes
-    return payload_bytes(setting, summary.block_bytes) / could
+    return setting.payload_bytes(summary.block_bytes) / could

@@ -21,7 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.cells import summary
+from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
 from bench.jobs.ways import ROOT, Way
 from bench.testbed import launch
@@ -113,10 +113,8 @@ def check_links(record: Record) -> None:
     ports = {name: port for name, port in record.ports.items() if name[:2] == "to"}
     least = min((port["sent_bytes"] for port in list(ports.values())[1:]), default=None)
     # Data may be reduced on its way, so as little as one block may arrive for it.
-    setting = summary.setting_of(record)._replace(
-        collective=record.collective.partition("+")[0]
-    )
-    payload = summary.payload_bytes(setting, record.block_bytes)
+    gathered, _, _ = record.collective.partition("+")
+    payload = payload_bytes(gathered, record.nranks, record.block_bytes)
     if least is not None and least < payload * len(record.seconds):
         raise RuntimeError(
             f"{record.way}: a host was sent {least} bytes in {len(record.seconds)} "

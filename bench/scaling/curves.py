@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.cells.summary import Spread
+from bench.page.spread import Spread
 from bench.scaling.results import WAYS, Opening, Row, Setting, Step
 
 # A node is an outlier of a measurement if its time exceeds the median of the other

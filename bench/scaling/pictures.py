@@ -12,19 +12,18 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from bench.cells.summary import OURS, Spread, spread
 from bench.page.plot import (
     STYLE,
     Picture,
     curve,
     legend,
     log_numbers,
-    number,
     save,
-    size,
 )
+from bench.page.spread import Spread, spread
+from bench.page.units import number, size
 from bench.scaling.curves import Curves, Node, Openings, Point, efficiency
-from bench.scaling.results import LIBRARY, WAYS, Opening
+from bench.scaling.results import LIBRARY, OURS, WAYS, Opening
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
 _LOOKS: dict[str, dict[str, Any]] = {

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench.cells.summary import spread
 from bench.page import html
-from bench.page.html import figure, group, ms, row, table
-from bench.page.plot import number, size
+from bench.page.html import figure, group, row, table
+from bench.page.spread import spread
+from bench.page.units import ms, number, size
 from bench.scaling import curves, results
 from bench.scaling.curves import Curves, Node, Openings, efficiency
 from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes

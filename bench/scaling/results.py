@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.cells.summary import OURS
-
 RESULTS = "results.jsonl"
-LIBRARY = "mpi"
+OURS, LIBRARY = "mpimcast", "mpi"
 WAYS = (OURS, LIBRARY)
 
 

@@ -13,9 +13,10 @@ import pytest
 from support import ROOT, absent
 
 from bench.cells import comparison, goals, summary
-from bench.cells.summary import Spread
+from bench.cells.ratio import ratio
 from bench.jobs import job, record
 from bench.jobs.record import Network, Record
+from bench.page.spread import Spread
 
 NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second
 BLOCK = 100_000
@@ -82,10 +83,10 @@ def test_summary() -> None:
 def test_ratio() -> None:
     """The speed relative to the best peer's is taken round by round."""
     (ways,) = summary.summarise(RECORDS).values()
-    assert summary.ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
-    assert summary.ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
-    assert summary.ratio(ways, 1) is None
-    assert summary.ratio({"mpimcast": ways["mpimcast"]}, BLOCK) is None
+    assert ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
+    assert ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
+    assert ratio(ways, 1) is None
+    assert ratio({"mpimcast": ways["mpimcast"]}, BLOCK) is None
 
 
 def test_goals() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from support import absent
 
-from bench.cells.summary import OURS, Spread
+from bench.page.spread import Spread
 from bench.scaling import curves
-from bench.scaling.results import RESULTS, WAYS, Setting, read
+from bench.scaling.results import OURS, RESULTS, WAYS, Setting, read
 
 BLOCK = 100_000
 SETTING = Setting("Allgather", "udp", 2, "topology")
