@@ -16,8 +16,8 @@ from pathlib import Path
 
 from bench.cells import report
 from bench.cells.cells import CELLS, Effort
+from bench.jobs.contenders import ROOT, WAYS
 from bench.jobs.record import Record, read
-from bench.jobs.ways import ROOT, WAYS
 from bench.testbed import host
 
 

@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bench.jobs import job
+from bench.jobs.contenders import TITLES, WAYS, Way
 from bench.jobs.job import Place, Task
 from bench.jobs.record import Network, Record
-from bench.jobs.ways import TITLES, WAYS, Way
 from bench.testbed import host
 from bench.testbed.cluster import BURST_BYTES, Cluster
 from mpimcast import model
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     order : str
         ``"block"`` or ``"interleaved"``.
     way : str
-        A name of bench.jobs.ways.
+        A name of bench.jobs.contenders.
     seconds : float
         The median time, from the last rank's start to the last rank's end.
     trunk_bytes : int

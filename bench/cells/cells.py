@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bench.jobs import job, verbs
+from bench.jobs.contenders import WAYS, Way
 from bench.jobs.job import Place, Task
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
-from bench.jobs.ways import WAYS, Way
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
 from bench.testbed.flow import flowing
 

@@ -10,7 +10,7 @@ from bench.cells.cells import CELLS
 from bench.cells.ratio import Ratio, ratio
 from bench.cells.setting import Setting
 from bench.cells.summary import OURS, Summary
-from bench.jobs.ways import OWN, TITLES
+from bench.jobs.contenders import OWN, TITLES
 from bench.page.units import percent, size
 
 Found = Mapping[Setting, dict[str, list[Summary]]]

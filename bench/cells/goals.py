@@ -15,7 +15,7 @@ from bench.cells import summary
 from bench.cells.ratio import ratio
 from bench.cells.setting import Setting
 from bench.cells.summary import OURS, Summary
-from bench.jobs.ways import OWN
+from bench.jobs.contenders import OWN
 from bench.page.spread import spread
 from bench.page.units import size
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.cells.setting import Setting
 from bench.cells.summary import OURS, Summary
-from bench.jobs.ways import BARE, TITLES
+from bench.jobs.contenders import BARE, TITLES
 from bench.page.plot import (
     STYLE,
     Picture,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bench.cells.summary import OURS, Summary
-from bench.jobs.ways import OWN
+from bench.jobs.contenders import OWN
 from bench.page.spread import Spread, spread
 
 

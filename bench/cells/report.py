@@ -16,8 +16,8 @@ from bench.cells.goals import Reached
 from bench.cells.pictures import Ways, draw
 from bench.cells.setting import Setting
 from bench.cells.summary import Summary
+from bench.jobs.contenders import OWN, TITLES
 from bench.jobs.record import Record, read
-from bench.jobs.ways import OWN, TITLES
 from bench.page import html
 from bench.page.html import figure, group, row, table
 from bench.page.spread import Spread

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.cells.setting import Setting, setting_of
+from bench.jobs.contenders import OWN, TITLES
 from bench.jobs.record import Record
-from bench.jobs.ways import OWN, TITLES
 from bench.page.spread import Spread, spread
 
 OURS = "mpimcast"

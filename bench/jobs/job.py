@@ -21,9 +21,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.jobs.contenders import ROOT, Way
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
-from bench.jobs.ways import ROOT, Way
 from bench.testbed import launch
 from bench.testbed.cluster import Cluster, Loss
 from bench.testbed.flow import Flow

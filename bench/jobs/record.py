@@ -57,7 +57,7 @@ class Record:
         The part of the benchmark, a letter.
     way : str
         The name of the way, which says whose the operation was and how it was tuned;
-        see bench.jobs.ways.
+        see bench.jobs.contenders.
     collective : str
         mpi4py's name; two names with a ``+`` between them ran side by side.
     block_bytes : int

@@ -19,8 +19,8 @@ from typing import Any
 from bench.guest.guest import Guest
 from bench.guest.kernel import kernel
 from bench.jobs import job
+from bench.jobs.contenders import BARE, OPENMPI, ROOT
 from bench.jobs.record import Network, Record
-from bench.jobs.ways import BARE, OPENMPI, ROOT
 
 SOURCE = Path(__file__).with_name("bare_verbs.c")
 _LIMIT_S = 120

@@ -15,7 +15,7 @@ from support import ROOT
 
 from bench import demo
 from bench.demo import Plan, Row
-from bench.jobs.ways import WAYS
+from bench.jobs.contenders import WAYS
 
 NHOSTS, BLOCK = 4, 256 << 10
 PLAN = Plan(NHOSTS, BLOCK, 2, [WAYS["mpimcast"], WAYS["openmpi-tuned"]])

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from bench.jobs import job, record
+from bench.jobs.contenders import WAYS, Way
 from bench.jobs.job import Place, Task
 from bench.jobs.record import Network, Record
-from bench.jobs.ways import WAYS, Way
 from bench.testbed.cluster import Cluster
 
 NRANKS = 3
