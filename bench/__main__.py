@@ -16,7 +16,8 @@ from pathlib import Path
 
 from bench.cells import report
 from bench.cells.cells import CELLS, Effort
-from bench.jobs.contenders import ROOT, WAYS
+from bench.jobs import contenders
+from bench.jobs.contenders import ROOT
 from bench.jobs.record import Record, read
 from bench.testbed import host
 
@@ -38,21 +39,22 @@ def main() -> int:
         metavar="SECONDS",
         help="how long the operations of one size in one job may take",
     )
-    parser.add_argument(
-        "--ways", default=",".join(WAYS), help="comma separated (default: %(default)s)"
-    )
+    contenders.add_option(parser, "default: all")
     parser.add_argument(
         "--only", default="", metavar="COLLECTIVE", help="such as Bcast; default: all"
     )
     options = parser.parse_args()
     names = [name.upper() for name in options.cells] or list(CELLS)
-    ways = tuple(options.ways.split(","))
-    if unknown := [*(set(names) - set(CELLS)), *(set(ways) - set(WAYS))]:
+    if unknown := set(names) - set(CELLS):
         parser.error(f"unknown: {', '.join(unknown)}")
     if obstacle := host.obstacle():
         parser.error(obstacle)
     effort = Effort(
-        options.rounds, options.task_s, options.iterations, ways, options.only
+        options.rounds,
+        options.task_s,
+        options.iterations,
+        options.contenders or Effort.contenders,
+        options.only,
     )
     options.out.mkdir(parents=True, exist_ok=True)
     status = 0
@@ -76,7 +78,7 @@ def _said(record: Record) -> str:
     median_ms = 1e3 * statistics.median(record.seconds)
     wrong = f" WRONG BYTES {record.wrong_bytes}" if record.wrong_bytes else ""
     return (
-        f"{record.cell} {record.round} {record.way:14} {record.nranks:2} "
+        f"{record.cell} {record.round} {record.contender:14} {record.nranks:2} "
         f"{record.collective:10} {record.block_bytes:9} {median_ms:10.3f} ms{wrong}"
     )
 

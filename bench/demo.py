@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench.jobs import job
-from bench.jobs.contenders import TITLES, WAYS, Way
+from bench.jobs import contenders, job
+from bench.jobs.contenders import CONTENDERS, TITLES, Contender
 from bench.jobs.job import Place, Task
 from bench.jobs.record import Network, Record
 from bench.testbed import host
@@ -44,25 +44,25 @@ class Plan(NamedTuple):
     block_bytes : int
         The bytes of each rank's shard.
     iterations : int
-        The number of measured Allgathers, for each way in each order.
-    ways : sequence of Way
-        The ways that take part.
+        The number of measured Allgathers, for each contender in each order.
+    contenders : sequence of Contender
+        The contenders that take part.
     """
 
     nhosts: int
     block_bytes: int
     iterations: int
-    ways: Sequence[Way]
+    contenders: Sequence[Contender]
 
 
 class Row(NamedTuple):
-    """The costs of one Allgather with one way, in one order of the ranks.
+    """The costs of one Allgather with one contender, in one order of the ranks.
 
     Attributes
     ----------
     order : str
         ``"block"`` or ``"interleaved"``.
-    way : str
+    contender : str
         A name of bench.jobs.contenders.
     seconds : float
         The median time, from the last rank's start to the last rank's end.
@@ -73,7 +73,7 @@ class Row(NamedTuple):
     """
 
     order: str
-    way: str
+    contender: str
     seconds: float
     trunk_bytes: int
     wrong_bytes: int
@@ -90,15 +90,15 @@ def orders(nhosts: int) -> dict[str, list[int]]:
 
 
 def measure(plan: Plan) -> Iterator[Row]:
-    """Gather the layer with all ways, in both orders."""
+    """Gather the layer with all contenders, in both orders."""
     network = Network("cluster", 2, _RATE_MBIT, _TRUNK_MBIT, BURST_BYTES)
     task = Task("Allgather", plan.block_bytes, plan.iterations)
     with Cluster(plan.nhosts, two_switches=True) as cluster:
         cluster.shape(_RATE_MBIT, trunk_mbit=_TRUNK_MBIT)
         for order, numbers in orders(plan.nhosts).items():
             place = Place(replace(network, order=order), numbers, cluster)
-            for way in plan.ways:
-                (record,) = job.run("demo", place, way, [task])
+            for contender in plan.contenders:
+                (record,) = job.run("demo", place, contender, [task])
                 yield _row(order, record)
 
 
@@ -110,7 +110,7 @@ def _row(order: str, record: Record) -> Row:
     ]
     return Row(
         order,
-        record.way,
+        record.contender,
         statistics.median(record.seconds),
         max(trunk) // len(record.seconds),
         record.wrong_bytes,
@@ -132,7 +132,7 @@ def picture(plan: Plan) -> str:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table's lines; in each order all ways are compared with the first."""
+    """Yield the table's lines; in each order the first contender is the reference."""
     most = max(row.trunk_bytes for row in rows)
     yield f"{'':30}seconds          MB over the trunk, each way"
     for order in dict.fromkeys(row.order for row in rows):
@@ -148,7 +148,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def _line(row: Row, longer: str, more: str, most: int) -> str:
     bar = "#" * max(1, round(_BAR * row.trunk_bytes / most))
     return (
-        f"  {TITLES[row.way]:27}{row.seconds:8.2f} {longer:>6}"
+        f"  {TITLES[row.contender]:27}{row.seconds:8.2f} {longer:>6}"
         f"{row.trunk_bytes / 1e6:10.1f} {more:>6}  {bar}"
     )
 
@@ -184,7 +184,7 @@ def _show(plan: Plan) -> int:
     rows: list[Row] = []
     for row in measure(plan):
         rows.append(row)
-        said = f"{_TITLES[row.order]}, {TITLES[row.way]}: {row.seconds:.2f} s"
+        said = f"{_TITLES[row.order]}, {TITLES[row.contender]}: {row.seconds:.2f} s"
         print(said, file=sys.stderr)
     print("\n".join(table(rows)))
     wrong_bytes = sum(row.wrong_bytes for row in rows)
@@ -204,15 +204,14 @@ def obstacle() -> str:
 
 
 def _plan(options: argparse.Namespace) -> Plan:
-    ways = [WAYS[name] for name in options.ways.split(",")] if options.ways else []
-    installed = [
-        WAYS[name]
+    chosen = options.contenders or [
+        CONTENDERS[name]
         for name in ("mpimcast", "openmpi", "openmpi-tuned", "mpich")
-        if (WAYS[name].launcher.environment / "python").exists()
+        if (CONTENDERS[name].launcher.environment / "python").exists()
     ]
     layer = next(each for each in model.gpt2_small(0) if each.name == _LAYER)
     block_bytes = options.block or -(-layer.nbytes // options.hosts)
-    return Plan(options.hosts, block_bytes, options.iterations, ways or installed)
+    return Plan(options.hosts, block_bytes, options.iterations, chosen)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -232,10 +231,8 @@ def _parser() -> argparse.ArgumentParser:
         help="each rank's shard (default: the layer, divided by the hosts)",
     )
     parser.add_argument("--iterations", type=int, default=2, metavar="N")
-    parser.add_argument(
-        "--ways",
-        metavar="LIST",
-        help=f"of {', '.join(WAYS)}; the first is what others are compared with",
+    contenders.add_option(
+        parser, "the others are compared with the first (default: those installed)"
     )
     return parser
 

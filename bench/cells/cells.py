@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Define the cells of the benchmark, each a letter: ``python -m bench --help``.
 
-A cell is a network and the collectives that are measured on it. In every cell all ways
-take turns, round by round, so that a disturbance affects all of them. README.md says
-how each figure is made, and what it does not show.
+A cell is a network and the collectives that are measured on it. In every cell all
+contenders take turns, round by round, so that a disturbance affects all of them.
+README.md says how each figure is made, and what it does not show.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bench.jobs import job, verbs
-from bench.jobs.contenders import WAYS, Way
+from bench.jobs.contenders import CONTENDERS, Contender
 from bench.jobs.job import Place, Task
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
@@ -33,13 +33,13 @@ class Effort:
     Attributes
     ----------
     rounds : int
-        The number of turns of each way.
+        The number of turns of each contender.
     task_s : float
         The seconds that the operations of a task should take at the links' rates.
     iterations : int
         The greatest number of operations of a task.
-    ways : tuple of str
-        The names of the ways that take part.
+    contenders : tuple of Contender
+        The contenders that take part.
     only : str
         The collective to measure; empty: all of a cell's collectives.
     first_round : int
@@ -49,7 +49,7 @@ class Effort:
     rounds: int = 2
     task_s: float = 0.4
     iterations: int = 10
-    ways: tuple[str, ...] = tuple(WAYS)
+    contenders: tuple[Contender, ...] = tuple(CONTENDERS.values())
     only: str = ""
     first_round: int = 0
 
@@ -57,9 +57,9 @@ class Effort:
         """Return the numbers of the rounds."""
         return range(self.first_round, self.first_round + self.rounds)
 
-    def ways_of(self, cell: str) -> list[Way]:
-        """Return the ways that take part in a cell."""
-        return [WAYS[name] for name in self.ways if cell in (WAYS[name].cells or cell)]
+    def contenders_of(self, cell: str) -> list[Contender]:
+        """Return the contenders that take part in a cell."""
+        return [each for each in self.contenders if cell in (each.cells or cell)]
 
     def tasks(self, place: Place, sizes: Sizes) -> list[Task]:
         """Return tasks for some sizes by collective, as many operations as fit."""
@@ -85,11 +85,11 @@ def ideal_s(place: Place, collective: str, nbytes: int) -> float:
 def take_turns(
     cell: str, place: Place, effort: Effort, sizes: Sizes
 ) -> Iterator[Record]:
-    """Measure the same tasks with all ways, which take turns in each round."""
+    """Measure the same tasks with all contenders, which take turns in each round."""
     tasks = effort.tasks(place, sizes)
     for round_ in effort.turns():
-        for way in effort.ways_of(cell):
-            yield from job.run(cell, place, way, tasks, round_)
+        for contender in effort.contenders_of(cell):
+            yield from job.run(cell, place, contender, tasks, round_)
 
 
 # ---- the cells ---------------------------------------------------------------
@@ -146,13 +146,13 @@ def lossy(effort: Effort) -> Iterator[Record]:
         # A TCP stream needs long operations to find its share of the link.
         longer = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB, 4 * MIB)))
         for round_ in effort.turns():
-            for way in effort.ways_of("D"):
-                yield from job.run("D", place, way, longer, round_)
+            for contender in effort.contenders_of("D"):
+                yield from job.run("D", place, contender, longer, round_)
                 for loss in (0.001, 0.01):
                     with _losing(place, loss) as there:
-                        yield from job.run("D", there, way, tasks, round_)
+                        yield from job.run("D", there, contender, tasks, round_)
                 with _beside_tcp(place, source=4) as there:
-                    yield from job.run("D", there, way, longer, round_)
+                    yield from job.run("D", there, contender, longer, round_)
 
 
 @contextlib.contextmanager
@@ -176,7 +176,7 @@ def _losing(place: Place, fraction: float) -> Iterator[Place]:
 
 
 def one_node(effort: Effort) -> Iterator[Record]:
-    """Measure on this machine alone, where each way uses what it chooses."""
+    """Measure on this machine alone, where each contender uses what it chooses."""
     sizes = {
         "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
         "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),

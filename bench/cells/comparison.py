@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bench.cells.cells import CELLS
 from bench.cells.ratio import Ratio, ratio
 from bench.cells.setting import Setting
-from bench.cells.summary import OURS, Summary
+from bench.cells.summary import OURS, Settings, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.page.units import percent, size
-
-Found = Mapping[Setting, dict[str, list[Summary]]]
 
 # A time within this part of the peer's counts as neither faster nor slower.
 _EQUAL = 0.03
@@ -40,8 +38,8 @@ class Comparison(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A unique label: the setting, and the title of our way unless it is OURS."""
-        over = "" if self.ours.way == OURS else f", {TITLES[self.ours.way]}"
+        """A unique label: the setting, and our contender unless it is OURS."""
+        over = "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
         return f"{self.setting.cell}. {self.setting.title()}{over}"
 
     @property
@@ -55,21 +53,28 @@ class Comparison(NamedTuple):
         return _share(self.ours.processor_s, self.peer.processor_s)
 
 
-def compare(found: Found) -> Iterator[Comparison]:
+def compare(found: Settings) -> Iterator[Comparison]:
     """Yield every setting and size that was measured with mpimcast and some peer."""
-    for setting, ways in found.items():
-        for ours in (each for way in ways if way in OWN for each in ways[way]):
-            best = ratio(ways, ours.block_bytes, ours.way)
+    for setting, contenders in found.items():
+        for ours in (
+            each
+            for contender in contenders
+            if contender in OWN
+            for each in contenders[contender]
+        ):
+            best = ratio(contenders, ours.block_bytes, ours.contender)
             if best is None:
                 continue
             peer = next(
-                each for each in ways[best.peer] if each.block_bytes == ours.block_bytes
+                each
+                for each in contenders[best.peer]
+                if each.block_bytes == ours.block_bytes
             )
-            untuned = ratio(ways, ours.block_bytes, ours.way, tuned=False)
+            untuned = ratio(contenders, ours.block_bytes, ours.contender, tuned=False)
             yield Comparison(setting, ours, peer, best, untuned)
 
 
-def largest(found: Found) -> list[Comparison]:
+def largest(found: Settings) -> list[Comparison]:
     """Return the comparison of the largest blocks in each setting."""
     return list({each.label: each for each in compare(found)}.values())
 
@@ -77,7 +82,7 @@ def largest(found: Found) -> list[Comparison]:
 # ---- in words ----------------------------------------------------------------
 
 
-def conclusion(found: Found) -> list[str]:
+def conclusion(found: Settings) -> list[str]:
     """Return the main results: a sentence on all settings, then one on each cell."""
     compared = largest(found)
     if not compared:

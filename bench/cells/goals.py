@@ -7,20 +7,17 @@ figure, and where that was measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from bench.cells import summary
 from bench.cells.ratio import ratio
 from bench.cells.setting import Setting
-from bench.cells.summary import OURS, Summary
+from bench.cells.summary import OURS, Settings, Summaries, Summary
 from bench.jobs.contenders import OWN
 from bench.page.spread import spread
 from bench.page.units import size
-
-Ways = dict[str, list[Summary]]
-Found = Mapping[Setting, Ways]
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -30,30 +27,32 @@ TCP_HEADERS_LEAVE = 1448 / 1514
 
 
 class Case(NamedTuple):
-    """Figures of mpimcast in one setting and size, with those of all ways."""
+    """Figures of mpimcast in one setting and size, with those of all contenders."""
 
     setting: Setting
     ours: Summary
-    ways: Ways
-    found: Found
+    contenders: Summaries
+    found: Settings
 
     def by_best(self, *, tuned: bool | None = None) -> float | None:
         """Return the time of the best (tuned, untuned) peer, divided by ours."""
-        ways = {
-            way: sizes
-            for way, sizes in self.ways.items()
-            if tuned is None or way in OWN or way.endswith("-tuned") == tuned
+        contenders = {
+            contender: sizes
+            for contender, sizes in self.contenders.items()
+            if tuned is None
+            or contender in OWN
+            or contender.endswith("-tuned") == tuned
         }
-        best = ratio(ways, self.ours.block_bytes, self.ours.way)
+        best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
     def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
         """Return a figure of mpimcast as a multiple of the least of the peers'."""
         figures = [
             of(each)
-            for way, sizes in self.ways.items()
+            for contender, sizes in self.contenders.items()
             for each in sizes
-            if way not in OWN and each.block_bytes == self.ours.block_bytes
+            if contender not in OWN and each.block_bytes == self.ours.block_bytes
         ]
         least = min((each for each in figures if each is not None), default=None)
         ours = of(self.ours)
@@ -104,7 +103,7 @@ class Goal(NamedTuple):
     collective: str = "Allgather"
     sizes: Sequence[int] = _ANY
     applies: Callable[[Setting], bool] = lambda _: True
-    way: str = OURS
+    contender: str = OURS
     where: str = ""  # `applies` in words
 
     @property
@@ -129,7 +128,7 @@ class Reached(NamedTuple):
         return self.figure >= bound if self.goal.least else self.figure <= bound
 
 
-def reached(found: Found) -> Iterator[Reached]:
+def reached(found: Settings) -> Iterator[Reached]:
     """Yield the worst figure of each goal for which anything was measured."""
     for goal in GOALS:
         figures = [
@@ -142,13 +141,13 @@ def reached(found: Found) -> Iterator[Reached]:
             yield worst(figures, key=lambda each: each.figure)
 
 
-def _cases(found: Found, goal: Goal) -> Iterator[Case]:
-    for setting, ways in found.items():
+def _cases(found: Settings, goal: Goal) -> Iterator[Case]:
+    for setting, contenders in found.items():
         if (setting.cell, setting.collective) != (goal.cell, goal.collective):
             continue
-        for ours in ways.get(goal.way, ()):
+        for ours in contenders.get(goal.contender, ()):
             if ours.block_bytes in goal.sizes and goal.applies(setting):
-                yield Case(setting, ours, ways, found)
+                yield Case(setting, ours, contenders, found)
 
 
 # ---- figures -----------------------------------------------------------------
@@ -312,7 +311,7 @@ GOALS = (
         for bound, sizes in ((1.2, _UP_TO_1_MIB), (0.97, _ABOVE))
         for name in ("Allgather", "Bcast")
     ),
-    Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, way=_OVER_MPICH),
+    Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, contender=_OVER_MPICH),
     Goal(
         "F",
         "bytes sent as a share of the best peer's",
@@ -320,7 +319,7 @@ GOALS = (
         0.6,
         _sent,
         _PAIR,
-        way=_OVER_MPICH,
+        contender=_OVER_MPICH,
     ),
     Goal("V", "time as a multiple of the bare program's", _MOST, 1.25, _by_bare),
 )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.cells.setting import Setting
-from bench.cells.summary import OURS, Summary
+from bench.cells.summary import OURS, Settings, Summaries, Summary
 from bench.jobs.contenders import BARE, TITLES
 from bench.page.plot import (
     STYLE,
@@ -26,9 +26,7 @@ from bench.page.plot import (
 from bench.page.spread import Spread, spread
 from bench.page.units import number, size
 
-Ways = dict[str, list[Summary]]
-
-# mpimcast stands out. A library's two ways share a colour; the tuned one is dashed.
+# mpimcast stands out. A library has one colour; where it is tuned it is dashed.
 _COLOURS = {
     OURS: "#c1272d",
     "mpimcast-mpich": "#e08214",
@@ -39,28 +37,30 @@ _COLOURS = {
     BARE: "#777777",
 }
 _MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"}
-# Error bars of different ways stand side by side, this factor of the size apart.
+# Contenders' error bars stand side by side, this factor of the size apart.
 _ASIDE = 1.035
 
 
-def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Picture]:
+def draw(settings: Settings, folder: Path, name: str) -> Iterator[Picture]:
     """Draw the results of one cell, in files whose names begin with `name`."""
     with mpl.rc_context(STYLE):
         sweep = {each.network.loss for each in settings} != {0.0}
         if sweep:
             yield save(_loss(settings), folder / f"{name}-loss.png", _LOSS)
-        groups: dict[str, dict[Setting, Ways]] = {}
-        for setting, ways in settings.items():
+        groups: dict[str, Settings] = {}
+        for setting, contenders in settings.items():
             if not setting.network.loss:
-                groups.setdefault(setting.collective, {})[setting] = ways
+                groups.setdefault(setting.collective, {})[setting] = contenders
         for collective, group in groups.items():
             stem = f"{name}-{collective}".lower().replace("+", "-")
             if any(
-                len(sizes) > 1 for ways in group.values() for sizes in ways.values()
+                len(sizes) > 1
+                for contenders in group.values()
+                for sizes in contenders.values()
             ):
                 path = folder / f"{stem}-time.png"
                 yield save(_curves(group), path, _TIME + _note(group))
-            if all(_largest(ways) for ways in group.values()):
+            if all(_largest(contenders) for contenders in group.values()):
                 costs = list(_costs(group))
                 caption = " ".join(cost.caption for cost in costs)
                 figure = _bars(group, costs)
@@ -68,9 +68,11 @@ def draw(settings: dict[Setting, Ways], folder: Path, name: str) -> Iterator[Pic
                 yield save(figure, path, caption + _note(group))
 
 
-def _note(settings: dict[Setting, Ways]) -> str:
+def _note(settings: Settings) -> str:
     """Return a note for the caption if mpimcast left operations to the library."""
-    ours = [each for ways in settings.values() for each in ways.get(OURS, ())]
+    ours = [
+        each for contenders in settings.values() for each in contenders.get(OURS, ())
+    ]
     if not any(each.by_library for each in ours):
         return ""
     whole = all(each.by_library for each in ours)
@@ -84,8 +86,9 @@ _TIME = (
     "at once."
 )
 _LOSS = (
-    "Each way's time by its own without loss, median and extremes of the rounds. Lost "
-    "are single datagrams of ours, single segments of the peers' TCP, at every port."
+    "Each contender's time by its own without loss: the median and the extremes of the "
+    "rounds. Lost are single datagrams of ours, single segments of the peers' TCP, at "
+    "every port."
 )
 
 
@@ -123,17 +126,19 @@ _TRUNK = _Cost(
 # ---- curves ------------------------------------------------------------------
 
 
-def _curves(settings: dict[Setting, Ways]) -> Figure:
+def _curves(settings: Settings) -> Figure:
     """Draw time and bus bandwidth against size, a column for each setting."""
     figure = Figure(figsize=(1.2 + 3.4 * len(settings), 5.6), layout="constrained")
     axes = figure.subplots(2, len(settings), squeeze=False, sharex="col")
-    for column, (setting, ways) in enumerate(settings.items()):
+    for column, (setting, contenders) in enumerate(settings.items()):
         above, below = axes[:, column]
         above.set_title(textwrap.fill(setting.title(), 44), fontsize=9)
-        for way, sizes in ways.items():
-            _curve(above, way, sizes, lambda each: _scaled(each.seconds, 1e3))
-            _curve(below, way, sizes, lambda each, at=setting: _bandwidth(at, each))
-        found = {each.block_bytes for sizes in ways.values() for each in sizes}
+        for contender, sizes in contenders.items():
+            _curve(above, contender, sizes, lambda each: _scaled(each.seconds, 1e3))
+            _curve(
+                below, contender, sizes, lambda each, at=setting: _bandwidth(at, each)
+            )
+        found = {each.block_bytes for sizes in contenders.values() for each in sizes}
         _log_sizes(above, found)
         _log_sizes(below, found)
         log_numbers(above)
@@ -142,7 +147,7 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
         if rate_mbit is not None:
             below.axhline(rate_mbit / 8, color="#555555", ls=":", lw=1)
         medians = [
-            _bandwidth(setting, s).median for each in ways.values() for s in each
+            _bandwidth(setting, s).median for each in contenders.values() for s in each
         ]
         below.set_ylim(0, 1.25 * max([*medians, (rate_mbit or 0) / 8]))
         below.set_xlabel("bytes of a block")
@@ -153,10 +158,10 @@ def _curves(settings: dict[Setting, Ways]) -> Figure:
 
 
 def _curve(
-    axes: Any, way: str, sizes: Sequence[Summary], of: Callable[[Summary], Spread]
+    axes: Any, contender: str, sizes: Sequence[Summary], of: Callable[[Summary], Spread]
 ) -> None:
-    aside = _ASIDE ** list(TITLES).index(way)
-    _line(axes, way, [(each.block_bytes * aside, of(each)) for each in sizes])
+    aside = _ASIDE ** list(TITLES).index(contender)
+    _line(axes, contender, [(each.block_bytes * aside, of(each)) for each in sizes])
 
 
 def _scaled(spread: Spread, factor: float) -> Spread:
@@ -169,17 +174,17 @@ def _bandwidth(setting: Setting, each: Summary) -> Spread:
     return Spread(nbytes / seconds.median, nbytes / seconds.high, nbytes / seconds.low)
 
 
-def _line(axes: Any, way: str, points: Sequence[tuple[float, Spread]]) -> None:
-    """Draw a way's medians, each with its spread, in the way's style."""
+def _line(axes: Any, contender: str, points: Sequence[tuple[float, Spread]]) -> None:
+    """Draw a contender's medians, each with its spread, in the contender's style."""
     curve(
         axes,
         points,
-        label=TITLES.get(way, way),
-        color=_COLOURS.get(way, "#000000"),
-        linestyle="--" if way.endswith("-tuned") else "-",
-        linewidth=2 if way == OURS else 1.1,
-        marker=_MARKS.get(way, "v"),
-        zorder=3 if way == OURS else 2,
+        label=TITLES.get(contender, contender),
+        color=_COLOURS.get(contender, "#000000"),
+        linestyle="--" if contender.endswith("-tuned") else "-",
+        linewidth=2 if contender == OURS else 1.1,
+        marker=_MARKS.get(contender, "v"),
+        zorder=3 if contender == OURS else 2,
     )
 
 
@@ -193,23 +198,28 @@ def _log_sizes(axes: Any, sizes: set[int]) -> None:
 # ---- loss --------------------------------------------------------------------
 
 
-def _loss(settings: dict[Setting, Ways]) -> Figure:
-    """Draw each way's time, as a multiple of its own without loss, against loss."""
+def _loss(settings: Settings) -> Figure:
+    """Draw each contender's time by its own without loss, against loss."""
     collectives = sorted({each.collective for each in settings})
     figure = Figure(figsize=(1.2 + 4 * len(collectives), 3.4), layout="constrained")
     axes = figure.subplots(1, len(collectives), squeeze=False)[0]
     for column, collective in enumerate(collectives):
         group = {s: w for s, w in settings.items() if s.collective == collective}
         clean = next(
-            ways for setting, ways in group.items() if not setting.network.loss
+            contenders
+            for setting, contenders in group.items()
+            if not setting.network.loss
         )
-        for way, (without, *_) in clean.items():
+        for contender, (without, *_) in clean.items():
             points = [
-                (100 * setting.network.loss, _by_round(ways[way][0], without))
-                for setting, ways in group.items()
-                if way in ways
+                (
+                    100 * setting.network.loss,
+                    _by_round(contenders[contender][0], without),
+                )
+                for setting, contenders in group.items()
+                if contender in contenders
             ]
-            _line(axes[column], way, points)
+            _line(axes[column], contender, points)
         nranks = next(iter(group)).nranks
         nbytes = size(next(iter(clean.values()))[0].block_bytes)
         axes[column].set_title(f"{collective}, P = {nranks}, {nbytes}", fontsize=9)
@@ -227,22 +237,22 @@ def _by_round(lossy: Summary, without: Summary) -> Spread:
 # ---- bars --------------------------------------------------------------------
 
 
-def _largest(ways: Ways) -> list[Summary]:
-    """Return every way's results for the largest size that all ways have."""
+def _largest(contenders: Summaries) -> list[Summary]:
+    """Return every contender's results for the largest size that all of them have."""
     common = set.intersection(
-        *({each.block_bytes for each in sizes} for sizes in ways.values())
+        *({each.block_bytes for each in sizes} for sizes in contenders.values())
     )
     if not common:
         return []
     return [
         each
-        for sizes in ways.values()
+        for sizes in contenders.values()
         for each in sizes
         if each.block_bytes == max(common)
     ]
 
 
-def _costs(settings: dict[Setting, Ways]) -> Iterator[_Cost]:
+def _costs(settings: Settings) -> Iterator[_Cost]:
     yield _DURATION
     if all(each.network.kind != "verbs" for each in settings):
         yield _PROCESSORS
@@ -252,17 +262,17 @@ def _costs(settings: dict[Setting, Ways]) -> Iterator[_Cost]:
         yield _TRUNK
 
 
-def _bars(settings: dict[Setting, Ways], costs: Sequence[_Cost]) -> Figure:
-    """Draw every way's costs at the largest size, a column for each setting."""
-    names = {way for ways in settings.values() for way in ways}
+def _bars(settings: Settings, costs: Sequence[_Cost]) -> Figure:
+    """Draw every contender's costs at the largest size, a column for each setting."""
+    names = {contender for contenders in settings.values() for contender in contenders}
     height = 0.55 + 0.27 * len(names)
     figure = Figure(
         figsize=(1.9 + 3.1 * len(settings), 0.5 + height * len(costs)),
         layout="constrained",
     )
     panels = figure.subplots(len(costs), len(settings), squeeze=False, sharey=True)
-    for column, (setting, ways) in enumerate(settings.items()):
-        found = _largest(ways)
+    for column, (setting, contenders) in enumerate(settings.items()):
+        found = _largest(contenders)
         for axes, cost in zip(panels[:, column], costs, strict=True):
             _bar(axes, found, cost)
         first, _, rest = setting.title().partition(", ")
@@ -275,10 +285,10 @@ def _bars(settings: dict[Setting, Ways], costs: Sequence[_Cost]) -> Figure:
 def _bar(axes: Any, found: Sequence[Summary], cost: _Cost) -> None:
     values = [cost.of(each) for each in found]
     bars = axes.barh(
-        [TITLES.get(each.way, each.way) for each in found],
+        [TITLES.get(each.contender, each.contender) for each in found],
         values,
-        color=[_COLOURS.get(each.way, "#000000") for each in found],
-        hatch=["//" if each.way.endswith("-tuned") else "" for each in found],
+        color=[_COLOURS.get(each.contender, "#000000") for each in found],
+        hatch=["//" if each.contender.endswith("-tuned") else "" for each in found],
         edgecolor="white",
     )
     axes.bar_label(bars, [number(each) for each in values], padding=3, fontsize=8)

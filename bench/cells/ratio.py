@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bench.cells.summary import OURS, Summary
+from bench.cells.summary import OURS, Summaries
 from bench.jobs.contenders import OWN
 from bench.page.spread import Spread, spread
 
@@ -18,17 +18,19 @@ class Ratio(NamedTuple):
 
 
 def ratio(
-    ways: dict[str, list[Summary]], nbytes: int, own: str = OURS, *, tuned: bool = True
+    contenders: Summaries, nbytes: int, own: str = OURS, *, tuned: bool = True
 ) -> Ratio | None:
-    """Return the ratio of way `own` to the peer with the least median, if any."""
+    """Return the ratio of contender `own` to the peer with the least median, if any."""
     found = {
-        way: each
-        for way, sizes in ways.items()
+        contender: each
+        for contender, sizes in contenders.items()
         for each in sizes
-        if each.block_bytes == nbytes and (tuned or not way.endswith("-tuned"))
+        if each.block_bytes == nbytes and (tuned or not contender.endswith("-tuned"))
     }
     ours = found.get(own)
-    found = {way: each for way, each in found.items() if way not in OWN}
+    found = {
+        contender: each for contender, each in found.items() if contender not in OWN
+    }
     if ours is None or not found:
         return None
     best = min(found.values(), key=lambda each: each.seconds.median)
@@ -36,4 +38,4 @@ def ratio(
     if not both:
         return None
     ratios = [best.rounds[number] / ours.rounds[number] for number in both]
-    return Ratio(best.way, spread(ratios))
+    return Ratio(best.contender, spread(ratios))

@@ -13,9 +13,9 @@ from pathlib import Path
 from bench.cells import comparison, goals, summary
 from bench.cells.cells import CELLS
 from bench.cells.goals import Reached
-from bench.cells.pictures import Ways, draw
+from bench.cells.pictures import draw
 from bench.cells.setting import Setting
-from bench.cells.summary import Summary
+from bench.cells.summary import Settings, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.jobs.record import Record, read
 from bench.page import html
@@ -34,8 +34,6 @@ first among all, then among those that are not tuned by hand. Where it says so, 
 operation on our communicator was the MPI library's, which ours left it to.</p>
 """
 
-Found = dict[Setting, Ways]
-
 
 def write(folder: Path) -> Path:
     """Write the page and the pictures into the folder of the records."""
@@ -50,7 +48,7 @@ def write(folder: Path) -> Path:
     return html.write(folder, _about(records), body)
 
 
-def goals_table(found: Found) -> Iterator[str]:
+def goals_table(found: Settings) -> Iterator[str]:
     """Yield the lines of a Markdown table of goals."""
     yield "| goal | must | worst | seen at |"
     yield "|---|---|---|---|"
@@ -60,7 +58,7 @@ def goals_table(found: Found) -> Iterator[str]:
         yield f"| {' | '.join(words)} |"
 
 
-def largest_table(found: Found) -> Iterator[str]:
+def largest_table(found: Settings) -> Iterator[str]:
     """Yield the lines of a Markdown table of each setting's largest blocks."""
     yield (
         "| | block | ours | best peer | times as fast as the peer "
@@ -101,13 +99,13 @@ def _about(records: Sequence[Record]) -> str:
     )
 
 
-def _conclusion(found: Found) -> str:
+def _conclusion(found: Settings) -> str:
     first, *rest = map(escape, comparison.conclusion(found))
     lines = "".join(f"<li>{each}</li>\n" for each in rest)
     return f"<h2>Conclusion</h2>\n<p>{first}</p>\n<ul>\n{lines}</ul>\n"
 
 
-def _overview(found: Found) -> str:
+def _overview(found: Settings) -> str:
     rows, cell = [], ""
     for each in comparison.compare(found):
         setting, ours, untuned = each.setting, each.ours, each.untuned
@@ -127,7 +125,7 @@ def _overview(found: Found) -> str:
     return table(heads, rows)
 
 
-def _goals(found: Found) -> str:
+def _goals(found: Settings) -> str:
     rows = [
         row(
             [*_goal(each), _judged(f"{each.figure:.3g}", ahead=each.holds), _seen(each)]
@@ -147,8 +145,12 @@ def _seen(each: Reached) -> str:
     return f"{each.setting.title()}, {size(each.block_bytes)}"
 
 
-def _cell(name: str, found: Found, folder: Path) -> str:
-    mine = {setting: ways for setting, ways in found.items() if setting.cell == name}
+def _cell(name: str, found: Settings, folder: Path) -> str:
+    mine = {
+        setting: contenders
+        for setting, contenders in found.items()
+        if setting.cell == name
+    }
     if not mine:
         return ""
     doc = (CELLS[name].measure.__doc__ or "").strip()
@@ -172,12 +174,14 @@ _COLUMNS = (
 )
 
 
-def _details(mine: Found) -> str:
+def _details(mine: Settings) -> str:
     rows = []
-    for setting, ways in mine.items():
+    for setting, contenders in mine.items():
         rows.append(group(setting.title(), len(_HEADS)))
-        for way, sizes in ways.items():
-            rows += [row(_detail(setting, each), ours=way in OWN) for each in sizes]
+        for contender, sizes in contenders.items():
+            rows += [
+                row(_detail(setting, each), ours=contender in OWN) for each in sizes
+            ]
     return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
 
 
@@ -185,7 +189,7 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
     seconds = each.seconds
     part = summary.link_part(setting, each)
     repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
-    ours = each.way in OWN
+    ours = each.contender in OWN
     bandwidth = setting.payload_bytes(each.block_bytes) / seconds.median / 1e6
     return [
         f"{_title(each)}, {size(each.block_bytes)}",
@@ -211,7 +215,7 @@ _STAGE_COLUMNS = (
 )
 
 
-def _stages(mine: Found) -> str:
+def _stages(mine: Settings) -> str:
     rows = [
         row(
             [
@@ -223,10 +227,10 @@ def _stages(mine: Found) -> str:
                 "" if each.processor_s is None else ms(each.processor_s),
             ]
         )
-        for setting, ways in mine.items()
-        for way in ways
-        for each in ways[way]
-        if way in OWN and not each.by_library
+        for setting, contenders in mine.items()
+        for contender in contenders
+        for each in contenders[contender]
+        if contender in OWN and not each.by_library
     ]
     if not rows:
         return ""
@@ -237,12 +241,12 @@ def _stages(mine: Found) -> str:
 
 
 def _place(setting: Setting, ours: Summary) -> str:
-    return f"{setting.title()}, {TITLES[ours.way]}"
+    return f"{setting.title()}, {TITLES[ours.contender]}"
 
 
 def _title(each: Summary) -> str:
     note = ": the library's" if each.by_library else ""
-    return f"{TITLES.get(each.way, each.way)}{note}"
+    return f"{TITLES.get(each.contender, each.contender)}{note}"
 
 
 def _ours(ours: Summary) -> str:

@@ -10,7 +10,7 @@ from bench.jobs.record import Network, Record
 
 
 class Setting(NamedTuple):
-    """The setting of a comparison; its ways and sizes share a picture."""
+    """The setting of a comparison; its contenders and sizes share a picture."""
 
     cell: str
     collective: str

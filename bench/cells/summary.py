@@ -19,7 +19,7 @@ STAGES = ("entry", "multicast", "repair", "release")
 
 @dataclass(frozen=True)
 class Summary:
-    """The results of one way for one size, over all rounds.
+    """The results of one contender for one size, over all rounds.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Summary:
         Whether mpimcast left the operations on its communicator to the MPI library.
     """
 
-    way: str
+    contender: str
     block_bytes: int
     rounds: dict[int, float]
     seconds: Spread
@@ -65,28 +65,33 @@ class Summary:
     by_library: bool
 
 
-def summarise(records: Iterable[Record]) -> dict[Setting, dict[str, list[Summary]]]:
-    """Return the summaries of each way, in the order of sizes, by setting."""
+# The summaries of each contender, in the order of sizes, by its name; and by setting.
+Summaries = dict[str, list[Summary]]
+Settings = dict[Setting, Summaries]
+
+
+def summarise(records: Iterable[Record]) -> Settings:
+    """Return the summaries of all records."""
     groups: dict[tuple[Setting, str, int], list[Record]] = defaultdict(list)
     for each in records:
-        groups[setting_of(each), each.way, each.block_bytes].append(each)
-    found: dict[Setting, dict[str, list[Summary]]] = {}
-    for (setting, way, nbytes), group in sorted(groups.items(), key=_order):
-        ways = found.setdefault(setting, {})
-        ways.setdefault(way, []).append(_summary(way, nbytes, group))
+        groups[setting_of(each), each.contender, each.block_bytes].append(each)
+    found: Settings = {}
+    for (setting, contender, nbytes), group in sorted(groups.items(), key=_order):
+        contenders = found.setdefault(setting, {})
+        contenders.setdefault(contender, []).append(_summary(contender, nbytes, group))
     return found
 
 
 def _order(item: tuple[tuple[Setting, str, int], object]) -> tuple[object, ...]:
-    setting, way, nbytes = item[0]
+    setting, contender, nbytes = item[0]
     network = setting.network
     return (
         *(setting.cell, setting.collective, network.order, setting.nranks),
-        *(network.rival, network.loss, list(TITLES).index(way), nbytes),
+        *(network.rival, network.loss, list(TITLES).index(contender), nbytes),
     )
 
 
-def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
+def _summary(contender: str, nbytes: int, group: Sequence[Record]) -> Summary:
     rounds: dict[int, list[float]] = defaultdict(list)
     for each in group:
         rounds[each.round] += each.seconds
@@ -104,7 +109,7 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
 
     epochs = counted("epochs")
     return Summary(
-        way=way,
+        contender=contender,
         block_bytes=nbytes,
         rounds=medians,
         seconds=spread(list(medians.values())),
@@ -123,7 +128,7 @@ def _summary(way: str, nbytes: int, group: Sequence[Record]) -> Summary:
         rival_bytes_per_s=sum(each.rival_bytes for each in group)
         / max(1e-9, sum(each.span_s for each in group)),
         control=counted("tx_control_datagrams") / max(1, epochs),
-        by_library=way in OWN and epochs == 0,
+        by_library=contender in OWN and epochs == 0,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launch one way's ranks on a cluster or on this machine, and record their results.
+"""Launch a contender's ranks on a cluster or this machine, and record their results.
 
 The ranks do nothing else while they measure a collective. The counters of links are
 read before and after it, when rank 0 says so over a socket whose name all hosts see.
@@ -21,7 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.jobs.contenders import ROOT, Way
+from bench.jobs.contenders import ROOT, Contender
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
 from bench.testbed import launch
@@ -66,7 +66,11 @@ class Place(NamedTuple):
 
 
 def run(
-    cell: str, place: Place, way: Way, tasks: Sequence[Task], round_: int = 0
+    cell: str,
+    place: Place,
+    contender: Contender,
+    tasks: Sequence[Task],
+    round_: int = 0,
 ) -> list[Record]:
     """Run a job; return a record of each task."""
     load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
@@ -74,17 +78,17 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/job"
         transport = "library"
-        if way.ours:
+        if contender.ours:
             transport = "udp" if place.cluster is not None else "verbs,udp"
         program = [PROGRAM, path, transport, json.dumps(tasks)]
-        command = _command(place, way, program)
+        command = _command(place, contender, program)
         said = _converse(command, path, lambda: readings.append(_read(place)))
     loads = [load, os.getloadavg()[0]]
     words = [shown(str(word)).replace(path, "SOCKET") for word in command]
     records = [
         Record(
             cell=cell,
-            way=way.name,
+            contender=contender.name,
             collective=task.collective,
             nranks=len(place.numbers),
             block_bytes=task.nbytes,
@@ -117,28 +121,31 @@ def check_links(record: Record) -> None:
     payload = payload_bytes(gathered, record.nranks, record.block_bytes)
     if least is not None and least < payload * len(record.seconds):
         raise RuntimeError(
-            f"{record.way}: a host was sent {least} bytes in {len(record.seconds)} "
-            f"{record.collective}s of {payload} each: not all went over its link"
+            f"{record.contender}: a host was sent {least} bytes in "
+            f"{len(record.seconds)} {record.collective}s of {payload} each: "
+            "not all went over its link"
         )
 
 
-def _command(place: Place, way: Way, program: Sequence[str | Path]) -> list[str | Path]:
+def _command(
+    place: Place, contender: Contender, program: Sequence[str | Path]
+) -> list[str | Path]:
     if place.cluster is not None:
         return [
             *launch.command(
                 place.cluster,
-                way.launcher,
+                contender.launcher,
                 program,
                 numbers=place.numbers,
                 folder=ROOT,
-                variables=way.variables,
+                variables=contender.variables,
             )
         ]
-    environment, nranks = way.launcher.environment, str(len(place.numbers))
+    environment, nranks = contender.launcher.environment, str(len(place.numbers))
     start = [environment / "mpiexec", "-n", nranks]
-    if way.launcher.name == "openmpi":
+    if contender.launcher.name == "openmpi":
         start = [environment / "mpirun", "--bind-to", "none", "-n", nranks]
-    variables = [f"{name}={value}" for name, value in way.variables.items()]
+    variables = [f"{name}={value}" for name, value in contender.variables.items()]
     root = ("OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
     return ["env", *root, *variables, *start, environment / "python", *program]
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Records of measurements: a line of JSON for each collective of each job.
 
-A job is one launch of one way. Jobs of different ways take turns, and a round is one
-turn of all ways. A report is made from these lines alone.
+A job is one launch of one contender. Jobs of different contenders take turns, and a
+round is one turn of all contenders. A report is made from these lines alone.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,9 @@ class Record:
     ----------
     cell : str
         The part of the benchmark, a letter.
-    way : str
-        The name of the way, which says whose the operation was and how it was tuned;
-        see bench.jobs.contenders.
+    contender : str
+        The name of the contender, which says whose the operation was and how it was
+        tuned; see bench.jobs.contenders.
     collective : str
         mpi4py's name; two names with a ``+`` between them ran side by side.
     block_bytes : int
@@ -87,7 +87,7 @@ class Record:
     """
 
     cell: str
-    way: str
+    contender: str
     collective: str
     nranks: int
     block_bytes: int
@@ -112,15 +112,17 @@ class Record:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
+# The names that fields have in records of earlier versions, and their names today.
+_FORMERLY = {"way": "contender"}
+
+
 def parse(line: str) -> Record:
     """Return the record of a line; raise ValueError if it is not one."""
-    found = json.loads(line)
-    known = {each.name for each in fields(Record)}
-    if not isinstance(found, dict) or not known >= set(found):
-        raise ValueError(f"not a record: {line[:80]}")
     try:
+        fields = json.loads(line).items()
+        found = {_FORMERLY.get(name, name): value for name, value in fields}
         return Record(**{**found, "network": Network(**found["network"])})
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a record: {error}: {line[:80]}") from error
 
 

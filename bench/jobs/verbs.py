@@ -65,16 +65,16 @@ def records(
     ):
         program = build(Path(folder))
         for round_ in rounds:
-            for way in (BARE, "mpimcast"):
+            for contender in (BARE, "mpimcast"):
                 load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
                 found: dict[str, Any] = (
                     bare(guest, program, nranks, task)
-                    if way == BARE
+                    if contender == BARE
                     else ours(guest, nranks, task)
                 )
                 yield Record(
                     cell=cell,
-                    way=way,
+                    contender=contender,
                     collective=task.collective,
                     nranks=nranks,
                     block_bytes=nbytes,

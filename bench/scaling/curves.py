@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.page.spread import Spread
-from bench.scaling.results import WAYS, Opening, Row, Setting, Step
+from bench.scaling.results import CONTENDERS, Opening, Row, Setting, Step
 
 # A node is an outlier of a measurement if its time exceeds the median of the other
 # nodes by both this factor and this many of their median absolute deviations.
@@ -26,7 +26,7 @@ _NODES_MIN = 3
 
 
 class Point(NamedTuple):
-    """The results of all steps on one number of nodes, for one size and way.
+    """The results of all steps on one number of nodes, for one size and contender.
 
     Attributes
     ----------
@@ -45,27 +45,27 @@ class Point(NamedTuple):
     by_library: bool
 
 
-Curves = dict[str, list[Point]]  # by way, in the order of nodes
+Curves = dict[str, list[Point]]  # by contender, in the order of nodes
 Openings = dict[tuple[str, int], list[Opening]]  # by transport and ranks
 
 
 def curves(steps: Iterable[Step]) -> dict[Setting, dict[int, Curves]]:
-    """Return the points of each way, by setting and size."""
+    """Return the points of each contender, by setting and size."""
     groups: dict[tuple[Setting, int, str, int], list[Row]] = defaultdict(list)
     for step in steps:
         for row in step.rows:
-            groups[row.setting, row.block_bytes, row.way, step.nnodes].append(row)
+            groups[row.setting, row.block_bytes, row.contender, step.nnodes].append(row)
     found: dict[Setting, dict[int, Curves]] = {}
-    for setting, nbytes, way, nnodes in sorted(groups, key=_order):
-        point = _point(nnodes, groups[setting, nbytes, way, nnodes])
+    for setting, nbytes, contender, nnodes in sorted(groups, key=_order):
+        point = _point(nnodes, groups[setting, nbytes, contender, nnodes])
         sizes = found.setdefault(setting, {}).setdefault(nbytes, {})
-        sizes.setdefault(way, []).append(point)
+        sizes.setdefault(contender, []).append(point)
     return found
 
 
 def _order(key: tuple[Setting, int, str, int]) -> tuple[object, ...]:
-    setting, nbytes, way, nnodes = key
-    return setting, nbytes, WAYS.index(way), nnodes
+    setting, nbytes, contender, nnodes = key
+    return setting, nbytes, CONTENDERS.index(contender), nnodes
 
 
 def _point(nnodes: int, rows: Sequence[Row]) -> Point:

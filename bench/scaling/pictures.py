@@ -23,7 +23,7 @@ from bench.page.plot import (
 from bench.page.spread import Spread, spread
 from bench.page.units import number, size
 from bench.scaling.curves import Curves, Node, Openings, Point, efficiency
-from bench.scaling.results import LIBRARY, OURS, WAYS, Opening
+from bench.scaling.results import CONTENDERS, LIBRARY, OURS, Opening
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
 _LOOKS: dict[str, dict[str, Any]] = {
@@ -75,7 +75,7 @@ def draw_sizes(
 
 
 def _note(sizes: dict[int, Curves]) -> str:
-    ours = [each for ways in sizes.values() for each in ways[OURS]]
+    ours = [each for contenders in sizes.values() for each in contenders[OURS]]
     if not any(each.by_library for each in ours):
         return ""
     whole = all(each.by_library for each in ours)
@@ -145,10 +145,10 @@ def _sizes(sizes: dict[int, Curves]) -> Figure:
         layout="constrained",
     )
     panels = figure.subplots(len(_MEASURES), len(sizes), squeeze=False, sharex="col")
-    for column, (nbytes, ways) in enumerate(sizes.items()):
+    for column, (nbytes, contenders) in enumerate(sizes.items()):
         panels[0, column].set_title(size(nbytes), fontsize=9)
         for axes, measure in zip(panels[:, column], _MEASURES, strict=True):
-            _panel(axes, measure, ways)
+            _panel(axes, measure, contenders)
         panels[-1, column].set_xlabel("nodes")
     for axes, measure in zip(panels[:, 0], _MEASURES, strict=True):
         axes.set_ylabel(measure.label)
@@ -157,16 +157,18 @@ def _sizes(sizes: dict[int, Curves]) -> Figure:
     return figure
 
 
-def _panel(axes: Any, measure: _Measure, ways: Curves) -> None:
+def _panel(axes: Any, measure: _Measure, contenders: Curves) -> None:
     most = 0.0
-    for way, points in ways.items():
+    for contender, points in contenders.items():
         found = measure.of(points)
-        aside = _ASIDE ** (WAYS.index(way) - 0.5)
-        look = {"label": TITLES[way], **_LOOKS[way]}
+        aside = _ASIDE ** (CONTENDERS.index(contender) - 0.5)
+        look = {"label": TITLES[contender], **_LOOKS[contender]}
         curve(axes, [(at * aside, each) for at, each in found], **look)
         most = max([most, *(each.high for _, each in found)])
     measure.scale(axes, most)
-    _log_counts(axes, {each.nnodes for points in ways.values() for each in points})
+    _log_counts(
+        axes, {each.nnodes for points in contenders.values() for each in points}
+    )
 
 
 def _log_counts(axes: Any, counts: set[int]) -> None:

@@ -77,10 +77,10 @@ def _table(setting: Setting, sizes: dict[int, Curves]) -> str:
     return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>\n'
 
 
-def _lines(nbytes: int, ways: Curves) -> Iterator[list[str]]:
-    """Yield a size's row for each number of nodes; both ways have the same numbers."""
-    parts = [dict(efficiency(points)) for points in ways.values()]
-    for both in zip(*ways.values(), strict=True):
+def _lines(nbytes: int, contenders: Curves) -> Iterator[list[str]]:
+    """Yield a size's row for each number of nodes, which both contenders share."""
+    parts = [dict(efficiency(points)) for points in contenders.values()]
+    for both in zip(*contenders.values(), strict=True):
         ours, theirs = both
         ratio = theirs.seconds.median / ours.seconds.median
         ahead = ours.seconds.high < theirs.seconds.low

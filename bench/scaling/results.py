@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 RESULTS = "results.jsonl"
 OURS, LIBRARY = "mpimcast", "mpi"
-WAYS = (OURS, LIBRARY)
+CONTENDERS = (OURS, LIBRARY)
 
 
 class Setting(NamedTuple):
-    """The setting of a comparison; its sizes and ways share a picture."""
+    """The setting of a comparison; its sizes and contenders share a picture."""
 
     collective: str
     transport: str
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """The results of a step for one size and one way.
+    """The results of a step for one size and one contender.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Row:
     """
 
     setting: Setting
-    way: str
+    contender: str
     block_bytes: int
     seconds: tuple[float, ...]
     rank_seconds: tuple[float, ...]
@@ -140,7 +140,9 @@ def _step(found: dict[str, Any]) -> Step:
             int(step["ranks_per_node"]),
             str(step["order"]),
         )
-        rows += [_row(setting, way, measured, len(nodes)) for way in WAYS]
+        rows += [
+            _row(setting, contender, measured, len(nodes)) for contender in CONTENDERS
+        ]
     return Step(
         name=str(step["name"]),
         transport=transport,
@@ -166,7 +168,7 @@ def _unshard(found: dict[str, Any]) -> dict[str, Any]:
     """Return the demo's results as a measurement, with the model as the block."""
     nbytes, nranks = _positive(found["model_bytes"]), _positive(found["ranks"])
 
-    def way(name: str, sent: str) -> dict[str, Any]:
+    def times(name: str, sent: str) -> dict[str, Any]:
         each = found[name]
         bandwidth = nbytes / _positive(each["seconds"])
         return {
@@ -183,13 +185,15 @@ def _unshard(found: dict[str, Any]) -> dict[str, Any]:
         "block_bytes": nbytes,
         "total_bytes": nbytes,
         "path": str(found["path"]).partition(":")[0],
-        OURS: way(OURS, "datagram"),
-        LIBRARY: way(LIBRARY, "payload"),
+        OURS: times(OURS, "datagram"),
+        LIBRARY: times(LIBRARY, "payload"),
     }
 
 
-def _row(setting: Setting, way: str, measured: dict[str, Any], nranks: int) -> Row:
-    found = measured[way]
+def _row(
+    setting: Setting, contender: str, measured: dict[str, Any], nranks: int
+) -> Row:
+    found = measured[contender]
     seconds = tuple(map(_positive, found["seconds"]))
     rank_seconds = tuple(map(_positive, found["rank_seconds"]))
     if not seconds or len(rank_seconds) != nranks:
@@ -199,13 +203,13 @@ def _row(setting: Setting, way: str, measured: dict[str, Any], nranks: int) -> R
     )
     return Row(
         setting=setting,
-        way=way,
+        contender=contender,
         block_bytes=int(_positive(measured["block_bytes"])),
         seconds=seconds,
         rank_seconds=rank_seconds,
         link_bytes=_positive(measured["total_bytes"]) * link_part,
         sent_bytes=_finite(found["sent_bytes_per_rank"]),
-        by_library=way == OURS and measured["path"] == LIBRARY,
+        by_library=contender == OURS and measured["path"] == LIBRARY,
         wrong_bytes=int(found["wrong_bytes"]),
     )
 

@@ -22,12 +22,14 @@ NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a sec
 BLOCK = 100_000
 
 
-def made(way: str, round_: int, seconds: list[float], **changes: object) -> Record:
+def made(
+    contender: str, round_: int, seconds: list[float], **changes: object
+) -> Record:
     """Return a record of four ranks that gather."""
     port = {"sent_bytes": 4 * BLOCK, "sent_frames": 9, "dropped_frames": 1}
     found = Record(
         cell="A",
-        way=way,
+        contender=contender,
         collective="Allgather",
         nranks=4,
         block_bytes=BLOCK,
@@ -55,21 +57,23 @@ RECORDS = [
 
 
 def test_lines() -> None:
-    """A record is written to a line and read back; any other line is an error."""
+    """A record is read back from its line, or an earlier one's; others are errors."""
     for each in RECORDS:
         assert "\n" not in each.line()
         assert record.parse(each.line()) == each
     found = json.loads(RECORDS[0].line())
+    earlier = {"way" if key == "contender" else key: found[key] for key in found}
+    assert record.parse(json.dumps(earlier)) == RECORDS[0]
     for line in ("1", "{}", json.dumps({**found, "x": 1})):
         with pytest.raises(ValueError, match="not a record"):
             record.parse(line)
 
 
 def test_summary() -> None:
-    """A round counts with its median, and a way with the median of its rounds."""
-    ((setting, ways),) = summary.summarise(RECORDS).items()
-    assert list(ways) == ["mpimcast", "mpich", "openmpi-tuned"]
-    (ours,) = ways["mpimcast"]
+    """A round counts with its median, and a contender with the median of its rounds."""
+    ((setting, contenders),) = summary.summarise(RECORDS).items()
+    assert list(contenders) == ["mpimcast", "mpich", "openmpi-tuned"]
+    (ours,) = contenders["mpimcast"]
     assert ours.rounds == {0: 2, 1: 4}
     assert ours.seconds == Spread(3, 2, 4)
     assert ours.host_blocks == pytest.approx(8 / 6)
@@ -82,19 +86,23 @@ def test_summary() -> None:
 
 def test_ratio() -> None:
     """The speed relative to the best peer's is taken round by round."""
-    (ways,) = summary.summarise(RECORDS).values()
-    assert ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
-    assert ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
-    assert ratio(ways, 1) is None
-    assert ratio({"mpimcast": ways["mpimcast"]}, BLOCK) is None
+    (contenders,) = summary.summarise(RECORDS).values()
+    assert ratio(contenders, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
+    assert ratio(contenders, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
+    assert ratio(contenders, 1) is None
+    assert ratio({"mpimcast": contenders["mpimcast"]}, BLOCK) is None
 
 
 def test_goals() -> None:
     """A goal counts its worst figure, and is left out if nothing was measured."""
     records = [
-        made(way, 0, [seconds], block_bytes=nbytes)
+        made(contender, 0, [seconds], block_bytes=nbytes)
         for nbytes, ours_s in ((goals.KIB, 9), (goals.MIB, 2), (2 * goals.MIB, 1))
-        for way, seconds in (("mpimcast", ours_s), ("mpich", 1.96), ("openmpi", 3))
+        for contender, seconds in (
+            ("mpimcast", ours_s),
+            ("mpich", 1.96),
+            ("openmpi", 3),
+        )
     ]
     found = {
         each.goal.what: (each.figure, each.holds, each.block_bytes)
@@ -155,9 +163,9 @@ def cut(line: str) -> str:
 def test_conclusion() -> None:
     """The conclusion counts who is faster at the largest blocks, then lists cells."""
     records = [
-        made(way, 0, [seconds], cell=cell, block_bytes=nbytes)
+        made(contender, 0, [seconds], cell=cell, block_bytes=nbytes)
         for cell, nbytes, ours_s in (("A", 1024, 9), ("A", 2048, 1), ("C", 1024, 8))
-        for way, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
+        for contender, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
     ]
     first, *cells = comparison.conclusion(summary.summarise(records))
     assert "faster than the best peer in 1 of 2 settings" in first
@@ -179,8 +187,10 @@ def test_labels() -> None:
 def test_stages() -> None:
     """Counters of a run are converted to times and datagrams of one operation."""
     counted = {"epochs": 8, "entry_ns": 4 * 10**9, "tx_control_datagrams": 20}
-    (ways,) = summary.summarise([made("mpimcast", 0, [1], counters=counted)]).values()
-    (ours,) = ways["mpimcast"]
+    (contenders,) = summary.summarise(
+        [made("mpimcast", 0, [1], counters=counted)]
+    ).values()
+    (ours,) = contenders["mpimcast"]
     assert ours.stages_s == {"entry": 0.5, "multicast": 0, "repair": 0, "release": 0}
     assert ours.control == 2.5
 
@@ -188,9 +198,9 @@ def test_stages() -> None:
 def test_whose() -> None:
     """An operation that went to the MPI library is marked as the library's."""
     records = [made("mpimcast", 0, [1], counters={"epochs": 0}), *RECORDS[2:]]
-    (ways,) = summary.summarise(records).values()
-    assert ways["mpimcast"][0].by_library
-    assert not ways["mpich"][0].by_library
+    (contenders,) = summary.summarise(records).values()
+    assert contenders["mpimcast"][0].by_library
+    assert not contenders["mpich"][0].by_library
 
 
 @pytest.mark.parametrize(
@@ -210,7 +220,7 @@ def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    """The page embeds its pictures, and shows all ways and the ratios."""
+    """The page embeds its pictures, and shows all contenders and the ratios."""
     try:
         from bench.cells import report
     except ImportError:

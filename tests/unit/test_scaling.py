@@ -14,7 +14,7 @@ from support import absent
 
 from bench.page.spread import Spread
 from bench.scaling import curves
-from bench.scaling.results import OURS, RESULTS, WAYS, Setting, read
+from bench.scaling.results import CONTENDERS, OURS, RESULTS, Setting, read
 
 BLOCK = 100_000
 SETTING = Setting("Allgather", "udp", 2, "topology")
@@ -32,7 +32,7 @@ def made(
     nodes = [f"n{1 + rank // 2}" for rank in range(2 * nnodes)]
     nranks = len(nodes)
 
-    def way(seconds: Sequence[float], sent_bytes: float) -> dict[str, Any]:
+    def times(seconds: Sequence[float], sent_bytes: float) -> dict[str, Any]:
         name, factor = slow
         return {
             "seconds": list(seconds),
@@ -48,8 +48,8 @@ def made(
         "block_bytes": BLOCK,
         "total_bytes": nranks * BLOCK,
         "path": "udp",
-        OURS: way(ours, BLOCK + 16),
-        "mpi": way(theirs, BLOCK * (nranks - 1)),
+        OURS: times(ours, BLOCK + 16),
+        "mpi": times(theirs, BLOCK * (nranks - 1)),
     }
     step = {"name": "a", "nodes": nnodes, "ranks_per_node": 2, "transport": "udp"}
     return {
@@ -135,8 +135,8 @@ def test_efficiency(tmp_path: Path) -> None:
 def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
     """A point without bandwidth has no efficiency and is no reference for others."""
     alone = made(1)
-    for way in WAYS:
-        alone["measured"][0][way]["busbw_bytes_per_s"] = 0.0
+    for contender in CONTENDERS:
+        alone["measured"][0][contender]["busbw_bytes_per_s"] = 0.0
     steps, _ = read(written(tmp_path, [alone, made(2)]))
     points = curves.curves(steps)[SETTING][BLOCK][OURS]
     assert curves.efficiency(points) == [(2, Spread(1, 1, 1))]
@@ -171,9 +171,9 @@ def test_what_is_no_outlier(
 def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
     """If all nodes differ widely, the slowest of them is no outlier."""
     result = made(4)
-    for way in WAYS:
+    for contender in CONTENDERS:
         times = [1, 1, 2, 2, 3, 3, 4, 4]
-        result["measured"][0][way]["rank_seconds"] = times
+        result["measured"][0][contender]["rank_seconds"] = times
     steps, _ = read(written(tmp_path, [result]))
     ratios = [(each.name, each.ratio.median) for each in curves.nodes(steps)]
     assert ratios == [("n4", 2), ("n3", 1.5), ("n2", 2 / 3), ("n1", 1 / 3)]
