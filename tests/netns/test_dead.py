@@ -11,7 +11,7 @@ import pytest
 from job import LAUNCHERS, OPENMPI, Job
 
 from bench.testbed.cluster import Cluster
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 NRANKS = 4
 VICTIM = 2

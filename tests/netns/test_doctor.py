@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from job import OPENMPI
 
-from bench.testbed import launch
+from bench.testbed import launcher
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
 
 NRANKS = 4
@@ -39,7 +39,7 @@ def _examine(
 ) -> tuple[int, str, dict[str, Any]]:
     report = folder / "report.json"
     program = ["-m", "mpimcast", "doctor", *checks]
-    command = launch.command(
+    command = launcher.command(
         cluster,
         OPENMPI,
         [*program, "--limit", str(LIMIT_S), "--json", report],

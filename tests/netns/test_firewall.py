@@ -10,7 +10,7 @@ import pytest
 from job import LAUNCHERS, OPENMPI, Job, ours
 
 from bench.testbed.cluster import Cluster
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 NRANKS = 5
 BLOCK = 256 << 10

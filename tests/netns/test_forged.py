@@ -13,7 +13,7 @@ from job import LAUNCHERS, Job
 
 from bench.testbed.cluster import Cluster
 from bench.testbed.host import Host
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 NRANKS = 4
 BEGIN, END = 5, 300

@@ -10,7 +10,7 @@ import support
 from job import MPICH, OPENMPI, Job, ours
 
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 BLOCK = 256 << 10
 FRAME = 1514

@@ -12,7 +12,7 @@ from exchange import FORMS, KINDS
 from job import LAUNCHERS, SETTINGS, Job
 
 from bench.testbed.cluster import Cluster
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 PROGRAM = support.ROOT / "tests/verbs/rounds_rank.py"
 CHUNK = 1456  # what a frame of 1514 bytes carries

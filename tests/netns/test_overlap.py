@@ -10,7 +10,7 @@ import pytest
 from job import LAUNCHERS, Job
 
 from bench.testbed.cluster import Cluster
-from bench.testbed.launch import Launcher
+from bench.testbed.launcher import Launcher
 
 PROGRAM = Path(__file__).with_name("overlap.py")
 RATE_MBIT = 20
