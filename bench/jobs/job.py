@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 from bench.jobs.contenders import ROOT, Contender
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
-from bench.testbed import launcher
 from bench.testbed.cluster import Cluster, Loss
 from bench.testbed.flow import Flow
+from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 _LIMIT_S = 180
@@ -131,16 +131,8 @@ def _command(
     place: Place, contender: Contender, program: Sequence[str | Path]
 ) -> list[str | Path]:
     if place.cluster is not None:
-        return [
-            *launcher.command(
-                place.cluster,
-                contender.launcher,
-                program,
-                numbers=place.numbers,
-                folder=ROOT,
-                variables=contender.variables,
-            )
-        ]
+        described = Program(program, ROOT, contender.variables)
+        return [*contender.launcher.command(place.cluster, place.numbers, described)]
     environment, nranks = contender.launcher.environment, str(len(place.numbers))
     start = [environment / "mpiexec", "-n", nranks]
     if contender.launcher.name == "openmpi":

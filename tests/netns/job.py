@@ -19,7 +19,8 @@ import support
 from typing_extensions import Self
 
 from bench.testbed.cluster import Cluster
-from bench.testbed.launcher import Launcher, command
+from bench.testbed.launcher import Launcher
+from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("gather.py")
 OPENMPI = Launcher("openmpi", support.BIN)
@@ -47,7 +48,7 @@ class Job:
     program
         The program, whose argument is the folder, as with gather.py.
     variables, wrap, outlive
-        See bench.testbed.launcher.command.
+        See bench.testbed.program.Program.
     **spec
         See gather.Spec, or the program. Settings are added to SETTINGS.
     """
@@ -73,16 +74,8 @@ class Job:
         spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
         folder.mkdir(exist_ok=True)
         (folder / "spec.json").write_text(json.dumps(spec))
-        self._command = command(
-            cluster,
-            launcher,
-            [program, folder],
-            numbers=range(nranks),
-            folder=folder,
-            variables=variables,
-            wrap=wrap,
-            outlive=outlive,
-        )
+        described = Program([program, folder], folder, variables or {}, wrap, outlive)
+        self._command = launcher.command(cluster, range(nranks), described)
 
     def __enter__(self) -> Self:
         """Start the job."""
