@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from bench.jobs import contenders, job
 from bench.jobs.contenders import CONTENDERS, TITLES, Contender
-from bench.jobs.job import Place, Task
+from bench.jobs.job import Setup, Task
 from bench.jobs.record import Network, Record
 from bench.testbed import host
 from bench.testbed.cluster import BURST_BYTES, Cluster
@@ -96,9 +96,9 @@ def measure(plan: Plan) -> Iterator[Row]:
     with Cluster(plan.nhosts, two_switches=True) as cluster:
         cluster.shape(_RATE_MBIT, trunk_mbit=_TRUNK_MBIT)
         for order, numbers in orders(plan.nhosts).items():
-            place = Place(replace(network, order=order), numbers, cluster)
+            setup = Setup(replace(network, order=order), numbers, cluster)
             for contender in plan.contenders:
-                (record,) = job.run("demo", place, contender, [task])
+                (record,) = job.run("demo", setup, contender, [task])
                 yield _row(order, record)
 
 

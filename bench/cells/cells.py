@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from bench.jobs import job, verbs
 from bench.jobs.contenders import CONTENDERS, Contender
-from bench.jobs.job import Place, Task
+from bench.jobs.job import Setup, Task
 from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
@@ -61,10 +61,10 @@ class Effort:
         """Return the contenders that take part in a cell."""
         return [each for each in self.contenders if cell in (each.cells or cell)]
 
-    def tasks(self, place: Place, sizes: Sizes) -> list[Task]:
+    def tasks(self, setup: Setup, sizes: Sizes) -> list[Task]:
         """Return tasks for some sizes by collective, as many operations as fit."""
         return [
-            Task(name, nbytes, self._count(ideal_s(place, name, nbytes)))
+            Task(name, nbytes, self._count(ideal_s(setup, name, nbytes)))
             for name, each in sizes.items()
             for nbytes in each
             if self.only in ("", name)
@@ -74,22 +74,22 @@ class Effort:
         return min(self.iterations, max(2, int(self.task_s / seconds)))
 
 
-def ideal_s(place: Place, collective: str, nbytes: int) -> float:
+def ideal_s(setup: Setup, collective: str, nbytes: int) -> float:
     """Return the least time that links need for the data that each host receives."""
-    rates = (place.network.rate_mbit, place.network.trunk_mbit)
+    rates = (setup.network.rate_mbit, setup.network.trunk_mbit)
     rate_mbit = min((rate for rate in rates if rate is not None), default=2000)
-    payload = payload_bytes(collective, len(place.numbers), nbytes)
+    payload = payload_bytes(collective, len(setup.numbers), nbytes)
     return payload * 8 / (rate_mbit * 1e6) + 2e-4
 
 
 def take_turns(
-    cell: str, place: Place, effort: Effort, sizes: Sizes
+    cell: str, setup: Setup, effort: Effort, sizes: Sizes
 ) -> Iterator[Record]:
     """Measure the same tasks with all contenders, which take turns in each round."""
-    tasks = effort.tasks(place, sizes)
+    tasks = effort.tasks(setup, sizes)
     for round_ in effort.turns():
         for contender in effort.contenders_of(cell):
-            yield from job.run(cell, place, contender, tasks, round_)
+            yield from job.run(cell, setup, contender, tasks, round_)
 
 
 # ---- the cells ---------------------------------------------------------------
@@ -107,9 +107,9 @@ def one_switch(effort: Effort) -> Iterator[Record]:
         for nranks, (rate_mbit, blocks) in shapes.items():
             cluster.shape(rate_mbit)
             network = Network("cluster", rate_mbit=rate_mbit, burst_bytes=BURST_BYTES)
-            place = Place(network, range(nranks), cluster)
+            setup = Setup(network, range(nranks), cluster)
             sizes = {"Allgather": blocks, "Bcast": (64 * KIB, 512 * KIB, 4 * MIB)}
-            yield from take_turns("A", place, effort, sizes)
+            yield from take_turns("A", setup, effort, sizes)
 
 
 def thin_trunk(effort: Effort) -> Iterator[Record]:
@@ -120,16 +120,16 @@ def thin_trunk(effort: Effort) -> Iterator[Record]:
     with Cluster(8, two_switches=True) as cluster:
         cluster.shape(200, trunk_mbit=100)
         for order, numbers in orders.items():
-            place = Place(replace(network, order=order), numbers, cluster)
-            yield from take_turns("B", place, effort, sizes)
+            setup = Setup(replace(network, order=order), numbers, cluster)
+            yield from take_turns("B", setup, effort, sizes)
 
 
 def unlimited(effort: Effort) -> Iterator[Record]:
     """One switch and links without limits, where the processors are the bottleneck."""
     sizes = dict.fromkeys(("Allgather", "Bcast"), (64 * KIB, MIB, 4 * MIB))
     with Cluster(8) as cluster:
-        place = Place(Network("cluster"), range(8), cluster)
-        yield from take_turns("C", place, effort, sizes)
+        setup = Setup(Network("cluster"), range(8), cluster)
+        yield from take_turns("C", setup, effort, sizes)
 
 
 def lossy(effort: Effort) -> Iterator[Record]:
@@ -140,39 +140,39 @@ def lossy(effort: Effort) -> Iterator[Record]:
     with Cluster(5) as cluster:
         cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
         network = Network("cluster", rate_mbit=100, burst_bytes=SINGLE_BURST_BYTES)
-        place = Place(network, range(4), cluster)
+        setup = Setup(network, range(4), cluster)
         kinds = ("Allgather", "Bcast")
-        tasks = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB,)))
+        tasks = effort.tasks(setup, dict.fromkeys(kinds, (512 * KIB,)))
         # A TCP stream needs long operations to find its share of the link.
-        longer = effort.tasks(place, dict.fromkeys(kinds, (512 * KIB, 4 * MIB)))
+        longer = effort.tasks(setup, dict.fromkeys(kinds, (512 * KIB, 4 * MIB)))
         for round_ in effort.turns():
             for contender in effort.contenders_of("D"):
-                yield from job.run("D", place, contender, longer, round_)
+                yield from job.run("D", setup, contender, longer, round_)
                 for loss in (0.001, 0.01):
-                    with _losing(place, loss) as there:
-                        yield from job.run("D", there, contender, tasks, round_)
-                with _beside_tcp(place, source=4) as there:
-                    yield from job.run("D", there, contender, longer, round_)
+                    with _losing(setup, loss) as impaired:
+                        yield from job.run("D", impaired, contender, tasks, round_)
+                with _beside_tcp(setup, source=4) as shared:
+                    yield from job.run("D", shared, contender, longer, round_)
 
 
 @contextlib.contextmanager
-def _beside_tcp(place: Place, source: int) -> Iterator[Place]:
+def _beside_tcp(setup: Setup, source: int) -> Iterator[Setup]:
     """Have a host without a rank send TCP to rank 1's host as fast as it can."""
-    cluster = place.cluster
-    assert cluster is not None  # noqa: S101 -- only such places come here
-    ends = cluster.hosts[source], cluster.hosts[place.numbers[1]]
-    with flowing(*ends, address(place.numbers[1])) as flow:
-        yield place._replace(network=replace(place.network, rival=True), rival=flow)
+    cluster = setup.cluster
+    assert cluster is not None  # noqa: S101 -- cell D runs on a cluster
+    ends = cluster.hosts[source], cluster.hosts[setup.numbers[1]]
+    with flowing(*ends, address(setup.numbers[1])) as flow:
+        yield setup._replace(network=replace(setup.network, rival=True), rival=flow)
 
 
 @contextlib.contextmanager
-def _losing(place: Place, fraction: float) -> Iterator[Place]:
-    network = replace(place.network, loss=fraction)
-    assert place.cluster is not None  # noqa: S101 -- only such places come here
+def _losing(setup: Setup, fraction: float) -> Iterator[Setup]:
+    network = replace(setup.network, loss=fraction)
+    assert setup.cluster is not None  # noqa: S101 -- cell D runs on a cluster
     # The MPI library's TCP is affected as our UDP is; ARP and IGMP are not.
     both = "ip protocol { tcp, udp }"
-    with place.cluster.losing(place.numbers, fraction, both) as loss:
-        yield place._replace(network=network, loss=loss)
+    with setup.cluster.losing(setup.numbers, fraction, both) as loss:
+        yield setup._replace(network=network, loss=loss)
 
 
 def one_node(effort: Effort) -> Iterator[Record]:
@@ -182,8 +182,8 @@ def one_node(effort: Effort) -> Iterator[Record]:
         "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
     }
     for nranks in (2, 4):
-        place = Place(Network("node"), range(nranks))
-        yield from take_turns("E", place, effort, sizes)
+        setup = Setup(Network("node"), range(nranks))
+        yield from take_turns("E", setup, effort, sizes)
 
 
 def beside_a_reduction(effort: Effort) -> Iterator[Record]:
@@ -192,8 +192,8 @@ def beside_a_reduction(effort: Effort) -> Iterator[Record]:
     with Cluster(8) as cluster:
         cluster.shape(200)
         network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
-        place = Place(network, range(8), cluster)
-        yield from take_turns("F", place, effort, sizes)
+        setup = Setup(network, range(8), cluster)
+        yield from take_turns("F", setup, effort, sizes)
 
 
 def small(effort: Effort) -> Iterator[Record]:
@@ -202,8 +202,8 @@ def small(effort: Effort) -> Iterator[Record]:
     with Cluster(8) as cluster:
         cluster.shape(200)
         network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
-        place = Place(network, range(8), cluster)
-        yield from take_turns("G", place, effort, sizes)
+        setup = Setup(network, range(8), cluster)
+        yield from take_turns("G", setup, effort, sizes)
 
 
 def devices(effort: Effort) -> Iterator[Record]:

@@ -41,8 +41,8 @@ class Task(NamedTuple):
     iterations: int
 
 
-class Place(NamedTuple):
-    """The place where jobs run.
+class Setup(NamedTuple):
+    """What jobs run on: the hosts of their ranks, and the network between them.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Place(NamedTuple):
 
 def run(
     cell: str,
-    place: Place,
+    setup: Setup,
     contender: Contender,
     tasks: Sequence[Task],
     round_: int = 0,
@@ -79,10 +79,10 @@ def run(
         path = f"{folder}/job"
         transport = "library"
         if contender.ours:
-            transport = "udp" if place.cluster is not None else "verbs,udp"
+            transport = "udp" if setup.cluster is not None else "verbs,udp"
         program = [PROGRAM, path, transport, json.dumps(tasks)]
-        command = _command(place, contender, program)
-        said = _converse(command, path, lambda: readings.append(_read(place)))
+        command = _command(setup, contender, program)
+        said = _converse(command, path, lambda: readings.append(_read(setup)))
     loads = [load, os.getloadavg()[0]]
     words = [shown(str(word)).replace(path, "SOCKET") for word in command]
     records = [
@@ -90,10 +90,10 @@ def run(
             cell=cell,
             contender=contender.name,
             collective=task.collective,
-            nranks=len(place.numbers),
+            nranks=len(setup.numbers),
             block_bytes=task.nbytes,
             round=round_,
-            network=place.network,
+            network=setup.network,
             **found,
             **_differences(readings[2 * index], readings[2 * index + 1]),
             versions=said["versions"],
@@ -128,12 +128,12 @@ def check_links(record: Record) -> None:
 
 
 def _command(
-    place: Place, contender: Contender, program: Sequence[str | Path]
+    setup: Setup, contender: Contender, program: Sequence[str | Path]
 ) -> list[str | Path]:
-    if place.cluster is not None:
+    if setup.cluster is not None:
         described = Program(program, ROOT, contender.variables)
-        return [*contender.launcher.command(place.cluster, place.numbers, described)]
-    environment, nranks = contender.launcher.environment, str(len(place.numbers))
+        return [*contender.launcher.command(setup.cluster, setup.numbers, described)]
+    environment, nranks = contender.launcher.environment, str(len(setup.numbers))
     start = [environment / "mpiexec", "-n", nranks]
     if contender.launcher.name == "openmpi":
         start = [environment / "mpirun", "--bind-to", "none", "-n", nranks]
@@ -192,19 +192,19 @@ def _lines(
             line.flush()
 
 
-def _read(place: Place) -> dict[str, dict[str, int]]:
+def _read(setup: Setup) -> dict[str, dict[str, int]]:
     """Return the present counts of the ranks' hosts, in the order of ranks."""
-    if place.cluster is None:
+    if setup.cluster is None:
         return {}
-    ports = place.cluster.ports()
-    names = [f"{kind}{number}" for kind in ("host", "to") for number in place.numbers]
+    ports = setup.cluster.ports()
+    names = [f"{kind}{number}" for kind in ("host", "to") for number in setup.numbers]
     names += [name for name in ports if name.startswith("trunk")]
     said = {name: asdict(ports[name]) for name in names}
-    if place.loss is not None:
-        buffers, nbytes = place.loss.dropped()
+    if setup.loss is not None:
+        buffers, nbytes = setup.loss.dropped()
         said["lost"] = {"buffers": buffers, "bytes": nbytes}
-    if place.rival is not None:
-        said["rival"] = {"bytes": place.rival.received_bytes()}
+    if setup.rival is not None:
+        said["rival"] = {"bytes": setup.rival.received_bytes()}
     said["clock"] = {"ns": time.monotonic_ns()}
     return said
 

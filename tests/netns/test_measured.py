@@ -7,7 +7,7 @@ import pytest
 
 from bench.jobs import job, record
 from bench.jobs.contenders import CONTENDERS, Contender
-from bench.jobs.job import Place, Task
+from bench.jobs.job import Setup, Task
 from bench.jobs.record import Network, Record
 from bench.testbed.cluster import Cluster
 
@@ -24,8 +24,8 @@ TASKS = (
 @pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
 def test_jobs(name: str, cluster: Cluster) -> None:
     """Records hold times that links allow, and bytes that a contender has to send."""
-    place = Place(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
-    records = job.run("A", place, CONTENDERS[name], TASKS, 7)
+    setup = Setup(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
+    records = job.run("A", setup, CONTENDERS[name], TASKS, 7)
     assert [each.collective for each in records] == [each.collective for each in TASKS]
     for each, task in zip(records, TASKS, strict=True):
         _check(each, task, CONTENDERS[name])
@@ -55,6 +55,6 @@ def _check(each: Record, task: Task, contender: Contender) -> None:
 
 def test_a_job_that_fails(cluster: Cluster) -> None:
     """A job that fails raises an error that holds the ranks' output."""
-    place = Place(Network("cluster"), range(NRANKS), cluster)
+    setup = Setup(Network("cluster"), range(NRANKS), cluster)
     with pytest.raises(RuntimeError, match="no collective"):
-        job.run("A", place, CONTENDERS["openmpi"], [Task("no collective", 8, 1)])
+        job.run("A", setup, CONTENDERS["openmpi"], [Task("no collective", 8, 1)])
