@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.cells import report
-from bench.cells.cells import CELLS, Effort
+from bench.cells.cells import CELLS
+from bench.cells.effort import Effort
 from bench.jobs import contenders
 from bench.jobs.contenders import ROOT
 from bench.jobs.record import Record, read

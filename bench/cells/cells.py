@@ -9,77 +9,18 @@ README.md says how each figure is made, and what it does not show.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from bench.cells.effort import Effort, Sizes
 from bench.jobs import job, verbs
-from bench.jobs.contenders import CONTENDERS, Contender
-from bench.jobs.job import Setup, Task
-from bench.jobs.payload import payload_bytes
+from bench.jobs.job import Setup
 from bench.jobs.record import Network, Record
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
 from bench.testbed.flow import flowing
 
-Sizes = Mapping[str, Sequence[int]]
-
 KIB, MIB = 1 << 10, 1 << 20
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much to measure.
-
-    Attributes
-    ----------
-    rounds : int
-        The number of turns of each contender.
-    task_s : float
-        The seconds that the operations of a task should take at the links' rates.
-    iterations : int
-        The greatest number of operations of a task.
-    contenders : tuple of Contender
-        The contenders that take part.
-    only : str
-        The collective to measure; empty: all of a cell's collectives.
-    first_round : int
-        The number of the first round.
-    """
-
-    rounds: int = 2
-    task_s: float = 0.4
-    iterations: int = 10
-    contenders: tuple[Contender, ...] = tuple(CONTENDERS.values())
-    only: str = ""
-    first_round: int = 0
-
-    def turns(self) -> range:
-        """Return the numbers of the rounds."""
-        return range(self.first_round, self.first_round + self.rounds)
-
-    def contenders_of(self, cell: str) -> list[Contender]:
-        """Return the contenders that take part in a cell."""
-        return [each for each in self.contenders if cell in (each.cells or cell)]
-
-    def tasks(self, setup: Setup, sizes: Sizes) -> list[Task]:
-        """Return tasks for some sizes by collective, as many operations as fit."""
-        return [
-            Task(name, nbytes, self._count(ideal_s(setup, name, nbytes)))
-            for name, each in sizes.items()
-            for nbytes in each
-            if self.only in ("", name)
-        ]
-
-    def _count(self, seconds: float) -> int:
-        return min(self.iterations, max(2, int(self.task_s / seconds)))
-
-
-def ideal_s(setup: Setup, collective: str, nbytes: int) -> float:
-    """Return the least time that links need for the data that each host receives."""
-    rates = (setup.network.rate_mbit, setup.network.trunk_mbit)
-    rate_mbit = min((rate for rate in rates if rate is not None), default=2000)
-    payload = payload_bytes(collective, len(setup.numbers), nbytes)
-    return payload * 8 / (rate_mbit * 1e6) + 2e-4
 
 
 def take_turns(

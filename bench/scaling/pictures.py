@@ -22,7 +22,8 @@ from bench.page.plot import (
 )
 from bench.page.spread import Spread, spread
 from bench.page.units import number, size
-from bench.scaling.curves import Curves, Node, Openings, Point, efficiency
+from bench.scaling.curves import Curves, Openings, Point, efficiency
+from bench.scaling.nodes import Node
 from bench.scaling.results import CONTENDERS, LIBRARY, OURS, Opening
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}

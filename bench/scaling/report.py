@@ -13,7 +13,8 @@ from bench.page.html import figure, group, row, table
 from bench.page.spread import spread
 from bench.page.units import ms, number, size
 from bench.scaling import curves, results
-from bench.scaling.curves import Curves, Node, Openings, efficiency
+from bench.scaling.curves import Curves, Openings, efficiency
+from bench.scaling.nodes import Node, compare
 from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes
 from bench.scaling.results import Setting, Step
 
@@ -38,7 +39,7 @@ def write(folder: Path) -> Path:
         (
             "".join(f'<p class="behind">{escape(note)}</p>\n' for note in notes),
             *_settings(steps, folder),
-            _nodes(curves.nodes(steps), folder),
+            _nodes(compare(steps), folder),
             _opening(curves.openings(steps), folder),
         )
     )

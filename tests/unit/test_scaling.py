@@ -14,6 +14,7 @@ from support import absent
 
 from bench.page.spread import Spread
 from bench.scaling import curves
+from bench.scaling.nodes import compare
 from bench.scaling.results import CONTENDERS, OURS, RESULTS, Setting, read
 
 BLOCK = 100_000
@@ -146,13 +147,13 @@ def test_outliers(tmp_path: Path) -> None:
     """A slow node is named, with how slow it is and how often."""
     slow = [made(4, slow=("n3", 1.5))] * 3 + [made(4)] * 2
     steps, _ = read(written(tmp_path, slow))
-    first, *others = curves.nodes(steps)
+    first, *others = compare(steps)
     assert first == ("n3", Spread(1.5, 1, 1.5), 6, 10)
     assert first.is_outlier
     assert [each.name for each in others] == ["n1", "n2", "n4"]
     assert not any(each.is_outlier for each in others)
     seldom, _ = read(written(tmp_path, slow[2:]))
-    assert not any(each.is_outlier for each in curves.nodes(seldom))
+    assert not any(each.is_outlier for each in compare(seldom))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_what_is_no_outlier(
 ) -> None:
     """A node is no outlier if it is a little slower, one of two, or faster."""
     steps, _ = read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
-    outliers = [each.name for each in curves.nodes(steps) if each.is_outlier]
+    outliers = [each.name for each in compare(steps) if each.is_outlier]
     assert outliers == found
 
 
@@ -175,9 +176,9 @@ def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
         times = [1, 1, 2, 2, 3, 3, 4, 4]
         result["measured"][0][contender]["rank_seconds"] = times
     steps, _ = read(written(tmp_path, [result]))
-    ratios = [(each.name, each.ratio.median) for each in curves.nodes(steps)]
+    ratios = [(each.name, each.ratio.median) for each in compare(steps)]
     assert ratios == [("n4", 2), ("n3", 1.5), ("n2", 2 / 3), ("n1", 1 / 3)]
-    assert not any(each.is_outlier for each in curves.nodes(steps))
+    assert not any(each.is_outlier for each in compare(steps))
 
 
 def spoiled(*path: str | int, value: object) -> bytes:
