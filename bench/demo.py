@@ -2,9 +2,9 @@
 """Run the demo on two switches with a thin trunk: ``make demo-cluster``, as root.
 
 Every host holds its shard of one layer of GPT-2 small, and an Allgather gives the
-whole layer to all hosts, as FSDP does before it computes. mpimcast and Open MPI take
-turns, with MPICH where it is installed; every result is checked. The switches are
-Linux bridges, the hosts are network namespaces, and ``tc`` limits the rates.
+whole layer to all hosts, as FSDP does before it computes. mpimcast, Open MPI and, where
+it is installed, MPICH take turns, and every result is checked. The switches are Linux
+bridges, the hosts are network namespaces, and ``tc`` limits the rates.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Plan(NamedTuple):
     Attributes
     ----------
     nhosts : int
-        The number of hosts, which is even; half of them are on each switch.
+        The number of hosts, an even one; half of them are on each switch.
     block_bytes : int
-        The bytes of each rank's shard.
+        The size of each rank's shard.
     iterations : int
-        The number of measured Allgathers, for each contender in each order.
+        The number of measured Allgathers of each contender in each order.
     contenders : sequence of Contender
         The contenders that take part.
     """
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The costs of one Allgather with one contender, in one order of the ranks.
+    """The costs of one contender's Allgather, in one order of the ranks.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Row(NamedTuple):
     seconds : float
         The median time, from the last rank's start to the last rank's end.
     trunk_bytes : int
-        The bytes in the busier direction of the trunk, headers included.
+        The bytes that crossed the trunk in its busier direction, with headers.
     wrong_bytes : int
         The number of wrong bytes on all ranks together.
     """
@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
 
 def orders(nhosts: int) -> dict[str, list[int]]:
-    """Return the hosts of the ranks, by the name of the order."""
+    """Return the host of each rank in both orders, by the order's name."""
     half = nhosts // 2
     pairs = zip(range(half), range(half, nhosts), strict=True)
     return {
@@ -175,7 +175,7 @@ def main() -> int:
     try:
         return _show(plan)
     except KeyboardInterrupt:
-        print("interrupted; nothing is left behind", file=sys.stderr)
+        print("interrupted; no process and no namespace is left", file=sys.stderr)
         return 130
 
 
@@ -193,13 +193,13 @@ def _show(plan: Plan) -> int:
 
 
 def obstacle() -> str:
-    """Return a sentence on what is missing here; empty if nothing is."""
+    """Return a sentence that says why the demo cannot run; empty if it can."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         tools = ", ".join(missing)
-        return f"it needs {tools}: apt install iproute2 util-linux procps"
+        return f"it needs {tools}; run: apt install iproute2 util-linux procps"
     if os.geteuid() != 0:
-        return "it needs root, to make network namespaces"
+        return "it needs root, to create network namespaces"
     return host.obstacle()
 
 
@@ -222,15 +222,21 @@ def _parser() -> argparse.ArgumentParser:
         choices=range(2, _NHOSTS_MAX + 1, 2),
         default=_NHOSTS,
         metavar="N",
-        help=f"an even number up to {_NHOSTS_MAX} (default: %(default)s)",
+        help=f"the number of hosts, even, up to {_NHOSTS_MAX} (default: %(default)s)",
     )
     parser.add_argument(
         "--block",
         type=parse_size,
         metavar="BYTES",
-        help="each rank's shard (default: the layer, divided by the hosts)",
+        help="the size of each rank's shard (default: the layer's, by the hosts)",
     )
-    parser.add_argument("--iterations", type=int, default=2, metavar="N")
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=2,
+        metavar="N",
+        help="measured Allgathers of each contender and order (default: %(default)s)",
+    )
     contenders.add_option(
         parser, "the others are compared with the first (default: those installed)"
     )

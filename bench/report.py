@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write a page with pictures from a folder of records: ``python -m bench.report DIR``.
 
-The page contains its pictures, and is made from the records alone. ``--markdown``
-prints one of its tables instead, for a README. The folder of a batch job has results
-in place of records, from which bench.scaling.report writes the page.
+The page contains its pictures, and is made from the records alone, or from the results
+that a batch job leaves in place of records. ``--markdown`` prints one of the page's
+tables instead, for a README.
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ _TABLES = {
 
 def main() -> None:
     """Write the page, or print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--markdown", choices=_TABLES)
+    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
+    parser.add_argument(
+        "folder", type=Path, help="the folder of `make bench` or of a batch job"
+    )
+    parser.add_argument(
+        "--markdown",
+        choices=_TABLES,
+        help="print the goals, or each setting's largest blocks",
+    )
     options = parser.parse_args()
     if options.markdown:
         records = read(sorted(options.folder.glob("*.jsonl")))

@@ -74,9 +74,9 @@ def unlimited(effort: Effort) -> Iterator[Record]:
 
 
 def lossy(effort: Effort) -> Iterator[Record]:
-    """One switch that loses single datagrams, or TCP segments, to every host.
+    """One switch that drops single datagrams, or TCP segments, to every host.
 
-    Then one switch whose link to a host is filled by a foreign TCP stream.
+    Then one switch on which a foreign TCP stream fills the link to a host.
     """
     with Cluster(5) as cluster:
         cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
@@ -117,7 +117,7 @@ def _losing(setup: Setup, fraction: float) -> Iterator[Setup]:
 
 
 def one_node(effort: Effort) -> Iterator[Record]:
-    """Measure on this machine alone, where each contender uses what it chooses."""
+    """One machine, where each contender uses the transport that it chooses."""
     sizes = {
         "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
         "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
@@ -128,7 +128,7 @@ def one_node(effort: Effort) -> Iterator[Record]:
 
 
 def beside_a_reduction(effort: Effort) -> Iterator[Record]:
-    """Start an Allgather beside a Reduce_scatter, which is always the MPI library's."""
+    """Allgather beside Reduce_scatter, which is always the MPI library's."""
     sizes = {"Allgather+Reduce_scatter": (64 * KIB, 512 * KIB)}
     with Cluster(8) as cluster:
         cluster.shape(200)
@@ -148,7 +148,7 @@ def small(effort: Effort) -> Iterator[Record]:
 
 
 def devices(effort: Effort) -> Iterator[Record]:
-    """RDMA devices in software, compared with a bare C program on the same devices."""
+    """RDMA devices in software, where a bare C program is the peer."""
     yield from verbs.records("V", 4, MIB, effort.turns(), effort.iterations)
 
 

@@ -13,7 +13,7 @@ from bench.cells.summary import OURS, Settings, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.page.units import percent, size
 
-# A time within this part of the peer's counts as neither faster nor slower.
+# A speed within this share of the peer's counts as neither faster nor slower.
 _EQUAL = 0.03
 
 
@@ -23,7 +23,7 @@ class Comparison(NamedTuple):
     Attributes
     ----------
     ours, peer : Summary
-        The figures of mpimcast, and of the best of all peers.
+        The summaries of mpimcast, and of the best of all peers.
     best : Ratio
         How many times as fast as the best peer mpimcast is.
     untuned : Ratio or None
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
 
     @property
     def bytes_share(self) -> float | None:
-        """The bytes that the busiest host sends, as a share of those with the peer."""
+        """The bytes that the busiest host sends, as a share of the peer's."""
         return _share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property
@@ -86,7 +86,7 @@ def conclusion(found: Settings) -> list[str]:
     """Return the main results: a sentence on all settings, then one on each cell."""
     compared = largest(found)
     if not compared:
-        return ["No peer was measured beside ours."]
+        return ["No peer was measured beside mpimcast."]
     cells: dict[str, list[Comparison]] = {}
     for each in compared:
         cells.setdefault(each.setting.cell, []).append(each)
@@ -102,7 +102,7 @@ def _count(compared: Sequence[Comparison]) -> str:
     slower = sum(speed < 1 - _EQUAL for speed in speeds)
     equal = len(speeds) - faster - slower
     return (
-        f"With each setting's largest blocks, ours is faster than the best peer in "
+        f"With each setting's largest blocks, mpimcast is faster than the best peer in "
         f"{faster} of {len(speeds)} settings, as fast (within {100 * _EQUAL:.0f} %) in "
         f"{equal}, and slower in {slower}."
     )
@@ -114,16 +114,16 @@ def _shares(compared: Sequence[Comparison]) -> str:
         return ""
     fewer = sum(share < 1 for share in sent)
     return (
-        f"It sends fewer bytes in {fewer} of the {len(sent)} in which they were "
-        f"counted: the host that sends most sends {_range(sent, percent)} of what it "
-        "does with the peer."
+        f"It sends fewer bytes in {fewer} of the {len(sent)} settings in which bytes "
+        f"were counted: the busiest host sends {_range(sent, percent)} of what it "
+        "sends with the peer."
     )
 
 
 def _cell(compared: Sequence[Comparison]) -> str:
     speeds = [each.best.spread.median for each in compared]
     parts = [
-        f"ours is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
+        f"mpimcast is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
     ]
     sent = [each.bytes_share for each in compared if each.bytes_share is not None]
     if sent:
@@ -135,7 +135,9 @@ def _cell(compared: Sequence[Comparison]) -> str:
         parts.append(f"takes {_range(spent, percent)} of its processor time")
     blocks = sorted({each.ours.block_bytes for each in compared})
     at = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
-    return f"{', '.join(parts)} (blocks of {at})."
+    *first, last = parts
+    said = f"{', '.join(first)} and {last}" if first else last
+    return f"{said} (blocks of {at})."
 
 
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The project's goals, and how far they are reached, computed from records alone.
+"""The project's goals, and whether they are reached, computed from records alone.
 
-A goal has to hold in all settings and sizes of its kind. So a report shows its worst
-figure, and where that was measured.
+A goal must hold in all settings and sizes to which it applies. So a report shows its
+worst figure, and where that was measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TCP_HEADERS_LEAVE = 1448 / 1514
 
 
 class Case(NamedTuple):
-    """Figures of mpimcast in one setting and size, with those of all contenders."""
+    """mpimcast in one setting and size, with all contenders, and with all settings."""
 
     setting: Setting
     ours: Summary
@@ -35,7 +35,7 @@ class Case(NamedTuple):
     found: Settings
 
     def by_best(self, *, tuned: bool | None = None) -> float | None:
-        """Return the time of the best (tuned, untuned) peer, divided by ours."""
+        """Return the best peer's time, or the best (un)tuned one's, divided by ours."""
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
@@ -47,7 +47,7 @@ class Case(NamedTuple):
         return best.spread.median if best else None
 
     def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
-        """Return a figure of mpimcast as a multiple of the least of the peers'."""
+        """Return a figure of mpimcast as a multiple of the peers' least."""
         figures = [
             of(each)
             for contender, sizes in self.contenders.items()
@@ -59,7 +59,7 @@ class Case(NamedTuple):
         return ours / least if ours and least else None
 
     def by_clean(self) -> float | None:
-        """Return our time divided by that without loss or rival, over common rounds."""
+        """Return our time divided by that without loss or rival, over shared rounds."""
         setting = self.setting
         clean = setting._replace(
             network=replace(setting.network, loss=0.0, rival=False)
@@ -86,14 +86,14 @@ _SPANS = {
 
 
 def _span(sizes: Sequence[int]) -> str:
-    """Return the sizes of blocks in words."""
+    """Return sizes of blocks in words."""
     if isinstance(sizes, range):
         return _SPANS[sizes]
     return " and ".join(map(size, sizes))
 
 
 class Goal(NamedTuple):
-    """A bound on a figure that must hold wherever the goal applies."""
+    """A bound that a figure must keep wherever the goal applies."""
 
     cell: str
     what: str
@@ -114,7 +114,7 @@ class Goal(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A goal, its worst figure and where that was measured."""
+    """A goal, its worst figure, and where that was measured."""
 
     goal: Goal
     figure: float
@@ -208,7 +208,7 @@ def _rival(case: Case) -> float | None:
 
 
 def _at(**what: object) -> Callable[[Setting], bool]:
-    """Return a test whether a setting's network, or `nranks`, has these values."""
+    """Return a test of a setting: its network, or `nranks`, has these values."""
     return lambda setting: all(
         (setting.nranks if name == "nranks" else getattr(setting.network, name))
         == value
@@ -227,9 +227,7 @@ _CHAIN = "times as fast as the tuned chain"
 
 GOALS = (
     Goal("A", _BEST, _LEAST, 0.98, _best, sizes=_BIG),
-    Goal(
-        "A", "share of what headers leave of the link", _LEAST, 0.985, _link, sizes=_BIG
-    ),
+    Goal("A", "share of the link that headers leave", _LEAST, 0.985, _link, sizes=_BIG),
     Goal("A", "blocks sent by a host", _MOST, 1.06, _host_blocks, sizes=_BIG),
     Goal("A", "chunks lost", _MOST, 0, _lost, sizes=_BIG),
     Goal(
@@ -301,8 +299,8 @@ GOALS = (
     *(
         Goal("D", *what, name, applies=_at(rival=True), where="beside TCP")
         for what in (
-            ("time as a multiple of that alone", _MOST, 3, Case.by_clean),
-            ("TCP's part of the link", _LEAST, 1 / 3, _rival),
+            ("time as a multiple of that without the stream", _MOST, 3, Case.by_clean),
+            ("TCP's share of the link", _LEAST, 1 / 3, _rival),
         )
         for name in ("Allgather", "Bcast")
     ),

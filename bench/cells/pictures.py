@@ -62,33 +62,34 @@ def draw(settings: Settings, folder: Path, name: str) -> Iterator[Picture]:
                 yield save(_curves(group), path, _TIME + _note(group))
             if all(_largest(contenders) for contenders in group.values()):
                 costs = list(_costs(group))
-                caption = " ".join(cost.caption for cost in costs)
+                shown = "; ".join(cost.caption for cost in costs)
+                caption = f"With the largest blocks, from top to bottom: {shown}."
                 figure = _bars(group, costs)
                 path = folder / f"{stem}-costs.png"
                 yield save(figure, path, caption + _note(group))
 
 
 def _note(settings: Settings) -> str:
-    """Return a note for the caption if mpimcast left operations to the library."""
+    """Return a note for the caption if mpimcast left operations to the MPI library."""
     ours = [
         each for contenders in settings.values() for each in contenders.get(OURS, ())
     ]
     if not any(each.by_library for each in ours):
         return ""
     whole = all(each.by_library for each in ours)
-    return f" mpimcast left {'all' if whole else 'some'} of these to the library."
+    return f" mpimcast left {'all' if whole else 'some'} of these to the MPI library."
 
 
 _TIME = (
-    "Medians of the rounds; bars reach from the least to the greatest round. Bus "
-    "bandwidth is what each link has to carry by time, without headers; the dotted "
-    "line is the link's rate, which small blocks may exceed: an idle link carries some "
-    "at once."
+    "Medians of the rounds; bars reach from the fastest round to the slowest. Bus "
+    "bandwidth is the payload that each link has to carry, divided by the time. The "
+    "dotted line is the link's rate. Small blocks may exceed it, since an idle link "
+    "passes a burst at once."
 )
 _LOSS = (
-    "Each contender's time by its own without loss: the median and the extremes of the "
-    "rounds. Lost are single datagrams of ours, single segments of the peers' TCP, at "
-    "every port."
+    "Each contender's time, divided by its own without loss: the median and the "
+    "extremes of the rounds. Every switch port drops single datagrams of mpimcast, "
+    "and single segments of the peers' TCP."
 )
 
 
@@ -102,23 +103,22 @@ class _Cost(NamedTuple):
 
 _DURATION = _Cost(
     "ms",
-    "Largest blocks: the time of an operation.",
+    "the time of an operation",
     lambda each: 1e3 * each.seconds.median,
 )
 _PROCESSORS = _Cost(
-    "ms of processors",
-    "The time of processors that all ranks together used in it; the libraries poll "
-    "while they wait.",
+    "ms of processor time",
+    "the processor time of all ranks together (the MPI libraries poll)",
     lambda each: 1e3 * (each.processor_s or 0.0),
 )
 _BYTES = _Cost(
     "blocks sent by a host",
-    "What left the busiest host in it, frames, headers and barriers included.",
+    "the blocks that the busiest host sent, with frame headers and barriers",
     lambda each: each.host_blocks or 0.0,
 )
 _TRUNK = _Cost(
     "blocks over the trunk",
-    "What the trunk carried in its busier direction.",
+    "the blocks that the trunk carried in its busier direction",
     lambda each: each.trunk_blocks or 0.0,
 )
 
@@ -199,7 +199,7 @@ def _log_sizes(axes: Any, sizes: set[int]) -> None:
 
 
 def _loss(settings: Settings) -> Figure:
-    """Draw each contender's time by its own without loss, against loss."""
+    """Draw each contender's time, divided by its own without loss, against loss."""
     collectives = sorted({each.collective for each in settings})
     figure = Figure(figsize=(1.2 + 4 * len(collectives), 3.4), layout="constrained")
     axes = figure.subplots(1, len(collectives), squeeze=False)[0]
@@ -224,7 +224,7 @@ def _loss(settings: Settings) -> Figure:
         nbytes = size(next(iter(clean.values()))[0].block_bytes)
         axes[column].set_title(f"{collective}, P = {nranks}, {nbytes}", fontsize=9)
         axes[column].set_xlabel("lost at every port, %")
-    axes[0].set_ylabel("time by time without loss")
+    axes[0].set_ylabel("time / time without loss")
     legend(figure, axes[0])
     return figure
 

@@ -24,14 +24,14 @@ from bench.page.spread import Spread
 from bench.page.units import ms, percent, size
 
 _GOALS = """<h2>Goals</h2>
-<p class="note">What the project has to reach, the worst figure of all settings and
-sizes that it holds for, and where that was seen.</p>
+<p class="note">Each goal of the project, its bound, the worst figure of all settings
+and sizes to which it applies, and where that figure was measured.</p>
 """
-_OVERVIEW = """<h2>Ours and the best peer</h2>
-<p class="note">How many times as fast as the peer ours is, round by round: the median,
-and the extremes of the rounds. The best peer is the one whose median is least,
-first among all, then among those that are not tuned by hand. Where it says so, the
-operation on our communicator was the MPI library's, which ours left it to.</p>
+_OVERVIEW = """<h2>mpimcast and the best peer</h2>
+<p class="note">How many times as fast as the peer mpimcast is, taken round by round:
+the median of the rounds, and in brackets the extremes. The best peer is the one with
+the least median time, first of all peers, then of those that are not tuned by hand.
+Where a row says so, mpimcast left the operation to the MPI library.</p>
 """
 
 
@@ -50,18 +50,18 @@ def write(folder: Path) -> Path:
 
 def goals_table(found: Settings) -> Iterator[str]:
     """Yield the lines of a Markdown table of goals."""
-    yield "| goal | must | worst | seen at |"
+    yield "| goal | bound | worst figure | measured at |"
     yield "|---|---|---|---|"
     for each in goals.reached(found):
         figure = f"{each.figure:.3g}"
-        words = [*_goal(each), figure if each.holds else f"**{figure}**", _seen(each)]
+        words = [*_goal(each), figure if each.holds else f"**{figure}**", _where(each)]
         yield f"| {' | '.join(words)} |"
 
 
 def largest_table(found: Settings) -> Iterator[str]:
     """Yield the lines of a Markdown table of each setting's largest blocks."""
     yield (
-        "| | block | ours | best peer | times as fast as the peer "
+        "| | block | mpimcast | best peer | times as fast as the peer "
         "| bytes sent by a host, of the peer's | processor time, of the peer's |"
     )
     yield "|---|---|---|---|---|---|---|"
@@ -74,7 +74,7 @@ def largest_table(found: Settings) -> Iterator[str]:
         yield f"| {' | '.join(words)} |"
 
 
-# ---- what is said ------------------------------------------------------------
+# ---- the parts of the page ---------------------------------------------------
 
 
 def _about(records: Sequence[Record]) -> str:
@@ -121,18 +121,22 @@ def _overview(found: Settings) -> str:
         ]
         rows.append(row(words))
     times = "times as fast"
-    heads = ["", "ours", "best peer", times, "best untuned peer", times]
+    heads = ["", "mpimcast", "best peer", times, "best untuned peer", times]
     return table(heads, rows)
 
 
 def _goals(found: Settings) -> str:
     rows = [
         row(
-            [*_goal(each), _judged(f"{each.figure:.3g}", ahead=each.holds), _seen(each)]
+            [
+                *_goal(each),
+                _judged(f"{each.figure:.3g}", ahead=each.holds),
+                _where(each),
+            ]
         )
         for each in goals.reached(found)
     ]
-    return table(["", "must", "worst", "seen at"], rows)
+    return table(["", "bound", "worst figure", "measured at"], rows)
 
 
 def _goal(each: Reached) -> tuple[str, str]:
@@ -141,7 +145,7 @@ def _goal(each: Reached) -> tuple[str, str]:
     return goal.label, bound
 
 
-def _seen(each: Reached) -> str:
+def _where(each: Reached) -> str:
     return f"{each.setting.title()}, {size(each.block_bytes)}"
 
 
@@ -163,14 +167,15 @@ def _cell(name: str, found: Settings, folder: Path) -> str:
 
 
 _HEADS = (
-    *("", "time", "least", "greatest", "MB/s", "of the link"),
-    *("sent by a host", "over trunk", "processors", "dropped", "lost", "repaired"),
+    *("", "time", "least", "greatest", "MB/s", "share of link", "sent by a host"),
+    *("over trunk", "processor time", "dropped", "lost", "repaired"),
 )
 _COLUMNS = (
-    "Sent, over trunk: in blocks, by the busiest host and in the busier direction. Of "
-    "the link: payload by what a host's link could carry in the time. Dropped: frames, "
-    "by full queues. Lost: chunks of ours that were asked for again; repaired: bytes "
-    "sent again by bytes lost."
+    "Share of link: the payload, divided by what a host's link can carry in the time. "
+    "Sent by a host, over trunk: what the busiest host sent, and what the trunk "
+    "carried in its busier direction, in blocks. Dropped: the frames that full queues "
+    "dropped. Lost: the chunks that mpimcast requested again. Repaired: the bytes "
+    "that it sent again, divided by the bytes lost."
 )
 
 
@@ -203,15 +208,16 @@ def _detail(setting: Setting, each: Summary) -> list[str]:
 
 
 _STAGE_HEADS = (
-    *("ours", "time", *summary.STAGES, "else"),
-    *("control", "processors"),
+    *("mpimcast", "time", *summary.STAGES, "other"),
+    *("control", "processor time"),
 )
 _STAGE_COLUMNS = (
-    "Where our time goes, on the average of ranks. Entry: all enter, and wait for who "
-    "begins last. Multicast: until all chunks have been sent or asked for. Repair: "
-    "until all are here. Release: until nobody needs this rank. Else: what the slowest "
-    "rank takes longer than the average, less the waiting for late beginners, which is "
-    "not in the time. Control: datagrams that a rank sends."
+    "Where mpimcast's time goes, averaged over ranks. Entry: the entry barrier, with "
+    "the wait for the rank that begins last. Multicast: until every chunk has been "
+    "sent or requested. Repair: until every chunk is present. Release: the release "
+    "barrier, until no rank needs this one. Other: how much longer the slowest rank "
+    "takes than the average, less the wait for late ranks, which the time does not "
+    "include. Control: the control datagrams that a rank sends."
 )
 
 
@@ -237,7 +243,7 @@ def _stages(mine: Settings) -> str:
     return table(_STAGE_HEADS, rows) + f'<p class="note">{_STAGE_COLUMNS}</p>'
 
 
-# ---- words and tables --------------------------------------------------------
+# ---- cells of tables ---------------------------------------------------------
 
 
 def _place(setting: Setting, ours: Summary) -> str:
@@ -245,12 +251,12 @@ def _place(setting: Setting, ours: Summary) -> str:
 
 
 def _title(each: Summary) -> str:
-    note = ": the library's" if each.by_library else ""
+    note = ": by the library" if each.by_library else ""
     return f"{TITLES.get(each.contender, each.contender)}{note}"
 
 
 def _ours(ours: Summary) -> str:
-    note = " (the library's)" if ours.by_library else ""
+    note = " (by the library)" if ours.by_library else ""
     return f"{ms(ours.seconds.median)}{note}"
 
 

@@ -33,7 +33,7 @@ class Setting(NamedTuple):
         if network.loss:
             words.append(f"{100 * network.loss:g} % lost at every port")
         if network.rival:
-            words.append("beside a stream of TCP")
+            words.append("beside a TCP stream")
         return ", ".join(words)
 
     def payload_bytes(self, block_bytes: int) -> int:

@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
     @property
     def is_outlier(self) -> bool:
-        """Return whether the node is an outlier too often for chance."""
+        """Whether the node is an outlier too often for that to be chance."""
         return self.slow >= _OUTLIER_PART * self.measurements
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the pictures of a batch job: figures against nodes, and the nodes' times."""
+"""Draw the pictures of a batch job: curves against nodes, and the nodes' times."""
 
 from __future__ import annotations
 
@@ -40,23 +40,26 @@ _ASIDE = 1.03
 _APART = 1.3
 
 _AGAINST_NODES = (
-    "Against nodes, for each size of a block, or of an unsharded model: the median "
-    "time of an operation; bus bandwidth, which is what every rank's link has to carry "
-    "by that time; bytes that a rank sends, as counted of ours, with headers, and as "
-    "computed of the library's, payload alone; and efficiency, which is bus bandwidth "
-    "by that on the fewest nodes. Bars reach from the fastest tenth of all operations "
-    "to the slowest."
+    "Against the number of nodes, for each size of a block or of an unsharded model: "
+    "the median time of an operation; the bus bandwidth, which is the payload that "
+    "every rank's link has to carry, divided by that time; the bytes that a rank "
+    "sends, counted with headers for mpimcast, and computed without them for the MPI "
+    "library; and the efficiency, which is the bus bandwidth divided by that on the "
+    "fewest nodes. Bars reach from the tenth to the ninetieth percentile of all "
+    "operations."
 )
 _BY_NODE = (
-    "How long a node's ranks took, by the median of the other nodes' in the same "
-    "measurement: the median, and the extremes, of all measurements, the slowest nodes "
-    "first, but before them, in red, those that are outliers in half of their "
-    "measurements or more: 1.25 times as slow, and far beyond how the others differ."
+    "The time of a node's ranks, divided by the median of the other nodes' in the "
+    "same measurement: the median and the extremes of all measurements, slow nodes "
+    "first. Outliers are red and precede all others: in at least half of their "
+    "measurements they took 1.25 times as long as the others, and far longer than "
+    "these differ."
 )
 _OPENING = (
-    "What opening a communicator took on the rank where it took most, medians and "
-    "extremes of the steps; messages and bytes are what that rank sent through the MPI "
-    "library. Dotted: growth with the logarithm of the ranks, and with their number."
+    "The cost of opening a communicator, on the rank where it is greatest: medians "
+    "and extremes of the steps. Messages and bytes are those that the rank sent "
+    "through the MPI library. Dotted lines grow with the logarithm of the number of "
+    "ranks, and with the number."
 )
 
 
@@ -80,7 +83,7 @@ def _note(sizes: dict[int, Curves]) -> str:
     if not any(each.by_library for each in ours):
         return ""
     whole = all(each.by_library for each in ours)
-    return f" mpimcast left {'all' if whole else 'some'} of these to the library."
+    return f" mpimcast left {'all' if whole else 'some'} of these to the MPI library."
 
 
 # ---- against nodes -----------------------------------------------------------
@@ -173,7 +176,7 @@ def _panel(axes: Any, measure: _Measure, contenders: Curves) -> None:
 
 
 def _log_counts(axes: Any, counts: set[int]) -> None:
-    """Make a logarithmic axis of counts, with as many labels as there is room for."""
+    """Make the x axis one of counts, logarithmic, with as many labels as fit."""
     axes.set_xscale("log", base=2)
     shown: list[int] = []
     for count in sorted(counts, reverse=True):
@@ -189,7 +192,7 @@ def _log_counts(axes: Any, counts: set[int]) -> None:
 
 
 def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
-    """Draw the times of each node's ranks; of very many nodes, only the slowest."""
+    """Draw the times of each node's ranks; of many nodes, only the first."""
     shown = nodes[:_NODES_SHOWN]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7, 1 + 0.22 * len(shown)), layout="constrained")
@@ -206,9 +209,9 @@ def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
         axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1, 2**0.5), numticks=9))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel("time of its ranks by that of the other nodes'")
+        axes.set_xlabel("time of its ranks / time of the other nodes' ranks")
         left = len(nodes) - len(shown)
-        note = f" {left} faster ones are not shown." if left else ""
+        note = f" {left} faster nodes are not shown." if left else ""
         return save(figure, folder / "nodes.png", _BY_NODE + note)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the page of a batch job from its ``results.jsonl``, for bench.report."""
+"""Write the page of a batch job from its ``results.jsonl``."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes
 from bench.scaling.results import Setting, Step
 
 _HEADS = (
-    *("size", "nodes", "ours", "the library's", "times as fast"),
-    *("MB/s, ours", "the library's", "efficiency, ours", "the library's"),
-    *("sent, ours", "the library's"),
+    *("size", "nodes", "mpimcast", "MPI library", "times as fast"),
+    *("MB/s, mpimcast", "MPI library", "efficiency, mpimcast", "MPI library"),
+    *("sent, mpimcast", "MPI library"),
 )
 _COLUMNS = (
-    "Times as fast: how many times as fast as the library ours is, in colour "
-    "where the tenth and ninetieth percentiles say so too. MB/s: bus bandwidth. Sent: "
-    "by a rank, by the size; ours is counted, the library's computed."
+    "Times as fast: the library's time divided by mpimcast's, in colour where the "
+    "tenth and ninetieth percentiles do not overlap. MB/s: the bus bandwidth. Sent: "
+    "the bytes that a rank sent, divided by the size; counted for mpimcast, computed "
+    "for the library."
 )
 
 
@@ -87,7 +88,7 @@ def _lines(nbytes: int, contenders: Curves) -> Iterator[list[str]]:
         ahead = ours.seconds.high < theirs.seconds.low
         behind = ours.seconds.low > theirs.seconds.high
         kind = "ahead" if ahead else "behind" if behind else ""
-        note = " (the library's)" if ours.by_library else ""
+        note = " (by the library)" if ours.by_library else ""
         found = [part.get(ours.nnodes) for part in parts]
         yield [
             *(size(nbytes), str(ours.nnodes), f"{ms(ours.seconds.median)}{note}"),
@@ -115,7 +116,7 @@ def _nodes(nodes: Sequence[Node], folder: Path) -> str:
         )
         for node in outliers
     ]
-    heads = ["node", "by the others' time", "extremes", "measurements as an outlier"]
+    heads = ["node", "times the others' time", "extremes", "outlier in"]
     found = table(heads, rows) if rows else "<p>No node is an outlier.</p>\n"
     return f"<h2>Nodes</h2>\n{found}{figure(draw_nodes(nodes, folder))}"
 

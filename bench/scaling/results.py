@@ -2,7 +2,7 @@
 """Read the results of a batch job's steps: a line of ``results.jsonl`` for each.
 
 A line holds the step, and the results that ``python -m mpimcast bench --json`` or
-``demo`` wrote. Lines that are cut off, or are not results, are named and left out.
+``demo`` wrote. Lines that are cut off, or hold no results, are named and left out.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Row:
 
 
 class Opening(NamedTuple):
-    """The costs of opening a communicator, each from the rank where it is greatest."""
+    """The costs of opening a communicator, each of the rank where it is greatest."""
 
     seconds: float
     messages: int
@@ -89,7 +89,7 @@ class Step:
 
     @property
     def nnodes(self) -> int:
-        """Return the number of nodes that the step ran on."""
+        """The number of nodes that the step ran on."""
         return len(set(self.nodes))
 
 
@@ -124,13 +124,13 @@ _NOT_RESULTS = (
 def _step(found: dict[str, Any]) -> Step:
     """Return the step of a line; raise one of _NOT_RESULTS if the line holds none."""
     if "model" in found:
-        found = {**_NOT_TOLD, **found, "measured": [_unshard(found)]}
+        found = {**_DEMO_LACKS, **found, "measured": [_unshard(found)]}
     step, opening = found["step"], found["opening"]
     nodes = tuple(map(str, found["hosts"]))
     if not nodes or len(nodes) != found["ranks"]:
         raise ValueError(f"{len(nodes)} nodes are named for {found['ranks']} ranks")
     if len(set(nodes)) != int(step["nodes"]):
-        raise ValueError(f"{step['nodes']} nodes were wanted, {len(set(nodes))} ran")
+        raise ValueError(f"it ran on {len(set(nodes))} of {step['nodes']} nodes")
     transport = str(step["transport"])
     rows = []
     for measured in found["measured"]:
@@ -156,8 +156,8 @@ def _step(found: dict[str, Any]) -> Step:
     )
 
 
-# The fields that a step of the demo does not have.
-_NOT_TOLD = {
+# What stands for the fields that a step of the demo does not have.
+_DEMO_LACKS = {
     "begin": "",
     "versions": {"mpi": ""},
     "opening": {"seconds": 0, "messages": 0, "bytes": 0},
@@ -197,7 +197,9 @@ def _row(
     seconds = tuple(map(_positive, found["seconds"]))
     rank_seconds = tuple(map(_positive, found["rank_seconds"]))
     if not seconds or len(rank_seconds) != nranks:
-        raise ValueError(f"times of {len(rank_seconds)} ranks, {len(seconds)} in all")
+        raise ValueError(
+            f"it has times of {len(seconds)} operations, {len(rank_seconds)} ranks"
+        )
     link_part = _finite(found["busbw_bytes_per_s"]) / _positive(
         found["algbw_bytes_per_s"]
     )
@@ -216,11 +218,11 @@ def _row(
 
 def _finite(value: object) -> float:
     if not isinstance(value, (int, float)) or not 0 <= float(value) < math.inf:
-        raise ValueError(f"{value!r} is no such number")
+        raise ValueError(f"{value!r} is not a finite number of at least 0")
     return float(value)
 
 
 def _positive(value: object) -> float:
     if not _finite(value):
-        raise ValueError("a zero")
+        raise ValueError(f"{value!r} is not greater than 0")
     return _finite(value)

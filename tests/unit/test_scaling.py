@@ -249,7 +249,7 @@ def test_page(tmp_path: Path) -> None:
     assert "<script>" not in page
     assert "line 5 is left out: cut off" in page
     assert "<td>n2</td><td>1.25</td><td>1.00 to 1.50</td><td>2 of 4</td>" in page
-    assert "<td>100 ms (the library's)</td>" in page
+    assert "<td>100 ms (by the library)</td>" in page
     assert '<span class="ahead">2.00</span>' in page
     written(tmp_path, [], b"{}")
     with pytest.raises(ValueError, match="has no results; line 1 is left out"):
