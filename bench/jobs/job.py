@@ -30,7 +30,7 @@ from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 _LIMIT_S = 180
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 class Task(NamedTuple):
@@ -47,7 +47,7 @@ class Setup(NamedTuple):
     Attributes
     ----------
     network : Network
-        The description of the network for records.
+        The network, as records describe it.
     numbers : sequence of int
         The host of each rank; on one machine only their count matters.
     cluster : Cluster or None
@@ -82,7 +82,7 @@ def run(
             transport = "udp" if setup.cluster is not None else "verbs,udp"
         program = [PROGRAM, path, transport, json.dumps(tasks)]
         command = _command(setup, contender, program)
-        said = _converse(command, path, lambda: readings.append(_read(setup)))
+        answer = _converse(command, path, lambda: readings.append(_read(setup)))
     loads = [load, os.getloadavg()[0]]
     words = [shown(str(word)).replace(path, "SOCKET") for word in command]
     records = [
@@ -96,13 +96,13 @@ def run(
             network=setup.network,
             **found,
             **_differences(readings[2 * index], readings[2 * index + 1]),
-            versions=said["versions"],
+            versions=answer["versions"],
             machine=machine(),
             load=loads,
             begin=begin.isoformat(timespec="seconds"),
             command=words,
         )
-        for index, (task, found) in enumerate(zip(tasks, said["found"], strict=True))
+        for index, (task, found) in enumerate(zip(tasks, answer["found"], strict=True))
     ]
     for record in records:
         check_links(record)
@@ -110,9 +110,9 @@ def run(
 
 
 def check_links(record: Record) -> None:
-    """Raise RuntimeError if data has reached a host other than over its link.
+    """Raise RuntimeError if data has reached a host by another way than its link.
 
-    MPI libraries that recognise the hosts' namespaces as one machine use its memory.
+    An MPI library that takes the hosts' namespaces for one machine uses its memory.
     """
     ports = {name: port for name, port in record.ports.items() if name[:2] == "to"}
     least = min((port["sent_bytes"] for port in list(ports.values())[1:]), default=None)
@@ -155,9 +155,9 @@ def _converse(
         try:
             result: dict[str, Any] = {}
             with contextlib.suppress(OSError):
-                for said in _lines(listener, process):
-                    if said["state"] == "result":
-                        result = said
+                for message in _lines(listener, process):
+                    if message["state"] == "result":
+                        result = message
                     else:
                         at_mark()
                 process.wait(_LIMIT_S)
@@ -175,8 +175,8 @@ def _converse(
 def _lines(
     listener: socket.socket, process: subprocess.Popen[bytes]
 ) -> Iterator[dict[str, Any]]:
-    """Yield rank 0's messages; it goes on when the next message is asked for."""
-    listener.settimeout(_LOOK_S)
+    """Yield rank 0's messages; rank 0 goes on when the next one is asked for."""
+    listener.settimeout(_POLL_S)
     while True:
         try:
             connection, _ = listener.accept()
@@ -193,20 +193,20 @@ def _lines(
 
 
 def _read(setup: Setup) -> dict[str, dict[str, int]]:
-    """Return the present counts of the ranks' hosts, in the order of ranks."""
+    """Return the present counts of links, loss and the rival stream, and the time."""
     if setup.cluster is None:
         return {}
     ports = setup.cluster.ports()
     names = [f"{kind}{number}" for kind in ("host", "to") for number in setup.numbers]
     names += [name for name in ports if name.startswith("trunk")]
-    said = {name: asdict(ports[name]) for name in names}
+    counts = {name: asdict(ports[name]) for name in names}
     if setup.loss is not None:
         buffers, nbytes = setup.loss.dropped()
-        said["lost"] = {"buffers": buffers, "bytes": nbytes}
+        counts["lost"] = {"buffers": buffers, "bytes": nbytes}
     if setup.rival is not None:
-        said["rival"] = {"bytes": setup.rival.received_bytes()}
-    said["clock"] = {"ns": time.monotonic_ns()}
-    return said
+        counts["rival"] = {"bytes": setup.rival.received_bytes()}
+    counts["clock"] = {"ns": time.monotonic_ns()}
+    return counts
 
 
 def _differences(
@@ -225,7 +225,7 @@ def _differences(
 
 
 def shown(word: str) -> str:
-    """Return a word of a command, with paths relative to the checkout."""
+    """Return a command's word with paths relative to the checkout."""
     return word.replace(f"{ROOT}/", "").replace(str(ROOT), ".")
 
 

@@ -30,11 +30,11 @@ class Network:
     burst_bytes : int
         The bytes that an idle link carries at once, beyond its rate.
     loss : float
-        The part of all datagrams, or TCP segments, lost at every switch port.
+        The share of datagrams, or TCP segments, that every switch port drops.
     order : str
         ``"block"`` or ``"interleaved"``: the order of ranks on two switches.
     rival : bool
-        Whether a TCP stream from another host went to rank 1's host all the time.
+        Whether another host sent a TCP stream to rank 1's host throughout.
     """
 
     kind: str
@@ -60,8 +60,14 @@ class Record:
         tuned; see bench.jobs.contenders.
     collective : str
         mpi4py's name; two names with a ``+`` between them ran side by side.
+    nranks : int
+        The number of ranks.
     block_bytes : int
         The bytes of each rank's block, or of the root's in a Bcast.
+    round : int
+        The number of the round.
+    network : Network
+        The network between the ranks.
     seconds : list of float
         Each operation's time, from the last rank's start to the last rank's end.
     processor_seconds : list of float
@@ -71,17 +77,23 @@ class Record:
         (``to0``) and each end of the trunk (``trunk0``) during the operations and the
         barriers between them: ``sent_bytes``, ``sent_frames``, ``dropped_frames``.
     lost : dict
-        Counts of the loss injected meanwhile: ``buffers`` of the kernel, ``bytes``.
+        Counts of the injected loss: ``buffers`` of the kernel, and their ``bytes``.
     counters : dict
         mpimcast's counters for the operations, summed over ranks; empty for others.
     rival_bytes : int
         The bytes of the rival stream that arrived during the operations.
     span_s : float
-        The seconds that the operations took, with all that lay between them.
+        The seconds between the readings before and after all operations.
     wrong_bytes : int
         The wrong bytes on all ranks, in the operations that were checked.
+    versions : dict
+        The versions of the software that was measured.
+    machine : dict
+        The machine's processor, number of cores and kernel.
     load : list of float
         The machine's load average before and after.
+    begin : str
+        The time, in UTC, at which the job was launched.
     command : list of str
         The command that started the ranks, with paths relative to the checkout.
     """

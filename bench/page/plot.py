@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shared code of the reports' pictures: style, curves with spread, axes, files."""
+"""Draw the reports' pictures in one style: curves with their spread, axes, files."""
 
 from __future__ import annotations
 
