@@ -17,9 +17,11 @@ from pathlib import Path
 from bench.cells import report
 from bench.cells.cells import CELLS
 from bench.cells.effort import Effort
+from bench.cells.setting import setting_of
 from bench.jobs import contenders
 from bench.jobs.contenders import ROOT
 from bench.jobs.record import Record, read
+from bench.page.units import size
 from bench.testbed import host
 
 
@@ -41,6 +43,7 @@ def main() -> int:
         options.only,
     )
     options.out.mkdir(parents=True, exist_ok=True)
+    print("# cell, round, contender, median time, setting, block")
     status = 0
     for name in names:
         begin_s = time.monotonic()
@@ -104,11 +107,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _line(record: Record) -> str:
-    median_ms = 1e3 * statistics.median(record.seconds)
-    wrong = f" WRONG BYTES: {record.wrong_bytes}" if record.wrong_bytes else ""
+    """Return a line that says what was measured, with the median time."""
+    time_ms = 1e3 * statistics.median(record.seconds)
+    wrong = f", WRONG BYTES: {record.wrong_bytes}" if record.wrong_bytes else ""
     return (
-        f"{record.cell} {record.round} {record.contender:14} {record.nranks:2} "
-        f"{record.collective:10} {record.block_bytes:9} {median_ms:10.3f} ms{wrong}"
+        f"{record.cell} {record.round} {record.contender:14} {time_ms:10.3f} ms  "
+        f"{setting_of(record).title()}, {size(record.block_bytes)}{wrong}"
     )
 
 
