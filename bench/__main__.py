@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.cells import report
 from bench.cells.cells import CELLS
 from bench.cells.effort import Effort
-from bench.cells.setting import setting_of
+from bench.cells.scenario import scenario_of
 from bench.jobs import contenders
 from bench.jobs.contenders import ROOT
 from bench.jobs.record import Record, read
@@ -43,7 +43,7 @@ def main() -> int:
         options.only,
     )
     options.out.mkdir(parents=True, exist_ok=True)
-    print("# cell, round, contender, median time, setting, block")
+    print("# cell, round, contender, median time, scenario, block")
     status = 0
     for name in names:
         begin_s = time.monotonic()
@@ -112,7 +112,7 @@ def _line(record: Record) -> str:
     wrong = f", WRONG BYTES: {record.wrong_bytes}" if record.wrong_bytes else ""
     return (
         f"{record.cell} {record.round} {record.contender:14} {time_ms:10.3f} ms  "
-        f"{setting_of(record).title()}, {size(record.block_bytes)}{wrong}"
+        f"{scenario_of(record).title()}, {size(record.block_bytes)}{wrong}"
     )
 
 

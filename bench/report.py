@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument(
         "--markdown",
         choices=_TABLES,
-        help="print the goals, or each setting's largest blocks",
+        help="print the goals, or each scenario's largest blocks",
     )
     options = parser.parse_args()
     if options.markdown:

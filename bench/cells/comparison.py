@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare mpimcast with the best peer in every setting, in numbers and in words."""
+"""Compare mpimcast with the best peer in every scenario, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from bench.cells.cells import CELLS
 from bench.cells.ratio import Ratio, ratio
-from bench.cells.setting import Setting
-from bench.cells.summary import OURS, Settings, Summary
+from bench.cells.scenario import Scenario
+from bench.cells.summary import OURS, Scenarios, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.page.units import percent, size
 
@@ -18,7 +18,7 @@ _EQUAL = 0.03
 
 
 class Comparison(NamedTuple):
-    """mpimcast in one setting and size, compared with the best peers there.
+    """mpimcast in one scenario and size, compared with the best peers there.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Comparison(NamedTuple):
         The same ratio to the best peer that is not tuned by hand.
     """
 
-    setting: Setting
+    scenario: Scenario
     ours: Summary
     peer: Summary
     best: Ratio
@@ -38,9 +38,9 @@ class Comparison(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A unique label: the setting, and our contender unless it is OURS."""
+        """A unique label: the scenario, and our contender unless it is OURS."""
         over = "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
-        return f"{self.setting.cell}. {self.setting.title()}{over}"
+        return f"{self.scenario.cell}. {self.scenario.title()}{over}"
 
     @property
     def bytes_share(self) -> float | None:
@@ -53,9 +53,9 @@ class Comparison(NamedTuple):
         return _share(self.ours.processor_s, self.peer.processor_s)
 
 
-def compare(found: Settings) -> Iterator[Comparison]:
-    """Yield every setting and size that was measured with mpimcast and some peer."""
-    for setting, contenders in found.items():
+def compare(scenarios: Scenarios) -> Iterator[Comparison]:
+    """Yield every scenario and size that was measured with mpimcast and some peer."""
+    for scenario, contenders in scenarios.items():
         for ours in (
             each
             for contender in contenders
@@ -71,25 +71,25 @@ def compare(found: Settings) -> Iterator[Comparison]:
                 if each.block_bytes == ours.block_bytes
             )
             untuned = ratio(contenders, ours.block_bytes, ours.contender, tuned=False)
-            yield Comparison(setting, ours, peer, best, untuned)
+            yield Comparison(scenario, ours, peer, best, untuned)
 
 
-def largest(found: Settings) -> list[Comparison]:
-    """Return the comparison of the largest blocks in each setting."""
-    return list({each.label: each for each in compare(found)}.values())
+def largest(scenarios: Scenarios) -> list[Comparison]:
+    """Return the comparison of the largest blocks in each scenario."""
+    return list({each.label: each for each in compare(scenarios)}.values())
 
 
 # ---- in words ----------------------------------------------------------------
 
 
-def conclusion(found: Settings) -> list[str]:
-    """Return the main results: a sentence on all settings, then one on each cell."""
-    compared = largest(found)
+def conclusion(scenarios: Scenarios) -> list[str]:
+    """Return the main results: a sentence on all scenarios, then one on each cell."""
+    compared = largest(scenarios)
     if not compared:
         return ["No peer was measured beside mpimcast."]
     cells: dict[str, list[Comparison]] = {}
     for each in compared:
-        cells.setdefault(each.setting.cell, []).append(each)
+        cells.setdefault(each.scenario.cell, []).append(each)
     return [
         f"{_count(compared)} {_shares(compared)}",
         *(f"{name}. {_title(name)}: {_cell(each)}" for name, each in cells.items()),
@@ -102,9 +102,9 @@ def _count(compared: Sequence[Comparison]) -> str:
     slower = sum(speed < 1 - _EQUAL for speed in speeds)
     equal = len(speeds) - faster - slower
     return (
-        f"With each setting's largest blocks, mpimcast is faster than the best peer in "
-        f"{faster} of {len(speeds)} settings, as fast (within {100 * _EQUAL:.0f} %) in "
-        f"{equal}, and slower in {slower}."
+        "With each scenario's largest blocks, mpimcast is faster than the best peer in "
+        f"{faster} of {len(speeds)} scenarios, as fast (within {100 * _EQUAL:.0f} %) "
+        f"in {equal}, and slower in {slower}."
     )
 
 
@@ -114,7 +114,7 @@ def _shares(compared: Sequence[Comparison]) -> str:
         return ""
     fewer = sum(share < 1 for share in sent)
     return (
-        f"It sends fewer bytes in {fewer} of the {len(sent)} settings in which bytes "
+        f"It sends fewer bytes in {fewer} of the {len(sent)} scenarios in which bytes "
         f"were counted: the busiest host sends {_range(sent, percent)} of what it "
         "sends with the peer."
     )

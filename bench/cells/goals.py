@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The project's goals, and whether they are reached, computed from records alone.
 
-A goal must hold in all settings and sizes to which it applies. So a report shows its
+A goal must hold in all scenarios and sizes to which it applies. So a report shows its
 worst figure, and where that was measured.
 """
 
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from bench.cells import summary
 from bench.cells.ratio import ratio
-from bench.cells.setting import Setting
-from bench.cells.summary import OURS, Settings, Summaries, Summary
+from bench.cells.scenario import Scenario
+from bench.cells.summary import OURS, Scenarios, Summaries, Summary
 from bench.jobs.contenders import OWN
 from bench.page.spread import spread
 from bench.page.units import size
@@ -27,12 +27,12 @@ TCP_HEADERS_LEAVE = 1448 / 1514
 
 
 class Case(NamedTuple):
-    """mpimcast in one setting and size, with all contenders, and with all settings."""
+    """mpimcast in one scenario and size, beside its contenders and other scenarios."""
 
-    setting: Setting
+    scenario: Scenario
     ours: Summary
     contenders: Summaries
-    found: Settings
+    scenarios: Scenarios
 
     def by_best(self, *, tuned: bool | None = None) -> float | None:
         """Return the best peer's time, or the best (un)tuned one's, divided by ours."""
@@ -60,11 +60,11 @@ class Case(NamedTuple):
 
     def by_clean(self) -> float | None:
         """Return our time divided by that without loss or rival, over shared rounds."""
-        setting = self.setting
-        clean = setting._replace(
-            network=replace(setting.network, loss=0.0, rival=False)
+        scenario = self.scenario
+        clean = scenario._replace(
+            network=replace(scenario.network, loss=0.0, rival=False)
         )
-        for each in self.found.get(clean, {}).get(OURS, ()):
+        for each in self.scenarios.get(clean, {}).get(OURS, ()):
             both = set(each.rounds) & set(self.ours.rounds)
             if each.block_bytes == self.ours.block_bytes and both:
                 ratios = [self.ours.rounds[n] / each.rounds[n] for n in both]
@@ -102,7 +102,7 @@ class Goal(NamedTuple):
     figure: Callable[[Case], float | None]
     collective: str = "Allgather"
     sizes: Sequence[int] = _ANY
-    applies: Callable[[Setting], bool] = lambda _: True
+    applies: Callable[[Scenario], bool] = lambda _: True
     contender: str = OURS
     where: str = ""  # `applies` in words
 
@@ -118,7 +118,7 @@ class Reached(NamedTuple):
 
     goal: Goal
     figure: float
-    setting: Setting
+    scenario: Scenario
     block_bytes: int
 
     @property
@@ -128,12 +128,12 @@ class Reached(NamedTuple):
         return self.figure >= bound if self.goal.least else self.figure <= bound
 
 
-def reached(found: Settings) -> Iterator[Reached]:
+def reached(scenarios: Scenarios) -> Iterator[Reached]:
     """Yield the worst figure of each goal for which anything was measured."""
     for goal in GOALS:
         figures = [
-            Reached(goal, figure, case.setting, case.ours.block_bytes)
-            for case in _cases(found, goal)
+            Reached(goal, figure, case.scenario, case.ours.block_bytes)
+            for case in _cases(scenarios, goal)
             if (figure := goal.figure(case)) is not None
         ]
         if figures:
@@ -141,13 +141,13 @@ def reached(found: Settings) -> Iterator[Reached]:
             yield worst(figures, key=lambda each: each.figure)
 
 
-def _cases(found: Settings, goal: Goal) -> Iterator[Case]:
-    for setting, contenders in found.items():
-        if (setting.cell, setting.collective) != (goal.cell, goal.collective):
+def _cases(scenarios: Scenarios, goal: Goal) -> Iterator[Case]:
+    for scenario, contenders in scenarios.items():
+        if (scenario.cell, scenario.collective) != (goal.cell, goal.collective):
             continue
         for ours in contenders.get(goal.contender, ()):
-            if ours.block_bytes in goal.sizes and goal.applies(setting):
-                yield Case(setting, ours, contenders, found)
+            if ours.block_bytes in goal.sizes and goal.applies(scenario):
+                yield Case(scenario, ours, contenders, scenarios)
 
 
 # ---- figures -----------------------------------------------------------------
@@ -183,7 +183,7 @@ def _host_blocks(case: Case) -> float | None:
 
 
 def _link(case: Case) -> float | None:
-    part = summary.link_part(case.setting, case.ours)
+    part = summary.link_part(case.scenario, case.ours)
     return None if part is None else part / HEADERS_LEAVE
 
 
@@ -201,16 +201,16 @@ def _repaired(case: Case) -> float | None:
 
 
 def _rival(case: Case) -> float | None:
-    rate_mbit = case.setting.network.rate_mbit
+    rate_mbit = case.scenario.network.rate_mbit
     if rate_mbit is None:
         return None
     return case.ours.rival_bytes_per_s * 8 / (rate_mbit * 1e6) / TCP_HEADERS_LEAVE
 
 
-def _at(**what: object) -> Callable[[Setting], bool]:
-    """Return a test of a setting: its network, or `nranks`, has these values."""
-    return lambda setting: all(
-        (setting.nranks if name == "nranks" else getattr(setting.network, name))
+def _at(**what: object) -> Callable[[Scenario], bool]:
+    """Return a test of a scenario: its network, or `nranks`, has these values."""
+    return lambda scenario: all(
+        (scenario.nranks if name == "nranks" else getattr(scenario.network, name))
         == value
         for name, value in what.items()
     )

@@ -12,8 +12,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.cells.setting import Setting
-from bench.cells.summary import OURS, Settings, Summaries, Summary
+from bench.cells.scenario import Scenario
+from bench.cells.summary import OURS, Scenarios, Summaries, Summary
 from bench.jobs.contenders import BARE, TITLES
 from bench.page.plot import (
     STYLE,
@@ -41,16 +41,16 @@ _MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"
 _ASIDE = 1.035
 
 
-def draw(settings: Settings, folder: Path, name: str) -> Iterator[Picture]:
+def draw(scenarios: Scenarios, folder: Path, name: str) -> Iterator[Picture]:
     """Draw the results of one cell, in files whose names begin with `name`."""
     with mpl.rc_context(STYLE):
-        sweep = {each.network.loss for each in settings} != {0.0}
+        sweep = {each.network.loss for each in scenarios} != {0.0}
         if sweep:
-            yield save(_loss(settings), folder / f"{name}-loss.png", _LOSS)
-        groups: dict[str, Settings] = {}
-        for setting, contenders in settings.items():
-            if not setting.network.loss:
-                groups.setdefault(setting.collective, {})[setting] = contenders
+            yield save(_loss(scenarios), folder / f"{name}-loss.png", _LOSS)
+        groups: dict[str, Scenarios] = {}
+        for scenario, contenders in scenarios.items():
+            if not scenario.network.loss:
+                groups.setdefault(scenario.collective, {})[scenario] = contenders
         for collective, group in groups.items():
             stem = f"{name}-{collective}".lower().replace("+", "-")
             if any(
@@ -69,10 +69,10 @@ def draw(settings: Settings, folder: Path, name: str) -> Iterator[Picture]:
                 yield save(figure, path, caption + _note(group))
 
 
-def _note(settings: Settings) -> str:
+def _note(scenarios: Scenarios) -> str:
     """Return a note for the caption if mpimcast left operations to the MPI library."""
     ours = [
-        each for contenders in settings.values() for each in contenders.get(OURS, ())
+        each for contenders in scenarios.values() for each in contenders.get(OURS, ())
     ]
     if not any(each.by_library for each in ours):
         return ""
@@ -126,28 +126,30 @@ _TRUNK = _Cost(
 # ---- curves ------------------------------------------------------------------
 
 
-def _curves(settings: Settings) -> Figure:
-    """Draw time and bus bandwidth against size, a column for each setting."""
-    figure = Figure(figsize=(1.2 + 3.4 * len(settings), 5.6), layout="constrained")
-    axes = figure.subplots(2, len(settings), squeeze=False, sharex="col")
-    for column, (setting, contenders) in enumerate(settings.items()):
+def _curves(scenarios: Scenarios) -> Figure:
+    """Draw time and bus bandwidth against size, a column for each scenario."""
+    figure = Figure(figsize=(1.2 + 3.4 * len(scenarios), 5.6), layout="constrained")
+    axes = figure.subplots(2, len(scenarios), squeeze=False, sharex="col")
+    for column, (scenario, contenders) in enumerate(scenarios.items()):
         above, below = axes[:, column]
-        above.set_title(textwrap.fill(setting.title(), 44), fontsize=9)
+        above.set_title(textwrap.fill(scenario.title(), 44), fontsize=9)
         for contender, sizes in contenders.items():
             _curve(above, contender, sizes, lambda each: _scaled(each.seconds, 1e3))
             _curve(
-                below, contender, sizes, lambda each, at=setting: _bandwidth(at, each)
+                below, contender, sizes, lambda each, at=scenario: _bandwidth(at, each)
             )
         found = {each.block_bytes for sizes in contenders.values() for each in sizes}
         _log_sizes(above, found)
         _log_sizes(below, found)
         log_numbers(above)
         # With two switches the trunk is the limit, not the rate of a single link.
-        rate_mbit = setting.network.rate_mbit if setting.network.switches == 1 else None
+        rate_mbit = (
+            scenario.network.rate_mbit if scenario.network.switches == 1 else None
+        )
         if rate_mbit is not None:
             below.axhline(rate_mbit / 8, color="#555555", ls=":", lw=1)
         medians = [
-            _bandwidth(setting, s).median for each in contenders.values() for s in each
+            _bandwidth(scenario, s).median for each in contenders.values() for s in each
         ]
         below.set_ylim(0, 1.25 * max([*medians, (rate_mbit or 0) / 8]))
         below.set_xlabel("bytes of a block")
@@ -168,8 +170,8 @@ def _scaled(spread: Spread, factor: float) -> Spread:
     return Spread(*(each * factor for each in spread))
 
 
-def _bandwidth(setting: Setting, each: Summary) -> Spread:
-    nbytes = setting.payload_bytes(each.block_bytes) / 1e6
+def _bandwidth(scenario: Scenario, each: Summary) -> Spread:
+    nbytes = scenario.payload_bytes(each.block_bytes) / 1e6
     seconds = each.seconds
     return Spread(nbytes / seconds.median, nbytes / seconds.high, nbytes / seconds.low)
 
@@ -198,25 +200,25 @@ def _log_sizes(axes: Any, sizes: set[int]) -> None:
 # ---- loss --------------------------------------------------------------------
 
 
-def _loss(settings: Settings) -> Figure:
+def _loss(scenarios: Scenarios) -> Figure:
     """Draw each contender's time, divided by its own without loss, against loss."""
-    collectives = sorted({each.collective for each in settings})
+    collectives = sorted({each.collective for each in scenarios})
     figure = Figure(figsize=(1.2 + 4 * len(collectives), 3.4), layout="constrained")
     axes = figure.subplots(1, len(collectives), squeeze=False)[0]
     for column, collective in enumerate(collectives):
-        group = {s: w for s, w in settings.items() if s.collective == collective}
+        group = {s: w for s, w in scenarios.items() if s.collective == collective}
         clean = next(
             contenders
-            for setting, contenders in group.items()
-            if not setting.network.loss
+            for scenario, contenders in group.items()
+            if not scenario.network.loss
         )
         for contender, (without, *_) in clean.items():
             points = [
                 (
-                    100 * setting.network.loss,
+                    100 * scenario.network.loss,
                     _by_round(contenders[contender][0], without),
                 )
-                for setting, contenders in group.items()
+                for scenario, contenders in group.items()
                 if contender in contenders
             ]
             _line(axes[column], contender, points)
@@ -252,30 +254,30 @@ def _largest(contenders: Summaries) -> list[Summary]:
     ]
 
 
-def _costs(settings: Settings) -> Iterator[_Cost]:
+def _costs(scenarios: Scenarios) -> Iterator[_Cost]:
     yield _DURATION
-    if all(each.network.kind != "verbs" for each in settings):
+    if all(each.network.kind != "verbs" for each in scenarios):
         yield _PROCESSORS
-    if all(each.network.kind == "cluster" for each in settings):
+    if all(each.network.kind == "cluster" for each in scenarios):
         yield _BYTES
-    if any(each.network.switches == 2 for each in settings):
+    if any(each.network.switches == 2 for each in scenarios):
         yield _TRUNK
 
 
-def _bars(settings: Settings, costs: Sequence[_Cost]) -> Figure:
-    """Draw every contender's costs at the largest size, a column for each setting."""
-    names = {contender for contenders in settings.values() for contender in contenders}
+def _bars(scenarios: Scenarios, costs: Sequence[_Cost]) -> Figure:
+    """Draw every contender's costs at the largest size, a column for each scenario."""
+    names = {contender for contenders in scenarios.values() for contender in contenders}
     height = 0.55 + 0.27 * len(names)
     figure = Figure(
-        figsize=(1.9 + 3.1 * len(settings), 0.5 + height * len(costs)),
+        figsize=(1.9 + 3.1 * len(scenarios), 0.5 + height * len(costs)),
         layout="constrained",
     )
-    panels = figure.subplots(len(costs), len(settings), squeeze=False, sharey=True)
-    for column, (setting, contenders) in enumerate(settings.items()):
+    panels = figure.subplots(len(costs), len(scenarios), squeeze=False, sharey=True)
+    for column, (scenario, contenders) in enumerate(scenarios.items()):
         found = _largest(contenders)
         for axes, cost in zip(panels[:, column], costs, strict=True):
             _bar(axes, found, cost)
-        first, _, rest = setting.title().partition(", ")
+        first, _, rest = scenario.title().partition(", ")
         title = f"{first}, {size(found[0].block_bytes)}, {rest}"
         panels[0, column].set_title(textwrap.fill(title, 44), fontsize=9)
     panels[0, 0].invert_yaxis()

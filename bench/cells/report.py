@@ -14,8 +14,8 @@ from bench.cells import comparison, goals, summary
 from bench.cells.cells import CELLS
 from bench.cells.goals import Reached
 from bench.cells.pictures import draw
-from bench.cells.setting import Setting
-from bench.cells.summary import Settings, Summary
+from bench.cells.scenario import Scenario
+from bench.cells.summary import Scenarios, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.jobs.record import Record, read
 from bench.page import html
@@ -24,7 +24,7 @@ from bench.page.spread import Spread
 from bench.page.units import ms, percent, size
 
 _GOALS = """<h2>Goals</h2>
-<p class="note">Each goal of the project, its bound, the worst figure of all settings
+<p class="note">Each goal of the project, its bound, the worst figure of all scenarios
 and sizes to which it applies, and where that figure was measured.</p>
 """
 _OVERVIEW = """<h2>mpimcast and the best peer</h2>
@@ -40,32 +40,39 @@ def write(folder: Path) -> Path:
     records = list(read(sorted(folder.glob("*.jsonl"))))
     if not records:
         raise ValueError(f"{folder} has no records")
-    found = summary.summarise(records)
-    cells = "".join(_cell(name, found, folder) for name in CELLS)
+    scenarios = summary.summarise(records)
+    cells = "".join(_cell(name, scenarios, folder) for name in CELLS)
     body = "".join(
-        (_conclusion(found), _OVERVIEW, _overview(found), cells, _GOALS, _goals(found))
+        (
+            _conclusion(scenarios),
+            _OVERVIEW,
+            _overview(scenarios),
+            cells,
+            _GOALS,
+            _goals(scenarios),
+        )
     )
     return html.write(folder, _about(records), body)
 
 
-def goals_table(found: Settings) -> Iterator[str]:
+def goals_table(scenarios: Scenarios) -> Iterator[str]:
     """Yield the lines of a Markdown table of goals."""
     yield "| goal | bound | worst figure | measured at |"
     yield "|---|---|---|---|"
-    for each in goals.reached(found):
+    for each in goals.reached(scenarios):
         figure = f"{each.figure:.3g}"
         words = [*_goal(each), figure if each.holds else f"**{figure}**", _where(each)]
         yield f"| {' | '.join(words)} |"
 
 
-def largest_table(found: Settings) -> Iterator[str]:
-    """Yield the lines of a Markdown table of each setting's largest blocks."""
+def largest_table(scenarios: Scenarios) -> Iterator[str]:
+    """Yield the lines of a Markdown table of each scenario's largest blocks."""
     yield (
         "| | block | mpimcast | best peer | times as fast as the peer "
         "| bytes sent by a host, of the peer's | processor time, of the peer's |"
     )
     yield "|---|---|---|---|---|---|---|"
-    for each in comparison.largest(found):
+    for each in comparison.largest(scenarios):
         words = (
             *(each.label, size(each.ours.block_bytes), _ours(each.ours)),
             *(TITLES.get(each.best.peer, each.best.peer), _times(each.best.spread)),
@@ -99,18 +106,18 @@ def _about(records: Sequence[Record]) -> str:
     )
 
 
-def _conclusion(found: Settings) -> str:
-    first, *rest = map(escape, comparison.conclusion(found))
+def _conclusion(scenarios: Scenarios) -> str:
+    first, *rest = map(escape, comparison.conclusion(scenarios))
     lines = "".join(f"<li>{each}</li>\n" for each in rest)
     return f"<h2>Conclusion</h2>\n<p>{first}</p>\n<ul>\n{lines}</ul>\n"
 
 
-def _overview(found: Settings) -> str:
+def _overview(scenarios: Scenarios) -> str:
     rows, cell = [], ""
-    for each in comparison.compare(found):
-        setting, ours, untuned = each.setting, each.ours, each.untuned
-        if setting.cell != cell:
-            cell = setting.cell
+    for each in comparison.compare(scenarios):
+        scenario, ours, untuned = each.scenario, each.ours, each.untuned
+        if scenario.cell != cell:
+            cell = scenario.cell
             title = CELLS[cell].title if cell in CELLS else ""
             rows.append(group(f"{cell}. {title}", 6))
         words = [
@@ -125,7 +132,7 @@ def _overview(found: Settings) -> str:
     return table(heads, rows)
 
 
-def _goals(found: Settings) -> str:
+def _goals(scenarios: Scenarios) -> str:
     rows = [
         row(
             [
@@ -134,7 +141,7 @@ def _goals(found: Settings) -> str:
                 _where(each),
             ]
         )
-        for each in goals.reached(found)
+        for each in goals.reached(scenarios)
     ]
     return table(["", "bound", "worst figure", "measured at"], rows)
 
@@ -146,14 +153,14 @@ def _goal(each: Reached) -> tuple[str, str]:
 
 
 def _where(each: Reached) -> str:
-    return f"{each.setting.title()}, {size(each.block_bytes)}"
+    return f"{each.scenario.title()}, {size(each.block_bytes)}"
 
 
-def _cell(name: str, found: Settings, folder: Path) -> str:
+def _cell(name: str, scenarios: Scenarios, folder: Path) -> str:
     mine = {
-        setting: contenders
-        for setting, contenders in found.items()
-        if setting.cell == name
+        scenario: contenders
+        for scenario, contenders in scenarios.items()
+        if scenario.cell == name
     }
     if not mine:
         return ""
@@ -179,23 +186,23 @@ _COLUMNS = (
 )
 
 
-def _details(mine: Settings) -> str:
+def _details(mine: Scenarios) -> str:
     rows = []
-    for setting, contenders in mine.items():
-        rows.append(group(setting.title(), len(_HEADS)))
+    for scenario, contenders in mine.items():
+        rows.append(group(scenario.title(), len(_HEADS)))
         for contender, sizes in contenders.items():
             rows += [
-                row(_detail(setting, each), ours=contender in OWN) for each in sizes
+                row(_detail(scenario, each), ours=contender in OWN) for each in sizes
             ]
     return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
 
 
-def _detail(setting: Setting, each: Summary) -> list[str]:
+def _detail(scenario: Scenario, each: Summary) -> list[str]:
     seconds = each.seconds
-    part = summary.link_part(setting, each)
+    part = summary.link_part(scenario, each)
     repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
     ours = each.contender in OWN
-    bandwidth = setting.payload_bytes(each.block_bytes) / seconds.median / 1e6
+    bandwidth = scenario.payload_bytes(each.block_bytes) / seconds.median / 1e6
     return [
         f"{_title(each)}, {size(each.block_bytes)}",
         *map(ms, seconds),
@@ -221,11 +228,11 @@ _STAGE_COLUMNS = (
 )
 
 
-def _stages(mine: Settings) -> str:
+def _stages(mine: Scenarios) -> str:
     rows = [
         row(
             [
-                f"{_place(setting, each)}, {size(each.block_bytes)}",
+                f"{_label(scenario, each)}, {size(each.block_bytes)}",
                 ms(each.seconds.median),
                 *(ms(each.stages_s[name]) for name in summary.STAGES),
                 ms(each.seconds.median - sum(each.stages_s.values())),
@@ -233,7 +240,7 @@ def _stages(mine: Settings) -> str:
                 "" if each.processor_s is None else ms(each.processor_s),
             ]
         )
-        for setting, contenders in mine.items()
+        for scenario, contenders in mine.items()
         for contender in contenders
         for each in contenders[contender]
         if contender in OWN and not each.by_library
@@ -246,8 +253,8 @@ def _stages(mine: Settings) -> str:
 # ---- cells of tables ---------------------------------------------------------
 
 
-def _place(setting: Setting, ours: Summary) -> str:
-    return f"{setting.title()}, {TITLES[ours.contender]}"
+def _label(scenario: Scenario, ours: Summary) -> str:
+    return f"{scenario.title()}, {TITLES[ours.contender]}"
 
 
 def _title(each: Summary) -> str:

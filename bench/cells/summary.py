@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.cells.setting import Setting, setting_of
+from bench.cells.scenario import Scenario, scenario_of
 from bench.jobs.contenders import OWN, TITLES
 from bench.jobs.record import Record
 from bench.page.spread import Spread, spread
@@ -65,28 +65,28 @@ class Summary:
     by_library: bool
 
 
-# The summaries of each contender, in the order of sizes, by its name; and by setting.
+# The summaries of each contender, in the order of sizes, by its name; and by scenario.
 Summaries = dict[str, list[Summary]]
-Settings = dict[Setting, Summaries]
+Scenarios = dict[Scenario, Summaries]
 
 
-def summarise(records: Iterable[Record]) -> Settings:
+def summarise(records: Iterable[Record]) -> Scenarios:
     """Return the summaries of all records."""
-    groups: dict[tuple[Setting, str, int], list[Record]] = defaultdict(list)
+    groups: dict[tuple[Scenario, str, int], list[Record]] = defaultdict(list)
     for each in records:
-        groups[setting_of(each), each.contender, each.block_bytes].append(each)
-    found: Settings = {}
-    for (setting, contender, nbytes), group in sorted(groups.items(), key=_order):
-        contenders = found.setdefault(setting, {})
+        groups[scenario_of(each), each.contender, each.block_bytes].append(each)
+    scenarios: Scenarios = {}
+    for (scenario, contender, nbytes), group in sorted(groups.items(), key=_order):
+        contenders = scenarios.setdefault(scenario, {})
         contenders.setdefault(contender, []).append(_summary(contender, nbytes, group))
-    return found
+    return scenarios
 
 
-def _order(item: tuple[tuple[Setting, str, int], object]) -> tuple[object, ...]:
-    setting, contender, nbytes = item[0]
-    network = setting.network
+def _order(item: tuple[tuple[Scenario, str, int], object]) -> tuple[object, ...]:
+    scenario, contender, nbytes = item[0]
+    network = scenario.network
     return (
-        *(setting.cell, setting.collective, network.order, setting.nranks),
+        *(scenario.cell, scenario.collective, network.order, scenario.nranks),
         *(network.rival, network.loss, list(TITLES).index(contender), nbytes),
     )
 
@@ -132,13 +132,13 @@ def _summary(contender: str, nbytes: int, group: Sequence[Record]) -> Summary:
     )
 
 
-def link_part(setting: Setting, summary: Summary) -> float | None:
+def link_part(scenario: Scenario, summary: Summary) -> float | None:
     """Return payload as a part of what a host's link could carry in the time.
 
     A link could carry its rate for that time, and the burst of an idle link.
     """
-    rate_mbit = setting.network.rate_mbit
-    if rate_mbit is None or setting.network.switches == 2:
+    rate_mbit = scenario.network.rate_mbit
+    if rate_mbit is None or scenario.network.switches == 2:
         return None
-    could = summary.seconds.median * rate_mbit * 1e6 / 8 + setting.network.burst_bytes
-    return setting.payload_bytes(summary.block_bytes) / could
+    could = summary.seconds.median * rate_mbit * 1e6 / 8 + scenario.network.burst_bytes
+    return scenario.payload_bytes(summary.block_bytes) / could

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.page.spread import Spread
-from bench.scaling.results import CONTENDERS, Opening, Row, Setting, Step
+from bench.scaling.results import CONTENDERS, Opening, Row, Series, Step
 
 
 class Point(NamedTuple):
@@ -38,23 +38,23 @@ Curves = dict[str, list[Point]]  # by contender, in the order of nodes
 Openings = dict[tuple[str, int], list[Opening]]  # by transport and ranks
 
 
-def curves(steps: Iterable[Step]) -> dict[Setting, dict[int, Curves]]:
-    """Return the points of each contender, by setting and size."""
-    groups: dict[tuple[Setting, int, str, int], list[Row]] = defaultdict(list)
+def curves(steps: Iterable[Step]) -> dict[Series, dict[int, Curves]]:
+    """Return the points of each contender, by series and size."""
+    groups: dict[tuple[Series, int, str, int], list[Row]] = defaultdict(list)
     for step in steps:
         for row in step.rows:
-            groups[row.setting, row.block_bytes, row.contender, step.nnodes].append(row)
-    found: dict[Setting, dict[int, Curves]] = {}
-    for setting, nbytes, contender, nnodes in sorted(groups, key=_order):
-        point = _point(nnodes, groups[setting, nbytes, contender, nnodes])
-        sizes = found.setdefault(setting, {}).setdefault(nbytes, {})
+            groups[row.series, row.block_bytes, row.contender, step.nnodes].append(row)
+    found: dict[Series, dict[int, Curves]] = {}
+    for series, nbytes, contender, nnodes in sorted(groups, key=_order):
+        point = _point(nnodes, groups[series, nbytes, contender, nnodes])
+        sizes = found.setdefault(series, {}).setdefault(nbytes, {})
         sizes.setdefault(contender, []).append(point)
     return found
 
 
-def _order(key: tuple[Setting, int, str, int]) -> tuple[object, ...]:
-    setting, nbytes, contender, nnodes = key
-    return setting, nbytes, CONTENDERS.index(contender), nnodes
+def _order(key: tuple[Series, int, str, int]) -> tuple[object, ...]:
+    series, nbytes, contender, nnodes = key
+    return series, nbytes, CONTENDERS.index(contender), nnodes
 
 
 def _point(nnodes: int, rows: Sequence[Row]) -> Point:

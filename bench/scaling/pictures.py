@@ -66,7 +66,7 @@ _OPENING = (
 def draw_sizes(
     title: str, sizes: dict[int, Curves], folder: Path, name: str
 ) -> Iterator[Picture]:
-    """Draw the sizes of one setting, in files whose names begin with `name`."""
+    """Draw the sizes of one series, in files whose names begin with `name`."""
     blocks = list(sizes)
     with mpl.rc_context(STYLE):
         for begin in range(0, len(blocks), _COLUMNS):

@@ -16,7 +16,7 @@ from bench.scaling import curves, results
 from bench.scaling.curves import Curves, Openings, efficiency
 from bench.scaling.nodes import Node, compare
 from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes
-from bench.scaling.results import Setting, Step
+from bench.scaling.results import Series, Step
 
 _HEADS = (
     *("size", "nodes", "mpimcast", "MPI library", "times as fast"),
@@ -64,17 +64,15 @@ def _about(steps: Sequence[Step]) -> str:
 
 
 def _settings(steps: Sequence[Step], folder: Path) -> Iterator[str]:
-    for number_, (setting, sizes) in enumerate(curves.curves(steps).items()):
-        words = re.findall(r"\w+", " ".join(map(str, setting)).lower())
+    for number_, (series, sizes) in enumerate(curves.curves(steps).items()):
+        words = re.findall(r"\w+", " ".join(map(str, series)).lower())
         name = "-".join(["scaling", str(number_), *words])
-        pictures = "".join(
-            map(figure, draw_sizes(setting.title(), sizes, folder, name))
-        )
-        yield f"<h2>{escape(setting.title())}</h2>\n{pictures}{_table(setting, sizes)}"
+        pictures = "".join(map(figure, draw_sizes(series.title(), sizes, folder, name)))
+        yield f"<h2>{escape(series.title())}</h2>\n{pictures}{_table(series, sizes)}"
 
 
-def _table(setting: Setting, sizes: dict[int, Curves]) -> str:
-    rows = [group(setting.title(), len(_HEADS))]
+def _table(series: Series, sizes: dict[int, Curves]) -> str:
+    rows = [group(series.title(), len(_HEADS))]
     rows += [row(words) for each in sizes.items() for words in _lines(*each)]
     return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>\n'
 

@@ -18,8 +18,8 @@ OURS, LIBRARY = "mpimcast", "mpi"
 CONTENDERS = (OURS, LIBRARY)
 
 
-class Setting(NamedTuple):
-    """The setting of a comparison; its sizes and contenders share a picture."""
+class Series(NamedTuple):
+    """The steps that differ in nodes and sizes only, which share a picture."""
 
     collective: str
     transport: str
@@ -27,7 +27,7 @@ class Setting(NamedTuple):
     order: str
 
     def title(self) -> str:
-        """Return the setting in words, for a heading."""
+        """Return the series in words, for a heading."""
         count = self.ranks_per_node
         ranks = f"{count} rank{'' if count == 1 else 's'} a node"
         return f"{self.collective}, {self.transport}, {ranks}, {self.order} order"
@@ -50,7 +50,7 @@ class Row:
         library's operations, counted for ours.
     """
 
-    setting: Setting
+    series: Series
     contender: str
     block_bytes: int
     seconds: tuple[float, ...]
@@ -134,14 +134,14 @@ def _step(found: dict[str, Any]) -> Step:
     transport = str(step["transport"])
     rows = []
     for measured in found["measured"]:
-        setting = Setting(
+        series = Series(
             str(measured["collective"]),
             transport,
             int(step["ranks_per_node"]),
             str(step["order"]),
         )
         rows += [
-            _row(setting, contender, measured, len(nodes)) for contender in CONTENDERS
+            _row(series, contender, measured, len(nodes)) for contender in CONTENDERS
         ]
     return Step(
         name=str(step["name"]),
@@ -190,9 +190,7 @@ def _unshard(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(
-    setting: Setting, contender: str, measured: dict[str, Any], nranks: int
-) -> Row:
+def _row(series: Series, contender: str, measured: dict[str, Any], nranks: int) -> Row:
     found = measured[contender]
     seconds = tuple(map(_positive, found["seconds"]))
     rank_seconds = tuple(map(_positive, found["rank_seconds"]))
@@ -204,7 +202,7 @@ def _row(
         found["algbw_bytes_per_s"]
     )
     return Row(
-        setting=setting,
+        series=series,
         contender=contender,
         block_bytes=int(_positive(measured["block_bytes"])),
         seconds=seconds,

@@ -71,7 +71,7 @@ def test_lines() -> None:
 
 def test_summary() -> None:
     """A round counts with its median, and a contender with the median of its rounds."""
-    ((setting, contenders),) = summary.summarise(RECORDS).items()
+    ((scenario, contenders),) = summary.summarise(RECORDS).items()
     assert list(contenders) == ["mpimcast", "mpich", "openmpi-tuned"]
     (ours,) = contenders["mpimcast"]
     assert ours.rounds == {0: 2, 1: 4}
@@ -81,7 +81,7 @@ def test_summary() -> None:
     assert (ours.processor_s, ours.dropped_frames) == (0.5, 8)
     assert (ours.lost_chunks, ours.repair_bytes, ours.lost_bytes) == (6, 100, 80)
     assert not ours.by_library
-    assert summary.link_part(setting, ours) == 3 * BLOCK / (3 * 10**7 + 1000)
+    assert summary.link_part(scenario, ours) == 3 * BLOCK / (3 * 10**7 + 1000)
 
 
 def test_ratio() -> None:
@@ -168,7 +168,7 @@ def test_conclusion() -> None:
         for contender, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
     ]
     first, *cells = comparison.conclusion(summary.summarise(records))
-    assert "faster than the best peer in 1 of 2 settings" in first
+    assert "faster than the best peer in 1 of 2 scenarios" in first
     assert "slower in 1." in first
     fast, slow = cells
     assert fast.startswith(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The setting of a comparison: a cell, a collective, its ranks and their network."""
+"""A scenario of a cell: a collective, its ranks and the network between them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bench.jobs.payload import payload_bytes
 from bench.jobs.record import Network, Record
 
 
-class Setting(NamedTuple):
-    """The setting of a comparison; its contenders and sizes share a picture."""
+class Scenario(NamedTuple):
+    """A collective on some ranks and a network; its contenders share a picture."""
 
     cell: str
     collective: str
@@ -18,7 +18,7 @@ class Setting(NamedTuple):
     network: Network
 
     def title(self) -> str:
-        """Return the setting in words, for a heading."""
+        """Return the scenario in words, for a heading."""
         network = self.network
         words = [f"{self.collective}, P = {self.nranks}"]
         if network.kind == "node":
@@ -41,9 +41,9 @@ class Setting(NamedTuple):
         return payload_bytes(self.collective, self.nranks, block_bytes)
 
 
-def setting_of(record: Record) -> Setting:
-    """Return the setting of a record."""
-    return Setting(record.cell, record.collective, record.nranks, record.network)
+def scenario_of(record: Record) -> Scenario:
+    """Return the scenario of a record."""
+    return Scenario(record.cell, record.collective, record.nranks, record.network)
 
 
 def _mbit(what: str, rate_mbit: int | None) -> str:
