@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure cells, then write a report: ``python -m bench [CELL ...]``, as root.
 
-Each record is written as soon as it is complete, so an interrupted run loses none. A
-further run into the same folder adds rounds.
+Each measurement is written as soon as it is complete, so an interrupted run loses none.
+A further run into the same folder adds rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.cells.effort import Effort
 from bench.cells.scenario import scenario_of
 from bench.jobs import contenders
 from bench.jobs.contenders import ROOT
-from bench.jobs.record import Record, read
+from bench.jobs.measurement import Measurement, read
 from bench.page.units import size
 from bench.testbed import host
 
@@ -49,13 +49,13 @@ def main() -> int:
         begin_s = time.monotonic()
         path = options.out / f"{name}.jsonl"
         earlier = read([path]) if path.exists() else ()
-        first = max((1 + record.round for record in earlier), default=0)
+        first = max((1 + measurement.round for measurement in earlier), default=0)
         with path.open("a", encoding="utf-8") as out:
-            for record in CELLS[name].measure(replace(effort, first_round=first)):
-                out.write(record.line() + "\n")
+            for measurement in CELLS[name].measure(replace(effort, first_round=first)):
+                out.write(measurement.line() + "\n")
                 out.flush()
-                print(_line(record), flush=True)
-                status |= record.wrong_bytes > 0
+                print(_line(measurement), flush=True)
+                status |= measurement.wrong_bytes > 0
         print(f"# cell {name} took {time.monotonic() - begin_s:.0f} s", flush=True)
     print(report.write(options.out))
     return status
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=ROOT / "build/bench",
         metavar="DIR",
-        help="folder for the records and the report (default: build/bench)",
+        help="folder for the measurements and the report (default: build/bench)",
     )
     parser.add_argument(
         "--rounds",
@@ -106,13 +106,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _line(record: Record) -> str:
+def _line(each: Measurement) -> str:
     """Return a line that says what was measured, with the median time."""
-    time_ms = 1e3 * statistics.median(record.seconds)
-    wrong = f", WRONG BYTES: {record.wrong_bytes}" if record.wrong_bytes else ""
+    time_ms = 1e3 * statistics.median(each.seconds)
+    wrong = f", WRONG BYTES: {each.wrong_bytes}" if each.wrong_bytes else ""
     return (
-        f"{record.cell} {record.round} {record.contender:14} {time_ms:10.3f} ms  "
-        f"{scenario_of(record).title()}, {size(record.block_bytes)}{wrong}"
+        f"{each.cell} {each.round} {each.contender:14} {time_ms:10.3f} ms  "
+        f"{scenario_of(each).title()}, {size(each.block_bytes)}{wrong}"
     )
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from bench.jobs import contenders, job
 from bench.jobs.contenders import CONTENDERS, TITLES, Contender
 from bench.jobs.job import Setup, Task
-from bench.jobs.record import Network, Record
+from bench.jobs.measurement import Measurement, Network
 from bench.testbed import host
 from bench.testbed.cluster import BURST_BYTES, Cluster
 from mpimcast import model
@@ -98,22 +98,22 @@ def measure(plan: Plan) -> Iterator[Row]:
         for order, numbers in orders(plan.nhosts).items():
             setup = Setup(replace(network, order=order), numbers, cluster)
             for contender in plan.contenders:
-                (record,) = job.run("demo", setup, contender, [task])
-                yield _row(order, record)
+                (measurement,) = job.run("demo", setup, contender, [task])
+                yield _row(order, measurement)
 
 
-def _row(order: str, record: Record) -> Row:
+def _row(order: str, measurement: Measurement) -> Row:
     trunk = [
         port["sent_bytes"]
-        for name, port in record.ports.items()
+        for name, port in measurement.ports.items()
         if name.startswith("trunk")
     ]
     return Row(
         order,
-        record.contender,
-        statistics.median(record.seconds),
-        max(trunk) // len(record.seconds),
-        record.wrong_bytes,
+        measurement.contender,
+        statistics.median(measurement.seconds),
+        max(trunk) // len(measurement.seconds),
+        measurement.wrong_bytes,
     )
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write a page with pictures from a folder of records: ``python -m bench.report DIR``.
+"""Write the page of a folder of measurements: ``python -m bench.report DIR``.
 
-The page contains its pictures, and is made from the records alone, or from the results
-that a batch job leaves in place of records. ``--markdown`` prints one of the page's
-tables instead, for a README.
+The page contains its pictures, and is made from the measurements alone, or from a batch
+job's results. ``--markdown`` prints one of the page's tables instead, for a README.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from bench.cells import report as cells_report
 from bench.cells import summary
-from bench.jobs.record import read
+from bench.jobs.measurement import read
 from bench.scaling import report as scaling_report
 from bench.scaling.results import RESULTS
 
@@ -36,9 +35,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.markdown:
-        records = read(sorted(options.folder.glob("*.jsonl")))
+        measurements = read(sorted(options.folder.glob("*.jsonl")))
         table = _TABLES[options.markdown]
-        print("\n".join(table(summary.summarise(records))))
+        print("\n".join(table(summary.summarise(measurements))))
     elif (options.folder / RESULTS).exists():
         print(scaling_report.write(options.folder))
     else:

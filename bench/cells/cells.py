@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bench.cells.effort import Effort, Sizes
 from bench.jobs import job, verbs
 from bench.jobs.job import Setup
-from bench.jobs.record import Network, Record
+from bench.jobs.measurement import Measurement, Network
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
 from bench.testbed.flow import flowing
 
@@ -25,7 +25,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 def take_turns(
     cell: str, setup: Setup, effort: Effort, sizes: Sizes
-) -> Iterator[Record]:
+) -> Iterator[Measurement]:
     """Measure the same tasks with all contenders, which take turns in each round."""
     tasks = effort.tasks(setup, sizes)
     for round_ in effort.turns():
@@ -36,7 +36,7 @@ def take_turns(
 # ---- the cells ---------------------------------------------------------------
 
 
-def one_switch(effort: Effort) -> Iterator[Record]:
+def one_switch(effort: Effort) -> Iterator[Measurement]:
     """One switch with links of 200 Mbit/s, or 100 Mbit/s for 16 hosts."""
     shapes = {
         4: (200, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
@@ -53,7 +53,7 @@ def one_switch(effort: Effort) -> Iterator[Record]:
             yield from take_turns("A", setup, effort, sizes)
 
 
-def thin_trunk(effort: Effort) -> Iterator[Record]:
+def thin_trunk(effort: Effort) -> Iterator[Measurement]:
     """Two switches with a trunk of half a link's rate, and ranks in two orders."""
     sizes = {"Allgather": (64 * KIB, 256 * KIB), "Bcast": (64 * KIB, 256 * KIB)}
     orders = {"block": range(8), "interleaved": (0, 4, 1, 5, 2, 6, 3, 7)}
@@ -65,7 +65,7 @@ def thin_trunk(effort: Effort) -> Iterator[Record]:
             yield from take_turns("B", setup, effort, sizes)
 
 
-def unlimited(effort: Effort) -> Iterator[Record]:
+def unlimited(effort: Effort) -> Iterator[Measurement]:
     """One switch and links without limits, where the processors are the bottleneck."""
     sizes = dict.fromkeys(("Allgather", "Bcast"), (64 * KIB, MIB, 4 * MIB))
     with Cluster(8) as cluster:
@@ -73,7 +73,7 @@ def unlimited(effort: Effort) -> Iterator[Record]:
         yield from take_turns("C", setup, effort, sizes)
 
 
-def lossy(effort: Effort) -> Iterator[Record]:
+def lossy(effort: Effort) -> Iterator[Measurement]:
     """One switch that drops single datagrams, or TCP segments, to every host.
 
     Then one switch on which a foreign TCP stream fills the link to a host.
@@ -116,7 +116,7 @@ def _losing(setup: Setup, fraction: float) -> Iterator[Setup]:
         yield setup._replace(network=network, loss=loss)
 
 
-def one_node(effort: Effort) -> Iterator[Record]:
+def one_node(effort: Effort) -> Iterator[Measurement]:
     """One machine, where each contender uses the transport that it chooses."""
     sizes = {
         "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
@@ -127,7 +127,7 @@ def one_node(effort: Effort) -> Iterator[Record]:
         yield from take_turns("E", setup, effort, sizes)
 
 
-def beside_a_reduction(effort: Effort) -> Iterator[Record]:
+def beside_a_reduction(effort: Effort) -> Iterator[Measurement]:
     """Allgather beside Reduce_scatter, which is always the MPI library's."""
     sizes = {"Allgather+Reduce_scatter": (64 * KIB, 512 * KIB)}
     with Cluster(8) as cluster:
@@ -137,7 +137,7 @@ def beside_a_reduction(effort: Effort) -> Iterator[Record]:
         yield from take_turns("F", setup, effort, sizes)
 
 
-def small(effort: Effort) -> Iterator[Record]:
+def small(effort: Effort) -> Iterator[Measurement]:
     """Small blocks, where latency dominates."""
     sizes = dict.fromkeys(("Allgather", "Bcast"), (8, 64, 512, 4 * KIB, 16 * KIB))
     with Cluster(8) as cluster:
@@ -147,16 +147,16 @@ def small(effort: Effort) -> Iterator[Record]:
         yield from take_turns("G", setup, effort, sizes)
 
 
-def devices(effort: Effort) -> Iterator[Record]:
+def devices(effort: Effort) -> Iterator[Measurement]:
     """RDMA devices in software, where a bare C program is the peer."""
-    yield from verbs.records("V", 4, MIB, effort.turns(), effort.iterations)
+    yield from verbs.measurements("V", 4, MIB, effort.turns(), effort.iterations)
 
 
 class Cell(NamedTuple):
     """A cell's title, and the function that measures it."""
 
     title: str
-    measure: Callable[[Effort], Iterable[Record]]
+    measure: Callable[[Effort], Iterable[Measurement]]
 
 
 CELLS = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The project's goals, and whether they are reached, computed from records alone.
+"""The project's goals, and whether they are reached, computed from measurements alone.
 
 A goal must hold in all scenarios and sizes to which it applies. So a report shows its
 worst figure, and where that was measured.

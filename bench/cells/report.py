@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the page of a folder of records, and tables of it for a README.
+"""Write the page of a folder of measurements, and tables of it for a README.
 
-The page contains its pictures, and is made from the records alone.
+The page contains its pictures, and is made from the measurements alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.cells.pictures import draw
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios, Summary
 from bench.jobs.contenders import OWN, TITLES
-from bench.jobs.record import Record, read
+from bench.jobs.measurement import Measurement, read
 from bench.page import html
 from bench.page.html import figure, group, row, table
 from bench.page.spread import Spread
@@ -36,11 +36,11 @@ Where a row says so, mpimcast left the operation to the MPI library.</p>
 
 
 def write(folder: Path) -> Path:
-    """Write the page and the pictures into the folder of the records."""
-    records = list(read(sorted(folder.glob("*.jsonl"))))
-    if not records:
-        raise ValueError(f"{folder} has no records")
-    scenarios = summary.summarise(records)
+    """Write the page and the pictures into the folder of the measurements."""
+    measurements = list(read(sorted(folder.glob("*.jsonl"))))
+    if not measurements:
+        raise ValueError(f"{folder} has no measurements")
+    scenarios = summary.summarise(measurements)
     cells = "".join(_cell(name, scenarios, folder) for name in CELLS)
     body = "".join(
         (
@@ -52,7 +52,7 @@ def write(folder: Path) -> Path:
             _goals(scenarios),
         )
     )
-    return html.write(folder, _about(records), body)
+    return html.write(folder, _about(measurements), body)
 
 
 def goals_table(scenarios: Scenarios) -> Iterator[str]:
@@ -84,14 +84,14 @@ def largest_table(scenarios: Scenarios) -> Iterator[str]:
 # ---- the parts of the page ---------------------------------------------------
 
 
-def _about(records: Sequence[Record]) -> str:
-    machines = {str(each.machine) for each in records}
-    libraries = sorted({each.versions.get("mpi", "") for each in records} - {""})
-    loads = [load for each in records for load in each.load]
-    begins = [each.begin for each in records]
-    wrong = sum(each.wrong_bytes for each in records)
-    rounds = 1 + max(each.round for each in records)
-    machine = records[0].machine
+def _about(measurements: Sequence[Measurement]) -> str:
+    machines = {str(each.machine) for each in measurements}
+    libraries = sorted({each.versions.get("mpi", "") for each in measurements} - {""})
+    loads = [load for each in measurements for load in each.load]
+    begins = [each.begin for each in measurements]
+    wrong = sum(each.wrong_bytes for each in measurements)
+    rounds = 1 + max(each.round for each in measurements)
+    machine = measurements[0].machine
     on = f"{len(machines)} machines"
     if len(machines) == 1:
         on = (
@@ -99,8 +99,8 @@ def _about(records: Sequence[Record]) -> str:
             f"Linux {machine.get('kernel')}"
         )
     return (
-        f"{len(records)} measurements in up to {rounds} rounds, from {min(begins)} to "
-        f"{max(begins)}, on {on}; "
+        f"{len(measurements)} measurements in up to {rounds} rounds, from "
+        f"{min(begins)} to {max(begins)}, on {on}; "
         f"{', '.join(libraries)}. Load average {min(loads):.1f} to {max(loads):.1f}; "
         f"wrong bytes: {wrong}."
     )

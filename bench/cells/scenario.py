@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bench.jobs.measurement import Measurement, Network
 from bench.jobs.payload import payload_bytes
-from bench.jobs.record import Network, Record
 
 
 class Scenario(NamedTuple):
@@ -41,9 +41,14 @@ class Scenario(NamedTuple):
         return payload_bytes(self.collective, self.nranks, block_bytes)
 
 
-def scenario_of(record: Record) -> Scenario:
-    """Return the scenario of a record."""
-    return Scenario(record.cell, record.collective, record.nranks, record.network)
+def scenario_of(measurement: Measurement) -> Scenario:
+    """Return the scenario of a measurement."""
+    return Scenario(
+        measurement.cell,
+        measurement.collective,
+        measurement.nranks,
+        measurement.network,
+    )
 
 
 def _mbit(what: str, rate_mbit: int | None) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute from records the numbers that a report shows."""
+"""Compute from measurements the numbers that a report shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bench.cells.scenario import Scenario, scenario_of
 from bench.jobs.contenders import OWN, TITLES
-from bench.jobs.record import Record
+from bench.jobs.measurement import Measurement
 from bench.page.spread import Spread, spread
 
 OURS = "mpimcast"
@@ -70,10 +70,10 @@ Summaries = dict[str, list[Summary]]
 Scenarios = dict[Scenario, Summaries]
 
 
-def summarise(records: Iterable[Record]) -> Scenarios:
-    """Return the summaries of all records."""
-    groups: dict[tuple[Scenario, str, int], list[Record]] = defaultdict(list)
-    for each in records:
+def summarise(measurements: Iterable[Measurement]) -> Scenarios:
+    """Return the summaries of all measurements."""
+    groups: dict[tuple[Scenario, str, int], list[Measurement]] = defaultdict(list)
+    for each in measurements:
         groups[scenario_of(each), each.contender, each.block_bytes].append(each)
     scenarios: Scenarios = {}
     for (scenario, contender, nbytes), group in sorted(groups.items(), key=_order):
@@ -91,7 +91,7 @@ def _order(item: tuple[tuple[Scenario, str, int], object]) -> tuple[object, ...]
     )
 
 
-def _summary(contender: str, nbytes: int, group: Sequence[Record]) -> Summary:
+def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summary:
     rounds: dict[int, list[float]] = defaultdict(list)
     for each in group:
         rounds[each.round] += each.seconds

@@ -25,7 +25,7 @@ class Contender:
     Attributes
     ----------
     name : str
-        The contender's name in records.
+        The contender's name in measurements.
     title : str
         The contender's name in reports.
     launcher : Launcher

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launch a contender's ranks on a cluster or this machine, and record their results.
+"""Launch a contender's ranks on a cluster or this machine, and measure their tasks.
 
 The ranks do nothing else while they measure a collective. The counters of links are
 read before and after it, when rank 0 says so over a socket whose name all hosts see.
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.jobs.contenders import ROOT, Contender
+from bench.jobs.measurement import Measurement, Network
 from bench.jobs.payload import payload_bytes
-from bench.jobs.record import Network, Record
 from bench.testbed.cluster import Cluster, Loss
 from bench.testbed.flow import Flow
 from bench.testbed.program import Program
@@ -47,7 +47,7 @@ class Setup(NamedTuple):
     Attributes
     ----------
     network : Network
-        The network, as records describe it.
+        The network, as measurements describe it.
     numbers : sequence of int
         The host of each rank; on one machine only their count matters.
     cluster : Cluster or None
@@ -71,8 +71,8 @@ def run(
     contender: Contender,
     tasks: Sequence[Task],
     round_: int = 0,
-) -> list[Record]:
-    """Run a job; return a record of each task."""
+) -> list[Measurement]:
+    """Run a job; return a measurement of each task."""
     load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
     readings: list[dict[str, dict[str, int]]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -85,8 +85,8 @@ def run(
         answer = _converse(command, path, lambda: readings.append(_read(setup)))
     loads = [load, os.getloadavg()[0]]
     words = [shown(str(word)).replace(path, "SOCKET") for word in command]
-    records = [
-        Record(
+    measurements = [
+        Measurement(
             cell=cell,
             contender=contender.name,
             collective=task.collective,
@@ -104,25 +104,25 @@ def run(
         )
         for index, (task, found) in enumerate(zip(tasks, answer["found"], strict=True))
     ]
-    for record in records:
-        check_links(record)
-    return records
+    for measurement in measurements:
+        check_links(measurement)
+    return measurements
 
 
-def check_links(record: Record) -> None:
+def check_links(measurement: Measurement) -> None:
     """Raise RuntimeError if data has reached a host by another way than its link.
 
     An MPI library that takes the hosts' namespaces for one machine uses its memory.
     """
-    ports = {name: port for name, port in record.ports.items() if name[:2] == "to"}
+    ports = {name: port for name, port in measurement.ports.items() if name[:2] == "to"}
     least = min((port["sent_bytes"] for port in list(ports.values())[1:]), default=None)
     # Data may be reduced on its way, so as little as one block may arrive for it.
-    gathered, _, _ = record.collective.partition("+")
-    payload = payload_bytes(gathered, record.nranks, record.block_bytes)
-    if least is not None and least < payload * len(record.seconds):
+    gathered, _, _ = measurement.collective.partition("+")
+    payload = payload_bytes(gathered, measurement.nranks, measurement.block_bytes)
+    if least is not None and least < payload * len(measurement.seconds):
         raise RuntimeError(
-            f"{record.contender}: a host was sent {least} bytes in "
-            f"{len(record.seconds)} {record.collective}s of {payload} each: "
+            f"{measurement.contender}: a host was sent {least} bytes in "
+            f"{len(measurement.seconds)} {measurement.collective}s of {payload} each: "
             "not all went over its link"
         )
 

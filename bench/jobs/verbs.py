@@ -20,7 +20,7 @@ from bench.guest.guest import Guest
 from bench.guest.kernel import kernel
 from bench.jobs import job
 from bench.jobs.contenders import BARE, OPENMPI, ROOT
-from bench.jobs.record import Network, Record
+from bench.jobs.measurement import Measurement, Network
 
 SOURCE = Path(__file__).with_name("bare_verbs.c")
 _LIMIT_S = 120
@@ -35,7 +35,7 @@ def build(folder: Path) -> Path:
 
 
 def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, Any]:
-    """Run the bare program; return its part of a record."""
+    """Run the bare program; return its part of a measurement."""
     command = [program, str(nranks), str(task.nbytes), str(task.iterations)]
     said = guest.run(command, limit_s=_LIMIT_S)
     seconds = [float(line) for line in said.split()]
@@ -43,7 +43,7 @@ def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, 
 
 
 def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
-    """Run mpimcast's ranks; return their part of a record."""
+    """Run mpimcast's ranks; return their part of a measurement."""
     environment = OPENMPI.environment
     mpirun = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
     ranks = [environment / "python", job.PROGRAM, "-", "verbs", json.dumps([task])]
@@ -54,9 +54,9 @@ def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
     return {**results[-1]["found"][0], "versions": versions, "command": command}
 
 
-def records(
+def measurements(
     cell: str, nranks: int, nbytes: int, rounds: Iterable[int], iterations: int
-) -> Iterator[Record]:
+) -> Iterator[Measurement]:
     """Measure Allgathers of blocks of one size, in rounds."""
     task = job.Task("Allgather", nbytes, iterations)
     with (
@@ -72,7 +72,7 @@ def records(
                     if contender == BARE
                     else ours(guest, nranks, task)
                 )
-                yield Record(
+                yield Measurement(
                     cell=cell,
                     contender=contender,
                     collective=task.collective,

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark's jobs record what happened."""
+"""The benchmark's jobs measure what happened."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench.jobs import job, record
+from bench.jobs import job, measurement
 from bench.jobs.contenders import CONTENDERS, Contender
 from bench.jobs.job import Setup, Task
-from bench.jobs.record import Network, Record
+from bench.jobs.measurement import Measurement, Network
 from bench.testbed.cluster import Cluster
 
 NRANKS = 3
@@ -23,14 +23,16 @@ TASKS = (
 
 @pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
 def test_jobs(name: str, cluster: Cluster) -> None:
-    """Records hold times that links allow, and bytes that a contender has to send."""
+    """They hold times that links allow, and bytes that a contender has to send."""
     setup = Setup(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
-    records = job.run("A", setup, CONTENDERS[name], TASKS, 7)
-    assert [each.collective for each in records] == [each.collective for each in TASKS]
-    for each, task in zip(records, TASKS, strict=True):
+    measurements = job.run("A", setup, CONTENDERS[name], TASKS, 7)
+    assert [each.collective for each in measurements] == [
+        each.collective for each in TASKS
+    ]
+    for each, task in zip(measurements, TASKS, strict=True):
         _check(each, task, CONTENDERS[name])
-        assert record.parse(each.line()) == each
-    gathered, *_ = records
+        assert measurement.parse(each.line()) == each
+    gathered, *_ = measurements
     sent = [gathered.ports[f"host{rank}"]["sent_bytes"] for rank in range(NRANKS)]
     blocks = 1 if CONTENDERS[name].ours else NRANKS - 1
     for nbytes in sent:
@@ -38,7 +40,7 @@ def test_jobs(name: str, cluster: Cluster) -> None:
     assert (gathered.counters.get("epochs", 0) > 0) == CONTENDERS[name].ours
 
 
-def _check(each: Record, task: Task, contender: Contender) -> None:
+def _check(each: Measurement, task: Task, contender: Contender) -> None:
     assert (each.contender, each.round, each.nranks) == (contender.name, 7, NRANKS)
     assert each.block_bytes == task.nbytes
     assert len(each.seconds) == len(each.processor_seconds) == task.iterations

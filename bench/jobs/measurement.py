@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of measurements: a line of JSON for each collective of each job.
+"""What was measured: a line of JSON for each collective of each job.
 
 A job is one launch of one contender. Jobs of different contenders take turns, and a
 round is one turn of all contenders. A report is made from these lines alone.
@@ -48,7 +48,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Record:
+class Measurement:
     """One collective of one size in one job.
 
     Attributes
@@ -120,26 +120,26 @@ class Record:
     command: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        """Return the record as a line of JSON."""
+        """Return the measurement as a line of JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-# The names that fields have in records of earlier versions, and their names today.
+# The names that fields have in measurements of earlier versions, and their names today.
 _FORMERLY = {"way": "contender"}
 
 
-def parse(line: str) -> Record:
-    """Return the record of a line; raise ValueError if it is not one."""
+def parse(line: str) -> Measurement:
+    """Return the measurement of a line; raise ValueError if it is not one."""
     try:
         fields = json.loads(line).items()
         found = {_FORMERLY.get(name, name): value for name, value in fields}
-        return Record(**{**found, "network": Network(**found["network"])})
+        return Measurement(**{**found, "network": Network(**found["network"])})
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"not a record: {error}: {line[:80]}") from error
+        raise ValueError(f"not a measurement: {error}: {line[:80]}") from error
 
 
-def read(paths: Iterable[Path]) -> Iterator[Record]:
-    """Yield the records of some files."""
+def read(paths: Iterable[Path]) -> Iterator[Measurement]:
+    """Yield the measurements of some files."""
     for path in paths:
         with path.open(encoding="utf-8") as lines:
             yield from (parse(line) for line in lines if line.strip())
