@@ -57,7 +57,7 @@ def answers(lines: Iterable[str]) -> Iterator[Answer]:
             yield Answer(words[0], words[1], words[2] == "shared")
 
 
-def position(answer: Answer) -> list[tuple[int, int | str]]:
+def sort_key(answer: Answer) -> list[tuple[int, int | str]]:
     """Return a key that sorts numbers in addresses by value: n9 before n10."""
     parts = re.findall(r"\d+|\D+", answer.address)
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
@@ -65,7 +65,7 @@ def position(answer: Answer) -> list[tuple[int, int | str]]:
 
 def in_order(found: Iterable[Answer]) -> list[str]:
     """Return the nodes' names in an order in which neighbours share switches."""
-    return [answer.name for answer in sorted(found, key=position)]
+    return [answer.name for answer in sorted(found, key=sort_key)]
 
 
 def complaints(hosts: Sequence[str], found: Iterable[Answer]) -> dict[str, str]:
