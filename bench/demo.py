@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from bench.jobs import contenders, job
 from bench.jobs.contenders import CONTENDERS, TITLES, Contender
-from bench.jobs.job import Setup, Task
 from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Setup, Task
 from bench.testbed import host
 from bench.testbed.cluster import BURST_BYTES, Cluster
 from mpimcast import model

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from bench.cells.effort import Effort, Sizes
 from bench.jobs import job, verbs
-from bench.jobs.job import Setup
 from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Setup
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
 from bench.testbed.flow import flowing
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.jobs.contenders import CONTENDERS, Contender
-from bench.jobs.job import Setup, Task
 from bench.jobs.payload import payload_bytes
+from bench.jobs.setup import Setup, Task
 
 # By collective, the bytes of blocks.
 Sizes = Mapping[str, Sequence[int]]

@@ -10,59 +10,25 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bench.jobs.contenders import ROOT, Contender
-from bench.jobs.measurement import Measurement, Network
+from bench.jobs.machine import machine
+from bench.jobs.measurement import Measurement
 from bench.jobs.payload import payload_bytes
-from bench.testbed.cluster import Cluster, Loss
-from bench.testbed.flow import Flow
+from bench.jobs.reading import differences, read
+from bench.jobs.setup import Setup, Task
 from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 _LIMIT_S = 180
 _POLL_S = 0.2
-
-
-class Task(NamedTuple):
-    """A collective to repeat, with blocks of one size."""
-
-    collective: str
-    nbytes: int
-    iterations: int
-
-
-class Setup(NamedTuple):
-    """What jobs run on: the hosts of their ranks, and the network between them.
-
-    Attributes
-    ----------
-    network : Network
-        The network, as measurements describe it.
-    numbers : sequence of int
-        The host of each rank; on one machine only their count matters.
-    cluster : Cluster or None
-        The cluster, or None for this machine.
-    loss : Loss or None
-        The active loss, if any.
-    rival : Flow or None
-        The TCP stream that shares the link to rank 1's host, if any.
-    """
-
-    network: Network
-    numbers: Sequence[int]
-    cluster: Cluster | None = None
-    loss: Loss | None = None
-    rival: Flow | None = None
 
 
 def run(
@@ -82,7 +48,7 @@ def run(
             transport = "udp" if setup.cluster is not None else "verbs,udp"
         program = [PROGRAM, path, transport, json.dumps(tasks)]
         command = _command(setup, contender, program)
-        answer = _converse(command, path, lambda: readings.append(_read(setup)))
+        answer = _converse(command, path, lambda: readings.append(read(setup)))
     loads = [load, os.getloadavg()[0]]
     words = [shown(str(word)).replace(path, "SOCKET") for word in command]
     measurements = [
@@ -95,7 +61,7 @@ def run(
             round=round_,
             network=setup.network,
             **found,
-            **_differences(readings[2 * index], readings[2 * index + 1]),
+            **differences(readings[2 * index], readings[2 * index + 1]),
             versions=answer["versions"],
             machine=machine(),
             load=loads,
@@ -192,51 +158,6 @@ def _lines(
             line.flush()
 
 
-def _read(setup: Setup) -> dict[str, dict[str, int]]:
-    """Return the present counts of links, loss and the rival stream, and the time."""
-    if setup.cluster is None:
-        return {}
-    ports = setup.cluster.ports()
-    names = [f"{kind}{number}" for kind in ("host", "to") for number in setup.numbers]
-    names += [name for name in ports if name.startswith("trunk")]
-    counts = {name: asdict(ports[name]) for name in names}
-    if setup.loss is not None:
-        buffers, nbytes = setup.loss.dropped()
-        counts["lost"] = {"buffers": buffers, "bytes": nbytes}
-    if setup.rival is not None:
-        counts["rival"] = {"bytes": setup.rival.received_bytes()}
-    counts["clock"] = {"ns": time.monotonic_ns()}
-    return counts
-
-
-def _differences(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
-) -> dict[str, Any]:
-    spent = {
-        name: {key: after[name][key] - before[name][key] for key in before[name]}
-        for name in before
-    }
-    return {
-        "lost": spent.pop("lost", {}),
-        "rival_bytes": spent.pop("rival", {"bytes": 0})["bytes"],
-        "span_s": 1e-9 * spent.pop("clock", {"ns": 0})["ns"],
-        "ports": spent,
-    }
-
-
 def shown(word: str) -> str:
     """Return a command's word with paths relative to the checkout."""
     return word.replace(f"{ROOT}/", "").replace(str(ROOT), ".")
-
-
-def machine() -> dict[str, Any]:
-    """Return a description of the machine, without its name."""
-    processor = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
-        models = (line.partition(":")[2] for line in lines if "model name" in line)
-        processor = next(models, processor).strip()
-    return {
-        "processor": processor,
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-    }

@@ -20,7 +20,9 @@ from bench.guest.guest import Guest
 from bench.guest.kernel import kernel
 from bench.jobs import job
 from bench.jobs.contenders import BARE, OPENMPI, ROOT
+from bench.jobs.machine import machine
 from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Task
 
 SOURCE = Path(__file__).with_name("bare_verbs.c")
 _LIMIT_S = 120
@@ -34,7 +36,7 @@ def build(folder: Path) -> Path:
     return program
 
 
-def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, Any]:
+def bare(guest: Guest, program: Path, nranks: int, task: Task) -> dict[str, Any]:
     """Run the bare program; return its part of a measurement."""
     command = [program, str(nranks), str(task.nbytes), str(task.iterations)]
     said = guest.run(command, limit_s=_LIMIT_S)
@@ -42,7 +44,7 @@ def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, 
     return {"seconds": seconds, "processor_seconds": [], "command": [program.name]}
 
 
-def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
+def ours(guest: Guest, nranks: int, task: Task) -> dict[str, Any]:
     """Run mpimcast's ranks; return their part of a measurement."""
     environment = OPENMPI.environment
     mpirun = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
@@ -58,7 +60,7 @@ def measurements(
     cell: str, nranks: int, nbytes: int, rounds: Iterable[int], iterations: int
 ) -> Iterator[Measurement]:
     """Measure Allgathers of blocks of one size, in rounds."""
-    task = job.Task("Allgather", nbytes, iterations)
+    task = Task("Allgather", nbytes, iterations)
     with (
         tempfile.TemporaryDirectory() as folder,
         Guest(kernel(), devices=nranks, memory="4G") as guest,
@@ -80,7 +82,7 @@ def measurements(
                     block_bytes=nbytes,
                     round=round_,
                     network=Network("verbs"),
-                    machine=job.machine(),
+                    machine=machine(),
                     load=[load, os.getloadavg()[0]],
                     begin=begin.isoformat(timespec="seconds"),
                     **found,

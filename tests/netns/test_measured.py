@@ -7,8 +7,8 @@ import pytest
 
 from bench.jobs import job, measurement
 from bench.jobs.contenders import CONTENDERS, Contender
-from bench.jobs.job import Setup, Task
 from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Setup, Task
 from bench.testbed.cluster import Cluster
 
 NRANKS = 3
