@@ -15,7 +15,7 @@ from bench.cells import summary
 from bench.cells.ratio import ratio
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import OWN
+from bench.jobs.contenders import OWN, TUNED
 from bench.page.spread import spread
 from bench.page.units import size
 
@@ -39,9 +39,7 @@ class Case(NamedTuple):
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
-            if tuned is None
-            or contender in OWN
-            or contender.endswith("-tuned") == tuned
+            if tuned is None or contender in OWN or (contender in TUNED) == tuned
         }
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import BARE, TITLES
+from bench.jobs.contenders import BARE, TITLES, TUNED
 from bench.page.plot import (
     STYLE,
     Picture,
@@ -183,7 +183,7 @@ def _line(axes: Any, contender: str, points: Sequence[tuple[float, Spread]]) -> 
         points,
         label=TITLES.get(contender, contender),
         color=_COLOURS.get(contender, "#000000"),
-        linestyle="--" if contender.endswith("-tuned") else "-",
+        linestyle="--" if contender in TUNED else "-",
         linewidth=2 if contender == OURS else 1.1,
         marker=_MARKS.get(contender, "v"),
         zorder=3 if contender == OURS else 2,
@@ -290,7 +290,7 @@ def _bar(axes: Any, found: Sequence[Summary], cost: _Cost) -> None:
         [TITLES.get(each.contender, each.contender) for each in found],
         values,
         color=[_COLOURS.get(each.contender, "#000000") for each in found],
-        hatch=["//" if each.contender.endswith("-tuned") else "" for each in found],
+        hatch=["//" if each.contender in TUNED else "" for each in found],
         edgecolor="white",
     )
     axes.bar_label(bars, [number(each) for each in values], padding=3, fontsize=8)

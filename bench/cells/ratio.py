@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bench.cells.summary import OURS, Summaries
-from bench.jobs.contenders import OWN
+from bench.jobs.contenders import OWN, TUNED
 from bench.page.spread import Spread, spread
 
 
@@ -25,7 +25,7 @@ def ratio(
         contender: each
         for contender, sizes in contenders.items()
         for each in sizes
-        if each.block_bytes == nbytes and (tuned or not contender.endswith("-tuned"))
+        if each.block_bytes == nbytes and (tuned or contender not in TUNED)
     }
     ours = found.get(own)
     found = {

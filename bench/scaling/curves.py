@@ -38,8 +38,8 @@ Curves = dict[str, list[Point]]  # by contender, in the order of nodes
 Openings = dict[tuple[str, int], list[Opening]]  # by transport and ranks
 
 
-def curves(steps: Iterable[Step]) -> dict[Series, dict[int, Curves]]:
-    """Return the points of each contender, by series and size."""
+def by_series(steps: Iterable[Step]) -> dict[Series, dict[int, Curves]]:
+    """Return the curves of all contenders, by series and size."""
     groups: dict[tuple[Series, int, str, int], list[Row]] = defaultdict(list)
     for step in steps:
         for row in step.rows:

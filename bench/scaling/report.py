@@ -64,7 +64,7 @@ def _about(steps: Sequence[Step]) -> str:
 
 
 def _settings(steps: Sequence[Step], folder: Path) -> Iterator[str]:
-    for number_, (series, sizes) in enumerate(curves.curves(steps).items()):
+    for number_, (series, sizes) in enumerate(curves.by_series(steps).items()):
         words = re.findall(r"\w+", " ".join(map(str, series)).lower())
         name = "-".join(["scaling", str(number_), *words])
         pictures = "".join(map(figure, draw_sizes(series.title(), sizes, folder, name)))

@@ -77,7 +77,7 @@ def test_curves(tmp_path: Path) -> None:
     results = [made(4), made(2, ours=[1, 2]), made(2, ours=[3, 4, 5])]
     steps, notes = read(written(tmp_path, results))
     assert not notes
-    ((series, sizes),) = curves.curves(steps).items()
+    ((series, sizes),) = curves.by_series(steps).items()
     assert series == SERIES
     two, four = sizes[BLOCK][OURS]
     assert (two.nnodes, four.nnodes) == (2, 4)
@@ -110,7 +110,7 @@ def test_demo(tmp_path: Path) -> None:
         del result[name]
     steps, notes = read(written(tmp_path, [result]))
     assert not notes
-    ((series, sizes),) = curves.curves(steps).items()
+    ((series, sizes),) = curves.by_series(steps).items()
     assert series == SERIES._replace(collective="unshard of GPT")
     (mine,), (other,) = sizes[1000].values()
     assert mine == (2, Spread(*[0.5] * 3), Spread(*[1000.0] * 3), 8, False)
@@ -123,7 +123,7 @@ def test_efficiency(tmp_path: Path) -> None:
     """Efficiency is bus bandwidth over that of the fewest nodes, 3 blocks in 0.1 s."""
     results = [made(2), made(4, ours=[0.1, 0.2, 0.4]), made(8, ours=[0.5])]
     steps, _ = read(written(tmp_path, results))
-    points = curves.curves(steps)[SERIES][BLOCK][OURS]
+    points = curves.by_series(steps)[SERIES][BLOCK][OURS]
     two, four, eight = curves.efficiency(points)
     assert two == (2, Spread(1, 1, 1))
     median, low, high = four[1]
@@ -139,7 +139,7 @@ def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
     for contender in CONTENDERS:
         alone["measured"][0][contender]["busbw_bytes_per_s"] = 0.0
     steps, _ = read(written(tmp_path, [alone, made(2)]))
-    points = curves.curves(steps)[SERIES][BLOCK][OURS]
+    points = curves.by_series(steps)[SERIES][BLOCK][OURS]
     assert curves.efficiency(points) == [(2, Spread(1, 1, 1))]
 
 
