@@ -7,123 +7,17 @@ worst figure, and where that was measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from bench.cells import summary
-from bench.cells.ratio import ratio
+from bench.cells.case import Case
+from bench.cells.goal import ABOVE_1_MIB, BIG, KIB, MIB, UP_TO_1_MIB, Goal, Reached
 from bench.cells.scenario import Scenario
-from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import OWN, TUNED
-from bench.page.spread import spread
-from bench.page.units import size
-
-KIB, MIB = 1 << 10, 1 << 20
+from bench.cells.summary import Scenarios
 
 # The payload's share of a frame of 1,514 bytes: mpimcast's, and TCP's.
 HEADERS_LEAVE = 1456 / 1514
 TCP_HEADERS_LEAVE = 1448 / 1514
-
-
-class Case(NamedTuple):
-    """mpimcast in one scenario and size, beside its contenders and other scenarios."""
-
-    scenario: Scenario
-    ours: Summary
-    contenders: Summaries
-    scenarios: Scenarios
-
-    def by_best(self, *, tuned: bool | None = None) -> float | None:
-        """Return the best peer's time, or the best (un)tuned one's, divided by ours."""
-        contenders = {
-            contender: sizes
-            for contender, sizes in self.contenders.items()
-            if tuned is None or contender in OWN or (contender in TUNED) == tuned
-        }
-        best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
-        return best.spread.median if best else None
-
-    def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
-        """Return a figure of mpimcast as a multiple of the peers' least."""
-        figures = [
-            of(each)
-            for contender, sizes in self.contenders.items()
-            for each in sizes
-            if contender not in OWN and each.block_bytes == self.ours.block_bytes
-        ]
-        least = min((each for each in figures if each is not None), default=None)
-        ours = of(self.ours)
-        return ours / least if ours and least else None
-
-    def by_clean(self) -> float | None:
-        """Return our time divided by that without loss or rival, over shared rounds."""
-        scenario = self.scenario
-        clean = scenario._replace(
-            network=replace(scenario.network, loss=0.0, rival=False)
-        )
-        for each in self.scenarios.get(clean, {}).get(OURS, ()):
-            both = set(each.rounds) & set(self.ours.rounds)
-            if each.block_bytes == self.ours.block_bytes and both:
-                ratios = [self.ours.rounds[n] / each.rounds[n] for n in both]
-                return spread(ratios).median
-        return None
-
-
-# Sizes of blocks.
-_ANY = range(1, 1 << 30)
-_BIG = range(256 * KIB, 1 << 30)
-_UP_TO_1_MIB = range(4 * KIB, MIB + 1)
-_ABOVE = range(MIB + 1, 16 * MIB + 1)
-_SPANS = {
-    _ANY: "",
-    _BIG: "256 KiB and more",
-    _UP_TO_1_MIB: "4 KiB to 1 MiB",
-    _ABOVE: "above 1 MiB",
-}
-
-
-def _span(sizes: Sequence[int]) -> str:
-    """Return sizes of blocks in words."""
-    if isinstance(sizes, range):
-        return _SPANS[sizes]
-    return " and ".join(map(size, sizes))
-
-
-class Goal(NamedTuple):
-    """A bound that a figure must keep wherever the goal applies."""
-
-    cell: str
-    what: str
-    least: bool  # whether `bound` is a minimum; otherwise a maximum
-    bound: float
-    figure: Callable[[Case], float | None]
-    collective: str = "Allgather"
-    sizes: Sequence[int] = _ANY
-    applies: Callable[[Scenario], bool] = lambda _: True
-    contender: str = OURS
-    where: str = ""  # `applies` in words
-
-    @property
-    def label(self) -> str:
-        """The goal's unique name."""
-        where = [self.collective, self.where, _span(self.sizes)]
-        return f"{self.cell}. {', '.join(filter(None, where))}: {self.what}"
-
-
-class Reached(NamedTuple):
-    """A goal, its worst figure, and where that was measured."""
-
-    goal: Goal
-    figure: float
-    scenario: Scenario
-    block_bytes: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether the goal is reached."""
-        bound = self.goal.bound
-        return self.figure >= bound if self.goal.least else self.figure <= bound
 
 
 def reached(scenarios: Scenarios) -> Iterator[Reached]:
@@ -224,10 +118,10 @@ _BEST = "times as fast as the best peer"
 _CHAIN = "times as fast as the tuned chain"
 
 GOALS = (
-    Goal("A", _BEST, _LEAST, 0.98, _best, sizes=_BIG),
-    Goal("A", "share of the link that headers leave", _LEAST, 0.985, _link, sizes=_BIG),
-    Goal("A", "blocks sent by a host", _MOST, 1.06, _host_blocks, sizes=_BIG),
-    Goal("A", "chunks lost", _MOST, 0, _lost, sizes=_BIG),
+    Goal("A", _BEST, _LEAST, 0.98, _best, sizes=BIG),
+    Goal("A", "share of the link that headers leave", _LEAST, 0.985, _link, sizes=BIG),
+    Goal("A", "blocks sent by a host", _MOST, 1.06, _host_blocks, sizes=BIG),
+    Goal("A", "chunks lost", _MOST, 0, _lost, sizes=BIG),
     Goal(
         "A",
         "processor time as a share of the best peer's",
@@ -249,14 +143,14 @@ GOALS = (
         "Bcast",
         [512 * KIB],
     ),
-    Goal("A", "blocks sent by the root", _MOST, 1.06, _host_blocks, "Bcast", _BIG),
+    Goal("A", "blocks sent by the root", _MOST, 1.06, _host_blocks, "Bcast", BIG),
     Goal(
         "B",
         _BEST,
         _LEAST,
         1.7,
         _best,
-        sizes=_BIG,
+        sizes=BIG,
         applies=_at(order="block"),
         where="block order",
     ),
@@ -266,11 +160,11 @@ GOALS = (
         _LEAST,
         3,
         _best,
-        sizes=_BIG,
+        sizes=BIG,
         applies=_at(order="interleaved"),
         where="interleaved order",
     ),
-    Goal("B", "blocks over the trunk", _MOST, 4.3, _trunk_blocks, sizes=_BIG),
+    Goal("B", "blocks over the trunk", _MOST, 4.3, _trunk_blocks, sizes=BIG),
     Goal("C", _BEST, _LEAST, 0.97, _best, sizes=[64 * KIB]),
     Goal("C", _BEST, _LEAST, 1.1, _best, sizes=[MIB, 4 * MIB]),
     Goal("C", _BEST, _LEAST, 0.97, _best, "Bcast", [64 * KIB]),
@@ -304,7 +198,7 @@ GOALS = (
     ),
     *(
         Goal("E", _BEST, _LEAST, bound, _best, name, sizes)
-        for bound, sizes in ((1.2, _UP_TO_1_MIB), (0.97, _ABOVE))
+        for bound, sizes in ((1.2, UP_TO_1_MIB), (0.97, ABOVE_1_MIB))
         for name in ("Allgather", "Bcast")
     ),
     Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, contender=_OVER_MPICH),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.cells import comparison, goals, summary
 from bench.cells.cells import CELLS
-from bench.cells.goals import Reached
+from bench.cells.goal import Reached
 from bench.cells.pictures import draw
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios, Summary
