@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure cells, then write a report: ``python -m bench [CELL ...]``, as root.
 
-Each record is written as soon as it is complete, so an interrupted run keeps its
-records. Another run into the same folder adds rounds to them.
+Each measurement is written as soon as it is complete, so an interrupted run loses none.
+A further run into the same folder adds rounds.
 """
 
 from __future__ import annotations
@@ -14,69 +14,105 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from bench import host, report
-from bench.cells import CELLS, Effort
-from bench.record import Record, read
-from bench.ways import ROOT, WAYS
+from bench.cells import report
+from bench.cells.cells import CELLS
+from bench.cells.effort import Effort
+from bench.cells.scenario import scenario_of
+from bench.jobs import contenders
+from bench.jobs.contenders import ROOT
+from bench.jobs.measurement import Measurement, read
+from bench.page.units import size
+from bench.testbed import host
 
 
 def main() -> int:
     """Measure cells and write the report; return 1 if any byte is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    cells = ", ".join(f"{name} ({cell.title.lower()})" for name, cell in CELLS.items())
-    parser.add_argument(
-        "cells", nargs="*", metavar="CELL", help=f"default: all; {cells}"
-    )
-    parser.add_argument("--out", type=Path, default=ROOT / "build/bench", metavar="DIR")
-    parser.add_argument("--rounds", type=int, default=Effort.rounds)
-    parser.add_argument("--iterations", type=int, default=Effort.iterations)
-    parser.add_argument(
-        "--task-s",
-        type=float,
-        default=Effort.task_s,
-        metavar="SECONDS",
-        help="how long the operations of one size in one job may take",
-    )
-    parser.add_argument(
-        "--ways", default=",".join(WAYS), help="comma separated (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--only", default="", metavar="COLLECTIVE", help="such as Bcast; default: all"
-    )
+    parser = _parser()
     options = parser.parse_args()
     names = [name.upper() for name in options.cells] or list(CELLS)
-    ways = tuple(options.ways.split(","))
-    if unknown := [*(set(names) - set(CELLS)), *(set(ways) - set(WAYS))]:
-        parser.error(f"unknown: {', '.join(unknown)}")
+    if unknown := sorted(set(names) - set(CELLS)):
+        cells = ", ".join(CELLS)
+        parser.error(f"there is no cell {', '.join(unknown)}; there are {cells}")
     if obstacle := host.obstacle():
         parser.error(obstacle)
     effort = Effort(
-        options.rounds, options.task_s, options.iterations, ways, options.only
+        options.rounds,
+        options.task_s,
+        options.iterations,
+        options.contenders or Effort.contenders,
+        options.only,
     )
     options.out.mkdir(parents=True, exist_ok=True)
+    print("# cell, round, contender, median time, scenario, block")
     status = 0
     for name in names:
         begin_s = time.monotonic()
         path = options.out / f"{name}.jsonl"
         earlier = read([path]) if path.exists() else ()
-        first = max((1 + record.round for record in earlier), default=0)
+        first = max((1 + measurement.round for measurement in earlier), default=0)
         with path.open("a", encoding="utf-8") as out:
-            for record in CELLS[name].measure(replace(effort, first_round=first)):
-                out.write(record.line() + "\n")
+            for measurement in CELLS[name].measure(replace(effort, first_round=first)):
+                out.write(measurement.line() + "\n")
                 out.flush()
-                print(_said(record), flush=True)
-                status |= record.wrong_bytes > 0
-        print(f"# cell {name}: {time.monotonic() - begin_s:.0f} s", flush=True)
+                print(_line(measurement), flush=True)
+                status |= measurement.wrong_bytes > 0
+        print(f"# cell {name} took {time.monotonic() - begin_s:.0f} s", flush=True)
     print(report.write(options.out))
     return status
 
 
-def _said(record: Record) -> str:
-    median_ms = 1e3 * statistics.median(record.seconds)
-    wrong = f" WRONG BYTES {record.wrong_bytes}" if record.wrong_bytes else ""
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    cells = "; ".join(f"{name}: {cell.title}" for name, cell in CELLS.items())
+    parser.add_argument(
+        "cells", nargs="*", metavar="CELL", help=f"{cells} (default: all)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "build/bench",
+        metavar="DIR",
+        help="folder for the measurements and the report (default: build/bench)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=Effort.rounds,
+        metavar="N",
+        help="how many turns each contender takes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=Effort.iterations,
+        metavar="N",
+        help="the most operations of one size in one job (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--task-s",
+        type=float,
+        default=Effort.task_s,
+        metavar="SECONDS",
+        help="the time that the operations of one size in one job would take at the "
+        "links' rates (default: %(default)s)",
+    )
+    contenders.add_option(parser, "default: all")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="COLLECTIVE",
+        help="measure this collective alone, such as Bcast (default: all)",
+    )
+    return parser
+
+
+def _line(each: Measurement) -> str:
+    """Return a line that says what was measured, with the median time."""
+    time_ms = 1e3 * statistics.median(each.seconds)
+    wrong = f", WRONG BYTES: {each.wrong_bytes}" if each.wrong_bytes else ""
     return (
-        f"{record.cell} {record.round} {record.way:14} {record.nranks:2} "
-        f"{record.collective:10} {record.block_bytes:9} {median_ms:10.3f} ms{wrong}"
+        f"{each.cell} {each.round} {each.contender:14} {time_ms:10.3f} ms  "
+        f"{scenario_of(each).title()}, {size(each.block_bytes)}{wrong}"
     )
 
 

@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BASELINE = Path(__file__).with_name("baseline.json")
 TOOLS = ("gcc", "valgrind", "callgrind_annotate")
 
-# A count has risen if it exceeds the baseline by more than this part.
+# A count has risen if it exceeds the baseline by more than this share.
 TOLERANCE = 0.05
 
-# The ways of tests/c/instructions.c, and callgrind's lines that count for each: for
+# What tests/c/instructions.c can measure, and callgrind's lines that count for it: for
 # `receive` and `send` those of the core, for the others also the C library's copies.
 COUNTED = {
     "receive": "ffi/core/",
@@ -45,19 +45,19 @@ _FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
 _LIMIT_S = 120
 
 
-def instructions(way: str, folder: Path) -> float:
+def instructions(part: str, folder: Path) -> float:
     """Return the x86-64 instructions that a chunk costs, with its share of polling."""
-    program, profile = folder / f"instructions_{way}", folder / f"profile_{way}"
+    program, profile = folder / f"instructions_{part}", folder / f"profile_{part}"
     sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core/*")]
     _run("gcc", *_FLAGS, *sources, "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"
-    said = _run("valgrind", *callgrind, out, program, way)
+    said = _run("valgrind", *callgrind, out, program, part)
     table = _run("callgrind_annotate", "--auto=no", "--threshold=100", profile)
-    spent = re.findall(rf"^\s*([\d,]+) .*{COUNTED[way]}", table, re.MULTILINE)
+    spent = re.findall(rf"^\s*([\d,]+) .*{COUNTED[part]}", table, re.MULTILINE)
     chunks = re.search(r"^(\d+) chunks$", said, re.MULTILINE)
     if not (spent and chunks):
-        raise RuntimeError(f"callgrind has counted nothing:\n{said}{table}")
+        raise RuntimeError(f"callgrind counted nothing:\n{said}{table}")
     return sum(int(count.replace(",", "")) for count in spent) / int(chunks[1])
 
 
@@ -82,8 +82,8 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def count(folder: Path) -> dict[str, dict[str, float]]:
-    """Return all counts: instructions per chunk by way, and costs by operation."""
-    per_chunk = {way: round(instructions(way, folder), 1) for way in COUNTED}
+    """Return all counts: instructions per chunk by part, and costs by operation."""
+    per_chunk = {part: round(instructions(part, folder), 1) for part in COUNTED}
     return {"instructions per chunk": per_chunk, **operations(folder)}
 
 
@@ -133,7 +133,9 @@ def _run(*command: str | Path) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the counts beside the baseline, and write the baseline if asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.counters", description=__doc__
+    )
     parser.add_argument("--write", action="store_true", help="write the baseline")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:

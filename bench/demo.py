@@ -2,9 +2,9 @@
 """Run the demo on two switches with a thin trunk: ``make demo-cluster``, as root.
 
 Every host holds its shard of one layer of GPT-2 small, and an Allgather gives the
-whole layer to all hosts, as FSDP does before it computes. mpimcast and Open MPI take
-turns, with MPICH where it is installed; every result is checked. The switches are
-Linux bridges, the hosts are network namespaces, and ``tc`` limits the rates.
+whole layer to all hosts, as FSDP does before it computes. mpimcast, Open MPI and, where
+it is installed, MPICH take turns, and every result is checked. The switches are Linux
+bridges, the hosts are network namespaces, and ``tc`` limits the rates.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench import host, job
-from bench.cluster import BURST_BYTES, Cluster
-from bench.job import Place, Task
-from bench.record import Network, Record
-from bench.ways import TITLES, WAYS, Way
+from bench.jobs import contenders, job
+from bench.jobs.contenders import CONTENDERS, TITLES, Contender
+from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Setup, Task
+from bench.testbed import host
+from bench.testbed.cluster import BURST_BYTES, Cluster
 from mpimcast._settings.values import parse_size
 from mpimcast.cli.demo import model
 
@@ -39,47 +40,47 @@ class Plan(NamedTuple):
     Attributes
     ----------
     nhosts : int
-        The number of hosts, which is even; half of them are on each switch.
+        The number of hosts, an even one; half of them are on each switch.
     block_bytes : int
-        The bytes of each rank's shard.
+        The size of each rank's shard.
     iterations : int
-        The number of measured Allgathers, for each way in each order.
-    ways : sequence of Way
-        The ways that take part.
+        The number of measured Allgathers of each contender in each order.
+    contenders : sequence of Contender
+        The contenders that take part.
     """
 
     nhosts: int
     block_bytes: int
     iterations: int
-    ways: Sequence[Way]
+    contenders: Sequence[Contender]
 
 
 class Row(NamedTuple):
-    """The costs of one Allgather with one way, in one order of the ranks.
+    """The costs of one contender's Allgather, in one order of the ranks.
 
     Attributes
     ----------
     order : str
         ``"block"`` or ``"interleaved"``.
-    way : str
-        A name of bench.ways.
+    contender : str
+        A name of bench.jobs.contenders.
     seconds : float
         The median time, from the last rank's start to the last rank's end.
     trunk_bytes : int
-        The bytes in the busier direction of the trunk, headers included.
+        The bytes that crossed the trunk in its busier direction, with headers.
     wrong_bytes : int
         The number of wrong bytes on all ranks together.
     """
 
     order: str
-    way: str
+    contender: str
     seconds: float
     trunk_bytes: int
     wrong_bytes: int
 
 
 def orders(nhosts: int) -> dict[str, list[int]]:
-    """Return the hosts of the ranks, by the name of the order."""
+    """Return the host of each rank in both orders, by the order's name."""
     half = nhosts // 2
     pairs = zip(range(half), range(half, nhosts), strict=True)
     return {
@@ -89,30 +90,30 @@ def orders(nhosts: int) -> dict[str, list[int]]:
 
 
 def measure(plan: Plan) -> Iterator[Row]:
-    """Gather the layer with all ways, in both orders."""
+    """Gather the layer with all contenders, in both orders."""
     network = Network("cluster", 2, _RATE_MBIT, _TRUNK_MBIT, BURST_BYTES)
     task = Task("Allgather", plan.block_bytes, plan.iterations)
     with Cluster(plan.nhosts, two_switches=True) as cluster:
         cluster.shape(_RATE_MBIT, trunk_mbit=_TRUNK_MBIT)
         for order, numbers in orders(plan.nhosts).items():
-            place = Place(replace(network, order=order), numbers, cluster)
-            for way in plan.ways:
-                (record,) = job.run("demo", place, way, [task])
-                yield _row(order, record)
+            setup = Setup(replace(network, order=order), numbers, cluster)
+            for contender in plan.contenders:
+                (measurement,) = job.run("demo", setup, contender, [task])
+                yield _row(order, measurement)
 
 
-def _row(order: str, record: Record) -> Row:
+def _row(order: str, measurement: Measurement) -> Row:
     trunk = [
         port["sent_bytes"]
-        for name, port in record.ports.items()
+        for name, port in measurement.ports.items()
         if name.startswith("trunk")
     ]
     return Row(
         order,
-        record.way,
-        statistics.median(record.seconds),
-        max(trunk) // len(record.seconds),
-        record.wrong_bytes,
+        measurement.contender,
+        statistics.median(measurement.seconds),
+        max(trunk) // len(measurement.seconds),
+        measurement.wrong_bytes,
     )
 
 
@@ -131,7 +132,7 @@ def picture(plan: Plan) -> str:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table's lines; in each order all ways are compared with the first."""
+    """Yield the table's lines; in each order the first contender is the reference."""
     most = max(row.trunk_bytes for row in rows)
     yield f"{'':30}seconds          MB over the trunk, each way"
     for order in dict.fromkeys(row.order for row in rows):
@@ -147,7 +148,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def _line(row: Row, longer: str, more: str, most: int) -> str:
     bar = "#" * max(1, round(_BAR * row.trunk_bytes / most))
     return (
-        f"  {TITLES[row.way]:27}{row.seconds:8.2f} {longer:>6}"
+        f"  {TITLES[row.contender]:27}{row.seconds:8.2f} {longer:>6}"
         f"{row.trunk_bytes / 1e6:10.1f} {more:>6}  {bar}"
     )
 
@@ -174,7 +175,7 @@ def main() -> int:
     try:
         return _show(plan)
     except KeyboardInterrupt:
-        print("interrupted; nothing is left behind", file=sys.stderr)
+        print("interrupted; no process and no namespace is left", file=sys.stderr)
         return 130
 
 
@@ -183,7 +184,7 @@ def _show(plan: Plan) -> int:
     rows: list[Row] = []
     for row in measure(plan):
         rows.append(row)
-        said = f"{_TITLES[row.order]}, {TITLES[row.way]}: {row.seconds:.2f} s"
+        said = f"{_TITLES[row.order]}, {TITLES[row.contender]}: {row.seconds:.2f} s"
         print(said, file=sys.stderr)
     print("\n".join(table(rows)))
     wrong_bytes = sum(row.wrong_bytes for row in rows)
@@ -192,26 +193,25 @@ def _show(plan: Plan) -> int:
 
 
 def obstacle() -> str:
-    """Return a sentence on what is missing here; empty if nothing is."""
+    """Return a sentence that says why the demo cannot run; empty if it can."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         tools = ", ".join(missing)
-        return f"it needs {tools}: apt install iproute2 util-linux procps"
+        return f"it needs {tools}; run: apt install iproute2 util-linux procps"
     if os.geteuid() != 0:
-        return "it needs root, to make network namespaces"
+        return "it needs root, to create network namespaces"
     return host.obstacle()
 
 
 def _plan(options: argparse.Namespace) -> Plan:
-    ways = [WAYS[name] for name in options.ways.split(",")] if options.ways else []
-    installed = [
-        WAYS[name]
+    chosen = options.contenders or [
+        CONTENDERS[name]
         for name in ("mpimcast", "openmpi", "openmpi-tuned", "mpich")
-        if (WAYS[name].launcher.environment / "python").exists()
+        if (CONTENDERS[name].launcher.environment / "python").exists()
     ]
     layer = next(each for each in model.gpt2_small(0) if each.name == _LAYER)
     block_bytes = options.block or -(-layer.nbytes // options.hosts)
-    return Plan(options.hosts, block_bytes, options.iterations, ways or installed)
+    return Plan(options.hosts, block_bytes, options.iterations, chosen)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -222,19 +222,23 @@ def _parser() -> argparse.ArgumentParser:
         choices=range(2, _NHOSTS_MAX + 1, 2),
         default=_NHOSTS,
         metavar="N",
-        help=f"an even number up to {_NHOSTS_MAX} (default: %(default)s)",
+        help=f"the number of hosts, even, up to {_NHOSTS_MAX} (default: %(default)s)",
     )
     parser.add_argument(
         "--block",
         type=parse_size,
         metavar="BYTES",
-        help="each rank's shard (default: the layer, divided by the hosts)",
+        help="the size of each rank's shard (default: the layer's, by the hosts)",
     )
-    parser.add_argument("--iterations", type=int, default=2, metavar="N")
     parser.add_argument(
-        "--ways",
-        metavar="LIST",
-        help=f"of {', '.join(WAYS)}; the first is what others are compared with",
+        "--iterations",
+        type=int,
+        default=2,
+        metavar="N",
+        help="measured Allgathers of each contender and order (default: %(default)s)",
+    )
+    contenders.add_option(
+        parser, "the others are compared with the first (default: those installed)"
     )
     return parser
 

@@ -1,293 +1,47 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write a page with pictures from a folder of records: ``python -m bench.report DIR``.
+"""Write the page of a folder of measurements: ``python -m bench.report DIR``.
 
-The page contains its pictures, and is made from the records alone. ``--markdown``
-prints one of its tables instead, for a README. The folder of a batch job has results
-in place of records, from which bench.scaling_report writes the page.
+The page contains its pictures, and is made from the measurements alone, or from a batch
+job's results. ``--markdown`` prints one of the page's tables instead, for a README.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 
-from bench import comparison, goals, page, scaling_report, summary
-from bench.cells import CELLS
-from bench.comparison import percent
-from bench.drawing import size
-from bench.goals import Reached
-from bench.kept import RESULTS
-from bench.page import figure, group, ms, row, table
-from bench.pictures import Ways, draw
-from bench.record import Record, read
-from bench.summary import Setting, Spread, Summary
-from bench.ways import OWN, TITLES
+from bench.cells import report as cells_report
+from bench.cells import summary
+from bench.jobs.measurement import read
+from bench.scaling import report as scaling_report
+from bench.scaling.results import RESULTS
 
-_GOALS = """<h2>Goals</h2>
-<p class="note">What the project has to reach, the worst figure of all settings and
-sizes that it holds for, and where that was seen.</p>
-"""
-_OVERVIEW = """<h2>Ours and the best peer</h2>
-<p class="note">How many times as fast as the peer ours is, round by round: the median,
-and the extremes of the rounds. The best peer is the one whose median is least,
-first among all, then among those that are not tuned by hand. Where it says so, the
-operation on our communicator was the MPI library's, which ours left it to.</p>
-"""
-
-Found = dict[Setting, Ways]
-
-
-def write(folder: Path) -> Path:
-    """Write the page and the pictures into the folder of the records."""
-    records = list(read(sorted(folder.glob("*.jsonl"))))
-    if not records:
-        raise ValueError(f"{folder} has no records")
-    found = summary.summarise(records)
-    cells = "".join(_cell(name, found, folder) for name in CELLS)
-    body = "".join(
-        (_conclusion(found), _OVERVIEW, _overview(found), cells, _GOALS, _goals(found))
-    )
-    return page.write(folder, _about(records), body)
-
-
-def goals_table(found: Found) -> Iterator[str]:
-    """Yield the lines of a Markdown table of goals."""
-    yield "| goal | must | worst | seen at |"
-    yield "|---|---|---|---|"
-    for each in goals.reached(found):
-        figure = f"{each.figure:.3g}"
-        words = [*_goal(each), figure if each.holds else f"**{figure}**", _seen(each)]
-        yield f"| {' | '.join(words)} |"
-
-
-def largest_table(found: Found) -> Iterator[str]:
-    """Yield the lines of a Markdown table of each setting's largest blocks."""
-    yield (
-        "| | block | ours | best peer | times as fast as the peer "
-        "| bytes sent by a host, of the peer's | processor time, of the peer's |"
-    )
-    yield "|---|---|---|---|---|---|---|"
-    for each in comparison.largest(found):
-        words = (
-            *(each.label, size(each.ours.block_bytes), _ours(each.ours)),
-            *(TITLES.get(each.best.peer, each.best.peer), _times(each.best.spread)),
-            *(percent(each.bytes_share), percent(each.processor_share)),
-        )
-        yield f"| {' | '.join(words)} |"
-
-
-# ---- what is said ------------------------------------------------------------
-
-
-def _about(records: Sequence[Record]) -> str:
-    machines = {str(each.machine) for each in records}
-    libraries = sorted({each.versions.get("mpi", "") for each in records} - {""})
-    loads = [load for each in records for load in each.load]
-    begins = [each.begin for each in records]
-    wrong = sum(each.wrong_bytes for each in records)
-    rounds = 1 + max(each.round for each in records)
-    machine = records[0].machine
-    on = f"{len(machines)} machines"
-    if len(machines) == 1:
-        on = (
-            f"{machine.get('processor')}, {machine.get('cores')} cores, "
-            f"Linux {machine.get('kernel')}"
-        )
-    return (
-        f"{len(records)} measurements in up to {rounds} rounds, from {min(begins)} to "
-        f"{max(begins)}, on {on}; "
-        f"{', '.join(libraries)}. Load average {min(loads):.1f} to {max(loads):.1f}; "
-        f"wrong bytes: {wrong}."
-    )
-
-
-def _conclusion(found: Found) -> str:
-    first, *rest = map(escape, comparison.conclusion(found))
-    lines = "".join(f"<li>{each}</li>\n" for each in rest)
-    return f"<h2>Conclusion</h2>\n<p>{first}</p>\n<ul>\n{lines}</ul>\n"
-
-
-def _overview(found: Found) -> str:
-    rows, cell = [], ""
-    for each in comparison.compare(found):
-        setting, ours, untuned = each.setting, each.ours, each.untuned
-        if setting.cell != cell:
-            cell = setting.cell
-            title = CELLS[cell].title if cell in CELLS else ""
-            rows.append(group(f"{cell}. {title}", 6))
-        words = [
-            *(f"{each.label}, {size(ours.block_bytes)}", _ours(ours)),
-            *(TITLES.get(each.best.peer, each.best.peer), _coloured(each.best.spread)),
-            TITLES.get(untuned.peer, untuned.peer) if untuned else "",
-            _coloured(untuned.spread) if untuned else "",
-        ]
-        rows.append(row(words))
-    times = "times as fast"
-    heads = ["", "ours", "best peer", times, "best untuned peer", times]
-    return table(heads, rows)
-
-
-def _goals(found: Found) -> str:
-    rows = [
-        row(
-            [*_goal(each), _judged(f"{each.figure:.3g}", ahead=each.holds), _seen(each)]
-        )
-        for each in goals.reached(found)
-    ]
-    return table(["", "must", "worst", "seen at"], rows)
-
-
-def _goal(each: Reached) -> tuple[str, str]:
-    goal = each.goal
-    bound = f"{'≥' if goal.least else '≤'} {goal.bound:.3g}"
-    return goal.label, bound
-
-
-def _seen(each: Reached) -> str:
-    return f"{each.setting.title()}, {size(each.block_bytes)}"
-
-
-def _cell(name: str, found: Found, folder: Path) -> str:
-    mine = {setting: ways for setting, ways in found.items() if setting.cell == name}
-    if not mine:
-        return ""
-    doc = (CELLS[name].measure.__doc__ or "").strip()
-    pictures = "".join(map(figure, draw(mine, folder, f"cell-{name}".lower())))
-    return (
-        f"<h2>{name}. {escape(CELLS[name].title)}</h2>\n"
-        f'<p class="note">{escape(doc)}</p>\n'
-        f"{pictures}{_details(mine)}{_stages(mine)}\n"
-    )
-
-
-_HEADS = (
-    *("", "time", "least", "greatest", "MB/s", "of the link"),
-    *("sent by a host", "over trunk", "processors", "dropped", "lost", "repaired"),
-)
-_COLUMNS = (
-    "Sent, over trunk: in blocks, by the busiest host and in the busier direction. Of "
-    "the link: payload by what a host's link could carry in the time. Dropped: frames, "
-    "by full queues. Lost: chunks of ours that were asked for again; repaired: bytes "
-    "sent again by bytes lost."
-)
-
-
-def _details(mine: Found) -> str:
-    rows = []
-    for setting, ways in mine.items():
-        rows.append(group(setting.title(), len(_HEADS)))
-        for way, sizes in ways.items():
-            rows += [row(_detail(setting, each), ours=way in OWN) for each in sizes]
-    return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
-
-
-def _detail(setting: Setting, each: Summary) -> list[str]:
-    seconds = each.seconds
-    part = summary.link_part(setting, each)
-    repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
-    ours = each.way in OWN
-    bandwidth = summary.payload_bytes(setting, each.block_bytes) / seconds.median / 1e6
-    return [
-        f"{_title(each)}, {size(each.block_bytes)}",
-        *map(ms, seconds),
-        *(f"{bandwidth:.1f}", "" if part is None else f"{part:.3f}"),
-        *map(_blocks, (each.host_blocks, each.trunk_blocks)),
-        "" if each.processor_s is None else ms(each.processor_s),
-        *(str(each.dropped_frames or ""), str(each.lost_chunks) if ours else ""),
-        repaired if ours else "",
-    ]
-
-
-_STAGE_HEADS = (
-    *("ours", "time", *summary.STAGES, "else"),
-    *("control", "processors"),
-)
-_STAGE_COLUMNS = (
-    "Where our time goes, on the average of ranks. Entry: all enter, and wait for who "
-    "begins last. Multicast: until all chunks have been sent or asked for. Repair: "
-    "until all are here. Release: until nobody needs this rank. Else: what the slowest "
-    "rank takes longer than the average, less the waiting for late beginners, which is "
-    "not in the time. Control: datagrams that a rank sends."
-)
-
-
-def _stages(mine: Found) -> str:
-    rows = [
-        row(
-            [
-                f"{_place(setting, each)}, {size(each.block_bytes)}",
-                ms(each.seconds.median),
-                *(ms(each.stages_s[name]) for name in summary.STAGES),
-                ms(each.seconds.median - sum(each.stages_s.values())),
-                f"{each.control:.1f}",
-                "" if each.processor_s is None else ms(each.processor_s),
-            ]
-        )
-        for setting, ways in mine.items()
-        for way in ways
-        for each in ways[way]
-        if way in OWN and not each.by_library
-    ]
-    if not rows:
-        return ""
-    return table(_STAGE_HEADS, rows) + f'<p class="note">{_STAGE_COLUMNS}</p>'
-
-
-# ---- words and tables --------------------------------------------------------
-
-
-def _place(setting: Setting, ours: Summary) -> str:
-    return f"{setting.title()}, {TITLES[ours.way]}"
-
-
-def _title(each: Summary) -> str:
-    note = ": the library's" if each.by_library else ""
-    return f"{TITLES.get(each.way, each.way)}{note}"
-
-
-def _ours(ours: Summary) -> str:
-    note = " (the library's)" if ours.by_library else ""
-    return f"{ms(ours.seconds.median)}{note}"
-
-
-def _blocks(blocks: float | None) -> str:
-    return "" if blocks is None else f"{blocks:.2f}"
-
-
-def _times(spread: Spread) -> str:
-    return f"{spread.median:.2f} ({spread.low:.2f} to {spread.high:.2f})"
-
-
-def _coloured(spread: Spread) -> str:
-    """Return a ratio, coloured if all rounds agree on which is faster."""
-    if spread.low <= 1 <= spread.high:
-        return _times(spread)
-    return _judged(_times(spread), ahead=spread.low > 1)
-
-
-def _judged(text: str, *, ahead: bool) -> str:
-    return f'<span class="{"ahead" if ahead else "behind"}">{text}</span>'
-
-
-_TABLES = {"goals": goals_table, "largest": largest_table}
+_TABLES = {
+    "goals": cells_report.goals_table,
+    "largest": cells_report.largest_table,
+}
 
 
 def main() -> None:
     """Write the page, or print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--markdown", choices=_TABLES)
+    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
+    parser.add_argument(
+        "folder", type=Path, help="the folder of `make bench` or of a batch job"
+    )
+    parser.add_argument(
+        "--markdown",
+        choices=_TABLES,
+        help="print the goals, or each scenario's largest blocks",
+    )
     options = parser.parse_args()
     if options.markdown:
-        records = read(sorted(options.folder.glob("*.jsonl")))
+        measurements = read(sorted(options.folder.glob("*.jsonl")))
         table = _TABLES[options.markdown]
-        print("\n".join(table(summary.summarise(records))))
+        print("\n".join(table(summary.summarise(measurements))))
     elif (options.folder / RESULTS).exists():
         print(scaling_report.write(options.folder))
     else:
-        print(write(options.folder))
+        print(cells_report.write(options.folder))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Code that the batch scripts share. It begins a job, checks the job's nodes and
-# launcher, and runs the steps one after the other. All files that it writes are in
-# RESULTS. Decisions are made in nodes.py and steps.py, which have tests.
+# launcher, and runs the steps one after the other. It writes files in RESULTS only.
+# nodes.py and steps.py, which have tests, make the decisions.
 #
-# Exit codes: 0 all steps done, 1 a step failed, 2 a setting is wrong, 3 usable, but
-# degraded (doctor), 4 nodes or launcher cannot be used, 143 ended by TERM.
+# Exit codes: 0 all steps are done, 1 a step failed, 2 a setting is wrong, 3 usable but
+# degraded (doctor), 4 nodes or launcher are unusable, 143 ended by SIGTERM.
 
 set -euo pipefail
 
@@ -41,7 +41,7 @@ keep_log() {
 	tee -a "$RESULTS/log.txt" >&3
 }
 
-# Ends the job with an exit code, and logs the reason.
+# Logs the reason, and ends the job with an exit code.
 fail() {
 	local code=$1
 	shift
@@ -80,11 +80,11 @@ begin_job() {
 		srun --version
 		git -C "$CHECKOUT" describe --always --dirty 2>/dev/null || :
 		"${WRAP[@]}" "$PYTHON" -m mpimcast info
-	} >versions.txt 2>&1 || fail 2 "mpimcast does not run: PYTHON=$PYTHON, and see" \
+	} >versions.txt 2>&1 || fail 2 "PYTHON=$PYTHON cannot run mpimcast, see" \
 		"$RESULTS/versions.txt: $(tail -n 1 versions.txt)"
 }
 
-# Records the exit code first: the time that is left may not suffice for a report.
+# Records the exit code first, since there may be no time left for a report.
 end_job() {
 	local code=$?
 	trap '' TERM
@@ -96,23 +96,23 @@ end_job() {
 make_report() {
 	local command="$PYTHON -m bench.report $RESULTS"
 	if ! helper -c 'import matplotlib' 2>/dev/null; then
-		log "no report, since matplotlib is missing; in $CHECKOUT:" \
+		log "no report: matplotlib is missing; to make it, in $CHECKOUT:" \
 			"$PYTHON -m pip install matplotlib && $command"
 	elif helper -m bench.report "$RESULTS" >report.txt 2>&1; then
 		log "report: $(tail -n 1 report.txt)"
 	else
-		log "no report, see $RESULTS/report.txt; in $CHECKOUT: $command"
+		log "no report, see $RESULTS/report.txt; to retry, in $CHECKOUT: $command"
 	fi
 }
 
-# Ends the job on TERM: from the time limit, scancel or a node's failure.
+# Ends the job on SIGTERM, which scancel, the time limit or a failed node causes.
 terminate() {
 	trap '' TERM
-	log "ended by TERM: scancel, the time limit or a node that failed"
+	log "ended by SIGTERM: scancel, the time limit or a failed node"
 	[ -z "$STEP_PID" ] || kill "$STEP_PID" 2>/dev/null || :
 	sinfo --noheader --Node --nodes="$SLURM_JOB_NODELIST" --format='%N %T' |
 		helper -m slurm.nodes failed | keep_log || :
-	log "to go on from here: RESULTS=$RESULTS sbatch $SCRIPTS/$SCRIPT"
+	log "to continue: RESULTS=$RESULTS sbatch $SCRIPTS/$SCRIPT"
 	exit 143
 }
 
@@ -137,10 +137,10 @@ check_nodes() {
 	helper -m slurm.nodes check hosts.txt steps/nodes.out >order.txt 2>nodes.txt || {
 		tail -n 3 steps/nodes.err
 		keep_log <nodes.txt
-		fail 4 "not all nodes can be used"
+		fail 4 "some nodes are unusable"
 	}
 	[ "$ORDER" = topology ] || cp hosts.txt order.txt
-	log "step A: all $JOB_NODES nodes answer"
+	log "step A: all $JOB_NODES nodes have answered"
 }
 
 # Step B: chooses the first launcher that puts all ranks into one MPI world.
@@ -158,14 +158,14 @@ choose_launcher() {
 			return
 			;;
 		esac
-		log "$type does not start the ranks, see $RESULTS/steps/launch-$type.*"
+		log "$type does not start all ranks, see $RESULTS/steps/launch-$type.*"
 	done
 	cat steps/launch-*.out
 	helper -m slurm.nodes blame "${tried[@]}"
-	fail 4 "no launcher works: set MPI_TYPE, and see $SCRIPTS/README.md"
+	fail 4 "no launcher starts all ranks: set MPI_TYPE as $SCRIPTS/README.md says"
 }
 
-# Examines the network, and ends the job if it cannot be used.
+# Examines the network, and ends the job if it is unusable.
 run_doctor() {
 	local checks code=0
 	read -ra checks <<<"${CHECKS:-}"
@@ -175,7 +175,7 @@ run_doctor() {
 	0 | 3) log "doctor: exit code $code" ;;
 	*)
 		helper -m slurm.nodes blame steps/doctor
-		fail 4 "doctor: the nodes cannot be used as they are (exit code $code)"
+		fail 4 "doctor: the nodes are unusable as they are (exit code $code)"
 		;;
 	esac
 	return "$code"
@@ -227,7 +227,7 @@ mpi_step() {
 		fi
 	else
 		# The job's own task counts would override the step's, so they are unset. Each
-		# node writes its errors itself: srun does not get all those of an aborted step.
+		# node writes its own errors, since srun misses some of an aborted step's.
 		start=(env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE
 			SLURM_HOSTFILE="$hosts"
 			srun --mpi="$LAUNCHER" --nodes="$nodes" --ntasks="$count"
@@ -252,12 +252,12 @@ cpus_of() {
 	echo $((cpus > 0 ? cpus : 1))
 }
 
-# Runs all steps of a kind that results.jsonl does not hold yet.
+# Runs all steps of a kind whose results are not in results.jsonl yet.
 run_steps() {
 	local kind=$1 steps step failed=()
 	mapfile -t steps < <(helper -m slurm.steps todo "$kind" "$RESULTS")
-	wait "$!" || fail 2 "no plan"
-	log "${#steps[@]} steps to do"
+	wait "$!" || fail 2 "the steps could not be planned"
+	log "${#steps[@]} steps are left to do"
 	for step in "${steps[@]}"; do
 		eval "run_step $step" || failed+=("${step%% *}")
 	done
@@ -275,10 +275,10 @@ run_step() {
 		mpi_step "$name" "$nodes" "$ranks" "$@" --json "$json" || code=$?
 	if [ "$code" != 0 ]; then
 		log "$name failed: exit code $code$([ "$code" != 124 ] ||
-			echo ", its limit of $STEP_LIMIT s is over")"
+			echo ", it exceeded its limit of $STEP_LIMIT s")"
 		helper -m slurm.nodes blame "steps/$name" | keep_log
 		return 1
 	fi
-	helper -m slurm.steps keep results.jsonl "$json" "${step[@]}"
+	helper -m slurm.steps record results.jsonl "$json" "${step[@]}"
 	log "$name done"
 }

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tell the batch scripts about a job's nodes: ``python -m slurm.nodes``.
+"""Answer the batch scripts' questions about nodes: ``python -m slurm.nodes``.
 
 ``check HOSTS ANSWERS``
     Print the nodes in the order of the network. The exit code is 4 if a node has not
-    answered, or does not see the folder of the results.
+    answered, or cannot write in the folder of the results.
 ``ranks ORDER NODES RANKS``
     Print the node of each rank of a step.
 ``failed``
     Name the nodes that Slurm has lost, given sinfo's output on standard input.
 ``blame STEP ...``
-    Print the lines that matter of failed steps' errors, which are in STEP.err and, for
-    each node, in STEP.NODE.err.
+    Print the relevant errors of failed steps, of those in STEP.err and, for each node,
+    in STEP.NODE.err.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _BEGAN = re.compile(r"srun: error: .*(task|[Nn]ode|launch)")
 
 
 class Answer(NamedTuple):
-    """A node's answer to the check of nodes.
+    """A node's answer to the check that the batch script runs on it.
 
     Attributes
     ----------
     address : str
-        The node's place in the network, such as ``core.leaf1.n3``; the node's name if
-        Slurm knows no place.
+        The node's position in the network, such as ``core.leaf1.n3``; the node's name
+        if Slurm knows no position.
     name : str
         The node's name in Slurm.
     shares : bool
@@ -50,14 +50,14 @@ class Answer(NamedTuple):
 
 
 def answers(lines: Iterable[str]) -> Iterator[Answer]:
-    """Yield the answers in lines, among which a prolog may have printed others."""
+    """Yield the answers among lines, some of which a prolog may have printed."""
     for line in lines:
         words = line.split()
         if len(words) == 3 and words[2] in ("shared", "apart"):
             yield Answer(words[0], words[1], words[2] == "shared")
 
 
-def place(answer: Answer) -> list[tuple[int, int | str]]:
+def sort_key(answer: Answer) -> list[tuple[int, int | str]]:
     """Return a key that sorts numbers in addresses by value: n9 before n10."""
     parts = re.findall(r"\d+|\D+", answer.address)
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
@@ -65,16 +65,16 @@ def place(answer: Answer) -> list[tuple[int, int | str]]:
 
 def in_order(found: Iterable[Answer]) -> list[str]:
     """Return the nodes' names in an order in which neighbours share switches."""
-    return [answer.name for answer in sorted(found, key=place)]
+    return [answer.name for answer in sorted(found, key=sort_key)]
 
 
 def complaints(hosts: Sequence[str], found: Iterable[Answer]) -> dict[str, str]:
-    """Return the complaint about each node of the job that cannot be used."""
+    """Return what is wrong with each unusable node of the job."""
     shares = {answer.name: answer.shares for answer in found}
     said = {
         True: "",
-        False: "does not share the folder of the results, or may not write there",
-        None: "has started no process",
+        False: "does not share the folder of the results, or cannot write there",
+        None: "started no process",
     }
     wrong = {name: said[shares.get(name)] for name in hosts}
     return {name: what for name, what in wrong.items() if what}
@@ -88,7 +88,7 @@ def node_of_each_rank(order: Sequence[str], nnodes: int, ranks: int) -> list[str
 
 
 def lost(lines: Iterable[str]) -> dict[str, str]:
-    """Return the names and states of nodes that can do no work, from sinfo's lines."""
+    """Return the states of nodes that cannot work, by name, from sinfo's lines."""
     pairs = [line.split() for line in lines]
     return {
         name: state
@@ -98,14 +98,14 @@ def lost(lines: Iterable[str]) -> dict[str, str]:
 
 
 def blame(lines: Sequence[str]) -> list[str]:
-    """Return the few lines of a step's errors that tell what failed first, and why."""
+    """Return the few lines of a step's errors that say what failed first, and why."""
     own = [line for line in lines if line.strip() and not _SLURM.match(line)]
     began = [line for line in lines if _BEGAN.match(line)]
     return own[-_LINES_MAX:] + began[:_LINES_MAX]
 
 
 def errors(step: Path) -> Iterator[str]:
-    """Yield the error lines that matter of a failed step, first nodes to end first."""
+    """Yield the relevant error lines of a failed step, first nodes to end first."""
     paths = step.parent.glob(f"{step.name}.*.err")
     found = [
         (path.name[len(step.name) + 1 : -len(".err")], blame(_lines(path)))
@@ -121,8 +121,8 @@ def _lines(path: Path) -> list[str]:
 
 
 def without(names: Iterable[str]) -> str:
-    """Return the beginning of the command that repeats a job without some nodes."""
-    return f"to repeat without: sbatch -x {','.join(sorted(names))} ..."
+    """Return how to repeat a job without some nodes."""
+    return f"to repeat the job without them: sbatch -x {','.join(sorted(names))} ..."
 
 
 def _check(hosts: str, said: str) -> int:

@@ -2,9 +2,9 @@
 """Plan a batch job's steps, and record those that are done: ``python -m slurm.steps``.
 
 ``todo KIND RESULTS``
-    Print a line for each step that is still to be done, its words quoted for a shell.
-``keep LINES JSON WORD ...``
-    Add what a step has measured to the lines of the results.
+    Print a line for each step that is left to do, its words quoted for a shell.
+``record LINES JSON WORD ...``
+    Append what a step has measured to the file of the results.
 
 Environment variables determine the steps; ``slurm/README.md`` lists them.
 """
@@ -42,9 +42,9 @@ class Step:
     name : str
         The name of the step's files.
     nodes, ranks_per_node : int
-        The number of nodes, which are the first in order, and of ranks on each.
+        The number of nodes, which are the first of the order, and of ranks on each.
     transport, order : str
-        The ranks' TRANSPORT, and how the nodes are ordered.
+        The ranks' TRANSPORT, and the order of the nodes.
     command : tuple of str
         The words that follow ``python -m mpimcast``.
     """
@@ -78,7 +78,7 @@ class Step:
 
 
 def node_counts(asked: str, available: int) -> list[int]:
-    """Return the numbers of nodes to measure on: by default powers of two, and all."""
+    """Return the numbers of nodes to measure on: powers of two and all, by default."""
     if not asked:
         powers = [1 << bits for bits in range(available.bit_length())]
         return sorted({*powers, available})
@@ -124,18 +124,18 @@ def done(path: Path) -> list[dict[str, Any]]:
     """Return the documents of the steps whose results are recorded."""
     if not path.exists():
         return []
-    kept = []
+    recorded = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             document = json.loads(line)
         except ValueError:
             continue  # the writer was killed: the step will be repeated
         if isinstance(document, dict) and isinstance(document.get("step"), dict):
-            kept.append(document["step"])
-    return kept
+            recorded.append(document["step"])
+    return recorded
 
 
-def keep(path: Path, step: Step, measured: dict[str, Any]) -> None:
+def record(path: Path, step: Step, measured: dict[str, Any]) -> None:
     """Append a finished step's results, and remove an incomplete line before them."""
     line = json.dumps({"step": step.document, **measured}) + "\n"
     with path.open("ab+") as file:
@@ -146,9 +146,9 @@ def keep(path: Path, step: Step, measured: dict[str, Any]) -> None:
 
 def _todo(kind: str, folder: Path) -> Iterator[str]:
     available = len((folder / "order.txt").read_text().split())
-    kept = done(folder / "results.jsonl")
+    recorded = done(folder / "results.jsonl")
     for step in plan(kind, os.environ, available):
-        if step.document not in kept:
+        if step.document not in recorded:
             yield shlex.join(step.words)
 
 
@@ -160,11 +160,11 @@ def main(command: str, *arguments: str) -> int:
             for line in _todo(kind, Path(folder)):
                 print(line)
         except ValueError as error:
-            print(f"settings: {error}", file=sys.stderr)
+            print(f"wrong setting: {error}", file=sys.stderr)
             return 2
         return 0
     lines, measured, *words = arguments
-    keep(Path(lines), Step.of(words), json.loads(Path(measured).read_text()))
+    record(Path(lines), Step.of(words), json.loads(Path(measured).read_text()))
     return 0
 
 

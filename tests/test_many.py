@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import BIN, MPICH_BIN, absent, mpirun, require_tool, run
 
-from bench import host
+from bench.testbed import host
 
 PROGRAM = Path(__file__).with_name("many.py")
 LIMIT_S = 60

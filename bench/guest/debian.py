@@ -29,7 +29,9 @@ def debian() -> Path:
     )
     named = re.search(r"^\s*Depends: (linux-image-\S+)$", done.stdout, re.MULTILINE)
     if named is None:
-        raise kernel.Unavailable(f"apt knows no kernel by way of {METAPACKAGE}")
+        raise kernel.Unavailable(
+            f"apt does not know {METAPACKAGE}: run `apt-get update` on Debian"
+        )
     recipe = kernel.Recipe(
         "guest-debian", named[1], _HERE / "unpack.sh", (_HERE / "initrd.c",), _TOOLS
     )

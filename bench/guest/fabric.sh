@@ -7,9 +7,9 @@
 #   rxe1 on net1 === port1 -- switch
 #   ...                    /
 #
-# netI has addresses 10.8.0.(I + 1) and 02:00:00:00:00:(I + 1). Between them packets go over the switch, although
-# the kernel knows that all the addresses are its own. What leaves port I goes to
-# device I alone: that is the place for `tc qdisc ... netem`.
+# netI has addresses 10.8.0.(I + 1) and 02:00:00:00:00:(I + 1). Packets between them go
+# over the switch, although the kernel knows that all the addresses are its own. What
+# leaves port I goes to device I alone, so a `tc qdisc ... netem` belongs there.
 
 set -euo pipefail
 
@@ -17,7 +17,7 @@ ndevices=$1
 mac=02:00:00:00:00:%02x
 mtu=4200 # 4096 bytes of payload and room for the headers of RoCE v2
 
-# Sources that are our own addresses are no forgeries, and only the device that has an
+# A source address of this kernel's own is not a forgery, and only the device that has an
 # address answers for it. Bursts of all devices wait in one queue.
 for scope in all default; do
 	conf=/proc/sys/net/ipv4/conf/$scope
@@ -29,9 +29,9 @@ done
 echo 20000 >/proc/sys/net/core/netdev_max_backlog
 echo 1000 >/proc/sys/net/ipv4/igmp_max_memberships
 
-# By the usual first rule whatever goes to one of our addresses goes by way of lo.
-# Here that holds only for what has come in; what is to go out by a device, or from
-# its address, looks into the device's own table first.
+# The usual first rule sends whatever has an address of this kernel's own through lo.
+# Here it holds only for packets that have come in. Packets that go out by a device, or
+# from its address, are routed by the device's own table first.
 {
 	echo "link set lo up"
 	echo "link add switch mtu $mtu type bridge mcast_snooping 0"
@@ -53,8 +53,8 @@ echo 1000 >/proc/sys/net/ipv4/igmp_max_memberships
 	done
 	echo "rule add pref 4000 lookup local"
 	echo "rule del pref 0"
-	# Devices know each other. Were they to ask, the answer would come before the
-	# kernel has begun to wait for it, and it would wait for a second.
+	# Neighbours are permanent. If they were resolved on demand, the answer would come
+	# before the kernel begins to wait for it, and cost a second.
 	for ((i = 0; i < ndevices; i++)); do
 		for ((j = 0; j < ndevices; j++)); do
 			printf "neigh add 10.8.0.$((j + 1)) lladdr $mac dev net$i\n" $((j + 1))

@@ -51,8 +51,8 @@ class Guest:
     Parameters
     ----------
     kernel
-        The kernel of kernel.py, or of debian.py for an emulated guest, which is slow
-        and therefore gets a multiple of all limits.
+        The kernel of kernel.py, or that of debian.py for an emulated guest, which is
+        slow and therefore gets a multiple of all limits.
     devices
         The number of RDMA devices: rxe0 on net0, and so on.
     memory
@@ -197,7 +197,7 @@ class Guest:
             with self._line.makefile() as answer:
                 said = answer.readline()
         except TimeoutError:
-            raise self._died(f"the guest says nothing for {limit_s:g} s") from None
+            raise self._died(f"the guest has not answered for {limit_s:g} s") from None
         except OSError:
             said = ""
         except BaseException:

@@ -2,18 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The guest's first process. It sets up devices and then runs one command after the
-# other, as guest.py asks for them over a line. The kernel's command line gives
-#   guest_devices  how many RDMA devices there are to be
-#   guest_line     the device that the line is
-#   guest_modules  where the kernel's modules are, if it has any
-#   guest_work     the one folder of the host that is writable
-# Of the other files all are the host's, and none can be changed; /dev/shm and /run are
-# the guest's own.
+# other, as guest.py requests them over a line. The kernel's command line holds
+#   guest_devices  the number of RDMA devices
+#   guest_line     the device of the line
+#   guest_modules  the folder of the kernel's modules, if it has any
+#   guest_work     the one folder of the host that the guest can write
+# /dev/shm and /run are the guest's own. All other files are the host's, read-only.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/dev/shm TMPDIR=/dev/shm LANG=C.UTF-8 TERM=dumb
 
-# Where it sees an RDMA device, Open MPI tries it, for many seconds.
+# Where Open MPI sees an RDMA device it tries to use it, which takes many seconds.
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -34,7 +33,7 @@ mountpoint --quiet "$guest_work" ||
 	mount -t hostfs -o "$guest_work" none "$guest_work"
 echo guest >/proc/sys/kernel/hostname
 
-# The kernel loads what is asked for; nobody asks for the connection manager.
+# The kernel loads modules on demand, but nothing demands the connection manager.
 if test -n "$guest_modules"; then
 	echo "#!/bin/sh
 	exec modprobe --dirname=$guest_modules \"\$@\"" >/run/modprobe
@@ -47,14 +46,14 @@ until test -c "$guest_line"; do sleep 0.1; done
 exec 3<>"$guest_line"
 test ! -t 3 || stty raw -echo <&3
 
-# Some lines that have lost their other end take nothing, for ever.
+# A line that has lost its other end may block its writers for ever.
 answer() { timeout 10 echo "$1" >&3; }
 
 bash "${0%/*}/fabric.sh" "$guest_devices"
 answer $?
 
 # A request is a script's path and its limit in seconds; the answer is its exit status.
-# What a command leaves, processes and files in memory, goes with it.
+# Processes and files in memory that a command leaves behind are removed.
 while read -r script limit_s <&3; do
 	timeout --kill-after=5 "$limit_s" bash "$script" >"$script.out" 2>&1 3>&-
 	status=$?
@@ -64,5 +63,5 @@ while read -r script limit_s <&3; do
 	answer "$status"
 done
 
-# The line has ended, and with it whoever held its other end. A kernel whose first
-# process ends does so too.
+# The line has ended because the owner has closed it or died. The kernel ends with its
+# first process.

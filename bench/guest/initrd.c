@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first program of an emulated machine: it gives Debian's kernel what it takes
- * to see the host's files, and goes on with the script named by guest_init.
+ * The first program of an emulated machine: it lets Debian's kernel see the host's
+ * files, and then becomes the script that guest_init names.
  *
- * Its modules are the files /modules/00, 01, ..., in the order in which they need
- * each other. Host folders come by the tags "root", read-only, and "work", which
- * goes to guest_work.
+ * The modules to load are the files /modules/00, 01, ..., each after those that it
+ * needs. The host shares a folder under the tag "root", read-only, and another under
+ * the tag "work", which is mounted where guest_work says.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define HOST "trans=virtio,version=9p2000.L,msize=262144"
 
-/* The kernel's end is the machine's; its console has these last words. */
+/* Exits on an error, which ends the machine; the console shows the reason. */
 static void check(int status, const char *what)
 {
 	if (status >= 0)
@@ -51,7 +51,7 @@ static void mount_host(void)
 
 	check(work ? 0 : -1, "guest_work");
 	check(mkdir("/host", 0755), "/host");
-	/* What it has seen of files that only the host changes, it remembers. */
+	/* Only the host changes these files, so what was read of them is cached. */
 	check(mount("root", "/host", "9p", MS_RDONLY, HOST ",cache=loose"),
 	      "root");
 	snprintf(path, sizeof(path), "/host%s", work);

@@ -152,8 +152,8 @@ def register_bytes() -> int:
             if error.errno == errno.ENODEV:
                 return 0
             raise Unavailable(
-                f"the guest's kernel has to trace processes, and this machine does "
-                f"not let it: {error.strerror}"
+                "the guest's kernel must trace processes, which this machine does not "
+                f"permit: {error.strerror}"
             ) from None
         finally:
             traced.kill()
@@ -173,12 +173,14 @@ def check_registers(nbytes: int) -> None:
 def require(*tools: str) -> None:
     """Raise Unavailable if this machine is not x86-64, or lacks a program."""
     if platform.machine() != "x86_64":
-        raise Unavailable("guests run on x86-64 alone")
+        raise Unavailable("guests run on x86-64 only")
     # Some programs are in root's folders, but need no root's rights.
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
     if missing:
-        raise Unavailable(f"the guest's kernel needs {', '.join(missing)}")
+        raise Unavailable(
+            f"the guest's kernel needs programs that are missing: {', '.join(missing)}"
+        )
 
 
 def _ptrace(request: int, pid: int, address: int, data: int) -> None:
@@ -205,7 +207,9 @@ def _identity(package: str) -> str:
     for line in done.stdout.splitlines():
         if line.startswith("SHA256:"):
             return line
-    raise Unavailable(f"apt knows no {package}: `apt-get update`, on Debian 12 or 13")
+    raise Unavailable(
+        f"apt does not know {package}: run `apt-get update` on Debian 12 or 13"
+    )
 
 
 @contextlib.contextmanager
@@ -224,7 +228,7 @@ def _make(recipe: Recipe, path: Path, lock: int) -> None:
     # killed build.
     folder = path.with_name(f"{recipe.name}-build")
     if " " in str(folder):
-        raise Unavailable(f"no kernel can be built in {folder}, with blanks in it")
+        raise Unavailable(f"no kernel can be built in {folder}: its path has blanks")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
@@ -232,14 +236,14 @@ def _make(recipe: Recipe, path: Path, lock: int) -> None:
         status = _run(fetch, folder, lock, _DOWNLOAD_LIMIT_S)
         if status != 0:
             raise Unavailable(
-                f"{recipe.package} cannot be downloaded:\n{_said(folder)}"
+                f"apt-get could not download {recipe.package}:\n{_log_end(folder)}"
             )
         (package,) = folder.glob("*.deb")
         build: list[str | Path]
         build = ["nice", "-n", "19", recipe.script, package, *recipe.ingredients]
         status = _run(build, folder, lock, _BUILD_LIMIT_S)
         if status != 0:
-            raise RuntimeError(f"the kernel's build failed:\n{_said(folder)}")
+            raise RuntimeError(f"the kernel's build failed:\n{_log_end(folder)}")
         (folder / "linux").rename(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -270,7 +274,7 @@ def _run(command: Sequence[str | Path], folder: Path, lock: int, limit_s: float)
             raise
 
 
-def _said(folder: Path) -> str:
+def _log_end(folder: Path) -> str:
     lines = (folder / "log").read_text(errors="replace").splitlines()
     return "\n".join(lines[-_LOG_LINES:])
 

@@ -24,7 +24,7 @@ mv files/boot/vmlinuz-* linux/vmlinuz
 mv files/{,usr/}lib/modules/* linux/lib/modules/
 release=$(ls linux/lib/modules)
 
-# Most modules are drivers of things that the machine has not.
+# Most modules are drivers for devices that the machine does not have.
 drivers=linux/lib/modules/$release/kernel/drivers
 find "$drivers" -mindepth 1 -maxdepth 1 \
 	! -name char ! -name infiniband ! -name net ! -name virtio -exec rm -r {} +

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import support
 
-from bench import host
-from bench.cluster import Cluster
+from bench.testbed import host
+from bench.testbed.cluster import Cluster
 
 TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
 NHOSTS = 9  # eight for ranks and one that is in no job

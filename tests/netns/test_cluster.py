@@ -12,14 +12,14 @@ import pytest
 import support
 from job import Job
 
-from bench.cluster import Cluster, address
-from bench.flow import flowing
+from bench.testbed.cluster import Cluster, address
+from bench.testbed.flow import flowing
 
 pytestmark = pytest.mark.timeout(60)
 
 OWNER = """
 import sys
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
 cluster = Cluster(2)
 print(cluster.head.pid, *(host.pid for host in cluster.hosts), flush=True)
 sys.stdin.read()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from job import LAUNCHERS, MPICH, OPENMPI, Job, ours
 
-from bench.cluster import Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
 
 CHUNK = 1456  # what a frame of 1514 bytes carries
 SIZES = [

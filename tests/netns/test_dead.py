@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from job import LAUNCHERS, OPENMPI, Job
 
-from bench.cluster import Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
 
 NRANKS = 4
 VICTIM = 2

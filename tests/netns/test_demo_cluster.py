@@ -15,10 +15,10 @@ from support import ROOT
 
 from bench import demo
 from bench.demo import Plan, Row
-from bench.ways import WAYS
+from bench.jobs.contenders import CONTENDERS
 
 NHOSTS, BLOCK = 4, 256 << 10
-PLAN = Plan(NHOSTS, BLOCK, 2, [WAYS["mpimcast"], WAYS["openmpi-tuned"]])
+PLAN = Plan(NHOSTS, BLOCK, 2, [CONTENDERS["mpimcast"], CONTENDERS["openmpi-tuned"]])
 
 # Headers take 58 of 1514 bytes; control messages and barriers are small beside that.
 OVERHEAD = 1.1
@@ -28,7 +28,7 @@ OVERHEAD = 1.1
 @pytest.mark.timeout(90)
 def test_bytes_over_the_trunk() -> None:
     """Each block crosses the trunk once by multicast, and as often as a ring needs."""
-    rows = {(row.order, row.way): row for row in demo.measure(PLAN)}
+    rows = {(row.order, row.contender): row for row in demo.measure(PLAN)}
     blocks = {name: row.trunk_bytes / BLOCK for name, row in rows.items()}
     # Half of the blocks go each way, whatever the order.
     for order in ("block", "interleaved"):
@@ -43,7 +43,7 @@ def test_bytes_over_the_trunk() -> None:
 
 
 def test_table() -> None:
-    """The table compares each way with the first, separately for each order."""
+    """The table compares each contender with the first, separately for each order."""
     rows = [
         Row("block", "mpimcast", 2.0, 4_000_000, 0),
         Row("block", "openmpi", 5.0, 6_000_000, 0),

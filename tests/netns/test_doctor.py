@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from job import OPENMPI
 
-from bench import launch
-from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
+from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
+from bench.testbed.program import Program
 
 NRANKS = 4
 SICK = 2  # the faulty host
@@ -39,13 +39,9 @@ def _examine(
 ) -> tuple[int, str, dict[str, Any]]:
     report = folder / "report.json"
     program = ["-m", "mpimcast", "doctor", *checks]
-    command = launch.command(
-        cluster,
-        OPENMPI,
-        [*program, "--limit", str(LIMIT_S), "--json", report],
-        numbers=range(nranks),
-        folder=folder,
-        variables=variables,
+    arguments = [*program, "--limit", str(LIMIT_S), "--json", report]
+    command = OPENMPI.command(
+        cluster, range(nranks), Program(arguments, folder, variables)
     )
     done = subprocess.run(
         command,

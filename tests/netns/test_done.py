@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from job import Job
 
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
 
 NOPS = 5
 ASLEEP_S = 10

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from job import LAUNCHERS, OPENMPI, Job, ours
 
-from bench.cluster import Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
 
 NRANKS = 5
 BLOCK = 256 << 10

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from job import LAUNCHERS, Job
 
-from bench.cluster import Cluster
-from bench.host import Host
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.host import Host
+from bench.testbed.launcher import Launcher
 
 NRANKS = 4
 BEGIN, END = 5, 300

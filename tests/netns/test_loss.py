@@ -9,8 +9,8 @@ import pytest
 import support
 from job import MPICH, OPENMPI, Job, ours
 
-from bench.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster
+from bench.testbed.launcher import Launcher
 
 BLOCK = 256 << 10
 FRAME = 1514

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark's jobs record what happened."""
+"""The benchmark's jobs measure what happened."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench import job, record
-from bench.cluster import Cluster
-from bench.job import Place, Task
-from bench.record import Network, Record
-from bench.ways import WAYS, Way
+from bench.jobs import job, measurement
+from bench.jobs.contenders import CONTENDERS, Contender
+from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Setup, Task
+from bench.testbed.cluster import Cluster
 
 NRANKS = 3
 BLOCK = 256 << 10
@@ -23,29 +23,31 @@ TASKS = (
 
 @pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
 def test_jobs(name: str, cluster: Cluster) -> None:
-    """Records hold times that links allow, and bytes that a way has to send."""
-    place = Place(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
-    records = job.run("A", place, WAYS[name], TASKS, 7)
-    assert [each.collective for each in records] == [each.collective for each in TASKS]
-    for each, task in zip(records, TASKS, strict=True):
-        _check(each, task, WAYS[name])
-        assert record.parse(each.line()) == each
-    gathered, *_ = records
+    """They hold times that links allow, and bytes that a contender has to send."""
+    setup = Setup(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
+    measurements = job.run("A", setup, CONTENDERS[name], TASKS, 7)
+    assert [each.collective for each in measurements] == [
+        each.collective for each in TASKS
+    ]
+    for each, task in zip(measurements, TASKS, strict=True):
+        _check(each, task, CONTENDERS[name])
+        assert measurement.parse(each.line()) == each
+    gathered, *_ = measurements
     sent = [gathered.ports[f"host{rank}"]["sent_bytes"] for rank in range(NRANKS)]
-    blocks = 1 if WAYS[name].ours else NRANKS - 1
+    blocks = 1 if CONTENDERS[name].ours else NRANKS - 1
     for nbytes in sent:
         assert blocks < nbytes / BLOCK / 4 < 1.1 * blocks
-    assert (gathered.counters.get("epochs", 0) > 0) == WAYS[name].ours
+    assert (gathered.counters.get("epochs", 0) > 0) == CONTENDERS[name].ours
 
 
-def _check(each: Record, task: Task, way: Way) -> None:
-    assert (each.way, each.round, each.nranks) == (way.name, 7, NRANKS)
+def _check(each: Measurement, task: Task, contender: Contender) -> None:
+    assert (each.contender, each.round, each.nranks) == (contender.name, 7, NRANKS)
     assert each.block_bytes == task.nbytes
     assert len(each.seconds) == len(each.processor_seconds) == task.iterations
     assert each.wrong_bytes == 0
     assert set(each.ports) == {f"{k}{r}" for k in ("host", "to") for r in range(NRANKS)}
     assert all(" " not in name for name in each.versions)
-    library = {"openmpi": "Open MPI", "mpich": "MPICH"}[way.launcher.name]
+    library = {"openmpi": "Open MPI", "mpich": "MPICH"}[contender.launcher.name]
     assert each.versions["mpi"].startswith(library)
     assert str(job.ROOT) not in each.line()
     received = task.nbytes if task.collective == "Bcast" else 2 * task.nbytes
@@ -55,6 +57,6 @@ def _check(each: Record, task: Task, way: Way) -> None:
 
 def test_a_job_that_fails(cluster: Cluster) -> None:
     """A job that fails raises an error that holds the ranks' output."""
-    place = Place(Network("cluster"), range(NRANKS), cluster)
+    setup = Setup(Network("cluster"), range(NRANKS), cluster)
     with pytest.raises(RuntimeError, match="no collective"):
-        job.run("A", place, WAYS["openmpi"], [Task("no collective", 8, 1)])
+        job.run("A", setup, CONTENDERS["openmpi"], [Task("no collective", 8, 1)])

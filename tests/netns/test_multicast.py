@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from job import Job
 
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
 
 BLOCK = 64 << 10
 SLOW_S = 0.2

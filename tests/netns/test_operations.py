@@ -11,8 +11,8 @@ import support
 from exchange import FORMS, KINDS
 from job import LAUNCHERS, SETTINGS, Job
 
-from bench.cluster import Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
 
 PROGRAM = support.ROOT / "tests/verbs/rounds_rank.py"
 CHUNK = 1456  # what a frame of 1514 bytes carries

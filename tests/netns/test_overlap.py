@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from job import LAUNCHERS, Job
 
-from bench.cluster import Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
 
 PROGRAM = Path(__file__).with_name("overlap.py")
 RATE_MBIT = 20

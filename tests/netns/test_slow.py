@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from job import Job
 
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -14,8 +14,8 @@ import pytest
 from job import MPICH, OPENMPI, Job
 from test_dead import NRANKS, OP, TIMEOUT_S, VICTIM, check_survivors, job_with
 
-from bench.cluster import Cluster
-from bench.launch import Launcher
+from bench.testbed.cluster import Cluster
+from bench.testbed.launcher import Launcher
 
 # Ranks that wait count a stop of this length as several TIMEOUTs.
 STOP_S = 2.5 * TIMEOUT_S

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from job import Job, ours
 
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
 
 BLOCK = 512 << 10
 pytestmark = pytest.mark.timeout(120)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.host import Host
+from bench.testbed.host import Host
 
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
 # Without this library Slurm lists PMIx, but cannot load it.

@@ -10,8 +10,8 @@ import cluster
 import pytest
 import support
 
-from bench import host
-from bench.cluster import Cluster
+from bench.testbed import host
+from bench.testbed.cluster import Cluster
 
 TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
 

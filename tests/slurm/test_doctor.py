@@ -14,7 +14,7 @@ from batch import Batch
 from cluster import RATE_MBIT, Slurm
 from support import MPICH_BIN
 
-from bench.cluster import SINGLE_BURST_BYTES, Cluster
+from bench.testbed.cluster import SINGLE_BURST_BYTES, Cluster
 
 pytestmark = pytest.mark.timeout(200)
 

@@ -106,7 +106,7 @@ def test_setting_that_is_wrong(machine: Slurm, tmp_path: Path) -> None:
     ("what", "words"),
     [
         (RAISE, "RuntimeError: so"),
-        pytest.param(HANG, "its limit of 8 s is over", marks=pytest.mark.long),
+        pytest.param(HANG, "it exceeded its limit of 8 s", marks=pytest.mark.long),
     ],
     ids=["raises", "hangs"],
 )

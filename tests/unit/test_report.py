@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark's records, what is derived from them, and the page."""
+"""The benchmark's measurements, what is derived from them, and the page."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ from pathlib import Path
 import pytest
 from support import ROOT, absent
 
-from bench import comparison, goals, job, record, summary
-from bench.record import Network, Record
-from bench.summary import Spread
+from bench.cells import comparison, goals, summary
+from bench.cells.ratio import ratio
+from bench.jobs import job, measurement
+from bench.jobs.measurement import Measurement, Network
+from bench.page.spread import Spread
 
 NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second
 BLOCK = 100_000
 
 
-def made(way: str, round_: int, seconds: list[float], **changes: object) -> Record:
-    """Return a record of four ranks that gather."""
+def made(
+    contender: str, round_: int, seconds: list[float], **changes: object
+) -> Measurement:
+    """Return a measurement of four ranks that gather."""
     port = {"sent_bytes": 4 * BLOCK, "sent_frames": 9, "dropped_frames": 1}
-    found = Record(
+    found = Measurement(
         cell="A",
-        way=way,
+        contender=contender,
         collective="Allgather",
         nranks=4,
         block_bytes=BLOCK,
@@ -45,7 +49,7 @@ def made(way: str, round_: int, seconds: list[float], **changes: object) -> Reco
     return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
 
 
-RECORDS = [
+MEASUREMENTS = [
     *(made("mpimcast", 0, [1, 2, 3]), made("mpimcast", 1, [4, 4, 4])),
     *(made("mpich", 0, [3]), made("mpich", 1, [2])),
     *(made("openmpi-tuned", 0, [2]), made("openmpi-tuned", 1, [2])),
@@ -53,21 +57,23 @@ RECORDS = [
 
 
 def test_lines() -> None:
-    """A record is written to a line and read back; any other line is an error."""
-    for each in RECORDS:
+    """A measurement is read back from its line, new or old; any other is an error."""
+    for each in MEASUREMENTS:
         assert "\n" not in each.line()
-        assert record.parse(each.line()) == each
-    found = json.loads(RECORDS[0].line())
+        assert measurement.parse(each.line()) == each
+    found = json.loads(MEASUREMENTS[0].line())
+    earlier = {"way" if key == "contender" else key: found[key] for key in found}
+    assert measurement.parse(json.dumps(earlier)) == MEASUREMENTS[0]
     for line in ("1", "{}", json.dumps({**found, "x": 1})):
-        with pytest.raises(ValueError, match="not a record"):
-            record.parse(line)
+        with pytest.raises(ValueError, match="not a measurement"):
+            measurement.parse(line)
 
 
 def test_summary() -> None:
-    """A round counts with its median, and a way with the median of its rounds."""
-    ((setting, ways),) = summary.summarise(RECORDS).items()
-    assert list(ways) == ["mpimcast", "mpich", "openmpi-tuned"]
-    (ours,) = ways["mpimcast"]
+    """A round counts with its median, and a contender with the median of its rounds."""
+    ((scenario, contenders),) = summary.summarise(MEASUREMENTS).items()
+    assert list(contenders) == ["mpimcast", "mpich", "openmpi-tuned"]
+    (ours,) = contenders["mpimcast"]
     assert ours.rounds == {0: 2, 1: 4}
     assert ours.seconds == Spread(3, 2, 4)
     assert ours.host_blocks == pytest.approx(8 / 6)
@@ -75,28 +81,32 @@ def test_summary() -> None:
     assert (ours.processor_s, ours.dropped_frames) == (0.5, 8)
     assert (ours.lost_chunks, ours.repair_bytes, ours.lost_bytes) == (6, 100, 80)
     assert not ours.by_library
-    assert summary.link_part(setting, ours) == 3 * BLOCK / (3 * 10**7 + 1000)
+    assert summary.link_part(scenario, ours) == 3 * BLOCK / (3 * 10**7 + 1000)
 
 
 def test_ratio() -> None:
     """The speed relative to the best peer's is taken round by round."""
-    (ways,) = summary.summarise(RECORDS).values()
-    assert summary.ratio(ways, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
-    assert summary.ratio(ways, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
-    assert summary.ratio(ways, 1) is None
-    assert summary.ratio({"mpimcast": ways["mpimcast"]}, BLOCK) is None
+    (contenders,) = summary.summarise(MEASUREMENTS).values()
+    assert ratio(contenders, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
+    assert ratio(contenders, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
+    assert ratio(contenders, 1) is None
+    assert ratio({"mpimcast": contenders["mpimcast"]}, BLOCK) is None
 
 
 def test_goals() -> None:
     """A goal counts its worst figure, and is left out if nothing was measured."""
-    records = [
-        made(way, 0, [seconds], block_bytes=nbytes)
+    measurements = [
+        made(contender, 0, [seconds], block_bytes=nbytes)
         for nbytes, ours_s in ((goals.KIB, 9), (goals.MIB, 2), (2 * goals.MIB, 1))
-        for way, seconds in (("mpimcast", ours_s), ("mpich", 1.96), ("openmpi", 3))
+        for contender, seconds in (
+            ("mpimcast", ours_s),
+            ("mpich", 1.96),
+            ("openmpi", 3),
+        )
     ]
     found = {
         each.goal.what: (each.figure, each.holds, each.block_bytes)
-        for each in goals.reached(summary.summarise(records))
+        for each in goals.reached(summary.summarise(measurements))
     }
     assert found["times as fast as the best peer"] == (0.98, True, goals.MIB)
     assert found["chunks lost"] == (3, False, goals.MIB)
@@ -106,27 +116,29 @@ def test_goals() -> None:
 def test_losses() -> None:
     """Times under loss are divided by those without loss, round by round."""
     lossy = dataclasses.replace(NETWORK, loss=0.01)
-    records = [
+    measurements = [
         made("mpimcast", number, [seconds], cell="D", network=network)
         for network, rounds in ((NETWORK, (1, 2, 4)), (lossy, (1.5, 2, 8)))
         for number, seconds in enumerate(rounds)
     ]
-    found = {each.goal.what: each for each in goals.reached(summary.summarise(records))}
+    found = {
+        each.goal.what: each for each in goals.reached(summary.summarise(measurements))
+    }
     assert found["time as a multiple of that without loss"].figure == 1.5
     assert not found["time as a multiple of that without loss"].holds
     assert found["bytes repaired for each byte lost"].figure == 50 / 40
 
 
 def test_committed() -> None:
-    """The committed tables, the README's too, are those of the latest records."""
+    """The committed tables, the README's too, are those of the latest measurements."""
     try:
-        from bench import report
+        from bench.cells import report
     except ImportError:
         absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
     *_, last = sorted(
         each for each in (ROOT / "bench/results").iterdir() if each.is_dir()
     )
-    found = summary.summarise(record.read(sorted(last.glob("*.jsonl"))))
+    found = summary.summarise(measurement.read(sorted(last.glob("*.jsonl"))))
     rows = {cut(line) for line in report.largest_table(found)}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     _, _, *shown = (line for line in readme.splitlines() if line.startswith("|"))
@@ -152,20 +164,22 @@ def cut(line: str) -> str:
 
 def test_conclusion() -> None:
     """The conclusion counts who is faster at the largest blocks, then lists cells."""
-    records = [
-        made(way, 0, [seconds], cell=cell, block_bytes=nbytes)
+    measurements = [
+        made(contender, 0, [seconds], cell=cell, block_bytes=nbytes)
         for cell, nbytes, ours_s in (("A", 1024, 9), ("A", 2048, 1), ("C", 1024, 8))
-        for way, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
+        for contender, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
     ]
-    first, *cells = comparison.conclusion(summary.summarise(records))
-    assert "faster than the best peer in 1 of 2 settings" in first
+    first, *cells = comparison.conclusion(summary.summarise(measurements))
+    assert "faster than the best peer in 1 of 2 scenarios" in first
     assert "slower in 1." in first
     fast, slow = cells
-    assert fast.startswith("A. One switch, limited links: ours is 2.00 times as fast")
-    assert "sends 100 % of its bytes, takes 100 % of its processor time" in fast
+    assert fast.startswith(
+        "A. One switch, limited links: mpimcast is 2.00 times as fast"
+    )
+    assert "sends 100 % of its bytes and takes 100 % of its processor time" in fast
     assert fast.endswith("(blocks of 2 KiB).")
     assert slow.startswith("C. ")
-    assert "ours is 0.25 times as fast" in slow
+    assert "mpimcast is 0.25 times as fast" in slow
 
 
 def test_labels() -> None:
@@ -177,18 +191,20 @@ def test_labels() -> None:
 def test_stages() -> None:
     """Counters of a run are converted to times and datagrams of one operation."""
     counted = {"epochs": 8, "entry_ns": 4 * 10**9, "tx_control_datagrams": 20}
-    (ways,) = summary.summarise([made("mpimcast", 0, [1], counters=counted)]).values()
-    (ours,) = ways["mpimcast"]
+    (contenders,) = summary.summarise(
+        [made("mpimcast", 0, [1], counters=counted)]
+    ).values()
+    (ours,) = contenders["mpimcast"]
     assert ours.stages_s == {"entry": 0.5, "multicast": 0, "repair": 0, "release": 0}
     assert ours.control == 2.5
 
 
 def test_whose() -> None:
     """An operation that went to the MPI library is marked as the library's."""
-    records = [made("mpimcast", 0, [1], counters={"epochs": 0}), *RECORDS[2:]]
-    (ways,) = summary.summarise(records).values()
-    assert ways["mpimcast"][0].by_library
-    assert not ways["mpich"][0].by_library
+    measurements = [made("mpimcast", 0, [1], counters={"epochs": 0}), *MEASUREMENTS[2:]]
+    (contenders,) = summary.summarise(measurements).values()
+    assert contenders["mpimcast"][0].by_library
+    assert not contenders["mpich"][0].by_library
 
 
 @pytest.mark.parametrize(
@@ -208,16 +224,18 @@ def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    """The page embeds its pictures, and shows all ways and the ratios."""
+    """The page embeds its pictures, and shows all contenders and the ratios."""
     try:
-        from bench import report
+        from bench.cells import report
     except ImportError:
         absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
-    more = [dataclasses.replace(each, block_bytes=2 * BLOCK) for each in RECORDS]
+    more = [dataclasses.replace(each, block_bytes=2 * BLOCK) for each in MEASUREMENTS]
     lossy = dataclasses.replace(NETWORK, loss=0.01)
-    more += [dataclasses.replace(each, cell="D") for each in RECORDS]
-    more += [dataclasses.replace(each, cell="D", network=lossy) for each in RECORDS]
-    lines = [f"{each.line()}\n" for each in (*RECORDS, *more)]
+    more += [dataclasses.replace(each, cell="D") for each in MEASUREMENTS]
+    more += [
+        dataclasses.replace(each, cell="D", network=lossy) for each in MEASUREMENTS
+    ]
+    lines = [f"{each.line()}\n" for each in (*MEASUREMENTS, *more)]
     (tmp_path / "A.jsonl").write_text("".join(lines))
     page = report.write(tmp_path).read_text()
     heads = re.findall(r"<h2>(.*?)</h2>", page)
@@ -233,8 +251,8 @@ def test_page(tmp_path: Path) -> None:
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert not re.search(r"\$\w", page)
     assert "0.75 (0.50 to 1.00)" in page
-    (*_, row) = report.largest_table(summary.summarise(RECORDS))
+    (*_, row) = report.largest_table(summary.summarise(MEASUREMENTS))
     assert "| 3,000 ms | Open MPI 5, tuned | 0.75 (0.50 to 1.00) | " in row
     assert row.endswith("| 100 % |")
-    with pytest.raises(ValueError, match="has no records"):
+    with pytest.raises(ValueError, match="has no measurements"):
         report.write(tmp_path / "empty")

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from support import absent
 
-from bench import scaling
-from bench.kept import RESULTS, WAYS, Setting, read
-from bench.summary import OURS, Spread
+from bench.page.spread import Spread
+from bench.scaling import curves
+from bench.scaling.nodes import compare
+from bench.scaling.results import CONTENDERS, OURS, RESULTS, Series, read
 
 BLOCK = 100_000
-SETTING = Setting("Allgather", "udp", 2, "topology")
+SERIES = Series("Allgather", "udp", 2, "topology")
 
 
 def made(
@@ -32,7 +33,7 @@ def made(
     nodes = [f"n{1 + rank // 2}" for rank in range(2 * nnodes)]
     nranks = len(nodes)
 
-    def way(seconds: Sequence[float], sent_bytes: float) -> dict[str, Any]:
+    def times(seconds: Sequence[float], sent_bytes: float) -> dict[str, Any]:
         name, factor = slow
         return {
             "seconds": list(seconds),
@@ -48,8 +49,8 @@ def made(
         "block_bytes": BLOCK,
         "total_bytes": nranks * BLOCK,
         "path": "udp",
-        OURS: way(ours, BLOCK + 16),
-        "mpi": way(theirs, BLOCK * (nranks - 1)),
+        OURS: times(ours, BLOCK + 16),
+        "mpi": times(theirs, BLOCK * (nranks - 1)),
     }
     step = {"name": "a", "nodes": nnodes, "ranks_per_node": 2, "transport": "udp"}
     return {
@@ -76,8 +77,8 @@ def test_curves(tmp_path: Path) -> None:
     results = [made(4), made(2, ours=[1, 2]), made(2, ours=[3, 4, 5])]
     steps, notes = read(written(tmp_path, results))
     assert not notes
-    ((setting, sizes),) = scaling.curves(steps).items()
-    assert setting == SETTING
+    ((series, sizes),) = curves.by_series(steps).items()
+    assert series == SERIES
     two, four = sizes[BLOCK][OURS]
     assert (two.nnodes, four.nnodes) == (2, 4)
     assert two.seconds == pytest.approx((3, 1.4, 4.6))
@@ -86,7 +87,7 @@ def test_curves(tmp_path: Path) -> None:
     assert four.sent_bytes == BLOCK + 16
     assert [each.sent_bytes for each in sizes[BLOCK]["mpi"]] == [3e5, 7e5]
     assert not two.by_library
-    found = scaling.openings(steps)
+    found = curves.openings(steps)
     assert [each.seconds for each in found["udp", 4]] == [0.2, 0.2]
     assert found["udp", 8] == [(0.4, 14, 2000)]
 
@@ -109,21 +110,21 @@ def test_demo(tmp_path: Path) -> None:
         del result[name]
     steps, notes = read(written(tmp_path, [result]))
     assert not notes
-    ((setting, sizes),) = scaling.curves(steps).items()
-    assert setting == SETTING._replace(collective="unshard of GPT")
+    ((series, sizes),) = curves.by_series(steps).items()
+    assert series == SERIES._replace(collective="unshard of GPT")
     (mine,), (other,) = sizes[1000].values()
     assert mine == (2, Spread(*[0.5] * 3), Spread(*[1000.0] * 3), 8, False)
     assert (other.seconds.median, other.sent_bytes) == (2, 7)
     assert [row.wrong_bytes for row in steps[0].rows] == [3, 0]
-    assert not scaling.openings(steps)
+    assert not curves.openings(steps)
 
 
 def test_efficiency(tmp_path: Path) -> None:
     """Efficiency is bus bandwidth over that of the fewest nodes, 3 blocks in 0.1 s."""
     results = [made(2), made(4, ours=[0.1, 0.2, 0.4]), made(8, ours=[0.5])]
     steps, _ = read(written(tmp_path, results))
-    points = scaling.curves(steps)[SETTING][BLOCK][OURS]
-    two, four, eight = scaling.efficiency(points)
+    points = curves.by_series(steps)[SERIES][BLOCK][OURS]
+    two, four, eight = curves.efficiency(points)
     assert two == (2, Spread(1, 1, 1))
     median, low, high = four[1]
     assert median == pytest.approx(7 / 0.2 / (3 / 0.1))
@@ -135,24 +136,24 @@ def test_efficiency(tmp_path: Path) -> None:
 def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
     """A point without bandwidth has no efficiency and is no reference for others."""
     alone = made(1)
-    for way in WAYS:
-        alone["measured"][0][way]["busbw_bytes_per_s"] = 0.0
+    for contender in CONTENDERS:
+        alone["measured"][0][contender]["busbw_bytes_per_s"] = 0.0
     steps, _ = read(written(tmp_path, [alone, made(2)]))
-    points = scaling.curves(steps)[SETTING][BLOCK][OURS]
-    assert scaling.efficiency(points) == [(2, Spread(1, 1, 1))]
+    points = curves.by_series(steps)[SERIES][BLOCK][OURS]
+    assert curves.efficiency(points) == [(2, Spread(1, 1, 1))]
 
 
 def test_outliers(tmp_path: Path) -> None:
     """A slow node is named, with how slow it is and how often."""
     slow = [made(4, slow=("n3", 1.5))] * 3 + [made(4)] * 2
     steps, _ = read(written(tmp_path, slow))
-    first, *others = scaling.nodes(steps)
+    first, *others = compare(steps)
     assert first == ("n3", Spread(1.5, 1, 1.5), 6, 10)
     assert first.is_outlier
     assert [each.name for each in others] == ["n1", "n2", "n4"]
     assert not any(each.is_outlier for each in others)
     seldom, _ = read(written(tmp_path, slow[2:]))
-    assert not any(each.is_outlier for each in scaling.nodes(seldom))
+    assert not any(each.is_outlier for each in compare(seldom))
 
 
 @pytest.mark.parametrize(
@@ -164,20 +165,20 @@ def test_what_is_no_outlier(
 ) -> None:
     """A node is no outlier if it is a little slower, one of two, or faster."""
     steps, _ = read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
-    outliers = [each.name for each in scaling.nodes(steps) if each.is_outlier]
+    outliers = [each.name for each in compare(steps) if each.is_outlier]
     assert outliers == found
 
 
 def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
     """If all nodes differ widely, the slowest of them is no outlier."""
     result = made(4)
-    for way in WAYS:
+    for contender in CONTENDERS:
         times = [1, 1, 2, 2, 3, 3, 4, 4]
-        result["measured"][0][way]["rank_seconds"] = times
+        result["measured"][0][contender]["rank_seconds"] = times
     steps, _ = read(written(tmp_path, [result]))
-    ratios = [(each.name, each.ratio.median) for each in scaling.nodes(steps)]
+    ratios = [(each.name, each.ratio.median) for each in compare(steps)]
     assert ratios == [("n4", 2), ("n3", 1.5), ("n2", 2 / 3), ("n1", 1 / 3)]
-    assert not any(each.is_outlier for each in scaling.nodes(steps))
+    assert not any(each.is_outlier for each in compare(steps))
 
 
 def spoiled(*path: str | int, value: object) -> bytes:
@@ -231,7 +232,7 @@ def test_a_line_cut_off(tmp_path: Path) -> None:
 def test_page(tmp_path: Path) -> None:
     """The page embeds its pictures, names outliers, and says what is left out."""
     try:
-        from bench import scaling_report
+        from bench.scaling import report
     except ImportError:
         absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
     results = [made(each, slow=("n2", 1.5)) for each in (1, 2, 4)]
@@ -239,7 +240,7 @@ def test_page(tmp_path: Path) -> None:
     results.append(made(3, opening={"seconds": 0, "messages": 0, "bytes": 0}))
     results[-1]["step"]["order"] = "<script>"
     written(tmp_path, results, b'{"step": "<script>')
-    page = scaling_report.write(tmp_path).read_text()
+    page = report.write(tmp_path).read_text()
     pictures = list(tmp_path.glob("*.png"))
     assert len(pictures) == 4  # two orders, nodes, opening
     assert page.count('src="data:image/png;base64,') == 4
@@ -248,8 +249,8 @@ def test_page(tmp_path: Path) -> None:
     assert "<script>" not in page
     assert "line 5 is left out: cut off" in page
     assert "<td>n2</td><td>1.25</td><td>1.00 to 1.50</td><td>2 of 4</td>" in page
-    assert "<td>100 ms (the library's)</td>" in page
+    assert "<td>100 ms (by the library)</td>" in page
     assert '<span class="ahead">2.00</span>' in page
     written(tmp_path, [], b"{}")
     with pytest.raises(ValueError, match="has no results; line 1 is left out"):
-        scaling_report.write(tmp_path)
+        report.write(tmp_path)

@@ -185,7 +185,7 @@ def test_plan() -> None:
 
 
 def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that was kept is not repeated, unless its settings have changed."""
+    """A step that was recorded is not repeated, unless its settings have changed."""
     (tmp_path / "order.txt").write_text("n1\nn2\n")
     monkeypatch.setenv("SIZES", "64K")
 
@@ -195,7 +195,7 @@ def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = todo()
     lines, measured = tmp_path / "results.jsonl", tmp_path / "step.json"
     measured.write_text('{"measured": []}')
-    assert steps.main("keep", str(lines), str(measured), *shlex.split(first)) == 0
+    assert steps.main("record", str(lines), str(measured), *shlex.split(first)) == 0
     assert todo() == [second]
     monkeypatch.setenv("SIZES", "64K,1M")
     assert len(todo()) == 2
@@ -205,13 +205,13 @@ def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
     """A line cut off counts as not done, and the next result begins a new line."""
     path = tmp_path / "results.jsonl"
     one, two, three = steps.plan("bench", {"COLLECTIVES": "Bcast"}, 8)
-    steps.keep(path, one, {"measured": [1]})
-    steps.keep(path, two, {"measured": [2]})
+    steps.record(path, one, {"measured": [1]})
+    steps.record(path, two, {"measured": [2]})
     path.write_bytes(path.read_bytes()[:-5])
     assert steps.done(path) == [one.document]
-    steps.keep(path, three, {"measured": [3]})
-    kept = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [each["measured"] for each in kept] == [[1], [3]]
+    steps.record(path, three, {"measured": [3]})
+    recorded = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["measured"] for each in recorded] == [[1], [3]]
 
 
 @pytest.mark.parametrize("line", ["[]", "null", '{"step": 3}', "{", "\x00\xff"])

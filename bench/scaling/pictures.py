@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the pictures of a batch job: figures against nodes, and the nodes' times."""
+"""Draw the pictures of a batch job: curves against nodes, and the nodes' times."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from bench.drawing import STYLE, Picture, curve, legend, log_numbers, number, save, size
-from bench.kept import LIBRARY, WAYS, Opening
-from bench.scaling import Curves, Node, Openings, Point, efficiency
-from bench.summary import OURS, Spread, spread
+from bench.page.plot import (
+    STYLE,
+    Picture,
+    curve,
+    legend,
+    log_numbers,
+    save,
+)
+from bench.page.spread import Spread, spread
+from bench.page.units import number, size
+from bench.scaling.curves import Curves, Openings, Point, efficiency
+from bench.scaling.nodes import Node
+from bench.scaling.results import CONTENDERS, LIBRARY, OURS, Opening
 
 TITLES = {OURS: "mpimcast", LIBRARY: "MPI library"}
 _LOOKS: dict[str, dict[str, Any]] = {
@@ -31,30 +40,33 @@ _ASIDE = 1.03
 _APART = 1.3
 
 _AGAINST_NODES = (
-    "Against nodes, for each size of a block, or of an unsharded model: the median "
-    "time of an operation; bus bandwidth, which is what every rank's link has to carry "
-    "by that time; bytes that a rank sends, as counted of ours, with headers, and as "
-    "computed of the library's, payload alone; and efficiency, which is bus bandwidth "
-    "by that on the fewest nodes. Bars reach from the fastest tenth of all operations "
-    "to the slowest."
+    "Against the number of nodes, for each size of a block or of an unsharded model: "
+    "the median time of an operation; the bus bandwidth, which is the payload that "
+    "every rank's link has to carry, divided by that time; the bytes that a rank "
+    "sends, counted with headers for mpimcast, and computed without them for the MPI "
+    "library; and the efficiency, which is the bus bandwidth divided by that on the "
+    "fewest nodes. Bars reach from the tenth to the ninetieth percentile of all "
+    "operations."
 )
 _BY_NODE = (
-    "How long a node's ranks took, by the median of the other nodes' in the same "
-    "measurement: the median, and the extremes, of all measurements, the slowest nodes "
-    "first, but before them, in red, those that are outliers in half of their "
-    "measurements or more: 1.25 times as slow, and far beyond how the others differ."
+    "The time of a node's ranks, divided by the median of the other nodes' in the "
+    "same measurement: the median and the extremes of all measurements, slow nodes "
+    "first. Outliers are red and precede all others: in at least half of their "
+    "measurements they took 1.25 times as long as the others, and far longer than "
+    "these differ."
 )
 _OPENING = (
-    "What opening a communicator took on the rank where it took most, medians and "
-    "extremes of the steps; messages and bytes are what that rank sent through the MPI "
-    "library. Dotted: growth with the logarithm of the ranks, and with their number."
+    "The cost of opening a communicator, on the rank where it is greatest: medians "
+    "and extremes of the steps. Messages and bytes are those that the rank sent "
+    "through the MPI library. Dotted lines grow with the logarithm of the number of "
+    "ranks, and with the number."
 )
 
 
 def draw_sizes(
     title: str, sizes: dict[int, Curves], folder: Path, name: str
 ) -> Iterator[Picture]:
-    """Draw the sizes of one setting, in files whose names begin with `name`."""
+    """Draw the sizes of one series, in files whose names begin with `name`."""
     blocks = list(sizes)
     with mpl.rc_context(STYLE):
         for begin in range(0, len(blocks), _COLUMNS):
@@ -67,11 +79,11 @@ def draw_sizes(
 
 
 def _note(sizes: dict[int, Curves]) -> str:
-    ours = [each for ways in sizes.values() for each in ways[OURS]]
+    ours = [each for contenders in sizes.values() for each in contenders[OURS]]
     if not any(each.by_library for each in ours):
         return ""
     whole = all(each.by_library for each in ours)
-    return f" mpimcast left {'all' if whole else 'some'} of these to the library."
+    return f" mpimcast left {'all' if whole else 'some'} of these to the MPI library."
 
 
 # ---- against nodes -----------------------------------------------------------
@@ -137,10 +149,10 @@ def _sizes(sizes: dict[int, Curves]) -> Figure:
         layout="constrained",
     )
     panels = figure.subplots(len(_MEASURES), len(sizes), squeeze=False, sharex="col")
-    for column, (nbytes, ways) in enumerate(sizes.items()):
+    for column, (nbytes, contenders) in enumerate(sizes.items()):
         panels[0, column].set_title(size(nbytes), fontsize=9)
         for axes, measure in zip(panels[:, column], _MEASURES, strict=True):
-            _panel(axes, measure, ways)
+            _panel(axes, measure, contenders)
         panels[-1, column].set_xlabel("nodes")
     for axes, measure in zip(panels[:, 0], _MEASURES, strict=True):
         axes.set_ylabel(measure.label)
@@ -149,20 +161,22 @@ def _sizes(sizes: dict[int, Curves]) -> Figure:
     return figure
 
 
-def _panel(axes: Any, measure: _Measure, ways: Curves) -> None:
+def _panel(axes: Any, measure: _Measure, contenders: Curves) -> None:
     most = 0.0
-    for way, points in ways.items():
+    for contender, points in contenders.items():
         found = measure.of(points)
-        aside = _ASIDE ** (WAYS.index(way) - 0.5)
-        look = {"label": TITLES[way], **_LOOKS[way]}
+        aside = _ASIDE ** (CONTENDERS.index(contender) - 0.5)
+        look = {"label": TITLES[contender], **_LOOKS[contender]}
         curve(axes, [(at * aside, each) for at, each in found], **look)
         most = max([most, *(each.high for _, each in found)])
     measure.scale(axes, most)
-    _log_counts(axes, {each.nnodes for points in ways.values() for each in points})
+    _log_counts(
+        axes, {each.nnodes for points in contenders.values() for each in points}
+    )
 
 
 def _log_counts(axes: Any, counts: set[int]) -> None:
-    """Make a logarithmic axis of counts, with as many labels as there is room for."""
+    """Make the x axis one of counts, logarithmic, with as many labels as fit."""
     axes.set_xscale("log", base=2)
     shown: list[int] = []
     for count in sorted(counts, reverse=True):
@@ -178,7 +192,7 @@ def _log_counts(axes: Any, counts: set[int]) -> None:
 
 
 def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
-    """Draw the times of each node's ranks; of very many nodes, only the slowest."""
+    """Draw the times of each node's ranks; of many nodes, only the first."""
     shown = nodes[:_NODES_SHOWN]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7, 1 + 0.22 * len(shown)), layout="constrained")
@@ -195,9 +209,9 @@ def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
         axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1, 2**0.5), numticks=9))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel("time of its ranks by that of the other nodes'")
+        axes.set_xlabel("time of its ranks / time of the other nodes' ranks")
         left = len(nodes) - len(shown)
-        note = f" {left} faster ones are not shown." if left else ""
+        note = f" {left} faster nodes are not shown." if left else ""
         return save(figure, folder / "nodes.png", _BY_NODE + note)
 
 

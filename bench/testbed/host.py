@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Simulate a host by namespaces that last as long as their owner.
+"""Simulate a host by namespaces that live as long as their owner.
 
 Nothing of a host has a name outside. Its first process reads a pipe that the owner
 holds. When the owner closes the pipe, or dies, the first process ends. All others of
@@ -26,8 +26,8 @@ class Host:
     name
         The name that ``hostname`` prints in the host.
     within
-        The outer host, whose /run this one shares, which sees its processes and with
-        which it ends; None for a host of this machine.
+        The outer host, which sees this one's processes, shares its /run with it, and
+        takes it along when it ends; None for a host of this machine.
     own_network
         False: the host shares the network of the outer host.
     """
@@ -64,7 +64,7 @@ class Host:
         self._holder.stdin.write(b"\n")
         self._holder.stdin.flush()
         if not self._holder.stdout.read(1):
-            raise RuntimeError("a namespace cannot be made here")
+            raise RuntimeError("this machine cannot create a namespace")
         last = self._holder.pid
         while children := _children(last):
             last = children[0]
@@ -78,7 +78,7 @@ class Host:
                 # NSpid lists PIDs from the outermost process namespace inwards.
                 inner = line.split()[2:]
                 return int(inner[-2]) if len(inner) > 1 else 1
-        raise RuntimeError("/proc tells no NSpid")
+        raise RuntimeError(f"/proc/{self.pid}/status has no NSpid")
 
     def enter(self, folder: str | Path = "/") -> list[str]:
         """Return the beginning of a command line that runs the rest in this host."""
@@ -129,7 +129,7 @@ class Host:
 
 
 def obstacle() -> str:
-    """Return the reason that hosts cannot be made here; empty if they can be."""
+    """Return the reason that no host can be created here; empty if one can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     done = subprocess.run(
@@ -138,7 +138,11 @@ def obstacle() -> str:
         text=True,
         check=False,
     )
-    return "" if done.returncode == 0 else f"no namespaces here: {done.stderr.strip()}"
+    return (
+        ""
+        if done.returncode == 0
+        else f"this machine cannot create namespaces: {done.stderr.strip()}"
+    )
 
 
 def _children(pid: int) -> list[int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the page of a batch job from its ``results.jsonl``, for bench.report."""
+"""Write the page of a batch job from its ``results.jsonl``."""
 
 from __future__ import annotations
 
@@ -8,40 +8,43 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from bench import kept, page, scaling
-from bench.drawing import number, size
-from bench.kept import Setting, Step
-from bench.page import figure, group, ms, row, table
-from bench.scaling import Curves, Node, Openings, efficiency
-from bench.scaling_pictures import draw_nodes, draw_opening, draw_sizes
-from bench.summary import spread
+from bench.page import html
+from bench.page.html import figure, group, row, table
+from bench.page.spread import spread
+from bench.page.units import ms, number, size
+from bench.scaling import curves, results
+from bench.scaling.curves import Curves, Openings, efficiency
+from bench.scaling.nodes import Node, compare
+from bench.scaling.pictures import draw_nodes, draw_opening, draw_sizes
+from bench.scaling.results import Series, Step
 
 _HEADS = (
-    *("size", "nodes", "ours", "the library's", "times as fast"),
-    *("MB/s, ours", "the library's", "efficiency, ours", "the library's"),
-    *("sent, ours", "the library's"),
+    *("size", "nodes", "mpimcast", "MPI library", "times as fast"),
+    *("MB/s, mpimcast", "MPI library", "efficiency, mpimcast", "MPI library"),
+    *("sent, mpimcast", "MPI library"),
 )
 _COLUMNS = (
-    "Times as fast: how many times as fast as the library ours is, in colour "
-    "where the tenth and ninetieth percentiles say so too. MB/s: bus bandwidth. Sent: "
-    "by a rank, by the size; ours is counted, the library's computed."
+    "Times as fast: the library's time divided by mpimcast's, in colour where the "
+    "tenth and ninetieth percentiles do not overlap. MB/s: the bus bandwidth. Sent: "
+    "the bytes that a rank sent, divided by the size; counted for mpimcast, computed "
+    "for the library."
 )
 
 
 def write(folder: Path) -> Path:
     """Write the page and the pictures into the folder of the results."""
-    steps, notes = kept.read(folder / kept.RESULTS)
+    steps, notes = results.read(folder / results.RESULTS)
     if not steps:
         raise ValueError("; ".join([f"{folder} has no results", *notes]))
     body = "".join(
         (
             "".join(f'<p class="behind">{escape(note)}</p>\n' for note in notes),
             *_settings(steps, folder),
-            _nodes(scaling.nodes(steps), folder),
-            _opening(scaling.openings(steps), folder),
+            _nodes(compare(steps), folder),
+            _opening(curves.openings(steps), folder),
         )
     )
-    return page.write(folder, _about(steps), body)
+    return html.write(folder, _about(steps), body)
 
 
 def _about(steps: Sequence[Step]) -> str:
@@ -61,31 +64,29 @@ def _about(steps: Sequence[Step]) -> str:
 
 
 def _settings(steps: Sequence[Step], folder: Path) -> Iterator[str]:
-    for number_, (setting, sizes) in enumerate(scaling.curves(steps).items()):
-        words = re.findall(r"\w+", " ".join(map(str, setting)).lower())
+    for number_, (series, sizes) in enumerate(curves.by_series(steps).items()):
+        words = re.findall(r"\w+", " ".join(map(str, series)).lower())
         name = "-".join(["scaling", str(number_), *words])
-        pictures = "".join(
-            map(figure, draw_sizes(setting.title(), sizes, folder, name))
-        )
-        yield f"<h2>{escape(setting.title())}</h2>\n{pictures}{_table(setting, sizes)}"
+        pictures = "".join(map(figure, draw_sizes(series.title(), sizes, folder, name)))
+        yield f"<h2>{escape(series.title())}</h2>\n{pictures}{_table(series, sizes)}"
 
 
-def _table(setting: Setting, sizes: dict[int, Curves]) -> str:
-    rows = [group(setting.title(), len(_HEADS))]
+def _table(series: Series, sizes: dict[int, Curves]) -> str:
+    rows = [group(series.title(), len(_HEADS))]
     rows += [row(words) for each in sizes.items() for words in _lines(*each)]
     return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>\n'
 
 
-def _lines(nbytes: int, ways: Curves) -> Iterator[list[str]]:
-    """Yield a size's row for each number of nodes; both ways have the same numbers."""
-    parts = [dict(efficiency(points)) for points in ways.values()]
-    for both in zip(*ways.values(), strict=True):
+def _lines(nbytes: int, contenders: Curves) -> Iterator[list[str]]:
+    """Yield a size's row for each number of nodes, which both contenders share."""
+    parts = [dict(efficiency(points)) for points in contenders.values()]
+    for both in zip(*contenders.values(), strict=True):
         ours, theirs = both
         ratio = theirs.seconds.median / ours.seconds.median
         ahead = ours.seconds.high < theirs.seconds.low
         behind = ours.seconds.low > theirs.seconds.high
         kind = "ahead" if ahead else "behind" if behind else ""
-        note = " (the library's)" if ours.by_library else ""
+        note = " (by the library)" if ours.by_library else ""
         found = [part.get(ours.nnodes) for part in parts]
         yield [
             *(size(nbytes), str(ours.nnodes), f"{ms(ours.seconds.median)}{note}"),
@@ -113,7 +114,7 @@ def _nodes(nodes: Sequence[Node], folder: Path) -> str:
         )
         for node in outliers
     ]
-    heads = ["node", "by the others' time", "extremes", "measurements as an outlier"]
+    heads = ["node", "times the others' time", "extremes", "outlier in"]
     found = table(heads, rows) if rows else "<p>No node is an outlier.</p>\n"
     return f"<h2>Nodes</h2>\n{found}{figure(draw_nodes(nodes, folder))}"
 

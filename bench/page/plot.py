@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shared code of the reports' pictures: style, curves with spread, axes, files."""
+"""Draw the reports' pictures in one style: curves with their spread, axes, files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from bench.summary import Spread
+from bench.page.spread import Spread
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -66,16 +66,3 @@ def legend(figure: Figure, axes: Any) -> None:
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(5, len(labels))
     )
-
-
-def size(nbytes: float) -> str:
-    """Return a size in words, such as "64 KiB"."""
-    for unit, name in ((1 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB")):
-        if nbytes >= unit:
-            return f"{nbytes / unit:g}{name}"
-    return f"{nbytes:g} B"
-
-
-def number(value: float) -> str:
-    """Return a number with three digits, or the whole part of a greater one."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

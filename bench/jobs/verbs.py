@@ -16,11 +16,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from bench import job
 from bench.guest.guest import Guest
 from bench.guest.kernel import kernel
-from bench.record import Network, Record
-from bench.ways import BARE, OPENMPI, ROOT
+from bench.jobs import job
+from bench.jobs.contenders import BARE, OPENMPI, ROOT
+from bench.jobs.machine import machine
+from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Task
 
 SOURCE = Path(__file__).with_name("bare_verbs.c")
 _LIMIT_S = 120
@@ -34,16 +36,16 @@ def build(folder: Path) -> Path:
     return program
 
 
-def bare(guest: Guest, program: Path, nranks: int, task: job.Task) -> dict[str, Any]:
-    """Run the bare program; return its part of a record."""
+def bare(guest: Guest, program: Path, nranks: int, task: Task) -> dict[str, Any]:
+    """Run the bare program; return its part of a measurement."""
     command = [program, str(nranks), str(task.nbytes), str(task.iterations)]
     said = guest.run(command, limit_s=_LIMIT_S)
     seconds = [float(line) for line in said.split()]
     return {"seconds": seconds, "processor_seconds": [], "command": [program.name]}
 
 
-def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
-    """Run mpimcast's ranks; return their part of a record."""
+def ours(guest: Guest, nranks: int, task: Task) -> dict[str, Any]:
+    """Run mpimcast's ranks; return their part of a measurement."""
     environment = OPENMPI.environment
     mpirun = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
     ranks = [environment / "python", job.PROGRAM, "-", "verbs", json.dumps([task])]
@@ -54,33 +56,33 @@ def ours(guest: Guest, nranks: int, task: job.Task) -> dict[str, Any]:
     return {**results[-1]["found"][0], "versions": versions, "command": command}
 
 
-def records(
+def measurements(
     cell: str, nranks: int, nbytes: int, rounds: Iterable[int], iterations: int
-) -> Iterator[Record]:
+) -> Iterator[Measurement]:
     """Measure Allgathers of blocks of one size, in rounds."""
-    task = job.Task("Allgather", nbytes, iterations)
+    task = Task("Allgather", nbytes, iterations)
     with (
         tempfile.TemporaryDirectory() as folder,
         Guest(kernel(), devices=nranks, memory="4G") as guest,
     ):
         program = build(Path(folder))
         for round_ in rounds:
-            for way in (BARE, "mpimcast"):
+            for contender in (BARE, "mpimcast"):
                 load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
                 found: dict[str, Any] = (
                     bare(guest, program, nranks, task)
-                    if way == BARE
+                    if contender == BARE
                     else ours(guest, nranks, task)
                 )
-                yield Record(
+                yield Measurement(
                     cell=cell,
-                    way=way,
+                    contender=contender,
                     collective=task.collective,
                     nranks=nranks,
                     block_bytes=nbytes,
                     round=round_,
                     network=Network("verbs"),
-                    machine=job.machine(),
+                    machine=machine(),
                     load=[load, os.getloadavg()[0]],
                     begin=begin.isoformat(timespec="seconds"),
                     **found,

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.host import Host
+from bench.testbed.host import Host
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -89,17 +89,17 @@ class Loss:
 
 
 class Cluster:
-    """Hosts, switches and the links between them, which exist until closed.
+    """Hosts, switches and the links between them, until the cluster is closed.
 
     Parameters
     ----------
     nhosts
         The number of hosts beside the head.
     two_switches
-        Whether the later half of the hosts is behind a trunk.
+        Whether the later half of the hosts has a switch of its own, behind a trunk.
     igmp_version
-        3; or 2, as is common: only one of a group's members then reports, and the
-        switch may forget others.
+        3, or 2, which is common. With 2 only one of a group's members reports, and
+        the switch may forget the others.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Cluster:
         self.head.close()
         self._undo.close()
 
-    # ---- how it is wired -----------------------------------------------------
+    # ---- wiring --------------------------------------------------------------
 
     def _connect(self) -> None:
         for number, switch in enumerate(self.switches):
@@ -230,7 +230,7 @@ class Cluster:
             for switch in self.switches:
                 _limit(switch, "trunk", trunk_mbit, burst_bytes, queue_bytes)
 
-    # ---- what goes wrong -----------------------------------------------------
+    # ---- loss and cables -----------------------------------------------------
 
     @contextlib.contextmanager
     def losing(
@@ -239,14 +239,14 @@ class Cluster:
         fraction: float = 1.0,
         traffic: str = "multicast",
     ) -> Iterator[Loss]:
-        """Make the switches drop a random part of the traffic to some hosts.
+        """Make the switches drop a random share of the traffic to some hosts.
 
         Parameters
         ----------
         numbers
             The hosts.
         fraction
-            The part of the kernel's buffers to drop.
+            The share of the kernel's buffers to drop.
         traffic
             "multicast", "unicast" or both, "udp"; "tcp"; "all"; or an nft expression.
         """
@@ -273,7 +273,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def unplugged(self, number: int) -> Iterator[None]:
-        """Unplug a host's cable from the switch."""
+        """Unplug a host's cable from the switch until the end of the block."""
         switch, port = self.switch_of(number), f"to{number}"
         switch.run("ip", "link", "set", port, "down")
         try:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of measurements: a line of JSON for each collective of each job.
+"""What was measured: a line of JSON for each collective of each job.
 
-A job is one launch of one way. Jobs of different ways take turns, and a round is one
-turn of all ways. A report is made from these lines alone.
+A job is one launch of one contender. Jobs of different contenders take turns, and a
+round is one turn of all contenders. A report is made from these lines alone.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,11 @@ class Network:
     burst_bytes : int
         The bytes that an idle link carries at once, beyond its rate.
     loss : float
-        The part of all datagrams, or TCP segments, lost at every switch port.
+        The share of datagrams, or TCP segments, that every switch port drops.
     order : str
         ``"block"`` or ``"interleaved"``: the order of ranks on two switches.
     rival : bool
-        Whether a TCP stream from another host went to rank 1's host all the time.
+        Whether another host sent a TCP stream to rank 1's host throughout.
     """
 
     kind: str
@@ -48,20 +48,26 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Record:
+class Measurement:
     """One collective of one size in one job.
 
     Attributes
     ----------
     cell : str
         The part of the benchmark, a letter.
-    way : str
-        The name of the way, which says whose the operation was and how it was tuned;
-        see bench.ways.
+    contender : str
+        The name of the contender, which says whose the operation was and how it was
+        tuned; see bench.jobs.contenders.
     collective : str
         mpi4py's name; two names with a ``+`` between them ran side by side.
+    nranks : int
+        The number of ranks.
     block_bytes : int
         The bytes of each rank's block, or of the root's in a Bcast.
+    round : int
+        The number of the round.
+    network : Network
+        The network between the ranks.
     seconds : list of float
         Each operation's time, from the last rank's start to the last rank's end.
     processor_seconds : list of float
@@ -71,23 +77,29 @@ class Record:
         (``to0``) and each end of the trunk (``trunk0``) during the operations and the
         barriers between them: ``sent_bytes``, ``sent_frames``, ``dropped_frames``.
     lost : dict
-        Counts of the loss injected meanwhile: ``buffers`` of the kernel, ``bytes``.
+        Counts of the injected loss: ``buffers`` of the kernel, and their ``bytes``.
     counters : dict
         mpimcast's counters for the operations, summed over ranks; empty for others.
     rival_bytes : int
         The bytes of the rival stream that arrived during the operations.
     span_s : float
-        The seconds that the operations took, with all that lay between them.
+        The seconds between the readings before and after all operations.
     wrong_bytes : int
         The wrong bytes on all ranks, in the operations that were checked.
+    versions : dict
+        The versions of the software that was measured.
+    machine : dict
+        The machine's processor, number of cores and kernel.
     load : list of float
         The machine's load average before and after.
+    begin : str
+        The time, in UTC, at which the job was launched.
     command : list of str
         The command that started the ranks, with paths relative to the checkout.
     """
 
     cell: str
-    way: str
+    contender: str
     collective: str
     nranks: int
     block_bytes: int
@@ -108,24 +120,26 @@ class Record:
     command: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        """Return the record as a line of JSON."""
+        """Return the measurement as a line of JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def parse(line: str) -> Record:
-    """Return the record of a line; raise ValueError if it is not one."""
-    found = json.loads(line)
-    known = {each.name for each in fields(Record)}
-    if not isinstance(found, dict) or not known >= set(found):
-        raise ValueError(f"not a record: {line[:80]}")
+# The names that fields have in measurements of earlier versions, and their names today.
+_FORMERLY = {"way": "contender"}
+
+
+def parse(line: str) -> Measurement:
+    """Return the measurement of a line; raise ValueError if it is not one."""
     try:
-        return Record(**{**found, "network": Network(**found["network"])})
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a record: {error}: {line[:80]}") from error
+        fields = json.loads(line).items()
+        found = {_FORMERLY.get(name, name): value for name, value in fields}
+        return Measurement(**{**found, "network": Network(**found["network"])})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a measurement: {error}: {line[:80]}") from error
 
 
-def read(paths: Iterable[Path]) -> Iterator[Record]:
-    """Yield the records of some files."""
+def read(paths: Iterable[Path]) -> Iterator[Measurement]:
+    """Yield the measurements of some files."""
     for path in paths:
         with path.open(encoding="utf-8") as lines:
             yield from (parse(line) for line in lines if line.strip())

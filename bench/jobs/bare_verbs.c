@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bare multicast Allgather over verbs: the ceiling to measure ours against.
+ * A bare multicast Allgather over verbs: the ceiling to measure mpimcast against.
  * It forks its ranks, one for each RDMA device, and checks nothing: no header,
  * no source, no bitmap, no repair, no window. The immediate says which chunk a
- * datagram brings, every rank sends at once, and as many receives are posted as
- * an operation can bring. A chunk that is lost ends the program.
+ * datagram carries, all ranks send at the same time, and as many receives are
+ * posted as an operation can need. A lost chunk ends the program.
  *
  *	bare_verbs RANKS BYTES REPEAT
  *
- * prints the seconds of each operation, one a line: from the last rank's begin to
- * the last rank's end.
+ * prints the seconds of each operation on a line of its own, from the last rank's
+ * start to the last rank's end.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -35,7 +35,7 @@
 #define QKEY 0x1234
 #define PATIENCE_S 20.0
 
-/* What the ranks share. */
+/* The memory that the ranks share. */
 struct board {
 	volatile uint32_t arrived;
 	volatile uint32_t round;
@@ -64,11 +64,11 @@ static void die(const char *what)
 	exit(1);
 }
 
-static void *need(void *made, const char *what)
+static void *need(void *created, const char *what)
 {
-	if (made == NULL)
+	if (created == NULL)
 		die(what);
-	return made;
+	return created;
 }
 
 static double now_s(void)
@@ -95,7 +95,7 @@ static void barrier(struct rank *rank)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* The GID that is an IPv4 address, which is written to `address`. */
+/* Returns the index of the GID that is an IPv4 address; writes the address. */
 static int find_gid(struct ibv_context *context, struct in_addr *address)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -108,7 +108,7 @@ static int find_gid(struct ibv_context *context, struct in_addr *address)
 		memcpy(address, gid.raw + 12, 4);
 		return i;
 	}
-	fprintf(stderr, "no GID is an IPv4 address\n");
+	fprintf(stderr, "the device has no GID that is an IPv4 address\n");
 	exit(1);
 }
 
@@ -131,13 +131,13 @@ static void open_queue(struct rank *rank)
 	if (ibv_modify_qp(rank->qp, &attr,
 			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				  IBV_QP_QKEY) != 0)
-		die("INIT");
+		die("ibv_modify_qp to INIT");
 	attr.qp_state = IBV_QPS_RTR;
 	if (ibv_modify_qp(rank->qp, &attr, IBV_QP_STATE) != 0)
-		die("RTR");
+		die("ibv_modify_qp to RTR");
 	attr.qp_state = IBV_QPS_RTS;
 	if (ibv_modify_qp(rank->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
-		die("RTS");
+		die("ibv_modify_qp to RTS");
 }
 
 static void join(struct rank *rank, int gid_index, struct in_addr own)
@@ -187,13 +187,14 @@ static void open_rank(struct rank *rank)
 
 	list = need(ibv_get_device_list(&ndevices), "ibv_get_device_list");
 	if ((uint32_t)ndevices < rank->nranks) {
-		fprintf(stderr, "%d devices for %u ranks\n", ndevices,
-			rank->nranks);
+		fprintf(stderr, "%u ranks need a device each, of %d\n",
+			rank->nranks, ndevices);
 		exit(1);
 	}
-	rank->context = need(ibv_open_device(list[rank->number]), "open");
+	rank->context =
+		need(ibv_open_device(list[rank->number]), "ibv_open_device");
 	rank->pd = need(ibv_alloc_pd(rank->context), "ibv_alloc_pd");
-	/* Its own copies come back too. */
+	/* The device delivers a rank's own datagrams to it too. */
 	rank->nslots = rank->nranks * rank->block_chunks;
 	rank->all = need(malloc(rank->nranks * block_bytes), "malloc");
 	rank->slots = need(malloc((size_t)rank->nslots * SLOT_BYTES), "malloc");
@@ -220,9 +221,9 @@ static void open_rank(struct rank *rank)
 
 /* ---- an operation -------------------------------------------------------- */
 
-static void send_chunk(struct rank *rank, uint32_t place)
+static void send_chunk(struct rank *rank, uint32_t index)
 {
-	uint32_t chunk = rank->number * rank->block_chunks + place;
+	uint32_t chunk = rank->number * rank->block_chunks + index;
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)(rank->all + (size_t)chunk * CHUNK_BYTES),
 		.length = CHUNK_BYTES,
@@ -233,7 +234,7 @@ static void send_chunk(struct rank *rank, uint32_t place)
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND_WITH_IMM,
 		.imm_data = htonl(chunk),
-		.send_flags = place % BATCH == BATCH - 1 ? IBV_SEND_SIGNALED
+		.send_flags = index % BATCH == BATCH - 1 ? IBV_SEND_SIGNALED
 							 : 0,
 		.wr.ud = { .ah = rank->ah,
 			   .remote_qpn = 0xffffff,
@@ -256,12 +257,12 @@ static void reap_sends(struct rank *rank)
 	rank->nsending -= (uint32_t)count * BATCH;
 }
 
-/* Takes in what has come; returns how many chunks of others it was. */
+/* Receives what has arrived; returns how many chunks were other ranks'. */
 static uint32_t receive(struct rank *rank)
 {
 	struct ibv_wc wc[BATCH];
 	int count = ibv_poll_cq(rank->recv_cq, BATCH, wc);
-	uint32_t taken = 0;
+	uint32_t received = 0;
 
 	if (count < 0)
 		die("ibv_poll_cq");
@@ -274,13 +275,13 @@ static uint32_t receive(struct rank *rank)
 			       rank->slots + (size_t)slot * SLOT_BYTES +
 				       GRH_BYTES,
 			       CHUNK_BYTES);
-			taken++;
+			received++;
 		}
 		post_receive(rank, slot);
 	}
 	if (count == 0)
 		sched_yield();
-	return taken;
+	return received;
 }
 
 static void operate(struct rank *rank)
@@ -350,7 +351,8 @@ int main(int argc, char **argv)
 	repeat = (uint32_t)atoi(argv[3]);
 	if (rank.nranks < 1 || rank.nranks > RANKS_MAX ||
 	    rank.block_chunks == 0 || rank.block_chunks % BATCH != 0) {
-		fprintf(stderr, "at most %d ranks, a multiple of %d bytes\n",
+		fprintf(stderr,
+			"RANKS may be 1 to %d, BYTES a multiple of %d\n",
 			RANKS_MAX, BATCH * CHUNK_BYTES);
 		return 2;
 	}

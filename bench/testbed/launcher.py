@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.cluster import Cluster
+from bench.testbed.cluster import Cluster
+from bench.testbed.program import Program
 
 # The launchers start this instead of ssh. Its arguments are options, a host, and a
 # command line for a shell there. WRAP holds words that precede that shell.
@@ -20,6 +21,9 @@ shift
 export TMPDIR=/dev/shm
 exec nsenter --target="$pid" --all ${WRAP-} /bin/sh -c "$*" </dev/null
 """
+# Files on the head, whose /run all hosts share.
+_AGENT_PATH = "/run/agent"
+_HOSTFILE_PATH = "/run/hostfile"
 
 
 class Launcher(NamedTuple):
@@ -36,55 +40,33 @@ class Launcher(NamedTuple):
     name: str
     environment: Path
 
+    def command(
+        self, cluster: Cluster, numbers: Sequence[int], program: Program
+    ) -> list[str]:
+        """Return a command line that runs a program on a cluster.
 
-def command(
-    cluster: Cluster,
-    launcher: Launcher,
-    program: Sequence[str | Path],
-    *,
-    numbers: Sequence[int],
-    folder: Path,
-    variables: Mapping[str, str] | None = None,
-    wrap: str = "",
-    outlive: bool = False,
-) -> list[str]:
-    """Return a command line that runs a Python program.
-
-    Parameters
-    ----------
-    cluster
-        The cluster to run on.
-    launcher
-        The launcher of the MPI library.
-    program
-        The arguments of Python.
-    numbers
-        The host of each rank.
-    folder
-        The directory to start the program in; its path has no blanks.
-    variables
-        Variables of the ranks' environment.
-    wrap
-        A command that runs the ranks' launcher on their hosts, such as ``setpriv``.
-    outlive
-        Whether ranks go on, and end well, when another has died. By default TCP
-        prevents that: Open MPI ends the ranks at once, and MPICH's Finalize waits
-        forever.
-    """
-    environment = _without_blanks(cluster, launcher.environment)
-    cluster.head.write("/run/agent", _AGENT)
-    cluster.head.run("chmod", "755", "/run/agent")
-    names = [cluster.hosts[number].name for number in numbers]
-    write = {"openmpi": _openmpi, "mpich": _mpich}[launcher.name]
-    start = write(cluster, environment, names, variables or {}, outlive=outlive)
-    python = environment / "python"
-    return [
-        *cluster.head.enter(folder),
-        *("env", f"WRAP={wrap}", "TMPDIR=/dev/shm"),
-        *start,
-        str(python),
-        *map(str, program),
-    ]
+        Parameters
+        ----------
+        cluster
+            The cluster to run on.
+        numbers
+            The host of each rank.
+        program
+            The program, and how its ranks run.
+        """
+        environment = _without_blanks(cluster, self.environment)
+        cluster.head.write(_AGENT_PATH, _AGENT)
+        cluster.head.run("chmod", "755", _AGENT_PATH)
+        names = [cluster.hosts[number].name for number in numbers]
+        hostfile, start = _STARTS[self.name](environment, names, program)
+        cluster.head.write(_HOSTFILE_PATH, hostfile)
+        return [
+            *cluster.head.enter(program.folder),
+            *("env", f"WRAP={program.wrap}", "TMPDIR=/dev/shm"),
+            *start,
+            str(environment / "python"),
+            *map(str, program.arguments),
+        ]
 
 
 def _without_blanks(cluster: Cluster, environment: Path) -> Path:
@@ -101,50 +83,46 @@ def _without_blanks(cluster: Cluster, environment: Path) -> Path:
 
 
 def _openmpi(
-    cluster: Cluster,
-    environment: Path,
-    names: Sequence[str],
-    variables: Mapping[str, str],
-    *,
-    outlive: bool,
-) -> list[str]:
-    cluster.head.write("/run/hostfile", "".join(f"{n} slots=1\n" for n in names))
+    environment: Path, names: Sequence[str], program: Program
+) -> tuple[str, list[str]]:
+    """Return the lines of a hostfile, and the command that precedes Python's."""
+    hostfile = "".join(f"{name} slots=1\n" for name in names)
     settings = {"pml": "ob1", "btl": "tcp,self", "btl_tcp_if_include": "eth0"}
-    if outlive:
+    variables = program.variables
+    if program.outlive:
         settings = {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp"}
         # The status is 0 whatever happens to single ranks; Finalize waits for no rank.
         settings["async_mpi_finalize"] = "1"
         variables = {"FI_TCP_IFACE": "eth0", **variables}
-    return [
+    return hostfile, [
         *("OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
-        *(str(environment / "mpirun"), "--prtemca", "plm_ssh_agent", "/run/agent"),
-        *("--hostfile", "/run/hostfile", "-n", str(len(names))),
+        *(str(environment / "mpirun"), "--prtemca", "plm_ssh_agent", _AGENT_PATH),
+        *("--hostfile", _HOSTFILE_PATH, "-n", str(len(names))),
         *("--map-by", "node", "--bind-to", "none"),
-        *(["--enable-recovery"] if outlive else []),
+        *(["--enable-recovery"] if program.outlive else []),
         *(word for k, v in settings.items() for word in ("--mca", k, v)),
         *(word for k, v in variables.items() for word in ("-x", f"{k}={v}")),
     ]
 
 
 def _mpich(
-    cluster: Cluster,
-    environment: Path,
-    names: Sequence[str],
-    variables: Mapping[str, str],
-    *,
-    outlive: bool,
-) -> list[str]:
-    cluster.head.write("/run/hostfile", "".join(f"{n}:1\n" for n in names))
+    environment: Path, names: Sequence[str], program: Program
+) -> tuple[str, list[str]]:
+    """Return the lines of a hostfile, and the command that precedes Python's."""
+    hostfile = "".join(f"{name}:1\n" for name in names)
     # Without this MPICH would find the ranks on one machine, and use its memory.
     settings = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
-    if outlive:
+    if program.outlive:
         settings = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
         settings["FI_TCP_IFACE"] = "eth0"
-    settings |= variables
-    return [
+    settings |= program.variables
+    return hostfile, [
         *(str(environment / "mpiexec"), "-launcher", "ssh"),
-        *("-launcher-exec", "/run/agent", "-f", "/run/hostfile"),
+        *("-launcher-exec", _AGENT_PATH, "-f", _HOSTFILE_PATH),
         *("-n", str(len(names))),
-        *(["-disable-auto-cleanup"] if outlive else []),
+        *(["-disable-auto-cleanup"] if program.outlive else []),
         *(word for k, v in settings.items() for word in ("-genv", k, v)),
     ]
+
+
+_STARTS = {"openmpi": _openmpi, "mpich": _mpich}

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from bench.drawing import Picture, number
+from bench.page.plot import Picture
 
 TEMPLATE = Path(__file__).with_name("report.html")
 
@@ -47,8 +47,3 @@ def table(heads: Sequence[str], rows: Sequence[str]) -> str:
     """Return a table from its heads and rows of HTML."""
     head = "".join(f"<th>{each}</th>" for each in heads)
     return f"<table>\n<tr>{head}</tr>\n{''.join(rows)}</table>\n"
-
-
-def ms(seconds: float) -> str:
-    """Return a time in milliseconds, with its unit."""
-    return f"{number(1e3 * seconds)} ms"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run a TCP stream between two hosts that uses what the links give it.
+"""Run a TCP stream between two hosts, as fast as their links allow.
 
-Started as ``python -m bench.flow receive ADDRESS``, or ``send ADDRESS PORT``.
+``python -m bench.testbed.flow receive ADDRESS`` is the one end of the stream, and
+``send ADDRESS PORT`` the other.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.host import Host
+from bench.testbed.host import Host
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 _BUFFER_BYTES = 1 << 18
 _LIMIT_S = 10
 
@@ -53,7 +54,7 @@ def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
     address
         The target's address.
     """
-    program = [sys.executable, "-m", "bench.flow"]
+    program = [sys.executable, "-m", "bench.testbed.flow"]
     with contextlib.ExitStack() as stack:
         receiver = stack.enter_context(
             subprocess.Popen(
@@ -75,20 +76,20 @@ def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
 
 def _receive(address: str) -> None:
     """Receive one stream; print the bytes received for each line of input."""
-    came_bytes = 0
+    received_bytes = 0
 
-    def take() -> None:
-        nonlocal came_bytes
+    def receive() -> None:
+        nonlocal received_bytes
         connection, _ = listener.accept()
         buffer = bytearray(_BUFFER_BYTES)
         while count := connection.recv_into(buffer):
-            came_bytes += count
+            received_bytes += count
 
     with socket.create_server((address, 0)) as listener:
-        threading.Thread(target=take, daemon=True).start()
+        threading.Thread(target=receive, daemon=True).start()
         print(listener.getsockname()[1], flush=True)
         for _ in sys.stdin:
-            print(came_bytes, flush=True)
+            print(received_bytes, flush=True)
 
 
 def _send(address: str, port: str) -> None:

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Define the cells of the benchmark, each a letter: ``python -m bench --help``.
+
+A cell is a network and the collectives that are measured on it. In every cell all
+contenders take turns, round by round, so that a disturbance affects all of them.
+README.md says how each figure is made, and what it does not show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from bench.cells.effort import Effort, Sizes
+from bench.jobs import job, verbs
+from bench.jobs.measurement import Measurement, Network
+from bench.jobs.setup import Setup
+from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
+from bench.testbed.flow import flowing
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def take_turns(
+    cell: str, setup: Setup, effort: Effort, sizes: Sizes
+) -> Iterator[Measurement]:
+    """Measure the same tasks with all contenders, which take turns in each round."""
+    tasks = effort.tasks(setup, sizes)
+    for round_ in effort.turns():
+        for contender in effort.contenders_of(cell):
+            yield from job.run(cell, setup, contender, tasks, round_)
+
+
+# ---- the cells ---------------------------------------------------------------
+
+
+def one_switch(effort: Effort) -> Iterator[Measurement]:
+    """One switch with links of 200 Mbit/s, or 100 Mbit/s for 16 hosts."""
+    shapes = {
+        4: (200, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
+        8: (200, (64 * KIB, 512 * KIB, 4 * MIB)),
+        # Blocks of 4 MiB, 63 MB to every host, would take minutes in each round.
+        16: (100, (64 * KIB, 256 * KIB, MIB)),
+    }
+    with Cluster(max(shapes)) as cluster:
+        for nranks, (rate_mbit, blocks) in shapes.items():
+            cluster.shape(rate_mbit)
+            network = Network("cluster", rate_mbit=rate_mbit, burst_bytes=BURST_BYTES)
+            setup = Setup(network, range(nranks), cluster)
+            sizes = {"Allgather": blocks, "Bcast": (64 * KIB, 512 * KIB, 4 * MIB)}
+            yield from take_turns("A", setup, effort, sizes)
+
+
+def thin_trunk(effort: Effort) -> Iterator[Measurement]:
+    """Two switches with a trunk of half a link's rate, and ranks in two orders."""
+    sizes = {"Allgather": (64 * KIB, 256 * KIB), "Bcast": (64 * KIB, 256 * KIB)}
+    orders = {"block": range(8), "interleaved": (0, 4, 1, 5, 2, 6, 3, 7)}
+    network = Network("cluster", 2, 200, 100, BURST_BYTES)
+    with Cluster(8, two_switches=True) as cluster:
+        cluster.shape(200, trunk_mbit=100)
+        for order, numbers in orders.items():
+            setup = Setup(replace(network, order=order), numbers, cluster)
+            yield from take_turns("B", setup, effort, sizes)
+
+
+def unlimited(effort: Effort) -> Iterator[Measurement]:
+    """One switch and links without limits, where the processors are the bottleneck."""
+    sizes = dict.fromkeys(("Allgather", "Bcast"), (64 * KIB, MIB, 4 * MIB))
+    with Cluster(8) as cluster:
+        setup = Setup(Network("cluster"), range(8), cluster)
+        yield from take_turns("C", setup, effort, sizes)
+
+
+def lossy(effort: Effort) -> Iterator[Measurement]:
+    """One switch that drops single datagrams, or TCP segments, to every host.
+
+    Then one switch on which a foreign TCP stream fills the link to a host.
+    """
+    with Cluster(5) as cluster:
+        cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
+        network = Network("cluster", rate_mbit=100, burst_bytes=SINGLE_BURST_BYTES)
+        setup = Setup(network, range(4), cluster)
+        kinds = ("Allgather", "Bcast")
+        tasks = effort.tasks(setup, dict.fromkeys(kinds, (512 * KIB,)))
+        # A TCP stream needs long operations to find its share of the link.
+        longer = effort.tasks(setup, dict.fromkeys(kinds, (512 * KIB, 4 * MIB)))
+        for round_ in effort.turns():
+            for contender in effort.contenders_of("D"):
+                yield from job.run("D", setup, contender, longer, round_)
+                for loss in (0.001, 0.01):
+                    with _losing(setup, loss) as impaired:
+                        yield from job.run("D", impaired, contender, tasks, round_)
+                with _beside_tcp(setup, source=4) as shared:
+                    yield from job.run("D", shared, contender, longer, round_)
+
+
+@contextlib.contextmanager
+def _beside_tcp(setup: Setup, source: int) -> Iterator[Setup]:
+    """Have a host without a rank send TCP to rank 1's host as fast as it can."""
+    cluster = setup.cluster
+    assert cluster is not None  # noqa: S101 -- cell D runs on a cluster
+    ends = cluster.hosts[source], cluster.hosts[setup.numbers[1]]
+    with flowing(*ends, address(setup.numbers[1])) as flow:
+        yield setup._replace(network=replace(setup.network, rival=True), rival=flow)
+
+
+@contextlib.contextmanager
+def _losing(setup: Setup, fraction: float) -> Iterator[Setup]:
+    network = replace(setup.network, loss=fraction)
+    assert setup.cluster is not None  # noqa: S101 -- cell D runs on a cluster
+    # The MPI library's TCP is affected as our UDP is; ARP and IGMP are not.
+    both = "ip protocol { tcp, udp }"
+    with setup.cluster.losing(setup.numbers, fraction, both) as loss:
+        yield setup._replace(network=network, loss=loss)
+
+
+def one_node(effort: Effort) -> Iterator[Measurement]:
+    """One machine, where each contender uses the transport that it chooses."""
+    sizes = {
+        "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
+        "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
+    }
+    for nranks in (2, 4):
+        setup = Setup(Network("node"), range(nranks))
+        yield from take_turns("E", setup, effort, sizes)
+
+
+def beside_a_reduction(effort: Effort) -> Iterator[Measurement]:
+    """Allgather beside Reduce_scatter, which is always the MPI library's."""
+    sizes = {"Allgather+Reduce_scatter": (64 * KIB, 512 * KIB)}
+    with Cluster(8) as cluster:
+        cluster.shape(200)
+        network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
+        setup = Setup(network, range(8), cluster)
+        yield from take_turns("F", setup, effort, sizes)
+
+
+def small(effort: Effort) -> Iterator[Measurement]:
+    """Small blocks, where latency dominates."""
+    sizes = dict.fromkeys(("Allgather", "Bcast"), (8, 64, 512, 4 * KIB, 16 * KIB))
+    with Cluster(8) as cluster:
+        cluster.shape(200)
+        network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
+        setup = Setup(network, range(8), cluster)
+        yield from take_turns("G", setup, effort, sizes)
+
+
+def devices(effort: Effort) -> Iterator[Measurement]:
+    """RDMA devices in software, where a bare C program is the peer."""
+    yield from verbs.measurements("V", 4, MIB, effort.turns(), effort.iterations)
+
+
+class Cell(NamedTuple):
+    """A cell's title, and the function that measures it."""
+
+    title: str
+    measure: Callable[[Effort], Iterable[Measurement]]
+
+
+CELLS = {
+    "A": Cell("One switch, limited links", one_switch),
+    "B": Cell("Two switches with a thin trunk", thin_trunk),
+    "C": Cell("One switch, unlimited links", unlimited),
+    "D": Cell("Loss", lossy),
+    "E": Cell("One node", one_node),
+    "F": Cell("Allgather beside Reduce_scatter", beside_a_reduction),
+    "G": Cell("Small blocks", small),
+    "V": Cell("RDMA devices in software", devices),
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compare mpimcast with the best peer in every scenario, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from bench.cells.cells import CELLS
+from bench.cells.ratio import Ratio, ratio
+from bench.cells.scenario import Scenario
+from bench.cells.summary import OURS, Scenarios, Summary
+from bench.jobs.contenders import OWN, TITLES
+from bench.page.units import percent, size
+
+# A speed within this share of the peer's counts as neither faster nor slower.
+_EQUAL = 0.03
+
+
+class Comparison(NamedTuple):
+    """mpimcast in one scenario and size, compared with the best peers there.
+
+    Attributes
+    ----------
+    ours, peer : Summary
+        The summaries of mpimcast, and of the best of all peers.
+    best : Ratio
+        How many times as fast as the best peer mpimcast is.
+    untuned : Ratio or None
+        The same ratio to the best peer that is not tuned by hand.
+    """
+
+    scenario: Scenario
+    ours: Summary
+    peer: Summary
+    best: Ratio
+    untuned: Ratio | None
+
+    @property
+    def label(self) -> str:
+        """A unique label: the scenario, and our contender unless it is OURS."""
+        over = "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
+        return f"{self.scenario.cell}. {self.scenario.title()}{over}"
+
+    @property
+    def bytes_share(self) -> float | None:
+        """The bytes that the busiest host sends, as a share of the peer's."""
+        return _share(self.ours.host_blocks, self.peer.host_blocks)
+
+    @property
+    def processor_share(self) -> float | None:
+        """The processor time of mpimcast, as a share of the peer's."""
+        return _share(self.ours.processor_s, self.peer.processor_s)
+
+
+def compare(scenarios: Scenarios) -> Iterator[Comparison]:
+    """Yield every scenario and size that was measured with mpimcast and some peer."""
+    for scenario, contenders in scenarios.items():
+        for ours in (
+            each
+            for contender in contenders
+            if contender in OWN
+            for each in contenders[contender]
+        ):
+            best = ratio(contenders, ours.block_bytes, ours.contender)
+            if best is None:
+                continue
+            peer = next(
+                each
+                for each in contenders[best.peer]
+                if each.block_bytes == ours.block_bytes
+            )
+            untuned = ratio(contenders, ours.block_bytes, ours.contender, tuned=False)
+            yield Comparison(scenario, ours, peer, best, untuned)
+
+
+def largest(scenarios: Scenarios) -> list[Comparison]:
+    """Return the comparison of the largest blocks in each scenario."""
+    return list({each.label: each for each in compare(scenarios)}.values())
+
+
+# ---- in words ----------------------------------------------------------------
+
+
+def conclusion(scenarios: Scenarios) -> list[str]:
+    """Return the main results: a sentence on all scenarios, then one on each cell."""
+    compared = largest(scenarios)
+    if not compared:
+        return ["No peer was measured beside mpimcast."]
+    cells: dict[str, list[Comparison]] = {}
+    for each in compared:
+        cells.setdefault(each.scenario.cell, []).append(each)
+    return [
+        f"{_count(compared)} {_shares(compared)}",
+        *(f"{name}. {_title(name)}: {_cell(each)}" for name, each in cells.items()),
+    ]
+
+
+def _count(compared: Sequence[Comparison]) -> str:
+    speeds = [each.best.spread.median for each in compared]
+    faster = sum(speed > 1 + _EQUAL for speed in speeds)
+    slower = sum(speed < 1 - _EQUAL for speed in speeds)
+    equal = len(speeds) - faster - slower
+    return (
+        "With each scenario's largest blocks, mpimcast is faster than the best peer in "
+        f"{faster} of {len(speeds)} scenarios, as fast (within {100 * _EQUAL:.0f} %) "
+        f"in {equal}, and slower in {slower}."
+    )
+
+
+def _shares(compared: Sequence[Comparison]) -> str:
+    sent = [each.bytes_share for each in compared if each.bytes_share is not None]
+    if not sent:
+        return ""
+    fewer = sum(share < 1 for share in sent)
+    return (
+        f"It sends fewer bytes in {fewer} of the {len(sent)} scenarios in which bytes "
+        f"were counted: the busiest host sends {_range(sent, percent)} of what it "
+        "sends with the peer."
+    )
+
+
+def _cell(compared: Sequence[Comparison]) -> str:
+    speeds = [each.best.spread.median for each in compared]
+    parts = [
+        f"mpimcast is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
+    ]
+    sent = [each.bytes_share for each in compared if each.bytes_share is not None]
+    if sent:
+        parts.append(f"sends {_range(sent, percent)} of its bytes")
+    spent = [
+        each.processor_share for each in compared if each.processor_share is not None
+    ]
+    if spent:
+        parts.append(f"takes {_range(spent, percent)} of its processor time")
+    blocks = sorted({each.ours.block_bytes for each in compared})
+    at = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
+    *first, last = parts
+    said = f"{', '.join(first)} and {last}" if first else last
+    return f"{said} (blocks of {at})."
+
+
+def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    return " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
+
+
+def _title(cell: str) -> str:
+    return CELLS[cell].title if cell in CELLS else "Other"
+
+
+def _share(ours: float | None, its: float | None) -> float | None:
+    return ours / its if ours and its else None

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A goal, which bounds a figure, and how far it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench.cells.case import Case
+from bench.cells.scenario import Scenario
+from bench.cells.summary import OURS
+from bench.page.units import size
+
+KIB, MIB = 1 << 10, 1 << 20
+
+# Sizes of blocks to which goals apply, and their names.
+ANY = range(1, 1 << 30)
+BIG = range(256 * KIB, 1 << 30)
+UP_TO_1_MIB = range(4 * KIB, MIB + 1)
+ABOVE_1_MIB = range(MIB + 1, 16 * MIB + 1)
+_SPANS = {
+    ANY: "",
+    BIG: "256 KiB and more",
+    UP_TO_1_MIB: "4 KiB to 1 MiB",
+    ABOVE_1_MIB: "above 1 MiB",
+}
+
+
+def _span(sizes: Sequence[int]) -> str:
+    """Return sizes of blocks in words."""
+    if isinstance(sizes, range):
+        return _SPANS[sizes]
+    return " and ".join(map(size, sizes))
+
+
+class Goal(NamedTuple):
+    """A bound that a figure must keep wherever the goal applies."""
+
+    cell: str
+    what: str
+    least: bool  # whether `bound` is a minimum; otherwise a maximum
+    bound: float
+    figure: Callable[[Case], float | None]
+    collective: str = "Allgather"
+    sizes: Sequence[int] = ANY
+    applies: Callable[[Scenario], bool] = lambda _: True
+    contender: str = OURS
+    where: str = ""  # `applies` in words
+
+    @property
+    def label(self) -> str:
+        """The goal's unique name."""
+        where = [self.collective, self.where, _span(self.sizes)]
+        return f"{self.cell}. {', '.join(filter(None, where))}: {self.what}"
+
+
+class Reached(NamedTuple):
+    """A goal, its worst figure, and where that was measured."""
+
+    goal: Goal
+    figure: float
+    scenario: Scenario
+    block_bytes: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the goal is reached."""
+        bound = self.goal.bound
+        return self.figure >= bound if self.goal.least else self.figure <= bound

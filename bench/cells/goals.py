@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The project's goals, and whether they are reached, computed from measurements alone.
+
+A goal must hold in all scenarios and sizes to which it applies. So a report shows its
+worst figure, and where that was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bench.cells import summary
+from bench.cells.case import Case
+from bench.cells.goal import ABOVE_1_MIB, BIG, KIB, MIB, UP_TO_1_MIB, Goal, Reached
+from bench.cells.scenario import Scenario
+from bench.cells.summary import Scenarios
+
+# The payload's share of a frame of 1,514 bytes: mpimcast's, and TCP's.
+HEADERS_LEAVE = 1456 / 1514
+TCP_HEADERS_LEAVE = 1448 / 1514
+
+
+def reached(scenarios: Scenarios) -> Iterator[Reached]:
+    """Yield the worst figure of each goal for which anything was measured."""
+    for goal in GOALS:
+        figures = [
+            Reached(goal, figure, case.scenario, case.ours.block_bytes)
+            for case in _cases(scenarios, goal)
+            if (figure := goal.figure(case)) is not None
+        ]
+        if figures:
+            worst = min if goal.least else max
+            yield worst(figures, key=lambda each: each.figure)
+
+
+def _cases(scenarios: Scenarios, goal: Goal) -> Iterator[Case]:
+    for scenario, contenders in scenarios.items():
+        if (scenario.cell, scenario.collective) != (goal.cell, goal.collective):
+            continue
+        for ours in contenders.get(goal.contender, ()):
+            if ours.block_bytes in goal.sizes and goal.applies(scenario):
+                yield Case(scenario, ours, contenders, scenarios)
+
+
+# ---- figures -----------------------------------------------------------------
+
+
+def _best(case: Case) -> float | None:
+    return case.by_best()
+
+
+def _tuned(case: Case) -> float | None:
+    return case.by_best(tuned=True)
+
+
+def _untuned(case: Case) -> float | None:
+    return case.by_best(tuned=False)
+
+
+def _by_bare(case: Case) -> float | None:
+    best = case.by_best()
+    return 1 / best if best else None
+
+
+def _lost(case: Case) -> float:
+    return case.ours.lost_chunks
+
+
+def _trunk_blocks(case: Case) -> float | None:
+    return case.ours.trunk_blocks
+
+
+def _host_blocks(case: Case) -> float | None:
+    return case.ours.host_blocks
+
+
+def _link(case: Case) -> float | None:
+    part = summary.link_part(case.scenario, case.ours)
+    return None if part is None else part / HEADERS_LEAVE
+
+
+def _processors(case: Case) -> float | None:
+    return case.by_least(lambda each: each.processor_s)
+
+
+def _sent(case: Case) -> float | None:
+    return case.by_least(lambda each: each.host_blocks)
+
+
+def _repaired(case: Case) -> float | None:
+    lost_bytes = case.ours.lost_bytes
+    return case.ours.repair_bytes / lost_bytes if lost_bytes else None
+
+
+def _rival(case: Case) -> float | None:
+    rate_mbit = case.scenario.network.rate_mbit
+    if rate_mbit is None:
+        return None
+    return case.ours.rival_bytes_per_s * 8 / (rate_mbit * 1e6) / TCP_HEADERS_LEAVE
+
+
+def _at(**what: object) -> Callable[[Scenario], bool]:
+    """Return a test of a scenario: its network, or `nranks`, has these values."""
+    return lambda scenario: all(
+        (scenario.nranks if name == "nranks" else getattr(scenario.network, name))
+        == value
+        for name, value in what.items()
+    )
+
+
+_PAIR = "Allgather+Reduce_scatter"
+
+_OVER_MPICH = "mpimcast-mpich"
+
+_LEAST, _MOST = True, False
+_BY_CLEAN = "time as a multiple of that without loss"
+_BEST = "times as fast as the best peer"
+_CHAIN = "times as fast as the tuned chain"
+
+GOALS = (
+    Goal("A", _BEST, _LEAST, 0.98, _best, sizes=BIG),
+    Goal("A", "share of the link that headers leave", _LEAST, 0.985, _link, sizes=BIG),
+    Goal("A", "blocks sent by a host", _MOST, 1.06, _host_blocks, sizes=BIG),
+    Goal("A", "chunks lost", _MOST, 0, _lost, sizes=BIG),
+    Goal(
+        "A",
+        "processor time as a share of the best peer's",
+        _MOST,
+        1 / 3,
+        _processors,
+        sizes=[512 * KIB],
+        applies=_at(nranks=8),
+        where="P = 8",
+    ),
+    Goal("A", _CHAIN, _LEAST, 0.97, _tuned, "Bcast", [512 * KIB]),
+    Goal("A", _CHAIN, _LEAST, 1.0, _tuned, "Bcast", [4 * MIB]),
+    Goal(
+        "A",
+        "times as fast as the better default",
+        _LEAST,
+        2,
+        _untuned,
+        "Bcast",
+        [512 * KIB],
+    ),
+    Goal("A", "blocks sent by the root", _MOST, 1.06, _host_blocks, "Bcast", BIG),
+    Goal(
+        "B",
+        _BEST,
+        _LEAST,
+        1.7,
+        _best,
+        sizes=BIG,
+        applies=_at(order="block"),
+        where="block order",
+    ),
+    Goal(
+        "B",
+        _BEST,
+        _LEAST,
+        3,
+        _best,
+        sizes=BIG,
+        applies=_at(order="interleaved"),
+        where="interleaved order",
+    ),
+    Goal("B", "blocks over the trunk", _MOST, 4.3, _trunk_blocks, sizes=BIG),
+    Goal("C", _BEST, _LEAST, 0.97, _best, sizes=[64 * KIB]),
+    Goal("C", _BEST, _LEAST, 1.1, _best, sizes=[MIB, 4 * MIB]),
+    Goal("C", _BEST, _LEAST, 0.97, _best, "Bcast", [64 * KIB]),
+    Goal("C", _BEST, _LEAST, 1, _best, "Bcast", [MIB]),
+    Goal("C", _BEST, _LEAST, 1.25, _best, "Bcast", [4 * MIB]),
+    *(
+        Goal(
+            "D",
+            _BY_CLEAN,
+            _MOST,
+            bound,
+            Case.by_clean,
+            name,
+            applies=_at(loss=loss),
+            where=f"{100 * loss:g} % lost",
+        )
+        for loss, bound in ((0.001, 1.05), (0.01, 1.2))
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("D", "bytes repaired for each byte lost", _MOST, 1.3, _repaired, name)
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("D", *what, name, applies=_at(rival=True), where="beside TCP")
+        for what in (
+            ("time as a multiple of that without the stream", _MOST, 3, Case.by_clean),
+            ("TCP's share of the link", _LEAST, 1 / 3, _rival),
+        )
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("E", _BEST, _LEAST, bound, _best, name, sizes)
+        for bound, sizes in ((1.2, UP_TO_1_MIB), (0.97, ABOVE_1_MIB))
+        for name in ("Allgather", "Bcast")
+    ),
+    Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, contender=_OVER_MPICH),
+    Goal(
+        "F",
+        "bytes sent as a share of the best peer's",
+        _MOST,
+        0.6,
+        _sent,
+        _PAIR,
+        contender=_OVER_MPICH,
+    ),
+    Goal("V", "time as a multiple of the bare program's", _MOST, 1.25, _by_bare),
+)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compute from measurements the numbers that a report shows."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.cells.scenario import Scenario, scenario_of
+from bench.jobs.contenders import OWN, TITLES
+from bench.jobs.measurement import Measurement
+from bench.page.spread import Spread, spread
+
+OURS = "mpimcast"
+STAGES = ("entry", "multicast", "repair", "release")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The results of one contender for one size, over all rounds.
+
+    Attributes
+    ----------
+    rounds : dict
+        The median of each round's operations, in seconds.
+    seconds : Spread
+        The spread of the rounds' medians.
+    processor_s : float or None
+        The median processor time that all ranks used in an operation.
+    host_blocks, trunk_blocks : float or None
+        The bytes, with all frame headers, that the busiest host and the busiest end
+        of the trunk sent in an operation, in blocks.
+    dropped_frames : int
+        The frames that were dropped because the queues of ports were full.
+    lost_chunks, repair_bytes, lost_bytes
+        In all rounds: chunks that mpimcast requested again, bytes sent for them, and
+        bytes of the loss that was injected.
+    stages_s : dict
+        The seconds that a rank of mpimcast was in each stage of an operation, on
+        average. The first, the barrier, includes waiting for ranks that begin later.
+    rival_bytes_per_s : float
+        The rate of the TCP stream to rank 1's host, also between operations.
+    control : float
+        The control datagrams that a rank of mpimcast sent in an operation, on average.
+    by_library : bool
+        Whether mpimcast left the operations on its communicator to the MPI library.
+    """
+
+    contender: str
+    block_bytes: int
+    rounds: dict[int, float]
+    seconds: Spread
+    processor_s: float | None
+    host_blocks: float | None
+    trunk_blocks: float | None
+    dropped_frames: int
+    lost_chunks: int
+    repair_bytes: int
+    lost_bytes: int
+    stages_s: dict[str, float]
+    rival_bytes_per_s: float
+    control: float
+    by_library: bool
+
+
+# The summaries of each contender, in the order of sizes, by its name; and by scenario.
+Summaries = dict[str, list[Summary]]
+Scenarios = dict[Scenario, Summaries]
+
+
+def summarise(measurements: Iterable[Measurement]) -> Scenarios:
+    """Return the summaries of all measurements."""
+    groups: dict[tuple[Scenario, str, int], list[Measurement]] = defaultdict(list)
+    for each in measurements:
+        groups[scenario_of(each), each.contender, each.block_bytes].append(each)
+    scenarios: Scenarios = {}
+    for (scenario, contender, nbytes), group in sorted(groups.items(), key=_order):
+        contenders = scenarios.setdefault(scenario, {})
+        contenders.setdefault(contender, []).append(_summary(contender, nbytes, group))
+    return scenarios
+
+
+def _order(item: tuple[tuple[Scenario, str, int], object]) -> tuple[object, ...]:
+    scenario, contender, nbytes = item[0]
+    network = scenario.network
+    return (
+        *(scenario.cell, scenario.collective, network.order, scenario.nranks),
+        *(network.rival, network.loss, list(TITLES).index(contender), nbytes),
+    )
+
+
+def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summary:
+    rounds: dict[int, list[float]] = defaultdict(list)
+    for each in group:
+        rounds[each.round] += each.seconds
+    medians = {number: statistics.median(each) for number, each in rounds.items()}
+    processor = [second for each in group for second in each.processor_seconds]
+    count = sum(len(each.seconds) for each in group)
+
+    def busiest(kind: str) -> float | None:
+        names = {name for each in group for name in each.ports if name.startswith(kind)}
+        sent = [sum(each.ports[name]["sent_bytes"] for each in group) for name in names]
+        return max(sent) / count / nbytes if sent else None
+
+    def counted(name: str) -> int:
+        return sum(each.counters.get(name, 0) for each in group)
+
+    epochs = counted("epochs")
+    return Summary(
+        contender=contender,
+        block_bytes=nbytes,
+        rounds=medians,
+        seconds=spread(list(medians.values())),
+        processor_s=statistics.median(processor) if processor else None,
+        host_blocks=busiest("host"),
+        trunk_blocks=busiest("trunk"),
+        dropped_frames=sum(
+            port["dropped_frames"] for each in group for port in each.ports.values()
+        ),
+        lost_chunks=counted("rx_lost_chunks"),
+        repair_bytes=counted("tx_repair_bytes"),
+        lost_bytes=sum(each.lost.get("bytes", 0) for each in group),
+        stages_s={
+            name: 1e-9 * counted(f"{name}_ns") / max(1, epochs) for name in STAGES
+        },
+        rival_bytes_per_s=sum(each.rival_bytes for each in group)
+        / max(1e-9, sum(each.span_s for each in group)),
+        control=counted("tx_control_datagrams") / max(1, epochs),
+        by_library=contender in OWN and epochs == 0,
+    )
+
+
+def link_part(scenario: Scenario, summary: Summary) -> float | None:
+    """Return payload as a part of what a host's link could carry in the time.
+
+    A link could carry its rate for that time, and the burst of an idle link.
+    """
+    rate_mbit = scenario.network.rate_mbit
+    if rate_mbit is None or scenario.network.switches == 2:
+        return None
+    could = summary.seconds.median * rate_mbit * 1e6 / 8 + scenario.network.burst_bytes
+    return scenario.payload_bytes(summary.block_bytes) / could

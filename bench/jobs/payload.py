@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The payload of a collective: the data that each host has to receive."""
+
+from __future__ import annotations
+
+
+def payload_bytes(collective: str, nranks: int, block_bytes: int) -> int:
+    """Return the bytes that each host has to receive, without headers.
+
+    Parameters
+    ----------
+    collective
+        mpi4py's name; two names with a ``+`` between them run side by side.
+    nranks
+        The number of ranks, one on each host.
+    block_bytes
+        The bytes of each rank's block, or of the root's in a Bcast.
+    """
+    if collective.endswith("cast"):
+        return block_bytes
+    return block_bytes * (nranks - 1) * (1 + ("+" in collective))
