@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "core/operation/epochs.h"
-#include "future.h"
+#include "events.h"
 #include "support/prng.h"
 
 #define RANKS_MAX 20

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Failures other than loss: every rank gets its data or the same error. */
-#include "mishaps.h"
+#include "failures.h"
 
 #define TIMEOUT_NS (10 * MMC_S_NS)
 
