@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The future of a test's virtual time: a heap of events. */
-#ifndef MMC_TESTS_FUTURE_H
-#define MMC_TESTS_FUTURE_H
+/* The events to come in a test, in virtual time: a heap. */
+#ifndef MMC_TESTS_EVENTS_H
+#define MMC_TESTS_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,13 +34,13 @@ struct event {
 	bool failed;	/* the read has failed */
 };
 
-struct future {
-	struct event *events; /* a heap: parents are no later */
+struct events {
+	struct event *items; /* a heap: parents are no later */
 	uint32_t nevents;
-	uint32_t events_max;
+	uint32_t items_max;
 };
 
-static inline void future_swap(struct event *a, struct event *b)
+static inline void events_swap(struct event *a, struct event *b)
 {
 	struct event kept = *a;
 
@@ -48,49 +48,48 @@ static inline void future_swap(struct event *a, struct event *b)
 	*b = kept;
 }
 
-static inline void future_push(struct future *future, const struct event *event)
+static inline void events_push(struct events *events, const struct event *event)
 {
-	uint32_t at = future->nevents++;
+	uint32_t at = events->nevents++;
 
-	if (future->nevents > future->events_max) {
-		future->events_max = 2 * future->nevents;
-		future->events = realloc(future->events,
-					 future->events_max * sizeof(*event));
+	if (events->nevents > events->items_max) {
+		events->items_max = 2 * events->nevents;
+		events->items = realloc(events->items,
+					events->items_max * sizeof(*event));
 	}
-	future->events[at] = *event;
+	events->items[at] = *event;
 	while (at > 0 &&
-	       future->events[at].at_ns < future->events[(at - 1) / 2].at_ns) {
-		future_swap(&future->events[at], &future->events[(at - 1) / 2]);
+	       events->items[at].at_ns < events->items[(at - 1) / 2].at_ns) {
+		events_swap(&events->items[at], &events->items[(at - 1) / 2]);
 		at = (at - 1) / 2;
 	}
 }
 
-static inline struct event future_pop(struct future *future)
+static inline struct event events_pop(struct events *events)
 {
-	struct event first = future->events[0];
+	struct event first = events->items[0];
 	uint32_t at = 0;
 
-	future->events[0] = future->events[--future->nevents];
+	events->items[0] = events->items[--events->nevents];
 	for (;;) {
 		uint32_t child = 2 * at + 1;
 
-		if (child + 1 < future->nevents &&
-		    future->events[child + 1].at_ns <
-			    future->events[child].at_ns)
+		if (child + 1 < events->nevents &&
+		    events->items[child + 1].at_ns < events->items[child].at_ns)
 			child++;
-		if (child >= future->nevents ||
-		    future->events[at].at_ns <= future->events[child].at_ns)
+		if (child >= events->nevents ||
+		    events->items[at].at_ns <= events->items[child].at_ns)
 			return first;
-		future_swap(&future->events[at], &future->events[child]);
+		events_swap(&events->items[at], &events->items[child]);
 		at = child;
 	}
 }
 
-static inline void future_close(struct future *future)
+static inline void events_close(struct events *events)
 {
-	for (uint32_t i = 0; i < future->nevents; i++)
-		free(future->events[i].control);
-	free(future->events);
+	for (uint32_t i = 0; i < events->nevents; i++)
+		free(events->items[i].control);
+	free(events->items);
 }
 
 #endif

@@ -68,7 +68,7 @@ static inline void ranks_send_run(struct ranks *net, uint32_t r,
 		ranks_send(net, &event, action->peer);
 	}
 	at->nsending += action->run.count;
-	future_push(&net->future, &sent);
+	events_push(&net->events, &sent);
 }
 
 /* Gives the buffers back to the user; all is present unless the operation failed. */
@@ -119,7 +119,7 @@ static inline void ranks_inquire(struct ranks *net, uint32_t r,
 	CHECK(net->shape.inquires);
 	CHECK(action->peer < net->shape.nranks && action->peer != r);
 	if (action->peer != net->shape.dead || net->shape.ended)
-		future_push(&net->future, &answer);
+		events_push(&net->events, &answer);
 }
 
 static inline void ranks_carry_out(struct ranks *net, uint32_t r,
@@ -233,7 +233,7 @@ static inline void ranks_on_chunk(struct ranks *net, const struct event *event)
 	at->nplacing++;
 	placed.kind = EVENT_PLACED;
 	placed.at_ns = ranks_some(net, net->shape.delay_ns / 8);
-	future_push(&net->future, &placed);
+	events_push(&net->events, &placed);
 }
 
 static inline void ranks_on_placed(struct ranks *net, const struct event *event)
@@ -338,7 +338,7 @@ static inline void ranks_start_later(struct ranks *net, uint32_t r)
 		start.at_ns += net->shape.late_ns;
 	else if (net->shape.late == MMC_PEER_ALL)
 		start.at_ns += mmc_prng_below(&net->prng, net->shape.late_ns);
-	future_push(&net->future, &start);
+	events_push(&net->events, &start);
 }
 
 /* Draws the size of each rank's block, up to that of the shape. */
@@ -396,7 +396,7 @@ static inline void ranks_open(struct ranks *net,
 
 static inline void ranks_close(struct ranks *net)
 {
-	future_close(&net->future);
+	events_close(&net->events);
 	for (uint32_t r = 0; r < net->shape.nranks; r++)
 		for (uint32_t e = 1; e <= net->shape.nepochs; e++) {
 			struct ranks_epoch *at = &net->rank[r].epoch[e];
@@ -461,14 +461,14 @@ static inline bool ranks_step(struct ranks *net)
 	uint32_t r = ranks_first(net);
 	uint64_t due_ns = ranks_deadline(net, r);
 
-	if (net->future.nevents > 0 && net->future.events[0].at_ns <= due_ns) {
-		struct event event = future_pop(&net->future);
+	if (net->events.nevents > 0 && net->events.items[0].at_ns <= due_ns) {
+		struct event event = events_pop(&net->events);
 
 		net->now_ns = event.at_ns;
 		r = event.rank;
 		event.at_ns = ranks_when(net, r, net->now_ns);
 		if (event.at_ns > net->now_ns) {
-			future_push(&net->future, &event);
+			events_push(&net->events, &event);
 			return true;
 		}
 		if (r != net->shape.dead)
