@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events to come in a test, in virtual time: a heap. */
+/* The events to come in a test, in virtual time. */
 #ifndef MMC_TESTS_EVENTS_H
 #define MMC_TESTS_EVENTS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "check.h"
+#include "drivers/sim/heap.h"
 
 enum event_kind {
 	EVENT_DATAGRAM,
@@ -34,62 +33,49 @@ struct event {
 	bool failed;	/* the read has failed */
 };
 
-struct events {
-	struct event *items; /* a heap: parents are no later */
-	uint32_t nevents;
-	uint32_t items_max;
-};
-
-static inline void events_swap(struct event *a, struct event *b)
+static inline void events_push(struct mmc_heap *events,
+			       const struct event *event)
 {
-	struct event kept = *a;
+	struct mmc_heap_item item = {
+		.time_ns = event->at_ns,
+		.subject = malloc(sizeof(*event)),
+	};
 
-	*a = *b;
-	*b = kept;
+	memcpy(item.subject, event, sizeof(*event));
+	CHECK_EQ(mmc_heap_push(events, &item), 0);
 }
 
-static inline void events_push(struct events *events, const struct event *event)
+/* Takes out the first event, of which there must be one. */
+static inline struct event events_pop(struct mmc_heap *events)
 {
-	uint32_t at = events->nevents++;
+	struct mmc_heap_item item;
+	struct event first;
 
-	if (events->nevents > events->items_max) {
-		events->items_max = 2 * events->nevents;
-		events->items = realloc(events->items,
-					events->items_max * sizeof(*event));
-	}
-	events->items[at] = *event;
-	while (at > 0 &&
-	       events->items[at].at_ns < events->items[(at - 1) / 2].at_ns) {
-		events_swap(&events->items[at], &events->items[(at - 1) / 2]);
-		at = (at - 1) / 2;
-	}
+	CHECK(mmc_heap_pop(events, &item));
+	memcpy(&first, item.subject, sizeof(first));
+	first.at_ns = item.time_ns;
+	free(item.subject);
+	return first;
 }
 
-static inline struct event events_pop(struct events *events)
+/* Returns when the first event happens, or MMC_NEVER_NS. */
+static inline uint64_t events_first_ns(const struct mmc_heap *events)
 {
-	struct event first = events->items[0];
-	uint32_t at = 0;
-
-	events->items[0] = events->items[--events->nevents];
-	for (;;) {
-		uint32_t child = 2 * at + 1;
-
-		if (child + 1 < events->nevents &&
-		    events->items[child + 1].at_ns < events->items[child].at_ns)
-			child++;
-		if (child >= events->nevents ||
-		    events->items[at].at_ns <= events->items[child].at_ns)
-			return first;
-		events_swap(&events->items[at], &events->items[child]);
-		at = child;
-	}
+	return events->nitems > 0 ? events->items[0].time_ns : MMC_NEVER_NS;
 }
 
-static inline void events_close(struct events *events)
+/* Puts all events off by the same time. */
+static inline void events_put_off(struct mmc_heap *events, uint64_t time_ns)
 {
-	for (uint32_t i = 0; i < events->nevents; i++)
-		free(events->items[i].control);
-	free(events->items);
+	for (size_t i = 0; i < events->nitems; i++)
+		events->items[i].time_ns += time_ns;
+}
+
+static inline void events_close(struct mmc_heap *events)
+{
+	while (events->nitems > 0)
+		free(events_pop(events).control);
+	mmc_heap_free(events);
 }
 
 #endif

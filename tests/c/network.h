@@ -85,7 +85,7 @@ struct ranks {
 	_Alignas(16) uint8_t table[RANKS_MAX * 64];
 	struct mmc_prng prng;
 	struct ranks_rank rank[RANKS_MAX];
-	struct events events;
+	struct mmc_heap events; /* of struct event */
 	uint64_t now_ns;
 	uint32_t nsteps;
 };

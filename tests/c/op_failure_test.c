@@ -212,8 +212,7 @@ static void suspended(void)
 		ranks_open(&net, &shape);
 		ranks_step_to(&net, nsteps);
 		net.now_ns += 3600 * MMC_S_NS;
-		for (uint32_t i = 0; i < net.events.nevents; i++)
-			net.events.items[i].at_ns += 3600 * MMC_S_NS;
+		events_put_off(&net.events, 3600 * MMC_S_NS);
 		CHECK(ranks_run(&net));
 		ranks_check_failed(&net, MMC_OK, 0);
 		ranks_close(&net);

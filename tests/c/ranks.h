@@ -278,7 +278,7 @@ static inline bool ranks_step(struct ranks *net)
 	uint32_t r = ranks_first(net);
 	uint64_t due_ns = ranks_deadline(net, r);
 
-	if (net->events.nevents > 0 && net->events.items[0].at_ns <= due_ns) {
+	if (net->events.nitems > 0 && events_first_ns(&net->events) <= due_ns) {
 		struct event event = events_pop(&net->events);
 
 		net->now_ns = event.at_ns;
