@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import support
+from results import Results, read
 from typing_extensions import Self
 
 from bench import launch
@@ -44,13 +45,18 @@ class Job:
         The directory where ranks find their spec and leave their results.
     launcher
         The launcher of the MPI library.
-    program
-        The program, whose argument is the folder, as with gather.py.
-    variables, wrap, outlive
+    variables, outlive
         See bench.launch.command.
     **spec
         See gather.Spec, or the program. Settings are added to SETTINGS.
+
+    Attributes
+    ----------
+    program : Path
+        The program, whose argument is the folder; other programs have subclasses.
     """
+
+    program = PROGRAM
 
     def __init__(
         self,
@@ -59,9 +65,7 @@ class Job:
         folder: Path,
         *,
         launcher: launch.Launcher = OPENMPI,
-        program: Path = PROGRAM,
         variables: Mapping[str, str] | None = None,
-        wrap: str = "",
         outlive: bool = False,
         **spec: Any,
     ) -> None:
@@ -76,11 +80,10 @@ class Job:
         self._command = launch.command(
             cluster,
             launcher,
-            [program, folder],
+            [self.program, folder],
             numbers=range(nranks),
             folder=folder,
             variables=variables,
-            wrap=wrap,
             outlive=outlive,
         )
 
@@ -126,7 +129,7 @@ class Job:
 
     def results(
         self, limit_s: float, without: Sequence[int] = (), *, failing: bool = False
-    ) -> dict[int, dict[str, Any]]:
+    ) -> Results:
         """Wait until the ranks have ended; return their results, with every byte right.
 
         Fails the test if a rank takes too long, ends without a result, or saw an error.
@@ -144,14 +147,7 @@ class Job:
         deadline_s = time.monotonic() + limit_s
         for rank in ranks:
             self.await_file(f"{rank}.end", deadline_s - time.monotonic())
-        results = {
-            rank: json.loads((self.folder / f"{rank}.json").read_text())
-            for rank in ranks
-        }
-        for rank, result in results.items():
-            assert not result["wrong"], f"rank {rank}: {result['wrong']}"
-            assert failing or not result["errors"], f"rank {rank}: {result['errors']}"
-        return results
+        return read(self.folder, ranks, failing=failing)
 
     def _check(self, what: str, deadline_s: float) -> None:
         ended = self._process.poll()
