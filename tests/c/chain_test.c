@@ -275,18 +275,17 @@ static void enough_sequences(void)
 {
 	for (uint32_t nsenders = 1; nsenders < 200; nsenders++)
 		for (uint32_t nchains = 1; nchains <= nsenders; nchains++) {
-			uint32_t nneeded = 0;
+			uint32_t total = 0;
 
 			for (uint32_t c = 0; c < nchains; c++) {
 				uint32_t nturns =
 					(nsenders - c + nchains - 1) / nchains;
 
-				nneeded += nturns < MMC_CHAIN_SEQUENCES
-						   ? nturns
-						   : MMC_CHAIN_SEQUENCES;
+				total += nturns < MMC_CHAIN_SEQUENCES
+						 ? nturns
+						 : MMC_CHAIN_SEQUENCES;
 			}
-			CHECK(mmc_chain_sequences(nsenders, nchains) >=
-			      nneeded);
+			CHECK(mmc_chain_sequences(nsenders, nchains) >= total);
 		}
 }
 
