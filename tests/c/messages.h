@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws random messages of every kind but reports, and checks that two are equal. */
+/* Draws random messages of every kind but reports, decodes them, and compares two. */
 #ifndef MPIMCAST_TEST_MESSAGES_H
 #define MPIMCAST_TEST_MESSAGES_H
 

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "core/operation/epochs.h"
-#include "future.h"
+#include "events.h"
 #include "support/prng.h"
 
 #define RANKS_MAX 20
@@ -85,7 +85,7 @@ struct ranks {
 	_Alignas(16) uint8_t table[RANKS_MAX * 64];
 	struct mmc_prng prng;
 	struct ranks_rank rank[RANKS_MAX];
-	struct future future;
+	struct mmc_heap events; /* of struct event */
 	uint64_t now_ns;
 	uint32_t nsteps;
 };
@@ -125,7 +125,7 @@ static inline void ranks_carry(struct ranks *net, struct event event,
 			memcpy(copy.control, event.control,
 			       event.control_bytes);
 		}
-		future_push(&net->future, &copy);
+		events_push(&net->events, &copy);
 	}
 }
 

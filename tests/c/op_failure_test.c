@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Failures other than loss: every rank gets its data or the same error. */
-#include "mishaps.h"
+#include "failures.h"
 
 #define TIMEOUT_NS (10 * MMC_S_NS)
 
@@ -212,8 +212,7 @@ static void suspended(void)
 		ranks_open(&net, &shape);
 		ranks_step_to(&net, nsteps);
 		net.now_ns += 3600 * MMC_S_NS;
-		for (uint32_t i = 0; i < net.future.nevents; i++)
-			net.future.events[i].at_ns += 3600 * MMC_S_NS;
+		events_put_off(&net.events, 3600 * MMC_S_NS);
 		CHECK(ranks_run(&net));
 		ranks_check_failed(&net, MMC_OK, 0);
 		ranks_close(&net);

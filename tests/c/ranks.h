@@ -9,190 +9,7 @@
 #ifndef MMC_TESTS_RANKS_H
 #define MMC_TESTS_RANKS_H
 
-#include "reads.h"
-#include "support/memory.h"
-
-/* The transitions that were seen: from, to, and whether by failure. */
-static bool ranks_seen[MMC_OP_REFUSED + 1][MMC_OP_REFUSED + 1][2];
-
-static inline uint32_t ranks_value(uint32_t epoch, uint32_t chunk)
-{
-	return epoch << 20 | (chunk + 1);
-}
-
-/* ---- carrying out actions ------------------------------------------------ */
-
-static inline void ranks_note_state(struct ranks *net, uint32_t r,
-				    const struct mmc_op *op)
-{
-	struct ranks_epoch *at = &net->rank[r].epoch[op->config.epoch];
-	bool failed = (op->record.flags & MMC_RECORD_FAILED) != 0;
-
-	ranks_seen[at->state][op->state][failed] = true;
-	at->state = op->state;
-}
-
-/* Sends a run, which must be present in the user's buffer or in its copy. */
-static inline void ranks_send_run(struct ranks *net, uint32_t r,
-				  const struct mmc_action *action)
-{
-	uint32_t epoch = action->op->config.epoch;
-	struct ranks_epoch *at = &net->rank[r].epoch[epoch];
-	uint64_t sent_ns = ranks_some(net, net->shape.delay_ns / 4);
-	struct event sent = { .at_ns = sent_ns,
-			      .kind = EVENT_SENT,
-			      .rank = r,
-			      .epoch = epoch,
-			      .index = action->run.count };
-
-	CHECK(!at->over || at->retained);
-	CHECK(action->run.count > 0);
-	for (uint32_t i = 0; i < action->run.count; i++) {
-		uint32_t chunk = action->run.first + i;
-		uint32_t owner = mmc_layout_owner(&net->layout, chunk);
-		struct event event = {
-			.kind = EVENT_DATAGRAM,
-			.source = r,
-			.epoch = epoch,
-			.index = chunk |
-				 (action->repair ? MMC_INDEX_REPAIR : 0),
-			.payload_bytes =
-				mmc_layout_payload(&net->layout, chunk),
-			.value = at->places[chunk],
-		};
-
-		if (at->over && at->retained && CHECK_EQ(owner, r))
-			event.value = ranks_value(epoch, chunk);
-		CHECK_EQ(event.value, ranks_value(epoch, chunk));
-		CHECK(owner == r || action->repair);
-		ranks_send(net, &event, action->peer);
-	}
-	at->nsending += action->run.count;
-	future_push(&net->future, &sent);
-}
-
-/* Gives the buffers back to the user; all is present unless the operation failed. */
-static inline void ranks_give_back(struct ranks *net, uint32_t r,
-				   const struct mmc_action *action)
-{
-	uint32_t epoch = action->op->config.epoch;
-	struct ranks_epoch *at = &net->rank[r].epoch[epoch];
-
-	CHECK(!at->over);
-	CHECK_EQ(at->nplacing, 0);
-	CHECK_EQ(at->nsending, 0);
-	at->over = true;
-	at->failed = action->kind == MMC_ACTION_FAILED;
-	at->retained = action->retain;
-	CHECK(at->failed || at->nreads == 0);
-	for (uint32_t c = 0; c < net->layout.nchunks; c++) {
-		if (!at->failed)
-			CHECK_EQ(at->places[c], ranks_value(epoch, c));
-		at->places[c] = RANKS_GIVEN_BACK;
-	}
-}
-
-/* Spoils the memory of a closed operation, to which nothing refers any more. */
-static inline void ranks_forget(struct ranks *net, uint32_t r,
-				const struct mmc_op *op)
-{
-	struct ranks_epoch *at = &net->rank[r].epoch[op->config.epoch];
-
-	CHECK(at->over);
-	ranks_note_state(net, r, op);
-	at->forgotten = true;
-	memset(at->memory, 0xdd, mmc_op_footprint(&op->config));
-}
-
-/* Asks the kernel of a rank; if its machine is dead, nothing answers. */
-static inline void ranks_inquire(struct ranks *net, uint32_t r,
-				 const struct mmc_action *action)
-{
-	struct event answer = {
-		.at_ns = ranks_some(net, net->shape.delay_ns),
-		.kind = action->peer == net->shape.dead ? EVENT_GONE
-							: EVENT_ALIVE,
-		.rank = r,
-		.source = action->peer,
-	};
-
-	CHECK(net->shape.inquires);
-	CHECK(action->peer < net->shape.nranks && action->peer != r);
-	if (action->peer != net->shape.dead || net->shape.ended)
-		future_push(&net->future, &answer);
-}
-
-static inline void ranks_carry_out(struct ranks *net, uint32_t r,
-				   const struct mmc_actions *actions,
-				   const struct mmc_action *action)
-{
-	struct event event = {
-		.kind = EVENT_DATAGRAM,
-		.source = r,
-		.control_bytes = action->nbytes,
-	};
-
-	switch (action->kind) {
-	case MMC_ACTION_CONTROL:
-		CHECK(action->peer != r);
-		event.control = malloc(action->nbytes);
-		memcpy(event.control, actions->arena + action->offset,
-		       action->nbytes);
-		ranks_send(net, &event, action->peer);
-		free(event.control);
-		break;
-	case MMC_ACTION_SEND:
-		ranks_send_run(net, r, action);
-		break;
-	case MMC_ACTION_DONE:
-	case MMC_ACTION_FAILED:
-		ranks_give_back(net, r, action);
-		break;
-	case MMC_ACTION_CLOSED:
-		ranks_forget(net, r, action->op);
-		break;
-	case MMC_ACTION_READ:
-	case MMC_ACTION_READ_MAP:
-		reads_begin(net, r, action);
-		break;
-	case MMC_ACTION_REGISTER:
-		mmc_op_registered(action->op, !net->shape.unregistrable,
-				  action->op->config.epoch, 0);
-		break;
-	case MMC_ACTION_INQUIRE:
-		ranks_inquire(net, r, action);
-		break;
-	}
-}
-
-static inline void ranks_note_states(struct ranks *net, uint32_t r)
-{
-	for (uint32_t e = 1; e <= net->shape.nepochs; e++) {
-		struct ranks_epoch *at = &net->rank[r].epoch[e];
-
-		if (at->started && at->state != MMC_OP_CLOSED &&
-		    at->state < MMC_OP_FAILED)
-			ranks_note_state(net, r, at->memory);
-	}
-}
-
-/* Polls a rank, and does what it wants, until it wants nothing more now. */
-static inline void ranks_poll(struct ranks *net, uint32_t r)
-{
-	static struct mmc_actions actions;
-	struct ranks_rank *rank = &net->rank[r];
-	unsigned nbatches = 0;
-
-	do {
-		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
-		mmc_epochs_poll(&rank->epochs, net->now_ns, &actions);
-		for (uint32_t i = 0; i < actions.count; i++)
-			ranks_carry_out(net, r, &actions, &actions.items[i]);
-		ranks_note_states(net, r);
-		rank->deadline_ns = mmc_epochs_deadline(&rank->epochs);
-	} while ((actions.count > 0 || rank->deadline_ns <= net->now_ns) &&
-		 CHECK(nbatches++ < 10000));
-}
+#include "actions.h"
 
 /* ---- what happens to a rank ---------------------------------------------- */
 
@@ -233,7 +50,7 @@ static inline void ranks_on_chunk(struct ranks *net, const struct event *event)
 	at->nplacing++;
 	placed.kind = EVENT_PLACED;
 	placed.at_ns = ranks_some(net, net->shape.delay_ns / 8);
-	future_push(&net->future, &placed);
+	events_push(&net->events, &placed);
 }
 
 static inline void ranks_on_placed(struct ranks *net, const struct event *event)
@@ -338,7 +155,7 @@ static inline void ranks_start_later(struct ranks *net, uint32_t r)
 		start.at_ns += net->shape.late_ns;
 	else if (net->shape.late == MMC_PEER_ALL)
 		start.at_ns += mmc_prng_below(&net->prng, net->shape.late_ns);
-	future_push(&net->future, &start);
+	events_push(&net->events, &start);
 }
 
 /* Draws the size of each rank's block, up to that of the shape. */
@@ -396,7 +213,7 @@ static inline void ranks_open(struct ranks *net,
 
 static inline void ranks_close(struct ranks *net)
 {
-	future_close(&net->future);
+	events_close(&net->events);
 	for (uint32_t r = 0; r < net->shape.nranks; r++)
 		for (uint32_t e = 1; e <= net->shape.nepochs; e++) {
 			struct ranks_epoch *at = &net->rank[r].epoch[e];
@@ -461,14 +278,14 @@ static inline bool ranks_step(struct ranks *net)
 	uint32_t r = ranks_first(net);
 	uint64_t due_ns = ranks_deadline(net, r);
 
-	if (net->future.nevents > 0 && net->future.events[0].at_ns <= due_ns) {
-		struct event event = future_pop(&net->future);
+	if (net->events.nitems > 0 && events_first_ns(&net->events) <= due_ns) {
+		struct event event = events_pop(&net->events);
 
 		net->now_ns = event.at_ns;
 		r = event.rank;
 		event.at_ns = ranks_when(net, r, net->now_ns);
 		if (event.at_ns > net->now_ns) {
-			future_push(&net->future, &event);
+			events_push(&net->events, &event);
 			return true;
 		}
 		if (r != net->shape.dead)

@@ -48,7 +48,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 			      MMC_GENERATION_BYTES;
 	event.control = malloc(event.control_bytes);
 	net->rank[r].epoch[epoch].nreads++;
-	future_push(&net->future, &event);
+	events_push(&net->events, &event);
 }
 
 /* Takes what the memory holds now: in step 0 all but the generation, in step 1 that. */
@@ -64,8 +64,8 @@ static inline void reads_take(struct ranks *net, struct event *event)
 		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {
-		memcpy(event->control + nbytes, op->repair.advertiser.generation,
-		       MMC_GENERATION_BYTES);
+		memcpy(event->control + nbytes,
+		       op->repair.advertiser.generation, MMC_GENERATION_BYTES);
 	} else if (event->kind == EVENT_READ) {
 		memcpy(event->control, repairer->places + event->index, nbytes);
 	} else {
@@ -93,7 +93,7 @@ static inline void reads_place(struct ranks *net, const struct event *event)
 		at->nplacing++;
 		placed.kind = EVENT_PLACED;
 		placed.at_ns = ranks_some(net, net->shape.delay_ns / 8);
-		future_push(&net->future, &placed);
+		events_push(&net->events, &placed);
 	}
 }
 
@@ -137,7 +137,7 @@ static inline void reads_happen(struct ranks *net, struct event *event)
 	else
 		reads_take(net, event);
 	event->step++;
-	future_push(&net->future, event);
+	events_push(&net->events, event);
 	event->control = NULL; /* the pushed event has it */
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "check.h"
-#include "core/wire/message.h"
-#include "core/wire/varint.h"
-#include "support/prng.h"
+#include "core/wire/report.h"
 
-#define BYTES_MAX (MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES)
+#include "core/wire/varint.h"
+#include "messages.h"
 
 /* Draws a report whose positions lie within `spread` of each other. */
 static struct mmc_message random_report(struct mmc_prng *prng,
@@ -29,30 +27,6 @@ static struct mmc_message random_report(struct mmc_prng *prng,
 		message.positions[i] =
 			first + (uint32_t)mmc_prng_below(prng, spread + 1);
 	return message;
-}
-
-/* Decodes a copy of exactly `nbytes` on the heap, where ASan sees every overrun. */
-static int decode(struct mmc_message *message, uint32_t kind,
-		  const uint8_t *bytes, size_t nbytes)
-{
-	uint8_t *copy = malloc(nbytes + (nbytes == 0));
-	int rc;
-
-	memcpy(copy, bytes, nbytes);
-	rc = mmc_message_decode(message, kind, copy, nbytes);
-	free(copy);
-	return rc;
-}
-
-static void check_refused(const uint8_t *bytes, size_t nbytes, int error)
-{
-	struct mmc_message message;
-	struct mmc_message untouched;
-
-	memset(&message, 0xa5, sizeof(message));
-	memset(&untouched, 0xa5, sizeof(untouched));
-	CHECK_EQ(decode(&message, MMC_MESSAGE_REPORT, bytes, nbytes), error);
-	CHECK_BYTES(&message, &untouched, sizeof(message));
 }
 
 /* Only the positions and what was sent go over the wire; the rest reads as neutral. */
@@ -162,7 +136,8 @@ static void wrong_lengths(void)
 		mmc_message_encode(bytes, &message);
 		for (size_t nbytes = 0; nbytes < whole + 8; nbytes++)
 			if (nbytes != whole)
-				check_refused(bytes, nbytes, -MMC_ESHORT);
+				check_refused(MMC_MESSAGE_REPORT, bytes, nbytes,
+					      -MMC_ESHORT);
 	}
 }
 
@@ -194,7 +169,8 @@ static void numbers_out_of_range(void)
 		if (decode(&read, MMC_MESSAGE_REPORT, rows[i].bytes,
 			   rows[i].nbytes) == 0)
 			check_failed(rows[i].what, __FILE__, __LINE__);
-		check_refused(rows[i].bytes, rows[i].nbytes, -MMC_EINVAL);
+		check_refused(MMC_MESSAGE_REPORT, rows[i].bytes, rows[i].nbytes,
+			      -MMC_EINVAL);
 	}
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import support
+from results import Results, read
 from typing_extensions import Self
 
 from bench.testbed.cluster import Cluster
@@ -45,13 +46,18 @@ class Job:
         The directory where ranks find their spec and leave their results.
     launcher
         The launcher of the MPI library.
-    program
-        The program, whose argument is the folder, as with gather.py.
-    variables, wrap, outlive
+    variables, outlive
         See bench.testbed.program.Program.
     **spec
         See gather.Spec, or the program. Settings are added to SETTINGS.
+
+    Attributes
+    ----------
+    program : Path
+        The program, whose argument is the folder; other programs have subclasses.
     """
+
+    program = PROGRAM
 
     def __init__(
         self,
@@ -60,9 +66,7 @@ class Job:
         folder: Path,
         *,
         launcher: Launcher = OPENMPI,
-        program: Path = PROGRAM,
         variables: Mapping[str, str] | None = None,
-        wrap: str = "",
         outlive: bool = False,
         **spec: Any,
     ) -> None:
@@ -74,7 +78,9 @@ class Job:
         spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
         folder.mkdir(exist_ok=True)
         (folder / "spec.json").write_text(json.dumps(spec))
-        described = Program([program, folder], folder, variables or {}, wrap, outlive)
+        described = Program(
+            [self.program, folder], folder, variables or {}, outlive=outlive
+        )
         self._command = launcher.command(cluster, range(nranks), described)
 
     def __enter__(self) -> Self:
@@ -119,7 +125,7 @@ class Job:
 
     def results(
         self, limit_s: float, without: Sequence[int] = (), *, failing: bool = False
-    ) -> dict[int, dict[str, Any]]:
+    ) -> Results:
         """Wait until the ranks have ended; return their results, with every byte right.
 
         Fails the test if a rank takes too long, ends without a result, or saw an error.
@@ -137,14 +143,7 @@ class Job:
         deadline_s = time.monotonic() + limit_s
         for rank in ranks:
             self.await_file(f"{rank}.end", deadline_s - time.monotonic())
-        results = {
-            rank: json.loads((self.folder / f"{rank}.json").read_text())
-            for rank in ranks
-        }
-        for rank, result in results.items():
-            assert not result["wrong"], f"rank {rank}: {result['wrong']}"
-            assert failing or not result["errors"], f"rank {rank}: {result['errors']}"
-        return results
+        return read(self.folder, ranks, failing=failing)
 
     def _check(self, what: str, deadline_s: float) -> None:
         ended = self._process.poll()

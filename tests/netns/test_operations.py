@@ -14,10 +14,15 @@ from job import LAUNCHERS, SETTINGS, Job
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
 
-PROGRAM = support.ROOT / "tests/verbs/rounds_rank.py"
 CHUNK = 1456  # what a frame of 1514 bytes carries
 NRANKS = 4
 pytestmark = pytest.mark.timeout(90)
+
+
+class Rounds(Job):
+    """Ranks that play rounds of operations."""
+
+    program = support.ROOT / "tests/verbs/rounds_rank.py"
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -37,9 +42,7 @@ def test_operations(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> Non
     stats = Counter[str]()
     with (
         cluster.losing([1, 3], 0.1, "multicast") as loss,
-        Job(
-            cluster, NRANKS, tmp_path, launcher=launcher, program=PROGRAM, games=[game]
-        ) as job,
+        Rounds(cluster, NRANKS, tmp_path, launcher=launcher, games=[game]) as job,
     ):
         for result in job.results(60).values():
             ((outcome,),) = result["games"]

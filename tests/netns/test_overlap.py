@@ -12,10 +12,15 @@ from job import LAUNCHERS, Job
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
 
-PROGRAM = Path(__file__).with_name("overlap.py")
 RATE_MBIT = 20
 BLOCK = 128 << 10
 pytestmark = pytest.mark.timeout(90)
+
+
+class Overlap(Job):
+    """Ranks that compute in Python while operations are under way."""
+
+    program = Path(__file__).with_name("overlap.py")
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -27,14 +32,8 @@ def test_hidden(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
     """
     nranks = 3
     cluster.shape(RATE_MBIT)
-    with Job(
-        cluster,
-        nranks,
-        tmp_path,
-        launcher=launcher,
-        program=PROGRAM,
-        nbytes=BLOCK,
-        turns=5,
+    with Overlap(
+        cluster, nranks, tmp_path, launcher=launcher, nbytes=BLOCK, turns=5
     ) as job:
         results = job.results(60)
     link_s = (nranks - 1) * BLOCK * 8 / RATE_MBIT / 1e6

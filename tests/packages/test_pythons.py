@@ -20,6 +20,8 @@ LEFT_OUT = (
     "--deselect=tests/unit/test_pickling.py::test_ours_come_back",
     "--deselect=tests/unit/test_commands.py::test_info_without_an_mpi",
 )
+# Unless --long is given, tests that start many jobs, which do not depend on the Python.
+JOBS = ("--ignore=tests/unit/test_bench.py", "--ignore=tests/unit/test_programs.py")
 # The index has no safetensors for the free-threaded Python.
 NO_MODELS = "--ignore=tests/unit/test_model.py"
 
@@ -53,13 +55,12 @@ class Installed:
         self.run("tests/run_mpi.py", "-n", numbers, *options, limit_s=900)
 
 
-@pytest.mark.long
 @pytest.mark.timeout(2000)
-def test_oldest(wheel: Path, tmp_path: Path) -> None:
+def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
     """The wheel serves the oldest CPython."""
     installed = Installed(pythons.OLDEST, wheel, tmp_path)
-    installed.unit()
-    installed.mpi([2, 3, 4])
+    installed.unit(*([] if long else JOBS))
+    installed.mpi([2, 3, 4] if long else [2])
 
 
 @pytest.mark.long

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import support
+from results import Results, read
 
 from bench.guest.guest import Guest
 
@@ -26,10 +27,11 @@ CHUNK = 4080
 # timeout keeps a busy machine from failing a rank.
 SETTINGS = {"transport": "verbs", "min_bytes": 0, "timeout": 40}
 
+# Ranks outlive others, and Finalize waits for no other rank, with these options.
+OUTLIVE = ("--enable-recovery", "--mca", "async_mpi_finalize", "1")
+
 # The path on which the programs import each other.
 VARIABLES = {"PYTHONPATH": str(support.ROOT / "tests/netns")}
-
-Results = dict[int, dict[str, Any]]
 
 
 def gather(
@@ -40,7 +42,6 @@ def gather(
     failing: bool = False,
     without: Sequence[int] = (),
     beside: str = "",
-    variables: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Results:
     """Run ranks of gather.py; return their results, with every byte right.
@@ -59,8 +60,6 @@ def gather(
         Ranks that leave no result.
     beside
         A script that a shell runs in the ranks' folder, while the job runs.
-    variables
-        Variables of the job's environment.
     **options
         See job.
     """
@@ -69,10 +68,10 @@ def gather(
         script = f'"$@" & job=$!; cd {folder}; {beside}\nwait $job'
         command = ["sh", "-c", script, "sh", *command]
     status, said = guest.run_unchecked(
-        command, limit_s=limit_s, cwd=support.ROOT, **{**VARIABLES, **(variables or {})}
+        command, limit_s=limit_s, cwd=support.ROOT, **VARIABLES
     )
-    why = f"{status}\n{said}"
-    return results_in(folder, nranks, why, failing=failing, without=without)
+    ranks = [rank for rank in range(nranks) if rank not in without]
+    return read(folder, ranks, failing=failing, why=f"{status}\n{said}")
 
 
 def job(
@@ -104,36 +103,9 @@ def job(
     spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     (folder / "spec.json").write_text(json.dumps(spec))
-    # Ranks outlive others, and Finalize waits for no other rank, with these options.
-    alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
-    *launcher, python = support.mpirun(nranks, *(alone if outlive else []))
+    *launcher, python = support.mpirun(nranks, *(OUTLIVE if outlive else ()))
     shell = ["sh", "-c", f'{wrap}; exec "$@"', "sh"] if wrap else []
     return folder, [*launcher, *shell, python, program, folder]
-
-
-def results_in(
-    folder: Path,
-    nranks: int,
-    why: str,
-    *,
-    failing: bool = False,
-    without: Sequence[int] = (),
-) -> Results:
-    """Return the results of a job's ranks; `why` explains a rank without one."""
-    results: Results = {}
-    for rank in (rank for rank in range(nranks) if rank not in without):
-        end = folder / f"{rank}.json"
-        assert end.exists(), f"rank {rank} did not come to its end: {why}"
-        results[rank] = json.loads(end.read_text())
-        assert not results[rank]["wrong"], f"rank {rank}: {results[rank]['wrong']}"
-        errors = results[rank]["errors"]
-        assert failing or not errors, f"rank {rank}: {errors}"
-    return results
-
-
-def total(results: Results, counter: str) -> int:
-    """Return the sum of a counter over the ranks."""
-    return sum(result["stats"][counter] for result in results.values())
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import support
-from ranks import CHUNK, KEYED, PROGRAM, VARIABLES, gather, job, results_in, total
+from ranks import CHUNK, KEYED, PROGRAM, VARIABLES, gather, job
+from results import read, total
 
 from bench.guest.guest import Guest
 
@@ -56,7 +57,6 @@ def test_forged(guest: Guest, long: bool, seed: int) -> None:
         NRANKS,
         limit_s=250 if long else 90,
         beside=stranger,
-        variables={"PYTHONPATH": str(support.ROOT / "tests/netns")},
         sizes=[5 * CHUNK],
         repeat=END + 10,
         # The header's checksum would find every change before the other checks do.
@@ -100,6 +100,6 @@ def test_two_jobs(guest: Guest, same_group: bool) -> None:
         ["sh", "-c", f"{script}\nwait"], limit_s=60, cwd=support.ROOT, **VARIABLES
     )
     for folder, _ in jobs:
-        results = results_in(folder, 3, f"{status}\n{said}")
+        results = read(folder, range(3), why=f"{status}\n{said}")
         assert total(results, "rx_foreign_datagrams") == 0
         assert results[0]["explained"].startswith("verbs: ")

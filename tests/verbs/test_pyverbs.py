@@ -22,7 +22,7 @@ FIRST, LAST = 1, 20
 
 LISTENER = """
 until test -e reached{first}; do sleep 0.02; done
-{python} {program} {arguments} >heard & listener=$!
+PYTHONPATH=$PYTHONPATH:{pyverbs} {python} {program} {arguments} >heard & listener=$!
 until test -e listening || ! kill -0 $listener; do sleep 0.02; done
 touch go{first}
 wait $job
@@ -52,6 +52,7 @@ def test_receiver(guest: Guest, pyverbs: Path) -> None:
     arguments = [address, group, NRANKS, NBYTES, CHUNK, FIRST]
     listener = LISTENER.format(
         first=FIRST,
+        pyverbs=pyverbs,
         python=support.BIN / "python",
         program=Path(__file__).with_name("listener.py"),
         arguments=" ".join(map(str, arguments)),
@@ -61,11 +62,7 @@ def test_receiver(guest: Guest, pyverbs: Path) -> None:
         NRANKS,
         beside=listener,
         program=KEYED,
-        variables={
-            "PYTHONPATH": f"{support.ROOT / 'tests/netns'}:{pyverbs}",
-            "GROUP": "0xefc01105",
-            "QKEY": "0x01234567",
-        },
+        wrap="export GROUP=0xefc01105 QKEY=0x01234567",
         sizes=[NBYTES],
         repeat=LAST + 1,
         mishaps=[{"what": "meet", "rank": 0, "op": FIRST}],

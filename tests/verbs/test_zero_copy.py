@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+import results
 import support
-from ranks import CHUNK, SETTINGS, losing
+from ranks import CHUNK, job, losing
 
 from bench.guest.guest import Guest
 
@@ -23,8 +22,6 @@ NCHUNKS = 300  # per block
 RECEIVES = 64
 TIMEOUT_S = 1.5
 
-Said = dict[int, dict[str, Any]]
-
 
 def run(
     guest: Guest,
@@ -33,47 +30,40 @@ def run(
     mishap: str = "",
     after_s: float = 0,
     **settings: Any,
-) -> Said:
+) -> results.Results:
     """Run a job of covering_rank.py; return the results, with every byte right."""
-    folder = Path(tempfile.mkdtemp(dir=guest.work))
     ours = {
-        **SETTINGS,
         "zero_copy": True,
         "subgroups": NRANKS + 1,  # the last is for control
         "receives": RECEIVES,
         "timeout": TIMEOUT_S if mishap else 10,
     }
-    spec = {
-        "nbytes": NCHUNKS * CHUNK - 7,
-        "nops": NOPS,
-        "owned": owned,
-        "mishap": mishap,
-        "after_s": after_s,
-        "victim": VICTIM,
-        "settings": {**ours, **settings},
-    }
-    (folder / "spec.json").write_text(json.dumps(spec))
-    alone = ["--enable-recovery", "--mca", "async_mpi_finalize", "1"]
-    launcher = support.mpirun(NRANKS, *(alone if mishap == "die" else []))
-    status, text = guest.run_unchecked(
-        [*launcher, PROGRAM, folder], limit_s=100, cwd=support.ROOT
+    folder, command = job(
+        guest,
+        NRANKS,
+        outlive=mishap == "die",
+        program=PROGRAM,
+        nbytes=NCHUNKS * CHUNK - 7,
+        nops=NOPS,
+        owned=owned,
+        mishap=mishap,
+        after_s=after_s,
+        victim=VICTIM,
+        settings={**ours, **settings},
     )
-    said: Said = {}
-    for rank in range(NRANKS):
-        end = folder / f"{rank}.json"
-        if mishap == "die" and rank == VICTIM:
-            continue
-        assert end.exists(), f"rank {rank} did not come to its end: {status}\n{text}"
-        said[rank] = json.loads(end.read_text())
-        assert not said[rank]["wrong"], f"rank {rank}: {said[rank]['wrong']}"
-        assert said[rank]["explained"].startswith("verbs")
+    status, text = guest.run_unchecked(command, limit_s=100, cwd=support.ROOT)
+    died = {VICTIM} if mishap == "die" else set()
+    ranks = [rank for rank in range(NRANKS) if rank not in died]
+    said = results.read(folder, ranks, why=f"{status}\n{text}")
+    for result in said.values():
+        assert result["explained"].startswith("verbs")
     return said
 
 
-def total(said: Said, counter: str) -> int:
+def total(said: results.Results, counter: str) -> int:
     """Return the sum of a counter over the ranks, none of which may have failed."""
     assert not any(each["error"] for each in said.values())
-    return sum(each["stats"][counter] for each in said.values())
+    return results.total(said, counter)
 
 
 def test_nothing_lost(guest: Guest) -> None:

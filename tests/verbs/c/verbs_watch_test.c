@@ -2,6 +2,7 @@
 /* Sleeping on the descriptors until something arrives. */
 #include <pthread.h>
 
+#include "support/prng.h"
 #include "verbs_team.h"
 
 /* Polls until nothing arrives, and checks that a thread may sleep then. */
@@ -149,13 +150,15 @@ enum { MESSAGES = 400 };
 static void *send_now_and_then(void *argument)
 {
 	struct mmc_endpoint *endpoint = argument;
-	unsigned seed = (unsigned)check_seed();
+	struct mmc_prng prng = { .state = check_seed() };
 
 	for (uint32_t i = 0; i < MESSAGES; i++) {
-		struct timespec pause = { .tv_nsec = rand_r(&seed) % 300000 };
+		struct timespec pause = {
+			.tv_nsec = (long)mmc_prng_below(&prng, 300000),
+		};
 
 		nanosleep(&pause, NULL);
-		switch (rand_r(&seed) % 3) {
+		switch (mmc_prng_below(&prng, 3)) {
 		case 0:
 			send_to(endpoint, 0, 0, true, i, 20);
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks that stand still, or end, while others wait for them. */
-#include "mishaps.h"
+#include "failures.h"
 
 #define TIMEOUT_NS (10 * MMC_S_NS)
 #define STOP_NS (6 * TIMEOUT_NS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For the tests of failures: runs ranks up to a step, and checks how they failed. */
-#ifndef MMC_TESTS_MISHAPS_H
-#define MMC_TESTS_MISHAPS_H
+#ifndef MMC_TESTS_FAILURES_H
+#define MMC_TESTS_FAILURES_H
 
 #include "ranks.h"
 

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an operation accepts from the network, against the rules of the protocol. */
+#include "one_operation.h"
+#include "support/prng.h"
+
+#define RANK 1
+#define LEFT 0
+#define RIGHT 2
+#define NRANKS 4
+#define BLOCK_CHUNKS 5
+#define NCHUNKS (NRANKS * BLOCK_CHUNKS)
+
+/* The last chunk of each block is short. */
+static const uint32_t tail_bytes = 30;
+
+static struct mmc_op_config config_of(enum mmc_repair repair)
+{
+	struct mmc_op_config config = one_config;
+
+	config.block_bytes = 430;
+	config.repair = repair;
+	config.read_bytes = repair == MMC_REPAIR_READ ? 1000 : 0;
+	return config;
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+struct datagram {
+	uint32_t source;
+	uint32_t chunk;
+	bool repair;
+	uint32_t payload_bytes;
+};
+
+static struct datagram draw(struct mmc_prng *prng)
+{
+	struct datagram datagram = {
+		.source = (uint32_t)mmc_prng_below(prng, NRANKS),
+		.chunk = (uint32_t)mmc_prng_below(prng, NCHUNKS + 2),
+		.repair = mmc_prng_below(prng, 3) == 0,
+	};
+	bool last = datagram.chunk % BLOCK_CHUNKS == BLOCK_CHUNKS - 1;
+
+	datagram.payload_bytes = last ? tail_bytes : 100;
+	if (mmc_prng_below(prng, 2) != 0)
+		datagram.source = datagram.chunk / BLOCK_CHUNKS % NRANKS;
+	if (mmc_prng_below(prng, 8) == 0)
+		datagram.payload_bytes = (uint32_t)mmc_prng_below(prng, 102);
+	if (mmc_prng_below(prng, 50) == 0)
+		datagram.chunk = (uint32_t)mmc_prng_next(prng) & MMC_INDEX_MASK;
+	return datagram;
+}
+
+/* Returns the verdict on a datagram, where `claimed` tells which chunks are here. */
+static enum mmc_verdict expected(const struct datagram *datagram,
+				 enum mmc_repair repair, const bool *claimed)
+{
+	uint32_t chunk = datagram->chunk;
+	uint32_t owner = chunk / BLOCK_CHUNKS;
+	bool last = chunk % BLOCK_CHUNKS == BLOCK_CHUNKS - 1;
+	bool may_send = datagram->source == owner;
+
+	if (datagram->repair && repair != MMC_REPAIR_NAK)
+		may_send |= datagram->source == LEFT;
+	if (chunk >= NCHUNKS || !may_send ||
+	    datagram->payload_bytes != (last ? tail_bytes : 100))
+		return MMC_VERDICT_FOREIGN;
+	return claimed[chunk] ? MMC_VERDICT_DUPLICATE : MMC_VERDICT_PLACE;
+}
+
+/* Brings random datagrams; returns how many were duplicates. */
+static unsigned bring_some(struct one *one, struct mmc_prng *prng,
+			   bool *claimed)
+{
+	enum mmc_repair repair = one->op->config.repair;
+	unsigned nduplicates = 0;
+
+	for (unsigned i = 0; i < 60; i++) {
+		struct datagram datagram = draw(prng);
+		uint32_t index = datagram.chunk;
+		enum mmc_verdict verdict = expected(&datagram, repair, claimed);
+
+		index |= datagram.repair ? MMC_INDEX_REPAIR : 0;
+		CHECK_EQ(mmc_op_on_chunk(one->op, datagram.source, index,
+					 datagram.payload_bytes, one->now_ns),
+			 verdict);
+		nduplicates += verdict == MMC_VERDICT_DUPLICATE;
+		if (verdict != MMC_VERDICT_PLACE)
+			continue;
+		claimed[datagram.chunk] = true;
+		mmc_op_on_placed(one->op, datagram.chunk);
+	}
+	return nduplicates;
+}
+
+static void own_chunks(bool *claimed)
+{
+	for (uint32_t c = 0; c < NCHUNKS; c++)
+		claimed[c] = c / BLOCK_CHUNKS == RANK;
+}
+
+/* Chunks are judged alike before and after the operation begins. */
+static void any_chunks(void)
+{
+	struct mmc_prng prng = { .state = check_seed() };
+	static struct one one;
+	bool claimed[NCHUNKS];
+
+	for (unsigned i = 0; i < 300; i++) {
+		const struct mmc_op_config config =
+			config_of((enum mmc_repair)(i % 3));
+		unsigned nduplicates;
+		uint32_t npresent = 0;
+
+		own_chunks(claimed);
+		one_open(&one, &config);
+		nduplicates = bring_some(&one, &prng, claimed);
+		one_begin(&one);
+		nduplicates += bring_some(&one, &prng, claimed);
+		for (uint32_t c = 0; c < NCHUNKS; c++) {
+			npresent += claimed[c];
+			CHECK_EQ(mmc_bitmap_test(&one.op->present, c),
+				 claimed[c]);
+		}
+		CHECK_EQ(one.op->npresent, npresent);
+		CHECK_EQ(one.counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS],
+			 nduplicates);
+		one_close(&one);
+	}
+}
+
+/* Once buffers may be the user's again, nothing is placed any more. */
+static void nothing_is_placed_after_a_failure(void)
+{
+	static struct one one;
+
+	one_open(&one, &one_config);
+	one_begin(&one);
+	mmc_op_fail(one.op, MMC_ECANCELED, RANK, false);
+	for (uint32_t c = 0; c < NCHUNKS; c++)
+		CHECK_EQ(one_bring(&one, c), MMC_VERDICT_DUPLICATE);
+	one_close(&one);
+}
+
+/* Chunks that a read has brought are claimed as others are, and counted. */
+static void fetched_chunks_are_counted(void)
+{
+	const struct mmc_op_config config = config_of(MMC_REPAIR_READ);
+	static struct one one;
+
+	one_open(&one, &config);
+	one_begin(&one);
+	CHECK_EQ(one_bring(&one, 13), MMC_VERDICT_PLACE);
+	for (uint32_t c = 12; c < 15; c++)
+		CHECK_EQ(mmc_op_on_fetched(one.op, c, one.now_ns),
+			 c == 13 ? MMC_VERDICT_DUPLICATE : MMC_VERDICT_PLACE);
+	CHECK_EQ(one.counters.value[MMC_COUNT_READ_CHUNKS], 3);
+	CHECK_EQ(one.counters.value[MMC_COUNT_READ_BYTES], 200 + tail_bytes);
+	CHECK_EQ(one.counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS], 1);
+	one_close(&one);
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+/* Until the operation begins, the terms become the least and the greatest of all. */
+static void terms_are_merged(void)
+{
+	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
+	const struct mmc_terms *terms;
+	static struct one one;
+
+	one_open(&one, &one_config);
+	terms = &one.op->record.terms;
+	message.record.entry_rounds = 0;
+	message.record.terms =
+		(struct mmc_terms){ 7, 7, 4000, 3000, 500, 4, 0 };
+	one_hear(&one, 3, &message);
+	message.record.terms =
+		(struct mmc_terms){ 7, 7, 9000, 2000, 400, 2, 0 };
+	one_hear(&one, LEFT, &message);
+	CHECK_EQ(terms->window_bytes, 4000);
+	CHECK_EQ(terms->source_bytes, 2000);
+	CHECK_EQ(terms->srtt_us, 500);
+	CHECK_EQ(terms->lag_epochs, 4);
+	one_begin(&one);
+	message.record.terms.window_bytes = 1;
+	one_hear(&one, LEFT, &message);
+	CHECK_EQ(terms->window_bytes, 4000);
+	one_close(&one);
+}
+
+/* A failure that another rank reports is taken over as it is, and not told again. */
+static void reported_failures_are_adopted(void)
+{
+	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
+	static struct one one;
+
+	message.record.flags |= MMC_RECORD_FAILED;
+	message.record.failure = MMC_ENOANSWER;
+	message.record.culprit = 3;
+	for (unsigned begins = 0; begins < 2; begins++) {
+		one_open(&one, &one_config);
+		if (begins)
+			one_begin(&one);
+		one_hear(&one, LEFT, &message);
+		one_run(&one);
+		CHECK(one.op->record.flags & MMC_RECORD_FAILED);
+		CHECK_EQ(one.op->record.failure, MMC_ENOANSWER);
+		CHECK_EQ(one.op->record.culprit, 3);
+		CHECK(one_find_done(&one, MMC_ACTION_FAILED) != NULL);
+		CHECK_EQ(one.nsaid, 0);
+		one_close(&one);
+	}
+}
+
+/* A rank that has left fails an operation that waits for it to enter, and no other. */
+static void a_rank_leaves(void)
+{
+	const struct mmc_message left = {
+		.kind = MMC_MESSAGE_RECORD,
+		.late_rank = MMC_PEER_ALL,
+		.record = { .flags = MMC_RECORD_LEFT },
+	};
+	static struct one one;
+
+	one_open(&one, &one_config);
+	one_hear(&one, 3, &left);
+	one_run(&one);
+	CHECK(one.op->record.flags & MMC_RECORD_FAILED);
+	CHECK_EQ(one.op->record.failure, MMC_ELEFT);
+	CHECK_EQ(one.op->record.culprit, 3);
+	CHECK(one_find_said(&one, MMC_PEER_ALL, MMC_MESSAGE_RECORD) != NULL);
+	one_close(&one);
+	one_open(&one, &one_config);
+	one_begin(&one);
+	one_hear(&one, 3, &left);
+	CHECK_EQ(one.op->state, MMC_OP_FLOW);
+	one_close(&one);
+}
+
+/* Requests that come before the operation begins are kept, as far as there is room. */
+static void early_requests_are_served(void)
+{
+	const struct mmc_op_config config = config_of(MMC_REPAIR_NEIGHBOUR);
+	struct mmc_message nak = one_message(MMC_MESSAGE_NAK);
+	static struct one one;
+	uint32_t nserved = 0;
+
+	nak.record.entry_rounds = 0;
+	nak.nitems = 1;
+	one_open(&one, &config);
+	for (uint32_t i = 0; i < MMC_OP_EARLY_MAX + 2; i++) {
+		nak.runs[0] = (struct mmc_run){ NCHUNKS - 1 - i, 1 };
+		one_hear(&one, RIGHT, &nak);
+	}
+	CHECK_EQ(one.counters.value[MMC_COUNT_RX_UNKEPT_REQUESTS], 2);
+	one_begin(&one);
+	for (uint32_t c = 2 * BLOCK_CHUNKS; c < NCHUNKS; c++)
+		one_bring(&one, c);
+	one_run(&one);
+	for (unsigned i = 0; i < one.ndone; i++) {
+		const struct mmc_action *action = &one.done[i];
+
+		CHECK_EQ(action->peer, RIGHT);
+		CHECK(action->repair);
+		CHECK(action->run.first >= NCHUNKS - MMC_OP_EARLY_MAX);
+		nserved += action->run.count;
+	}
+	CHECK_EQ(nserved, MMC_OP_EARLY_MAX);
+	one_close(&one);
+}
+
+/* The last rank serves no request beyond its last chunk, or for more than there is. */
+static void senseless_requests_are_dropped(void)
+{
+	static const struct mmc_run rows[][2] = {
+		{ { NCHUNKS, 1 }, { 0, 0 } },
+		{ { NCHUNKS - 1, 2 }, { 0, 0 } },
+		{ { 0, NCHUNKS + 1 }, { 0, 0 } },
+		{ { MMC_CHUNKS_MAX - 1, 1 }, { 0, 0 } },
+		{ { 0, 10 }, { 5, 11 } },
+	};
+	struct mmc_message nak = one_message(MMC_MESSAGE_DIRECT_NAK);
+	struct mmc_op_config config = config_of(MMC_REPAIR_NAK);
+	static struct one one;
+
+	config.rank = NRANKS - 1;
+	nak.nitems = 2;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		memcpy(nak.runs, rows[i], sizeof(rows[i]));
+		one_open(&one, &config);
+		one_begin(&one);
+		one_hear(&one, LEFT, &nak);
+		one_run(&one);
+		CHECK_EQ(one.ndone, 0);
+		one_close(&one);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(any_chunks),
+	   CHECK_TEST(nothing_is_placed_after_a_failure),
+	   CHECK_TEST(fetched_chunks_are_counted), CHECK_TEST(terms_are_merged),
+	   CHECK_TEST(reported_failures_are_adopted), CHECK_TEST(a_rank_leaves),
+	   CHECK_TEST(early_requests_are_served),
+	   CHECK_TEST(senseless_requests_are_dropped))

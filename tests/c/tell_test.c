@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an operation's control messages say of it. */
+#include "core/operation/tell.h"
+
+#include "core/operation/liveness.h"
+#include "one_operation.h"
+
+#define LEFT 0
+#define RIGHT 2
+#define LATE 3
+
+/* Runs one of the functions under test, and decodes the message that it adds. */
+static void listen(struct one *one, const struct mmc_actions *actions)
+{
+	one->nsaid = 0;
+	CHECK_EQ(actions->count, 1);
+	one_note(one, actions);
+}
+
+static void the_record_is_told(void)
+{
+	static struct mmc_actions actions;
+	static struct one one;
+	const struct mmc_record *record;
+
+	one_open(&one, &one_config);
+	one_begin(&one);
+	record = &one.op->record;
+	mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+	mmc_op_tell_record(one.op, LATE, &actions);
+	listen(&one, &actions);
+	CHECK_EQ(one.said[0].peer, LATE);
+	CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_RECORD);
+	CHECK_EQ(one.said[0].message.record.flags, MMC_RECORD_ENTERED);
+	CHECK_EQ(one.said[0].message.record.entry_rounds, record->entry_rounds);
+	CHECK_EQ(one.said[0].message.record.sent_chunks, 5);
+	CHECK_EQ(one.said[0].message.record.terms.signature_max, 7);
+	CHECK_EQ(one.said[0].message.record.culprit, MMC_PEER_ALL);
+	CHECK_EQ(one.said[0].message.stamp_us, 0);
+	CHECK_EQ(one.said[0].message.echo_us, 0);
+	CHECK_EQ(one.said[0].message.late_age_ms, 0);
+	one_close(&one);
+}
+
+/* Until all have entered, messages name the rank that this one waits for. */
+static void the_awaited_is_named(void)
+{
+	static struct mmc_message message;
+	static struct one one;
+
+	one_open(&one, &one_config);
+	mmc_op_message(one.op, MMC_MESSAGE_NAK, &message);
+	CHECK_EQ(message.kind, MMC_MESSAGE_NAK);
+	CHECK_EQ(message.nitems, 0);
+	CHECK_EQ(message.record.culprit, LEFT);
+	mmc_op_fail(one.op, MMC_ECANCELED, RIGHT, false);
+	mmc_op_message(one.op, MMC_MESSAGE_NAK, &message);
+	CHECK_EQ(message.record.failure, MMC_ECANCELED);
+	CHECK_EQ(message.record.culprit, RIGHT);
+	one_close(&one);
+}
+
+/* The age of hearsay grows by at least a millisecond each time it is passed on. */
+static void hearsay_grows_older(void)
+{
+	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
+	static struct mmc_message message;
+	static struct one one;
+
+	hearsay.record.flags = 0;
+	hearsay.late_rank = LATE;
+	for (uint32_t age_ms = 1; age_ms < 50; age_ms++) {
+		one_open(&one, &one_config);
+		hearsay.late_age_ms = age_ms;
+		one_hear(&one, RIGHT, &hearsay);
+		for (uint64_t waited_us = 0; waited_us < 5000;
+		     waited_us += 500) {
+			mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
+			CHECK_EQ(message.late_rank, LATE);
+			CHECK_EQ(message.late_age_ms,
+				 age_ms + waited_us / 1000 + 1);
+			one.now_ns += 500 * MMC_US_NS;
+			one_run(&one);
+		}
+		one_close(&one);
+	}
+}
+
+/* A rank that was late longer ago than TIMEOUT is not named any more. */
+static void old_hearsay_is_dropped(void)
+{
+	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
+	static struct mmc_message message;
+	static struct one one;
+
+	hearsay.record.flags = 0;
+	hearsay.late_rank = LATE;
+	hearsay.late_age_ms = 1;
+	one_open(&one, &one_config);
+	one_hear(&one, RIGHT, &hearsay);
+	mmc_liveness_look(&one.op->liveness,
+			  one.now_ns + one_config.timeout_ns - 2 * MMC_MS_NS);
+	mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
+	CHECK_EQ(message.late_rank, LATE);
+	mmc_liveness_look(&one.op->liveness,
+			  one.now_ns + one_config.timeout_ns);
+	mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
+	CHECK_EQ(message.late_rank, MMC_PEER_ALL);
+	CHECK_EQ(message.late_age_ms, 0);
+	one_close(&one);
+}
+
+/* A question's stamp is the time, but never 0, which asks for no answer. */
+static void questions_have_stamps(void)
+{
+	static const struct {
+		uint64_t now_ns;
+		uint32_t stamp_us;
+	} rows[] = {
+		{ 0, 1 },
+		{ 1999, 1 },
+		{ 2000, 3 },
+		{ 3000, 3 },
+		{ (UINT64_C(1) << 32) * MMC_US_NS, 1 },
+		{ ((UINT64_C(1) << 32) + 8) * MMC_US_NS, 9 },
+	};
+	static struct mmc_actions actions;
+	static struct one one;
+
+	one_open(&one, &one_config);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_op_ask_record(one.op, RIGHT, rows[i].now_ns, &actions);
+		listen(&one, &actions);
+		CHECK_EQ(one.said[0].peer, RIGHT);
+		CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_RECORD);
+		CHECK_EQ(one.said[0].message.stamp_us, rows[i].stamp_us);
+	}
+	one_close(&one);
+}
+
+static void the_advert_goes_to_the_right(void)
+{
+	struct mmc_op_config config = one_config;
+	static struct mmc_actions actions;
+	static struct one one;
+	const struct mmc_advert *advert = &one.said[0].message.advert;
+
+	config.repair = MMC_REPAIR_READ;
+	config.read_bytes = 1000;
+	config.advert = (struct mmc_advert){
+		.generation = 5,
+		.data_address = 6,
+		.map_key = 7,
+		.data_key = 8,
+		.has_data = true,
+	};
+	for (config.rank = 0; config.rank < config.nranks; config.rank++) {
+		one_open(&one, &config);
+		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_op_tell_advert(one.op, &actions);
+		listen(&one, &actions);
+		CHECK_EQ(one.said[0].peer, (config.rank + 1) % config.nranks);
+		CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_ADVERT);
+		CHECK_EQ(one.said[0].message.nitems, 1);
+		CHECK_EQ(advert->generation, 5);
+		CHECK_EQ(advert->data_address, 6);
+		CHECK_EQ(advert->map_key, 7);
+		CHECK_EQ(advert->data_key, 8);
+		CHECK(advert->has_data);
+		CHECK_EQ(one.counters.value[MMC_COUNT_ADVERTS], 1);
+		one_close(&one);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(the_record_is_told), CHECK_TEST(the_awaited_is_named),
+	   CHECK_TEST(hearsay_grows_older), CHECK_TEST(old_hearsay_is_dropped),
+	   CHECK_TEST(questions_have_stamps),
+	   CHECK_TEST(the_advert_goes_to_the_right))
