@@ -20,7 +20,7 @@
 #include "drivers/driver.h"
 
 /* The operation whose chunks are predicted. What it points to outlives the plan. */
-struct mmc_cover {
+struct mmc_predictor {
 	uint8_t *base;		  /* the place of chunk 0 */
 	struct mmc_region region; /* the places of all chunks, registered */
 	const struct mmc_layout *layout;
@@ -32,7 +32,7 @@ struct mmc_cover {
 	uint32_t rank;
 };
 
-struct mmc_cover_slot {
+struct mmc_placement_slot {
 	uint8_t *place;	  /* the place that the slot covers, or NULL */
 	uint32_t owner;	  /* the rank whose block `chunk` is of */
 	uint32_t chunk;	  /* the chunk that belongs in `place` */
@@ -45,18 +45,18 @@ struct mmc_cover_slot {
 };
 
 /* A queue of posted receives, which take datagrams in the order of posting. */
-struct mmc_cover_queue {
-	struct mmc_cover_slot *slots;
+struct mmc_placement_queue {
+	struct mmc_placement_slot *slots;
 	uint32_t *
 		by_position; /* [nslots] the slot that covers position % nslots */
 	uint64_t *placed;    /* cookies of payloads that no longer wait */
 	uint32_t nslots;
 	uint32_t nplaced;
 	uint32_t nposted;
-	uint32_t ncovering; /* posted slots that cover a place */
-	uint32_t nplugs;    /* plugs that have been sent and not received */
-	uint32_t next;	    /* the position that the next posted slot takes */
-	uint32_t end;	    /* the length of the queue's chain */
+	uint32_t naimed; /* posted slots that cover a place */
+	uint32_t nplugs; /* plugs that have been sent and not received */
+	uint32_t next;	 /* the position that the next posted slot takes */
+	uint32_t end;	 /* the length of the queue's chain */
 	/* The last block looked up, since the next chunk is often of the same one. */
 	struct mmc_block block;
 	uint32_t start; /* the position of that block's first chunk */
@@ -64,13 +64,13 @@ struct mmc_cover_queue {
 	bool off;	/* slots posted now cover nothing */
 };
 
-struct mmc_covers {
-	struct mmc_cover plan;
+struct mmc_placement {
+	struct mmc_predictor plan;
 	bool active; /* there is a plan */
 	bool loops;  /* this rank receives its own multicast */
 	uint32_t head_bytes;
 	uint32_t nqueues;
-	struct mmc_cover_queue
+	struct mmc_placement_queue
 		*queues; /* one for each chain; the last, control */
 	uint8_t *scratch;
 };
@@ -78,15 +78,16 @@ struct mmc_covers {
 /*
  * Initializes `nqueues` queues of `nslots` slots each, for payloads of up to
  * `body_bytes` behind a head of `head_bytes`. The caller sets each slot's `staging`.
- * Returns 0 or -MMC_ENOMEM; mmc_covers_destroy() must be called in either case.
+ * Returns 0 or -MMC_ENOMEM; mmc_placement_destroy() must be called in either case.
  */
-int mmc_covers_init(struct mmc_covers *covers, uint32_t nqueues,
-		    uint32_t nslots, uint32_t head_bytes, uint32_t body_bytes);
+int mmc_placement_init(struct mmc_placement *placement, uint32_t nqueues,
+		       uint32_t nslots, uint32_t head_bytes,
+		       uint32_t body_bytes);
 
-void mmc_covers_destroy(struct mmc_covers *covers);
+void mmc_placement_destroy(struct mmc_placement *placement);
 
 /* Returns whether places can be covered in such a layout: uneven blocks cannot. */
-static inline bool mmc_covers_suits(const struct mmc_layout *layout)
+static inline bool mmc_placement_suits(const struct mmc_layout *layout)
 {
 	return layout->blocks == NULL;
 }
@@ -95,49 +96,52 @@ static inline bool mmc_covers_suits(const struct mmc_layout *layout)
  * Begins to cover the places of what is posted from now on. Returns 0, or -MMC_EINVAL
  * if a plan is active, or if there is not a queue for each chain and one for control.
  */
-int mmc_covers_begin(struct mmc_covers *covers, const struct mmc_cover *plan);
+int mmc_placement_begin(struct mmc_placement *placement,
+			const struct mmc_predictor *plan);
 
 /*
  * Ends the plan. The caller has made sure that no posted receive can be filled any
  * more, or that none covers a place. Payloads that wait are put in their places; with
  * `forget` their cookies are dropped.
  */
-void mmc_covers_end(struct mmc_covers *covers, bool forget);
+void mmc_placement_end(struct mmc_placement *placement, bool forget);
 
 /* Uncovers one queue's places under the same conditions; the plan goes on. */
-void mmc_covers_lift(struct mmc_cover_queue *queue);
+void mmc_placement_clear(struct mmc_placement_queue *queue);
 
 /*
  * Starts to predict again if no place is covered any more. The caller has taken in all
  * datagrams that have completed before.
  */
-void mmc_covers_resume(struct mmc_covers *covers, uint32_t queue);
+void mmc_placement_resume(struct mmc_placement *placement, uint32_t queue);
 
 /* Returns the slot, which is posted behind all others now, with what it covers. */
-const struct mmc_cover_slot *mmc_covers_post(struct mmc_covers *covers,
-					     uint32_t queue, uint32_t slot);
+const struct mmc_placement_slot *
+mmc_placement_post(struct mmc_placement *placement, uint32_t queue,
+		   uint32_t slot);
 
 /*
  * Takes in that the slot has completed: with a datagram of `nbytes` from `source`, or
  * with 0 bytes that are not looked at. Returns where the payload lies: in its place, or
  * at `staging`. Adds to `*evacuated` if it was moved there.
  */
-uint8_t *mmc_covers_complete(struct mmc_covers *covers, uint32_t queue,
-			     uint32_t slot, uint32_t source,
-			     const uint8_t *head, uint32_t nbytes,
-			     uint64_t *evacuated);
+uint8_t *mmc_placement_complete(struct mmc_placement *placement, uint32_t queue,
+				uint32_t slot, uint32_t source,
+				const uint8_t *head, uint32_t nbytes,
+				uint64_t *evacuated);
 
 /*
  * Returns whether the place `to` is covered. If so, its payload `from` is kept until the
- * place is free; mmc_covers_placed() then returns `cookie`.
+ * place is free; mmc_placement_take_settled() then returns `cookie`.
  */
-bool mmc_covers_defer(struct mmc_covers *covers, const uint8_t *to,
-		      const void *from, size_t nbytes, uint64_t cookie);
+bool mmc_placement_defer(struct mmc_placement *placement, const uint8_t *to,
+			 const void *from, size_t nbytes, uint64_t cookie);
 
 /* Returns how many plugs the queue is to send itself now. */
-uint32_t mmc_covers_plugs(const struct mmc_cover_queue *queue);
+uint32_t mmc_placement_plugs(const struct mmc_placement_queue *queue);
 
 /* Returns whether a payload no longer waits. If so, writes its cookie. */
-bool mmc_covers_placed(struct mmc_covers *covers, uint64_t *cookie);
+bool mmc_placement_take_settled(struct mmc_placement *placement,
+				uint64_t *cookie);
 
 #endif

@@ -95,7 +95,7 @@ struct mmc_piece {
 	uint32_t nbytes;
 };
 
-struct mmc_cover;
+struct mmc_predictor;
 
 struct mmc_endpoint {
 	const struct mmc_driver *driver;
@@ -168,8 +168,8 @@ struct mmc_driver {
 	 * arrived another way. Returns 0 or a negative error. `cover` and `uncover` are
 	 * NULL where that is never possible.
 	 */
-	int (*cover)(struct mmc_endpoint *endpoint,
-		     const struct mmc_cover *plan);
+	int (*begin_placement)(struct mmc_endpoint *endpoint,
+			       const struct mmc_predictor *plan);
 
 	/*
 	 * Ends what `cover` began: on return no place is the target of a receive any
@@ -177,7 +177,7 @@ struct mmc_driver {
 	 * negative error if the device does not comply: it may then write to places
 	 * until the endpoint closes, and the endpoint has failed.
 	 */
-	int (*uncover)(struct mmc_endpoint *endpoint, bool forget);
+	int (*end_placement)(struct mmc_endpoint *endpoint, bool forget);
 
 	/*
 	 * Lets the other ranks read `nbytes` at `memory`, and nothing more, until

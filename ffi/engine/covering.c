@@ -16,24 +16,24 @@ uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
 }
 
 /* Eager operations and operations by unicast are not worth covering. */
-static bool is_coverable(const struct mmc_request *request)
+static bool may_place_directly(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 
-	return !request->uncoverable && op != NULL && op->begun &&
+	return !request->staged && op != NULL && op->begun &&
 	       op->state == MMC_OP_FLOW && !op->eager && !op->unicast &&
-	       mmc_covers_suits(&op->layout) &&
+	       mmc_placement_suits(&op->layout) &&
 	       op->npresent < op->layout.nchunks;
 }
 
-static void cover(struct mmc_request *request)
+static void begin_placement(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
 	struct mmc_endpoint *endpoint = team->endpoint;
 	const struct mmc_op *op = request->op;
 	uint64_t nbytes = op->layout.total_bytes;
-	struct mmc_cover plan = {
+	struct mmc_predictor plan = {
 		.base = request->base,
 		.layout = &op->layout,
 		.schedule = &op->schedule,
@@ -46,44 +46,44 @@ static void cover(struct mmc_request *request)
 
 	if (mmc_team_find_region(team, request->base, nbytes, &stream->counters,
 				 &plan.region) &&
-	    endpoint->driver->cover(endpoint, &plan) == 0)
-		team->coverer = request;
+	    endpoint->driver->begin_placement(endpoint, &plan) == 0)
+		team->direct = request;
 	else
-		request->uncoverable = true;
+		request->staged = true;
 }
 
-static void cover_first(struct mmc_stream *stream)
+static void begin_first(struct mmc_stream *stream)
 {
 	struct mmc_team *team = stream->team;
 
-	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX && team->coverer == NULL;
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX && team->direct == NULL;
 	     i++)
 		if (stream->requests[i] != NULL &&
-		    is_coverable(stream->requests[i]))
-			cover(stream->requests[i]);
+		    may_place_directly(stream->requests[i]))
+			begin_placement(stream->requests[i]);
 }
 
-void mmc_team_cover(struct mmc_team *team)
+void mmc_team_begin_placement(struct mmc_team *team)
 {
-	struct mmc_request *coverer = team->coverer;
+	struct mmc_request *direct = team->direct;
 
-	if (team->endpoint->driver->cover == NULL)
+	if (team->endpoint->driver->begin_placement == NULL)
 		return;
-	if (coverer != NULL &&
-	    coverer->op->npresent == coverer->op->layout.nchunks)
-		mmc_request_uncover(coverer, false);
-	for (uint32_t i = 0; i < team->nstreams && team->coverer == NULL; i++)
+	if (direct != NULL &&
+	    direct->op->npresent == direct->op->layout.nchunks)
+		mmc_request_end_placement(direct, false);
+	for (uint32_t i = 0; i < team->nstreams && team->direct == NULL; i++)
 		if (team->streams[i] != NULL)
-			cover_first(team->streams[i]);
+			begin_first(team->streams[i]);
 }
 
-void mmc_request_uncover(struct mmc_request *request, bool forget)
+void mmc_request_end_placement(struct mmc_request *request, bool forget)
 {
 	struct mmc_team *team = request->stream->team;
 
-	if (team->coverer != request)
+	if (team->direct != request)
 		return;
-	team->coverer = NULL;
-	if (team->endpoint->driver->uncover(team->endpoint, forget) < 0)
+	team->direct = NULL;
+	if (team->endpoint->driver->end_placement(team->endpoint, forget) < 0)
 		team->failed = true;
 }

@@ -17,13 +17,13 @@ uint32_t mmc_request_subgroup(const struct mmc_request *request,
  * Stops covering an operation that has all its chunks, and covers the next that allows
  * it.
  */
-void mmc_team_cover(struct mmc_team *team);
+void mmc_team_begin_placement(struct mmc_team *team);
 
 /*
  * Stops covering a request. On return no posted receive targets its memory, or the team
  * is marked as failed. With `forget` the operation is not told of placements that
  * covering has delayed.
  */
-void mmc_request_uncover(struct mmc_request *request, bool forget);
+void mmc_request_end_placement(struct mmc_request *request, bool forget);
 
 #endif

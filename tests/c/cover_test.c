@@ -16,8 +16,8 @@
 
 /* One chain of ranks 0, 1 and 2; this rank is 1. The second queue is for control. */
 struct stage {
-	struct mmc_covers covers;
-	struct mmc_cover_queue *queue;
+	struct mmc_placement placement;
+	struct mmc_placement_queue *queue;
 	struct mmc_layout layout;
 	struct mmc_schedule schedule;
 	struct mmc_chain chain;
@@ -31,11 +31,11 @@ struct stage {
 static void open_stage(struct stage *at, bool loops)
 {
 	memset(at, 0, sizeof(*at));
-	CHECK_EQ(mmc_covers_init(&at->covers, 2, NSLOTS, MMC_HEADER_BYTES,
-				 CHUNK_BYTES),
+	CHECK_EQ(mmc_placement_init(&at->placement, 2, NSLOTS, MMC_HEADER_BYTES,
+				    CHUNK_BYTES),
 		 0);
-	at->covers.loops = loops;
-	at->queue = &at->covers.queues[0];
+	at->placement.loops = loops;
+	at->queue = &at->placement.queues[0];
 	CHECK_EQ(mmc_layout_init(&at->layout, NRANKS,
 				 BLOCK_CHUNKS * CHUNK_BYTES, CHUNK_BYTES),
 		 0);
@@ -48,7 +48,7 @@ static void open_stage(struct stage *at, bool loops)
 
 static int begin(struct stage *at)
 {
-	const struct mmc_cover plan = {
+	const struct mmc_predictor plan = {
 		.base = at->base,
 		.layout = &at->layout,
 		.schedule = &at->schedule,
@@ -59,14 +59,14 @@ static int begin(struct stage *at)
 		.rank = 1,
 	};
 
-	return mmc_covers_begin(&at->covers, &plan);
+	return mmc_placement_begin(&at->placement, &plan);
 }
 
 /* Posts a slot; returns the chunk whose place it covers, or NCHUNKS for none. */
 static uint32_t post(struct stage *at, uint32_t slot)
 {
-	const struct mmc_cover_slot *posted =
-		mmc_covers_post(&at->covers, 0, slot);
+	const struct mmc_placement_slot *posted =
+		mmc_placement_post(&at->placement, 0, slot);
 
 	if (posted->place == NULL)
 		return NCHUNKS;
@@ -82,14 +82,15 @@ static const uint8_t *come(struct stage *at, uint32_t slot, uint32_t chunk)
 		.index = chunk,
 	};
 	uint32_t nbytes = MMC_HEADER_BYTES + CHUNK_BYTES;
-	struct mmc_cover_slot *to = &at->queue->slots[slot];
+	struct mmc_placement_slot *to = &at->queue->slots[slot];
 	uint8_t head[MMC_HEADER_BYTES];
 
 	mmc_header_encode(head, &header, nbytes, MMC_CHECKSUM_HEADER);
 	memset(to->place != NULL ? to->place : to->staging, (int)chunk + 1,
 	       CHUNK_BYTES);
-	return mmc_covers_complete(&at->covers, 0, slot, chunk / BLOCK_CHUNKS,
-				   head, nbytes, &at->evacuated);
+	return mmc_placement_complete(&at->placement, 0, slot,
+				      chunk / BLOCK_CHUNKS, head, nbytes,
+				      &at->evacuated);
 }
 
 static bool defer(struct stage *at, uint32_t chunk)
@@ -97,14 +98,15 @@ static bool defer(struct stage *at, uint32_t chunk)
 	uint8_t payload[CHUNK_BYTES];
 
 	memset(payload, (int)chunk + 1, sizeof(payload));
-	return mmc_covers_defer(&at->covers, at->base + chunk * CHUNK_BYTES,
-				payload, CHUNK_BYTES, chunk);
+	return mmc_placement_defer(&at->placement,
+				   at->base + chunk * CHUNK_BYTES, payload,
+				   CHUNK_BYTES, chunk);
 }
 
 static void close_stage(struct stage *at)
 {
-	mmc_covers_end(&at->covers, true);
-	mmc_covers_destroy(&at->covers);
+	mmc_placement_end(&at->placement, true);
+	mmc_placement_destroy(&at->placement);
 }
 
 static void what_was_posted_before_counts(void)
@@ -117,7 +119,7 @@ static void what_was_posted_before_counts(void)
 	CHECK_EQ(begin(&at), 0);
 	CHECK_EQ(begin(&at), -MMC_EINVAL);
 	at.chain.seen = 3;
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 2), 5);
 	CHECK_EQ(post(&at, 3), 6);
 	CHECK(come(&at, 2, 5) == at.base + 5 * CHUNK_BYTES);
@@ -125,14 +127,14 @@ static void what_was_posted_before_counts(void)
 	close_stage(&at);
 }
 
-static void what_is_here_already_is_not_covered(void)
+static void nothing_aims_at_what_is_here_already(void)
 {
 	struct stage at;
 
 	open_stage(&at, false);
 	CHECK_EQ(begin(&at), 0);
 	mmc_bitmap_test_and_set(&at.claimed, 1);
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 0), 0);
 	CHECK_EQ(post(&at, 1), NCHUNKS);
 	CHECK_EQ(post(&at, 2), 2);
@@ -148,21 +150,21 @@ static void own_chunks_come_back_or_not(void)
 		open_stage(&at, loops != 0);
 		CHECK_EQ(begin(&at), 0);
 		at.chain.seen = BLOCK_CHUNKS - 1;
-		mmc_covers_resume(&at.covers, 0);
+		mmc_placement_resume(&at.placement, 0);
 		CHECK_EQ(post(&at, 0), BLOCK_CHUNKS - 1);
 		CHECK_EQ(post(&at, 1), loops ? NCHUNKS : 2 * BLOCK_CHUNKS);
 		close_stage(&at);
 	}
 }
 
-static void beyond_the_end_nothing_is_covered(void)
+static void nothing_aims_beyond_the_end(void)
 {
 	struct stage at;
 
 	open_stage(&at, false);
 	CHECK_EQ(begin(&at), 0);
 	at.chain.seen = NCHUNKS - 1;
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 0), NCHUNKS - 1);
 	CHECK_EQ(post(&at, 1), NCHUNKS);
 	close_stage(&at);
@@ -179,29 +181,29 @@ static void the_mispredicted_are_evacuated(void)
 
 	open_stage(&at, false);
 	CHECK_EQ(begin(&at), 0);
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 0), 0);
 	CHECK_EQ(post(&at, 1), 1);
 	CHECK(come(&at, 0, 1) == at.staging[0]);
 	CHECK_EQ(at.staging[0][0], 2);
 	CHECK(defer(&at, 1));
 	CHECK_EQ(post(&at, 2), NCHUNKS);
-	CHECK_EQ(mmc_covers_plugs(at.queue), 1);
-	CHECK(!mmc_covers_placed(&at.covers, &cookie));
+	CHECK_EQ(mmc_placement_plugs(at.queue), 1);
+	CHECK(!mmc_placement_take_settled(&at.placement, &cookie));
 
 	CHECK(come(&at, 1, 2) == at.staging[1]);
 	CHECK_EQ(at.staging[1][0], 3);
 	CHECK_EQ(at.base[1 * CHUNK_BYTES], 2);
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 3), NCHUNKS);
-	CHECK(mmc_covers_placed(&at.covers, &cookie));
+	CHECK(mmc_placement_take_settled(&at.placement, &cookie));
 	CHECK_EQ(cookie, 1);
 	CHECK_EQ(at.evacuated, 2);
-	CHECK_EQ(mmc_covers_plugs(at.queue), 0);
+	CHECK_EQ(mmc_placement_plugs(at.queue), 0);
 
 	/* The two posted receives that cover nothing will take chunks 3 and 4. */
 	at.chain.seen = 3;
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 4), 5);
 	CHECK(!defer(&at, 2));
 	close_stage(&at);
@@ -215,14 +217,14 @@ static void the_end_lifts_all(void)
 
 	open_stage(&at, false);
 	CHECK_EQ(begin(&at), 0);
-	mmc_covers_resume(&at.covers, 0);
+	mmc_placement_resume(&at.placement, 0);
 	CHECK_EQ(post(&at, 0), 0);
 	CHECK(defer(&at, 0));
 	CHECK_EQ(at.base[0], 0);
-	mmc_covers_end(&at.covers, false);
+	mmc_placement_end(&at.placement, false);
 	CHECK_EQ(at.base[0], 1);
-	CHECK(mmc_covers_placed(&at.covers, &cookie));
-	CHECK_EQ(at.queue->ncovering, 0);
+	CHECK(mmc_placement_take_settled(&at.placement, &cookie));
+	CHECK_EQ(at.queue->naimed, 0);
 	CHECK(at.queue->slots[0].place == NULL);
 	CHECK(!defer(&at, 0));
 	CHECK_EQ(begin(&at), 0);
@@ -251,11 +253,11 @@ static void foreign_datagrams_are_evacuated(void)
 		nbytes -= flaw == 4;
 		open_stage(&at, false);
 		CHECK_EQ(begin(&at), 0);
-		mmc_covers_resume(&at.covers, 0);
+		mmc_placement_resume(&at.placement, 0);
 		CHECK_EQ(post(&at, 0), 0);
 		mmc_header_encode(head, &header, nbytes, MMC_CHECKSUM_HEADER);
-		body = mmc_covers_complete(&at.covers, 0, 0, flaw == 5, head,
-					   nbytes, &at.evacuated);
+		body = mmc_placement_complete(&at.placement, 0, 0, flaw == 5,
+					      head, nbytes, &at.evacuated);
 		CHECK(body == (flaw ? at.staging[0] : at.base));
 		CHECK_EQ(at.evacuated, flaw != 0);
 		CHECK_EQ(at.queue->off, flaw != 0);
@@ -264,7 +266,7 @@ static void foreign_datagrams_are_evacuated(void)
 }
 
 /* Zero-copy is refused unless each chain, and control, has a queue of its own. */
-static void shared_queues_cover_nothing(void)
+static void shared_queues_aim_at_nothing(void)
 {
 	struct stage at;
 
@@ -276,11 +278,11 @@ static void shared_queues_cover_nothing(void)
 	close_stage(&at);
 }
 
-CHECK_MAIN(CHECK_TEST(shared_queues_cover_nothing),
+CHECK_MAIN(CHECK_TEST(shared_queues_aim_at_nothing),
 	   CHECK_TEST(what_was_posted_before_counts),
-	   CHECK_TEST(what_is_here_already_is_not_covered),
+	   CHECK_TEST(nothing_aims_at_what_is_here_already),
 	   CHECK_TEST(own_chunks_come_back_or_not),
-	   CHECK_TEST(beyond_the_end_nothing_is_covered),
+	   CHECK_TEST(nothing_aims_beyond_the_end),
 	   CHECK_TEST(the_mispredicted_are_evacuated),
 	   CHECK_TEST(the_end_lifts_all),
 	   CHECK_TEST(foreign_datagrams_are_evacuated))

@@ -31,7 +31,7 @@ static uint64_t now_ns = MMC_S_NS;
 /* A ring of receives for the chunks of rank 1. */
 static struct {
 	uint8_t *base; /* the result's memory; NULL: payloads are not touched */
-	struct mmc_covers covers;
+	struct mmc_placement placement;
 	uint32_t chain;
 	uint32_t body_bytes; /* payload of each chunk */
 	uint64_t evacuated;
@@ -72,10 +72,10 @@ __attribute__((noinline)) static void place(uint32_t i)
 	uint8_t *to = ring.base + (size_t)(NCHUNKS + i) * CHUNK_BYTES;
 	uint8_t *body = ring.staging[i % NSLOTS];
 
-	if (ring.covers.active)
-		body = mmc_covers_complete(&ring.covers, ring.chain, i % NSLOTS,
-					   1, headers[i], DATAGRAM_BYTES,
-					   &ring.evacuated);
+	if (ring.placement.active)
+		body = mmc_placement_complete(&ring.placement, ring.chain,
+					      i % NSLOTS, 1, headers[i],
+					      DATAGRAM_BYTES, &ring.evacuated);
 	if (body != to)
 		memcpy(to, body, ring.body_bytes);
 }
@@ -83,11 +83,11 @@ __attribute__((noinline)) static void place(uint32_t i)
 /* Posts the receives of a batch again, the last of which is `i`. */
 __attribute__((noinline)) static void post(uint32_t i)
 {
-	if (!ring.covers.active)
+	if (!ring.placement.active)
 		return;
-	mmc_covers_resume(&ring.covers, ring.chain);
+	mmc_placement_resume(&ring.placement, ring.chain);
 	for (uint32_t k = i + 1 - BATCH_CHUNKS; k <= i; k++)
-		mmc_covers_post(&ring.covers, ring.chain, k % NSLOTS);
+		mmc_placement_post(&ring.placement, ring.chain, k % NSLOTS);
 }
 
 static uint32_t receive(struct mmc_op *op)
@@ -124,10 +124,10 @@ __attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
 }
 
 /* Opens receives that bring chunks to staging or, with `covers`, to their places. */
-static void open_ring(struct mmc_op *op, bool covers)
+static void open_ring(struct mmc_op *op, bool placement)
 {
-	struct mmc_covers *at = &ring.covers;
-	struct mmc_cover plan = {
+	struct mmc_placement *at = &ring.placement;
+	struct mmc_predictor plan = {
 		.layout = &op->layout,
 		.schedule = &op->schedule,
 		.chains = op->loss.chains,
@@ -139,17 +139,17 @@ static void open_ring(struct mmc_op *op, bool covers)
 
 	ring.body_bytes = CHUNK_BYTES;
 	ring.base = calloc((size_t)2 * NCHUNKS, CHUNK_BYTES);
-	if (!covers)
+	if (!placement)
 		return;
 	plan.base = ring.base;
 	ring.chain = mmc_schedule_chain(&op->schedule, &block);
-	mmc_covers_init(at, op->schedule.nchains + 1, NSLOTS, MMC_HEADER_BYTES,
-			CHUNK_BYTES);
+	mmc_placement_init(at, op->schedule.nchains + 1, NSLOTS,
+			   MMC_HEADER_BYTES, CHUNK_BYTES);
 	for (uint32_t i = 0; i < NSLOTS; i++) {
 		at->queues[ring.chain].slots[i].staging = ring.staging[i];
-		mmc_covers_post(at, ring.chain, i);
+		mmc_placement_post(at, ring.chain, i);
 	}
-	mmc_covers_begin(at, &plan);
+	mmc_placement_begin(at, &plan);
 }
 
 /* Lets rank 1 enter, and prepares the headers of all chunks that rank 0 receives. */
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 		open_ring(op, strcmp(way, "cover") == 0);
 	nchunks = measured(op, receives);
 	printf("%" PRIu32 " chunks\n", nchunks);
-	mmc_covers_destroy(&ring.covers);
+	mmc_placement_destroy(&ring.placement);
 	free(ring.base);
 	free(memory);
 	free(epochs_memory);

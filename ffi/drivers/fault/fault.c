@@ -291,19 +291,19 @@ static int fault_place(struct mmc_endpoint *endpoint, void *to,
 	return inner->driver->place(inner, to, from, nbytes, cookie);
 }
 
-static int fault_cover(struct mmc_endpoint *endpoint,
-		       const struct mmc_cover *plan)
+static int fault_begin_placement(struct mmc_endpoint *endpoint,
+				 const struct mmc_predictor *plan)
 {
 	struct mmc_endpoint *inner = of(endpoint)->inner;
 
-	return inner->driver->cover(inner, plan);
+	return inner->driver->begin_placement(inner, plan);
 }
 
-static int fault_uncover(struct mmc_endpoint *endpoint, bool forget)
+static int fault_end_placement(struct mmc_endpoint *endpoint, bool forget)
 {
 	struct mmc_endpoint *inner = of(endpoint)->inner;
 
-	return inner->driver->uncover(inner, forget);
+	return inner->driver->end_placement(inner, forget);
 }
 
 static int fault_register_memory(struct mmc_endpoint *endpoint,
@@ -374,8 +374,8 @@ static const struct mmc_driver driver = {
 	.poll = fault_poll,
 	.send = fault_send,
 	.place = fault_place,
-	.cover = fault_cover,
-	.uncover = fault_uncover,
+	.begin_placement = fault_begin_placement,
+	.end_placement = fault_end_placement,
 	.register_memory = fault_register_memory,
 	.deregister_memory = fault_deregister_memory,
 	.read = fault_read,
@@ -412,9 +412,9 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 	fault->driver = driver;
 	if (inner->driver->place == NULL)
 		fault->driver.place = NULL;
-	if (inner->driver->cover == NULL) {
-		fault->driver.cover = NULL;
-		fault->driver.uncover = NULL;
+	if (inner->driver->begin_placement == NULL) {
+		fault->driver.begin_placement = NULL;
+		fault->driver.end_placement = NULL;
 	}
 	if (inner->driver->inquire == NULL)
 		fault->driver.inquire = NULL;

@@ -95,7 +95,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 
 	if (*queued + frame->scaled_bytes > bound ||
 	    (endpoint->options.receives > 0 && queue >= QUEUE_GROUPS &&
-	     !mmc_sim_covering_arrive(endpoint, frame->subgroup, frame)) ||
+	     !mmc_sim_receives_arrive(endpoint, frame->subgroup, frame)) ||
 	    append(&endpoint->queues[queue], frame) < 0) {
 		endpoint->overrun_datagrams++;
 		mmc_network_lack(endpoint->options.network, frame, 1);
@@ -110,7 +110,7 @@ bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
 	       endpoint->queued_control_bytes > 0 || endpoint->placed ||
-	       endpoint->reads_over || endpoint->covering.nplugs > 0 ||
+	       endpoint->reads_over || endpoint->receives.nplugs > 0 ||
 	       endpoint->nanswered > 0;
 }
 
@@ -148,7 +148,7 @@ static const uint8_t *body_of(struct mmc_sim_endpoint *self, uint32_t queue,
 {
 	if (self->options.receives == 0 || queue < QUEUE_GROUPS)
 		return NULL;
-	return mmc_sim_covering_poll(self, queue - QUEUE_GROUPS, frame);
+	return mmc_sim_receives_poll(self, queue - QUEUE_GROUPS, frame);
 }
 
 static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
@@ -178,13 +178,13 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 }
 
 /* Reports placements that were held back and are made now. */
-static unsigned poll_covering(struct mmc_sim_endpoint *self,
-			      struct mmc_event *events, unsigned nmax)
+static unsigned poll_settled(struct mmc_sim_endpoint *self,
+			     struct mmc_event *events, unsigned nmax)
 {
 	unsigned n = 0;
 
-	while (n < nmax &&
-	       mmc_covers_placed(&self->covering.covers, &events[n].cookie)) {
+	while (n < nmax && mmc_placement_take_settled(&self->receives.placement,
+						      &events[n].cookie)) {
 		events[n] = (struct mmc_event){
 			.kind = MMC_EVENT_PLACED,
 			.cookie = events[n].cookie,
@@ -198,11 +198,11 @@ static unsigned poll_covering(struct mmc_sim_endpoint *self,
 static void send_plugs(struct mmc_sim_endpoint *self)
 {
 	for (uint32_t i = 0; i < self->options.subgroups; i++) {
-		uint32_t nplugs = mmc_sim_covering_plugs(self, i);
+		uint32_t nplugs = mmc_sim_receives_plugs(self, i);
 
 		while (nplugs-- > 0)
 			if (append(&self->queues[QUEUE_GROUPS + i], NULL) < 0 ||
-			    !mmc_sim_covering_arrive(self, i, NULL))
+			    !mmc_sim_receives_arrive(self, i, NULL))
 				break;
 	}
 }
@@ -219,7 +219,7 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		nmax = MMC_SIM_EVENTS_MAX;
 	give_back(self);
 	if (self->options.receives > 0)
-		mmc_sim_covering_post(self);
+		mmc_sim_receives_post(self);
 	n = poll_placed(self, events, nmax);
 	n += mmc_sim_reads_poll(self, events + n, nmax - n);
 	n += mmc_sim_inquiries_poll(self, events + n, nmax - n);
@@ -231,7 +231,7 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	}
 	self->next_queue = (self->next_queue + 1) % ndata;
 	if (self->options.receives > 0) {
-		n += poll_covering(self, events + n, nmax - n);
+		n += poll_settled(self, events + n, nmax - n);
 		send_plugs(self);
 	}
 	return (int)n;
@@ -260,7 +260,8 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 	struct mmc_network *network = self->options.network;
 	struct mmc_sim_place *place;
 
-	if (mmc_covers_defer(&self->covering.covers, to, from, nbytes, cookie))
+	if (mmc_placement_defer(&self->receives.placement, to, from, nbytes,
+				cookie))
 		return -MMC_EAGAIN;
 	if (self->options.place_delay_ns == 0) {
 		memcpy(to, from, nbytes);
@@ -349,7 +350,7 @@ static void sim_close(struct mmc_endpoint *endpoint)
 	free_places(self->placed);
 	mmc_sim_reads_free(self);
 	mmc_sim_inquiries_free(self);
-	mmc_sim_covering_destroy(self);
+	mmc_sim_receives_destroy(self);
 	free(self);
 }
 
@@ -361,8 +362,8 @@ static const struct mmc_driver driver = {
 	.poll = sim_poll,
 	.send = sim_send,
 	.place = sim_place,
-	.cover = mmc_sim_cover,
-	.uncover = mmc_sim_uncover,
+	.begin_placement = mmc_sim_begin_placement,
+	.end_placement = mmc_sim_end_placement,
 	.register_memory = mmc_sim_register_memory,
 	.deregister_memory = mmc_sim_deregister_memory,
 	.read = mmc_sim_read,
@@ -379,8 +380,8 @@ driver_for(const struct mmc_sim_endpoint_options *options)
 
 	if (options->place_delay_ns == 0 && options->receives == 0) {
 		left.place = NULL;
-		left.cover = NULL;
-		left.uncover = NULL;
+		left.begin_placement = NULL;
+		left.end_placement = NULL;
 	}
 	if (options->kernels == NULL)
 		left.inquire = NULL;
@@ -409,7 +410,7 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	self->options = *options;
 	self->places_end = &self->places;
 	self->placed_end = &self->placed;
-	if (options->receives > 0 && mmc_sim_covering_init(self) < 0) {
+	if (options->receives > 0 && mmc_sim_receives_init(self) < 0) {
 		sim_close(&self->base);
 		return -MMC_ENOMEM;
 	}

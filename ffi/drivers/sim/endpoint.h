@@ -9,9 +9,9 @@
 #define MMC_DRIVERS_SIM_ENDPOINT_H
 
 #include "drivers/driver.h"
-#include "drivers/sim/covering.h"
 #include "drivers/sim/inquiries.h"
 #include "drivers/sim/network.h"
+#include "drivers/sim/covering.h"
 #include "drivers/sim/regions.h"
 
 #define MMC_SIM_ADDRESS_BYTES 64
@@ -96,7 +96,7 @@ struct mmc_sim_endpoint {
 	uint32_t nregistered;
 	struct mmc_sim_inquiry *inquiries;
 	uint32_t nanswered; /* answered inquiries, not yet reported */
-	struct mmc_sim_covering covering;
+	struct mmc_sim_receives receives;
 	struct mmc_traffic_count received;
 	uint64_t overrun_datagrams;
 };

@@ -6,32 +6,32 @@
 #include "support/bits.h"
 
 /* A queue is flushed when for this long none of its covering receives has completed. */
-#define LIFT_NS (100 * MMC_MS_NS)
+#define FLUSH_NS (100 * MMC_MS_NS)
 
-uint8_t *mmc_verbs_cover_take(struct mmc_verbs *verbs,
-			      const struct mmc_verbs_queue *queue,
-			      uint32_t slot, uint32_t source,
-			      const uint8_t *head, uint32_t nbytes)
+uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
+				  const struct mmc_verbs_queue *queue,
+				  uint32_t slot, uint32_t source,
+				  const uint8_t *head, uint32_t nbytes)
 {
-	struct mmc_covers *covers = queue->ring.covers;
-	uint32_t index = queue->ring.cover_index;
-	uint32_t *nplugs = &covers->queues[index].nplugs;
+	struct mmc_placement *placement = queue->ring.placement;
+	uint32_t index = queue->ring.placement_queue;
+	uint32_t *nplugs = &placement->queues[index].nplugs;
 
 	if (source == verbs->own.rank) {
 		if (nbytes > 0)
-			covers->loops = true;
+			placement->loops = true;
 		else if (*nplugs > 0)
 			--*nplugs;
 		nbytes = 0;
 	}
-	return mmc_covers_complete(covers, index, slot, source, head, nbytes,
-				   &verbs->endpoint.evacuated);
+	return mmc_placement_complete(placement, index, slot, source, head,
+				      nbytes, &verbs->endpoint.evacuated);
 }
 
-void mmc_verbs_cover_resume(struct mmc_verbs *verbs)
+void mmc_verbs_placement_resume(struct mmc_verbs *verbs)
 {
-	for (uint32_t i = 0; i < verbs->covers.nqueues; i++)
-		mmc_covers_resume(&verbs->covers, i);
+	for (uint32_t i = 0; i < verbs->placement.nqueues; i++)
+		mmc_placement_resume(&verbs->placement, i);
 }
 
 /*
@@ -45,7 +45,7 @@ static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 	if (rv < 0)
 		mmc_verbs_fail(verbs, "datagram queue pair %#x: cannot reset",
 			       queue->qp->qp_num);
-	queue->lift_ns = 0;
+	queue->flush_ns = 0;
 	return rv;
 }
 
@@ -56,35 +56,36 @@ static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 static void clear(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
 	struct mmc_endpoint *endpoint = &verbs->endpoint;
-	struct mmc_cover_queue *covering =
-		&verbs->covers.queues[queue->ring.cover_index];
+	struct mmc_placement_queue *aimed =
+		&verbs->placement.queues[queue->ring.placement_queue];
 	uint64_t now_ns;
 
-	if (!covering->off || covering->ncovering == 0) {
-		queue->lift_ns = 0;
+	if (!aimed->off || aimed->naimed == 0) {
+		queue->flush_ns = 0;
 		return;
 	}
 	now_ns = endpoint->driver->now_ns(endpoint);
-	if (queue->lift_ns == 0 || covering->ncovering < queue->ncovering)
-		queue->lift_ns = now_ns + LIFT_NS;
-	queue->ncovering = covering->ncovering;
-	if (now_ns >= queue->lift_ns || verbs->failure[0] != '\0') {
+	if (queue->flush_ns == 0 || aimed->naimed < queue->naimed)
+		queue->flush_ns = now_ns + FLUSH_NS;
+	queue->naimed = aimed->naimed;
+	if (now_ns >= queue->flush_ns || verbs->failure[0] != '\0') {
 		flush(verbs, queue);
 		return;
 	}
-	covering->nplugs +=
-		mmc_verbs_plug(verbs, queue, mmc_covers_plugs(covering));
+	aimed->nplugs +=
+		mmc_verbs_plug(verbs, queue, mmc_placement_plugs(aimed));
 }
 
-unsigned mmc_verbs_cover_poll(struct mmc_verbs *verbs, struct mmc_event *events,
-			      unsigned nmax)
+unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
+				  struct mmc_event *events, unsigned nmax)
 {
 	unsigned count = 0;
 	uint64_t cookie;
 
-	for (uint32_t i = 0; i < verbs->covers.nqueues; i++)
+	for (uint32_t i = 0; i < verbs->placement.nqueues; i++)
 		clear(verbs, &verbs->queues[i]);
-	while (count < nmax && mmc_covers_placed(&verbs->covers, &cookie))
+	while (count < nmax &&
+	       mmc_placement_take_settled(&verbs->placement, &cookie))
 		events[count++] = (struct mmc_event){
 			.kind = MMC_EVENT_PLACED,
 			.cookie = cookie,
@@ -97,37 +98,38 @@ int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
-	if (mmc_covers_defer(&verbs->covers, to, from, nbytes, cookie))
+	if (mmc_placement_defer(&verbs->placement, to, from, nbytes, cookie))
 		return -MMC_EAGAIN;
 	memcpy(to, from, nbytes);
 	return 0;
 }
 
-int mmc_verbs_cover(struct mmc_endpoint *endpoint, const struct mmc_cover *plan)
+int mmc_verbs_begin_placement(struct mmc_endpoint *endpoint,
+			      const struct mmc_predictor *plan)
 {
-	return mmc_covers_begin(&mmc_verbs_of(endpoint)->covers, plan);
+	return mmc_placement_begin(&mmc_verbs_of(endpoint)->placement, plan);
 }
 
-int mmc_verbs_uncover(struct mmc_endpoint *endpoint, bool forget)
+int mmc_verbs_end_placement(struct mmc_endpoint *endpoint, bool forget)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 	int rv = 0;
 
-	for (uint32_t i = 0; i < verbs->covers.nqueues; i++)
-		if (verbs->covers.queues[i].ncovering > 0 &&
+	for (uint32_t i = 0; i < verbs->placement.nqueues; i++)
+		if (verbs->placement.queues[i].naimed > 0 &&
 		    flush(verbs, &verbs->queues[i]) < 0)
 			rv = -MMC_EIO;
-	mmc_covers_end(&verbs->covers, forget);
+	mmc_placement_end(&verbs->placement, forget);
 	return rv;
 }
 
-uint64_t mmc_verbs_cover_deadline_ns(struct mmc_endpoint *endpoint)
+uint64_t mmc_verbs_placement_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 	uint64_t at_ns = MMC_NEVER_NS;
 
-	for (uint32_t i = 0; i < verbs->covers.nqueues; i++)
-		if (verbs->queues[i].lift_ns != 0)
-			at_ns = mmc_min_u64(at_ns, verbs->queues[i].lift_ns);
+	for (uint32_t i = 0; i < verbs->placement.nqueues; i++)
+		if (verbs->queues[i].flush_ns != 0)
+			at_ns = mmc_min_u64(at_ns, verbs->queues[i].flush_ns);
 	return at_ns;
 }

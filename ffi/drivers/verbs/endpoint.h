@@ -48,7 +48,7 @@ struct mmc_verbs {
 	struct mmc_verbs_peers peers;
 	struct mmc_verbs_rank *ranks;
 
-	struct mmc_covers covers; /* used with zero-copy receive */
+	struct mmc_placement placement; /* used with zero-copy receive */
 
 	uint32_t turn; /* which subgroup poll() serves first */
 	uint32_t npolls;
@@ -118,28 +118,28 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 /* ---- zero-copy receive --------------------------------------------------- */
 
 /* Returns where the payload of a received datagram lies; `head` is its header. */
-uint8_t *mmc_verbs_cover_take(struct mmc_verbs *verbs,
-			      const struct mmc_verbs_queue *queue,
-			      uint32_t slot, uint32_t source,
-			      const uint8_t *head, uint32_t nbytes);
+uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
+				  const struct mmc_verbs_queue *queue,
+				  uint32_t slot, uint32_t source,
+				  const uint8_t *head, uint32_t nbytes);
 
 /* Resumes predicting, before receives are posted again. */
-void mmc_verbs_cover_resume(struct mmc_verbs *verbs);
+void mmc_verbs_placement_resume(struct mmc_verbs *verbs);
 
 /*
  * Clears the covering receives of queues that mispredicted; writes the events of
  * placements that had to wait. Returns how many.
  */
-unsigned mmc_verbs_cover_poll(struct mmc_verbs *verbs, struct mmc_event *events,
-			      unsigned nmax);
+unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
+				  struct mmc_event *events, unsigned nmax);
 
 /* Members of struct mmc_driver, but for the last. */
 int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 		    size_t nbytes, uint64_t cookie);
-int mmc_verbs_cover(struct mmc_endpoint *endpoint,
-		    const struct mmc_cover *plan);
-int mmc_verbs_uncover(struct mmc_endpoint *endpoint, bool forget);
-uint64_t mmc_verbs_cover_deadline_ns(struct mmc_endpoint *endpoint);
+int mmc_verbs_begin_placement(struct mmc_endpoint *endpoint,
+			      const struct mmc_predictor *plan);
+int mmc_verbs_end_placement(struct mmc_endpoint *endpoint, bool forget);
+uint64_t mmc_verbs_placement_deadline_ns(struct mmc_endpoint *endpoint);
 
 /* ---- watching ------------------------------------------------------------ */
 

@@ -89,10 +89,11 @@ static void take_datagram(struct mmc_verbs *verbs,
 		MMC_VERBS_GRH_BYTES;
 	uint8_t *body = mmc_verbs_ring_body(ring, slot);
 
-	if (ring->covers != NULL)
-		body = mmc_verbs_cover_take(verbs, queue, (uint32_t)slot,
-					    source, head + MMC_VERBS_GRH_BYTES,
-					    nbytes);
+	if (ring->placement != NULL)
+		body = mmc_verbs_placement_take(verbs, queue, (uint32_t)slot,
+						source,
+						head + MMC_VERBS_GRH_BYTES,
+						nbytes);
 	if (source == verbs->own.rank || verbs->failure[0] != '\0') {
 		mmc_verbs_ring_give(ring, slot);
 		return;
@@ -310,7 +311,7 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (verbs->connections.count > 0)
 		mmc_verbs_ring_reuse(&verbs->connections.ring);
 	mmc_verbs_ring_reuse(&verbs->unicast.ring);
-	mmc_verbs_cover_resume(verbs);
+	mmc_verbs_placement_resume(verbs);
 	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
 		mmc_verbs_ring_reuse(&verbs->queues[i].ring);
 
@@ -320,8 +321,8 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	tell_broken(verbs, &sink);
 	poll_queue(verbs, &verbs->unicast, &sink);
 	poll_groups(verbs, &sink, nmax);
-	sink.count += mmc_verbs_cover_poll(verbs, events + sink.count,
-					   nmax - sink.count);
+	sink.count += mmc_verbs_placement_poll(verbs, events + sink.count,
+					       nmax - sink.count);
 	if (sink.any)
 		verbs->armed = false;
 	return (int)sink.count;

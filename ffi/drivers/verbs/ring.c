@@ -44,9 +44,10 @@ static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
 		.sg_list = pieces,
 		.num_sge = body_bytes > 0 ? 2 : 1,
 	};
-	if (ring->covers != NULL)
-		ring->covers->queues[ring->cover_index].slots[slot].staging =
-			mmc_verbs_ring_body(ring, slot);
+	if (ring->placement != NULL)
+		ring->placement->queues[ring->placement_queue]
+			.slots[slot]
+			.staging = mmc_verbs_ring_body(ring, slot);
 	append(&ring->free, &ring->requests[slot]);
 }
 
@@ -95,14 +96,14 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
  */
 static void aim(struct mmc_verbs_ring *ring)
 {
-	struct mmc_cover_queue *queue =
-		&ring->covers->queues[ring->cover_index];
+	struct mmc_placement_queue *queue =
+		&ring->placement->queues[ring->placement_queue];
 	struct ibv_recv_wr *request = ring->free.first;
 
 	for (; request != NULL; request = request->next) {
 		uint32_t index = (uint32_t)request->wr_id;
 		struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)index];
-		const struct mmc_cover_slot *slot;
+		const struct mmc_placement_slot *slot;
 		const struct ibv_mr *region;
 		struct ibv_sge body = {
 			.addr = (uintptr_t)mmc_verbs_ring_body(ring, index),
@@ -112,12 +113,13 @@ static void aim(struct mmc_verbs_ring *ring)
 
 		if (queue->slots[index].posted)
 			continue;
-		slot = mmc_covers_post(ring->covers, ring->cover_index, index);
+		slot = mmc_placement_post(ring->placement,
+					  ring->placement_queue, index);
 		request->num_sge = slot->place != NULL ? 3 : 2;
 		pieces[1] = body;
 		if (slot->place == NULL)
 			continue;
-		region = ring->covers->plan.region.handle;
+		region = ring->placement->plan.region.handle;
 		pieces[1].addr = (uintptr_t)slot->place;
 		pieces[1].length = slot->nbytes;
 		pieces[1].lkey = region->lkey;
@@ -134,7 +136,7 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring)
 
 	if (ring->free.first == NULL)
 		return;
-	if (ring->covers != NULL)
+	if (ring->placement != NULL)
 		aim(ring);
 	rv = ring->srq != NULL
 		     ? ibv_post_srq_recv(ring->srq, ring->free.first, &refused)
@@ -169,9 +171,10 @@ static void mark(const struct mmc_verbs_chain *chain)
 
 void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring)
 {
-	struct mmc_cover_queue *queue =
-		ring->covers != NULL ? &ring->covers->queues[ring->cover_index]
-				     : NULL;
+	struct mmc_placement_queue *queue =
+		ring->placement != NULL
+			? &ring->placement->queues[ring->placement_queue]
+			: NULL;
 
 	mark(&ring->free);
 	mark(&ring->lent);

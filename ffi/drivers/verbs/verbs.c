@@ -133,18 +133,19 @@ static int choose_receives(const struct mmc_verbs_port *port,
 }
 
 /* Lets the receives of the groups' queues cover places. */
-static int open_covers(struct mmc_verbs *verbs, uint32_t nreceives)
+static int open_placement(struct mmc_verbs *verbs, uint32_t nreceives)
 {
 	const struct mmc_team_options *options = &verbs->port.options;
 	uint32_t head_bytes =
 		mmc_verbs_head_bytes((enum mmc_checksum)options->checksum);
 
 	for (uint32_t i = 0; i < options->subgroups; i++) {
-		verbs->queues[i].ring.covers = &verbs->covers;
-		verbs->queues[i].ring.cover_index = i;
+		verbs->queues[i].ring.placement = &verbs->placement;
+		verbs->queues[i].ring.placement_queue = i;
 	}
-	return mmc_covers_init(&verbs->covers, options->subgroups, nreceives,
-			       head_bytes, 128U << verbs->port.mtu);
+	return mmc_placement_init(&verbs->placement, options->subgroups,
+				  nreceives, head_bytes,
+				  128U << verbs->port.mtu);
 }
 
 static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
@@ -153,7 +154,7 @@ static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
 	int rv = mmc_verbs_watch_init(verbs);
 
 	if (rv == 0 && port->options.zero_copy)
-		rv = open_covers(verbs, nreceives);
+		rv = open_placement(verbs, nreceives);
 	if (rv == 0)
 		rv = mmc_verbs_connections_init(&verbs->connections, port,
 						verbs->control);
@@ -206,7 +207,7 @@ static void verbs_close(struct mmc_endpoint *endpoint)
 	for (uint32_t i = 0;
 	     verbs->queues != NULL && i < verbs->port.options.subgroups; i++)
 		mmc_verbs_queue_destroy(&verbs->queues[i]);
-	mmc_covers_destroy(&verbs->covers);
+	mmc_placement_destroy(&verbs->placement);
 	mmc_verbs_reads_destroy(&verbs->reads);
 	mmc_verbs_watch_destroy(verbs);
 	for (uint32_t i = 0;
@@ -280,7 +281,7 @@ static uint64_t verbs_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
-	return mmc_min_u64(mmc_verbs_cover_deadline_ns(endpoint),
+	return mmc_min_u64(mmc_verbs_placement_deadline_ns(endpoint),
 			   mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
 				       mmc_verbs_recover_deadline_ns(verbs)));
 }
@@ -295,8 +296,8 @@ static const struct mmc_driver driver = {
 	.poll = mmc_verbs_poll,
 	.send = mmc_verbs_send,
 	.place = mmc_verbs_place,
-	.cover = mmc_verbs_cover,
-	.uncover = mmc_verbs_uncover,
+	.begin_placement = mmc_verbs_begin_placement,
+	.end_placement = mmc_verbs_end_placement,
 	.register_memory = verbs_register_memory,
 	.deregister_memory = verbs_deregister_memory,
 	.read = verbs_read,
@@ -337,8 +338,8 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->recover_ns = MMC_NEVER_NS;
 	if (!options->zero_copy) {
 		verbs->driver.place = NULL;
-		verbs->driver.cover = NULL;
-		verbs->driver.uncover = NULL;
+		verbs->driver.begin_placement = NULL;
+		verbs->driver.end_placement = NULL;
 	}
 	verbs->endpoint.driver = &verbs->driver;
 	rv = mmc_verbs_port_open(&verbs->port, options);

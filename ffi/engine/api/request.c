@@ -84,7 +84,7 @@ void mmc_request_cancel(struct mmc_request *request)
 						   : stream->epochs.last;
 		mmc_epochs_poison(&stream->epochs, poison, true);
 		stream->stirred = true;
-		mmc_request_uncover(request, false);
+		mmc_request_end_placement(request, false);
 		/*
 		 * One round reports only some of the placements that covering delayed.
 		 */

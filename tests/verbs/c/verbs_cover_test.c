@@ -61,9 +61,9 @@ static void open_gathering(struct gathering *at)
 						      at->nbytes, &at->region));
 }
 
-static void cover(struct gathering *at)
+static void begin(struct gathering *at)
 {
-	const struct mmc_cover plan = {
+	const struct mmc_predictor plan = {
 		.base = at->base,
 		.region = at->region,
 		.layout = &at->layout,
@@ -74,12 +74,12 @@ static void cover(struct gathering *at)
 		.epoch = EPOCH,
 	};
 
-	succeed(at->endpoint->driver->cover(at->endpoint, &plan));
+	succeed(at->endpoint->driver->begin_placement(at->endpoint, &plan));
 }
 
 static void close_gathering(struct gathering *at)
 {
-	at->endpoint->driver->uncover(at->endpoint, true);
+	at->endpoint->driver->end_placement(at->endpoint, true);
 	at->endpoint->driver->deregister_memory(at->endpoint, &at->region);
 	team_close(&at->team);
 	free(at->base);
@@ -150,7 +150,7 @@ static void predicted_payloads_come_to_their_places(void)
 	struct gathering at;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	for (uint32_t i = FIRST; i < NCHUNKS; i++) {
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
@@ -169,7 +169,7 @@ static void after_a_loss_all_are_evacuated(void)
 	uint32_t ntaken = 0;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	for (uint32_t i = FIRST + 1; i < NCHUNKS; i++)
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
@@ -205,7 +205,7 @@ static void foreign_datagrams_are_evacuated(void)
 	const uint8_t *body;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	send_chunk(&at, EPOCH - 1, FIRST, CHUNK_BYTES);
 	body = take(&at, FIRST);
@@ -225,7 +225,7 @@ static void what_comes_another_way_waits(void)
 	struct gathering at;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	memset(repair, byte_of(FIRST), sizeof(repair));
 	CHECK_EQ(at.endpoint->driver->place(at.endpoint, place_of(&at, FIRST),
@@ -246,9 +246,9 @@ static void nothing_comes_to_a_place_after_release(void)
 	struct gathering at;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
-	at.endpoint->driver->uncover(at.endpoint, false);
+	at.endpoint->driver->end_placement(at.endpoint, false);
 	memset(at.base, 0xd1, at.nbytes);
 	for (uint32_t i = FIRST; i < NCHUNKS; i++) {
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
@@ -259,7 +259,7 @@ static void nothing_comes_to_a_place_after_release(void)
 			break;
 	/* In the next operation chunks arrive in their places again. */
 	at.chains[1].seen = 0;
-	cover(&at);
+	begin(&at);
 	for (uint32_t i = 0; i < FIRST; i++) {
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
 		take(&at, i);
@@ -284,10 +284,10 @@ static void a_device_may_refuse_to_let_go(void)
 	int rv;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	mmc_ibv.modify_qp = refuse;
-	rv = at.endpoint->driver->uncover(at.endpoint, true);
+	rv = at.endpoint->driver->end_placement(at.endpoint, true);
 	mmc_ibv.modify_qp = modify;
 	CHECK_EQ(rv, -MMC_EIO);
 	send_chunk(&at, EPOCH, FIRST, CHUNK_BYTES);
