@@ -48,7 +48,7 @@ _LIMIT_S = 120
 def instructions(way: str, folder: Path) -> float:
     """Return the x86-64 instructions that a chunk costs, with its share of polling."""
     program, profile = folder / f"instructions_{way}", folder / f"profile_{way}"
-    sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core/*")]
+    sources = ["tests/c/instructions.c", "ffi/drivers/placement.c", *_sources("core/*")]
     _run("gcc", *_FLAGS, *sources, "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"

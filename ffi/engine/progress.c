@@ -2,8 +2,8 @@
 #include "engine/progress.h"
 
 #include "engine/break.h"
-#include "engine/covering.h"
 #include "engine/engine.h"
+#include "engine/placement.h"
 #include "engine/receive.h"
 #include "engine/request.h"
 #include "engine/send.h"

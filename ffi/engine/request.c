@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/covering.h"
 #include "engine/memory.h"
 #include "engine/notify.h"
 #include "engine/operation.h"
+#include "engine/placement.h"
 #include "engine/receive.h"
 #include "support/error.h"
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "engine/covering.h"
 #include "engine/crc32c.h"
+#include "engine/placement.h"
 #include "support/assert.h"
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)

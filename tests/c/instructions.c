@@ -12,7 +12,7 @@
  */
 #include "check.h"
 #include "core/operation/epochs.h"
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 #include "support/memory.h"
 
 #define CHUNK_BYTES 1456

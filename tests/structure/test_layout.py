@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "support": rf"{SYSTEM}|support/.*|mpimcast/.*",
     "core": rf"{FREESTANDING}|{PURE}|core/.*|mpimcast/errors\.h",
     "drivers": (
-        rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|cover)\.h|HERE/.*|core/.*|"
+        rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|placement)\.h|HERE/.*|core/.*|"
         "mpimcast/.*"
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",

@@ -11,7 +11,7 @@
 #include "drivers/driver.h"
 #include "drivers/sim/inquiries.h"
 #include "drivers/sim/network.h"
-#include "drivers/sim/covering.h"
+#include "drivers/sim/receives.h"
 #include "drivers/sim/regions.h"
 
 #define MMC_SIM_ADDRESS_BYTES 64

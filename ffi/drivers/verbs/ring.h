@@ -7,7 +7,7 @@
 #ifndef MMC_DRIVERS_VERBS_RING_H
 #define MMC_DRIVERS_VERBS_RING_H
 
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 #include "drivers/verbs/port.h"
 
 /* Slots on their way back to the queue, linked by their requests. */

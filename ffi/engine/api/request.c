@@ -3,7 +3,7 @@
 #include "engine/request.h"
 #include "engine/break.h"
 #include "engine/callers.h"
-#include "engine/covering.h"
+#include "engine/placement.h"
 #include "engine/progress.h"
 #include "support/assert.h"
 #include "support/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/sim/covering.h"
+#include "drivers/sim/receives.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,8 @@
  * A slot is a receive that is posted again and again. This code is shared by the drivers
  * that post receives; it moves no datagrams.
  */
-#ifndef MMC_DRIVERS_COVER_H
-#define MMC_DRIVERS_COVER_H
+#ifndef MMC_DRIVERS_PLACEMENT_H
+#define MMC_DRIVERS_PLACEMENT_H
 
 #include "core/repair/loss.h"
 #include "drivers/driver.h"

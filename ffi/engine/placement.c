@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/covering.h"
+#include "engine/placement.h"
 
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 #include "engine/memory.h"
 
 uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which receives cover which places, and what happens to payloads that arrive there. */
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 
 #include "check.h"
 #include "core/wire/header.h"

@@ -2,7 +2,7 @@
 /* Payloads that arrive right in their places, and what arrives there instead. */
 #include "verbs_team.h"
 
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 
 #define CHANNEL (UINT64_C(0x1234) << 16)
 #define EPOCH 9

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives that put payloads right in their places: see drivers/cover.h. */
+/* Receives that put payloads right in their places: see drivers/placement.h. */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"

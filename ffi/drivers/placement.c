@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * The posted receives of a simulated host's subgroups, if it has any. Each arrival
  * takes the next receive, and its payload is at once where that receive puts it.
  */
-#ifndef MMC_DRIVERS_SIM_COVERING_H
-#define MMC_DRIVERS_SIM_COVERING_H
+#ifndef MMC_DRIVERS_SIM_RECEIVES_H
+#define MMC_DRIVERS_SIM_RECEIVES_H
 
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 #include "drivers/sim/network.h"
 
 struct mmc_sim_endpoint;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Zero-copy receive (drivers/cover.h): for one operation of a team at a time, into
+ * Zero-copy receive (drivers/placement.h): for one operation of a team at a time, into
  * engine memory, which is registered anyway, and is not freed while a device may still
  * write to it.
  */
-#ifndef MMC_ENGINE_COVERING_H
-#define MMC_ENGINE_COVERING_H
+#ifndef MMC_ENGINE_PLACEMENT_H
+#define MMC_ENGINE_PLACEMENT_H
 
 #include "engine/state.h"
 
