@@ -96,4 +96,17 @@ static inline uint64_t mmc_get_u64(const uint8_t *bytes)
 	return (uint64_t)mmc_get_u32(bytes) << 32 | mmc_get_u32(bytes + 4);
 }
 
+/*
+ * Returns the header at `bytes`, MMC_HEADER_BYTES long, without checking anything. The
+ * low 16 bits of its channel are still the checksum.
+ */
+static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
+{
+	return (struct mmc_header){
+		.channel = mmc_get_u64(bytes),
+		.epoch = mmc_get_u32(bytes + 8),
+		.index = mmc_get_u32(bytes + 12),
+	};
+}
+
 #endif

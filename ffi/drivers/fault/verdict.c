@@ -86,7 +86,7 @@ static uint32_t kind_of(const uint8_t *head, uint32_t head_bytes)
 	enum mmc_traffic traffic = MMC_TRAFFIC_CONTROL;
 
 	if (head_bytes >= MMC_HEADER_BYTES)
-		traffic = mmc_header_traffic(mmc_get_u32(head + 12));
+		traffic = mmc_header_traffic(mmc_header_peek(head).index);
 	return 1u << traffic;
 }
 

@@ -281,7 +281,8 @@ void mmc_network_send(struct mmc_network *network, uint32_t source,
 	frame->peer = parcel->peer;
 	frame->subgroup = parcel->subgroup;
 	frame->control = parcel->control;
-	frame->traffic = mmc_header_traffic(mmc_get_u32(frame->bytes + 12));
+	frame->traffic =
+		mmc_header_traffic(mmc_header_peek(frame->bytes).index);
 	frame->nbytes = nbytes;
 	frame->scaled_bytes = scaled_bytes(network, frame->traffic, nbytes);
 	if (!network->tap || network->tap(network->tap_context, frame))
