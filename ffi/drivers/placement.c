@@ -4,28 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/wire/header.h"
 #include "support/assert.h"
 #include "support/bits.h"
 
 /* At most one receive in so many is left to plugs: chunks may need the others. */
 #define PLUG_SHARE 8
 
-/* The offsets in the wire header of what names the chunk. */
-#define HEADER_EPOCH 8
-#define HEADER_INDEX 12
-
 /* ---- making -------------------------------------------------------------- */
 
-static int init_queue(struct mmc_placement_queue *queue, uint32_t nslots)
+static int init_queue(struct mmc_placement_queue *queue, uint32_t subgroup,
+		      uint32_t nslots)
 {
+	queue->cursor.subgroup = subgroup;
 	queue->nslots = nslots;
 	queue->slots = calloc(nslots, sizeof(*queue->slots));
 	queue->by_position = calloc(nslots, sizeof(*queue->by_position));
-	queue->placed = calloc(nslots, sizeof(*queue->placed));
-	queue->off = true;
+	queue->settled = calloc(nslots, sizeof(*queue->settled));
+	queue->paused = true;
 	if (queue->slots == NULL || queue->by_position == NULL ||
-	    queue->placed == NULL)
+	    queue->settled == NULL)
 		return -MMC_ENOMEM;
 	return 0;
 }
@@ -43,7 +40,7 @@ int mmc_placement_init(struct mmc_placement *placement, uint32_t nqueues,
 		return -MMC_ENOMEM;
 	placement->nqueues = nqueues;
 	for (uint32_t i = 0; i < nqueues && rv == 0; i++)
-		rv = init_queue(&placement->queues[i], nslots);
+		rv = init_queue(&placement->queues[i], i, nslots);
 	return rv;
 }
 
@@ -52,123 +49,76 @@ void mmc_placement_destroy(struct mmc_placement *placement)
 	for (uint32_t i = 0; i < placement->nqueues; i++) {
 		free(placement->queues[i].slots);
 		free(placement->queues[i].by_position);
-		free(placement->queues[i].placed);
+		free(placement->queues[i].settled);
 	}
 	free(placement->queues);
 	free(placement->scratch);
 	*placement = (struct mmc_placement){ 0 };
 }
 
-/* ---- predicting ---------------------------------------------------------- */
+/* ---- aiming -------------------------------------------------------------- */
 
 int mmc_placement_begin(struct mmc_placement *placement,
-			const struct mmc_predictor *plan)
+			const struct mmc_predictor *predictor)
 {
-	if (placement->active || plan->schedule->nchains >= placement->nqueues)
+	if (placement->active || predictor->nsubgroups >= placement->nqueues)
 		return -MMC_EINVAL;
-	placement->plan = *plan;
+	placement->predictor = *predictor;
 	placement->active = true;
 	/* A plug that found no receive is lost, and is no longer waited for. */
 	for (uint32_t i = 0; i < placement->nqueues; i++)
 		placement->queues[i].nplugs = 0;
-	for (uint32_t c = 0; c < plan->schedule->nchains; c++) {
-		placement->queues[c].end =
-			mmc_schedule_length(plan->schedule, c);
-		placement->queues[c].block.nchunks = 0;
-	}
 	return 0;
-}
-
-__attribute__((noinline)) static void
-change_block(const struct mmc_placement *placement,
-	     struct mmc_placement_queue *at, uint32_t position)
-{
-	const struct mmc_predictor *plan = &placement->plan;
-	uint32_t chain = (uint32_t)(at - placement->queues);
-
-	at->owner = mmc_schedule_rank(plan->schedule, chain, position);
-	at->block = mmc_layout_block(plan->layout, at->owner);
-	at->start = mmc_schedule_start(plan->schedule, &at->block);
-}
-
-/* Looks up the block that holds `position`, which lies within the chain. */
-static inline void look_at(const struct mmc_placement *placement,
-			   struct mmc_placement_queue *at, uint32_t position)
-{
-	if (position - at->start >= at->block.nchunks)
-		change_block(placement, at, position);
-}
-
-/* Returns the position of the datagram behind those already predicted. */
-static inline uint32_t take_position(const struct mmc_placement *placement,
-				     struct mmc_placement_queue *at)
-{
-	if (!placement->loops && at->next < at->end) {
-		look_at(placement, at, at->next);
-		if (at->owner == placement->plan.rank)
-			at->next = at->start + at->block.nchunks;
-	}
-	return at->next++;
 }
 
 void mmc_placement_resume(struct mmc_placement *placement, uint32_t queue)
 {
 	struct mmc_placement_queue *at = &placement->queues[queue];
+	const struct mmc_predictor *predictor = &placement->predictor;
 
-	if (!placement->active || !at->off || at->naimed > 0 ||
-	    at->nplugs > 0 || at->nplaced > 0 ||
-	    queue >= placement->plan.schedule->nchains)
+	if (!placement->active || !at->paused || at->naimed > 0 ||
+	    at->nplugs > 0 || at->nsettled > 0 ||
+	    queue >= predictor->nsubgroups)
 		return;
-	at->off = false;
-	at->next = placement->plan.chains[queue].seen;
-	for (uint32_t i = 0; i < at->nposted; i++)
-		take_position(placement, at);
+	at->paused = false;
+	at->cursor.loops = placement->loops;
+	predictor->seek(predictor->context, &at->cursor, at->nposted);
 }
 
-/* Lets the slot cover the place of `position`, unless that place is taken or claimed. */
-static void aim(const struct mmc_placement *placement,
-		struct mmc_placement_queue *at, uint32_t slot,
-		uint32_t position)
+/* Aims a slot, unless the place's entry in `by_position` is another's. */
+static void aim(struct mmc_placement_queue *queue, uint32_t slot,
+		const struct mmc_prediction *prediction)
 {
-	const struct mmc_predictor *plan = &placement->plan;
-	struct mmc_placement_slot *aiming = &at->slots[slot];
-	uint32_t *known = &at->by_position[position % at->nslots];
-	const struct mmc_placement_slot *other = &at->slots[*known];
-	uint32_t index;
-	uint32_t chunk;
+	uint32_t entry = prediction->position % queue->nslots;
+	const struct mmc_prediction *other =
+		&queue->slots[queue->by_position[entry]].aim;
 
-	if (position >= at->end)
+	if (other->place != NULL && other->position % queue->nslots == entry)
 		return;
-	look_at(placement, at, position);
-	index = position - at->start;
-	chunk = at->block.first + index;
-	if (at->owner == plan->rank || mmc_bitmap_test(plan->claimed, chunk) ||
-	    (other->place != NULL &&
-	     other->position % at->nslots == position % at->nslots))
-		return;
-	*known = slot;
-	aiming->place = plan->base + at->block.offset_bytes +
-			(uint64_t)index * plan->layout->chunk_bytes;
-	aiming->nbytes =
-		mmc_layout_block_payload(plan->layout, &at->block, index);
-	aiming->owner = at->owner;
-	aiming->chunk = chunk;
-	aiming->position = position;
-	at->naimed++;
+	queue->by_position[entry] = slot;
+	queue->slots[slot].aim = *prediction;
+	queue->naimed++;
 }
 
-const struct mmc_placement_slot *
-mmc_placement_post(struct mmc_placement *placement, uint32_t queue,
-		   uint32_t slot)
+void mmc_placement_post(struct mmc_placement *placement, uint32_t queue,
+			const uint32_t *slots, uint32_t count)
 {
 	struct mmc_placement_queue *at = &placement->queues[queue];
+	const struct mmc_predictor *predictor = &placement->predictor;
+	struct mmc_prediction predictions[MMC_PLACEMENT_BATCH];
+	bool aims = placement->active && !at->paused;
 
-	MMC_ASSERT(!at->slots[slot].posted);
-	at->slots[slot].posted = true;
-	at->nposted++;
-	if (placement->active && !at->off)
-		aim(placement, at, slot, take_position(placement, at));
-	return &at->slots[slot];
+	MMC_ASSERT(count <= MMC_PLACEMENT_BATCH);
+	if (aims)
+		predictor->predict(predictor->context, &at->cursor, predictions,
+				   count);
+	for (uint32_t i = 0; i < count; i++) {
+		MMC_ASSERT(!at->slots[slots[i]].posted);
+		at->slots[slots[i]].posted = true;
+		if (aims && predictions[i].place != NULL)
+			aim(at, slots[i], &predictions[i]);
+	}
+	at->nposted += count;
 }
 
 /* ---- completing ---------------------------------------------------------- */
@@ -177,54 +127,65 @@ mmc_placement_post(struct mmc_placement *placement, uint32_t queue,
 static void settle(struct mmc_placement_queue *queue,
 		   struct mmc_placement_slot *slot)
 {
-	memcpy(slot->place, slot->staging, slot->nbytes);
+	memcpy(slot->aim.place, slot->staging, slot->aim.nbytes);
 	slot->waiting = false;
-	queue->placed[queue->nplaced++] = slot->cookie;
+	queue->settled[queue->nsettled++] = slot->cookie;
 }
 
-/* Compares what the header tells; the engine checks the rest. */
+/* Compares what the header says; the engine checks the rest. */
 static bool is_predicted(const struct mmc_placement *placement,
-			 const struct mmc_placement_slot *slot, uint32_t source,
+			 const struct mmc_prediction *aim, uint32_t source,
 			 const uint8_t *head, uint32_t nbytes)
 {
-	const struct mmc_predictor *plan = &placement->plan;
+	const struct mmc_header *expected = &placement->predictor.header;
+	struct mmc_header header;
 
-	return source == slot->owner &&
-	       nbytes == placement->head_bytes + slot->nbytes &&
-	       (mmc_get_u64(head) & MMC_CHANNEL_MASK) ==
-		       (plan->channel & MMC_CHANNEL_MASK) &&
-	       mmc_get_u32(head + HEADER_EPOCH) == plan->epoch &&
-	       mmc_get_u32(head + HEADER_INDEX) == slot->chunk;
+	if (source != aim->source ||
+	    nbytes != placement->head_bytes + aim->nbytes)
+		return false;
+	header = mmc_header_peek(head);
+	return (header.channel & MMC_CHANNEL_MASK) == expected->channel &&
+	       header.epoch == expected->epoch && header.index == aim->index;
+}
+
+/*
+ * Moves the payload that arrived in the slot's place to staging memory, from where a
+ * payload that waits goes to the place. Returns where the first lies now.
+ */
+static uint8_t *evacuate(const struct mmc_placement *placement,
+			 struct mmc_placement_queue *queue,
+			 struct mmc_placement_slot *slot)
+{
+	memcpy(placement->scratch, slot->aim.place, slot->aim.nbytes);
+	if (slot->waiting)
+		settle(queue, slot);
+	memcpy(slot->staging, placement->scratch, slot->aim.nbytes);
+	slot->aim.place = NULL;
+	return slot->staging;
 }
 
 uint8_t *mmc_placement_complete(struct mmc_placement *placement, uint32_t queue,
 				uint32_t slot, uint32_t source,
-				const uint8_t *head, uint32_t nbytes,
-				uint64_t *evacuated)
+				const uint8_t *head, uint32_t nbytes)
 {
 	struct mmc_placement_queue *at = &placement->queues[queue];
-	struct mmc_placement_slot *aiming = &at->slots[slot];
-	uint8_t *place = aiming->place;
+	struct mmc_placement_slot *done = &at->slots[slot];
+	uint8_t *place = done->aim.place;
 	bool predicted;
 
 	at->nposted--;
-	aiming->posted = false;
+	done->posted = false;
 	if (place == NULL)
-		return aiming->staging;
-	predicted = is_predicted(placement, aiming, source, head, nbytes);
-	at->off |= !predicted;
+		return done->staging;
+	predicted = is_predicted(placement, &done->aim, source, head, nbytes);
+	at->paused |= !predicted;
 	at->naimed--;
-	if (predicted && !aiming->waiting) {
-		aiming->place = NULL;
+	if (predicted && !done->waiting) {
+		done->aim.place = NULL;
 		return place;
 	}
-	memcpy(placement->scratch, place, aiming->nbytes);
-	if (aiming->waiting)
-		settle(at, aiming);
-	memcpy(aiming->staging, placement->scratch, aiming->nbytes);
-	*evacuated += nbytes > placement->head_bytes;
-	aiming->place = NULL;
-	return aiming->staging;
+	placement->evacuated += nbytes > placement->head_bytes;
+	return evacuate(placement, at, done);
 }
 
 void mmc_placement_clear(struct mmc_placement_queue *queue)
@@ -232,14 +193,14 @@ void mmc_placement_clear(struct mmc_placement_queue *queue)
 	for (uint32_t i = 0; i < queue->nslots && queue->naimed > 0; i++) {
 		struct mmc_placement_slot *slot = &queue->slots[i];
 
-		if (slot->place == NULL)
+		if (slot->aim.place == NULL)
 			continue;
 		if (slot->waiting)
 			settle(queue, slot);
-		slot->place = NULL;
+		slot->aim.place = NULL;
 		queue->naimed--;
 	}
-	queue->off = true;
+	queue->paused = true;
 }
 
 void mmc_placement_end(struct mmc_placement *placement, bool forget)
@@ -247,56 +208,34 @@ void mmc_placement_end(struct mmc_placement *placement, bool forget)
 	for (uint32_t i = 0; i < placement->nqueues; i++) {
 		mmc_placement_clear(&placement->queues[i]);
 		if (forget)
-			placement->queues[i].nplaced = 0;
+			placement->queues[i].nsettled = 0;
 	}
 	placement->active = false;
 }
 
-/* ---- what comes another way ---------------------------------------------- */
-
-/* Returns the posted slot that covers the place `to`, or NULL. */
-static struct mmc_placement_slot *find(struct mmc_placement *placement,
-				       const uint8_t *to,
-				       struct mmc_placement_queue **queue)
-{
-	const struct mmc_predictor *plan = &placement->plan;
-	const struct mmc_layout *layout = plan->layout;
-	struct mmc_placement_slot *slot;
-	struct mmc_block block;
-	uint32_t position;
-	uint64_t offset;
-
-	if (!placement->active)
-		return NULL;
-	offset = (uintptr_t)to - (uintptr_t)plan->base;
-	if (offset >= layout->total_bytes)
-		return NULL;
-	block = mmc_layout_block(
-		layout,
-		mmc_layout_sender(layout,
-				  (uint32_t)(offset / layout->block_bytes)));
-	position =
-		mmc_schedule_start(plan->schedule, &block) +
-		(uint32_t)((offset - block.offset_bytes) / layout->chunk_bytes);
-	*queue = &placement->queues[mmc_schedule_chain(plan->schedule, &block)];
-	slot = &(*queue)->slots[(*queue)->by_position[position %
-						      (*queue)->nslots]];
-	return slot->place == to ? slot : NULL;
-}
+/* ---- what arrives another way -------------------------------------------- */
 
 bool mmc_placement_defer(struct mmc_placement *placement, const uint8_t *to,
 			 const void *from, size_t nbytes, uint64_t cookie)
 {
+	const struct mmc_predictor *predictor = &placement->predictor;
 	struct mmc_placement_queue *queue;
-	struct mmc_placement_slot *slot = find(placement, to, &queue);
+	struct mmc_placement_slot *slot;
+	uint32_t subgroup;
+	uint32_t position;
 
-	if (slot == NULL)
+	if (!placement->active ||
+	    !predictor->locate(predictor->context, to, &subgroup, &position))
 		return false;
-	MMC_ASSERT(!slot->waiting && nbytes == slot->nbytes);
+	queue = &placement->queues[subgroup];
+	slot = &queue->slots[queue->by_position[position % queue->nslots]];
+	if (slot->aim.place != to)
+		return false;
+	MMC_ASSERT(!slot->waiting && nbytes == slot->aim.nbytes);
 	memcpy(slot->staging, from, nbytes);
 	slot->waiting = true;
 	slot->cookie = cookie;
-	queue->off = true;
+	queue->paused = true;
 	return true;
 }
 
@@ -304,7 +243,7 @@ uint32_t mmc_placement_plugs(const struct mmc_placement_queue *queue)
 {
 	uint32_t most = mmc_max_u32(queue->nslots / PLUG_SHARE, 1);
 
-	if (!queue->off || queue->nplugs >= most ||
+	if (!queue->paused || queue->nplugs >= most ||
 	    queue->nplugs >= queue->naimed)
 		return 0;
 	return mmc_min_u32(most, queue->naimed) - queue->nplugs;
@@ -316,9 +255,9 @@ bool mmc_placement_take_settled(struct mmc_placement *placement,
 	for (uint32_t i = 0; i < placement->nqueues; i++) {
 		struct mmc_placement_queue *queue = &placement->queues[i];
 
-		if (queue->nplaced == 0)
+		if (queue->nsettled == 0)
 			continue;
-		*cookie = queue->placed[--queue->nplaced];
+		*cookie = queue->settled[--queue->nsettled];
 		return true;
 	}
 	return false;

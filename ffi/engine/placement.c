@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/placement.h"
 
-#include "drivers/placement.h"
 #include "engine/memory.h"
+#include "engine/predictor.h"
 
-uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
-{
-	const struct mmc_op *op = request->op;
-	const struct mmc_block block = mmc_layout_block(
-		&op->layout, mmc_layout_owner(&op->layout, chunk));
-	uint32_t chain = op->begun ? mmc_schedule_chain(&op->schedule, &block)
-				   : block.number;
-
-	return chain % request->stream->team->options.subgroups;
-}
-
-/* Eager operations and operations by unicast are not worth covering. */
+/* Eager operations and operations by unicast are not worth it. */
 static bool may_place_directly(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 
 	return !request->staged && op != NULL && op->begun &&
 	       op->state == MMC_OP_FLOW && !op->eager && !op->unicast &&
-	       mmc_placement_suits(&op->layout) &&
+	       mmc_request_is_predictable(request) &&
 	       op->npresent < op->layout.nchunks;
 }
 
@@ -31,22 +20,12 @@ static void begin_placement(struct mmc_request *request)
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
 	struct mmc_endpoint *endpoint = team->endpoint;
-	const struct mmc_op *op = request->op;
-	uint64_t nbytes = op->layout.total_bytes;
-	struct mmc_predictor plan = {
-		.base = request->base,
-		.layout = &op->layout,
-		.schedule = &op->schedule,
-		.chains = op->loss.chains,
-		.claimed = &op->claimed,
-		.channel = op->config.channel,
-		.epoch = op->config.epoch,
-		.rank = op->config.rank,
-	};
+	uint64_t nbytes = request->op->layout.total_bytes;
+	struct mmc_predictor predictor = mmc_request_predictor(request);
 
 	if (mmc_team_find_region(team, request->base, nbytes, &stream->counters,
-				 &plan.region) &&
-	    endpoint->driver->begin_placement(endpoint, &plan) == 0)
+				 &predictor.region) &&
+	    endpoint->driver->begin_placement(endpoint, &predictor) == 0)
 		team->direct = request;
 	else
 		request->staged = true;

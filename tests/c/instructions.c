@@ -2,17 +2,18 @@
 /*
  * Measures what the core costs per chunk. To be run under callgrind (see
  * bench/counters.py), which counts what happens in measured(). The first argument says
- * what to measure: receive, stage, cover or send.
+ * what to measure: receive, stage, direct or send.
  *
  * A received chunk costs decoding its header, looking up its operation, the verdict,
  * and recording that it is placed. A sent chunk costs the action that names it,
  * encoding its header, and recording that it is sent. Each also costs its share of one
- * poll per batch. `stage` adds the copy to the chunk's place; `cover` adds what it
+ * poll per batch. `stage` adds the copy to the chunk's place; `direct` adds what it
  * takes to have the chunk arrive there directly.
  */
 #include "check.h"
 #include "core/operation/epochs.h"
 #include "drivers/placement.h"
+#include "engine/predictor.h"
 #include "support/memory.h"
 
 #define CHUNK_BYTES 1456
@@ -33,8 +34,8 @@ static struct {
 	uint8_t *base; /* the result's memory; NULL: payloads are not touched */
 	struct mmc_placement placement;
 	uint32_t chain;
-	uint32_t body_bytes; /* payload of each chunk */
-	uint64_t evacuated;
+	uint32_t body_bytes;	    /* payload of each chunk */
+	struct mmc_request request; /* what the predictor looks at */
 	uint8_t staging[NSLOTS][CHUNK_BYTES];
 } ring;
 
@@ -75,7 +76,7 @@ __attribute__((noinline)) static void place(uint32_t i)
 	if (ring.placement.active)
 		body = mmc_placement_complete(&ring.placement, ring.chain,
 					      i % NSLOTS, 1, headers[i],
-					      DATAGRAM_BYTES, &ring.evacuated);
+					      DATAGRAM_BYTES);
 	if (body != to)
 		memcpy(to, body, ring.body_bytes);
 }
@@ -83,11 +84,14 @@ __attribute__((noinline)) static void place(uint32_t i)
 /* Posts the receives of a batch again, the last of which is `i`. */
 __attribute__((noinline)) static void post(uint32_t i)
 {
+	uint32_t slots[BATCH_CHUNKS];
+
 	if (!ring.placement.active)
 		return;
 	mmc_placement_resume(&ring.placement, ring.chain);
-	for (uint32_t k = i + 1 - BATCH_CHUNKS; k <= i; k++)
-		mmc_placement_post(&ring.placement, ring.chain, k % NSLOTS);
+	for (uint32_t k = 0; k < BATCH_CHUNKS; k++)
+		slots[k] = (i + 1 - BATCH_CHUNKS + k) % NSLOTS;
+	mmc_placement_post(&ring.placement, ring.chain, slots, BATCH_CHUNKS);
 }
 
 static uint32_t receive(struct mmc_op *op)
@@ -123,33 +127,28 @@ __attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
 	return receives ? receive(op) : poll(op);
 }
 
-/* Opens receives that bring chunks to staging or, with `covers`, to their places. */
-static void open_ring(struct mmc_op *op, bool placement)
+/* Opens receives that bring chunks to staging or, if `direct`, to their places. */
+static void open_ring(struct mmc_op *op, bool direct)
 {
 	struct mmc_placement *at = &ring.placement;
-	struct mmc_predictor plan = {
-		.layout = &op->layout,
-		.schedule = &op->schedule,
-		.chains = op->loss.chains,
-		.claimed = &op->claimed,
-		.channel = CHANNEL,
-		.epoch = 1,
-	};
 	const struct mmc_block block = mmc_layout_block(&op->layout, 1);
+	struct mmc_predictor predictor;
 
 	ring.body_bytes = CHUNK_BYTES;
 	ring.base = calloc((size_t)2 * NCHUNKS, CHUNK_BYTES);
-	if (!placement)
+	if (!direct)
 		return;
-	plan.base = ring.base;
 	ring.chain = mmc_schedule_chain(&op->schedule, &block);
 	mmc_placement_init(at, op->schedule.nchains + 1, NSLOTS,
 			   MMC_HEADER_BYTES, CHUNK_BYTES);
 	for (uint32_t i = 0; i < NSLOTS; i++) {
 		at->queues[ring.chain].slots[i].staging = ring.staging[i];
-		mmc_placement_post(at, ring.chain, i);
+		mmc_placement_post(at, ring.chain, &i, 1);
 	}
-	mmc_placement_begin(at, &plan);
+	ring.request.op = op;
+	ring.request.base = ring.base;
+	predictor = mmc_request_predictor(&ring.request);
+	mmc_placement_begin(at, &predictor);
 }
 
 /* Lets rank 1 enter, and prepares the headers of all chunks that rank 0 receives. */
@@ -204,7 +203,7 @@ int main(int argc, char **argv)
 	}
 	pass_barrier();
 	if (receives && strcmp(way, "receive") != 0)
-		open_ring(op, strcmp(way, "cover") == 0);
+		open_ring(op, strcmp(way, "direct") == 0);
 	nchunks = measured(op, receives);
 	printf("%" PRIu32 " chunks\n", nchunks);
 	mmc_placement_destroy(&ring.placement);

@@ -30,6 +30,9 @@ enum {
 	MMC_CRC_BYTES = 4, /* CRC32C behind the header under CHECKSUM=full */
 };
 
+/* The longest control message with its header, without a CRC: a report of all chains. */
+#define MMC_MESSAGE_BYTES_MAX (MMC_HEADER_BYTES + 4 * (3 + MMC_CHAINS_MAX))
+
 #define MMC_CHANNEL_MASK (~UINT64_C(0xffff))
 #define MMC_INDEX_CONTROL UINT32_C(0x80000000)
 #define MMC_INDEX_REPAIR UINT32_C(0x40000000)

@@ -292,11 +292,11 @@ static int fault_place(struct mmc_endpoint *endpoint, void *to,
 }
 
 static int fault_begin_placement(struct mmc_endpoint *endpoint,
-				 const struct mmc_predictor *plan)
+				 const struct mmc_predictor *predictor)
 {
 	struct mmc_endpoint *inner = of(endpoint)->inner;
 
-	return inner->driver->begin_placement(inner, plan);
+	return inner->driver->begin_placement(inner, predictor);
 }
 
 static int fault_end_placement(struct mmc_endpoint *endpoint, bool forget)

@@ -232,6 +232,7 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	self->next_queue = (self->next_queue + 1) % ndata;
 	if (self->options.receives > 0) {
 		n += poll_settled(self, events + n, nmax - n);
+		self->base.evacuated = self->receives.placement.evacuated;
 		send_plugs(self);
 	}
 	return (int)n;
@@ -405,7 +406,7 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
 	if (options->regions) {
 		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;
-		self->base.batch_chunks = MMC_BATCH_CHUNKS_WIDE;
+		self->base.batch_datagrams = MMC_BATCH_DATAGRAMS_MAX;
 	}
 	self->options = *options;
 	self->places_end = &self->places;

@@ -52,11 +52,19 @@ void mmc_sim_receives_post(struct mmc_sim_endpoint *self)
 
 	for (uint32_t q = 0; q < receives->placement.nqueues; q++) {
 		struct mmc_sim_ring *ring = &receives->rings[q];
+		uint64_t end = ring->npolled + self->options.receives;
+		uint32_t slots[MMC_PLACEMENT_BATCH];
 
 		mmc_placement_resume(&receives->placement, q);
-		while (ring->nposted < ring->npolled + self->options.receives)
-			mmc_placement_post(&receives->placement, q,
-					   slot_of(self, ring->nposted++));
+		while (ring->nposted < end) {
+			uint32_t count = 0;
+
+			while (ring->nposted < end &&
+			       count < MMC_PLACEMENT_BATCH)
+				slots[count++] = slot_of(self, ring->nposted++);
+			mmc_placement_post(&receives->placement, q, slots,
+					   count);
+		}
 	}
 }
 
@@ -76,12 +84,12 @@ bool mmc_sim_receives_arrive(struct mmc_sim_endpoint *self, uint32_t subgroup,
 		return false;
 	ring->narrived++;
 	receives->nplugs += !frame;
-	if (!frame || !slot->place || frame->nbytes <= head_bytes(self))
+	if (!frame || !slot->aim.place || frame->nbytes <= head_bytes(self))
 		return true;
 	body = frame->bytes + head_bytes(self);
 	body_bytes = frame->nbytes - head_bytes(self);
-	most = mmc_min_u32(body_bytes, slot->nbytes);
-	memcpy(slot->place, body, most);
+	most = mmc_min_u32(body_bytes, slot->aim.nbytes);
+	memcpy(slot->aim.place, body, most);
 	memcpy(slot->staging + most, body + most, body_bytes - most);
 	return true;
 }
@@ -93,7 +101,7 @@ const uint8_t *mmc_sim_receives_poll(struct mmc_sim_endpoint *self,
 	struct mmc_sim_receives *receives = &self->receives;
 	struct mmc_placement *placement = &receives->placement;
 	uint32_t slot = slot_of(self, receives->rings[subgroup].npolled++);
-	bool aimed = placement->queues[subgroup].slots[slot].place != NULL;
+	bool aimed = placement->queues[subgroup].slots[slot].aim.place != NULL;
 	const uint8_t *body;
 
 	if (!frame) {
@@ -104,8 +112,7 @@ const uint8_t *mmc_sim_receives_poll(struct mmc_sim_endpoint *self,
 	body = mmc_placement_complete(
 		placement, subgroup, slot,
 		frame ? frame->source : self->options.host,
-		frame ? frame->bytes : NULL, frame ? frame->nbytes : 0,
-		&self->base.evacuated);
+		frame ? frame->bytes : NULL, frame ? frame->nbytes : 0);
 	return aimed ? body : NULL;
 }
 
@@ -123,11 +130,11 @@ uint32_t mmc_sim_receives_plugs(struct mmc_sim_endpoint *self,
 }
 
 int mmc_sim_begin_placement(struct mmc_endpoint *endpoint,
-			    const struct mmc_predictor *plan)
+			    const struct mmc_predictor *predictor)
 {
 	struct mmc_sim_endpoint *self = (struct mmc_sim_endpoint *)endpoint;
 
-	return mmc_placement_begin(&self->receives.placement, plan);
+	return mmc_placement_begin(&self->receives.placement, predictor);
 }
 
 /* Cannot fail, since a simulated queue is flushed at once. */

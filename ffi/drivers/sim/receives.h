@@ -56,7 +56,7 @@ uint32_t mmc_sim_receives_plugs(struct mmc_sim_endpoint *endpoint,
 
 /* Members of struct mmc_driver. */
 int mmc_sim_begin_placement(struct mmc_endpoint *endpoint,
-			    const struct mmc_predictor *plan);
+			    const struct mmc_predictor *predictor);
 int mmc_sim_end_placement(struct mmc_endpoint *endpoint, bool forget);
 
 #endif

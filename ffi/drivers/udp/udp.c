@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/wire/message.h"
+#include "core/wire/header.h"
 #include "drivers/udp/endpoint.h"
 #include "drivers/udp/linger.h"
 #include "support/error.h"

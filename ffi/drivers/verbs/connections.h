@@ -8,7 +8,6 @@
 #define MMC_DRIVERS_VERBS_CONNECTIONS_H
 
 #include "core/wire/header.h"
-#include "core/wire/message.h"
 #include "drivers/driver.h"
 #include "drivers/verbs/completions.h"
 #include "drivers/verbs/ring.h"

@@ -123,12 +123,12 @@ uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
 				  uint32_t slot, uint32_t source,
 				  const uint8_t *head, uint32_t nbytes);
 
-/* Resumes predicting, before receives are posted again. */
+/* Ends the pauses of queues, before receives are posted again. */
 void mmc_verbs_placement_resume(struct mmc_verbs *verbs);
 
 /*
- * Clears the covering receives of queues that mispredicted; writes the events of
- * placements that had to wait. Returns how many.
+ * Uses up the aimed slots of paused queues; writes the events of payloads that had to
+ * wait. Returns how many.
  */
 unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
 				  struct mmc_event *events, unsigned nmax);
@@ -137,7 +137,7 @@ unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
 int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 		    size_t nbytes, uint64_t cookie);
 int mmc_verbs_begin_placement(struct mmc_endpoint *endpoint,
-			      const struct mmc_predictor *plan);
+			      const struct mmc_predictor *predictor);
 int mmc_verbs_end_placement(struct mmc_endpoint *endpoint, bool forget);
 uint64_t mmc_verbs_placement_deadline_ns(struct mmc_endpoint *endpoint);
 

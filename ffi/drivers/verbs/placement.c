@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives that put payloads right in their places: see drivers/placement.h. */
+/* Direct placement by a verbs device: see drivers/placement.h. */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* A queue is flushed when for this long none of its covering receives has completed. */
+/* A paused queue is flushed when for this long none of its aimed slots has completed. */
 #define FLUSH_NS (100 * MMC_MS_NS)
 
 uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
@@ -25,7 +25,7 @@ uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
 		nbytes = 0;
 	}
 	return mmc_placement_complete(placement, index, slot, source, head,
-				      nbytes, &verbs->endpoint.evacuated);
+				      nbytes);
 }
 
 void mmc_verbs_placement_resume(struct mmc_verbs *verbs)
@@ -35,8 +35,8 @@ void mmc_verbs_placement_resume(struct mmc_verbs *verbs)
 }
 
 /*
- * Resets the queue, so that no receive posted before is filled any more. Where the
- * device refuses, places stay covered until the operation has failed.
+ * Resets the queue, so that no slot posted before is filled any more. Where the device
+ * refuses, slots aim at their places until the operation has failed.
  */
 static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
@@ -50,30 +50,30 @@ static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 }
 
 /*
- * Uses up the covering receives of a queue that has stopped predicting: by plugs, or by
- * a flush if these do not help in time.
+ * Uses up the slots of a paused queue that still aim at places: by plugs, or by a flush
+ * if these do not help in time.
  */
 static void clear(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
 	struct mmc_endpoint *endpoint = &verbs->endpoint;
-	struct mmc_placement_queue *aimed =
+	struct mmc_placement_queue *receives =
 		&verbs->placement.queues[queue->ring.placement_queue];
 	uint64_t now_ns;
 
-	if (!aimed->off || aimed->naimed == 0) {
+	if (!receives->paused || receives->naimed == 0) {
 		queue->flush_ns = 0;
 		return;
 	}
 	now_ns = endpoint->driver->now_ns(endpoint);
-	if (queue->flush_ns == 0 || aimed->naimed < queue->naimed)
+	if (queue->flush_ns == 0 || receives->naimed < queue->naimed)
 		queue->flush_ns = now_ns + FLUSH_NS;
-	queue->naimed = aimed->naimed;
+	queue->naimed = receives->naimed;
 	if (now_ns >= queue->flush_ns || verbs->failure[0] != '\0') {
 		flush(verbs, queue);
 		return;
 	}
-	aimed->nplugs +=
-		mmc_verbs_plug(verbs, queue, mmc_placement_plugs(aimed));
+	receives->nplugs +=
+		mmc_verbs_plug(verbs, queue, mmc_placement_plugs(receives));
 }
 
 unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
@@ -105,9 +105,10 @@ int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 }
 
 int mmc_verbs_begin_placement(struct mmc_endpoint *endpoint,
-			      const struct mmc_predictor *plan)
+			      const struct mmc_predictor *predictor)
 {
-	return mmc_placement_begin(&mmc_verbs_of(endpoint)->placement, plan);
+	return mmc_placement_begin(&mmc_verbs_of(endpoint)->placement,
+				   predictor);
 }
 
 int mmc_verbs_end_placement(struct mmc_endpoint *endpoint, bool forget)

@@ -323,6 +323,7 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	poll_groups(verbs, &sink, nmax);
 	sink.count += mmc_verbs_placement_poll(verbs, events + sink.count,
 					       nmax - sink.count);
+	verbs->endpoint.evacuated = verbs->placement.evacuated;
 	if (sink.any)
 		verbs->armed = false;
 	return (int)sink.count;

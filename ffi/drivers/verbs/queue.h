@@ -27,7 +27,7 @@ struct mmc_verbs_queue {
 	enum ibv_wc_status status; /* why it is down */
 	uint64_t down_ns;  /* while down: since when nothing has passed */
 	uint64_t flush_ns; /* when the queue is flushed, or 0 */
-	uint32_t naimed;   /* covering receives when last looked at */
+	uint32_t naimed;   /* aimed slots when last looked at */
 };
 
 /*
@@ -52,7 +52,7 @@ bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 
 /*
  * Resets the queue pair and starts it again. No receive posted before is filled after
- * the call, no place is covered, and what was on its way in or out is lost. Returns 0
+ * the call, none aims at a place, and what was on its way in or out is lost. Returns 0
  * or an error, with the reason set.
  */
 int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,

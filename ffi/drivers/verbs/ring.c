@@ -90,42 +90,54 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
 	append(&ring->free, &ring->requests[slot]);
 }
 
+/* Describes to the device what a slot aims at: its place, if any, and its own memory. */
+static void describe_aim(struct mmc_verbs_ring *ring, uint32_t slot)
+{
+	const struct mmc_prediction *aim =
+		&ring->placement->queues[ring->placement_queue].slots[slot].aim;
+	const struct ibv_mr *region = ring->placement->predictor.region.handle;
+	struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)slot];
+	struct ibv_sge body = {
+		.addr = (uintptr_t)mmc_verbs_ring_body(ring, slot),
+		.length = ring->body_bytes,
+		.lkey = ring->memory.region->lkey,
+	};
+
+	pieces[1] = body;
+	ring->requests[slot].num_sge = 2;
+	if (aim->place == NULL)
+		return;
+	pieces[1].addr = (uintptr_t)aim->place;
+	pieces[1].length = aim->nbytes;
+	pieces[1].lkey = region->lkey;
+	pieces[2] = body;
+	pieces[2].addr += aim->nbytes;
+	pieces[2].length -= aim->nbytes;
+	ring->requests[slot].num_sge = 3;
+}
+
 /*
  * Decides where the slots that are about to be posted put their payload. The decision
  * stands if a slot is refused and posted later.
  */
 static void aim(struct mmc_verbs_ring *ring)
 {
-	struct mmc_placement_queue *queue =
+	const struct mmc_placement_queue *queue =
 		&ring->placement->queues[ring->placement_queue];
-	struct ibv_recv_wr *request = ring->free.first;
+	const struct ibv_recv_wr *request = ring->free.first;
+	uint32_t slots[MMC_PLACEMENT_BATCH];
 
-	for (; request != NULL; request = request->next) {
-		uint32_t index = (uint32_t)request->wr_id;
-		struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)index];
-		const struct mmc_placement_slot *slot;
-		const struct ibv_mr *region;
-		struct ibv_sge body = {
-			.addr = (uintptr_t)mmc_verbs_ring_body(ring, index),
-			.length = ring->body_bytes,
-			.lkey = ring->memory.region->lkey,
-		};
+	while (request != NULL) {
+		uint32_t count = 0;
 
-		if (queue->slots[index].posted)
-			continue;
-		slot = mmc_placement_post(ring->placement,
-					  ring->placement_queue, index);
-		request->num_sge = slot->place != NULL ? 3 : 2;
-		pieces[1] = body;
-		if (slot->place == NULL)
-			continue;
-		region = ring->placement->plan.region.handle;
-		pieces[1].addr = (uintptr_t)slot->place;
-		pieces[1].length = slot->nbytes;
-		pieces[1].lkey = region->lkey;
-		pieces[2] = body;
-		pieces[2].addr += slot->nbytes;
-		pieces[2].length -= slot->nbytes;
+		for (; request != NULL && count < MMC_PLACEMENT_BATCH;
+		     request = request->next)
+			if (!queue->slots[request->wr_id].posted)
+				slots[count++] = (uint32_t)request->wr_id;
+		mmc_placement_post(ring->placement, ring->placement_queue,
+				   slots, count);
+		for (uint32_t i = 0; i < count; i++)
+			describe_aim(ring, slots[i]);
 	}
 }
 

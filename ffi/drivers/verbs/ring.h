@@ -26,7 +26,7 @@ struct mmc_verbs_ring {
 	struct ibv_recv_wr *requests; /* with the slot's index as id */
 	struct ibv_sge *pieces;	      /* three for each slot */
 	uint32_t body_bytes;
-	struct mmc_placement *placement; /* NULL: no slot covers a place */
+	struct mmc_placement *placement; /* NULL: no slot aims at a place */
 	uint32_t
 		placement_queue; /* the index of this ring's queue in `placement` */
 	struct mmc_verbs_chain lent;

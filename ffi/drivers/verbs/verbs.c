@@ -132,7 +132,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	return -MMC_EINVAL;
 }
 
-/* Lets the receives of the groups' queues cover places. */
+/* Lets the receives of the groups' queues place payloads directly. */
 static int open_placement(struct mmc_verbs *verbs, uint32_t nreceives)
 {
 	const struct mmc_team_options *options = &verbs->port.options;
@@ -360,7 +360,7 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->endpoint.reliable = true;
 	verbs->endpoint.timeout_ns = options->timeout_ns;
 	/* The next batch is filled in while one leaves. */
-	verbs->endpoint.batch_chunks = MMC_VERBS_SENDS / 2;
+	verbs->endpoint.batch_datagrams = MMC_VERBS_SENDS / 2;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);
 	*endpoint = &verbs->endpoint;
 	return 0;
