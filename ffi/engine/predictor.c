@@ -24,7 +24,8 @@ uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
 
 bool mmc_request_is_predictable(const struct mmc_request *request)
 {
-	return request->op->layout.blocks == NULL;
+	return request->op->layout.blocks == NULL &&
+	       request->operation.offsets_bytes == NULL;
 }
 
 static struct turn turn_at(const struct mmc_op *op, uint32_t chain,

@@ -16,7 +16,7 @@ uint32_t mmc_request_subgroup(const struct mmc_request *request,
 
 /*
  * Returns whether arrivals of an active operation can be predicted: those of uneven
- * blocks cannot.
+ * blocks cannot, nor those of blocks with gaps between them in the user's memory.
  */
 bool mmc_request_is_predictable(const struct mmc_request *request);
 

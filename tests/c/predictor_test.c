@@ -236,6 +236,18 @@ static void uneven_blocks_are_not_predictable(void)
 	CHECK(!mmc_request_is_predictable(&at.request));
 }
 
+/* An Allgatherv of equal blocks may still put them anywhere in the user's memory. */
+static void blocks_with_gaps_are_not_predictable(void)
+{
+	const uint64_t offsets_bytes[NRANKS] = { 0, 2 * BLOCK_BYTES,
+						 5 * BLOCK_BYTES };
+	struct stage at;
+
+	open_stage(&at, 1);
+	at.request.operation.offsets_bytes = offsets_bytes;
+	CHECK(!mmc_request_is_predictable(&at.request));
+}
+
 CHECK_MAIN(CHECK_TEST(the_header_is_the_operations),
 	   CHECK_TEST(chunks_follow_those_seen_and_those_skipped),
 	   CHECK_TEST(nothing_aims_at_what_is_here_already),
@@ -245,4 +257,5 @@ CHECK_MAIN(CHECK_TEST(the_header_is_the_operations),
 	   CHECK_TEST(places_and_positions_belong_together),
 	   CHECK_TEST(other_memory_is_no_place),
 	   CHECK_TEST(a_roots_chunks_are_predicted),
-	   CHECK_TEST(uneven_blocks_are_not_predictable))
+	   CHECK_TEST(uneven_blocks_are_not_predictable),
+	   CHECK_TEST(blocks_with_gaps_are_not_predictable))
