@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/sim/remote.h"
+#include "drivers/sim/reads.h"
 #include "support/assert.h"
 
 enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS, QUEUE_CAPACITY_MIN = 16 };
