@@ -7,7 +7,7 @@
 #include "drivers/sim/reads.h"
 #include "support/assert.h"
 
-enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS, QUEUE_CAPACITY_MIN = 16 };
+enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS };
 
 static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
 {
@@ -37,44 +37,6 @@ static int sim_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 	return 0;
 }
 
-static int grow(struct mmc_sim_queue *queue)
-{
-	uint32_t capacity = queue->capacity ? 2 * queue->capacity
-					    : QUEUE_CAPACITY_MIN;
-	struct mmc_frame **frames = malloc(capacity * sizeof(*frames));
-
-	if (!frames)
-		return -MMC_ENOMEM;
-	for (uint32_t i = 0; i < queue->nframes; i++)
-		frames[i] = queue->frames[(queue->first + i) &
-					  (queue->capacity - 1)];
-	free(queue->frames);
-	queue->frames = frames;
-	queue->capacity = capacity;
-	queue->first = 0;
-	return 0;
-}
-
-static int append(struct mmc_sim_queue *queue, struct mmc_frame *frame)
-{
-	uint32_t at;
-
-	if (queue->nframes == queue->capacity && grow(queue) < 0)
-		return -MMC_ENOMEM;
-	at = (queue->first + queue->nframes++) & (queue->capacity - 1);
-	queue->frames[at] = frame;
-	return 0;
-}
-
-static struct mmc_frame *take(struct mmc_sim_queue *queue)
-{
-	struct mmc_frame *frame = queue->frames[queue->first];
-
-	queue->first = (queue->first + 1) & (queue->capacity - 1);
-	queue->nframes--;
-	return frame;
-}
-
 /* A group's datagrams share a queue, control or not, as they would share a socket. */
 static uint32_t queue_of(const struct mmc_frame *frame)
 {
@@ -96,7 +58,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 	if (*queued + frame->scaled_bytes > bound ||
 	    (endpoint->options.receives > 0 && queue >= QUEUE_GROUPS &&
 	     !mmc_sim_receives_arrive(endpoint, frame->subgroup, frame)) ||
-	    append(&endpoint->queues[queue], frame) < 0) {
+	    mmc_sim_queue_append(&endpoint->queues[queue], frame) < 0) {
 		endpoint->overrun_datagrams++;
 		mmc_network_lack(endpoint->options.network, frame, 1);
 		mmc_network_release(endpoint->options.network, frame);
@@ -109,7 +71,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
-	       endpoint->queued_control_bytes > 0 || endpoint->placed ||
+	       endpoint->queued_control_bytes > 0 || endpoint->copies.made ||
 	       endpoint->reads_over || endpoint->receives.nplugs > 0 ||
 	       endpoint->nanswered > 0;
 }
@@ -120,26 +82,6 @@ static void give_back(struct mmc_sim_endpoint *self)
 		mmc_network_release(self->options.network, self->lent[i]);
 	self->nlent = 0;
 	mmc_sim_reads_give_back(self);
-}
-
-static unsigned poll_placed(struct mmc_sim_endpoint *self,
-			    struct mmc_event *events, unsigned nmax)
-{
-	unsigned n = 0;
-
-	while (n < nmax && self->placed) {
-		struct mmc_sim_place *place = self->placed;
-
-		events[n++] = (struct mmc_event){
-			.kind = MMC_EVENT_PLACED,
-			.cookie = place->cookie,
-		};
-		self->placed = place->next;
-		if (!self->placed)
-			self->placed_end = &self->placed;
-		free(place);
-	}
-	return n;
 }
 
 /* Returns where the payload of a polled frame lies; NULL: in the frame. */
@@ -159,7 +101,8 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 	unsigned n = 0;
 
 	while (n < nmax && self->queues[queue].nframes > 0) {
-		struct mmc_frame *frame = take(&self->queues[queue]);
+		struct mmc_frame *frame =
+			mmc_sim_queue_take(&self->queues[queue]);
 		const uint8_t *body = body_of(self, queue, frame);
 
 		if (!frame)
@@ -201,7 +144,9 @@ static void send_plugs(struct mmc_sim_endpoint *self)
 		uint32_t nplugs = mmc_sim_receives_plugs(self, i);
 
 		while (nplugs-- > 0)
-			if (append(&self->queues[QUEUE_GROUPS + i], NULL) < 0 ||
+			if (mmc_sim_queue_append(
+				    &self->queues[QUEUE_GROUPS + i], NULL) <
+				    0 ||
 			    !mmc_sim_receives_arrive(self, i, NULL))
 				break;
 	}
@@ -220,7 +165,7 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	give_back(self);
 	if (self->options.receives > 0)
 		mmc_sim_receives_post(self);
-	n = poll_placed(self, events, nmax);
+	n = mmc_sim_copies_poll(&self->copies, events, nmax);
 	n += mmc_sim_reads_poll(self, events + n, nmax - n);
 	n += mmc_sim_inquiries_poll(self, events + n, nmax - n);
 	n += poll_queue(self, QUEUE_CONTROL, events + n, nmax - n);
@@ -259,7 +204,6 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 {
 	struct mmc_sim_endpoint *self = self_of(endpoint);
 	struct mmc_network *network = self->options.network;
-	struct mmc_sim_place *place;
 
 	if (mmc_placement_defer(&self->receives.placement, to, from, nbytes,
 				cookie))
@@ -268,17 +212,8 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 		memcpy(to, from, nbytes);
 		return 0;
 	}
-	place = malloc(sizeof(*place) + nbytes);
-	if (!place)
+	if (mmc_sim_copies_add(&self->copies, to, from, nbytes, cookie) < 0)
 		return -MMC_ENOMEM;
-	*place = (struct mmc_sim_place){
-		.to = to,
-		.cookie = cookie,
-		.nbytes = nbytes,
-	};
-	memcpy(place->bytes, from, nbytes);
-	*self->places_end = place;
-	self->places_end = &place->next;
 	mmc_network_at(network, network->now_ns + self->options.place_delay_ns,
 		       self->options.place_kind, self->options.host);
 	return -MMC_EAGAIN;
@@ -286,34 +221,12 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 
 void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint)
 {
-	struct mmc_sim_place *place = endpoint->places;
-
-	if (!place)
-		return;
-	endpoint->places = place->next;
-	if (!endpoint->places)
-		endpoint->places_end = &endpoint->places;
-	memcpy(place->to, place->bytes, place->nbytes);
-	place->next = NULL;
-	*endpoint->placed_end = place;
-	endpoint->placed_end = &place->next;
-}
-
-static void free_places(struct mmc_sim_place *place)
-{
-	while (place) {
-		struct mmc_sim_place *next = place->next;
-
-		free(place);
-		place = next;
-	}
+	mmc_sim_copies_make(&endpoint->copies);
 }
 
 void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint)
 {
-	free_places(endpoint->places);
-	endpoint->places = NULL;
-	endpoint->places_end = &endpoint->places;
+	mmc_sim_copies_forget(&endpoint->copies);
 	mmc_sim_reads_free(endpoint);
 	mmc_sim_inquiries_free(endpoint);
 	if (endpoint->options.regions)
@@ -339,7 +252,7 @@ static void sim_close(struct mmc_endpoint *endpoint)
 		struct mmc_sim_queue *queue = &self->queues[i];
 
 		while (queue->nframes > 0) {
-			struct mmc_frame *frame = take(queue);
+			struct mmc_frame *frame = mmc_sim_queue_take(queue);
 
 			if (frame)
 				mmc_network_release(self->options.network,
@@ -347,8 +260,7 @@ static void sim_close(struct mmc_endpoint *endpoint)
 		}
 		free(queue->frames);
 	}
-	free_places(self->places);
-	free_places(self->placed);
+	mmc_sim_copies_free(&self->copies);
 	mmc_sim_reads_free(self);
 	mmc_sim_inquiries_free(self);
 	mmc_sim_receives_destroy(self);
@@ -409,8 +321,7 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 		self->base.batch_datagrams = MMC_BATCH_DATAGRAMS_MAX;
 	}
 	self->options = *options;
-	self->places_end = &self->places;
-	self->placed_end = &self->placed;
+	mmc_sim_copies_init(&self->copies);
 	if (options->receives > 0 && mmc_sim_receives_init(self) < 0) {
 		sim_close(&self->base);
 		return -MMC_ENOMEM;
