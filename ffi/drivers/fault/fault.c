@@ -13,7 +13,7 @@
 #define REORDER_NS_MAX MMC_MS_NS
 
 /* One direction: the datagrams held back, and how many have passed. */
-struct lane {
+struct direction {
 	struct mmc_fault_queue queue;
 	uint64_t passed;
 };
@@ -24,8 +24,8 @@ struct fault {
 	struct mmc_fault_judge judge;
 	struct mmc_fault_pool pool;
 	struct mmc_fault_queue lent; /* delivered by the last poll */
-	struct lane rx;
-	struct lane tx;
+	struct direction rx;
+	struct direction tx;
 };
 
 static struct fault *of(struct mmc_endpoint *endpoint)
@@ -39,7 +39,7 @@ static struct fault *of(struct mmc_endpoint *endpoint)
  * Holds back a copy of the datagram `parcel`, or loses it if the pool is full. A
  * received one came from `source`.
  */
-static void hold(struct fault *fault, struct lane *lane,
+static void hold(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source,
 		 const struct mmc_fault_verdict *verdict, uint64_t now_ns)
 {
@@ -61,22 +61,22 @@ static void hold(struct fault *fault, struct lane *lane,
 	held->due_ns = now_ns + verdict->delay_ns;
 	held->due_passed = UINT64_MAX;
 	if (verdict->behind > 0) {
-		held->due_passed = lane->passed + verdict->behind;
+		held->due_passed = direction->passed + verdict->behind;
 		held->due_ns += REORDER_NS_MAX;
 	}
-	mmc_fault_queue_insert(&lane->queue, held);
+	mmc_fault_queue_insert(&direction->queue, held);
 }
 
 /*
  * Carries out the verdict on a datagram. Returns whether it passes as it is. Copies,
  * and a datagram that does not pass, are held back or lost.
  */
-static bool pass(struct fault *fault, struct lane *lane,
+static bool pass(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source, bool stalled,
 		 uint64_t now_ns)
 {
 	struct mmc_fault_verdict verdict = mmc_fault_judge_datagram(
-		&fault->judge, lane == &fault->tx, parcel->head,
+		&fault->judge, direction == &fault->tx, parcel->head,
 		parcel->head_bytes, parcel->head_bytes + parcel->body_bytes);
 	bool passes = !verdict.corrupt && verdict.behind == 0 &&
 		      verdict.delay_ns == 0 && !stalled;
@@ -84,9 +84,9 @@ static bool pass(struct fault *fault, struct lane *lane,
 	if (verdict.lost)
 		return false;
 	for (uint32_t i = passes ? 1 : 0; i < verdict.ncopies; i++)
-		hold(fault, lane, parcel, source, &verdict, now_ns);
+		hold(fault, direction, parcel, source, &verdict, now_ns);
 	if (passes)
-		lane->passed++;
+		direction->passed++;
 	return passes;
 }
 
@@ -96,7 +96,7 @@ static bool pass(struct fault *fault, struct lane *lane,
 static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 			    unsigned nevents, unsigned nmax, uint64_t now_ns)
 {
-	struct lane *rx = &fault->rx;
+	struct direction *rx = &fault->rx;
 
 	while (nevents < nmax) {
 		struct mmc_fault_held *held =

@@ -49,22 +49,22 @@ static int add_queues(struct mmc_verbs *verbs,
 	return rv;
 }
 
-bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
+bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
 {
 	struct mmc_endpoint *endpoint = &verbs->endpoint;
-	struct ibv_ah_attr way;
+	struct ibv_ah_attr ah_attr;
 
-	if (rank->way != NULL)
+	if (rank->ah != NULL)
 		return true;
 	/* A failed attempt may take a second, while the network is asked in vain. */
 	if (endpoint->driver->now_ns(endpoint) < rank->retry_ns)
 		return false;
-	way = mmc_verbs_way(&verbs->port, rank->gid, rank->lid,
-			    MMC_VERBS_HOPS_MAX);
-	rank->way = mmc_ibv.create_ah(verbs->port.pd, &way);
+	ah_attr = mmc_verbs_ah_attr(&verbs->port, rank->gid, rank->lid,
+				    MMC_VERBS_HOPS_MAX);
+	rank->ah = mmc_ibv.create_ah(verbs->port.pd, &ah_attr);
 	rank->retry_ns =
 		endpoint->driver->now_ns(endpoint) + MMC_VERBS_RETRY_NS;
-	return rank->way != NULL;
+	return rank->ah != NULL;
 }
 
 static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
@@ -95,10 +95,10 @@ static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
 						&address,
 						&address.connections[at]);
 		/*
-		 * Find the way now: when the connection breaks the rank may be
-		 * unreachable.
+		 * Make the address handle now: when the connection breaks, the rank may
+		 * be unreachable.
 		 */
-		mmc_verbs_find_way(verbs, added);
+		mmc_verbs_find_ah(verbs, added);
 	}
 	return rv;
 }
@@ -120,8 +120,9 @@ static int attach(struct mmc_verbs *verbs)
 		group->attached_lid = group->lid;
 		group->renewed = false;
 		verbs->nattached++;
-		verbs->ways[i] = mmc_ibv.create_ah(verbs->port.pd, &group->way);
-		if (verbs->ways[i] == NULL)
+		verbs->group_ahs[i] =
+			mmc_ibv.create_ah(verbs->port.pd, &group->ah_attr);
+		if (verbs->group_ahs[i] == NULL)
 			return mmc_verbs_explain(&verbs->port,
 						 "address a group", errno);
 	}

@@ -164,12 +164,12 @@ static int to_init(const struct mmc_verbs_connection *connection,
 static int to_receive(const struct mmc_verbs_connection *connection,
 		      const struct mmc_verbs_port *port)
 {
-	const struct mmc_verbs_path *path = &connection->path;
+	const struct mmc_verbs_remote *remote = &connection->remote;
 	struct ibv_qp_attr attributes = {
 		.qp_state = IBV_QPS_RTR,
-		.ah_attr = mmc_verbs_way(port, path->gid, path->lid,
-					 MMC_VERBS_HOPS_MAX),
-		.path_mtu = (enum ibv_mtu)path->mtu,
+		.ah_attr = mmc_verbs_ah_attr(port, remote->gid, remote->lid,
+					     MMC_VERBS_HOPS_MAX),
+		.path_mtu = (enum ibv_mtu)remote->mtu,
 		.dest_qp_num = connection->theirs.qpn,
 		.rq_psn = connection->theirs.psn,
 		.max_dest_rd_atomic = (uint8_t)port->reads_max,
@@ -177,8 +177,8 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 	};
 
 	/* Within one InfiniBand subnet packets need no routing header. */
-	if (!path->ethernet &&
-	    memcmp(path->gid, port->options.device.gid, GID_PREFIX_BYTES) == 0)
+	if (!remote->ethernet && memcmp(remote->gid, port->options.device.gid,
+					GID_PREFIX_BYTES) == 0)
 		attributes.ah_attr.is_global = 0;
 	return mmc_ibv.modify_qp(connection->qp, &attributes,
 				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
@@ -236,16 +236,16 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 			       const struct mmc_verbs_address *address,
 			       const struct mmc_verbs_end *end)
 {
-	struct mmc_verbs_path *path = &connection->path;
+	struct mmc_verbs_remote *remote = &connection->remote;
 	char what[64];
 	int error;
 
 	connection->reads_max =
 		mmc_min_u32(port->reads_max, address->reads_max);
-	memcpy(path->gid, address->gid, sizeof(path->gid));
-	path->lid = address->lid;
-	path->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
-	path->ethernet = address->ethernet;
+	memcpy(remote->gid, address->gid, sizeof(remote->gid));
+	remote->lid = address->lid;
+	remote->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
+	remote->ethernet = address->ethernet;
 	connection->theirs = *end;
 	connection->keys[0] = connection->psn;
 	connection->keys[1] = end->psn;

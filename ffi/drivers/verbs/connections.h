@@ -38,8 +38,8 @@ enum mmc_verbs_link {
 	MMC_VERBS_LINK_TOLD,
 };
 
-/* The way from this rank's port to the peer's. */
-struct mmc_verbs_path {
+/* The peer's port, as packets to it need it. */
+struct mmc_verbs_remote {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint8_t mtu;   /* enum ibv_mtu, the smaller of both ports' MTUs */
@@ -52,7 +52,7 @@ struct mmc_verbs_connection {
 	enum mmc_verbs_link link;
 	enum ibv_wc_status status; /* why the connection is down or broken */
 	struct ibv_qp *qp;
-	struct mmc_verbs_path path;
+	struct mmc_verbs_remote remote;
 	struct mmc_verbs_end theirs;
 	/* The first PSNs of this rank and of the peer, which no third rank knows. */
 	uint32_t keys[2];

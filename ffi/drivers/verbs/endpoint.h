@@ -22,8 +22,8 @@ struct mmc_verbs_rank {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint32_t unicast_qpn;
-	struct ibv_ah *way; /* for unicast datagrams; NULL: not found */
-	uint64_t retry_ns;  /* `way` is not looked for before this time */
+	struct ibv_ah *ah; /* for unicast datagrams; NULL: none */
+	uint64_t retry_ns; /* `ah` is not made before this time */
 	struct mmc_verbs_connection *connection; /* NULL if not a partner */
 };
 
@@ -41,7 +41,7 @@ struct mmc_verbs {
 	struct mmc_verbs_reads reads;
 	struct mmc_verbs_queue unicast;
 	struct mmc_verbs_queue *queues; /* one for each subgroup */
-	struct ibv_ah **ways; /* one for each subgroup: the way to its group */
+	struct ibv_ah **group_ahs;	/* one for each subgroup */
 	uint32_t nattached;
 	struct mmc_verbs_groups groups;
 
@@ -54,7 +54,7 @@ struct mmc_verbs {
 	uint32_t npolls;
 
 	uint64_t recover_ns; /* when to join groups again, or MMC_NEVER_NS */
-	bool moved;	     /* then renew the ways to ranks, too */
+	bool ahs_stale; /* the ranks' address handles are to be made again */
 
 	/* The failure that has broken the endpoint as a whole; "" if there was none. */
 	char failure[256];
@@ -84,8 +84,11 @@ void mmc_verbs_fail_queue(struct mmc_verbs *verbs,
 
 int mmc_verbs_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses);
 
-/* Finds the way of unicast datagrams to a rank. Returns false if there is none. */
-bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank);
+/*
+ * Makes the address handle for datagrams to a rank, unless there is one. Returns false
+ * if the rank cannot be addressed.
+ */
+bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank);
 
 int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		   unsigned nmax);
@@ -155,11 +158,10 @@ void mmc_verbs_watch_device(struct mmc_verbs *verbs);
 /* ---- recovery ------------------------------------------------------------ */
 
 /*
- * Starts a recovery: the port, or what the fabric knows of it, has changed, so
- * memberships in groups may have ended and ways may lead elsewhere. `moved`: the GID
- * may have another index in the port's table, or peers other ports.
+ * Starts a recovery: the port, or what the fabric knows of it, has changed, so * memberships in groups may have ended and their addresses may differ. With `ahs_stale`
+ * the GID may have another index in the port's table, or peers may have other LIDs.
  */
-void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool moved);
+void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool ahs_stale);
 
 /* Takes the fabric's events about memberships. */
 void mmc_verbs_recover_listen(struct mmc_verbs *verbs);

@@ -68,8 +68,9 @@ static int join_socket(const struct mmc_verbs_groups *groups,
 	mmc_verbs_gid_from_ipv4(group->gid.raw, group->address);
 	group->lid = 0;
 	group->lost = false;
-	group->way = mmc_verbs_way(groups->port, group->gid.raw, 0,
-				   (uint8_t)mmc_max_u32(options->ttl, 1));
+	group->ah_attr =
+		mmc_verbs_ah_attr(groups->port, group->gid.raw, 0,
+				  (uint8_t)mmc_max_u32(options->ttl, 1));
 	return 0;
 }
 
@@ -97,7 +98,7 @@ static int rejoin_socket(struct mmc_verbs_groups *groups,
 	return rv;
 }
 
-/* ---- either way ---------------------------------------------------------- */
+/* ---- by either means ----------------------------------------------------- */
 
 /*
  * Joins by sockets instead of the connection manager. If that fails, too, both reasons

@@ -103,12 +103,12 @@ void mmc_verbs_port_close(struct mmc_verbs_port *port)
 		mmc_ibv.close_device(port->context);
 }
 
-struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
-				 const uint8_t *gid, uint16_t lid,
-				 uint8_t hop_limit)
+struct ibv_ah_attr mmc_verbs_ah_attr(const struct mmc_verbs_port *port,
+				     const uint8_t *gid, uint16_t lid,
+				     uint8_t hop_limit)
 {
 	const struct mmc_team_options *options = &port->options;
-	struct ibv_ah_attr way = {
+	struct ibv_ah_attr ah_attr = {
 		.grh = {
 			.sgid_index = (uint8_t)options->device.gid_index,
 			.hop_limit = hop_limit,
@@ -120,8 +120,8 @@ struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
 		.port_num = (uint8_t)options->device.port,
 	};
 
-	memcpy(way.grh.dgid.raw, gid, sizeof(way.grh.dgid.raw));
-	return way;
+	memcpy(ah_attr.grh.dgid.raw, gid, sizeof(ah_attr.grh.dgid.raw));
+	return ah_attr;
 }
 
 int mmc_verbs_memory_init(struct mmc_verbs_memory *memory,

@@ -13,15 +13,16 @@ static uint32_t stride_bytes(uint32_t nbytes)
 	return (nbytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
-/* Puts a slot at the end of a chain. */
-static void append(struct mmc_verbs_chain *chain, struct ibv_recv_wr *request)
+/* Puts a slot at the end of a list. */
+static void append(struct mmc_verbs_slot_list *list,
+		   struct ibv_recv_wr *request)
 {
 	request->next = NULL;
-	if (chain->first == NULL)
-		chain->first = request;
+	if (list->first == NULL)
+		list->first = request;
 	else
-		chain->last->next = request;
-	chain->last = request;
+		list->last->next = request;
+	list->last = request;
 }
 
 static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
@@ -170,15 +171,15 @@ void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring)
 	mmc_verbs_ring_post(ring);
 }
 
-/* Marks a request's id: its slot is in one of the chains. */
-#define CHAINED (UINT64_C(1) << 63)
+/* Marks a request's id: its slot is in one of the lists. */
+#define LISTED (UINT64_C(1) << 63)
 
-static void mark(const struct mmc_verbs_chain *chain)
+static void mark(const struct mmc_verbs_slot_list *list)
 {
-	struct ibv_recv_wr *request = chain->first;
+	struct ibv_recv_wr *request = list->first;
 
 	for (; request != NULL; request = request->next)
-		request->wr_id |= CHAINED;
+		request->wr_id |= LISTED;
 }
 
 void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring)
@@ -191,10 +192,10 @@ void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring)
 	mark(&ring->free);
 	mark(&ring->lent);
 	for (uint32_t slot = 0; slot < ring->nslots; slot++) {
-		bool chained = ring->requests[slot].wr_id & CHAINED;
+		bool listed = ring->requests[slot].wr_id & LISTED;
 
-		ring->requests[slot].wr_id &= ~CHAINED;
-		if (!chained)
+		ring->requests[slot].wr_id &= ~LISTED;
+		if (!listed)
 			mmc_verbs_ring_give(ring, slot);
 		if (queue != NULL)
 			queue->slots[slot].posted = false;

@@ -11,7 +11,7 @@
 #include "drivers/verbs/port.h"
 
 /* Slots on their way back to the queue, linked by their requests. */
-struct mmc_verbs_chain {
+struct mmc_verbs_slot_list {
 	struct ibv_recv_wr *first;
 	struct ibv_recv_wr *last;
 };
@@ -29,8 +29,8 @@ struct mmc_verbs_ring {
 	struct mmc_placement *placement; /* NULL: no slot aims at a place */
 	uint32_t
 		placement_queue; /* the index of this ring's queue in `placement` */
-	struct mmc_verbs_chain lent;
-	struct mmc_verbs_chain free;
+	struct mmc_verbs_slot_list lent;
+	struct mmc_verbs_slot_list free;
 };
 
 /*

@@ -94,9 +94,10 @@ static int allocate(struct mmc_verbs *verbs)
 	const struct mmc_team_options *options = &verbs->port.options;
 
 	verbs->queues = calloc(options->subgroups, sizeof(*verbs->queues));
-	verbs->ways = calloc(options->subgroups, sizeof(*verbs->ways));
+	verbs->group_ahs =
+		calloc(options->subgroups, sizeof(*verbs->group_ahs));
 	verbs->ranks = calloc(options->nranks, sizeof(*verbs->ranks));
-	if (verbs->queues == NULL || verbs->ways == NULL ||
+	if (verbs->queues == NULL || verbs->group_ahs == NULL ||
 	    verbs->ranks == NULL ||
 	    mmc_verbs_groups_init(&verbs->groups, &verbs->port) < 0)
 		return -MMC_ENOMEM;
@@ -211,18 +212,18 @@ static void verbs_close(struct mmc_endpoint *endpoint)
 	mmc_verbs_reads_destroy(&verbs->reads);
 	mmc_verbs_watch_destroy(verbs);
 	for (uint32_t i = 0;
-	     verbs->ways != NULL && i < verbs->port.options.subgroups; i++)
-		if (verbs->ways[i] != NULL)
-			mmc_ibv.destroy_ah(verbs->ways[i]);
+	     verbs->group_ahs != NULL && i < verbs->port.options.subgroups; i++)
+		if (verbs->group_ahs[i] != NULL)
+			mmc_ibv.destroy_ah(verbs->group_ahs[i]);
 	for (uint32_t i = 0;
 	     verbs->ranks != NULL && i < verbs->port.options.nranks; i++)
-		if (verbs->ranks[i].way != NULL)
-			mmc_ibv.destroy_ah(verbs->ranks[i].way);
+		if (verbs->ranks[i].ah != NULL)
+			mmc_ibv.destroy_ah(verbs->ranks[i].ah);
 	mmc_verbs_groups_destroy(&verbs->groups);
 	mmc_verbs_port_close(&verbs->port);
 	mmc_verbs_peers_destroy(&verbs->peers);
 	free(verbs->ranks);
-	free(verbs->ways);
+	free(verbs->group_ahs);
 	free(verbs->queues);
 	free(verbs);
 }
