@@ -45,13 +45,13 @@ static int check_corruption(const struct mmc_fault_setting *setting,
 		tx = tx || setting->clauses[i].tx;
 	}
 	if (checksum == MMC_CHECKSUM_OFF && (rx || tx)) {
-		mmc_error_set("FAULT: 'corrupt' would go unnoticed; it takes "
+		mmc_error_set("FAULT: 'corrupt' would go unnoticed; use "
 			      "CHECKSUM=header or full");
 		return -MMC_EINVAL;
 	}
 	if (checksum == MMC_CHECKSUM_HEADER && rx && tx) {
 		mmc_error_set("FAULT: 'corrupt' in both directions could go "
-			      "unnoticed; it takes CHECKSUM=full");
+			      "unnoticed; use CHECKSUM=full");
 		return -MMC_EINVAL;
 	}
 	return 0;

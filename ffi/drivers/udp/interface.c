@@ -141,11 +141,11 @@ static void explain(const struct ifaddrs *list, const char *devices,
 
 	list_usable(list, usable, sizeof(usable));
 	if (*devices != '\0')
-		mmc_error_set("no interface of '%s' is up, can multicast and "
-			      "has an IPv4 address; usable: %s",
+		mmc_error_set("none of the interfaces '%s' is up with "
+			      "multicast and an IPv4 address; usable: %s",
 			      devices, usable);
 	else
-		mmc_error_set("no %s interface is up, can multicast and has an "
+		mmc_error_set("no %s interface is up with multicast and an "
 			      "IPv4 address; usable: %s",
 			      same_host ? "loopback" : "network", usable);
 }
@@ -270,10 +270,9 @@ int mmc_udp_route(uint32_t peer_address, struct mmc_interface *found)
 	if (entry != NULL) {
 		rv = describe(entry, found);
 	} else {
-		mmc_error_set("no interface that is up and can multicast leads "
-			      "to %s",
-			      inet_ntop(AF_INET, &peer.sin_addr, text,
-					sizeof(text)));
+		mmc_error_set(
+			"no interface that is up with multicast leads to %s",
+			inet_ntop(AF_INET, &peer.sin_addr, text, sizeof(text)));
 		rv = -MMC_ENODEV;
 	}
 	freeifaddrs(list);

@@ -74,7 +74,7 @@ static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 						       nmax - nevents, &more);
 
 		if (received < 0 && !is_passing(errno)) {
-			mmc_error_set("receiving on %s: %s",
+			mmc_error_set("cannot receive on %s: %s",
 				      udp->options.interface.name,
 				      strerror(errno));
 			return -MMC_EIO;

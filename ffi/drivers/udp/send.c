@@ -95,11 +95,11 @@ static int explain(const struct mmc_udp *udp, int error)
 {
 	if (error == EMSGSIZE)
 		mmc_error_set("a datagram does not fit into the MTU of %s, "
-			      "which was %u bytes",
+			      "which was %u bytes at the start",
 			      udp->options.interface.name,
 			      udp->options.interface.mtu_bytes);
 	else
-		mmc_error_set("cannot send on interface %s: %s; see whether it "
+		mmc_error_set("cannot send on interface %s: %s; check that it "
 			      "is up and has its address",
 			      udp->options.interface.name, strerror(error));
 	return -MMC_EIO;

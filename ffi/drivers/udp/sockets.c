@@ -144,7 +144,8 @@ static int open_listener(struct mmc_udp *udp, const struct sockaddr_in *address)
 
 	if (rv == 0 && epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, udp->listener.fd,
 				 &watch) != 0) {
-		mmc_error_set("cannot watch a listener: %s", strerror(errno));
+		mmc_error_set("cannot watch the listening socket: %s",
+			      strerror(errno));
 		rv = -MMC_EIO;
 	}
 	return rv;

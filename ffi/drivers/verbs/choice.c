@@ -40,11 +40,12 @@ static void explain(const struct mmc_device *device, char *text, size_t size)
 			 device->port);
 	} else if (device->ethernet) {
 		snprintf(text, size,
-			 "%s:%u has no GID that is an IPv4 address (RoCE v2)",
+			 "%s:%u has no RoCE v2 GID with an IPv4 address",
 			 device->name, device->port);
 	} else {
 		snprintf(text, size,
-			 "%s:%u has no IP interface (IPoIB) to join with",
+			 "%s:%u has no IP interface (IPoIB), which joining "
+			 "groups needs",
 			 device->name, device->port);
 	}
 }
@@ -122,9 +123,9 @@ int mmc_verbs_device(const char *devices, uint32_t place,
 			*found = *usable[place % choice.nusable];
 		} else {
 			mmc_error_set("no RDMA device can be used: %s",
-				      choice.any ? choice.reason
-						 : "there is none of these "
-						   "names");
+				      choice.any
+					      ? choice.reason
+					      : "none has one of these names");
 			rv = -MMC_ENODEV;
 		}
 	}

@@ -14,12 +14,13 @@ static int read_address(const struct mmc_verbs *verbs, uint32_t rank,
 	if (mmc_verbs_address_decode(address, bytes, verbs->own.nsubgroups,
 				     verbs->own.nconnections) < 0 ||
 	    address->rank != rank) {
-		mmc_error_set("rank %u published no verbs address of its own",
-			      rank);
+		mmc_error_set(
+			"rank %u did not publish a verbs address of its own",
+			rank);
 		return -MMC_EINVAL;
 	}
 	if (address->ethernet != verbs->own.ethernet) {
-		mmc_error_set("rank %u is on %s, this rank on %s", rank,
+		mmc_error_set("rank %u is on %s, but this rank is on %s", rank,
 			      address->ethernet ? "Ethernet" : "InfiniBand",
 			      verbs->own.ethernet ? "Ethernet" : "InfiniBand");
 		return -MMC_EINVAL;
@@ -44,7 +45,7 @@ static int add_queues(struct mmc_verbs *verbs,
 		rv = mmc_verbs_peers_add(&verbs->peers, address->gid,
 					 address->group_qpns[i], address->rank);
 	if (rv < 0)
-		mmc_error_set("rank %u has the address of another",
+		mmc_error_set("rank %u has the same address as another rank",
 			      address->rank);
 	return rv;
 }
@@ -124,7 +125,8 @@ static int attach(struct mmc_verbs *verbs)
 			mmc_ibv.create_ah(verbs->port.pd, &group->ah_attr);
 		if (verbs->group_ahs[i] == NULL)
 			return mmc_verbs_explain(&verbs->port,
-						 "address a group", errno);
+						 "create an address handle",
+						 errno);
 	}
 	return 0;
 }

@@ -60,7 +60,8 @@ static int create_shared(struct mmc_verbs_connections *connections,
 					 errno);
 	connections->srq = mmc_ibv.create_srq(port->pd, &attributes);
 	if (connections->srq == NULL)
-		return mmc_verbs_explain(port, "create a receive queue", errno);
+		return mmc_verbs_explain(port, "create a shared receive queue",
+					 errno);
 	connections->ring.srq = connections->srq;
 	rv = mmc_verbs_ring_init(&connections->ring, port, nreceives,
 				 MMC_VERBS_MESSAGE_BYTES_MAX, 0);
@@ -93,7 +94,7 @@ static int create(struct mmc_verbs_connections *connections,
 	};
 
 	if (!draw_psn(connection))
-		return mmc_verbs_explain(port, "draw a number", errno);
+		return mmc_verbs_explain(port, "draw a random number", errno);
 	connection->qp = mmc_ibv.create_qp(port->pd, &attributes);
 	if (connection->qp == NULL)
 		return mmc_verbs_explain(port, "create a connection", errno);

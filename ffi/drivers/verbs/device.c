@@ -180,9 +180,9 @@ int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
 		return rv;
 	list = mmc_ibv.get_device_list(&count);
 	if (list == NULL || count == 0) {
-		mmc_error_set("there is no RDMA device: %s",
+		mmc_error_set("no RDMA device was found: %s",
 			      list == NULL ? strerror(errno)
-					   : "libibverbs finds none");
+					   : "libibverbs lists none");
 		if (list != NULL)
 			mmc_ibv.free_device_list(list);
 		return -MMC_ENODEV;
@@ -219,7 +219,7 @@ struct ibv_context *mmc_verbs_open_device(const char *name)
 	int count;
 	struct ibv_device **list = mmc_ibv.get_device_list(&count);
 
-	mmc_error_set("there is no RDMA device %s", name);
+	mmc_error_set("there is no RDMA device named %s", name);
 	for (int i = 0; list != NULL && i < count && context == NULL; i++) {
 		if (strcmp(mmc_ibv.get_device_name(list[i]), name) != 0)
 			continue;

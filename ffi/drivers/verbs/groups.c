@@ -81,7 +81,7 @@ int mmc_verbs_groups_join_by_socket(struct mmc_verbs_groups *groups)
 	if (!groups->port->options.device.ethernet)
 		return mmc_verbs_groups_refused(
 			groups, &groups->items[0],
-			"on InfiniBand the subnet manager has to know");
+			"on InfiniBand only the subnet manager adds members");
 	for (uint32_t i = 0; i < groups->count && rv == 0; i++)
 		rv = join_socket(groups, &groups->items[i]);
 	return rv;

@@ -128,7 +128,8 @@ static int await(struct mmc_verbs_groups *groups)
 		if (now_ns >= until_ns)
 			return mmc_verbs_groups_refused(
 				groups, &groups->items[0],
-				"no answer about some of the groups");
+				"the fabric has not answered for some of the "
+				"groups");
 		poll(&watched, 1, (int)((until_ns - now_ns) / MMC_MS_NS + 1));
 		mmc_verbs_groups_hear(groups, &nlost);
 	}

@@ -28,7 +28,7 @@ int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
 
 	mmc_error_set("%s: cannot %s: %s%s", port->options.device.name, what,
 		      strerror(error),
-		      memory ? " (see ulimit -l, and the device's limits)"
+		      memory ? " (check ulimit -l and the device's limits)"
 			     : "");
 	return memory ? -MMC_ENOMEM : -MMC_EIO;
 }
@@ -78,7 +78,8 @@ int mmc_verbs_port_open(struct mmc_verbs_port *port,
 		mmc_min_u32((uint32_t)port->limits.max_qp_init_rd_atom,
 			    MMC_VERBS_READS_MAX));
 	port->pd = mmc_ibv.alloc_pd(port->context);
-	return port->pd != NULL ? 0 : refuse(port, "open a domain");
+	return port->pd != NULL ? 0
+				: refuse(port, "allocate a protection domain");
 }
 
 bool mmc_verbs_port_active(const struct mmc_verbs_port *port,

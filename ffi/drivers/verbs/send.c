@@ -152,7 +152,7 @@ static int check_length(const struct mmc_verbs *verbs,
 
 	if (parcel->head_bytes + parcel->body_bytes <= mtu_bytes)
 		return 0;
-	mmc_error_set("%s: a datagram of %u bytes does not go into its MTU, "
+	mmc_error_set("%s: a datagram of %u bytes does not fit into its MTU, "
 		      "%u bytes",
 		      verbs->port.options.device.name,
 		      parcel->head_bytes + parcel->body_bytes, mtu_bytes);

@@ -38,20 +38,22 @@ static uint64_t verbs_now_ns(struct mmc_endpoint *endpoint)
 static int check_path(const struct mmc_team_options *options)
 {
 	if (options->join > MMC_JOIN_ATTACH)
-		mmc_error_set("a way %u to join", options->join);
+		mmc_error_set("join method %u is unknown", options->join);
 	else if (options->qkey >> 31 != 0)
-		mmc_error_set("a Q_Key %#x is for the privileged",
-			      options->qkey);
+		mmc_error_set(
+			"Q_Key %#x is privileged; use one below 0x80000000",
+			options->qkey);
 	else if (options->pkey_index > UINT16_MAX)
-		mmc_error_set("P_Key index %u", options->pkey_index);
+		mmc_error_set("P_Key index %u is out of range; use 0 to 65535",
+			      options->pkey_index);
 	else if (options->service_level > 15)
-		mmc_error_set("service level %u; 0 to 15 are possible",
+		mmc_error_set("service level %u is out of range; use 0 to 15",
 			      options->service_level);
 	else if (options->traffic_class > UINT8_MAX)
-		mmc_error_set("traffic class %u; 0 to 255 are possible",
+		mmc_error_set("traffic class %u is out of range; use 0 to 255",
 			      options->traffic_class);
 	else if (options->ttl > UINT8_MAX)
-		mmc_error_set("a TTL of %u; 0 to 255 are possible",
+		mmc_error_set("TTL %u is out of range; use 0 to 255",
 			      options->ttl);
 	else
 		return 0;
@@ -68,20 +70,21 @@ static int check_options(const struct mmc_team_options *options)
 	if (options->nranks == 0 ||
 	    options->nranks > UINT32_C(1) << MMC_ROUNDS_MAX ||
 	    options->rank >= options->nranks)
-		mmc_error_set("rank %u of %u ranks", options->rank,
+		mmc_error_set("cannot be rank %u of %u ranks", options->rank,
 			      options->nranks);
 	else if (options->subgroups == 0 ||
 		 options->subgroups > MMC_VERBS_SUBGROUPS_MAX)
-		mmc_error_set("%u subgroups; 1 to %u are possible",
+		mmc_error_set("cannot use %u subgroups; use 1 to %u",
 			      options->subgroups, MMC_VERBS_SUBGROUPS_MAX);
 	else if (options->group >> 28 != 0xe || last >> 28 != 0xe)
-		mmc_error_set("groups %#x to %#x are not IPv4 multicast",
-			      options->group, last);
+		mmc_error_set(
+			"groups %#x to %#x are not IPv4 multicast addresses",
+			options->group, last);
 	else if (options->chunk_bytes == 0 ||
 		 options->chunk_bytes > device->mtu_bytes ||
 		 options->chunk_bytes + head_bytes > device->mtu_bytes)
-		mmc_error_set("chunks of %u bytes and %u bytes of headers do "
-			      "not go into the MTU of %s, %u bytes",
+		mmc_error_set("chunks of %u bytes with %u bytes of headers do "
+			      "not fit into the MTU of %s, %u bytes",
 			      options->chunk_bytes, head_bytes, device->name,
 			      device->mtu_bytes);
 	else
@@ -127,7 +130,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 		*nreceives = options->receives;
 	if (*nreceives >= least)
 		return 0;
-	mmc_error_set("%s: %u receives do not hold the %u probes of %u ranks; "
+	mmc_error_set("%s: %u receives cannot hold the %u probes of %u ranks; "
 		      "raise RECEIVES",
 		      options->device.name, *nreceives, least, nranks);
 	return -MMC_EINVAL;
