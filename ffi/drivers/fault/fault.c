@@ -135,7 +135,7 @@ static struct mmc_parcel parcel_of(const struct fault *fault,
 	return parcel;
 }
 
-/* Whether an answer to an inquiry passes; it is lost as received control is. */
+/* Returns whether an answer to an inquiry passes; it is lost as received control is. */
 static bool finding_passes(struct fault *fault)
 {
 	return !mmc_fault_judge_datagram(&fault->judge, false, NULL, 0, 0).lost;

@@ -3,7 +3,10 @@
 
 #include "drivers/sim/topology.h"
 
-/* Whether this is multicast on its last link to a host that gets none at this time. */
+/*
+ * Returns whether this is multicast on its last link to a host that gets none at this
+ * time.
+ */
 static bool is_unheard(const struct mmc_network *network,
 		       const struct mmc_heap_item *event,
 		       const struct mmc_frame *frame)
@@ -18,7 +21,7 @@ static bool is_unheard(const struct mmc_network *network,
 	       host < 64 && (options->deaf_hosts >> host & 1) != 0;
 }
 
-/* Whether a frame comes out of a link that carries nothing at this time. */
+/* Returns whether a frame comes out of a link that carries nothing at this time. */
 static bool is_cut(const struct mmc_network *network,
 		   const struct mmc_heap_item *event,
 		   const struct mmc_frame *frame)

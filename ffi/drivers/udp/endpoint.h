@@ -81,7 +81,7 @@ static inline uint32_t mmc_udp_around_bytes(enum mmc_checksum checksum)
 	       (checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES : 0);
 }
 
-/* Whether there is a receive socket for each other rank. */
+/* Returns whether there is a receive socket for each other rank. */
 static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 {
 	return options->nranks > 1 &&

@@ -86,8 +86,8 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 }
 
 /*
- * Whether a connection leads to itself: for its own end the kernel may choose the port
- * that a process has given up (RFC 9293, 3.5, simultaneous open).
+ * Returns whether a connection leads to itself: for its own end the kernel may choose
+ * the port that a process has given up (RFC 9293, 3.5, simultaneous open).
  */
 static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 {
@@ -104,7 +104,7 @@ static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 	       here.sin_addr.s_addr == there.sin_addr.s_addr;
 }
 
-/* Whether the connection has ended or failed. */
+/* Returns whether the connection has ended or failed. */
 static bool is_over(const struct mmc_udp_inquiry *inquiry)
 {
 	char byte;
@@ -113,7 +113,7 @@ static bool is_over(const struct mmc_udp_inquiry *inquiry)
 	return rv == 0 || (rv < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Whether the peer's kernel has acknowledged all that was sent. */
+/* Returns whether the peer's kernel has acknowledged all that was sent. */
 static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 {
 	int unsent_bytes = 0;
@@ -123,7 +123,8 @@ static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 }
 
 /*
- * Whether the connection is still being established; `error` is 0 unless that failed.
+ * Returns whether the connection is still being established; `error` is 0 unless that
+ * failed.
  */
 static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 {

@@ -44,7 +44,10 @@ static struct in_addr ipv4_of(const struct ifaddrs *entry)
 	return read_ipv4(entry->ifa_addr);
 }
 
-/* Whether an interface can be used. Loopback multicasts although it does not say so. */
+/*
+ * Returns whether an interface can be used. Loopback multicasts although it does not
+ * say so.
+ */
 static bool is_usable(const struct ifaddrs *entry)
 {
 	unsigned up = IFF_UP | IFF_RUNNING;
@@ -55,7 +58,7 @@ static bool is_usable(const struct ifaddrs *entry)
 	       (entry->ifa_flags & (IFF_MULTICAST | IFF_LOOPBACK)) != 0;
 }
 
-/* Whether `device`, a name or an address, means this interface. */
+/* Returns whether `device`, a name or an address, means this interface. */
 static bool is_named(const struct ifaddrs *entry, const char *device)
 {
 	struct in_addr address;

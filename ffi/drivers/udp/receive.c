@@ -42,7 +42,10 @@ static unsigned deliver(const struct mmc_udp *udp,
 	return nevents;
 }
 
-/* Whether an error passes: an unreachable peer or a busy host leaves it on a socket. */
+/*
+ * Returns whether an error passes: an unreachable peer or a busy host leaves it on a
+ * socket.
+ */
 static bool is_passing(int error)
 {
 	switch (error) {

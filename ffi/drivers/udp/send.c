@@ -106,7 +106,8 @@ static int explain(const struct mmc_udp *udp, int error)
 }
 
 /*
- * Whether nothing could leave for so long that the interface counts as down for good.
+ * Returns whether nothing could leave for so long that the interface counts as down for
+ * good.
  */
 static bool is_down_for_good(struct mmc_udp *udp)
 {

@@ -47,7 +47,7 @@ int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes);
 
 void mmc_udp_staging_destroy(struct mmc_udp_staging *staging);
 
-/* Whether there are datagrams to take. */
+/* Returns whether there are datagrams to take. */
 static inline bool mmc_udp_staging_holds(const struct mmc_udp_staging *staging)
 {
 	return staging->ntaken < staging->nreceived;

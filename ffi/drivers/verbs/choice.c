@@ -50,7 +50,7 @@ static void explain(const struct mmc_device *device, char *text, size_t size)
 	}
 }
 
-/* Whether `wanted`, "device" or "device:port", is this port. */
+/* Returns whether `wanted`, "device" or "device:port", is this port. */
 static bool is_named(const struct mmc_device *device, const char *wanted,
 		     size_t length)
 {

@@ -122,12 +122,12 @@ int mmc_verbs_connection_raise(struct mmc_verbs_connection *connection,
 void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 				  struct mmc_verbs_connection *connection);
 
-/* Whether `status` says that the peer's adapter did not answer. */
+/* Returns whether `status` says that the peer's adapter did not answer. */
 bool mmc_verbs_is_silence(enum ibv_wc_status status);
 
 /*
- * Whether a port that is down may be the reason for `status`. With Soft-RoCE that takes
- * queue pairs of all kinds to error, which only flushed requests show.
+ * Returns whether a port that is down may be the reason for `status`. With Soft-RoCE
+ * that takes queue pairs of all kinds to error, which only flushed requests show.
  */
 bool mmc_verbs_may_pass(enum ibv_wc_status status);
 

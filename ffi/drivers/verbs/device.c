@@ -47,7 +47,7 @@ static void find_address(const struct ifaddrs *list, struct mmc_device *device)
 			device->address = ipv4_of(list);
 }
 
-/* Whether a network interface is IPoIB on the port that has `gid`. */
+/* Returns whether a network interface is IPoIB on the port that has `gid`. */
 static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
 {
 	const uint8_t *hardware;

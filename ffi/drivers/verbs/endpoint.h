@@ -172,7 +172,7 @@ void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid);
 /* Takes the recovery a step on, if it is time. */
 void mmc_verbs_recover_poll(struct mmc_verbs *verbs);
 
-/* When mmc_verbs_recover_poll() is due next, or MMC_NEVER_NS. */
+/* Returns when mmc_verbs_recover_poll() is due next, or MMC_NEVER_NS. */
 uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs);
 
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint);

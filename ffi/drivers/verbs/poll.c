@@ -242,7 +242,10 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 
 /* ---- what is broken ------------------------------------------------------ */
 
-/* Whether the peer is to blame for `status`, as far as one can tell, or this device. */
+/*
+ * Returns whether the peer is to blame for `status`, as far as one can tell, or this
+ * device.
+ */
 static bool is_of_peer(enum ibv_wc_status status)
 {
 	switch (status) {

@@ -21,10 +21,10 @@ struct route {
 /* ---- the route ----------------------------------------------------------- */
 
 /*
- * Whether a peer's connection can take the parcel now. A stopped peer takes nothing:
- * what does not fit goes as a datagram, which may be lost. To a silent peer everything
- * goes as datagrams, which leaves receives posted there: without any, it could not
- * answer an inquiry behind a message that waits for one.
+ * Returns whether a peer's connection can take the parcel now. A stopped peer takes
+ * nothing: what does not fit goes as a datagram, which may be lost. To a silent peer
+ * everything goes as datagrams, which leaves receives posted there: without any, it
+ * could not answer an inquiry behind a message that waits for one.
  */
 static bool connection_takes(struct mmc_verbs *verbs,
 			     const struct mmc_verbs_connection *connection,

@@ -76,7 +76,7 @@ static void ask_all(struct mmc_verbs *verbs)
 	}
 }
 
-/* Whether a reconnection or a recovery is due now. */
+/* Returns whether a reconnection or a recovery is due now. */
 static bool is_due(const struct mmc_verbs *verbs)
 {
 	uint64_t due_ns = mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
@@ -85,7 +85,7 @@ static bool is_due(const struct mmc_verbs *verbs)
 	return due_ns != MMC_NEVER_NS && mmc_verbs_clock_ns() >= due_ns;
 }
 
-/* Whether a poll would find something. */
+/* Returns whether a poll would find something. */
 static bool has_come(struct mmc_verbs *verbs)
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
@@ -140,7 +140,7 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 
 /* ---- the device ---------------------------------------------------------- */
 
-/* Whether a port's event is about this rank's port. */
+/* Returns whether a port's event is about this rank's port. */
 static bool is_ours(const struct mmc_verbs *verbs,
 		    const struct ibv_async_event *event)
 {
