@@ -36,8 +36,8 @@ static struct fault *of(struct mmc_endpoint *endpoint)
 /* ---- holding back -------------------------------------------------------- */
 
 /*
- * Holds back a copy of the datagram `parcel`, or loses it if the pool is full. A
- * received one came from `source`.
+ * Holds back a copy of a datagram, or loses it if the pool is full. `source` is the
+ * sender of a received one.
  */
 static void hold(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source,
@@ -117,7 +117,7 @@ static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 	return nevents;
 }
 
-/* Returns a received datagram in the form of one to send; its payload may lie apart. */
+/* Returns a received datagram as a parcel; its payload may lie apart from its head. */
 static struct mmc_parcel parcel_of(const struct fault *fault,
 				   const struct mmc_event *event)
 {

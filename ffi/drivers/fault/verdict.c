@@ -11,8 +11,8 @@
 #define STALL_PART 5
 
 /*
- * Returns the generator of a clause. Seeds or ranks that differ in one bit only give
- * unlike numbers.
+ * Returns the generator of a clause. Even seeds or ranks that differ in a single bit
+ * give unrelated numbers.
  */
 static struct mmc_prng stream_of(uint64_t seed, uint32_t rank, uint32_t place)
 {

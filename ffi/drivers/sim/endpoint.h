@@ -99,7 +99,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
  */
 void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint);
 
-/* Takes a step on with the reads that are due. */
+/* Moves the reads that are due one step on. */
 void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *endpoint);
 
 /*

@@ -171,8 +171,8 @@ static void fly(struct mmc_network *network, uint32_t link_index,
 }
 
 /*
- * Returns by how much the flow of a frame is delayed on its way over the spine.
- * Datagrams of one source, subgroup and peer take the same way.
+ * Returns how much longer the flow of a frame takes over the spine. Datagrams of one
+ * source, subgroup and peer take the same route.
  */
 static uint64_t detour_ns(const struct mmc_network *network,
 			  uint32_t link_index, const struct mmc_frame *frame)

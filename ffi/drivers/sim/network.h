@@ -54,7 +54,8 @@ struct mmc_network_options {
 	uint32_t jitter_ns;  /* added at random on the last link: reorders */
 	bool uneven; /* each link draws latency and jitter, up to those */
 	/*
-	 * A flow takes one of several ways over the spine and is later by up to this.
+	 * A flow takes one of several routes over the spine, which differ by up to
+	 * this.
 	 */
 	uint32_t detour_ns;
 	uint64_t queue_bytes; /* of each switch port */

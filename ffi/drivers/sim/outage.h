@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the outage of a network, and its deaf hosts, keep from getting through. */
+/*
+ * Decides what an outage of the simulated network, or a deaf host, keeps from arriving.
+ */
 #ifndef MMC_DRIVERS_SIM_OUTAGE_H
 #define MMC_DRIVERS_SIM_OUTAGE_H
 
 #include "drivers/sim/network.h"
 
-/* Returns whether a frame that comes out of a link, as `event` says, is lost to them. */
+/*
+ * Returns whether the frame that leaves a link at `event` is lost to an outage or to a
+ * deaf host.
+ */
 bool mmc_outage_takes(const struct mmc_network *network,
 		      const struct mmc_heap_item *event,
 		      const struct mmc_frame *frame);

@@ -12,7 +12,7 @@
 
 #include "support/bits.h"
 
-/* A connection by which nothing was asked for this long is not made again. */
+/* A connection is not made again when nothing was asked on it for this long. */
 #define RECONNECTS_NS (2 * MMC_S_NS)
 
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
@@ -54,7 +54,7 @@ static void find(struct mmc_udp_inquiries *inquiries,
 
 /*
  * Begins a connection. If this process has no descriptor left, nothing is found out,
- * which is as good as silence.
+ * and the peer stays silent.
  */
 static void connect_to(struct mmc_udp_inquiries *inquiries,
 		       struct mmc_udp_inquiry *inquiry,
@@ -73,7 +73,9 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 		socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (inquiry->fd < 0)
 		return;
-	/* Each byte is a question of its own and must not be held back for more. */
+	/*
+	 * Each byte is a question of its own; Nagle's algorithm must not hold it back.
+	 */
 	setsockopt(inquiry->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	rv = connect(inquiry->fd, (const struct sockaddr *)address,
 		     sizeof(*address));
@@ -140,7 +142,7 @@ static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 	       info.tcpi_state == TCP_SYN_SENT;
 }
 
-/* Learns what has become of a connection. */
+/* Finds out what has become of a connection. */
 static void look_at(struct mmc_udp_inquiries *inquiries,
 		    struct mmc_udp_inquiry *inquiry)
 {
@@ -235,8 +237,8 @@ void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries, uint32_t peer)
 }
 
 /*
- * Also makes connections again that have ended: the kernel of a killed process resets
- * what the process had not accepted, so its listener is tried at once, but not within
+ * Also makes ended connections again. The kernel of a killed process resets what the
+ * process had not accepted, so its listener is tried at once, but not within
  * MMC_UDP_RECONNECT_NS of the last attempt.
  */
 void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,

@@ -7,7 +7,10 @@
 #include "support/assert.h"
 #include "support/error.h"
 
-/* An interface may be down for as long while it is set up again. */
+/*
+ * An interface that is down for longer than this counts as down for good: setting it up
+ * again takes less.
+ */
 #define DOWN_NS MMC_S_NS
 
 /* The pause for a device's queue, which no descriptor reports on. */

@@ -239,10 +239,10 @@ static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 }
 
 /*
- * Stops a subgroup's socket from hearing the rank itself: its own copies would take
+ * Keeps this rank's own multicast out of a subgroup's socket. Copies of it would take
  * room that no window accounts for, since the others' progress does not show how far
- * this rank has drained them. Where each source has a socket, this one hears strangers
- * only, to count them.
+ * this rank has drained them. Where each source has a socket, this one then hears
+ * strangers alone, which are counted.
  */
 static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 {

@@ -101,7 +101,7 @@ static int allocate(struct mmc_udp *udp)
 	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
 }
 
-/* Keeps the groups joined for a process that may soon use them again. */
+/* Keeps the groups joined for a while: this process may soon use them again. */
 static void linger(const struct mmc_udp *udp)
 {
 	uint64_t now_ns = udp_now_ns(NULL);

@@ -57,7 +57,7 @@ bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
 
 	if (rank->ah != NULL)
 		return true;
-	/* A failed attempt may take a second, while the network is asked in vain. */
+	/* A failed attempt may take a second, in which the network does not answer. */
 	if (endpoint->driver->now_ns(endpoint) < rank->retry_ns)
 		return false;
 	ah_attr = mmc_verbs_ah_attr(&verbs->port, rank->gid, rank->lid,

@@ -17,8 +17,8 @@
 #define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES)
 
 /*
- * Two parts of TIMEOUT: in the first the adapter's retries end, in the second a
- * connection that is down comes up again, or is broken.
+ * The two parts of TIMEOUT. The adapter's retries end in the first; in the second a
+ * connection that is down comes up again or breaks.
  */
 static inline uint64_t mmc_verbs_retrying_ns(uint64_t timeout_ns)
 {
@@ -160,8 +160,9 @@ bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
 			      struct mmc_event *event);
 
 /*
- * Takes down a connection that is up, because of `status`, if that may pass and there
- * is a TIMEOUT within which the connection can come up again; else marks it as broken.
+ * Takes down a connection that is up, because of `status`. It may come up again if
+ * `status` may pass and there is a TIMEOUT to do so in; otherwise it is marked as
+ * broken.
  */
 void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection,

@@ -195,8 +195,8 @@ int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
 }
 
 /*
- * Says why a device does not open. The errno that libibverbs leaves misleads, so its
- * file is opened here.
+ * Says why a device does not open. The errno that libibverbs leaves is misleading, so
+ * its file is opened here.
  */
 static void explain_closed(const struct ibv_device *device, int error)
 {
@@ -236,7 +236,7 @@ struct ibv_context *mmc_verbs_open_device(const char *name)
 
 /*
  * An InfiniBand group has the MTU of IPoIB's broadcast group, which may be less than
- * the port's. In its connected mode IPoIB does not tell that MTU.
+ * the port's. In connected mode IPoIB does not show that MTU.
  */
 static uint32_t group_mtu_bytes(const struct mmc_device *device)
 {

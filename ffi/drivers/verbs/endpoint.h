@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a verbs endpoint; private to the driver. */
+/* A verbs endpoint as the files of this driver see it. */
 #ifndef MMC_DRIVERS_VERBS_ENDPOINT_H
 #define MMC_DRIVERS_VERBS_ENDPOINT_H
 
@@ -71,8 +71,8 @@ __attribute__((format(printf, 2, 3))) void
 mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...);
 
 /*
- * Takes down a queue that ends requests with `status`, or fails the endpoint if that
- * will not pass.
+ * Takes down a queue whose requests end with `status`, or fails the endpoint if no
+ * recovery from that is possible.
  */
 void mmc_verbs_break_queue(struct mmc_verbs *verbs,
 			   struct mmc_verbs_queue *queue,
@@ -158,8 +158,10 @@ void mmc_verbs_watch_device(struct mmc_verbs *verbs);
 /* ---- recovery ------------------------------------------------------------ */
 
 /*
- * Starts a recovery: the port, or what the fabric knows of it, has changed, so * memberships in groups may have ended and their addresses may differ. With `ahs_stale`
- * the GID may have another index in the port's table, or peers may have other LIDs.
+ * Starts a recovery: the port, or what the fabric knows of it, has changed, so that
+ * memberships in groups may have ended and groups may have other addresses. With
+ * `ahs_stale` the GID may have another index in the port's table, or peers may have
+ * other LIDs.
  */
 void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool ahs_stale);
 
@@ -169,7 +171,7 @@ void mmc_verbs_recover_listen(struct mmc_verbs *verbs);
 /* Follows `peer` to the LID that a datagram or an offer of it came from, if new. */
 void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid);
 
-/* Takes the recovery a step on, if it is time. */
+/* Moves the recovery one step on, if it is time. */
 void mmc_verbs_recover_poll(struct mmc_verbs *verbs);
 
 /* Returns when mmc_verbs_recover_poll() is due next, or MMC_NEVER_NS. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's membership in the multicast groups, so that the fabric brings it their
- * packets. Attaching the queues to the groups is a separate step.
+ * A rank's membership in the multicast groups, without which the fabric would not
+ * deliver their packets. Attaching the queues to the groups is a separate step.
  */
 #ifndef MMC_DRIVERS_VERBS_GROUPS_H
 #define MMC_DRIVERS_VERBS_GROUPS_H

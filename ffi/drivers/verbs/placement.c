@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Direct placement by a verbs device: see drivers/placement.h. */
+/* Direct placement (drivers/placement.h) by a verbs device. */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* A paused queue is flushed when for this long none of its aimed slots has completed. */
+/*
+ * A paused queue is flushed when none of its aimed slots has completed for this long.
+ */
 #define FLUSH_NS (100 * MMC_MS_NS)
 
 uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,

@@ -56,8 +56,8 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 }
 
 /*
- * Ends a peer's silence: a datagram proves that it lives. Otherwise two partners that
- * found each other silent would send nothing but datagrams for good.
+ * Ends a peer's silence, since a datagram proves that it lives. Otherwise two partners
+ * that take each other for silent would send datagrams alone for ever.
  */
 static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 {
@@ -73,8 +73,8 @@ static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 }
 
 /*
- * Reports what a queue has received, unless this rank has sent it. Nothing is reported
- * after a failure, since where a broken device has put the payload is not certain.
+ * Reports a datagram that a queue has received, unless this rank has sent it. Nothing
+ * is reported after a failure: a broken device may have put the payload anywhere.
  */
 static void take_datagram(struct mmc_verbs *verbs,
 			  struct mmc_verbs_queue *queue,
@@ -243,8 +243,8 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 /* ---- what is broken ------------------------------------------------------ */
 
 /*
- * Returns whether the peer is to blame for `status`, as far as one can tell, or this
- * device.
+ * Returns whether `status` is the peer's fault rather than this device's, as far as one
+ * can tell.
  */
 static bool is_of_peer(enum ibv_wc_status status)
 {

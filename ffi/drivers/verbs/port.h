@@ -29,8 +29,8 @@ struct mmc_verbs_memory {
 };
 
 /*
- * Opens the device of `options`. Returns 0 or -MMC_ENODEV; after an error, too,
- * mmc_verbs_port_close() closes what is open.
+ * Opens the device of `options`. Returns 0 or -MMC_ENODEV; mmc_verbs_port_close() must
+ * be called in either case.
  */
 int mmc_verbs_port_open(struct mmc_verbs_port *port,
 			const struct mmc_team_options *options);

@@ -44,8 +44,8 @@ int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 void mmc_verbs_queue_destroy(struct mmc_verbs_queue *queue);
 
 /*
- * Looks which slots have left. Returns whether all was sent well; if not, writes the
- * status of the first failure.
+ * Takes in which slots have left. Returns false if a datagram could not be sent, with
+ * the status of the first failure.
  */
 bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 			  enum ibv_wc_status *status);

@@ -9,7 +9,7 @@
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* The pause before what the fabric refused, or a queue could not do, is tried again. */
+/* The pause before the next attempt, after the fabric or a queue has refused. */
 #define AGAIN_NS (500 * MMC_MS_NS)
 
 void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool ahs_stale)
@@ -83,7 +83,8 @@ static void destroy_ah(struct mmc_verbs_rank *rank)
 	rank->retry_ns = 0;
 }
 
-/* * Destroys the address handles of all ranks. Returns false if datagrams that use them
+/*
+ * Destroys the address handles of all ranks. Returns false if datagrams that use them
  * are still to leave.
  */
 static bool destroy_ahs(struct mmc_verbs *verbs)
@@ -167,7 +168,7 @@ static bool restart_all(struct mmc_verbs *verbs, bool active)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Takes a group's recovery a step on. Returns whether it is complete. */
+/* Moves a group's recovery one step on. Returns whether it is complete. */
 static bool regain(struct mmc_verbs *verbs, uint32_t subgroup)
 {
 	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];

@@ -97,16 +97,18 @@ static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 			until_ns = mmc_verbs_clock_ns() + MMC_VERBS_ROOM_NS;
 		else if (mmc_verbs_clock_ns() > until_ns)
 			return false;
-		/* On one processor, whatever sends the datagrams has to run now. */
+		/*
+		 * Where there is one processor, a software device needs it to send the
+		 * datagrams.
+		 */
 		sched_yield();
 	}
 	return true;
 }
 
 /*
- * Waits until all multicast has left. A record says how much was multicast before it:
- * if it overtook that on its own queue pair, what is still to leave would be taken for
- * lost.
+ * Waits until all multicast has left. A record says how much was multicast before it.
+ * If it overtook that on its own queue pair, the rest would be taken for lost.
  */
 static void let_multicast_leave(struct mmc_verbs *verbs)
 {

@@ -120,7 +120,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	uint32_t wanted = RECEIVES_LIMITED;
 	struct rlimit lockable;
 
-	/* The limit does not apply to root, as a rule. */
+	/* The limit usually does not apply to root. */
 	if (geteuid() == 0 || (getrlimit(RLIMIT_MEMLOCK, &lockable) == 0 &&
 			       lockable.rlim_cur == RLIM_INFINITY))
 		wanted = RECEIVES;

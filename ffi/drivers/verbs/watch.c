@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping until something completes, and events of the device. */
+/* Lets a thread sleep until something completes, and takes events of the device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,7 +57,10 @@ static bool drain(struct ibv_comp_channel *channel)
 	return any;
 }
 
-/* Empties both channels, whatever the first holds: a queue does not report twice. */
+/*
+ * Empties both channels even if the first holds something: a queue does not report
+ * twice.
+ */
 static bool drain_both(struct mmc_verbs *verbs)
 {
 	bool control = drain(verbs->control);
@@ -105,7 +108,7 @@ static bool has_come(struct mmc_verbs *verbs)
 }
 
 /*
- * A queue reports only once each time it is asked, and only what completes afterwards.
+ * A queue reports once for each request to notify, and only what completes after that.
  */
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint)
 {
