@@ -15,7 +15,7 @@ from ranks import CHUNK, SETTINGS, losing
 
 from bench.guest.guest import Guest
 
-PROGRAM = Path(__file__).with_name("covering_rank.py")
+PROGRAM = Path(__file__).with_name("zero_copy_rank.py")
 NRANKS = 4
 VICTIM = 2
 NOPS = 5
@@ -34,7 +34,7 @@ def run(
     after_s: float = 0,
     **settings: Any,
 ) -> Said:
-    """Run a job of covering_rank.py; return the results, with every byte right."""
+    """Run a job of zero_copy_rank.py; return the results, with every byte right."""
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     ours = {
         **SETTINGS,
