@@ -83,8 +83,9 @@ struct mmc_team {
 	uint64_t generation;	      /* the latest generation; never 0 */
 	struct mmc_fetches fetches;
 	struct mmc_deferred *deferred;
-	struct mmc_request *direct; /* receives in place now, or NULL */
-	bool failed; /* ended operations' memory may still be accessed */
+	struct mmc_request
+		*direct; /* its payloads are placed directly now; or NULL */
+	bool failed;	 /* ended operations' memory may still be accessed */
 	struct mmc_poison poison; /* of the first broken connection */
 	char reason[MMC_REASON_SIZE];
 };

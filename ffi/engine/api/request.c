@@ -86,7 +86,8 @@ void mmc_request_cancel(struct mmc_request *request)
 		stream->stirred = true;
 		mmc_request_end_placement(request, false);
 		/*
-		 * One round reports only some of the placements that covering delayed.
+		 * One round reports only some of the payloads that direct placement
+		 * held back.
 		 */
 		while (mmc_engine_progress(engine) && !engine->stepped &&
 		       !mmc_request_over(request))
