@@ -31,7 +31,7 @@ COUNTED = {
     "receive": "ffi/core/",
     "send": "ffi/core/",
     "stage": "PROGRAM TOTALS",
-    "cover": "PROGRAM TOTALS",
+    "direct": "PROGRAM TOTALS",
 }
 # The operations whose costs are counted, and the bytes of their blocks.
 OPERATIONS = (
@@ -48,7 +48,8 @@ _LIMIT_S = 120
 def instructions(part: str, folder: Path) -> float:
     """Return the x86-64 instructions that a chunk costs, with its share of polling."""
     program, profile = folder / f"instructions_{part}", folder / f"profile_{part}"
-    sources = ["tests/c/instructions.c", "ffi/drivers/cover.c", *_sources("core/*")]
+    direct = ("ffi/drivers/placement.c", "ffi/engine/predictor.c")
+    sources = ["tests/c/instructions.c", *direct, *_sources("core/*")]
     _run("gcc", *_FLAGS, *sources, "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"

@@ -24,6 +24,9 @@
  */
 #define MMC_ENDPOINT_FDS_MAX 4
 
+/* The most datagrams that an endpoint may ask for in a call of send(). */
+#define MMC_BATCH_DATAGRAMS_MAX 64
+
 /* The most pieces that one `read` takes. */
 #define MMC_PIECES_MAX 4
 
@@ -95,7 +98,7 @@ struct mmc_piece {
 	uint32_t nbytes;
 };
 
-struct mmc_cover;
+struct mmc_predictor; /* see predictor.h */
 
 struct mmc_endpoint {
 	const struct mmc_driver *driver;
@@ -109,13 +112,13 @@ struct mmc_endpoint {
 	/* As a rule no control message to a live partner of a barrier is lost. */
 	bool reliable;
 	/*
-	 * The number of chunks that makes a call of send() worthwhile, at most
-	 * MMC_BATCH_CHUNKS_WIDE; 0: the usual number.
+	 * The number of datagrams that makes a call of send() worthwhile, at most
+	 * MMC_BATCH_DATAGRAMS_MAX; 0: the usual number.
 	 */
-	uint32_t batch_chunks;
+	uint32_t batch_datagrams;
 	/* The least time that a peer may be silent, set by the engine. */
 	uint64_t timeout_ns;
-	/* Datagrams whose payload arrived in another chunk's place. */
+	/* Payloads that arrived in another's place: see begin_placement. */
 	uint64_t evacuated;
 	uint64_t reconnects; /* connections that were made again */
 	uint64_t rejoins;    /* groups that were joined again */
@@ -162,22 +165,23 @@ struct mmc_driver {
 		     size_t nbytes, uint64_t cookie);
 
 	/*
-	 * Begins to predict which chunks arrive, so that their receives put the payload
-	 * right in its place: the `body` of an event is then there. While a place is
-	 * the target of a posted receive, `place` holds back a payload for it that
-	 * arrived another way. Returns 0 or a negative error. `cover` and `uncover` are
-	 * NULL where that is never possible.
+	 * Begins direct placement: receives are posted so that the device puts a
+	 * payload that `predictor` has predicted right in its place, where the `body`
+	 * of the event then is. While a posted receive aims at a place, `place` holds
+	 * back a payload for it that arrived another way. Returns 0 or a negative
+	 * error. `begin_placement` and `end_placement` are NULL where that is never
+	 * possible.
 	 */
-	int (*cover)(struct mmc_endpoint *endpoint,
-		     const struct mmc_cover *plan);
+	int (*begin_placement)(struct mmc_endpoint *endpoint,
+			       const struct mmc_predictor *predictor);
 
 	/*
-	 * Ends what `cover` began: on return no place is the target of a receive any
-	 * more. With `forget` no event tells of placements held back. Returns 0, or a
-	 * negative error if the device does not comply: it may then write to places
-	 * until the endpoint closes, and the endpoint has failed.
+	 * Ends direct placement: on return no posted receive aims at a place any more.
+	 * With `forget` no event tells of payloads held back. Returns 0, or a negative
+	 * error if the device does not comply: it may then write to places until the
+	 * endpoint closes, and the endpoint has failed.
 	 */
-	int (*uncover)(struct mmc_endpoint *endpoint, bool forget);
+	int (*end_placement)(struct mmc_endpoint *endpoint, bool forget);
 
 	/*
 	 * Lets the other ranks read `nbytes` at `memory`, and nothing more, until

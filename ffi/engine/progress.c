@@ -2,8 +2,8 @@
 #include "engine/progress.h"
 
 #include "engine/break.h"
-#include "engine/covering.h"
 #include "engine/engine.h"
+#include "engine/placement.h"
 #include "engine/receive.h"
 #include "engine/request.h"
 #include "engine/send.h"
@@ -153,7 +153,7 @@ static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 			busy |= poll_stream(engine, team->streams[i], backlog,
 					    now_ns);
 	if (team->options.zero_copy)
-		mmc_team_cover(team);
+		mmc_team_begin_placement(team);
 	if (team->survey != NULL)
 		mmc_survey_answer(team);
 	return busy;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/covering.h"
 #include "engine/memory.h"
 #include "engine/notify.h"
 #include "engine/operation.h"
+#include "engine/placement.h"
 #include "engine/receive.h"
 #include "support/error.h"
 
@@ -49,7 +49,7 @@ static void free_request(struct mmc_request *request)
 	if (request == NULL)
 		return;
 	given_up = request->op != NULL && !mmc_request_over(request);
-	mmc_request_uncover(request, true);
+	mmc_request_end_placement(request, true);
 	if (given_up) {
 		mmc_op_close_advert(request->op);
 		mmc_request_forget_fetches(request);
@@ -201,7 +201,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.window_bytes = window_bytes,
 		.source_bytes = source_bytes(team),
 		.reliable = team->endpoint->reliable,
-		.batch_chunks = team->endpoint->batch_chunks,
+		.batch_chunks = team->endpoint->batch_datagrams,
 		.eager_bytes = options->eager_bytes,
 		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
@@ -432,7 +432,7 @@ int mmc_request_start(struct mmc_stream *stream,
 	new->start_ns = mmc_team_now_ns(stream->team);
 	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
 	new->held = true;
-	new->uncoverable = false;
+	new->staged = false;
 	new->notifies = operation->notifies != 0;
 	if (new->notifies)
 		mmc_engine_expect(stream->team->engine);
@@ -451,7 +451,7 @@ static void end_reading(struct mmc_request *request)
 	bool failed = (request->op->record.flags & MMC_RECORD_FAILED) != 0;
 
 	request->stream->team->failed |= failed;
-	mmc_request_uncover(request, false);
+	mmc_request_end_placement(request, false);
 	revoke(request, failed);
 	mmc_request_forget_fetches(request);
 }

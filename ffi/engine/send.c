@@ -3,11 +3,14 @@
 
 #include <string.h>
 
-#include "engine/covering.h"
 #include "engine/crc32c.h"
+#include "engine/predictor.h"
 #include "support/assert.h"
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
+
+_Static_assert(MMC_BATCH_DATAGRAMS_MAX <= MMC_BATCH_CHUNKS_WIDE,
+	       "a batch that an endpoint asks for fits");
 
 /* Adds the CRC, if any, to a head that holds the header. Returns its length. */
 static uint32_t finish_head(const struct mmc_team *team, uint8_t *head,

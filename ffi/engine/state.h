@@ -40,10 +40,10 @@ struct mmc_request {
 	struct mmc_region data; /* user memory as registered, if `registered` */
 	bool mapped;
 	bool registered;
-	bool uncoverable; /* chunks go through staging memory */
-	bool notifies;	  /* its end is notified: see notify.h */
-	bool held;	  /* the user has not freed it yet */
-	bool over;	  /* read without the lock: use atomics */
+	bool staged;   /* chunks go through staging memory */
+	bool notifies; /* its end is notified: see notify.h */
+	bool held;     /* the user has not freed it yet */
+	bool over;     /* read without the lock: use atomics */
 };
 
 struct mmc_stream {
@@ -83,8 +83,9 @@ struct mmc_team {
 	uint64_t generation;	      /* the latest generation; never 0 */
 	struct mmc_fetches fetches;
 	struct mmc_deferred *deferred;
-	struct mmc_request *coverer; /* receives in place now, or NULL */
-	bool failed; /* ended operations' memory may still be accessed */
+	struct mmc_request
+		*direct; /* its payloads are placed directly now; or NULL */
+	bool failed;	 /* ended operations' memory may still be accessed */
 	struct mmc_poison poison; /* of the first broken connection */
 	char reason[MMC_REASON_SIZE];
 };

@@ -213,7 +213,7 @@ static void draw_registrations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 }
 
 /* Draws few receives: of many, those posted before the plan would take all chunks. */
-static void draw_covering(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+static void draw_zero_copy(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (!one_in(prng, 3))
 		return;
@@ -354,6 +354,6 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_mishaps(&prng, spec);
 	draw_faults(&prng, spec);
 	draw_registrations(&prng, spec);
-	draw_covering(&prng, spec);
+	draw_zero_copy(&prng, spec);
 	draw_kinds(&prng, spec);
 }

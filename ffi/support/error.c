@@ -57,7 +57,7 @@ const char *mmc_strerror(int error)
 	case MMC_EPOISONED:
 		return "an earlier operation failed";
 	case MMC_EADDRINUSE:
-		return "port taken";
+		return "port in use";
 	case MMC_EGONE:
 		return "its process has ended";
 	case MMC_ELATE:

@@ -204,8 +204,7 @@ class Udp(Transport):
         """Return an error that names the rank without an interface."""
         if not facts[0]:
             return TransportError(
-                "rank 0: no network interface is up, supports multicast and has an "
-                "IPv4 address",
+                "rank 0: no network interface is up with multicast and an IPv4 address",
                 ranks=(0,),
             )
         for rank, fact in enumerate(facts):

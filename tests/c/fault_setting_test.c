@@ -17,7 +17,7 @@ static const struct {
 	{ "rank=0+3+17,dir=tx,kind=control", NULL },
 	{ "kind=multicast+control,stall_ms=20,delay_us=5", NULL },
 	{ "kind=all,corrupt=0.5", NULL },
-	{ "los=0.1", "there are loss, dup" },
+	{ "los=0.1", "the keys are loss, dup" },
 	{ " loss=0.1", "unknown key ' loss'" },
 	{ "loss", "a number from 0 to 1" },
 	{ "loss=", "a number from 0 to 1" },

@@ -49,6 +49,10 @@ static void round_trips(void)
 		CHECK_EQ(read.channel, header.channel);
 		CHECK_EQ(read.epoch, header.epoch);
 		CHECK_EQ(read.index, header.index);
+		read = mmc_header_peek(bytes);
+		CHECK_EQ(read.channel & MMC_CHANNEL_MASK, header.channel);
+		CHECK_EQ(read.epoch, header.epoch);
+		CHECK_EQ(read.index, header.index);
 	}
 }
 

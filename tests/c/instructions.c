@@ -2,17 +2,18 @@
 /*
  * Measures what the core costs per chunk. To be run under callgrind (see
  * bench/counters.py), which counts what happens in measured(). The first argument says
- * what to measure: receive, stage, cover or send.
+ * what to measure: receive, stage, direct or send.
  *
  * A received chunk costs decoding its header, looking up its operation, the verdict,
  * and recording that it is placed. A sent chunk costs the action that names it,
  * encoding its header, and recording that it is sent. Each also costs its share of one
- * poll per batch. `stage` adds the copy to the chunk's place; `cover` adds what it
+ * poll per batch. `stage` adds the copy to the chunk's place; `direct` adds what it
  * takes to have the chunk arrive there directly.
  */
 #include "check.h"
 #include "core/operation/epochs.h"
-#include "drivers/cover.h"
+#include "drivers/placement.h"
+#include "engine/predictor.h"
 #include "support/memory.h"
 
 /* Stands in for the library's own, since this program links only the core. */
@@ -40,10 +41,10 @@ static uint64_t now_ns = MMC_S_NS;
 /* A ring of receives for the chunks of rank 1. */
 static struct {
 	uint8_t *base; /* the result's memory; NULL: payloads are not touched */
-	struct mmc_covers covers;
+	struct mmc_placement placement;
 	uint32_t chain;
-	uint32_t body_bytes; /* payload of each chunk */
-	uint64_t evacuated;
+	uint32_t body_bytes;	    /* payload of each chunk */
+	struct mmc_request request; /* what the predictor looks at */
 	uint8_t staging[NSLOTS][CHUNK_BYTES];
 } ring;
 
@@ -81,10 +82,10 @@ __attribute__((noinline)) static void place(uint32_t i)
 	uint8_t *to = ring.base + (size_t)(NCHUNKS + i) * CHUNK_BYTES;
 	uint8_t *body = ring.staging[i % NSLOTS];
 
-	if (ring.covers.active)
-		body = mmc_covers_complete(&ring.covers, ring.chain, i % NSLOTS,
-					   1, headers[i], DATAGRAM_BYTES,
-					   &ring.evacuated);
+	if (ring.placement.active)
+		body = mmc_placement_complete(&ring.placement, ring.chain,
+					      i % NSLOTS, 1, headers[i],
+					      DATAGRAM_BYTES);
 	if (body != to)
 		memcpy(to, body, ring.body_bytes);
 }
@@ -92,11 +93,14 @@ __attribute__((noinline)) static void place(uint32_t i)
 /* Posts the receives of a batch again, the last of which is `i`. */
 __attribute__((noinline)) static void post(uint32_t i)
 {
-	if (!ring.covers.active)
+	uint32_t slots[BATCH_CHUNKS];
+
+	if (!ring.placement.active)
 		return;
-	mmc_covers_resume(&ring.covers, ring.chain);
-	for (uint32_t k = i + 1 - BATCH_CHUNKS; k <= i; k++)
-		mmc_covers_post(&ring.covers, ring.chain, k % NSLOTS);
+	mmc_placement_resume(&ring.placement, ring.chain);
+	for (uint32_t k = 0; k < BATCH_CHUNKS; k++)
+		slots[k] = (i + 1 - BATCH_CHUNKS + k) % NSLOTS;
+	mmc_placement_post(&ring.placement, ring.chain, slots, BATCH_CHUNKS);
 }
 
 static uint32_t receive(struct mmc_op *op)
@@ -132,33 +136,28 @@ __attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
 	return receives ? receive(op) : poll(op);
 }
 
-/* Opens receives that bring chunks to staging or, with `covers`, to their places. */
-static void open_ring(struct mmc_op *op, bool covers)
+/* Opens receives that bring chunks to staging or, if `direct`, to their places. */
+static void open_ring(struct mmc_op *op, bool direct)
 {
-	struct mmc_covers *at = &ring.covers;
-	struct mmc_cover plan = {
-		.layout = &op->layout,
-		.schedule = &op->schedule,
-		.chains = op->repair.loss.chains,
-		.claimed = &op->claimed,
-		.channel = CHANNEL,
-		.epoch = 1,
-	};
+	struct mmc_placement *at = &ring.placement;
 	const struct mmc_block block = mmc_layout_block(&op->layout, 1);
+	struct mmc_predictor predictor;
 
 	ring.body_bytes = CHUNK_BYTES;
 	ring.base = calloc((size_t)2 * NCHUNKS, CHUNK_BYTES);
-	if (!covers)
+	if (!direct)
 		return;
-	plan.base = ring.base;
 	ring.chain = mmc_schedule_chain(&op->schedule, &block);
-	mmc_covers_init(at, op->schedule.nchains + 1, NSLOTS, MMC_HEADER_BYTES,
-			CHUNK_BYTES);
+	mmc_placement_init(at, op->schedule.nchains + 1, NSLOTS,
+			   MMC_HEADER_BYTES, CHUNK_BYTES);
 	for (uint32_t i = 0; i < NSLOTS; i++) {
 		at->queues[ring.chain].slots[i].staging = ring.staging[i];
-		mmc_covers_post(at, ring.chain, i);
+		mmc_placement_post(at, ring.chain, &i, 1);
 	}
-	mmc_covers_begin(at, &plan);
+	ring.request.op = op;
+	ring.request.base = ring.base;
+	predictor = mmc_request_predictor(&ring.request);
+	mmc_placement_begin(at, &predictor);
 }
 
 /* Lets rank 1 enter, and prepares the headers of all chunks that rank 0 receives. */
@@ -213,10 +212,10 @@ int main(int argc, char **argv)
 	}
 	pass_barrier();
 	if (receives && strcmp(way, "receive") != 0)
-		open_ring(op, strcmp(way, "cover") == 0);
+		open_ring(op, strcmp(way, "direct") == 0);
 	nchunks = measured(op, receives);
 	printf("%" PRIu32 " chunks\n", nchunks);
-	mmc_covers_destroy(&ring.covers);
+	mmc_placement_destroy(&ring.placement);
 	free(ring.base);
 	free(memory);
 	free(epochs_memory);

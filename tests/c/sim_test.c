@@ -26,6 +26,7 @@ static struct mmc_network_options quiet_options(uint32_t nhosts)
 static void send_datagram(struct mmc_network *network, uint32_t source,
 			  uint32_t peer, uint32_t index)
 {
+	const struct mmc_header header = { .index = index };
 	uint8_t bytes[DATAGRAM_BYTES] = { 0 };
 	const struct mmc_parcel parcel = {
 		.head = bytes,
@@ -36,7 +37,7 @@ static void send_datagram(struct mmc_network *network, uint32_t source,
 		.control = (index & MMC_INDEX_CONTROL) != 0,
 	};
 
-	mmc_put_u32(bytes + 12, index);
+	mmc_header_encode(bytes, &header, sizeof(bytes), MMC_CHECKSUM_OFF);
 	mmc_network_send(network, source, &parcel);
 }
 

@@ -184,7 +184,7 @@ static void a_full_range_is_an_error(void)
 	CHECK_EQ(open_within(ports, &team, 3), -MMC_EIO);
 	CHECK_EQ(team.nranks, 2);
 	snprintf(words, sizeof(words),
-		 "no port of %u to %u is free on 127.0.0.1", ports.first,
+		 "no port from %u to %u is free on 127.0.0.1", ports.first,
 		 ports.first + 4);
 	CHECK(strstr(mmc_last_error(), words) != NULL);
 	CHECK(strstr(mmc_last_error(), "PORTS") != NULL);

@@ -141,7 +141,7 @@ def test_none_left(
     group = groups_of(slot, 1)
     ports = ports_of(slot, 2 * library.size + SPARE)
     one = ports_of(slot, 1)
-    with pytest.raises(TransportError, match=r"no port of \d+ .* give PORTS more"):
+    with pytest.raises(TransportError, match=r"no port from \d+ .* widen PORTS"):
         gather(make(group=group, ports=one))
     take(group, ports)
     with pytest.raises(TransportError, match=r"rank 0: .*every port.*PORTS") as raised:

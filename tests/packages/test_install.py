@@ -15,7 +15,7 @@ from support import TIMED_OUT, mpirun, require_tool, run, run_unchecked
 # All libraries of glibc, which is a single one only since its version 2.34.
 GLIBC = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
 
-NO_RDMA = "this build has no RDMA, because it found no headers of rdma-core"
+NO_RDMA = "this build has no RDMA, because rdma-core's headers were missing"
 
 
 def main_job(programs: Path, folder: Path) -> str:

@@ -60,8 +60,8 @@ def test_mispredicted_chunks_are_evacuated(repair: int, loss: float) -> None:
     assert total(result, "lost_chunks") > 0
 
 
-def test_covered_places_and_whatever_goes_wrong() -> None:
-    """Covered places stay right under all faults, and if a rank gives up or dies."""
+def test_direct_placement_and_whatever_goes_wrong() -> None:
+    """Results stay right under all faults, and if a rank gives up or dies."""
     faults = "loss=0.05,dup=0.05,reorder=0.1,corrupt=0.05,kind=multicast"
     ends = set()
     for seed in range(60):

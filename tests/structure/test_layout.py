@@ -22,9 +22,10 @@ MAY_INCLUDE = {
     "include": rf"{FREESTANDING}|mpimcast/.*",
     "support": rf"{SYSTEM}|support/.*|mpimcast/.*",
     "core": rf"{FREESTANDING}|{PURE}|core/.*|mpimcast/errors\.h",
+    # Drivers see datagrams: of the core they know the header, and no chunks.
     "drivers": (
-        rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|cover)\.h|HERE/.*|core/.*|"
-        "mpimcast/.*"
+        rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|placement|predictor)\.h|HERE/.*|"
+        r"core/types\.h|core/wire/header\.h|mpimcast/.*"
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "sim": rf"{SYSTEM}|support/.*|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",

@@ -75,6 +75,17 @@ def test_rooms(needs: Needs) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_drivers(needs: Needs) -> None:
+    """Of the core, drivers need nothing but the header of a datagram."""
+    wanted = {
+        other
+        for name, others in needs.items()
+        for other in others
+        if name.startswith("drivers/") and other.startswith("core/")
+    }
+    assert wanted <= {"core/wire/header"}
+
+
 def test_circles(needs: Needs) -> None:
     """No file needs itself through other files."""
     try:

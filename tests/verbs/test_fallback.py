@@ -143,7 +143,7 @@ def test_no_permission(three: Guest, ranks: str) -> None:
 
 def test_no_memory(three: Guest) -> None:
     """Ranks fall back where less memory may be locked than the queues need."""
-    check(three, "(see ulimit -l, and the device's limits)", wrap=WITHOUT_MEMORY)
+    check(three, "(check ulimit -l and the device's limits)", wrap=WITHOUT_MEMORY)
 
 
 def test_membership_refused(three: Guest) -> None:
@@ -188,7 +188,7 @@ def test_no_address(three: Guest) -> None:
         results = gather(three, NRANKS, sizes=SIZES)
         check(
             three,
-            "rxe1:1 has no GID that is an IPv4 address (RoCE v2)",
+            "rxe1:1 has no RoCE v2 GID with an IPv4 address",
             wrap=on_rank(1, "export MPIMCAST_NET_DEVICES=rxe1"),
             instead="mpi",
         )

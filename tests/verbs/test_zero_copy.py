@@ -14,7 +14,7 @@ from ranks import CHUNK, job, losing
 
 from bench.guest.guest import Guest
 
-PROGRAM = Path(__file__).with_name("covering_rank.py")
+PROGRAM = Path(__file__).with_name("zero_copy_rank.py")
 NRANKS = 4
 VICTIM = 2
 NOPS = 5
@@ -31,7 +31,7 @@ def run(
     after_s: float = 0,
     **settings: Any,
 ) -> results.Results:
-    """Run a job of covering_rank.py; return the results, with every byte right."""
+    """Run a job of zero_copy_rank.py; return the results, with every byte right."""
     ours = {
         "zero_copy": True,
         "subgroups": NRANKS + 1,  # the last is for control

@@ -33,25 +33,21 @@ int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		      size_t datagram_bytes, enum mmc_checksum checksum)
 {
 	size_t least_bytes = MMC_HEADER_BYTES;
-	uint64_t channel;
-	uint32_t epoch;
-	uint32_t index;
+	struct mmc_header read;
 	uint16_t wrong;
 
 	if (checksum == MMC_CHECKSUM_FULL)
 		least_bytes += MMC_CRC_BYTES;
 	if (datagram_bytes < least_bytes)
 		return -MMC_ESHORT;
-	channel = mmc_get_u64(bytes);
-	epoch = mmc_get_u32(bytes + 8);
-	index = mmc_get_u32(bytes + 12);
+	read = mmc_header_peek(bytes);
 	wrong = checksum == MMC_CHECKSUM_OFF
-			? (uint16_t)channel
-			: fold16(channel, epoch, index, datagram_bytes);
-	if (wrong != 0 || index >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
+			? (uint16_t)read.channel
+			: fold16(read.channel, read.epoch, read.index,
+				 datagram_bytes);
+	if (wrong != 0 || read.index >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
 		return -MMC_ECORRUPT;
-	header->channel = channel & MMC_CHANNEL_MASK;
-	header->epoch = epoch;
-	header->index = index;
+	read.channel &= MMC_CHANNEL_MASK;
+	*header = read;
 	return 0;
 }

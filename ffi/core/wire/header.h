@@ -30,6 +30,9 @@ enum {
 	MMC_CRC_BYTES = 4, /* CRC32C behind the header under CHECKSUM=full */
 };
 
+/* The longest control message with its header, without a CRC: a report of all chains. */
+#define MMC_MESSAGE_BYTES_MAX (MMC_HEADER_BYTES + 4 * (3 + MMC_CHAINS_MAX))
+
 #define MMC_CHANNEL_MASK (~UINT64_C(0xffff))
 #define MMC_INDEX_CONTROL UINT32_C(0x80000000)
 #define MMC_INDEX_REPAIR UINT32_C(0x40000000)
@@ -94,6 +97,19 @@ static inline uint32_t mmc_get_u32(const uint8_t *bytes)
 static inline uint64_t mmc_get_u64(const uint8_t *bytes)
 {
 	return (uint64_t)mmc_get_u32(bytes) << 32 | mmc_get_u32(bytes + 4);
+}
+
+/*
+ * Returns the header at `bytes`, MMC_HEADER_BYTES long, without checking anything. The
+ * low 16 bits of its channel are still the checksum.
+ */
+static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
+{
+	return (struct mmc_header){
+		.channel = mmc_get_u64(bytes),
+		.epoch = mmc_get_u32(bytes + 8),
+		.index = mmc_get_u32(bytes + 12),
+	};
 }
 
 #endif

@@ -61,9 +61,6 @@ struct mmc_message {
 /* The bytes of a message's fixed part, where it has one, the header not counted. */
 #define MMC_MESSAGE_BYTES 72
 
-/* The longest message with its header, a CRC not counted: a report of all chains. */
-#define MMC_MESSAGE_BYTES_MAX (MMC_HEADER_BYTES + 4 * (3 + MMC_CHAINS_MAX))
-
 /* Returns the bytes that `message` takes behind its header. */
 size_t mmc_message_bytes(const struct mmc_message *message);
 

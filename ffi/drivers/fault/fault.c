@@ -5,6 +5,7 @@
 
 #include "drivers/fault/held.h"
 #include "drivers/fault/verdict.h"
+#include "drivers/fault/wrapper.h"
 #include "support/bits.h"
 #include "support/memory.h"
 
@@ -12,21 +13,19 @@
 #define REORDER_NS_MAX MMC_MS_NS
 
 /* One direction: the datagrams held back, and how many have passed. */
-struct lane {
+struct direction {
 	struct mmc_fault_queue queue;
 	uint64_t passed;
 };
 
 struct fault {
-	struct mmc_endpoint endpoint;
-	struct mmc_driver driver; /* lacks what the inner driver lacks */
-	struct mmc_endpoint *inner;
+	struct mmc_fault_wrapper wrapper;
 	uint32_t head_bytes; /* of each datagram: header and trailer */
 	struct mmc_fault_judge judge;
 	struct mmc_fault_pool pool;
 	struct mmc_fault_queue lent; /* delivered by the last poll */
-	struct lane rx;
-	struct lane tx;
+	struct direction rx;
+	struct direction tx;
 };
 
 static struct fault *of(struct mmc_endpoint *endpoint)
@@ -37,10 +36,10 @@ static struct fault *of(struct mmc_endpoint *endpoint)
 /* ---- holding back -------------------------------------------------------- */
 
 /*
- * Holds back a copy of the datagram `parcel`, or loses it if the pool is full. A
- * received one came from `source`.
+ * Holds back a copy of a datagram, or loses it if the pool is full. `source` is the
+ * sender of a received one.
  */
-static void hold(struct fault *fault, struct lane *lane,
+static void hold(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source,
 		 const struct mmc_fault_verdict *verdict, uint64_t now_ns)
 {
@@ -62,22 +61,22 @@ static void hold(struct fault *fault, struct lane *lane,
 	held->due_ns = now_ns + verdict->delay_ns;
 	held->due_passed = UINT64_MAX;
 	if (verdict->behind > 0) {
-		held->due_passed = lane->passed + verdict->behind;
+		held->due_passed = direction->passed + verdict->behind;
 		held->due_ns += REORDER_NS_MAX;
 	}
-	mmc_fault_queue_insert(&lane->queue, held);
+	mmc_fault_queue_insert(&direction->queue, held);
 }
 
 /*
  * Carries out the verdict on a datagram. Returns whether it passes as it is. Copies,
  * and a datagram that does not pass, are held back or lost.
  */
-static bool pass(struct fault *fault, struct lane *lane,
+static bool pass(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source, bool stalled,
 		 uint64_t now_ns)
 {
 	struct mmc_fault_verdict verdict = mmc_fault_judge_datagram(
-		&fault->judge, lane == &fault->tx, parcel->head,
+		&fault->judge, direction == &fault->tx, parcel->head,
 		parcel->head_bytes, parcel->head_bytes + parcel->body_bytes);
 	bool passes = !verdict.corrupt && verdict.behind == 0 &&
 		      verdict.delay_ns == 0 && !stalled;
@@ -85,9 +84,9 @@ static bool pass(struct fault *fault, struct lane *lane,
 	if (verdict.lost)
 		return false;
 	for (uint32_t i = passes ? 1 : 0; i < verdict.ncopies; i++)
-		hold(fault, lane, parcel, source, &verdict, now_ns);
+		hold(fault, direction, parcel, source, &verdict, now_ns);
 	if (passes)
-		lane->passed++;
+		direction->passed++;
 	return passes;
 }
 
@@ -97,7 +96,7 @@ static bool pass(struct fault *fault, struct lane *lane,
 static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 			    unsigned nevents, unsigned nmax, uint64_t now_ns)
 {
-	struct lane *rx = &fault->rx;
+	struct direction *rx = &fault->rx;
 
 	while (nevents < nmax) {
 		struct mmc_fault_held *held =
@@ -118,7 +117,7 @@ static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 	return nevents;
 }
 
-/* Returns a received datagram in the form of one to send; its payload may lie apart. */
+/* Returns a received datagram as a parcel; its payload may lie apart from its head. */
 static struct mmc_parcel parcel_of(const struct fault *fault,
 				   const struct mmc_event *event)
 {
@@ -136,7 +135,7 @@ static struct mmc_parcel parcel_of(const struct fault *fault,
 	return parcel;
 }
 
-/* Whether an answer to an inquiry passes; it is lost as received control is. */
+/* Returns whether an answer to an inquiry passes; it is lost as received control is. */
 static bool finding_passes(struct fault *fault)
 {
 	return !mmc_fault_judge_datagram(&fault->judge, false, NULL, 0, 0).lost;
@@ -180,7 +179,8 @@ static int send_due(struct fault *fault, uint64_t now_ns)
 		held->parcel.head_bytes = held->nbytes;
 		held->parcel.body = NULL;
 		held->parcel.body_bytes = 0;
-		rv = fault->inner->driver->send(fault->inner, &held->parcel, 1);
+		rv = fault->wrapper.inner->driver->send(fault->wrapper.inner,
+							&held->parcel, 1);
 		fault->tx.passed++;
 		mmc_fault_pool_give(&fault->pool, held);
 	}
@@ -191,7 +191,7 @@ static int fault_send(struct mmc_endpoint *endpoint,
 		      const struct mmc_parcel *parcels, unsigned nparcels)
 {
 	struct fault *fault = of(endpoint);
-	struct mmc_endpoint *inner = fault->inner;
+	struct mmc_endpoint *inner = fault->wrapper.inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
 	unsigned first = 0; /* begins a run that passes as it is */
 	int rv = 0;
@@ -217,7 +217,7 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		      unsigned nmax)
 {
 	struct fault *fault = of(endpoint);
-	struct mmc_endpoint *inner = fault->inner;
+	struct mmc_endpoint *inner = fault->wrapper.inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
 	bool stalled = mmc_fault_judge_stall_end_ns(&fault->judge, now_ns) >
 		       now_ns;
@@ -248,7 +248,7 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 static uint64_t fault_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	struct fault *fault = of(endpoint);
-	struct mmc_endpoint *inner = fault->inner;
+	struct mmc_endpoint *inner = fault->wrapper.inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
 	uint64_t stall_end_ns =
 		mmc_fault_judge_stall_end_ns(&fault->judge, now_ns);
@@ -261,130 +261,17 @@ static uint64_t fault_deadline_ns(struct mmc_endpoint *endpoint)
 	return at_ns;
 }
 
-static uint64_t fault_now_ns(struct mmc_endpoint *endpoint)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->now_ns(inner);
-}
-
-static void fault_address(struct mmc_endpoint *endpoint, uint8_t *address)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	inner->driver->address(inner, address);
-}
-
-static int fault_connect(struct mmc_endpoint *endpoint,
-			 const uint8_t *addresses)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->connect(inner, addresses);
-}
-
-static int fault_place(struct mmc_endpoint *endpoint, void *to,
-		       const void *from, size_t nbytes, uint64_t cookie)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->place(inner, to, from, nbytes, cookie);
-}
-
-static int fault_cover(struct mmc_endpoint *endpoint,
-		       const struct mmc_cover *plan)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->cover(inner, plan);
-}
-
-static int fault_uncover(struct mmc_endpoint *endpoint, bool forget)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->uncover(inner, forget);
-}
-
-static int fault_register_memory(struct mmc_endpoint *endpoint,
-				 const void *memory, size_t nbytes,
-				 struct mmc_region *region)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->register_memory(inner, memory, nbytes, region);
-}
-
-static void fault_deregister_memory(struct mmc_endpoint *endpoint,
-				    struct mmc_region *region)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	inner->driver->deregister_memory(inner, region);
-}
-
-static int fault_read(struct mmc_endpoint *endpoint, uint32_t peer,
-		      const struct mmc_piece *pieces, unsigned npieces,
-		      uint64_t cookie)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->read(inner, peer, pieces, npieces, cookie);
-}
-
-static void fault_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	inner->driver->inquire(inner, peer);
-}
-
-static bool fault_arm(struct mmc_endpoint *endpoint)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->arm(inner);
-}
-
-static unsigned fault_fds(struct mmc_endpoint *endpoint, int *fds,
-			  unsigned *ncontrol)
-{
-	struct mmc_endpoint *inner = of(endpoint)->inner;
-
-	return inner->driver->fds(inner, fds, ncontrol);
-}
-
 static void fault_close(struct mmc_endpoint *endpoint)
 {
 	struct fault *fault = of(endpoint);
 
-	fault->inner->driver->close(fault->inner);
+	fault->wrapper.inner->driver->close(fault->wrapper.inner);
 	mmc_fault_pool_drain(&fault->pool, &fault->lent);
 	mmc_fault_pool_drain(&fault->pool, &fault->rx.queue);
 	mmc_fault_pool_drain(&fault->pool, &fault->tx.queue);
 	mmc_fault_pool_destroy(&fault->pool);
 	free(fault);
 }
-
-static const struct mmc_driver driver = {
-	.name = "fault",
-	.now_ns = fault_now_ns,
-	.address = fault_address,
-	.connect = fault_connect,
-	.poll = fault_poll,
-	.send = fault_send,
-	.place = fault_place,
-	.cover = fault_cover,
-	.uncover = fault_uncover,
-	.register_memory = fault_register_memory,
-	.deregister_memory = fault_deregister_memory,
-	.read = fault_read,
-	.inquire = fault_inquire,
-	.fds = fault_fds,
-	.arm = fault_arm,
-	.deadline_ns = fault_deadline_ns,
-	.close = fault_close,
-};
 
 int mmc_fault_wrap(const char *setting, uint32_t rank,
 		   struct mmc_endpoint *inner, enum mmc_checksum checksum,
@@ -409,31 +296,18 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 		rv = -MMC_ENOMEM;
 		goto out_inner;
 	}
-	fault->driver = driver;
-	if (inner->driver->place == NULL)
-		fault->driver.place = NULL;
-	if (inner->driver->cover == NULL) {
-		fault->driver.cover = NULL;
-		fault->driver.uncover = NULL;
-	}
-	if (inner->driver->inquire == NULL)
-		fault->driver.inquire = NULL;
-	if (inner->driver->arm == NULL)
-		fault->driver.arm = NULL;
-	if (inner->read_bytes_max == 0) {
-		fault->driver.register_memory = NULL;
-		fault->driver.deregister_memory = NULL;
-		fault->driver.read = NULL;
-	}
+	mmc_fault_wrapper_init(&fault->wrapper, inner);
+	fault->wrapper.endpoint.reliable = false;
+	fault->wrapper.driver.name = "fault";
+	fault->wrapper.driver.poll = fault_poll;
+	fault->wrapper.driver.send = fault_send;
+	fault->wrapper.driver.deadline_ns = fault_deadline_ns;
+	fault->wrapper.driver.close = fault_close;
 	fault->head_bytes = MMC_HEADER_BYTES;
 	if (checksum == MMC_CHECKSUM_FULL)
 		fault->head_bytes += MMC_CRC_BYTES;
-	fault->endpoint = *inner;
-	fault->endpoint.driver = &fault->driver;
-	fault->endpoint.reliable = false;
-	fault->inner = inner;
 	fault->judge = judge;
-	*endpoint = &fault->endpoint;
+	*endpoint = &fault->wrapper.endpoint;
 	return 0;
 out_inner:
 	inner->driver->close(inner);

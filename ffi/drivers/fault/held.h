@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams that are kept for later: copies in a bounded pool, and queues of them in
- * the order in which they are due.
+ * Copies of datagrams for later delivery: a bounded pool, and queues in the order in
+ * which they are due.
  */
 #ifndef MMC_DRIVERS_FAULT_HELD_H
 #define MMC_DRIVERS_FAULT_HELD_H

@@ -165,9 +165,9 @@ static const struct key keys[] = {
 	{ "dup", PROBABILITY, FIELD(dup), read_probability },
 	{ "reorder", PROBABILITY, FIELD(reorder), read_probability },
 	{ "corrupt", PROBABILITY, FIELD(corrupt), read_probability },
-	{ "delay_us", "microseconds, 0 to 10000000", FIELD(delay_us),
+	{ "delay_us", "0 to 10000000 microseconds", FIELD(delay_us),
 	  read_delay },
-	{ "stall_ms", "milliseconds, 0 to 10000", FIELD(stall_ms), read_stall },
+	{ "stall_ms", "0 to 10000 milliseconds", FIELD(stall_ms), read_stall },
 	{ "seed", "a number from 0 to 2^64 - 1", FIELD(seed), read_seed },
 	{ "rank", "ranks joined by '+'", FIELD(applies), read_ranks },
 	{ "dir", "rx or tx", FIELD(tx), read_dir },
@@ -199,21 +199,22 @@ static int parse_pair(struct span pair, uint32_t rank, uint32_t *seen,
 	size_t i = find_key(name);
 
 	if (i == NKEYS) {
-		mmc_error_set("FAULT: unknown key '%.*s'; there are loss, dup, "
-			      "reorder, corrupt, delay_us, stall_ms, seed, "
-			      "rank, dir, kind",
-			      SPAN(name));
+		mmc_error_set(
+			"FAULT: unknown key '%.*s'; the keys are loss, dup, "
+			"reorder, corrupt, delay_us, stall_ms, seed, "
+			"rank, dir, kind",
+			SPAN(name));
 		return -MMC_EINVAL;
 	}
 	if (*seen & 1u << i) {
-		mmc_error_set("FAULT: '%s' stands twice in one clause",
+		mmc_error_set("FAULT: '%s' appears twice in one clause",
 			      keys[i].name);
 		return -MMC_EINVAL;
 	}
 	*seen |= 1u << i;
 	if (value.at == NULL ||
 	    !keys[i].read(value, (char *)clause + keys[i].offset, rank)) {
-		mmc_error_set("FAULT: '%.*s': '%s' takes %s", SPAN(pair),
+		mmc_error_set("FAULT: '%.*s': '%s' must be %s", SPAN(pair),
 			      keys[i].name, keys[i].choices);
 		return -MMC_EINVAL;
 	}
@@ -236,8 +237,8 @@ static int parse_clause(struct span rest, uint32_t rank,
 			return rv;
 	}
 	if (clause->stall_ms > 0 && clause->tx) {
-		mmc_error_set("FAULT: 'stall_ms' stops receiving; it cannot "
-			      "stand beside 'dir=tx'");
+		mmc_error_set("FAULT: 'stall_ms' delays what is received; it "
+			      "cannot be combined with 'dir=tx'");
 		return -MMC_EINVAL;
 	}
 	return 0;
@@ -250,7 +251,7 @@ int mmc_fault_parse(const char *text, uint32_t rank,
 	struct mmc_fault_setting read = { .nclauses = 0 };
 
 	if (rest.length >= MMC_FAULT_SIZE) {
-		mmc_error_set("FAULT: more than %d characters",
+		mmc_error_set("FAULT: the setting has more than %d characters",
 			      MMC_FAULT_SIZE - 1);
 		return -MMC_EINVAL;
 	}
@@ -258,8 +259,9 @@ int mmc_fault_parse(const char *text, uint32_t rank,
 		int rv;
 
 		if (read.nclauses == MMC_FAULT_CLAUSES_MAX) {
-			mmc_error_set("FAULT: more than %d clauses",
-				      MMC_FAULT_CLAUSES_MAX);
+			mmc_error_set(
+				"FAULT: the setting has more than %d clauses",
+				MMC_FAULT_CLAUSES_MAX);
 			return -MMC_EINVAL;
 		}
 		rv = parse_clause(cut(&rest, ';'), rank,

@@ -11,8 +11,8 @@
 #define STALL_PART 5
 
 /*
- * Returns the generator of a clause. Seeds or ranks that differ in one bit only give
- * unlike numbers.
+ * Returns the generator of a clause. Even seeds or ranks that differ in a single bit
+ * give unrelated numbers.
  */
 static struct mmc_prng stream_of(uint64_t seed, uint32_t rank, uint32_t place)
 {
@@ -45,13 +45,13 @@ static int check_corruption(const struct mmc_fault_setting *setting,
 		tx = tx || setting->clauses[i].tx;
 	}
 	if (checksum == MMC_CHECKSUM_OFF && (rx || tx)) {
-		mmc_error_set("FAULT: 'corrupt' would go unnoticed; it takes "
+		mmc_error_set("FAULT: 'corrupt' would go unnoticed; use "
 			      "CHECKSUM=header or full");
 		return -MMC_EINVAL;
 	}
 	if (checksum == MMC_CHECKSUM_HEADER && rx && tx) {
 		mmc_error_set("FAULT: 'corrupt' in both directions could go "
-			      "unnoticed; it takes CHECKSUM=full");
+			      "unnoticed; use CHECKSUM=full");
 		return -MMC_EINVAL;
 	}
 	return 0;
@@ -86,7 +86,7 @@ static uint32_t kind_of(const uint8_t *head, uint32_t head_bytes)
 	enum mmc_traffic traffic = MMC_TRAFFIC_CONTROL;
 
 	if (head_bytes >= MMC_HEADER_BYTES)
-		traffic = mmc_header_traffic(mmc_get_u32(head + 12));
+		traffic = mmc_header_traffic(mmc_header_peek(head).index);
 	return 1u << traffic;
 }
 

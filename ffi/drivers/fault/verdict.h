@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Decides what happens to a datagram. The clauses decide one after the other. Each
- * draws numbers of its own, which follow from (seed, rank, place of the clause) and
- * from the datagrams before this one, and from nothing else.
+ * draws numbers of its own, which depend on nothing but (seed, rank, place of the
+ * clause) and the datagrams that it has seen before.
  */
 #ifndef MMC_DRIVERS_FAULT_VERDICT_H
 #define MMC_DRIVERS_FAULT_VERDICT_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Traffic over connections of the simulated network, which lose nothing. */
+#include "drivers/sim/outage.h"
 #include "drivers/sim/topology.h"
 
 /* Writes the links from one host to another, four at most. Returns their number. */
@@ -19,28 +20,6 @@ static unsigned path_of(const struct mmc_network *network, uint32_t from,
 	return n;
 }
 
-/*
- * Returns how long a connection between two hosts must wait for the end of an outage.
- */
-static uint64_t outage_left_ns(const struct mmc_network *network, uint32_t from,
-			       uint32_t to)
-{
-	const struct mmc_outage *outage = &network->options.outage;
-	uint32_t leaf = mmc_leaf_of(network, from);
-	uint32_t other = mmc_leaf_of(network, to);
-	bool cut = false;
-
-	if (outage->kind == MMC_OUTAGE_HOST)
-		cut = from == outage->place || to == outage->place;
-	else if (outage->kind == MMC_OUTAGE_LEAF)
-		cut = leaf != other &&
-		      (leaf == outage->place || other == outage->place);
-	if (!cut || network->now_ns < outage->begin_ns ||
-	    network->now_ns >= outage->end_ns)
-		return 0;
-	return outage->end_ns - network->now_ns;
-}
-
 uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 			      uint32_t to)
 {
@@ -48,7 +27,7 @@ uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 
 	return (uint64_t)path_of(network, from, to, links) *
 		       network->options.latency_ns +
-	       outage_left_ns(network, from, to);
+	       mmc_outage_left_ns(network, from, to);
 }
 
 uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
@@ -57,7 +36,7 @@ uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 	uint32_t links[4];
 	unsigned nlinks = path_of(network, from, to, links);
 	uint64_t at_ps = network->now_ns * 1000 +
-			 outage_left_ns(network, from, to) * 1000;
+			 mmc_outage_left_ns(network, from, to) * 1000;
 
 	for (unsigned i = 0; i < nlinks; i++) {
 		struct mmc_link *link = &network->links[links[i]];

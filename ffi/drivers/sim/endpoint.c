@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/sim/remote.h"
+#include "drivers/sim/reads.h"
 #include "support/assert.h"
 
-enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS, QUEUE_CAPACITY_MIN = 16 };
+enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS };
 
 static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
 {
@@ -37,44 +37,6 @@ static int sim_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 	return 0;
 }
 
-static int grow(struct mmc_sim_queue *queue)
-{
-	uint32_t capacity = queue->capacity ? 2 * queue->capacity
-					    : QUEUE_CAPACITY_MIN;
-	struct mmc_frame **frames = malloc(capacity * sizeof(*frames));
-
-	if (!frames)
-		return -MMC_ENOMEM;
-	for (uint32_t i = 0; i < queue->nframes; i++)
-		frames[i] = queue->frames[(queue->first + i) &
-					  (queue->capacity - 1)];
-	free(queue->frames);
-	queue->frames = frames;
-	queue->capacity = capacity;
-	queue->first = 0;
-	return 0;
-}
-
-static int append(struct mmc_sim_queue *queue, struct mmc_frame *frame)
-{
-	uint32_t at;
-
-	if (queue->nframes == queue->capacity && grow(queue) < 0)
-		return -MMC_ENOMEM;
-	at = (queue->first + queue->nframes++) & (queue->capacity - 1);
-	queue->frames[at] = frame;
-	return 0;
-}
-
-static struct mmc_frame *take(struct mmc_sim_queue *queue)
-{
-	struct mmc_frame *frame = queue->frames[queue->first];
-
-	queue->first = (queue->first + 1) & (queue->capacity - 1);
-	queue->nframes--;
-	return frame;
-}
-
 /* A group's datagrams share a queue, control or not, as they would share a socket. */
 static uint32_t queue_of(const struct mmc_frame *frame)
 {
@@ -95,8 +57,8 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 
 	if (*queued + frame->scaled_bytes > bound ||
 	    (endpoint->options.receives > 0 && queue >= QUEUE_GROUPS &&
-	     !mmc_sim_covering_arrive(endpoint, frame->subgroup, frame)) ||
-	    append(&endpoint->queues[queue], frame) < 0) {
+	     !mmc_sim_receives_arrive(endpoint, frame->subgroup, frame)) ||
+	    mmc_sim_queue_append(&endpoint->queues[queue], frame) < 0) {
 		endpoint->overrun_datagrams++;
 		mmc_network_lack(endpoint->options.network, frame, 1);
 		mmc_network_release(endpoint->options.network, frame);
@@ -109,8 +71,8 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
-	       endpoint->queued_control_bytes > 0 || endpoint->placed ||
-	       endpoint->reads_over || endpoint->covering.nplugs > 0 ||
+	       endpoint->queued_control_bytes > 0 || endpoint->copies.made ||
+	       endpoint->reads_over || endpoint->receives.nplugs > 0 ||
 	       endpoint->nanswered > 0;
 }
 
@@ -122,33 +84,13 @@ static void give_back(struct mmc_sim_endpoint *self)
 	mmc_sim_reads_give_back(self);
 }
 
-static unsigned poll_placed(struct mmc_sim_endpoint *self,
-			    struct mmc_event *events, unsigned nmax)
-{
-	unsigned n = 0;
-
-	while (n < nmax && self->placed) {
-		struct mmc_sim_place *place = self->placed;
-
-		events[n++] = (struct mmc_event){
-			.kind = MMC_EVENT_PLACED,
-			.cookie = place->cookie,
-		};
-		self->placed = place->next;
-		if (!self->placed)
-			self->placed_end = &self->placed;
-		free(place);
-	}
-	return n;
-}
-
 /* Returns where the payload of a polled frame lies; NULL: in the frame. */
 static const uint8_t *body_of(struct mmc_sim_endpoint *self, uint32_t queue,
 			      const struct mmc_frame *frame)
 {
 	if (self->options.receives == 0 || queue < QUEUE_GROUPS)
 		return NULL;
-	return mmc_sim_covering_poll(self, queue - QUEUE_GROUPS, frame);
+	return mmc_sim_receives_poll(self, queue - QUEUE_GROUPS, frame);
 }
 
 static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
@@ -159,7 +101,8 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 	unsigned n = 0;
 
 	while (n < nmax && self->queues[queue].nframes > 0) {
-		struct mmc_frame *frame = take(&self->queues[queue]);
+		struct mmc_frame *frame =
+			mmc_sim_queue_take(&self->queues[queue]);
 		const uint8_t *body = body_of(self, queue, frame);
 
 		if (!frame)
@@ -178,13 +121,13 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 }
 
 /* Reports placements that were held back and are made now. */
-static unsigned poll_covering(struct mmc_sim_endpoint *self,
-			      struct mmc_event *events, unsigned nmax)
+static unsigned poll_settled(struct mmc_sim_endpoint *self,
+			     struct mmc_event *events, unsigned nmax)
 {
 	unsigned n = 0;
 
-	while (n < nmax &&
-	       mmc_covers_placed(&self->covering.covers, &events[n].cookie)) {
+	while (n < nmax && mmc_placement_take_settled(&self->receives.placement,
+						      &events[n].cookie)) {
 		events[n] = (struct mmc_event){
 			.kind = MMC_EVENT_PLACED,
 			.cookie = events[n].cookie,
@@ -198,11 +141,13 @@ static unsigned poll_covering(struct mmc_sim_endpoint *self,
 static void send_plugs(struct mmc_sim_endpoint *self)
 {
 	for (uint32_t i = 0; i < self->options.subgroups; i++) {
-		uint32_t nplugs = mmc_sim_covering_plugs(self, i);
+		uint32_t nplugs = mmc_sim_receives_plugs(self, i);
 
 		while (nplugs-- > 0)
-			if (append(&self->queues[QUEUE_GROUPS + i], NULL) < 0 ||
-			    !mmc_sim_covering_arrive(self, i, NULL))
+			if (mmc_sim_queue_append(
+				    &self->queues[QUEUE_GROUPS + i], NULL) <
+				    0 ||
+			    !mmc_sim_receives_arrive(self, i, NULL))
 				break;
 	}
 }
@@ -219,8 +164,8 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		nmax = MMC_SIM_EVENTS_MAX;
 	give_back(self);
 	if (self->options.receives > 0)
-		mmc_sim_covering_post(self);
-	n = poll_placed(self, events, nmax);
+		mmc_sim_receives_post(self);
+	n = mmc_sim_copies_poll(&self->copies, events, nmax);
 	n += mmc_sim_reads_poll(self, events + n, nmax - n);
 	n += mmc_sim_inquiries_poll(self, events + n, nmax - n);
 	n += poll_queue(self, QUEUE_CONTROL, events + n, nmax - n);
@@ -231,7 +176,8 @@ static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	}
 	self->next_queue = (self->next_queue + 1) % ndata;
 	if (self->options.receives > 0) {
-		n += poll_covering(self, events + n, nmax - n);
+		n += poll_settled(self, events + n, nmax - n);
+		self->base.evacuated = self->receives.placement.evacuated;
 		send_plugs(self);
 	}
 	return (int)n;
@@ -258,25 +204,16 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 {
 	struct mmc_sim_endpoint *self = self_of(endpoint);
 	struct mmc_network *network = self->options.network;
-	struct mmc_sim_place *place;
 
-	if (mmc_covers_defer(&self->covering.covers, to, from, nbytes, cookie))
+	if (mmc_placement_defer(&self->receives.placement, to, from, nbytes,
+				cookie))
 		return -MMC_EAGAIN;
 	if (self->options.place_delay_ns == 0) {
 		memcpy(to, from, nbytes);
 		return 0;
 	}
-	place = malloc(sizeof(*place) + nbytes);
-	if (!place)
+	if (mmc_sim_copies_add(&self->copies, to, from, nbytes, cookie) < 0)
 		return -MMC_ENOMEM;
-	*place = (struct mmc_sim_place){
-		.to = to,
-		.cookie = cookie,
-		.nbytes = nbytes,
-	};
-	memcpy(place->bytes, from, nbytes);
-	*self->places_end = place;
-	self->places_end = &place->next;
 	mmc_network_at(network, network->now_ns + self->options.place_delay_ns,
 		       self->options.place_kind, self->options.host);
 	return -MMC_EAGAIN;
@@ -284,34 +221,12 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 
 void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint)
 {
-	struct mmc_sim_place *place = endpoint->places;
-
-	if (!place)
-		return;
-	endpoint->places = place->next;
-	if (!endpoint->places)
-		endpoint->places_end = &endpoint->places;
-	memcpy(place->to, place->bytes, place->nbytes);
-	place->next = NULL;
-	*endpoint->placed_end = place;
-	endpoint->placed_end = &place->next;
-}
-
-static void free_places(struct mmc_sim_place *place)
-{
-	while (place) {
-		struct mmc_sim_place *next = place->next;
-
-		free(place);
-		place = next;
-	}
+	mmc_sim_copies_make(&endpoint->copies);
 }
 
 void mmc_sim_endpoint_die(struct mmc_sim_endpoint *endpoint)
 {
-	free_places(endpoint->places);
-	endpoint->places = NULL;
-	endpoint->places_end = &endpoint->places;
+	mmc_sim_copies_forget(&endpoint->copies);
 	mmc_sim_reads_free(endpoint);
 	mmc_sim_inquiries_free(endpoint);
 	if (endpoint->options.regions)
@@ -337,7 +252,7 @@ static void sim_close(struct mmc_endpoint *endpoint)
 		struct mmc_sim_queue *queue = &self->queues[i];
 
 		while (queue->nframes > 0) {
-			struct mmc_frame *frame = take(queue);
+			struct mmc_frame *frame = mmc_sim_queue_take(queue);
 
 			if (frame)
 				mmc_network_release(self->options.network,
@@ -345,11 +260,10 @@ static void sim_close(struct mmc_endpoint *endpoint)
 		}
 		free(queue->frames);
 	}
-	free_places(self->places);
-	free_places(self->placed);
+	mmc_sim_copies_free(&self->copies);
 	mmc_sim_reads_free(self);
 	mmc_sim_inquiries_free(self);
-	mmc_sim_covering_destroy(self);
+	mmc_sim_receives_destroy(self);
 	free(self);
 }
 
@@ -361,8 +275,8 @@ static const struct mmc_driver driver = {
 	.poll = sim_poll,
 	.send = sim_send,
 	.place = sim_place,
-	.cover = mmc_sim_cover,
-	.uncover = mmc_sim_uncover,
+	.begin_placement = mmc_sim_begin_placement,
+	.end_placement = mmc_sim_end_placement,
 	.register_memory = mmc_sim_register_memory,
 	.deregister_memory = mmc_sim_deregister_memory,
 	.read = mmc_sim_read,
@@ -379,8 +293,8 @@ driver_for(const struct mmc_sim_endpoint_options *options)
 
 	if (options->place_delay_ns == 0 && options->receives == 0) {
 		left.place = NULL;
-		left.cover = NULL;
-		left.uncover = NULL;
+		left.begin_placement = NULL;
+		left.end_placement = NULL;
 	}
 	if (options->kernels == NULL)
 		left.inquire = NULL;
@@ -404,12 +318,11 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	self->base.address_bytes = MMC_SIM_ADDRESS_BYTES;
 	if (options->regions) {
 		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;
-		self->base.batch_chunks = MMC_BATCH_CHUNKS_WIDE;
+		self->base.batch_datagrams = MMC_BATCH_DATAGRAMS_MAX;
 	}
 	self->options = *options;
-	self->places_end = &self->places;
-	self->placed_end = &self->placed;
-	if (options->receives > 0 && mmc_sim_covering_init(self) < 0) {
+	mmc_sim_copies_init(&self->copies);
+	if (options->receives > 0 && mmc_sim_receives_init(self) < 0) {
 		sim_close(&self->base);
 		return -MMC_ENOMEM;
 	}

@@ -9,9 +9,11 @@
 #define MMC_DRIVERS_SIM_ENDPOINT_H
 
 #include "drivers/driver.h"
-#include "drivers/sim/covering.h"
+#include "drivers/sim/copies.h"
 #include "drivers/sim/inquiries.h"
 #include "drivers/sim/network.h"
+#include "drivers/sim/queue.h"
+#include "drivers/sim/receives.h"
 #include "drivers/sim/regions.h"
 
 #define MMC_SIM_ADDRESS_BYTES 64
@@ -58,23 +60,6 @@ struct mmc_sim_endpoint_options {
 	uint32_t receives;
 };
 
-/* A queue of frames, first in, first out, in a ring that grows. */
-struct mmc_sim_queue {
-	struct mmc_frame **frames;
-	uint32_t capacity;
-	uint32_t first;
-	uint32_t nframes;
-};
-
-/* A copy that was asked for and is not reported yet. */
-struct mmc_sim_place {
-	struct mmc_sim_place *next;
-	void *to;
-	uint64_t cookie;
-	size_t nbytes;
-	uint8_t bytes[];
-};
-
 struct mmc_sim_endpoint {
 	struct mmc_endpoint base;
 	struct mmc_driver driver; /* without what the options leave out */
@@ -85,10 +70,7 @@ struct mmc_sim_endpoint {
 	struct mmc_frame *lent[MMC_SIM_EVENTS_MAX]; /* until the next poll */
 	uint32_t nlent;
 	uint32_t next_queue; /* data queue that the next poll begins with */
-	struct mmc_sim_place *places; /* to be made, in order */
-	struct mmc_sim_place **places_end;
-	struct mmc_sim_place *placed; /* made, not yet reported */
-	struct mmc_sim_place **placed_end;
+	struct mmc_sim_copies copies;
 	struct mmc_sim_read *reads;	 /* under way */
 	struct mmc_sim_read *reads_over; /* complete, not yet reported */
 	struct mmc_sim_read *reads_lent; /* until the next poll */
@@ -96,7 +78,7 @@ struct mmc_sim_endpoint {
 	uint32_t nregistered;
 	struct mmc_sim_inquiry *inquiries;
 	uint32_t nanswered; /* answered inquiries, not yet reported */
-	struct mmc_sim_covering covering;
+	struct mmc_sim_receives receives;
 	struct mmc_traffic_count received;
 	uint64_t overrun_datagrams;
 };
@@ -117,7 +99,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
  */
 void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint);
 
-/* Takes a step on with the reads that are due. */
+/* Moves the reads that are due one step on. */
 void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *endpoint);
 
 /*

@@ -4,25 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/sim/outage.h"
 #include "drivers/sim/topology.h"
 #include "support/assert.h"
 
 enum { KIND_FRAME = 0 };
 
-/* The picoseconds that a byte takes at 1 Mbit/s. */
-#define PS_MBITS_PER_BYTE UINT32_C(8000000)
-
-/* Whether a byte takes at least a picosecond, the unit in which links count time. */
-static bool rate_is_sane(uint32_t mbits)
+static bool rate_is_possible(uint32_t mbits)
 {
-	return mbits > 0 && mbits <= PS_MBITS_PER_BYTE;
+	return mbits > 0 && mbits <= MMC_LINK_MBITS_MAX;
 }
 
 static struct mmc_link make_link(const struct mmc_network_options *options,
 				 uint32_t mbits, bool last)
 {
 	return (struct mmc_link){
-		.byte_ps = PS_MBITS_PER_BYTE / mbits,
+		.byte_ps = mmc_link_byte_ps(mbits),
 		.queue_bytes = options->queue_bytes,
 		.loss = last ? options->loss : options->uplink_loss,
 		.duplicate = last ? options->duplicate : 0,
@@ -51,8 +48,10 @@ int mmc_network_init(struct mmc_network *network,
 	uint32_t ntrunks = options->nswitches > 1 ? 2 * options->nswitches : 0;
 
 	if (nhosts == 0 || options->nswitches == 0 ||
-	    options->nswitches > nhosts || !rate_is_sane(options->link_mbits) ||
-	    !rate_is_sane(options->trunk_mbits) || options->payload_scale == 0)
+	    options->nswitches > nhosts ||
+	    !rate_is_possible(options->link_mbits) ||
+	    !rate_is_possible(options->trunk_mbits) ||
+	    options->payload_scale == 0)
 		return -MMC_EINVAL;
 	*network = (struct mmc_network){
 		.options = *options,
@@ -83,12 +82,7 @@ void mmc_network_free(struct mmc_network *network)
 	while (mmc_heap_pop(&network->heap, &item))
 		if (item.kind == KIND_FRAME)
 			mmc_network_release(network, item.subject);
-	while (network->unused) {
-		struct mmc_frame *frame = network->unused;
-
-		network->unused = frame->next;
-		free(frame);
-	}
+	mmc_frames_free(&network->frames);
 	mmc_heap_free(&network->heap);
 	free(network->links);
 	network->links = NULL;
@@ -177,8 +171,8 @@ static void fly(struct mmc_network *network, uint32_t link_index,
 }
 
 /*
- * Returns by how much the flow of a frame is delayed on its way over the spine.
- * Datagrams of one source, subgroup and peer take the same way.
+ * Returns how much longer the flow of a frame takes over the spine. Datagrams of one
+ * source, subgroup and peer take the same route.
  */
 static uint64_t detour_ns(const struct mmc_network *network,
 			  uint32_t link_index, const struct mmc_frame *frame)
@@ -199,23 +193,15 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 		       struct mmc_frame *frame)
 {
 	struct mmc_link *link = &network->links[link_index];
-	uint64_t now_ps = network->now_ns * 1000;
-	uint64_t start_ps = link->free_ps > now_ps ? link->free_ps : now_ps;
 	uint64_t frame_bytes = frame->scaled_bytes + MMC_FRAME_OVERHEAD_BYTES;
 	uint64_t out_ns;
 
-	link->entered++;
-	if ((start_ps - now_ps) / link->byte_ps + frame_bytes >
-	    link->queue_bytes) {
-		link->overflowed++;
+	if (!mmc_link_enter(link, frame_bytes, network->now_ns, &out_ns)) {
 		mmc_network_lack(network, frame,
 				 nhosts_behind(network, link_index));
 		return;
 	}
-	link->bytes += frame_bytes;
-	link->free_ps = start_ps + frame_bytes * link->byte_ps;
-	out_ns = (link->free_ps + 999) / 1000 + link->latency_ns +
-		 detour_ns(network, link_index, frame);
+	out_ns += link->latency_ns + detour_ns(network, link_index, frame);
 	fly(network, link_index, frame, out_ns);
 	if (link->duplicate > 0 &&
 	    mmc_prng_chance(&network->prng, link->duplicate)) {
@@ -224,28 +210,9 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 	}
 }
 
-/* Takes an unused frame, or makes one. Returns NULL if there is no memory. */
-static struct mmc_frame *take_frame(struct mmc_network *network)
-{
-	struct mmc_frame *frame = network->unused;
-
-	if (frame) {
-		network->unused = frame->next;
-		return frame;
-	}
-	frame = malloc(sizeof(*frame) + network->options.datagram_bytes_max);
-	if (!frame)
-		network->out_of_memory = true;
-	return frame;
-}
-
 void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame)
 {
-	MMC_ASSERT(frame->references > 0);
-	if (--frame->references > 0)
-		return;
-	frame->next = network->unused;
-	network->unused = frame;
+	mmc_frames_release(&network->frames, frame);
 }
 
 /* Returns the bytes a datagram stands for; a chunk's count `payload_scale` times. */
@@ -264,10 +231,13 @@ void mmc_network_send(struct mmc_network *network, uint32_t source,
 		      const struct mmc_parcel *parcel)
 {
 	uint32_t nbytes = parcel->head_bytes + parcel->body_bytes;
-	struct mmc_frame *frame = take_frame(network);
+	struct mmc_frame *frame = mmc_frames_take(
+		&network->frames, network->options.datagram_bytes_max);
 
-	if (!frame)
+	if (!frame) {
+		network->out_of_memory = true;
 		return;
+	}
 	MMC_ASSERT(nbytes <= network->options.datagram_bytes_max);
 	MMC_ASSERT(parcel->head_bytes >= MMC_HEADER_BYTES);
 	MMC_ASSERT(parcel->peer == MMC_PEER_ALL ||
@@ -276,12 +246,12 @@ void mmc_network_send(struct mmc_network *network, uint32_t source,
 	if (parcel->body_bytes > 0)
 		memcpy(frame->bytes + parcel->head_bytes, parcel->body,
 		       parcel->body_bytes);
-	frame->references = 1;
 	frame->source = source;
 	frame->peer = parcel->peer;
 	frame->subgroup = parcel->subgroup;
 	frame->control = parcel->control;
-	frame->traffic = mmc_header_traffic(mmc_get_u32(frame->bytes + 12));
+	frame->traffic =
+		mmc_header_traffic(mmc_header_peek(frame->bytes).index);
 	frame->nbytes = nbytes;
 	frame->scaled_bytes = scaled_bytes(network, frame->traffic, nbytes);
 	if (!network->tap || network->tap(network->tap_context, frame))
@@ -292,13 +262,8 @@ void mmc_network_send(struct mmc_network *network, uint32_t source,
 uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 			       uint64_t queue_bytes)
 {
-	const struct mmc_link *link = mmc_network_uplink(network, host);
-	uint64_t allowed_ps =
-		network->now_ns * 1000 + queue_bytes * link->byte_ps;
-
-	if (link->free_ps <= allowed_ps)
-		return 0;
-	return (link->free_ps - allowed_ps + 999) / 1000;
+	return mmc_link_busy_ns(mmc_network_uplink(network, host), queue_bytes,
+				network->now_ns);
 }
 
 /* Forwards a frame from a leaf to those of its hosts that it is for. */
@@ -358,48 +323,6 @@ static void forward(struct mmc_network *network, uint32_t link_index,
 		enter_link(network, mmc_trunk_up(network, leaf), frame);
 }
 
-/* Whether this is multicast on its last link to a host that gets none at this time. */
-static bool is_unheard(const struct mmc_network *network,
-		       const struct mmc_heap_item *event,
-		       const struct mmc_frame *frame)
-{
-	const struct mmc_network_options *options = &network->options;
-	uint32_t host = event->target - options->nhosts;
-
-	return frame->peer == MMC_PEER_ALL && host < options->nhosts &&
-	       event->time_ns >= options->deaf_ns &&
-	       (options->deaf_end_ns == 0 ||
-		event->time_ns < options->deaf_end_ns) &&
-	       host < 64 && (options->deaf_hosts >> host & 1) != 0;
-}
-
-/* Whether a frame comes out of a link that carries nothing at this time. */
-static bool is_cut(const struct mmc_network *network,
-		   const struct mmc_heap_item *event,
-		   const struct mmc_frame *frame)
-{
-	const struct mmc_outage *outage = &network->options.outage;
-	uint32_t link = event->target;
-
-	if (event->time_ns < outage->begin_ns ||
-	    event->time_ns >= outage->end_ns)
-		return false;
-	switch (outage->kind) {
-	case MMC_OUTAGE_MULTICAST:
-		return frame->peer == MMC_PEER_ALL &&
-		       link < network->options.nhosts;
-	case MMC_OUTAGE_HOST:
-		return link == outage->place ||
-		       link == network->options.nhosts + outage->place;
-	case MMC_OUTAGE_LEAF:
-		return network->options.nswitches > 1 &&
-		       (link == mmc_trunk_up(network, outage->place) ||
-			link == mmc_trunk_down(network, outage->place));
-	default:
-		return false;
-	}
-}
-
 /* Lets a frame out of a link. Returns whether it has arrived at a host. */
 static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 {
@@ -408,8 +331,7 @@ static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 	struct mmc_frame *frame = event->subject;
 
 	if ((link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) ||
-	    is_unheard(network, event, frame) ||
-	    is_cut(network, event, frame)) {
+	    mmc_outage_takes(network, event, frame)) {
 		link->lost++;
 		mmc_network_lack(network, frame,
 				 nhosts_behind(network, event->target));

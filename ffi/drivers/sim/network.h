@@ -11,9 +11,10 @@
 #ifndef MMC_DRIVERS_SIM_NETWORK_H
 #define MMC_DRIVERS_SIM_NETWORK_H
 
-#include "core/wire/header.h"
 #include "drivers/driver.h"
+#include "drivers/sim/frame.h"
 #include "drivers/sim/heap.h"
+#include "drivers/sim/link.h"
 #include "support/prng.h"
 
 /*
@@ -47,13 +48,14 @@ struct mmc_outage {
 struct mmc_network_options {
 	uint32_t nhosts;
 	uint32_t nswitches;  /* leaves; 1: no spine, no trunks */
-	uint32_t link_mbits; /* Mbit/s, up to 8000000 */
+	uint32_t link_mbits; /* Mbit/s, up to MMC_LINK_MBITS_MAX */
 	uint32_t trunk_mbits;
 	uint32_t latency_ns; /* of each link */
 	uint32_t jitter_ns;  /* added at random on the last link: reorders */
 	bool uneven; /* each link draws latency and jitter, up to those */
 	/*
-	 * A flow takes one of several ways over the spine and is later by up to this.
+	 * A flow takes one of several routes over the spine, which differ by up to
+	 * this.
 	 */
 	uint32_t detour_ns;
 	uint64_t queue_bytes; /* of each switch port */
@@ -68,49 +70,6 @@ struct mmc_network_options {
 	uint32_t head_bytes;	/* of each datagram; all else is payload */
 	uint32_t payload_scale; /* bytes that one byte of a chunk stands for */
 	uint64_t seed;
-};
-
-/* A datagram on its way; copies for several receivers share one frame. */
-struct mmc_frame {
-	uint32_t references;
-	uint32_t source;
-	uint32_t peer; /* a host or MMC_PEER_ALL */
-	uint32_t subgroup;
-	bool control; /* sent to the peer's control address */
-	enum mmc_traffic traffic;
-	uint32_t nbytes;	/* of `bytes` */
-	uint32_t scaled_bytes;	/* bytes it stands for, header included */
-	struct mmc_frame *next; /* in the list of unused frames */
-	uint8_t bytes[];
-};
-
-/* Numbers of datagrams and of their bytes, scaled, our header included. */
-struct mmc_traffic_count {
-	uint64_t datagrams[MMC_TRAFFIC_COUNT];
-	uint64_t bytes[MMC_TRAFFIC_COUNT];
-};
-
-static inline void mmc_traffic_add(struct mmc_traffic_count *count,
-				   const struct mmc_frame *frame)
-{
-	count->datagrams[frame->traffic]++;
-	count->bytes[frame->traffic] += frame->scaled_bytes;
-}
-
-struct mmc_link {
-	uint64_t byte_ps; /* the time that one byte takes */
-	uint64_t queue_bytes;
-	uint64_t free_ps; /* when all that entered will have left */
-	uint64_t loss;
-	uint64_t duplicate;
-	uint32_t latency_ns;
-	uint32_t jitter_ns;
-	uint64_t entered; /* in datagrams, as all below but `bytes` */
-	uint64_t duplicated;
-	uint64_t delivered;
-	uint64_t overflowed;
-	uint64_t lost;
-	uint64_t bytes; /* of what entered, with overhead */
 };
 
 /*
@@ -131,7 +90,7 @@ struct mmc_network {
 	uint64_t nevents;
 	struct mmc_heap heap;
 	struct mmc_prng prng;
-	struct mmc_frame *unused;
+	struct mmc_frames frames;
 	struct mmc_link *links;
 	uint32_t nlinks;
 	mmc_network_tap *tap; /* may be NULL */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hosts of each leaf, and the places of a network's links in their array. */
+/*
+ * Says which hosts hang on which leaf, and which element of a network's `links` is
+ * which link.
+ */
 #ifndef MMC_DRIVERS_SIM_TOPOLOGY_H
 #define MMC_DRIVERS_SIM_TOPOLOGY_H
 

@@ -17,7 +17,7 @@ void mmc_udp_batch_clear(struct mmc_udp_batch *batch)
 	batch->nmessages = 0;
 }
 
-/* Whether the newest message can take another datagram of `nbytes`. */
+/* Returns whether the newest message can take another datagram of `nbytes`. */
 static bool goes_on(const struct mmc_udp_batch *batch, uint32_t nbytes,
 		    const struct sockaddr_in *target)
 {

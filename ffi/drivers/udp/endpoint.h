@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a UDP endpoint; private to the driver. */
+/* A UDP endpoint as the files of this driver see it. */
 #ifndef MMC_DRIVERS_UDP_ENDPOINT_H
 #define MMC_DRIVERS_UDP_ENDPOINT_H
 
@@ -81,7 +81,7 @@ static inline uint32_t mmc_udp_around_bytes(enum mmc_checksum checksum)
 	       (checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES : 0);
 }
 
-/* Whether there is a receive socket for each other rank. */
+/* Returns whether there is a receive socket for each other rank. */
 static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 {
 	return options->nranks > 1 &&
@@ -92,13 +92,13 @@ static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 
 /*
  * Opens and binds the sockets and fills in `own`. Returns 0, -MMC_EADDRINUSE or
- * -MMC_EIO; after an error, too, `sockets` holds those that are open.
+ * -MMC_EIO; `sockets` holds those that are open even after an error.
  */
 int mmc_udp_open_sockets(struct mmc_udp *udp);
 
 /*
- * Joins the groups, and opens the sockets for single sources if there are to be some.
- * The ranks' addresses must be known. Returns 0 or -MMC_EIO.
+ * Joins the groups, and opens the sockets for single sources where the options want
+ * them. The ranks' addresses must be known. Returns 0 or -MMC_EIO.
  */
 int mmc_udp_join_groups(struct mmc_udp *udp);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a socket deaf to chosen sources. */
+/* Filters datagrams from chosen sources out of a socket. */
 #ifndef MMC_DRIVERS_UDP_FILTER_H
 #define MMC_DRIVERS_UDP_FILTER_H
 

@@ -12,7 +12,7 @@
 
 #include "support/bits.h"
 
-/* A connection by which nothing was asked for this long is not made again. */
+/* A connection is not made again when nothing was asked on it for this long. */
 #define RECONNECTS_NS (2 * MMC_S_NS)
 
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
@@ -54,7 +54,7 @@ static void find(struct mmc_udp_inquiries *inquiries,
 
 /*
  * Begins a connection. If this process has no descriptor left, nothing is found out,
- * which is as good as silence.
+ * and the peer stays silent.
  */
 static void connect_to(struct mmc_udp_inquiries *inquiries,
 		       struct mmc_udp_inquiry *inquiry,
@@ -73,7 +73,9 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 		socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (inquiry->fd < 0)
 		return;
-	/* Each byte is a question of its own and must not be held back for more. */
+	/*
+	 * Each byte is a question of its own; Nagle's algorithm must not hold it back.
+	 */
 	setsockopt(inquiry->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	rv = connect(inquiry->fd, (const struct sockaddr *)address,
 		     sizeof(*address));
@@ -86,8 +88,8 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 }
 
 /*
- * Whether a connection leads to itself: for its own end the kernel may choose the port
- * that a process has given up (RFC 9293, 3.5, simultaneous open).
+ * Returns whether a connection leads to itself: for its own end the kernel may choose
+ * the port that a process has given up (RFC 9293, 3.5, simultaneous open).
  */
 static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 {
@@ -104,7 +106,7 @@ static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 	       here.sin_addr.s_addr == there.sin_addr.s_addr;
 }
 
-/* Whether the connection has ended or failed. */
+/* Returns whether the connection has ended or failed. */
 static bool is_over(const struct mmc_udp_inquiry *inquiry)
 {
 	char byte;
@@ -113,7 +115,7 @@ static bool is_over(const struct mmc_udp_inquiry *inquiry)
 	return rv == 0 || (rv < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Whether the peer's kernel has acknowledged all that was sent. */
+/* Returns whether the peer's kernel has acknowledged all that was sent. */
 static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 {
 	int unsent_bytes = 0;
@@ -123,7 +125,8 @@ static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 }
 
 /*
- * Whether the connection is still being established; `error` is 0 unless that failed.
+ * Returns whether the connection is still being established; `error` is 0 unless that
+ * failed.
  */
 static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 {
@@ -139,7 +142,7 @@ static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 	       info.tcpi_state == TCP_SYN_SENT;
 }
 
-/* Learns what has become of a connection. */
+/* Finds out what has become of a connection. */
 static void look_at(struct mmc_udp_inquiries *inquiries,
 		    struct mmc_udp_inquiry *inquiry)
 {
@@ -234,8 +237,8 @@ void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries, uint32_t peer)
 }
 
 /*
- * Also makes connections again that have ended: the kernel of a killed process resets
- * what the process had not accepted, so its listener is tried at once, but not within
+ * Also makes ended connections again. The kernel of a killed process resets what the
+ * process had not accepted, so its listener is tried at once, but not within
  * MMC_UDP_RECONNECT_NS of the last attempt.
  */
 void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,

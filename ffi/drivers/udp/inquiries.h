@@ -44,7 +44,10 @@ struct mmc_udp_inquiries {
 	uint64_t due_ns; /* when a connection that has ended is made again */
 };
 
-/* Begins with no inquiry; `epoll_fd` will watch the connections, under `tag`. */
+/*
+ * Initializes `inquiries` without any; `epoll_fd` will watch the connections, under
+ * `tag`.
+ */
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 			    uint32_t tag);
 
@@ -54,13 +57,13 @@ void mmc_udp_inquiries_destroy(struct mmc_udp_inquiries *inquiries);
 void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 			   const struct sockaddr_in *address, uint64_t now_ns);
 
-/* Closes what is open for `peer`, which was heard. */
+/* Ends the inquiry about `peer`, which was heard. */
 void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries,
 			     uint32_t peer);
 
 /*
- * Looks at the connections. Is called after one has become ready, and at `due_ns`;
- * `addresses` are those of all ranks' listeners.
+ * Takes in what has become of the connections. Must be called after one has become
+ * ready, and at `due_ns`; `addresses` are those of all ranks' listeners.
  */
 void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,
 			    const struct sockaddr_in *addresses,

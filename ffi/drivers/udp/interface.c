@@ -44,7 +44,10 @@ static struct in_addr ipv4_of(const struct ifaddrs *entry)
 	return read_ipv4(entry->ifa_addr);
 }
 
-/* Whether an interface can be used. Loopback multicasts although it does not say so. */
+/*
+ * Returns whether an interface can be used. Loopback multicasts although it does not
+ * say so.
+ */
 static bool is_usable(const struct ifaddrs *entry)
 {
 	unsigned up = IFF_UP | IFF_RUNNING;
@@ -55,7 +58,7 @@ static bool is_usable(const struct ifaddrs *entry)
 	       (entry->ifa_flags & (IFF_MULTICAST | IFF_LOOPBACK)) != 0;
 }
 
-/* Whether `device`, a name or an address, means this interface. */
+/* Returns whether `device`, a name or an address, means this interface. */
 static bool is_named(const struct ifaddrs *entry, const char *device)
 {
 	struct in_addr address;
@@ -141,11 +144,11 @@ static void explain(const struct ifaddrs *list, const char *devices,
 
 	list_usable(list, usable, sizeof(usable));
 	if (*devices != '\0')
-		mmc_error_set("no interface of '%s' is up, can multicast and "
-			      "has an IPv4 address; usable: %s",
+		mmc_error_set("none of the interfaces '%s' is up with "
+			      "multicast and an IPv4 address; usable: %s",
 			      devices, usable);
 	else
-		mmc_error_set("no %s interface is up, can multicast and has an "
+		mmc_error_set("no %s interface is up with multicast and an "
 			      "IPv4 address; usable: %s",
 			      same_host ? "loopback" : "network", usable);
 }
@@ -270,10 +273,9 @@ int mmc_udp_route(uint32_t peer_address, struct mmc_interface *found)
 	if (entry != NULL) {
 		rv = describe(entry, found);
 	} else {
-		mmc_error_set("no interface that is up and can multicast leads "
-			      "to %s",
-			      inet_ntop(AF_INET, &peer.sin_addr, text,
-					sizeof(text)));
+		mmc_error_set(
+			"no interface that is up with multicast leads to %s",
+			inet_ntop(AF_INET, &peer.sin_addr, text, sizeof(text)));
 		rv = -MMC_ENODEV;
 	}
 	freeifaddrs(list);

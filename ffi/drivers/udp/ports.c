@@ -23,9 +23,9 @@ static int explain(const struct sockaddr_in *address,
 
 	inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
 	if (ports->count > 0 && errno == EADDRINUSE)
-		mmc_error_set("no port of %u to %u is free on %s: give PORTS "
-			      "more of them; a rank takes two of UDP and one "
-			      "of TCP for each set of processes",
+		mmc_error_set("no port from %u to %u is free on %s: widen "
+			      "PORTS; a rank takes two UDP ports and one TCP "
+			      "port for each set of processes",
 			      ports->first, ports->first + ports->count - 1,
 			      text);
 	else

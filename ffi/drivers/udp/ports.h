@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports that a firewall lets through: an endpoint's own ports are in a given range. */
+/* Binds sockets to ports of a given range, such as a firewall lets through. */
 #ifndef MMC_DRIVERS_UDP_PORTS_H
 #define MMC_DRIVERS_UDP_PORTS_H
 

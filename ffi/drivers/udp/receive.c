@@ -42,7 +42,10 @@ static unsigned deliver(const struct mmc_udp *udp,
 	return nevents;
 }
 
-/* Whether an error passes: an unreachable peer or a busy host leaves it on a socket. */
+/*
+ * Returns whether an error passes: an unreachable peer or a busy host leaves it on a
+ * socket.
+ */
 static bool is_passing(int error)
 {
 	switch (error) {
@@ -74,7 +77,7 @@ static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 						       nmax - nevents, &more);
 
 		if (received < 0 && !is_passing(errno)) {
-			mmc_error_set("receiving on %s: %s",
+			mmc_error_set("cannot receive on %s: %s",
 				      udp->options.interface.name,
 				      strerror(errno));
 			return -MMC_EIO;

@@ -7,7 +7,10 @@
 #include "support/assert.h"
 #include "support/error.h"
 
-/* An interface may be down for as long while it is set up again. */
+/*
+ * An interface that is down for longer than this counts as down for good: setting it up
+ * again takes less.
+ */
 #define DOWN_NS MMC_S_NS
 
 /* The pause for a device's queue, which no descriptor reports on. */
@@ -95,18 +98,19 @@ static int explain(const struct mmc_udp *udp, int error)
 {
 	if (error == EMSGSIZE)
 		mmc_error_set("a datagram does not fit into the MTU of %s, "
-			      "which was %u bytes",
+			      "which was %u bytes at the start",
 			      udp->options.interface.name,
 			      udp->options.interface.mtu_bytes);
 	else
-		mmc_error_set("cannot send on interface %s: %s; see whether it "
+		mmc_error_set("cannot send on interface %s: %s; check that it "
 			      "is up and has its address",
 			      udp->options.interface.name, strerror(error));
 	return -MMC_EIO;
 }
 
 /*
- * Whether nothing could leave for so long that the interface counts as down for good.
+ * Returns whether nothing could leave for so long that the interface counts as down for
+ * good.
  */
 static bool is_down_for_good(struct mmc_udp *udp)
 {

@@ -144,7 +144,8 @@ static int open_listener(struct mmc_udp *udp, const struct sockaddr_in *address)
 
 	if (rv == 0 && epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, udp->listener.fd,
 				 &watch) != 0) {
-		mmc_error_set("cannot watch a listener: %s", strerror(errno));
+		mmc_error_set("cannot watch the listening socket: %s",
+			      strerror(errno));
 		rv = -MMC_EIO;
 	}
 	return rv;
@@ -238,10 +239,10 @@ static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 }
 
 /*
- * Stops a subgroup's socket from hearing the rank itself: its own copies would take
+ * Keeps this rank's own multicast out of a subgroup's socket. Copies of it would take
  * room that no window accounts for, since the others' progress does not show how far
- * this rank has drained them. Where each source has a socket, this one hears strangers
- * only, to count them.
+ * this rank has drained them. Where each source has a socket, this one then hears
+ * strangers alone, which are counted.
  */
 static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 {

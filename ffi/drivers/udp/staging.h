@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory where received datagrams stay until the engine has seen them. The kernel
- * may hand over a run of equally long datagrams from one source as a whole, the last
- * perhaps shorter (GRO). They are taken one by one, where they lie.
+ * The memory in which received datagrams stay until the engine has seen them. The
+ * kernel may hand over a run of equally long datagrams from one source, of which the
+ * last may be shorter, as one message (GRO). They are taken one by one, where they lie.
  */
 #ifndef MMC_DRIVERS_UDP_STAGING_H
 #define MMC_DRIVERS_UDP_STAGING_H
@@ -47,7 +47,7 @@ int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes);
 
 void mmc_udp_staging_destroy(struct mmc_udp_staging *staging);
 
-/* Whether there are datagrams to take. */
+/* Returns whether there are datagrams to take. */
 static inline bool mmc_udp_staging_holds(const struct mmc_udp_staging *staging)
 {
 	return staging->ntaken < staging->nreceived;

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/wire/message.h"
+#include "core/wire/header.h"
 #include "drivers/udp/endpoint.h"
 #include "drivers/udp/linger.h"
 #include "support/error.h"
@@ -43,31 +43,34 @@ static int check_options(const struct mmc_udp_options *options)
 
 	if (options->nranks == 0 || options->nranks >= MMC_PEER_UNKNOWN ||
 	    options->rank >= options->nranks)
-		mmc_error_set("rank %u of %u ranks", options->rank,
+		mmc_error_set("cannot be rank %u of %u ranks", options->rank,
 			      options->nranks);
 	else if (options->nsubgroups == 0 ||
 		 options->nsubgroups > MMC_UDP_SUBGROUPS_MAX)
-		mmc_error_set("%u subgroups; 1 to %u are possible",
+		mmc_error_set("cannot use %u subgroups; use 1 to %u",
 			      options->nsubgroups, MMC_UDP_SUBGROUPS_MAX);
 	else if (options->group >> 28 != 0xe || last >> 28 != 0xe)
-		mmc_error_set("groups %#x to %#x are not IPv4 multicast",
-			      options->group, last);
+		mmc_error_set(
+			"groups %#x to %#x are not IPv4 multicast addresses",
+			options->group, last);
 	else if (options->port == 0 || options->port > UINT16_MAX)
-		mmc_error_set("port %u", options->port);
+		mmc_error_set("port %u is out of range; use 1 to 65535",
+			      options->port);
 	else if (options->ports.count > 0 &&
 		 (options->ports.first == 0 ||
 		  options->ports.first > UINT16_MAX ||
 		  options->ports.count > UINT16_MAX + 1 - options->ports.first))
-		mmc_error_set("%u ports from %u on", options->ports.count,
-			      options->ports.first);
+		mmc_error_set(
+			"%u ports from %u on do not all lie in 1 to 65535",
+			options->ports.count, options->ports.first);
 	else if (options->ttl > UINT8_MAX)
-		mmc_error_set("a TTL of %u; 0 to 255 are possible",
+		mmc_error_set("TTL %u is out of range; use 0 to 255",
 			      options->ttl);
 	else if (options->chunk_bytes == 0 ||
 		 options->chunk_bytes > most_bytes ||
 		 options->chunk_bytes + around_bytes > most_bytes)
-		mmc_error_set("chunks of %u bytes and %u bytes of headers do "
-			      "not go into the MTU of %s, %u bytes",
+		mmc_error_set("chunks of %u bytes with %u bytes of headers do "
+			      "not fit into the MTU of %s, %u bytes",
 			      options->chunk_bytes, around_bytes,
 			      options->interface.name,
 			      options->interface.mtu_bytes);
@@ -98,7 +101,7 @@ static int allocate(struct mmc_udp *udp)
 	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
 }
 
-/* Keeps the groups joined for a process that may soon use them again. */
+/* Keeps the groups joined for a while: this process may soon use them again. */
 static void linger(const struct mmc_udp *udp)
 {
 	uint64_t now_ns = udp_now_ns(NULL);
@@ -152,8 +155,9 @@ static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
 
 	if (mmc_udp_address_decode(&address, bytes) < 0 ||
 	    address.rank != rank) {
-		mmc_error_set("rank %u published no UDP address of its own",
-			      rank);
+		mmc_error_set(
+			"rank %u did not publish a UDP address of its own",
+			rank);
 		return -MMC_EINVAL;
 	}
 	if (rank == udp->options.rank && !is_own(udp, &address)) {
@@ -165,7 +169,8 @@ static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
 			      rank) < 0 ||
 	    mmc_udp_peers_add(&udp->peers, address.ip, address.data_port,
 			      rank) < 0) {
-		mmc_error_set("rank %u has the address of another", rank);
+		mmc_error_set("rank %u has the same address as another rank",
+			      rank);
 		return -MMC_EINVAL;
 	}
 	udp->control[rank] =

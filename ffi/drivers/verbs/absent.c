@@ -5,10 +5,10 @@
 
 static int absent(void)
 {
-	mmc_error_set("this build has no RDMA, because it found no headers of "
-		      "rdma-core: install mpimcast's wheel, or the headers "
-		      "(libibverbs-dev and librdmacm-dev, or "
-		      "rdma-core-devel) and build mpimcast again");
+	mmc_error_set("this build has no RDMA, because rdma-core's headers "
+		      "were missing: install mpimcast's wheel, or the headers "
+		      "(libibverbs-dev and librdmacm-dev, or rdma-core-devel) "
+		      "and build mpimcast again");
 	return -MMC_ENODEV;
 }
 

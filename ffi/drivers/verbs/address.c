@@ -78,7 +78,7 @@ static bool is_qpn(uint32_t number)
 	return number >= QPN_FIRST && number < QPN_MULTICAST;
 }
 
-/* Whether GID and LID can belong to a single port. */
+/* Returns whether GID and LID can belong to a single port. */
 static bool is_port(const struct mmc_verbs_address *address)
 {
 	static const uint8_t nobody[MMC_VERBS_GID_BYTES];

@@ -14,12 +14,13 @@ static int read_address(const struct mmc_verbs *verbs, uint32_t rank,
 	if (mmc_verbs_address_decode(address, bytes, verbs->own.nsubgroups,
 				     verbs->own.nconnections) < 0 ||
 	    address->rank != rank) {
-		mmc_error_set("rank %u published no verbs address of its own",
-			      rank);
+		mmc_error_set(
+			"rank %u did not publish a verbs address of its own",
+			rank);
 		return -MMC_EINVAL;
 	}
 	if (address->ethernet != verbs->own.ethernet) {
-		mmc_error_set("rank %u is on %s, this rank on %s", rank,
+		mmc_error_set("rank %u is on %s, but this rank is on %s", rank,
 			      address->ethernet ? "Ethernet" : "InfiniBand",
 			      verbs->own.ethernet ? "Ethernet" : "InfiniBand");
 		return -MMC_EINVAL;
@@ -44,27 +45,27 @@ static int add_queues(struct mmc_verbs *verbs,
 		rv = mmc_verbs_peers_add(&verbs->peers, address->gid,
 					 address->group_qpns[i], address->rank);
 	if (rv < 0)
-		mmc_error_set("rank %u has the address of another",
+		mmc_error_set("rank %u has the same address as another rank",
 			      address->rank);
 	return rv;
 }
 
-bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
+bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
 {
 	struct mmc_endpoint *endpoint = &verbs->endpoint;
-	struct ibv_ah_attr way;
+	struct ibv_ah_attr ah_attr;
 
-	if (rank->way != NULL)
+	if (rank->ah != NULL)
 		return true;
-	/* A failed attempt may take a second, while the network is asked in vain. */
+	/* A failed attempt may take a second, in which the network does not answer. */
 	if (endpoint->driver->now_ns(endpoint) < rank->retry_ns)
 		return false;
-	way = mmc_verbs_way(&verbs->port, rank->gid, rank->lid,
-			    MMC_VERBS_HOPS_MAX);
-	rank->way = mmc_ibv.create_ah(verbs->port.pd, &way);
+	ah_attr = mmc_verbs_ah_attr(&verbs->port, rank->gid, rank->lid,
+				    MMC_VERBS_HOPS_MAX);
+	rank->ah = mmc_ibv.create_ah(verbs->port.pd, &ah_attr);
 	rank->retry_ns =
 		endpoint->driver->now_ns(endpoint) + MMC_VERBS_RETRY_NS;
-	return rank->way != NULL;
+	return rank->ah != NULL;
 }
 
 static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
@@ -95,10 +96,10 @@ static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
 						&address,
 						&address.connections[at]);
 		/*
-		 * Find the way now: when the connection breaks the rank may be
-		 * unreachable.
+		 * Make the address handle now: when the connection breaks, the rank may
+		 * be unreachable.
 		 */
-		mmc_verbs_find_way(verbs, added);
+		mmc_verbs_find_ah(verbs, added);
 	}
 	return rv;
 }
@@ -120,10 +121,12 @@ static int attach(struct mmc_verbs *verbs)
 		group->attached_lid = group->lid;
 		group->renewed = false;
 		verbs->nattached++;
-		verbs->ways[i] = mmc_ibv.create_ah(verbs->port.pd, &group->way);
-		if (verbs->ways[i] == NULL)
+		verbs->group_ahs[i] =
+			mmc_ibv.create_ah(verbs->port.pd, &group->ah_attr);
+		if (verbs->group_ahs[i] == NULL)
 			return mmc_verbs_explain(&verbs->port,
-						 "address a group", errno);
+						 "create an address handle",
+						 errno);
 	}
 	return 0;
 }

@@ -60,7 +60,8 @@ static int create_shared(struct mmc_verbs_connections *connections,
 					 errno);
 	connections->srq = mmc_ibv.create_srq(port->pd, &attributes);
 	if (connections->srq == NULL)
-		return mmc_verbs_explain(port, "create a receive queue", errno);
+		return mmc_verbs_explain(port, "create a shared receive queue",
+					 errno);
 	connections->ring.srq = connections->srq;
 	rv = mmc_verbs_ring_init(&connections->ring, port, nreceives,
 				 MMC_VERBS_MESSAGE_BYTES_MAX, 0);
@@ -93,7 +94,7 @@ static int create(struct mmc_verbs_connections *connections,
 	};
 
 	if (!draw_psn(connection))
-		return mmc_verbs_explain(port, "draw a number", errno);
+		return mmc_verbs_explain(port, "draw a random number", errno);
 	connection->qp = mmc_ibv.create_qp(port->pd, &attributes);
 	if (connection->qp == NULL)
 		return mmc_verbs_explain(port, "create a connection", errno);
@@ -164,12 +165,12 @@ static int to_init(const struct mmc_verbs_connection *connection,
 static int to_receive(const struct mmc_verbs_connection *connection,
 		      const struct mmc_verbs_port *port)
 {
-	const struct mmc_verbs_path *path = &connection->path;
+	const struct mmc_verbs_remote *remote = &connection->remote;
 	struct ibv_qp_attr attributes = {
 		.qp_state = IBV_QPS_RTR,
-		.ah_attr = mmc_verbs_way(port, path->gid, path->lid,
-					 MMC_VERBS_HOPS_MAX),
-		.path_mtu = (enum ibv_mtu)path->mtu,
+		.ah_attr = mmc_verbs_ah_attr(port, remote->gid, remote->lid,
+					     MMC_VERBS_HOPS_MAX),
+		.path_mtu = (enum ibv_mtu)remote->mtu,
 		.dest_qp_num = connection->theirs.qpn,
 		.rq_psn = connection->theirs.psn,
 		.max_dest_rd_atomic = (uint8_t)port->reads_max,
@@ -177,8 +178,8 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 	};
 
 	/* Within one InfiniBand subnet packets need no routing header. */
-	if (!path->ethernet &&
-	    memcmp(path->gid, port->options.device.gid, GID_PREFIX_BYTES) == 0)
+	if (!remote->ethernet && memcmp(remote->gid, port->options.device.gid,
+					GID_PREFIX_BYTES) == 0)
 		attributes.ah_attr.is_global = 0;
 	return mmc_ibv.modify_qp(connection->qp, &attributes,
 				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
@@ -236,16 +237,16 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 			       const struct mmc_verbs_address *address,
 			       const struct mmc_verbs_end *end)
 {
-	struct mmc_verbs_path *path = &connection->path;
+	struct mmc_verbs_remote *remote = &connection->remote;
 	char what[64];
 	int error;
 
 	connection->reads_max =
 		mmc_min_u32(port->reads_max, address->reads_max);
-	memcpy(path->gid, address->gid, sizeof(path->gid));
-	path->lid = address->lid;
-	path->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
-	path->ethernet = address->ethernet;
+	memcpy(remote->gid, address->gid, sizeof(remote->gid));
+	remote->lid = address->lid;
+	remote->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
+	remote->ethernet = address->ethernet;
 	connection->theirs = *end;
 	connection->keys[0] = connection->psn;
 	connection->keys[1] = end->psn;

@@ -8,7 +8,6 @@
 #define MMC_DRIVERS_VERBS_CONNECTIONS_H
 
 #include "core/wire/header.h"
-#include "core/wire/message.h"
 #include "drivers/driver.h"
 #include "drivers/verbs/completions.h"
 #include "drivers/verbs/ring.h"
@@ -18,8 +17,8 @@
 #define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES)
 
 /*
- * Two parts of TIMEOUT: in the first the adapter's retries end, in the second a
- * connection that is down comes up again, or is broken.
+ * The two parts of TIMEOUT. The adapter's retries end in the first; in the second a
+ * connection that is down comes up again or breaks.
  */
 static inline uint64_t mmc_verbs_retrying_ns(uint64_t timeout_ns)
 {
@@ -39,8 +38,8 @@ enum mmc_verbs_link {
 	MMC_VERBS_LINK_TOLD,
 };
 
-/* The way from this rank's port to the peer's. */
-struct mmc_verbs_path {
+/* The peer's port, as packets to it need it. */
+struct mmc_verbs_remote {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint8_t mtu;   /* enum ibv_mtu, the smaller of both ports' MTUs */
@@ -53,7 +52,7 @@ struct mmc_verbs_connection {
 	enum mmc_verbs_link link;
 	enum ibv_wc_status status; /* why the connection is down or broken */
 	struct ibv_qp *qp;
-	struct mmc_verbs_path path;
+	struct mmc_verbs_remote remote;
 	struct mmc_verbs_end theirs;
 	/* The first PSNs of this rank and of the peer, which no third rank knows. */
 	uint32_t keys[2];
@@ -123,12 +122,12 @@ int mmc_verbs_connection_raise(struct mmc_verbs_connection *connection,
 void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 				  struct mmc_verbs_connection *connection);
 
-/* Whether `status` says that the peer's adapter did not answer. */
+/* Returns whether `status` says that the peer's adapter did not answer. */
 bool mmc_verbs_is_silence(enum ibv_wc_status status);
 
 /*
- * Whether a port that is down may be the reason for `status`. With Soft-RoCE that takes
- * queue pairs of all kinds to error, which only flushed requests show.
+ * Returns whether a port that is down may be the reason for `status`. With Soft-RoCE
+ * that takes queue pairs of all kinds to error, which only flushed requests show.
  */
 bool mmc_verbs_may_pass(enum ibv_wc_status status);
 
@@ -161,8 +160,9 @@ bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
 			      struct mmc_event *event);
 
 /*
- * Takes down a connection that is up, because of `status`, if that may pass and there
- * is a TIMEOUT within which the connection can come up again; else marks it as broken.
+ * Takes down a connection that is up, because of `status`. It may come up again if
+ * `status` may pass and there is a TIMEOUT to do so in; otherwise it is marked as
+ * broken.
  */
 void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the ports of a host, and chooses this rank's. */
+/* Finds the ports of a host, and opens devices. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,6 @@
 #include <net/if_arp.h>
 #include <netpacket/packet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -48,7 +47,7 @@ static void find_address(const struct ifaddrs *list, struct mmc_device *device)
 			device->address = ipv4_of(list);
 }
 
-/* Whether a network interface is IPoIB on the port that has `gid`. */
+/* Returns whether a network interface is IPoIB on the port that has `gid`. */
 static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
 {
 	const uint8_t *hardware;
@@ -181,9 +180,9 @@ int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
 		return rv;
 	list = mmc_ibv.get_device_list(&count);
 	if (list == NULL || count == 0) {
-		mmc_error_set("there is no RDMA device: %s",
+		mmc_error_set("no RDMA device was found: %s",
 			      list == NULL ? strerror(errno)
-					   : "libibverbs finds none");
+					   : "libibverbs lists none");
 		if (list != NULL)
 			mmc_ibv.free_device_list(list);
 		return -MMC_ENODEV;
@@ -196,8 +195,8 @@ int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
 }
 
 /*
- * Says why a device does not open. The errno that libibverbs leaves misleads, so its
- * file is opened here.
+ * Says why a device does not open. The errno that libibverbs leaves is misleading, so
+ * its file is opened here.
  */
 static void explain_closed(const struct ibv_device *device, int error)
 {
@@ -220,7 +219,7 @@ struct ibv_context *mmc_verbs_open_device(const char *name)
 	int count;
 	struct ibv_device **list = mmc_ibv.get_device_list(&count);
 
-	mmc_error_set("there is no RDMA device %s", name);
+	mmc_error_set("there is no RDMA device named %s", name);
 	for (int i = 0; list != NULL && i < count && context == NULL; i++) {
 		if (strcmp(mmc_ibv.get_device_name(list[i]), name) != 0)
 			continue;
@@ -233,136 +232,11 @@ struct ibv_context *mmc_verbs_open_device(const char *name)
 	return context;
 }
 
-/* ---- the one for this rank ----------------------------------------------- */
-
-static bool has_gid(const struct mmc_device *device)
-{
-	static const uint8_t none[MMC_VERBS_GID_BYTES];
-
-	return memcmp(device->gid, none, sizeof(none)) != 0;
-}
-
-static bool is_usable(const struct mmc_device *device)
-{
-	return device->port != 0 && device->state == IBV_PORT_ACTIVE &&
-	       has_gid(device) && device->address != 0;
-}
-
-/* Writes why a port is not usable; the text ends at `size`. */
-static void explain(const struct mmc_device *device, char *text, size_t size)
-{
-	if (device->port == 0) {
-		struct ibv_context *context =
-			mmc_verbs_open_device(device->name);
-
-		/* If the device still does not open, the reason is set now. */
-		snprintf(text, size, "%s",
-			 context == NULL ? mmc_last_error() : device->name);
-		if (context != NULL)
-			mmc_ibv.close_device(context);
-	} else if (device->state != IBV_PORT_ACTIVE) {
-		snprintf(text, size, "%s:%u is not active", device->name,
-			 device->port);
-	} else if (device->ethernet) {
-		snprintf(text, size,
-			 "%s:%u has no GID that is an IPv4 address (RoCE v2)",
-			 device->name, device->port);
-	} else {
-		snprintf(text, size,
-			 "%s:%u has no IP interface (IPoIB) to join with",
-			 device->name, device->port);
-	}
-}
-
-/* Whether `wanted`, "device" or "device:port", is this port. */
-static bool is_named(const struct mmc_device *device, const char *wanted,
-		     size_t length)
-{
-	size_t name = strlen(device->name);
-	char port[16];
-
-	if (length < name || strncmp(device->name, wanted, name) != 0)
-		return false;
-	if (length == name || device->port == 0)
-		return length == name || wanted[name] == ':';
-	snprintf(port, sizeof(port), ":%u", device->port);
-	return strlen(port) == length - name &&
-	       strncmp(wanted + name, port, length - name) == 0;
-}
-
-struct choice {
-	const struct mmc_device *all;
-	uint32_t nall;
-	const struct mmc_device **usable;
-	uint32_t nusable;
-	bool any; /* a port that is named exists */
-	char reason[256];
-};
-
-static void consider(struct choice *choice, const struct mmc_device *device)
-{
-	choice->any = true;
-	if (is_usable(device))
-		choice->usable[choice->nusable++] = device;
-	else if (choice->reason[0] == '\0')
-		explain(device, choice->reason, sizeof(choice->reason));
-}
-
-/*
- * Collects the usable ports that `devices` names, in its order; all usable ones if it
- * is empty.
- */
-static void collect(struct choice *choice, const char *devices)
-{
-	devices += strspn(devices, ", ");
-	for (uint32_t i = 0; i < choice->nall && *devices == '\0'; i++)
-		consider(choice, &choice->all[i]);
-	while (*devices != '\0') {
-		size_t length = strcspn(devices, ", ");
-
-		for (uint32_t i = 0; i < choice->nall; i++)
-			if (choice->nusable < choice->nall &&
-			    is_named(&choice->all[i], devices, length))
-				consider(choice, &choice->all[i]);
-		devices += length;
-		devices += strspn(devices, ", ");
-	}
-}
-
-int mmc_verbs_device(const char *devices, uint32_t place,
-		     struct mmc_device *found)
-{
-	struct mmc_device *all = calloc(MMC_VERBS_PORTS_MAX, sizeof(*all));
-	const struct mmc_device **usable =
-		calloc(MMC_VERBS_PORTS_MAX, sizeof(*usable));
-	struct choice choice = { .all = all, .usable = usable };
-	int rv = -MMC_ENOMEM;
-
-	if (all != NULL && usable != NULL)
-		rv = mmc_verbs_list(all, MMC_VERBS_PORTS_MAX, &choice.nall);
-	if (rv == 0) {
-		choice.nall = mmc_min_u32(choice.nall, MMC_VERBS_PORTS_MAX);
-		collect(&choice, devices);
-		if (choice.nusable > 0) {
-			*found = *usable[place % choice.nusable];
-		} else {
-			mmc_error_set("no RDMA device can be used: %s",
-				      choice.any ? choice.reason
-						 : "there is none of these "
-						   "names");
-			rv = -MMC_ENODEV;
-		}
-	}
-	free(usable);
-	free(all);
-	return rv;
-}
-
 /* ---- chunks -------------------------------------------------------------- */
 
 /*
  * An InfiniBand group has the MTU of IPoIB's broadcast group, which may be less than
- * the port's. In its connected mode IPoIB does not tell that MTU.
+ * the port's. In connected mode IPoIB does not show that MTU.
  */
 static uint32_t group_mtu_bytes(const struct mmc_device *device)
 {

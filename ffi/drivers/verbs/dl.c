@@ -65,9 +65,9 @@ static void load_both(void)
 		  sizeof(cm_symbols) / sizeof(cm_symbols[0]), &mmc_cm))
 		return;
 	/*
-	 * Kernels before 5.12 let a child keep the pages that the device knows, and
-	 * give the parent copies. The call may fail where other code has registered
-	 * memory already; that code has then taken care of forks, or not.
+	 * With kernels before 5.12 a forked child keeps the pages that the device
+	 * knows, and the parent gets copies; this call prevents that. It may fail where
+	 * other code has registered memory already, which then decides about forks.
 	 */
 	mmc_ibv.fork_init();
 }

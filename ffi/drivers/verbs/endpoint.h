@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a verbs endpoint; private to the driver. */
+/* A verbs endpoint as the files of this driver see it. */
 #ifndef MMC_DRIVERS_VERBS_ENDPOINT_H
 #define MMC_DRIVERS_VERBS_ENDPOINT_H
 
@@ -22,8 +22,8 @@ struct mmc_verbs_rank {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint32_t unicast_qpn;
-	struct ibv_ah *way; /* for unicast datagrams; NULL: not found */
-	uint64_t retry_ns;  /* `way` is not looked for before this time */
+	struct ibv_ah *ah; /* for unicast datagrams; NULL: none */
+	uint64_t retry_ns; /* `ah` is not made before this time */
 	struct mmc_verbs_connection *connection; /* NULL if not a partner */
 };
 
@@ -41,20 +41,20 @@ struct mmc_verbs {
 	struct mmc_verbs_reads reads;
 	struct mmc_verbs_queue unicast;
 	struct mmc_verbs_queue *queues; /* one for each subgroup */
-	struct ibv_ah **ways; /* one for each subgroup: the way to its group */
+	struct ibv_ah **group_ahs;	/* one for each subgroup */
 	uint32_t nattached;
 	struct mmc_verbs_groups groups;
 
 	struct mmc_verbs_peers peers;
 	struct mmc_verbs_rank *ranks;
 
-	struct mmc_covers covers; /* used with zero-copy receive */
+	struct mmc_placement placement; /* used with zero-copy receive */
 
 	uint32_t turn; /* which subgroup poll() serves first */
 	uint32_t npolls;
 
 	uint64_t recover_ns; /* when to join groups again, or MMC_NEVER_NS */
-	bool moved;	     /* then renew the ways to ranks, too */
+	bool ahs_stale; /* the ranks' address handles are to be made again */
 
 	/* The failure that has broken the endpoint as a whole; "" if there was none. */
 	char failure[256];
@@ -71,8 +71,8 @@ __attribute__((format(printf, 2, 3))) void
 mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...);
 
 /*
- * Takes down a queue that ends requests with `status`, or fails the endpoint if that
- * will not pass.
+ * Takes down a queue whose requests end with `status`, or fails the endpoint if no
+ * recovery from that is possible.
  */
 void mmc_verbs_break_queue(struct mmc_verbs *verbs,
 			   struct mmc_verbs_queue *queue,
@@ -84,8 +84,11 @@ void mmc_verbs_fail_queue(struct mmc_verbs *verbs,
 
 int mmc_verbs_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses);
 
-/* Finds the way of unicast datagrams to a rank. Returns false if there is none. */
-bool mmc_verbs_find_way(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank);
+/*
+ * Makes the address handle for datagrams to a rank, unless there is one. Returns false
+ * if the rank cannot be addressed.
+ */
+bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank);
 
 int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		   unsigned nmax);
@@ -118,28 +121,28 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 /* ---- zero-copy receive --------------------------------------------------- */
 
 /* Returns where the payload of a received datagram lies; `head` is its header. */
-uint8_t *mmc_verbs_cover_take(struct mmc_verbs *verbs,
-			      const struct mmc_verbs_queue *queue,
-			      uint32_t slot, uint32_t source,
-			      const uint8_t *head, uint32_t nbytes);
+uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
+				  const struct mmc_verbs_queue *queue,
+				  uint32_t slot, uint32_t source,
+				  const uint8_t *head, uint32_t nbytes);
 
-/* Resumes predicting, before receives are posted again. */
-void mmc_verbs_cover_resume(struct mmc_verbs *verbs);
+/* Ends the pauses of queues, before receives are posted again. */
+void mmc_verbs_placement_resume(struct mmc_verbs *verbs);
 
 /*
- * Clears the covering receives of queues that mispredicted; writes the events of
- * placements that had to wait. Returns how many.
+ * Uses up the aimed slots of paused queues; writes the events of payloads that had to
+ * wait. Returns how many.
  */
-unsigned mmc_verbs_cover_poll(struct mmc_verbs *verbs, struct mmc_event *events,
-			      unsigned nmax);
+unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
+				  struct mmc_event *events, unsigned nmax);
 
 /* Members of struct mmc_driver, but for the last. */
 int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 		    size_t nbytes, uint64_t cookie);
-int mmc_verbs_cover(struct mmc_endpoint *endpoint,
-		    const struct mmc_cover *plan);
-int mmc_verbs_uncover(struct mmc_endpoint *endpoint, bool forget);
-uint64_t mmc_verbs_cover_deadline_ns(struct mmc_endpoint *endpoint);
+int mmc_verbs_begin_placement(struct mmc_endpoint *endpoint,
+			      const struct mmc_predictor *predictor);
+int mmc_verbs_end_placement(struct mmc_endpoint *endpoint, bool forget);
+uint64_t mmc_verbs_placement_deadline_ns(struct mmc_endpoint *endpoint);
 
 /* ---- watching ------------------------------------------------------------ */
 
@@ -155,11 +158,12 @@ void mmc_verbs_watch_device(struct mmc_verbs *verbs);
 /* ---- recovery ------------------------------------------------------------ */
 
 /*
- * Starts a recovery: the port, or what the fabric knows of it, has changed, so
- * memberships in groups may have ended and ways may lead elsewhere. `moved`: the GID
- * may have another index in the port's table, or peers other ports.
+ * Starts a recovery: the port, or what the fabric knows of it, has changed, so that
+ * memberships in groups may have ended and groups may have other addresses. With
+ * `ahs_stale` the GID may have another index in the port's table, or peers may have
+ * other LIDs.
  */
-void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool moved);
+void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool ahs_stale);
 
 /* Takes the fabric's events about memberships. */
 void mmc_verbs_recover_listen(struct mmc_verbs *verbs);
@@ -167,10 +171,10 @@ void mmc_verbs_recover_listen(struct mmc_verbs *verbs);
 /* Follows `peer` to the LID that a datagram or an offer of it came from, if new. */
 void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid);
 
-/* Takes the recovery a step on, if it is time. */
+/* Moves the recovery one step on, if it is time. */
 void mmc_verbs_recover_poll(struct mmc_verbs *verbs);
 
-/* When mmc_verbs_recover_poll() is due next, or MMC_NEVER_NS. */
+/* Returns when mmc_verbs_recover_poll() is due next, or MMC_NEVER_NS. */
 uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs);
 
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures of the endpoint, for good, and of a queue pair, which may be started again.
+ * Ends an endpoint that has failed, and takes down queue pairs, which may be started
+ * again.
  */
 #include <stdarg.h>
 #include <stdio.h>

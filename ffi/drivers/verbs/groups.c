@@ -48,8 +48,8 @@ void mmc_verbs_groups_leave(struct mmc_verbs_groups *groups)
 /* ---- by sockets ---------------------------------------------------------- */
 
 /*
- * Joins a group by a socket. Attaching alone brings nothing, since the network must
- * know of a member.
+ * Joins a group by a socket. Attaching alone is not enough: the network must know of a
+ * member.
  */
 static int join_socket(const struct mmc_verbs_groups *groups,
 		       struct mmc_verbs_group *group)
@@ -68,8 +68,9 @@ static int join_socket(const struct mmc_verbs_groups *groups,
 	mmc_verbs_gid_from_ipv4(group->gid.raw, group->address);
 	group->lid = 0;
 	group->lost = false;
-	group->way = mmc_verbs_way(groups->port, group->gid.raw, 0,
-				   (uint8_t)mmc_max_u32(options->ttl, 1));
+	group->ah_attr =
+		mmc_verbs_ah_attr(groups->port, group->gid.raw, 0,
+				  (uint8_t)mmc_max_u32(options->ttl, 1));
 	return 0;
 }
 
@@ -80,7 +81,7 @@ int mmc_verbs_groups_join_by_socket(struct mmc_verbs_groups *groups)
 	if (!groups->port->options.device.ethernet)
 		return mmc_verbs_groups_refused(
 			groups, &groups->items[0],
-			"on InfiniBand the subnet manager has to know");
+			"on InfiniBand only the subnet manager adds members");
 	for (uint32_t i = 0; i < groups->count && rv == 0; i++)
 		rv = join_socket(groups, &groups->items[i]);
 	return rv;
@@ -97,11 +98,11 @@ static int rejoin_socket(struct mmc_verbs_groups *groups,
 	return rv;
 }
 
-/* ---- either way ---------------------------------------------------------- */
+/* ---- by either means ----------------------------------------------------- */
 
 /*
- * Joins by sockets instead of the connection manager. If that fails, too, both reasons
- * are given.
+ * Joins by sockets instead of the connection manager. If that also fails, the error
+ * gives both reasons.
  */
 static int fall_back(struct mmc_verbs_groups *groups)
 {

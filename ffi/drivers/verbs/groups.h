@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's membership in the multicast groups, so that the fabric brings it their
- * packets. Attaching the queues to the groups is a separate step.
+ * A rank's membership in the multicast groups, without which the fabric would not
+ * deliver their packets. Attaching the queues to the groups is a separate step.
  */
 #ifndef MMC_DRIVERS_VERBS_GROUPS_H
 #define MMC_DRIVERS_VERBS_GROUPS_H
@@ -15,7 +15,7 @@ struct mmc_verbs_group {
 	uint32_t address; /* IPv4, host order */
 	union ibv_gid gid;
 	uint16_t lid;
-	struct ibv_ah_attr way;	    /* of packets to the group */
+	struct ibv_ah_attr ah_attr; /* of packets to the group */
 	union ibv_gid attached_gid; /* where the queue is attached */
 	uint16_t attached_lid;
 	bool asked;   /* to join, through rdma_cm; not left since */

@@ -56,11 +56,11 @@ static void joined(struct mmc_verbs_groups *groups,
 
 	group->gid = said->grh.dgid;
 	group->lid = said->dlid;
-	group->way = *said;
-	group->way.grh.traffic_class = (uint8_t)options->traffic_class;
+	group->ah_attr = *said;
+	group->ah_attr.grh.traffic_class = (uint8_t)options->traffic_class;
 	if (options->device.ethernet) {
-		group->way.sl = (uint8_t)options->service_level;
-		group->way.grh.hop_limit =
+		group->ah_attr.sl = (uint8_t)options->service_level;
+		group->ah_attr.grh.hop_limit =
 			(uint8_t)mmc_max_u32(options->ttl, 1);
 	}
 }
@@ -76,7 +76,7 @@ static void take_answer(struct mmc_verbs_groups *groups,
 		group->lost = false;
 		return;
 	}
-	/* A member gets this event also when its port has been down, or has moved. */
+	/* A member gets this event also when its port has been down, or has another LID. */
 	mmc_verbs_groups_refused(groups, group, strerror(-event->status));
 	group->renewed = false;
 	group->lost = true;
@@ -128,7 +128,8 @@ static int await(struct mmc_verbs_groups *groups)
 		if (now_ns >= until_ns)
 			return mmc_verbs_groups_refused(
 				groups, &groups->items[0],
-				"no answer about some of the groups");
+				"the fabric has not answered for some of the "
+				"groups");
 		poll(&watched, 1, (int)((until_ns - now_ns) / MMC_MS_NS + 1));
 		mmc_verbs_groups_hear(groups, &nlost);
 	}

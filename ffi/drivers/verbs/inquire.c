@@ -9,9 +9,9 @@
 #include "drivers/verbs/endpoint.h"
 
 /*
- * A request that nothing answers fails within this time: 7 attempts of at most 4 * 134
- * ms each (IBTA 9.7.6.1.3). The receiver puts off an older one that has not failed, for
- * want of a posted receive.
+ * A request that is not answered fails within this time: 7 attempts of at most 4 * 134
+ * ms each (IBTA 9.7.6.1.3). One that is older and has not failed is being put off by
+ * the receiver, which has no receive posted.
  */
 #define UNANSWERED_NS_MAX (4 * MMC_S_NS)
 

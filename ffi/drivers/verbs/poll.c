@@ -56,8 +56,8 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 }
 
 /*
- * Ends a peer's silence: a datagram proves that it lives. Otherwise two partners that
- * found each other silent would send nothing but datagrams for good.
+ * Ends a peer's silence, since a datagram proves that it lives. Otherwise two partners
+ * that take each other for silent would send datagrams alone for ever.
  */
 static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 {
@@ -73,8 +73,8 @@ static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 }
 
 /*
- * Reports what a queue has received, unless this rank has sent it. Nothing is reported
- * after a failure, since where a broken device has put the payload is not certain.
+ * Reports a datagram that a queue has received, unless this rank has sent it. Nothing
+ * is reported after a failure: a broken device may have put the payload anywhere.
  */
 static void take_datagram(struct mmc_verbs *verbs,
 			  struct mmc_verbs_queue *queue,
@@ -89,10 +89,11 @@ static void take_datagram(struct mmc_verbs *verbs,
 		MMC_VERBS_GRH_BYTES;
 	uint8_t *body = mmc_verbs_ring_body(ring, slot);
 
-	if (ring->covers != NULL)
-		body = mmc_verbs_cover_take(verbs, queue, (uint32_t)slot,
-					    source, head + MMC_VERBS_GRH_BYTES,
-					    nbytes);
+	if (ring->placement != NULL)
+		body = mmc_verbs_placement_take(verbs, queue, (uint32_t)slot,
+						source,
+						head + MMC_VERBS_GRH_BYTES,
+						nbytes);
 	if (source == verbs->own.rank || verbs->failure[0] != '\0') {
 		mmc_verbs_ring_give(ring, slot);
 		return;
@@ -241,7 +242,10 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 
 /* ---- what is broken ------------------------------------------------------ */
 
-/* Whether the peer is to blame for `status`, as far as one can tell, or this device. */
+/*
+ * Returns whether `status` is the peer's fault rather than this device's, as far as one
+ * can tell.
+ */
 static bool is_of_peer(enum ibv_wc_status status)
 {
 	switch (status) {
@@ -310,7 +314,7 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (verbs->connections.count > 0)
 		mmc_verbs_ring_reuse(&verbs->connections.ring);
 	mmc_verbs_ring_reuse(&verbs->unicast.ring);
-	mmc_verbs_cover_resume(verbs);
+	mmc_verbs_placement_resume(verbs);
 	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
 		mmc_verbs_ring_reuse(&verbs->queues[i].ring);
 
@@ -320,8 +324,9 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	tell_broken(verbs, &sink);
 	poll_queue(verbs, &verbs->unicast, &sink);
 	poll_groups(verbs, &sink, nmax);
-	sink.count += mmc_verbs_cover_poll(verbs, events + sink.count,
-					   nmax - sink.count);
+	sink.count += mmc_verbs_placement_poll(verbs, events + sink.count,
+					       nmax - sink.count);
+	verbs->endpoint.evacuated = verbs->placement.evacuated;
 	if (sink.any)
 		verbs->armed = false;
 	return (int)sink.count;

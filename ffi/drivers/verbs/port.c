@@ -28,7 +28,7 @@ int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
 
 	mmc_error_set("%s: cannot %s: %s%s", port->options.device.name, what,
 		      strerror(error),
-		      memory ? " (see ulimit -l, and the device's limits)"
+		      memory ? " (check ulimit -l and the device's limits)"
 			     : "");
 	return memory ? -MMC_ENOMEM : -MMC_EIO;
 }
@@ -78,7 +78,8 @@ int mmc_verbs_port_open(struct mmc_verbs_port *port,
 		mmc_min_u32((uint32_t)port->limits.max_qp_init_rd_atom,
 			    MMC_VERBS_READS_MAX));
 	port->pd = mmc_ibv.alloc_pd(port->context);
-	return port->pd != NULL ? 0 : refuse(port, "open a domain");
+	return port->pd != NULL ? 0
+				: refuse(port, "allocate a protection domain");
 }
 
 bool mmc_verbs_port_active(const struct mmc_verbs_port *port,
@@ -103,12 +104,12 @@ void mmc_verbs_port_close(struct mmc_verbs_port *port)
 		mmc_ibv.close_device(port->context);
 }
 
-struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
-				 const uint8_t *gid, uint16_t lid,
-				 uint8_t hop_limit)
+struct ibv_ah_attr mmc_verbs_ah_attr(const struct mmc_verbs_port *port,
+				     const uint8_t *gid, uint16_t lid,
+				     uint8_t hop_limit)
 {
 	const struct mmc_team_options *options = &port->options;
-	struct ibv_ah_attr way = {
+	struct ibv_ah_attr ah_attr = {
 		.grh = {
 			.sgid_index = (uint8_t)options->device.gid_index,
 			.hop_limit = hop_limit,
@@ -120,8 +121,8 @@ struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
 		.port_num = (uint8_t)options->device.port,
 	};
 
-	memcpy(way.grh.dgid.raw, gid, sizeof(way.grh.dgid.raw));
-	return way;
+	memcpy(ah_attr.grh.dgid.raw, gid, sizeof(ah_attr.grh.dgid.raw));
+	return ah_attr;
 }
 
 int mmc_verbs_memory_init(struct mmc_verbs_memory *memory,

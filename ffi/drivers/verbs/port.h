@@ -20,7 +20,7 @@ struct mmc_verbs_port {
 	struct ibv_pd *pd;
 	struct ibv_device_attr limits;
 	enum ibv_mtu mtu;
-	uint32_t reads_max; /* of a connection at a time, either way */
+	uint32_t reads_max; /* of a connection at a time, as either end */
 };
 
 struct mmc_verbs_memory {
@@ -29,8 +29,8 @@ struct mmc_verbs_memory {
 };
 
 /*
- * Opens the device of `options`. Returns 0 or -MMC_ENODEV; after an error, too,
- * mmc_verbs_port_close() closes what is open.
+ * Opens the device of `options`. Returns 0 or -MMC_ENODEV; mmc_verbs_port_close() must
+ * be called in either case.
  */
 int mmc_verbs_port_open(struct mmc_verbs_port *port,
 			const struct mmc_team_options *options);
@@ -55,12 +55,12 @@ int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
 		      int error);
 
 /*
- * Returns the way of packets to a group or to another port, given by its GID; `lid`
+ * Returns the address of a group or of another port, given by its GID; `lid`
  * matters on InfiniBand alone.
  */
-struct ibv_ah_attr mmc_verbs_way(const struct mmc_verbs_port *port,
-				 const uint8_t *gid, uint16_t lid,
-				 uint8_t hop_limit);
+struct ibv_ah_attr mmc_verbs_ah_attr(const struct mmc_verbs_port *port,
+				     const uint8_t *gid, uint16_t lid,
+				     uint8_t hop_limit);
 
 /*
  * Allocates memory that the device may write. Returns 0, or a negative error, with the

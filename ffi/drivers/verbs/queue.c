@@ -47,7 +47,7 @@ static int create(struct mmc_verbs_queue *queue,
 			.max_send_wr = MMC_VERBS_SENDS,
 			.max_recv_wr = nreceives,
 			.max_send_sge = 1,
-			.max_recv_sge = queue->ring.covers != NULL ? 3 : 2,
+			.max_recv_sge = queue->ring.placement != NULL ? 3 : 2,
 		},
 		.qp_type = IBV_QPT_UD,
 	};
@@ -130,7 +130,7 @@ int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 			  const struct mmc_verbs_port *port)
 {
 	struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_RESET };
-	struct mmc_covers *covers = queue->ring.covers;
+	struct mmc_placement *placement = queue->ring.placement;
 	struct mmc_verbs_slots *slots = &queue->slots;
 	struct ibv_wc found[COMPLETIONS];
 	int error = mmc_ibv.modify_qp(queue->qp, &attributes, IBV_QP_STATE);
@@ -144,9 +144,10 @@ int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 	while (ibv_poll_cq(queue->send_cq, COMPLETIONS, found) > 0)
 		;
 	slots->nleft = slots->nfilled;
-	if (covers != NULL) {
-		mmc_covers_lift(&covers->queues[queue->ring.cover_index]);
-		covers->queues[queue->ring.cover_index].nplugs = 0;
+	if (placement != NULL) {
+		mmc_placement_clear(
+			&placement->queues[queue->ring.placement_queue]);
+		placement->queues[queue->ring.placement_queue].nplugs = 0;
 	}
 	mmc_verbs_ring_take_back(&queue->ring);
 	queue->down = false;

@@ -25,14 +25,14 @@ struct mmc_verbs_queue {
 	bool down;   /* in error: nothing passes until it is flushed */
 	bool proven; /* something has passed since it was started */
 	enum ibv_wc_status status; /* why it is down */
-	uint64_t down_ns;   /* while down: since when nothing has passed */
-	uint64_t lift_ns;   /* when the queue is flushed, or 0 */
-	uint32_t ncovering; /* covering receives when last looked at */
+	uint64_t down_ns;  /* while down: since when nothing has passed */
+	uint64_t flush_ns; /* when the queue is flushed, or 0 */
+	uint32_t naimed;   /* aimed slots when last looked at */
 };
 
 /*
  * Makes a queue that has `nreceives` posted and can send at once. Completions of its
- * receives go to `channel`. The ring's `covers` may be set before the call. Returns 0
+ * receives go to `channel`. The ring's `placement` may be set before the call. Returns 0
  * or an error, with the reason set; the caller calls mmc_verbs_queue_destroy() in
  * either case.
  */
@@ -44,15 +44,15 @@ int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 void mmc_verbs_queue_destroy(struct mmc_verbs_queue *queue);
 
 /*
- * Looks which slots have left. Returns whether all was sent well; if not, writes the
- * status of the first failure.
+ * Takes in which slots have left. Returns false if a datagram could not be sent, with
+ * the status of the first failure.
  */
 bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 			  enum ibv_wc_status *status);
 
 /*
  * Resets the queue pair and starts it again. No receive posted before is filled after
- * the call, no place is covered, and what was on its way in or out is lost. Returns 0
+ * the call, none aims at a place, and what was on its way in or out is lost. Returns 0
  * or an error, with the reason set.
  */
 int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,

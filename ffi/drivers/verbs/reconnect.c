@@ -174,7 +174,7 @@ static void raise_to(struct mmc_verbs *verbs,
 	/* A completion of the last epoch must not be mistaken for one of the next. */
 	mmc_verbs_reads_reap(&verbs->reads, connections);
 	connection->theirs.psn = offer->psn;
-	connection->path.lid = offer->lid;
+	connection->remote.lid = offer->lid;
 	/* The peer may not be reachable yet, or no longer. */
 	if (mmc_verbs_connection_raise(connection, &verbs->port) != 0) {
 		begin_epoch(verbs, connection);
@@ -197,7 +197,7 @@ bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
 	    !mmc_verbs_offer_decode(&offer, bytes, nbytes) ||
 	    offer.keys[0] != connection->keys[1] ||
 	    offer.keys[1] != connection->keys[0] ||
-	    (offer.lid == 0) != connection->path.ethernet)
+	    (offer.lid == 0) != connection->remote.ethernet)
 		return false;
 	if (connection->link != MMC_VERBS_LINK_UP &&
 	    connection->link != MMC_VERBS_LINK_DOWN)

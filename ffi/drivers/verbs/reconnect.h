@@ -55,7 +55,7 @@ bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
  */
 void mmc_verbs_reconnect_poll(struct mmc_verbs *verbs);
 
-/* When mmc_verbs_reconnect_poll() is due next, or MMC_NEVER_NS. */
+/* Returns when mmc_verbs_reconnect_poll() is due next, or MMC_NEVER_NS. */
 uint64_t mmc_verbs_reconnect_deadline_ns(const struct mmc_verbs *verbs);
 
 #endif

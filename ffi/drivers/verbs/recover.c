@@ -9,13 +9,13 @@
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* The pause before what the fabric refused, or a queue could not do, is tried again. */
+/* The pause before the next attempt, after the fabric or a queue has refused. */
 #define AGAIN_NS (500 * MMC_MS_NS)
 
-void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool moved)
+void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool ahs_stale)
 {
 	verbs->recover_ns = mmc_verbs_clock_ns();
-	verbs->moved |= moved;
+	verbs->ahs_stale |= ahs_stale;
 	for (uint32_t i = 0; i < verbs->groups.count; i++)
 		verbs->groups.items[i].lost = true;
 }
@@ -38,7 +38,7 @@ uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs)
 	return verbs->recover_ns;
 }
 
-/* ---- the port and its ways ----------------------------------------------- */
+/* ---- the port and addresses ---------------------------------------------- */
 
 /*
  * Looks up the port's LID and the index of its GID as they are now. Returns whether the
@@ -75,24 +75,24 @@ static bool look_at_port(struct mmc_verbs *verbs)
 	return true;
 }
 
-static void forget_way(struct mmc_verbs_rank *rank)
+static void destroy_ah(struct mmc_verbs_rank *rank)
 {
-	if (rank->way != NULL)
-		mmc_ibv.destroy_ah(rank->way);
-	rank->way = NULL;
+	if (rank->ah != NULL)
+		mmc_ibv.destroy_ah(rank->ah);
+	rank->ah = NULL;
 	rank->retry_ns = 0;
 }
 
 /*
- * Forgets the ways to all ranks. Returns false if datagrams that use them are still on
- * their way out.
+ * Destroys the address handles of all ranks. Returns false if datagrams that use them
+ * are still to leave.
  */
-static bool forget_ways(struct mmc_verbs *verbs)
+static bool destroy_ahs(struct mmc_verbs *verbs)
 {
 	if (!mmc_verbs_settle(verbs, &verbs->unicast))
 		return false;
 	for (uint32_t i = 0; i < verbs->port.options.nranks; i++)
-		forget_way(&verbs->ranks[i]);
+		destroy_ah(&verbs->ranks[i]);
 	return true;
 }
 
@@ -104,7 +104,7 @@ void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid)
 	    !mmc_verbs_settle(verbs, &verbs->unicast))
 		return;
 	rank->lid = lid;
-	forget_way(rank);
+	destroy_ah(rank);
 }
 
 /* ---- groups -------------------------------------------------------------- */
@@ -117,15 +117,15 @@ static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
 {
 	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];
 	struct mmc_verbs_queue *queue = &verbs->queues[subgroup];
-	struct ibv_ah *way;
+	struct ibv_ah *ah;
 
 	if (!mmc_verbs_settle(verbs, queue))
 		return false;
-	way = mmc_ibv.create_ah(verbs->port.pd, &group->way);
-	if (way == NULL)
+	ah = mmc_ibv.create_ah(verbs->port.pd, &group->ah_attr);
+	if (ah == NULL)
 		return false;
-	mmc_ibv.destroy_ah(verbs->ways[subgroup]);
-	verbs->ways[subgroup] = way;
+	mmc_ibv.destroy_ah(verbs->group_ahs[subgroup]);
+	verbs->group_ahs[subgroup] = ah;
 	if (memcmp(&group->gid, &group->attached_gid, sizeof(group->gid)) ==
 		    0 &&
 	    group->lid == group->attached_lid)
@@ -168,7 +168,7 @@ static bool restart_all(struct mmc_verbs *verbs, bool active)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Takes a group's recovery a step on. Returns whether it is complete. */
+/* Moves a group's recovery one step on. Returns whether it is complete. */
 static bool regain(struct mmc_verbs *verbs, uint32_t subgroup)
 {
 	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];
@@ -194,11 +194,12 @@ void mmc_verbs_recover_poll(struct mmc_verbs *verbs)
 	active = look_at_port(verbs);
 	done = restart_all(verbs, active) && active;
 	if (done) {
-		verbs->moved = verbs->moved && !forget_ways(verbs);
+		verbs->ahs_stale = verbs->ahs_stale && !destroy_ahs(verbs);
 		for (uint32_t i = 0; i < verbs->groups.count; i++)
 			done = regain(verbs, i) && done;
 	}
-	verbs->recover_ns = (done && !verbs->moved) || verbs->failure[0] != '\0'
+	verbs->recover_ns = (done && !verbs->ahs_stale) ||
+					    verbs->failure[0] != '\0'
 				    ? MMC_NEVER_NS
 				    : mmc_verbs_clock_ns() + AGAIN_NS;
 }

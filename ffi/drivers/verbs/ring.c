@@ -13,15 +13,16 @@ static uint32_t stride_bytes(uint32_t nbytes)
 	return (nbytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
-/* Puts a slot at the end of a chain. */
-static void append(struct mmc_verbs_chain *chain, struct ibv_recv_wr *request)
+/* Puts a slot at the end of a list. */
+static void append(struct mmc_verbs_slot_list *list,
+		   struct ibv_recv_wr *request)
 {
 	request->next = NULL;
-	if (chain->first == NULL)
-		chain->first = request;
+	if (list->first == NULL)
+		list->first = request;
 	else
-		chain->last->next = request;
-	chain->last = request;
+		list->last->next = request;
+	list->last = request;
 }
 
 static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
@@ -44,9 +45,10 @@ static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
 		.sg_list = pieces,
 		.num_sge = body_bytes > 0 ? 2 : 1,
 	};
-	if (ring->covers != NULL)
-		ring->covers->queues[ring->cover_index].slots[slot].staging =
-			mmc_verbs_ring_body(ring, slot);
+	if (ring->placement != NULL)
+		ring->placement->queues[ring->placement_queue]
+			.slots[slot]
+			.staging = mmc_verbs_ring_body(ring, slot);
 	append(&ring->free, &ring->requests[slot]);
 }
 
@@ -89,41 +91,54 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
 	append(&ring->free, &ring->requests[slot]);
 }
 
+/* Describes to the device what a slot aims at: its place, if any, and its own memory. */
+static void describe_aim(struct mmc_verbs_ring *ring, uint32_t slot)
+{
+	const struct mmc_prediction *aim =
+		&ring->placement->queues[ring->placement_queue].slots[slot].aim;
+	const struct ibv_mr *region = ring->placement->predictor.region.handle;
+	struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)slot];
+	struct ibv_sge body = {
+		.addr = (uintptr_t)mmc_verbs_ring_body(ring, slot),
+		.length = ring->body_bytes,
+		.lkey = ring->memory.region->lkey,
+	};
+
+	pieces[1] = body;
+	ring->requests[slot].num_sge = 2;
+	if (aim->place == NULL)
+		return;
+	pieces[1].addr = (uintptr_t)aim->place;
+	pieces[1].length = aim->nbytes;
+	pieces[1].lkey = region->lkey;
+	pieces[2] = body;
+	pieces[2].addr += aim->nbytes;
+	pieces[2].length -= aim->nbytes;
+	ring->requests[slot].num_sge = 3;
+}
+
 /*
  * Decides where the slots that are about to be posted put their payload. The decision
  * stands if a slot is refused and posted later.
  */
 static void aim(struct mmc_verbs_ring *ring)
 {
-	struct mmc_cover_queue *queue =
-		&ring->covers->queues[ring->cover_index];
-	struct ibv_recv_wr *request = ring->free.first;
+	const struct mmc_placement_queue *queue =
+		&ring->placement->queues[ring->placement_queue];
+	const struct ibv_recv_wr *request = ring->free.first;
+	uint32_t slots[MMC_PLACEMENT_BATCH];
 
-	for (; request != NULL; request = request->next) {
-		uint32_t index = (uint32_t)request->wr_id;
-		struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)index];
-		const struct mmc_cover_slot *slot;
-		const struct ibv_mr *region;
-		struct ibv_sge body = {
-			.addr = (uintptr_t)mmc_verbs_ring_body(ring, index),
-			.length = ring->body_bytes,
-			.lkey = ring->memory.region->lkey,
-		};
+	while (request != NULL) {
+		uint32_t count = 0;
 
-		if (queue->slots[index].posted)
-			continue;
-		slot = mmc_covers_post(ring->covers, ring->cover_index, index);
-		request->num_sge = slot->place != NULL ? 3 : 2;
-		pieces[1] = body;
-		if (slot->place == NULL)
-			continue;
-		region = ring->covers->plan.region.handle;
-		pieces[1].addr = (uintptr_t)slot->place;
-		pieces[1].length = slot->nbytes;
-		pieces[1].lkey = region->lkey;
-		pieces[2] = body;
-		pieces[2].addr += slot->nbytes;
-		pieces[2].length -= slot->nbytes;
+		for (; request != NULL && count < MMC_PLACEMENT_BATCH;
+		     request = request->next)
+			if (!queue->slots[request->wr_id].posted)
+				slots[count++] = (uint32_t)request->wr_id;
+		mmc_placement_post(ring->placement, ring->placement_queue,
+				   slots, count);
+		for (uint32_t i = 0; i < count; i++)
+			describe_aim(ring, slots[i]);
 	}
 }
 
@@ -134,7 +149,7 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring)
 
 	if (ring->free.first == NULL)
 		return;
-	if (ring->covers != NULL)
+	if (ring->placement != NULL)
 		aim(ring);
 	rv = ring->srq != NULL
 		     ? ibv_post_srq_recv(ring->srq, ring->free.first, &refused)
@@ -156,30 +171,31 @@ void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring)
 	mmc_verbs_ring_post(ring);
 }
 
-/* Marks a request's id: its slot is in one of the chains. */
-#define CHAINED (UINT64_C(1) << 63)
+/* Marks a request's id: its slot is in one of the lists. */
+#define LISTED (UINT64_C(1) << 63)
 
-static void mark(const struct mmc_verbs_chain *chain)
+static void mark(const struct mmc_verbs_slot_list *list)
 {
-	struct ibv_recv_wr *request = chain->first;
+	struct ibv_recv_wr *request = list->first;
 
 	for (; request != NULL; request = request->next)
-		request->wr_id |= CHAINED;
+		request->wr_id |= LISTED;
 }
 
 void mmc_verbs_ring_take_back(struct mmc_verbs_ring *ring)
 {
-	struct mmc_cover_queue *queue =
-		ring->covers != NULL ? &ring->covers->queues[ring->cover_index]
-				     : NULL;
+	struct mmc_placement_queue *queue =
+		ring->placement != NULL
+			? &ring->placement->queues[ring->placement_queue]
+			: NULL;
 
 	mark(&ring->free);
 	mark(&ring->lent);
 	for (uint32_t slot = 0; slot < ring->nslots; slot++) {
-		bool chained = ring->requests[slot].wr_id & CHAINED;
+		bool listed = ring->requests[slot].wr_id & LISTED;
 
-		ring->requests[slot].wr_id &= ~CHAINED;
-		if (!chained)
+		ring->requests[slot].wr_id &= ~LISTED;
+		if (!listed)
 			mmc_verbs_ring_give(ring, slot);
 		if (queue != NULL)
 			queue->slots[slot].posted = false;

@@ -7,11 +7,11 @@
 #ifndef MMC_DRIVERS_VERBS_RING_H
 #define MMC_DRIVERS_VERBS_RING_H
 
-#include "drivers/cover.h"
+#include "drivers/placement.h"
 #include "drivers/verbs/port.h"
 
 /* Slots on their way back to the queue, linked by their requests. */
-struct mmc_verbs_chain {
+struct mmc_verbs_slot_list {
 	struct ibv_recv_wr *first;
 	struct ibv_recv_wr *last;
 };
@@ -26,15 +26,16 @@ struct mmc_verbs_ring {
 	struct ibv_recv_wr *requests; /* with the slot's index as id */
 	struct ibv_sge *pieces;	      /* three for each slot */
 	uint32_t body_bytes;
-	struct mmc_covers *covers; /* NULL: no slot covers a place */
-	uint32_t cover_index; /* the index of this ring's queue in `covers` */
-	struct mmc_verbs_chain lent;
-	struct mmc_verbs_chain free;
+	struct mmc_placement *placement; /* NULL: no slot aims at a place */
+	uint32_t
+		placement_queue; /* the index of this ring's queue in `placement` */
+	struct mmc_verbs_slot_list lent;
+	struct mmc_verbs_slot_list free;
 };
 
 /*
  * Makes `nslots` slots whose first `head_bytes` and next `body_bytes` go to places of
- * their own; body_bytes may be 0. No slot is posted yet. If `covers` was set before,
+ * their own; body_bytes may be 0. No slot is posted yet. If `placement` was set before,
  * slots may put payloads right in their places. Returns 0 or an error, with the reason
  * set; the caller calls mmc_verbs_ring_destroy() in either case.
  */

@@ -7,24 +7,24 @@
 #include "support/bits.h"
 #include "support/error.h"
 
-/* The way that a parcel takes. */
+/* How a parcel is sent: by which queue pair, and to which address. */
 struct route {
 	struct mmc_verbs_queue *queue; /* NULL: over a connection */
 	struct ibv_qp *qp;
 	struct mmc_verbs_slots *slots;
-	struct ibv_ah *way;
+	struct ibv_ah *ah;
 	uint32_t qpn;
 };
 
 #define QPN_MULTICAST 0xffffff
 
-/* ---- which way ----------------------------------------------------------- */
+/* ---- the route ----------------------------------------------------------- */
 
 /*
- * Whether a peer's connection can take the parcel now. A stopped peer takes nothing:
- * what does not fit goes as a datagram, which may be lost. To a silent peer everything
- * goes as datagrams, which leaves receives posted there: without any, it could not
- * answer an inquiry behind a message that waits for one.
+ * Returns whether a peer's connection can take the parcel now. A stopped peer takes
+ * nothing: what does not fit goes as a datagram, which may be lost. To a silent peer
+ * everything goes as datagrams, which leaves receives posted there: without any, it
+ * could not answer an inquiry behind a message that waits for one.
  */
 static bool connection_takes(struct mmc_verbs *verbs,
 			     const struct mmc_verbs_connection *connection,
@@ -41,7 +41,7 @@ static bool connection_takes(struct mmc_verbs *verbs,
 	       mmc_verbs_slots_room(&connection->slots);
 }
 
-/* Returns whether there is a way; a peer that cannot be addressed loses the parcel. */
+/* Returns false if the peer cannot be addressed: the parcel is then lost. */
 static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 		       struct route *route)
 {
@@ -54,7 +54,8 @@ static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 		MMC_ASSERT(subgroup < verbs->port.options.subgroups);
 		queue = &verbs->queues[subgroup];
 		*route = (struct route){ queue, queue->qp, &queue->slots,
-					 verbs->ways[subgroup], QPN_MULTICAST };
+					 verbs->group_ahs[subgroup],
+					 QPN_MULTICAST };
 		return true;
 	}
 	MMC_ASSERT(parcel->peer < verbs->port.options.nranks);
@@ -64,9 +65,9 @@ static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 					 .slots = &rank->connection->slots };
 		return true;
 	}
-	if (!mmc_verbs_find_way(verbs, rank))
+	if (!mmc_verbs_find_ah(verbs, rank))
 		return false;
-	*route = (struct route){ queue, queue->qp, &queue->slots, rank->way,
+	*route = (struct route){ queue, queue->qp, &queue->slots, rank->ah,
 				 rank->unicast_qpn };
 	return true;
 }
@@ -96,16 +97,18 @@ static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 			until_ns = mmc_verbs_clock_ns() + MMC_VERBS_ROOM_NS;
 		else if (mmc_verbs_clock_ns() > until_ns)
 			return false;
-		/* On one processor, whatever sends the datagrams has to run now. */
+		/*
+		 * Where there is one processor, a software device needs it to send the
+		 * datagrams.
+		 */
 		sched_yield();
 	}
 	return true;
 }
 
 /*
- * Waits until all multicast has left. A record says how much was multicast before it:
- * if it overtook that on its own queue pair, what is still to leave would be taken for
- * lost.
+ * Waits until all multicast has left. A record says how much was multicast before it.
+ * If it overtook that on its own queue pair, the rest would be taken for lost.
  */
 static void let_multicast_leave(struct mmc_verbs *verbs)
 {
@@ -122,7 +125,7 @@ static struct ibv_send_wr *fill(const struct mmc_verbs *verbs,
 		mmc_verbs_slots_fill(route->slots, parcel);
 
 	if (route->queue != NULL) {
-		request->wr.ud.ah = route->way;
+		request->wr.ud.ah = route->ah;
 		request->wr.ud.remote_qpn = route->qpn;
 		request->wr.ud.remote_qkey = verbs->port.options.qkey;
 	}
@@ -151,7 +154,7 @@ static int check_length(const struct mmc_verbs *verbs,
 
 	if (parcel->head_bytes + parcel->body_bytes <= mtu_bytes)
 		return 0;
-	mmc_error_set("%s: a datagram of %u bytes does not go into its MTU, "
+	mmc_error_set("%s: a datagram of %u bytes does not fit into its MTU, "
 		      "%u bytes",
 		      verbs->port.options.device.name,
 		      parcel->head_bytes + parcel->body_bytes, mtu_bytes);
@@ -213,10 +216,10 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	enum ibv_wc_status status;
 	uint32_t nsent = 0;
 
-	if (count == 0 || queue->down || !mmc_verbs_find_way(verbs, self) ||
+	if (count == 0 || queue->down || !mmc_verbs_find_ah(verbs, self) ||
 	    !mmc_verbs_queue_reap(queue, &status))
 		return 0;
-	route.way = self->way;
+	route.ah = self->ah;
 	for (; nsent < count && mmc_verbs_slots_room(&queue->slots); nsent++) {
 		last = fill(verbs, &route, &nothing);
 		last->num_sge = 0;
@@ -240,10 +243,10 @@ void mmc_verbs_tell(struct mmc_verbs *verbs, uint32_t peer,
 	struct ibv_send_wr *request;
 	struct route route;
 
-	if (!mmc_verbs_find_way(verbs, rank) ||
+	if (!mmc_verbs_find_ah(verbs, rank) ||
 	    !drain(verbs, queue, queue->slots.nslots - 1))
 		return;
-	route = (struct route){ queue, queue->qp, &queue->slots, rank->way,
+	route = (struct route){ queue, queue->qp, &queue->slots, rank->ah,
 				rank->unicast_qpn };
 	request = fill(verbs, &route, &parcel);
 	request->opcode = IBV_WR_SEND;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/verbs/slots.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/wire/header.h"
 #include "support/assert.h"
 
 #define LINE_BYTES 64
-
-/* The offset of a header's index, which the immediate repeats. */
-#define HEADER_INDEX 12
 
 int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
 			 const struct mmc_verbs_port *port, uint32_t nslots,
@@ -34,16 +33,14 @@ void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots)
 }
 
 /*
- * Returns the index in the parcel's header, or 0 if that is too short. Only monitors
- * read the immediate's value.
+ * Returns the index in the parcel's header, in network order, or 0 if the head is
+ * shorter than a header. Only monitors read the immediate's value.
  */
 static uint32_t immediate_of(const struct mmc_parcel *parcel)
 {
-	uint32_t index = 0;
-
-	if (parcel->head_bytes >= HEADER_INDEX + sizeof(index))
-		memcpy(&index, parcel->head + HEADER_INDEX, sizeof(index));
-	return index;
+	if (parcel->head_bytes < MMC_HEADER_BYTES)
+		return 0;
+	return htonl(mmc_header_peek(parcel->head).index);
 }
 
 struct ibv_send_wr *mmc_verbs_slots_fill(struct mmc_verbs_slots *slots,

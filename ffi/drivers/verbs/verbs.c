@@ -38,20 +38,22 @@ static uint64_t verbs_now_ns(struct mmc_endpoint *endpoint)
 static int check_path(const struct mmc_team_options *options)
 {
 	if (options->join > MMC_JOIN_ATTACH)
-		mmc_error_set("a way %u to join", options->join);
+		mmc_error_set("join method %u is unknown", options->join);
 	else if (options->qkey >> 31 != 0)
-		mmc_error_set("a Q_Key %#x is for the privileged",
-			      options->qkey);
+		mmc_error_set(
+			"Q_Key %#x is privileged; use one below 0x80000000",
+			options->qkey);
 	else if (options->pkey_index > UINT16_MAX)
-		mmc_error_set("P_Key index %u", options->pkey_index);
+		mmc_error_set("P_Key index %u is out of range; use 0 to 65535",
+			      options->pkey_index);
 	else if (options->service_level > 15)
-		mmc_error_set("service level %u; 0 to 15 are possible",
+		mmc_error_set("service level %u is out of range; use 0 to 15",
 			      options->service_level);
 	else if (options->traffic_class > UINT8_MAX)
-		mmc_error_set("traffic class %u; 0 to 255 are possible",
+		mmc_error_set("traffic class %u is out of range; use 0 to 255",
 			      options->traffic_class);
 	else if (options->ttl > UINT8_MAX)
-		mmc_error_set("a TTL of %u; 0 to 255 are possible",
+		mmc_error_set("TTL %u is out of range; use 0 to 255",
 			      options->ttl);
 	else
 		return 0;
@@ -68,20 +70,21 @@ static int check_options(const struct mmc_team_options *options)
 	if (options->nranks == 0 ||
 	    options->nranks > UINT32_C(1) << MMC_ROUNDS_MAX ||
 	    options->rank >= options->nranks)
-		mmc_error_set("rank %u of %u ranks", options->rank,
+		mmc_error_set("cannot be rank %u of %u ranks", options->rank,
 			      options->nranks);
 	else if (options->subgroups == 0 ||
 		 options->subgroups > MMC_VERBS_SUBGROUPS_MAX)
-		mmc_error_set("%u subgroups; 1 to %u are possible",
+		mmc_error_set("cannot use %u subgroups; use 1 to %u",
 			      options->subgroups, MMC_VERBS_SUBGROUPS_MAX);
 	else if (options->group >> 28 != 0xe || last >> 28 != 0xe)
-		mmc_error_set("groups %#x to %#x are not IPv4 multicast",
-			      options->group, last);
+		mmc_error_set(
+			"groups %#x to %#x are not IPv4 multicast addresses",
+			options->group, last);
 	else if (options->chunk_bytes == 0 ||
 		 options->chunk_bytes > device->mtu_bytes ||
 		 options->chunk_bytes + head_bytes > device->mtu_bytes)
-		mmc_error_set("chunks of %u bytes and %u bytes of headers do "
-			      "not go into the MTU of %s, %u bytes",
+		mmc_error_set("chunks of %u bytes with %u bytes of headers do "
+			      "not fit into the MTU of %s, %u bytes",
 			      options->chunk_bytes, head_bytes, device->name,
 			      device->mtu_bytes);
 	else
@@ -94,9 +97,10 @@ static int allocate(struct mmc_verbs *verbs)
 	const struct mmc_team_options *options = &verbs->port.options;
 
 	verbs->queues = calloc(options->subgroups, sizeof(*verbs->queues));
-	verbs->ways = calloc(options->subgroups, sizeof(*verbs->ways));
+	verbs->group_ahs =
+		calloc(options->subgroups, sizeof(*verbs->group_ahs));
 	verbs->ranks = calloc(options->nranks, sizeof(*verbs->ranks));
-	if (verbs->queues == NULL || verbs->ways == NULL ||
+	if (verbs->queues == NULL || verbs->group_ahs == NULL ||
 	    verbs->ranks == NULL ||
 	    mmc_verbs_groups_init(&verbs->groups, &verbs->port) < 0)
 		return -MMC_ENOMEM;
@@ -116,7 +120,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	uint32_t wanted = RECEIVES_LIMITED;
 	struct rlimit lockable;
 
-	/* The limit does not apply to root, as a rule. */
+	/* The limit usually does not apply to root. */
 	if (geteuid() == 0 || (getrlimit(RLIMIT_MEMLOCK, &lockable) == 0 &&
 			       lockable.rlim_cur == RLIM_INFINITY))
 		wanted = RECEIVES;
@@ -126,25 +130,26 @@ static int choose_receives(const struct mmc_verbs_port *port,
 		*nreceives = options->receives;
 	if (*nreceives >= least)
 		return 0;
-	mmc_error_set("%s: %u receives do not hold the %u probes of %u ranks; "
+	mmc_error_set("%s: %u receives cannot hold the %u probes of %u ranks; "
 		      "raise RECEIVES",
 		      options->device.name, *nreceives, least, nranks);
 	return -MMC_EINVAL;
 }
 
-/* Lets the receives of the groups' queues cover places. */
-static int open_covers(struct mmc_verbs *verbs, uint32_t nreceives)
+/* Lets the receives of the groups' queues place payloads directly. */
+static int open_placement(struct mmc_verbs *verbs, uint32_t nreceives)
 {
 	const struct mmc_team_options *options = &verbs->port.options;
 	uint32_t head_bytes =
 		mmc_verbs_head_bytes((enum mmc_checksum)options->checksum);
 
 	for (uint32_t i = 0; i < options->subgroups; i++) {
-		verbs->queues[i].ring.covers = &verbs->covers;
-		verbs->queues[i].ring.cover_index = i;
+		verbs->queues[i].ring.placement = &verbs->placement;
+		verbs->queues[i].ring.placement_queue = i;
 	}
-	return mmc_covers_init(&verbs->covers, options->subgroups, nreceives,
-			       head_bytes, 128U << verbs->port.mtu);
+	return mmc_placement_init(&verbs->placement, options->subgroups,
+				  nreceives, head_bytes,
+				  128U << verbs->port.mtu);
 }
 
 static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
@@ -153,7 +158,7 @@ static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
 	int rv = mmc_verbs_watch_init(verbs);
 
 	if (rv == 0 && port->options.zero_copy)
-		rv = open_covers(verbs, nreceives);
+		rv = open_placement(verbs, nreceives);
 	if (rv == 0)
 		rv = mmc_verbs_connections_init(&verbs->connections, port,
 						verbs->control);
@@ -206,22 +211,22 @@ static void verbs_close(struct mmc_endpoint *endpoint)
 	for (uint32_t i = 0;
 	     verbs->queues != NULL && i < verbs->port.options.subgroups; i++)
 		mmc_verbs_queue_destroy(&verbs->queues[i]);
-	mmc_covers_destroy(&verbs->covers);
+	mmc_placement_destroy(&verbs->placement);
 	mmc_verbs_reads_destroy(&verbs->reads);
 	mmc_verbs_watch_destroy(verbs);
 	for (uint32_t i = 0;
-	     verbs->ways != NULL && i < verbs->port.options.subgroups; i++)
-		if (verbs->ways[i] != NULL)
-			mmc_ibv.destroy_ah(verbs->ways[i]);
+	     verbs->group_ahs != NULL && i < verbs->port.options.subgroups; i++)
+		if (verbs->group_ahs[i] != NULL)
+			mmc_ibv.destroy_ah(verbs->group_ahs[i]);
 	for (uint32_t i = 0;
 	     verbs->ranks != NULL && i < verbs->port.options.nranks; i++)
-		if (verbs->ranks[i].way != NULL)
-			mmc_ibv.destroy_ah(verbs->ranks[i].way);
+		if (verbs->ranks[i].ah != NULL)
+			mmc_ibv.destroy_ah(verbs->ranks[i].ah);
 	mmc_verbs_groups_destroy(&verbs->groups);
 	mmc_verbs_port_close(&verbs->port);
 	mmc_verbs_peers_destroy(&verbs->peers);
 	free(verbs->ranks);
-	free(verbs->ways);
+	free(verbs->group_ahs);
 	free(verbs->queues);
 	free(verbs);
 }
@@ -280,7 +285,7 @@ static uint64_t verbs_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
-	return mmc_min_u64(mmc_verbs_cover_deadline_ns(endpoint),
+	return mmc_min_u64(mmc_verbs_placement_deadline_ns(endpoint),
 			   mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
 				       mmc_verbs_recover_deadline_ns(verbs)));
 }
@@ -295,8 +300,8 @@ static const struct mmc_driver driver = {
 	.poll = mmc_verbs_poll,
 	.send = mmc_verbs_send,
 	.place = mmc_verbs_place,
-	.cover = mmc_verbs_cover,
-	.uncover = mmc_verbs_uncover,
+	.begin_placement = mmc_verbs_begin_placement,
+	.end_placement = mmc_verbs_end_placement,
 	.register_memory = verbs_register_memory,
 	.deregister_memory = verbs_deregister_memory,
 	.read = verbs_read,
@@ -337,8 +342,8 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->recover_ns = MMC_NEVER_NS;
 	if (!options->zero_copy) {
 		verbs->driver.place = NULL;
-		verbs->driver.cover = NULL;
-		verbs->driver.uncover = NULL;
+		verbs->driver.begin_placement = NULL;
+		verbs->driver.end_placement = NULL;
 	}
 	verbs->endpoint.driver = &verbs->driver;
 	rv = mmc_verbs_port_open(&verbs->port, options);
@@ -359,7 +364,7 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->endpoint.reliable = true;
 	verbs->endpoint.timeout_ns = options->timeout_ns;
 	/* The next batch is filled in while one leaves. */
-	verbs->endpoint.batch_chunks = MMC_VERBS_SENDS / 2;
+	verbs->endpoint.batch_datagrams = MMC_VERBS_SENDS / 2;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);
 	*endpoint = &verbs->endpoint;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping until something completes, and events of the device. */
+/* Lets a thread sleep until something completes, and takes events of the device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,7 +57,10 @@ static bool drain(struct ibv_comp_channel *channel)
 	return any;
 }
 
-/* Empties both channels, whatever the first holds: a queue does not report twice. */
+/*
+ * Empties both channels even if the first holds something: a queue does not report
+ * twice.
+ */
 static bool drain_both(struct mmc_verbs *verbs)
 {
 	bool control = drain(verbs->control);
@@ -76,7 +79,7 @@ static void ask_all(struct mmc_verbs *verbs)
 	}
 }
 
-/* Whether a reconnection or a recovery is due now. */
+/* Returns whether a reconnection or a recovery is due now. */
 static bool is_due(const struct mmc_verbs *verbs)
 {
 	uint64_t due_ns = mmc_min_u64(mmc_verbs_reconnect_deadline_ns(verbs),
@@ -85,7 +88,7 @@ static bool is_due(const struct mmc_verbs *verbs)
 	return due_ns != MMC_NEVER_NS && mmc_verbs_clock_ns() >= due_ns;
 }
 
-/* Whether a poll would find something. */
+/* Returns whether a poll would find something. */
 static bool has_come(struct mmc_verbs *verbs)
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
@@ -105,7 +108,7 @@ static bool has_come(struct mmc_verbs *verbs)
 }
 
 /*
- * A queue reports only once each time it is asked, and only what completes afterwards.
+ * A queue reports once for each request to notify, and only what completes after that.
  */
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint)
 {
@@ -140,7 +143,7 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 
 /* ---- the device ---------------------------------------------------------- */
 
-/* Whether a port's event is about this rank's port. */
+/* Returns whether a port's event is about this rank's port. */
 static bool is_ours(const struct mmc_verbs *verbs,
 		    const struct ibv_async_event *event)
 {

@@ -3,7 +3,7 @@
 #include "engine/request.h"
 #include "engine/break.h"
 #include "engine/callers.h"
-#include "engine/covering.h"
+#include "engine/placement.h"
 #include "engine/progress.h"
 #include "support/assert.h"
 #include "support/clock.h"
@@ -84,9 +84,10 @@ void mmc_request_cancel(struct mmc_request *request)
 						   : stream->epochs.last;
 		mmc_epochs_poison(&stream->epochs, poison, true);
 		stream->stirred = true;
-		mmc_request_uncover(request, false);
+		mmc_request_end_placement(request, false);
 		/*
-		 * One round reports only some of the placements that covering delayed.
+		 * One round reports only some of the payloads that direct placement
+		 * held back.
 		 */
 		while (mmc_engine_progress(engine) && !engine->stepped &&
 		       !mmc_request_over(request))

@@ -244,7 +244,11 @@ static void many_parcels_in_one_call_arrive_in_order(void)
 	team_open(&team, &options);
 	team_connect(&team);
 	for (uint32_t i = 0; i < COUNT; i++) {
-		mmc_put_u32(heads[i] + 12, i);
+		const struct mmc_header header = { .index = i };
+
+		mmc_header_encode(heads[i], &header,
+				  MMC_HEADER_BYTES + CHUNK_BYTES,
+				  MMC_CHECKSUM_OFF);
 		parcels[i] = (struct mmc_parcel){
 			.head = heads[i],
 			.head_bytes = MMC_HEADER_BYTES,

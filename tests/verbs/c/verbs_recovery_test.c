@@ -84,7 +84,7 @@ static void what_the_subnet_manager_changes_is_made_anew(void)
 	mmc_ibv.get_async_event = tell_once;
 	mmc_ibv.ack_async_event = ignore;
 	for (uint32_t i = 0; i < 4; i++) {
-		struct ibv_ah *before = verbs->ways[0];
+		struct ibv_ah *before = verbs->group_ahs[0];
 
 		told = events[i];
 		told_port = 2; /* there is no such port */
@@ -92,7 +92,7 @@ static void what_the_subnet_manager_changes_is_made_anew(void)
 		move(&team, &tally);
 		CHECK_EQ(told_to == NULL, 1);
 		CHECK_EQ(verbs->recover_ns, MMC_NEVER_NS);
-		CHECK(verbs->ranks[0].way != NULL);
+		CHECK(verbs->ranks[0].ah != NULL);
 
 		told_port = 1;
 		told_to = verbs->port.context;
@@ -100,10 +100,10 @@ static void what_the_subnet_manager_changes_is_made_anew(void)
 		verbs->port.options.device.gid_index = 0;
 		CHECK(await_rejoins(&team, &tally, 1, 2 * (i + 1)));
 		CHECK_EQ(verbs->port.options.device.gid_index, gid_index);
-		CHECK(verbs->ranks[0].way == NULL);
-		CHECK(verbs->ways[0] != before);
+		CHECK(verbs->ranks[0].ah == NULL);
+		CHECK(verbs->group_ahs[0] != before);
 		check_all_ways(&team, &tally);
-		CHECK(verbs->ranks[0].way != NULL);
+		CHECK(verbs->ranks[0].ah != NULL);
 	}
 	CHECK_EQ(team.endpoints[0]->rejoins, 0);
 	mmc_ibv.get_async_event = get;
@@ -164,16 +164,16 @@ static void a_new_lid_is_followed(void)
 	struct team team = start(2, MMC_JOIN_AUTO);
 	struct mmc_verbs *verbs = mmc_verbs_of(team.endpoints[0]);
 
-	CHECK(verbs->ranks[1].way != NULL);
+	CHECK(verbs->ranks[1].ah != NULL);
 	mmc_verbs_follow_lid(verbs, 1, 9);
 	CHECK_EQ(verbs->ranks[1].lid, 0); /* Ethernet has no LID */
 	verbs->own.ethernet = false;
 	mmc_verbs_follow_lid(verbs, 1, 9);
 	CHECK_EQ(verbs->ranks[1].lid, 9);
-	CHECK(verbs->ranks[1].way == NULL);
-	CHECK(mmc_verbs_find_way(verbs, &verbs->ranks[1]));
+	CHECK(verbs->ranks[1].ah == NULL);
+	CHECK(mmc_verbs_find_ah(verbs, &verbs->ranks[1]));
 	mmc_verbs_follow_lid(verbs, 1, 9);
-	CHECK(verbs->ranks[1].way != NULL);
+	CHECK(verbs->ranks[1].ah != NULL);
 	verbs->own.ethernet = true;
 	team_close(&team);
 }

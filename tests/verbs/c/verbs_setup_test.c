@@ -81,7 +81,7 @@ static void who_is_not_there_is_named(void)
 
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		CHECK_EQ(mmc_verbs_device(none[i], 0, &found), -MMC_ENODEV);
-		CHECK(said("none of these names"));
+		CHECK(said("none has one of these names"));
 	}
 }
 
@@ -309,11 +309,12 @@ static void copy_queue(struct team *team)
 
 static void addresses_that_cannot_be_are_refused(void)
 {
-	refuse_changed(exchange, "rank 1 published no verbs address");
-	refuse_changed(spoil_tag, "rank 2 published no verbs address");
+	refuse_changed(exchange, "rank 1 did not publish a verbs address");
+	refuse_changed(spoil_tag, "rank 2 did not publish a verbs address");
 	refuse_changed(spoil_own, "rank 0 is not its own");
 	refuse_changed(make_infiniband, "rank 1 is on InfiniBand");
-	refuse_changed(copy_queue, "rank 2 has the address of another");
+	refuse_changed(copy_queue,
+		       "rank 2 has the same address as another rank");
 }
 
 /* ---- groups -------------------------------------------------------------- */

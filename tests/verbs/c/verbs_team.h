@@ -124,6 +124,7 @@ static inline void send_to(struct mmc_endpoint *endpoint, uint32_t peer,
 			   uint32_t subgroup, bool control, uint32_t index,
 			   uint32_t body_bytes)
 {
+	const struct mmc_header header = { .index = index };
 	uint8_t head[MMC_HEADER_BYTES];
 	struct mmc_parcel parcel = {
 		.head = head,
@@ -135,14 +136,14 @@ static inline void send_to(struct mmc_endpoint *endpoint, uint32_t peer,
 		.control = control,
 	};
 
-	memset(head, 0x5a, sizeof(head));
-	mmc_put_u32(head + 12, index);
+	mmc_header_encode(head, &header, sizeof(head) + body_bytes,
+			  MMC_CHECKSUM_OFF);
 	CHECK_EQ(endpoint->driver->send(endpoint, &parcel, 1), 0);
 }
 
 static inline uint32_t index_of(const struct mmc_event *event)
 {
-	return mmc_get_u32(event->bytes + 12);
+	return mmc_header_peek(event->bytes).index;
 }
 
 static inline const uint8_t *body_of(const struct mmc_event *event)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run one rank of a job whose chunks are received without a copy.
 
-Started as ``python covering_rank.py FOLDER``. FOLDER/spec.json says what to do; the
+Started as ``python zero_copy_rank.py FOLDER``. FOLDER/spec.json says what to do; the
 rank writes its results to FOLDER/RANK.json. Memory of completed and of abandoned
 operations is filled with poison, which must stay unchanged to the end.
 """

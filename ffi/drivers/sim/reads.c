@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/sim/remote.h"
+#include "drivers/sim/reads.h"
 
 #include <stdlib.h>
 #include <string.h>

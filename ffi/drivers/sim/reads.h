@@ -4,8 +4,8 @@
  * the other at that host's time, and comes back at the links' pace; it is never lost.
  * If the host is off, or does not let its memory be read, the connection breaks.
  */
-#ifndef MMC_DRIVERS_SIM_REMOTE_H
-#define MMC_DRIVERS_SIM_REMOTE_H
+#ifndef MMC_DRIVERS_SIM_READS_H
+#define MMC_DRIVERS_SIM_READS_H
 
 #include "drivers/sim/endpoint.h"
 

@@ -2,7 +2,7 @@
 /* Payloads that arrive right in their places, and what arrives there instead. */
 #include "verbs_team.h"
 
-#include "drivers/cover.h"
+#include "predictions.h"
 
 #define CHANNEL (UINT64_C(0x1234) << 16)
 #define EPOCH 9
@@ -17,11 +17,7 @@ struct gathering {
 	struct mmc_endpoint *endpoint;
 	uint8_t *base;
 	size_t nbytes;
-	struct mmc_layout layout;
-	struct mmc_schedule schedule;
-	struct mmc_chain chains[2];
-	uint64_t words[1];
-	struct mmc_bitmap claimed;
+	struct predictions predictions;
 	struct mmc_region region;
 	struct mmc_event events[64];
 	int count;
@@ -51,35 +47,30 @@ static void open_gathering(struct gathering *at)
 	at->nbytes = (size_t)2 * NCHUNKS * CHUNK_BYTES;
 	at->base = aligned_alloc(4096, (at->nbytes + 4095) / 4096 * 4096);
 	memset(at->base, 0, at->nbytes);
-	CHECK_EQ(mmc_layout_init(&at->layout, 2, NCHUNKS * CHUNK_BYTES,
-				 CHUNK_BYTES),
-		 0);
-	mmc_schedule_init(&at->schedule, NULL, &at->layout, 2, UINT32_MAX,
-			  UINT32_MAX);
-	mmc_bitmap_init(&at->claimed, at->words, 2 * NCHUNKS);
+	at->predictions.base = place_of(at, 0);
+	at->predictions.nbytes = CHUNK_BYTES;
+	at->predictions.count = NCHUNKS;
+	at->predictions.subgroup = 1;
+	for (uint32_t i = 0; i < NCHUNKS; i++)
+		at->predictions.sources[i] = 1;
 	succeed(at->endpoint->driver->register_memory(at->endpoint, at->base,
 						      at->nbytes, &at->region));
 }
 
-static void cover(struct gathering *at)
+static void begin(struct gathering *at)
 {
-	const struct mmc_cover plan = {
-		.base = at->base,
-		.region = at->region,
-		.layout = &at->layout,
-		.schedule = &at->schedule,
-		.chains = at->chains,
-		.claimed = &at->claimed,
-		.channel = CHANNEL,
-		.epoch = EPOCH,
-	};
+	const struct mmc_header header = { .channel = CHANNEL, .epoch = EPOCH };
+	struct mmc_predictor predictor =
+		predictions_predictor(&at->predictions, &header, 2);
 
-	succeed(at->endpoint->driver->cover(at->endpoint, &plan));
+	predictor.region = at->region;
+	succeed(at->endpoint->driver->begin_placement(at->endpoint,
+						      &predictor));
 }
 
 static void close_gathering(struct gathering *at)
 {
-	at->endpoint->driver->uncover(at->endpoint, true);
+	at->endpoint->driver->end_placement(at->endpoint, true);
 	at->endpoint->driver->deregister_memory(at->endpoint, &at->region);
 	team_close(&at->team);
 	free(at->base);
@@ -96,7 +87,7 @@ static void send_chunk(struct gathering *at, uint32_t epoch, uint32_t index,
 	const struct mmc_header header = {
 		.channel = CHANNEL,
 		.epoch = epoch,
-		.index = NCHUNKS + index,
+		.index = index,
 	};
 	const struct mmc_parcel parcel = {
 		.head = head,
@@ -124,13 +115,13 @@ static const uint8_t *take(struct gathering *at, uint32_t index)
 	if (!CHECK_EQ(at->count, 1) ||
 	    !CHECK_EQ(event->kind, MMC_EVENT_DATAGRAM))
 		exit(1);
-	CHECK_EQ(index_of(event), NCHUNKS + index);
-	if (index >= at->chains[1].seen)
-		at->chains[1].seen = index + 1;
+	CHECK_EQ(index_of(event), index);
+	if (index >= at->predictions.seen)
+		at->predictions.seen = index + 1;
 	return event->body;
 }
 
-/* Uses up the ring's first receives, which were posted too early to cover places. */
+/* Uses up the ring's first receives, which were posted too early to aim at places. */
 static void pass_ring(struct gathering *at)
 {
 	for (uint32_t i = 0; i < FIRST; i++) {
@@ -150,7 +141,7 @@ static void predicted_payloads_come_to_their_places(void)
 	struct gathering at;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	for (uint32_t i = FIRST; i < NCHUNKS; i++) {
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
@@ -169,7 +160,7 @@ static void after_a_loss_all_are_evacuated(void)
 	uint32_t ntaken = 0;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	for (uint32_t i = FIRST + 1; i < NCHUNKS; i++)
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
@@ -184,7 +175,7 @@ static void after_a_loss_all_are_evacuated(void)
 			ndeferred--;
 			continue;
 		}
-		i = index_of(event) - NCHUNKS;
+		i = index_of(event);
 		CHECK_EQ(i, FIRST + 1 + ntaken++);
 		CHECK(event->body != place_of(&at, i));
 		CHECK(is_filled(event->body, byte_of(i)));
@@ -205,12 +196,12 @@ static void foreign_datagrams_are_evacuated(void)
 	const uint8_t *body;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	send_chunk(&at, EPOCH - 1, FIRST, CHUNK_BYTES);
 	body = take(&at, FIRST);
 	CHECK(body != place_of(&at, FIRST));
-	at.chains[1].seen = FIRST;
+	at.predictions.seen = FIRST;
 	send_chunk(&at, EPOCH, FIRST, OTHER_BYTES);
 	body = take(&at, FIRST);
 	CHECK(body != place_of(&at, FIRST) && body[0] == byte_of(FIRST));
@@ -225,7 +216,7 @@ static void what_comes_another_way_waits(void)
 	struct gathering at;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	memset(repair, byte_of(FIRST), sizeof(repair));
 	CHECK_EQ(at.endpoint->driver->place(at.endpoint, place_of(&at, FIRST),
@@ -240,15 +231,15 @@ static void what_comes_another_way_waits(void)
 	close_gathering(&at);
 }
 
-/* After uncover() chunks still arrive, but not in any place. */
+/* After end_placement() chunks still arrive, but not in any place. */
 static void nothing_comes_to_a_place_after_release(void)
 {
 	struct gathering at;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
-	at.endpoint->driver->uncover(at.endpoint, false);
+	at.endpoint->driver->end_placement(at.endpoint, false);
 	memset(at.base, 0xd1, at.nbytes);
 	for (uint32_t i = FIRST; i < NCHUNKS; i++) {
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
@@ -258,8 +249,8 @@ static void nothing_comes_to_a_place_after_release(void)
 		if (!CHECK_EQ(at.base[i], 0xd1))
 			break;
 	/* In the next operation chunks arrive in their places again. */
-	at.chains[1].seen = 0;
-	cover(&at);
+	at.predictions.seen = 0;
+	begin(&at);
 	for (uint32_t i = 0; i < FIRST; i++) {
 		send_chunk(&at, EPOCH, i, CHUNK_BYTES);
 		take(&at, i);
@@ -284,10 +275,10 @@ static void a_device_may_refuse_to_let_go(void)
 	int rv;
 
 	open_gathering(&at);
-	cover(&at);
+	begin(&at);
 	pass_ring(&at);
 	mmc_ibv.modify_qp = refuse;
-	rv = at.endpoint->driver->uncover(at.endpoint, true);
+	rv = at.endpoint->driver->end_placement(at.endpoint, true);
 	mmc_ibv.modify_qp = modify;
 	CHECK_EQ(rv, -MMC_EIO);
 	send_chunk(&at, EPOCH, FIRST, CHUNK_BYTES);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/fault/wrapper.h"
+
+static struct mmc_endpoint *inner_of(struct mmc_endpoint *endpoint)
+{
+	return ((struct mmc_fault_wrapper *)endpoint)->inner;
+}
+
+static uint64_t inner_now_ns(struct mmc_endpoint *endpoint)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->now_ns(inner);
+}
+
+static void inner_address(struct mmc_endpoint *endpoint, uint8_t *address)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	inner->driver->address(inner, address);
+}
+
+static int inner_connect(struct mmc_endpoint *endpoint,
+			 const uint8_t *addresses)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->connect(inner, addresses);
+}
+
+static int inner_place(struct mmc_endpoint *endpoint, void *to,
+		       const void *from, size_t nbytes, uint64_t cookie)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->place(inner, to, from, nbytes, cookie);
+}
+
+static int inner_begin_placement(struct mmc_endpoint *endpoint,
+				 const struct mmc_predictor *predictor)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->begin_placement(inner, predictor);
+}
+
+static int inner_end_placement(struct mmc_endpoint *endpoint, bool forget)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->end_placement(inner, forget);
+}
+
+static int inner_register_memory(struct mmc_endpoint *endpoint,
+				 const void *memory, size_t nbytes,
+				 struct mmc_region *region)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->register_memory(inner, memory, nbytes, region);
+}
+
+static void inner_deregister_memory(struct mmc_endpoint *endpoint,
+				    struct mmc_region *region)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	inner->driver->deregister_memory(inner, region);
+}
+
+static int inner_read(struct mmc_endpoint *endpoint, uint32_t peer,
+		      const struct mmc_piece *pieces, unsigned npieces,
+		      uint64_t cookie)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->read(inner, peer, pieces, npieces, cookie);
+}
+
+static void inner_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	inner->driver->inquire(inner, peer);
+}
+
+static bool inner_arm(struct mmc_endpoint *endpoint)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->arm(inner);
+}
+
+static unsigned inner_fds(struct mmc_endpoint *endpoint, int *fds,
+			  unsigned *ncontrol)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->fds(inner, fds, ncontrol);
+}
+
+static const struct mmc_driver driver = {
+	.now_ns = inner_now_ns,
+	.address = inner_address,
+	.connect = inner_connect,
+	.place = inner_place,
+	.begin_placement = inner_begin_placement,
+	.end_placement = inner_end_placement,
+	.register_memory = inner_register_memory,
+	.deregister_memory = inner_deregister_memory,
+	.read = inner_read,
+	.inquire = inner_inquire,
+	.fds = inner_fds,
+	.arm = inner_arm,
+};
+
+void mmc_fault_wrapper_init(struct mmc_fault_wrapper *wrapper,
+			    struct mmc_endpoint *inner)
+{
+	wrapper->driver = driver;
+	if (inner->driver->place == NULL)
+		wrapper->driver.place = NULL;
+	if (inner->driver->begin_placement == NULL) {
+		wrapper->driver.begin_placement = NULL;
+		wrapper->driver.end_placement = NULL;
+	}
+	if (inner->driver->inquire == NULL)
+		wrapper->driver.inquire = NULL;
+	if (inner->driver->arm == NULL)
+		wrapper->driver.arm = NULL;
+	if (inner->read_bytes_max == 0) {
+		wrapper->driver.register_memory = NULL;
+		wrapper->driver.deregister_memory = NULL;
+		wrapper->driver.read = NULL;
+	}
+	wrapper->endpoint = *inner;
+	wrapper->endpoint.driver = &wrapper->driver;
+	wrapper->inner = inner;
+}

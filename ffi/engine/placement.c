@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/placement.h"
+
+#include "engine/memory.h"
+#include "engine/predictor.h"
+
+/* Eager operations and operations by unicast are not worth it. */
+static bool may_place_directly(const struct mmc_request *request)
+{
+	const struct mmc_op *op = request->op;
+
+	return !request->staged && op != NULL && op->state == MMC_OP_FLOW &&
+	       op->mode == MMC_OP_STAGED &&
+	       mmc_request_is_predictable(request) &&
+	       op->npresent < op->layout.nchunks;
+}
+
+static void begin_placement(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	struct mmc_team *team = stream->team;
+	struct mmc_endpoint *endpoint = team->endpoint;
+	uint64_t nbytes = request->op->layout.total_bytes;
+	struct mmc_predictor predictor = mmc_request_predictor(request);
+
+	if (mmc_team_find_region(team, request->base, nbytes, &stream->counters,
+				 &predictor.region) &&
+	    endpoint->driver->begin_placement(endpoint, &predictor) == 0)
+		team->direct = request;
+	else
+		request->staged = true;
+}
+
+static void begin_first(struct mmc_stream *stream)
+{
+	struct mmc_team *team = stream->team;
+
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX && team->direct == NULL;
+	     i++)
+		if (stream->requests[i] != NULL &&
+		    may_place_directly(stream->requests[i]))
+			begin_placement(stream->requests[i]);
+}
+
+void mmc_team_begin_placement(struct mmc_team *team)
+{
+	struct mmc_request *direct = team->direct;
+
+	if (team->endpoint->driver->begin_placement == NULL)
+		return;
+	if (direct != NULL &&
+	    direct->op->npresent == direct->op->layout.nchunks)
+		mmc_request_end_placement(direct, false);
+	for (uint32_t i = 0; i < team->nstreams && team->direct == NULL; i++)
+		if (team->streams[i] != NULL)
+			begin_first(team->streams[i]);
+}
+
+void mmc_request_end_placement(struct mmc_request *request, bool forget)
+{
+	struct mmc_team *team = request->stream->team;
+
+	if (team->direct != request)
+		return;
+	team->direct = NULL;
+	if (team->endpoint->driver->end_placement(team->endpoint, forget) < 0)
+		team->failed = true;
+}
