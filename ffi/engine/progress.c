@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/progress.h"
 
-#include "engine/break.h"
+#include "engine/breakdown.h"
 #include "engine/engine.h"
 #include "engine/placement.h"
 #include "engine/receive.h"

@@ -15,7 +15,7 @@
 #define MMC_CORE_REPAIR_REPAIRER_H
 
 #include "core/plan/bitmap.h"
-#include "core/repair/asks.h"
+#include "core/repair/naks.h"
 #include "support/timer.h"
 
 /* Answers to single ranks that are remembered; further ones count as sent to all. */

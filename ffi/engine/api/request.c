@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls of a program on an operation: start, wait, cancel, ask, free. */
 #include "engine/request.h"
-#include "engine/break.h"
+#include "engine/breakdown.h"
 #include "engine/callers.h"
 #include "engine/placement.h"
 #include "engine/progress.h"

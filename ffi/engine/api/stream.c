@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/break.h"
+#include "engine/breakdown.h"
 #include "engine/callers.h"
 #include "engine/request.h"
 #include "support/error.h"

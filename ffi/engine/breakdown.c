@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/break.h"
+#include "engine/breakdown.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks of several ranks against a model that has a flag for each rank and chunk. */
 #include "check.h"
-#include "core/repair/asks.h"
+#include "core/repair/naks.h"
 #include "support/prng.h"
 
 #define NPEERS 5

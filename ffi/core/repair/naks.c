@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/repair/asks.h"
+#include "core/repair/naks.h"
 
 #include "support/bits.h"
 
