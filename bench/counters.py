@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Count what chunks and operations cost: ``python -m bench.counters [--write]``.
 
-No time is measured. Callgrind counts instructions, and a program in which one thread
-moves all ranks (tests/c/costs.c) counts system calls, copies, allocations and
-datagrams. Each count is the same on every run and under any load, so only a change of
-the code can change it. ``--write`` makes the counts the new baseline, with which
-tests/structure/test_counters.py compares.
+No time is measured. Callgrind counts the instructions of a chunk, and tests/c/costs.c
+counts the system calls, copies, allocations and datagrams of an operation while one
+thread moves all ranks. Each count is the same on every run and under any load, so only
+a change of the code can change it. ``--write`` makes the counts the new baseline, with
+which tests/structure/test_counters.py compares.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ BASELINE = Path(__file__).with_name("baseline.json")
 TOOLS = ("gcc", "valgrind", "callgrind_annotate")
 
 # A count has risen if it exceeds the baseline by more than this share.
-TOLERANCE = 0.05
+TOLERANCE = 0.02
 
-# What tests/c/instructions.c can measure, and callgrind's lines that count for it: for
-# `receive` and `send` those of the core, for the others also the C library's copies.
+# The parts of a chunk's way that tests/c/instructions.c measures one by one, each with
+# a text that marks the lines of callgrind that count. For `receive` and `send` these
+# are the core's functions; for the others, the total, which includes the C library's
+# copies.
 COUNTED = {
     "receive": "ffi/core/",
     "send": "ffi/core/",
@@ -40,16 +42,20 @@ OPERATIONS = (
     ("Bcast", 512 << 10),
 )
 
-_OURS = ("support", "core/*", "engine", "engine/api")
+_ENGINE = ("support", "core/*", "engine", "engine/api")
 _FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
 _LIMIT_S = 120
 
 
 def instructions(part: str, folder: Path) -> float:
-    """Return the x86-64 instructions that a chunk costs, with its share of polling."""
+    """Return the x86-64 instructions that a chunk takes in one part of its way.
+
+    Each chunk's share of polling is included. The program and callgrind's profile are
+    made in `folder`.
+    """
     program, profile = folder / f"instructions_{part}", folder / f"profile_{part}"
-    direct = ("ffi/drivers/placement.c", "ffi/engine/predictor.c")
-    sources = ["tests/c/instructions.c", *direct, *_sources("core/*")]
+    placement = ("ffi/drivers/placement.c", "ffi/engine/predictor.c")
+    sources = ["tests/c/instructions.c", *placement, *_sources("core/*")]
     _run("gcc", *_FLAGS, *sources, "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"
@@ -63,11 +69,18 @@ def instructions(part: str, folder: Path) -> float:
 
 
 def operations(folder: Path) -> dict[str, dict[str, float]]:
-    """Return the costs of operations by name, as averages over four ranks."""
+    """Return what OPERATIONS cost a rank, by operation and kind of cost.
+
+    A cost is the average of four ranks. The program is built in `folder`.
+    """
     program = folder / "costs"
     source = ROOT / "tests/c/costs.c"
+    # The program replaces these functions in order to count their calls.
     wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
-    sources = [*_sources(*_OURS), *_sources("drivers", "drivers/udp", "drivers/fault")]
+    sources = [
+        *_sources(*_ENGINE),
+        *_sources("drivers", "drivers/udp", "drivers/fault"),
+    ]
     _run(
         *("gcc", *_FLAGS, "-fno-builtin-memcpy", "-fno-builtin-memmove", "-pthread"),
         *(source, *sources, "ffi/drivers/verbs/absent.c", "-o", program),
@@ -91,7 +104,10 @@ def count(folder: Path) -> dict[str, dict[str, float]]:
 def rises(
     baseline: dict[str, dict[str, float]], found: dict[str, dict[str, float]]
 ) -> list[str]:
-    """Return a line of text for each count that has risen or has no baseline."""
+    """Return a line of text for each count that has risen.
+
+    A count that the baseline lacks counts as risen.
+    """
     lines = []
     for group, counts in found.items():
         for name, value in counts.items():
@@ -110,12 +126,14 @@ def read_baseline() -> dict[str, dict[str, float]]:
 
 
 def _sources(*folders: str) -> list[Path]:
+    """Return the C files of folders in ffi/, whose names may be patterns."""
     return [
         path for name in folders for path in sorted((ROOT / "ffi").glob(f"{name}/*.c"))
     ]
 
 
 def _run(*command: str | Path) -> str:
+    """Run a command and return its output; raise RuntimeError if it fails."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -137,7 +155,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.counters", description=__doc__
     )
-    parser.add_argument("--write", action="store_true", help="write the baseline")
+    parser.add_argument(
+        "--write", action="store_true", help="make the counts the new baseline"
+    )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         found = count(Path(folder))

@@ -2,9 +2,9 @@
 """Run the demo on two switches with a thin trunk: ``make demo-cluster``, as root.
 
 Every host holds its shard of one layer of GPT-2 small, and an Allgather gives the
-whole layer to all hosts, as FSDP does before it computes. mpimcast, Open MPI and, where
-it is installed, MPICH take turns, and every result is checked. The switches are Linux
-bridges, the hosts are network namespaces, and ``tc`` limits the rates.
+whole layer to all hosts, as FSDP does before it computes. The libraries take turns:
+mpimcast, Open MPI and, where it is installed, MPICH. Every result is checked. The
+switches are Linux bridges, the hosts network namespaces, and ``tc`` limits the rates.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _TOOLS = ("ip", "tc", "unshare", "nsenter", "sysctl")
 _LAYER = "h.0"
 _RATE_MBIT, _TRUNK_MBIT = 200, 100
 _NHOSTS, _NHOSTS_MAX = 8, 32
-_BAR = 20
+_BAR_CHARACTERS = 20
 
 
 class Plan(NamedTuple):
-    """The plan of the demo's measurements.
+    """The demo's measurement: its hosts, block size, repetitions and contenders.
 
     Attributes
     ----------
     nhosts : int
-        The number of hosts, an even one; half of them are on each switch.
+        The number of hosts, which is even; each switch has half of them.
     block_bytes : int
         The size of each rank's shard.
     iterations : int
@@ -80,7 +80,10 @@ class Row(NamedTuple):
 
 
 def orders(nhosts: int) -> dict[str, list[int]]:
-    """Return the host of each rank in both orders, by the order's name."""
+    """Return both orders of ranks by name; an order has the number of each rank's host.
+
+    The first half of the hosts is on one switch, the other half on the other.
+    """
     half = nhosts // 2
     pairs = zip(range(half), range(half, nhosts), strict=True)
     return {
@@ -90,7 +93,7 @@ def orders(nhosts: int) -> dict[str, list[int]]:
 
 
 def measure(plan: Plan) -> Iterator[Row]:
-    """Gather the layer with all contenders, in both orders."""
+    """Gather the layer in both orders with all contenders; yield the costs of each."""
     network = Network("cluster", 2, _RATE_MBIT, _TRUNK_MBIT, BURST_BYTES)
     task = Task("Allgather", plan.block_bytes, plan.iterations)
     with Cluster(plan.nhosts, two_switches=True) as cluster:
@@ -103,7 +106,8 @@ def measure(plan: Plan) -> Iterator[Row]:
 
 
 def _row(order: str, measurement: Measurement) -> Row:
-    trunk = [
+    """Return the costs of one Allgather, from a measurement of several."""
+    trunk_bytes = [
         port["sent_bytes"]
         for name, port in measurement.ports.items()
         if name.startswith("trunk")
@@ -112,7 +116,7 @@ def _row(order: str, measurement: Measurement) -> Row:
         order,
         measurement.contender,
         statistics.median(measurement.seconds),
-        max(trunk) // len(measurement.seconds),
+        max(trunk_bytes) // len(measurement.seconds),
         measurement.wrong_bytes,
     )
 
@@ -121,7 +125,7 @@ def _row(order: str, measurement: Measurement) -> Row:
 
 
 def picture(plan: Plan) -> str:
-    """Return a drawing of the network as text."""
+    """Return a drawing of the network in characters, with its rates."""
     half = plan.nhosts // 2
     trunk = f"trunk, {_TRUNK_MBIT} Mbit/s"
     return (
@@ -132,21 +136,28 @@ def picture(plan: Plan) -> str:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table's lines; in each order the first contender is the reference."""
-    most = max(row.trunk_bytes for row in rows)
+    """Yield the table's lines.
+
+    In each order of the ranks, the other contenders are compared with the first.
+    """
+    most_bytes = max(row.trunk_bytes for row in rows)
     yield f"{'':30}seconds          MB over the trunk, each way"
     for order in dict.fromkeys(row.order for row in rows):
         yield _TITLES[order]
         first, *others = (row for row in rows if row.order == order)
-        yield _line(first, "", "", most)
+        yield _line(first, "", "", most_bytes)
         for row in others:
             longer = f"{row.seconds / first.seconds:.1f} x"
             more = f"{row.trunk_bytes / first.trunk_bytes:.1f} x"
-            yield _line(row, longer, more, most)
+            yield _line(row, longer, more, most_bytes)
 
 
-def _line(row: Row, longer: str, more: str, most: int) -> str:
-    bar = "#" * max(1, round(_BAR * row.trunk_bytes / most))
+def _line(row: Row, longer: str, more: str, most_bytes: int) -> str:
+    """Return a contender's line, whose bar is full at `most_bytes` over the trunk.
+
+    `longer` and `more` compare its time and its bytes with the first contender's.
+    """
+    bar = "#" * max(1, round(_BAR_CHARACTERS * row.trunk_bytes / most_bytes))
     return (
         f"  {TITLES[row.contender]:27}{row.seconds:8.2f} {longer:>6}"
         f"{row.trunk_bytes / 1e6:10.1f} {more:>6}  {bar}"
@@ -165,12 +176,12 @@ _TITLES = {
 def main() -> int:
     """Run the demo; return 1 if it cannot run or a byte is wrong."""
     options = _parser().parse_args()
-    if sentence := obstacle():
+    if sentence := why_unavailable():
         print(f"make demo-cluster: {sentence}", file=sys.stderr)
         return 1
     plan = _plan(options)
-    size = plan.block_bytes * plan.nhosts
-    print(f"Allgather of {size:,} bytes on {plan.nhosts} hosts:\n\n{picture(plan)}\n")
+    nbytes = plan.block_bytes * plan.nhosts
+    print(f"Allgather of {nbytes:,} bytes on {plan.nhosts} hosts:\n\n{picture(plan)}\n")
     sys.stdout.flush()
     try:
         return _show(plan)
@@ -192,18 +203,23 @@ def _show(plan: Plan) -> int:
     return 1 if wrong_bytes else 0
 
 
-def obstacle() -> str:
+def why_unavailable() -> str:
     """Return a sentence that says why the demo cannot run; empty if it can."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         tools = ", ".join(missing)
         return f"it needs {tools}; run: apt install iproute2 util-linux procps"
     if os.geteuid() != 0:
-        return "it needs root, to create network namespaces"
-    return host.obstacle()
+        return "it has to be run as root, to create network namespaces"
+    return host.why_unavailable()
 
 
 def _plan(options: argparse.Namespace) -> Plan:
+    """Return the plan that the options ask for.
+
+    By default all installed contenders take part. If no size is given, the layer is
+    divided among the hosts.
+    """
     chosen = options.contenders or [
         CONTENDERS[name]
         for name in ("mpimcast", "openmpi", "openmpi-tuned", "mpich")
@@ -228,14 +244,16 @@ def _parser() -> argparse.ArgumentParser:
         "--block",
         type=parse_size,
         metavar="BYTES",
-        help="the size of each rank's shard (default: the layer's, by the hosts)",
+        help="the size of each rank's shard (default: the layer's, divided by the "
+        "number of hosts)",
     )
     parser.add_argument(
         "--iterations",
         type=int,
         default=2,
         metavar="N",
-        help="measured Allgathers of each contender and order (default: %(default)s)",
+        help="how often each contender is measured in each order (default: "
+        "%(default)s)",
     )
     contenders.add_option(
         parser, "the others are compared with the first (default: those installed)"

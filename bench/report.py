@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the page of a folder of measurements: ``python -m bench.report DIR``.
+"""Write a page on the measurements in a folder: ``python -m bench.report DIR``.
 
-The page contains its pictures, and is made from the measurements alone, or from a batch
-job's results. ``--markdown`` prints one of the page's tables instead, for a README.
+The folder is from ``make bench`` or a batch job. The page contains its pictures, and is
+made from the measurements alone. ``--markdown`` prints one of the page's tables
+instead, for a README.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main() -> None:
     parser.add_argument(
         "--markdown",
         choices=_TABLES,
-        help="print the goals, or each scenario's largest blocks",
+        help="print this table alone: the goals, or each scenario's largest blocks",
     )
     options = parser.parse_args()
     if options.markdown:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the C source of ``mpimcast._core`` from the headers of the C API.
 
-What cffi is told is read from the headers themselves, so the two cannot differ:
-``gen_core.py OUTPUT HEADER...``, the headers in an order in which each only
-needs those before it.
+The declarations for cffi are read from the headers themselves, so the two cannot
+differ. The arguments are ``OUTPUT HEADER...``; each header needs only those before it.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ _CONSTANT = re.compile(r"#\s*define\s+\w+\s+(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*\s*$
 
 
 def declarations(header: str) -> str:
-    """Return what cffi understands of a header: no comments, no preprocessor.
+    """Return the part of a header that cffi understands.
 
-    Of the preprocessor's lines only the definitions of integers are kept.
+    Comments are removed, and the preprocessor's lines except definitions of integers.
     """
     lines = _COMMENT.sub(" ", header.replace("\\\n", " ")).splitlines()
     return "\n".join(

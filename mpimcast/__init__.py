@@ -38,6 +38,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+# The module that each public name is imported from.
 _HOMES = {
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
@@ -56,15 +57,17 @@ _HOMES = {
 _USERS_OF_MPI = ("mpimcast.comm", "mpimcast.requests")
 
 
-# A type checker that saw it would take any name.
+# A type checker that saw `__getattr__` would accept any attribute of this module.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import a public name where it lives, once (PEP 562)."""
+        """Import a public name from its module at its first use (PEP 562)."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if _HOMES[name] in _USERS_OF_MPI:
-            # First, and not by them: `run` uses them as soon as it is there.
+            # `python -m mpimcast run` imports these modules as soon as mpi4py.MPI is
+            # imported. If mpimcast.comm, for example, were the first to import
+            # mpi4py.MPI, `run` would find mpimcast.comm half imported.
             import_module("mpi4py.MPI")
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value

@@ -14,12 +14,13 @@ from mpimcast.cli.commands import COMMANDS
 
 def main(argv: list[str]) -> int:
     """Run a command and return its exit status."""
-    if argv[:1] == ["run"]:  # a user's program: what it raises is its own
+    if argv[:1] == ["run"]:  # a user's program handles its own exceptions
         return _main(argv)
     try:
         try:
             return _main(argv)
         finally:
+            # A flush that fails is handled below; at Python's shutdown it would not be.
             print(end="", flush=True)
     except BrokenPipeError:
         # A reader such as `head` has closed the pipe. What is still buffered goes to
@@ -60,7 +61,7 @@ def _usage() -> str:
 
 
 def _complaint(argv: list[str]) -> str:
-    """Return a last line about what is no command, if anything was given."""
+    """Return a last line, saying that the first argument is not a command, if any."""
     if not argv:
         return ""
     if argv[0].endswith(".py"):

@@ -30,9 +30,10 @@ class Intracomm(Nonblocking):
     except those with a topology.
 
     Handles of ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` can be pickled, as in mpi4py.
-    The settings given as keywords are pickled too, except those that may differ
-    between ranks (``net_devices``, ``progress``, ``warn_after``, ``log``). If the
-    communicator already has other settings where it is unpickled, those stay.
+    The settings given as keywords are also pickled, except those that may differ
+    between ranks (``net_devices``, ``progress``, ``warn_after``, ``log``). A process
+    that already has other settings for the communicator keeps them when it unpickles
+    the handle.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class Intracomm(Nonblocking):
         this class that all ranks call opens the transport.
     **settings
         Settings by their names in lower case, such as ``transport="udp"``. A keyword
-        wins over the variable ``MPIMCAST_...`` of that name.
+        overrides the environment variable ``MPIMCAST_...`` of that name.
 
     Raises
     ------
@@ -75,7 +76,7 @@ class Intracomm(Nonblocking):
         sendbuf
             This rank's block, in any form that mpi4py takes. ``MPI.IN_PLACE``, or
             None, says that the block already lies in its place in `recvbuf`; all
-            ranks say so, or none.
+            ranks must say so, or none.
         recvbuf
             Where the blocks of all ranks go. It must not overlap `sendbuf`.
 
@@ -117,11 +118,11 @@ class Intracomm(Nonblocking):
         sendbuf
             This rank's block, in any form that mpi4py takes. ``MPI.IN_PLACE``, or
             None, says that the block already lies in its place in `recvbuf`; all
-            ranks say so, or none.
+            ranks must say so, or none.
         recvbuf
             Where the blocks of all ranks go: a buffer, or a list of a buffer, the
-            counts of all ranks and, if wanted, their displacements and a datatype. What
-            lies between the blocks is not changed.
+            counts of all ranks and, if wanted, their displacements and a datatype.
+            Memory between the blocks is not changed.
 
         Raises
         ------
@@ -157,7 +158,7 @@ class Intracomm(Nonblocking):
         Parameters
         ----------
         buf
-            On the root the data, on other ranks the place for it, in any form that
+            The data on the root, the place for it on other ranks, in any form that
             mpi4py takes.
         root
             The root's rank, the same on all ranks.
@@ -198,17 +199,18 @@ class Intracomm(Nonblocking):
         kind: Callable[..., Collective],
         *arguments: Any,
     ) -> bool:
-        """Multicast unless the MPI library carries the data; return whether it was so.
+        """Run the collective by multicast; return False if the MPI library has to.
 
-        An array `whole` below `small_bytes` decides that alone. As in mpi4py, the
-        user's mistakes are found before any communication: the other ranks wait, as
-        for a rank that is late.
+        If the array `whole` has fewer than `small_bytes` bytes, return False without
+        looking at anything else. As in mpi4py, arguments are checked before any
+        communication: a rank that passes wrong ones raises an exception, and the other
+        ranks wait for it as for a late rank.
         """
         try:
             if whole.nbytes < small_bytes:
                 return False
         except (AttributeError, TypeError):
-            pass
+            pass  # not an array
         collective = self._make(kind, *arguments)
         carrier = state.carrier(collective.nbytes)
         if carrier is not None:
@@ -231,7 +233,7 @@ class Intracomm(Nonblocking):
         Returns
         -------
         Any
-            A copy of the object, on the root too.
+            A copy of the object, even on the root.
 
         Raises
         ------
@@ -290,7 +292,9 @@ class Intracomm(Nonblocking):
         remote_leader: int,
         tag: int = 0,
     ) -> Intercomm:
-        """Connect it with another group; ``Merge`` of the result is of our class again.
+        """Connect this communicator to another group by an intercommunicator.
+
+        The ``Merge`` of that intercommunicator returns an `Intracomm` of mpimcast.
 
         Examples
         --------
@@ -326,10 +330,10 @@ class Intercomm(MPI.Intercomm):
     """
 
     def Merge(self, high: bool = False) -> Intracomm:  # noqa: FBT001, FBT002, N802
-        """Join both groups in an intracommunicator; return a handle of our class.
+        """Join both groups in an intracommunicator, and return an `Intracomm`.
 
-        Its settings come from the variables alone, since the two groups may have had
-        different ones.
+        Its settings come from environment variables alone, since the two groups may
+        have had different ones.
 
         Parameters
         ----------

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class Error(RuntimeError):
-    """An operation failed; the class of all errors of mpimcast.
+    """An operation failed; the base class of all errors of mpimcast.
 
-    Every rank that lacks data of the operation raises it. The communicator cannot be
-    used any more; other communicators can.
+    Every rank that lacks data of the operation raises it. This communicator cannot be
+    used any more, but other communicators can.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Error(RuntimeError):
     ranks : tuple of int
         The ranks that caused the failure, if they are known.
     missing_chunks : int
-        How many chunks, each the payload of a datagram, had not reached this rank.
+        How many chunks, each the payload of one datagram, had not reached this rank.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Error(RuntimeError):
         self.missing_chunks = missing_chunks
 
     def again(self) -> Error:
-        """Return an equal error, to be raised another time."""
+        """Return a copy of this error without its traceback, to be raised again."""
         return type(self)(
             str(self),
             epoch=self.epoch,

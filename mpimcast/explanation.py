@@ -13,9 +13,9 @@ class Explanation:
     Attributes
     ----------
     path : str
-        ``"verbs"`` or ``"udp"`` for multicast, ``"mpi"`` for the MPI library; the
-        setting TRANSPORT until the first operation has chosen; ``"none"`` if the
-        communicator cannot be used any more.
+        ``"verbs"`` or ``"udp"`` for multicast, ``"mpi"`` for the MPI library. The
+        first operation chooses; until then it is the value of the setting TRANSPORT.
+        ``"none"`` if the communicator cannot be used any more.
     reason : str
         The interface or device in use, or why the MPI library carries the operation.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays whose memory is ours, so that it may stay registered with RDMA devices."""
+"""Arrays in memory of mpimcast's own, which may stay registered with RDMA devices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any]:
     """Make an array as ``numpy.empty`` does, for the results of collectives.
 
-    Over verbs, a rank repairs what multicast has lost by reading the memory of its
-    neighbour's result, which must be registered with the device for that. The
-    registration of these arrays is kept; that of others is made for each operation that
-    needs it.
+    Over verbs, a rank repairs what multicast has lost by reading it from its
+    neighbour's result, whose memory must be registered with the RDMA device. Memory of
+    these arrays stays registered. Memory of other arrays is registered anew for each
+    operation that needs it.
 
     Parameters
     ----------
@@ -55,7 +55,10 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any
     """
     kind = np.dtype(dtype)
     if kind.hasobject:
-        raise TypeError(f"memory for other ranks cannot hold objects, as {kind} does")
+        raise TypeError(
+            f"mpimcast.empty cannot hold objects, as dtype {kind} does: choose a dtype "
+            "of plain numbers, or use numpy.empty"
+        )
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     nbytes = kind.itemsize * math.prod(sizes)
     if nbytes == 0:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The requests of our collectives, as programs hold them.
+"""The requests that mpimcast's collectives return to programs.
 
-To the MPI library they are generalised requests: its ``Waitall``, ``Waitany``,
-``Testsome`` and so on take them together with others.
+To the MPI library they are generalised requests, so its ``Waitall``, ``Waitany``,
+``Testsome`` and so on accept them together with its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Operation(Protocol):
-    """An operation under way, as its request sees it.
+    """An operation as its request sees it; `_session.pending` implements it.
 
     Attributes
     ----------
@@ -36,16 +36,18 @@ class _Operation(Protocol):
         """Wait for completion."""
 
     def poke(self) -> None:
-        """Check for completion."""
+        """Check for completion, without waiting."""
 
-    def heed(self, see: Callable[[], bool]) -> bool:
-        """Return `see()`, by which MPI reports completion; raise the original error."""
+    def raising_own_error(self, ask_mpi: Callable[[], bool]) -> bool:
+        """Return `ask_mpi()`; if the operation failed, raise its error, not MPI's."""
 
 
-# Under `run` the name is another's.
-_start_theirs = MPI.Prequest.Startall
+# The MPI library's function, kept because `python -m mpimcast run` replaces it by the
+# `Startall` below.
+_mpi_startall = MPI.Prequest.Startall
 
-# At run time the methods come first and mpi4py's class, which decides the layout, last.
+# At run time `_Ours` must not derive from mpi4py's class: `Request` and `Prequest` list
+# that class as their last base, so that the methods of `_Ours` override its own.
 if TYPE_CHECKING:
     _Mixin = MPI.Request
 else:
@@ -53,7 +55,7 @@ else:
 
 
 class _Ours(_Mixin):
-    """The methods of both kinds of request."""
+    """The methods that `Request` and `Prequest` share."""
 
     _pending: _Operation | None = None
 
@@ -78,7 +80,7 @@ class _Ours(_Mixin):
         if self._pending is None or self == MPI.REQUEST_NULL:
             return super().Wait(status)
         self._pending.sleep()
-        self._pending.heed(partial(super().Wait, status))
+        self._pending.raising_own_error(partial(super().Wait, status))
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:  # noqa: N802
@@ -102,14 +104,14 @@ class _Ours(_Mixin):
         if self._pending is None or self == MPI.REQUEST_NULL:
             return super().Test(status)
         self._pending.poke()
-        return self._pending.heed(partial(super().Test, status))
+        return self._pending.raising_own_error(partial(super().Test, status))
 
     def wait(self, status: MPI.Status | None = None) -> None:
-        """Do as ``Wait`` does; return None, as no object is received."""
+        """Do as ``Wait`` does, but return None, since no object is received."""
         self.Wait(status)
 
     def test(self, status: MPI.Status | None = None) -> tuple[bool, None]:
-        """Do as ``Test`` does; return also None, as no object is received."""
+        """Do as ``Test`` does, but also return None, since no object is received."""
         return self.Test(status), None
 
     def Cancel(self) -> None:  # noqa: N802
@@ -130,12 +132,12 @@ class _Ours(_Mixin):
 
 
 class Request(_Ours, MPI.Request):
-    """A non-blocking collective in progress, as ``Iallgather`` and its like return it.
+    """A non-blocking collective in progress, which ``Iallgather`` and its like return.
 
-    The MPI library's own ``Waitall``, ``Waitany``, ``Testsome`` and so on take it
-    together with other requests, but they poll: ``Wait`` of the request itself sleeps.
-    They raise ``MPI.Exception`` where a method of the request raises `Error`.
-    A collective cannot be cancelled, and its request cannot be freed before it is
+    The MPI library's own ``Waitall``, ``Waitany``, ``Testsome`` and so on accept it
+    together with other requests. Those functions poll, while ``Wait`` of the request
+    itself sleeps, and they raise ``MPI.Exception`` where it raises `Error`. A
+    collective cannot be cancelled, and its request cannot be freed before it is
     complete (MPI-4.1, section 6.12).
 
     Examples
@@ -153,19 +155,20 @@ class Request(_Ours, MPI.Request):
     """
 
     def __new__(cls, pending: _Operation) -> Self:
-        """Wrap the generalised request."""
+        """Make a request with the handle of the operation's generalised request."""
         made = super().__new__(cls, pending.request)
         made._pending = pending
         return made
 
 
 class Prequest(_Ours, MPI.Prequest):
-    """A persistent collective, as ``Allgather_init`` and its like return it.
+    """A persistent collective, which ``Allgather_init`` and its like return.
 
     ``Start`` makes it active; once it is complete it is inactive again. While it is
     inactive it equals ``MPI.REQUEST_NULL``. `mpimcast.Startall` starts several.
     ``MPI.Prequest.Startall`` accepts the MPI library's requests only, and raises
-    MPI_ERR_REQUEST, except under ``python -m mpimcast run`` (MPI-4.1, section 6.13).
+    MPI_ERR_REQUEST for this one; under ``python -m mpimcast run`` it accepts both
+    (MPI-4.1, section 6.13).
 
     Examples
     --------
@@ -182,7 +185,7 @@ class Prequest(_Ours, MPI.Prequest):
     """
 
     def __new__(cls, *_: object) -> Self:
-        """Create it inactive."""
+        """Make an inactive request."""
         return super().__new__(cls, MPI.REQUEST_NULL)
 
     def __init__(
@@ -190,12 +193,12 @@ class Prequest(_Ours, MPI.Prequest):
     ) -> None:
         _explain_refusals()
         self._start: Callable[[], _Operation] | None = start
-        # Also for one that is dropped.
+        # Called by `Free`, or when a request that was not freed is garbage-collected.
         self._end = weakref.finalize(self, end)
         self._end.atexit = False
 
     def Start(self) -> None:  # noqa: N802
-        """Start the collective; local.
+        """Start the collective. Local.
 
         Raises
         ------
@@ -231,10 +234,10 @@ class Prequest(_Ours, MPI.Prequest):
 
 @functools.cache
 def _explain_refusals() -> None:
-    """Have the error of ``MPI.Prequest.Startall`` name the function that works.
+    """Make the error of ``MPI.Prequest.Startall`` name `mpimcast.Startall`.
 
-    The method is one of a built-in type, and reads handles where no Python code can
-    step in; but the exception that it raises can be given more words.
+    The method itself cannot be changed, since its type is built in, but the text of the
+    exception that it raises can.
     """
     if MPI.Prequest.Startall is Startall:  # under `run`
         return
@@ -244,7 +247,7 @@ def _explain_refusals() -> None:
         more = error.Get_error_class() == MPI.ERR_REQUEST
         return f"{said(error).rstrip()}{_HINT if more else ''}"
 
-    with contextlib.suppress(TypeError):  # it may be built in, too
+    with contextlib.suppress(TypeError):  # the exception's type may also be built in
         MPI.Exception.__str__ = say  # type: ignore[assignment,method-assign]
 
 
@@ -252,12 +255,12 @@ _HINT = " (persistent requests of mpimcast are started by mpimcast.Startall)"
 
 
 def _handle(request: MPI.Request) -> MPI.buffer:
-    """Return the memory in which mpi4py keeps the MPI library's handle."""
+    """Return the memory in which an mpi4py request keeps the MPI library's handle."""
     return MPI.buffer.fromaddress(MPI._addressof(request), MPI._sizeof(request))  # noqa: SLF001
 
 
 def Startall(requests: Sequence[MPI.Prequest]) -> None:  # noqa: N802
-    """Start persistent requests, the MPI library's and mpimcast's in any mixture.
+    """Start persistent requests, whether they are the MPI library's or mpimcast's.
 
     ``MPI.Prequest.Startall`` refuses requests of mpimcast with an error that names
     this function. Under ``python -m mpimcast run`` this function replaces it.
@@ -289,7 +292,7 @@ def Startall(requests: Sequence[MPI.Prequest]) -> None:  # noqa: N802
     """
     theirs = [each for each in requests if not isinstance(each, Prequest)]
     if theirs:
-        _start_theirs(theirs)
+        _mpi_startall(theirs)
     for each in requests:
         if isinstance(each, Prequest):
             each.Start()

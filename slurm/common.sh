@@ -5,8 +5,7 @@
 # launcher, and runs the steps one after the other. It writes files in RESULTS only.
 # nodes.py and steps.py, which have tests, make the decisions.
 #
-# Exit codes: 0 all steps are done, 1 a step failed, 2 a setting is wrong, 3 usable but
-# degraded (doctor), 4 nodes or launcher are unusable, 143 ended by SIGTERM.
+# README.md beside this file has a table of a job's exit codes.
 
 set -euo pipefail
 
@@ -30,7 +29,8 @@ case $PYTHON in /*) ;; */*) PYTHON=$SLURM_SUBMIT_DIR/$PYTHON ;; esac
 : "${RANKS_PER_NODE:=${SLURM_NTASKS_PER_NODE:-1}}"
 export RANKS_PER_NODE ORDER OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-# Logs go to descriptor 3: a signal may arrive while stdout is redirected to a file.
+# Descriptor 3 is the job's output, for the log: when SIGTERM arrives and is logged, stdout
+# may be redirected to a step's file.
 exec 3>&1
 
 log() {
@@ -63,7 +63,7 @@ begin_job() {
 		exit 2
 	fi
 	cd "$RESULTS"
-	# These files belong to an earlier run, which this one continues.
+	# An earlier job, which this one continues, may have left these files.
 	rm -f exit_code steps/launch-*
 	export RESULTS
 	STEP_PID=
@@ -84,7 +84,7 @@ begin_job() {
 		"$RESULTS/versions.txt: $(tail -n 1 versions.txt)"
 }
 
-# Records the exit code first, since there may be no time left for a report.
+# Records the exit code first, since there may be no time left to write the report.
 end_job() {
 	local code=$?
 	trap '' TERM
@@ -226,8 +226,9 @@ mpi_step() {
 			start+=(-f "$hosts" -ppn "$ranks")
 		fi
 	else
-		# The job's own task counts would override the step's, so they are unset. Each
-		# node writes its own errors, since srun misses some of an aborted step's.
+		# The job's own task counts would override the step's, so they are unset.
+		# Each node writes its own errors, since srun misses some errors of an
+		# aborted step.
 		start=(env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE
 			SLURM_HOSTFILE="$hosts"
 			srun --mpi="$LAUNCHER" --nodes="$nodes" --ntasks="$count"
@@ -240,7 +241,7 @@ mpi_step() {
 	limited "$STEP_LIMIT" "$name" "${start[@]}" "${WRAP[@]}" "$PYTHON" -m mpimcast "$@"
 }
 
-# Prints the mpirun of Python's environment, or `mpirun` if there is none.
+# Prints the path of the mpirun beside a Python, or `mpirun` if there is none there.
 mpirun_of() {
 	local beside=${1%/*}/mpirun
 	[ -x "$beside" ] && echo "$beside" || echo mpirun
@@ -252,7 +253,7 @@ cpus_of() {
 	echo $((cpus > 0 ? cpus : 1))
 }
 
-# Runs all steps of a kind whose results are not in results.jsonl yet.
+# Runs the steps of a kind, bench or demo, whose results are not in results.jsonl yet.
 run_steps() {
 	local kind=$1 steps step failed=()
 	mapfile -t steps < <(helper -m slurm.steps todo "$kind" "$RESULTS")
@@ -268,7 +269,7 @@ run_steps() {
 # Runs one step, given its name, nodes, ranks on each, transport, order and command.
 run_step() {
 	local name=$1 nodes=$2 ranks=$3 transport=$4 step=("$@") code=0 json
-	# NFS caches that a file is missing, so the name is new to this node.
+	# NFS remembers for a while that a file was missing, so each attempt has a new name.
 	json=$RESULTS/steps/$name-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.json
 	shift 5
 	MPIMCAST_TRANSPORT=$transport \

@@ -2,15 +2,17 @@
 """Answer the batch scripts' questions about nodes: ``python -m slurm.nodes``.
 
 ``check HOSTS ANSWERS``
-    Print the nodes in the order of the network. The exit code is 4 if a node has not
+    Print the nodes in the order of the network. HOSTS is a file with the nodes of the
+    job, ANSWERS one with what they have printed. The exit code is 4 if a node has not
     answered, or cannot write in the folder of the results.
 ``ranks ORDER NODES RANKS``
-    Print the node of each rank of a step.
+    Print the node of each rank of a step, which has RANKS ranks on each of the first
+    NODES nodes of the file ORDER.
 ``failed``
     Name the nodes that Slurm has lost, given sinfo's output on standard input.
 ``blame STEP ...``
-    Print the relevant errors of failed steps, of those in STEP.err and, for each node,
-    in STEP.NODE.err.
+    Print the few lines that explain why steps failed, from their files STEP.err and,
+    for each node, STEP.NODE.err.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _UNUSABLE = 4
 _LINES_MAX = 4
 _NODES_MAX = 4
 
-# Lines of Slurm itself; the first that match _BEGAN name the task that failed first.
+# _SLURM matches lines that Slurm, not a rank, has written. The first of these that
+# match _BEGAN name the task that failed first.
 _SLURM = re.compile(r"(srun|slurmstepd-?\w*): ")
 _BEGAN = re.compile(r"srun: error: .*(task|[Nn]ode|launch)")
 
@@ -50,7 +53,7 @@ class Answer(NamedTuple):
 
 
 def answers(lines: Iterable[str]) -> Iterator[Answer]:
-    """Yield the answers among lines, some of which a prolog may have printed."""
+    """Yield the nodes' answers, and skip lines that a site's prolog has printed."""
     for line in lines:
         words = line.split()
         if len(words) == 3 and words[2] in ("shared", "apart"):
@@ -105,7 +108,7 @@ def blame(lines: Sequence[str]) -> list[str]:
 
 
 def errors(step: Path) -> Iterator[str]:
-    """Yield the relevant error lines of a failed step, first nodes to end first."""
+    """Yield the relevant error lines of a failed step, earliest nodes first."""
     paths = step.parent.glob(f"{step.name}.*.err")
     found = [
         (path.name[len(step.name) + 1 : -len(".err")], blame(_lines(path)))

@@ -4,7 +4,8 @@
 ``todo KIND RESULTS``
     Print a line for each step that is left to do, its words quoted for a shell.
 ``record LINES JSON WORD ...``
-    Append what a step has measured to the file of the results.
+    Append a step's results, which the file JSON holds, to the file LINES. The words are
+    those that ``todo`` has printed for the step.
 
 Environment variables determine the steps; ``slurm/README.md`` lists them.
 """
@@ -42,7 +43,7 @@ class Step:
     name : str
         The name of the step's files.
     nodes, ranks_per_node : int
-        The number of nodes, which are the first of the order, and of ranks on each.
+        The number of nodes, taken from the front of the order, and of ranks on each.
     transport, order : str
         The ranks' TRANSPORT, and the order of the nodes.
     command : tuple of str
@@ -90,7 +91,7 @@ def node_counts(asked: str, available: int) -> list[int]:
 
 
 def plan(kind: str, environment: Mapping[str, str], available: int) -> list[Step]:
-    """Return all steps of a job of kind "bench" or "demo"."""
+    """Return all steps of a job of kind "bench" or "demo" on `available` nodes."""
     settings = {
         name: environment.get(name) or default for name, default in _SETTINGS.items()
     }

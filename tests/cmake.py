@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds of the C library for the tests."""
+"""Functions that build the C library and its programs for the tests."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from support import BUILD, ROOT, require_tool, run, run_unchecked
 
 @cache
 def configure(name: str, *definitions: str) -> Path:
-    """Configure and build ffi/ below build/, and return the build's folder.
+    """Configure ffi/, build all its targets, and return the folder of the build.
 
-    The build is made once a run, on every core, and takes in every target; program()
-    reports a target that does not build.
+    This is done once in a test run, on all cores. A target that does not build is no
+    error here: program() reports it to the test that needs it.
 
     Parameters
     ----------
     name
-        The build's own folder.
+        Name of the build's folder below build/.
     *definitions
-        ``NAME=VALUE``, as after CMake's ``-D``.
+        CMake variables, each as ``NAME=VALUE``.
     """
     folder = BUILD / name
     cmake = require_tool("cmake")
     ninja = f"CMAKE_MAKE_PROGRAM={require_tool('ninja')}"
     settings = [f"-D{text}" for text in (ninja, "MPIMCAST_WERROR=ON", *definitions)]
-    tree = ["-G", "Ninja", "-S", ROOT / "ffi", "-B", folder]
-    run([cmake, *tree, *settings], limit_s=60)
+    places = ["-G", "Ninja", "-S", ROOT / "ffi", "-B", folder]
+    run([cmake, *places, *settings], limit_s=60)
     run_unchecked([cmake, "--build", folder, "--", "-k", "0"], limit_s=300)
     return folder
 
 
 def program(folder: Path, name: str) -> Path:
-    """Return a program of a build; fail the calling test if it does not build."""
+    """Build a program if it is out of date, and return its path.
+
+    If the program does not build, the calling test fails.
+    """
     run([require_tool("cmake"), "--build", folder, "--target", name], limit_s=300)
     return folder / name

@@ -22,7 +22,7 @@ def pytest_configure() -> None:
 
 
 def pytest_report_header() -> str:
-    """Say which seed repeats this run."""
+    """Return a header line with the seed that repeats this run."""
     return f"MPIMCAST_TEST_SEED={support.choose_seed()}"
 
 
@@ -34,14 +34,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_ignore_collect(
     collection_path: support.Path, config: pytest.Config
 ) -> bool | None:
-    """Leave tests/mpi to the launcher (see test_mpi.py)."""
-    alone = not config.getoption("--with-mpi")
-    return True if alone and collection_path == support.ROOT / "tests/mpi" else None
+    """Ignore tests/mpi except on ranks under mpirun, which test_mpi.py starts."""
+    launched = config.getoption("--with-mpi")
+    is_mpi = collection_path == support.ROOT / "tests/mpi"
+    return True if is_mpi and not launched else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Run the guest's tests beside the others, and each of the groups serially."""
+    """Return a scheduler with two groups: the tests in the guest, and all others.
+
+    The tests of a group run one by one. With two workers the groups run in parallel.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -64,7 +68,7 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Return the seed of this run, which is equal on all ranks."""
+    """Return the seed of this run, which is the same on all ranks."""
     return support.choose_seed()
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state diagrams in ffi/PROTOCOL.md, drawn from the tables in the core's headers.
+"""Draw the state diagrams in ffi/'s documents from the tables in the core's headers.
 
-``make reference`` draws them anew, each after a comment that names its table. Without
-an argument this program fails if one is stale, and prints the difference.
+Each diagram follows a comment that names its table. ``make reference`` runs this with
+``--write``, which draws them anew. Without that it exits with status 1 if a diagram
+does not match its table, and prints the difference.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import sys
 from pathlib import Path
 
 FFI = Path(__file__).parents[1] / "ffi"
-PROTOCOL = FFI / "PROTOCOL.md"
+DOCUMENTS = (FFI / "PROTOCOL.md", FFI / "ARCHITECTURE.md")
 
-# A comment in PROTOCOL.md that names a table and its header, and the diagram after it.
+# A comment in a document that names a table and its header, and the diagram after it.
 DIAGRAM = re.compile(
     r"(<!-- (?P<table>MMC_\w+_TABLE) of (?P<header>\S+), drawn by `make reference`\. "
     r"-->\n)```mermaid\n.*?```\n",
@@ -25,7 +26,7 @@ DIAGRAM = re.compile(
 
 
 def tables() -> dict[str, Path]:
-    """Return the header of each table of states in the core."""
+    """Return the names of the core's tables of states, each with its header."""
     return {
         table: header
         for header in sorted((FFI / "core").rglob("*.h"))
@@ -38,7 +39,7 @@ def tables() -> dict[str, Path]:
 
 
 def rows(table: str, header: Path) -> list[tuple[str, str, str]]:
-    """Return the rows of a table: state, event and next state."""
+    """Return the rows of a table, each a state, an event and the next state."""
     (text,) = re.findall(
         rf"#define {table}\(X\)(.*?[^\\])$",
         header.read_text(),
@@ -48,20 +49,20 @@ def rows(table: str, header: Path) -> list[tuple[str, str, str]]:
 
 
 def initial(table: str, header: Path) -> str:
-    """Return the state that is the first of its enumeration."""
+    """Return the state that a table begins in: the first of its enumeration."""
     prefix = table.removesuffix("TABLE")
     states = {state for state, _, _ in rows(table, header)}
     for names in re.findall(
         r"^enum \w+ \{(.*?)^\}", header.read_text(), re.DOTALL | re.MULTILINE
     ):
-        first = re.findall(rf"^\t{prefix}(\w+)", names, re.MULTILINE)[:1]
-        if set(first) <= states and first:
-            return str(first[0])
+        found = re.findall(rf"^\t{prefix}(\w+)", names, re.MULTILINE)
+        if found and found[0] in states:
+            return str(found[0])
     raise LookupError(f"{header}: no enumeration has the states of {table}")
 
 
 def draw(table: str, header: Path) -> str:
-    """Return the diagram of a table."""
+    """Return the diagram of a table, as a block of Mermaid in Markdown."""
     arrows = [
         f"    {state} --> {end}: {event}" for state, event, end in rows(table, header)
     ]
@@ -70,24 +71,30 @@ def draw(table: str, header: Path) -> str:
 
 
 def drawn(text: str) -> str:
-    """Return the text of PROTOCOL.md with each diagram drawn anew."""
+    """Return the text of a document with each diagram drawn anew."""
     return DIAGRAM.sub(
         lambda found: found[1] + draw(found["table"], FFI / found["header"]), text
     )
 
 
 def main() -> int:
-    """Check the diagrams, or draw them anew."""
+    """Check the diagrams, or draw them anew; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="draw them anew")
-    old = PROTOCOL.read_text()
-    new = drawn(old)
-    if parser.parse_args().write:
-        PROTOCOL.write_text(new)
-        return 0
-    stale, fresh = (text.splitlines(keepends=True) for text in (old, new))
-    sys.stdout.writelines(difflib.unified_diff(stale, fresh, "is", "should be"))
-    return int(old != new)
+    parser.add_argument(
+        "--write", action="store_true", help="draw them anew instead of comparing them"
+    )
+    write = parser.parse_args().write
+    stale = False
+    for document in DOCUMENTS:
+        old = document.read_text()
+        new = drawn(old)
+        stale |= old != new
+        if write:
+            document.write_text(new)
+            continue
+        lines = (text.splitlines(keepends=True) for text in (old, new))
+        sys.stdout.writelines(difflib.unified_diff(*lines, "is", "should be"))
+    return int(stale and not write)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of an Allgather of blocks above 2 GiB, compared with computed data.
+"""One rank of an Allgather of blocks above 2 GiB, which checks every byte.
 
-A block is computed in its place, slice by slice, so that no other memory of that
-size is needed. Rank 0 prints the time and the counters.
+A block's data is computed slice by slice, both to fill the block and to check it. So
+the receive buffer is the only memory of that size. Rank 0 prints time and counters.
 """
 
 from __future__ import annotations
@@ -16,38 +16,44 @@ from mpi4py import MPI
 
 import mpimcast
 
-BLOCK = (2 << 30) + 4099
-SLICE = 4 << 20
+BLOCK_BYTES = (2 << 30) + 4099  # neither the last chunk nor the last word is full
+SLICE_BYTES = 4 << 20
+
+# An odd number near 2**64 divided by the golden ratio. Its products with different
+# words differ, and they differ in most of their bytes.
+MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 def pattern(rank: int) -> Iterator[tuple[slice, np.ndarray[Any, Any]]]:
-    """Yield the slices of a rank's block, and their places among all blocks."""
-    for begin in range(0, BLOCK, SLICE):
-        end = min(begin + SLICE, BLOCK)
-        # An odd multiplier keeps words distinct, within a block and between ranks.
+    """Yield the slices of a rank's block: the place among all blocks, and the bytes.
+
+    All words of eight bytes are different, within a block and between ranks.
+    """
+    for begin in range(0, BLOCK_BYTES, SLICE_BYTES):
+        end = min(begin + SLICE_BYTES, BLOCK_BYTES)
         words = np.arange(begin // 8, -(-end // 8), dtype=np.uint64)
         words += np.uint64(rank << 32)
-        words *= np.uint64(0x9E3779B97F4A7C15)
-        place = slice(rank * BLOCK + begin, rank * BLOCK + end)
+        words *= np.uint64(MULTIPLIER)
+        place = slice(rank * BLOCK_BYTES + begin, rank * BLOCK_BYTES + end)
         yield place, words.view(np.uint8)[: end - begin]
 
 
 def main() -> None:
-    """Run one rank."""
+    """Gather the blocks of all ranks, and raise RuntimeError if a byte is wrong."""
     world = MPI.Intracomm(MPI.COMM_WORLD)
     comm = mpimcast.Intracomm(world.Dup(), transport="udp")
-    places = np.zeros(world.size * BLOCK, np.uint8)
+    blocks = np.zeros(world.size * BLOCK_BYTES, np.uint8)
     for place, data in pattern(world.rank):
-        places[place] = data
+        blocks[place] = data
     begin_s = time.monotonic()
-    comm.Allgather(MPI.IN_PLACE, places)
+    comm.Allgather(MPI.IN_PLACE, blocks)
     took_s = time.monotonic() - begin_s
     for rank in range(world.size):
         for place, data in pattern(rank):
-            if not np.array_equal(places[place], data):
-                raise RuntimeError(f"wrong bytes in {place} of rank {rank}'s block")
+            if not np.array_equal(blocks[place], data):
+                raise RuntimeError(f"wrong bytes from rank {rank}, in {place}")
     if world.rank == 0:
-        print(f"{places.nbytes} bytes in {took_s:.1f} s: {comm.stats()}")
+        print(f"{blocks.nbytes} bytes in {took_s:.1f} s: {comm.stats()}")
     comm.Free()
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One rank of a job with many communicators: 200 alive at once, then one by one.
+"""One rank of a job that opens 200 communicators at once, then others one by one.
 
-The argument is the number of communicators opened one by one. Descriptors, threads and
-groups are counted, the groups for the whole network, which must therefore be a
-namespace of its own. Rank 0 prints times and memory.
+The argument is the number of communicators to open, use and free one by one. The rank
+fails if descriptors, threads, multicast groups or memory are not given back. The kernel
+counts groups for a whole network namespace, so the job must have one of its own. Rank 0
+prints times and memory.
 """
 
 from __future__ import annotations
@@ -19,43 +20,48 @@ from mpi4py import MPI
 
 import mpimcast
 
-ALIVE = 200
+NALIVE = 200
 COUNT = 40  # items of a block
-# Memory that the allocators may take in all, and reuse later.
-SLACK_KIB = 768
-# Groups in which a process remains for some seconds after their last use.
+# The most by which the resident memory may grow in the second half of the turns:
+# allocators keep some of the memory that was freed.
+GROWTH_MAX_KIB = 768
+# Descriptors that may stay open after the last turn: a process leaves the groups of a
+# team some seconds after their last use.
 LINGERING_MAX = 64
 
 
 class Gathering:
-    """An Allgather whose data depends on a salt."""
+    """The buffers of an Allgather whose data depends on a salt."""
 
     def __init__(self, comm: MPI.Intracomm, salt: int) -> None:
         self.block = np.full(COUNT, comm.rank + 10 * salt)
         self.place = np.zeros((comm.size, COUNT), int)
-        self._truth = np.arange(comm.size)[:, None] + 10 * salt
+        self._expected = np.arange(comm.size)[:, None] + 10 * salt
 
     def check(self) -> None:
-        """Assert that all blocks have arrived."""
-        assert (self.place == self._truth).all()
+        """Assert that all blocks have arrived, and that each is in its place."""
+        assert (self.place == self._expected).all()
 
 
 def taken() -> tuple[int, int, int]:
-    """Count this process's descriptors and threads, and the network's joined groups."""
-    # /proc/net/igmp has one line with this indentation for each group.
+    """Return the number of descriptors, of threads, and of multicast groups joined.
+
+    The groups are those of all processes of the network namespace.
+    """
+    # /proc/net/igmp indents a group's line by these tabs, but not an interface's line.
     joined = Path("/proc/net/igmp").read_text().count("\n\t\t\t\t")
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     return descriptors, len(list(Path("/proc/self/task").iterdir())), joined
 
 
 def resident_kib() -> int:
-    """Return the resident memory of this process."""
+    """Return the resident memory of this process, in KiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") >> 10
 
 
 def gather(comm: MPI.Intracomm, salt: int) -> None:
-    """Gather in each of the three ways: blocking, nonblocking and persistent."""
+    """Gather by a blocking call, by a request and by a persistent request."""
     gathering = Gathering(comm, salt)
     comm.Allgather(gathering.block, gathering.place)
     gathering.check()
@@ -70,17 +76,21 @@ def gather(comm: MPI.Intracomm, salt: int) -> None:
     gathering.check()
 
 
-def live(comm: mpimcast.Intracomm) -> str:
-    """Open many communicators at once, with an operation in flight on each."""
+def keep_many(comm: mpimcast.Intracomm) -> str:
+    """Keep NALIVE duplicates of a communicator, and gather on all at the same time.
+
+    The duplicates share its team, so they take no descriptors, threads or groups.
+    Return a line that says how long they took to open.
+    """
     before = taken()
-    comms = [comm.Dup() for _ in range(ALIVE)]
+    comms = [comm.Dup() for _ in range(NALIVE)]
     begin_s = time.monotonic()
     for each in comms:
         each.Allgather(np.zeros(1), np.zeros(comm.size))
     took_s = time.monotonic() - begin_s
-    gatherings = [Gathering(comm, salt) for salt in range(ALIVE)]
+    gatherings = [Gathering(comm, salt) for salt in range(NALIVE)]
     # Each rank starts its operations in an order of its own.
-    order = np.random.default_rng(comm.rank).permutation(ALIVE)
+    order = np.random.default_rng(comm.rank).permutation(NALIVE)
     requests = {
         number: comms[number].Iallgather(
             gatherings[number].block, gatherings[number].place
@@ -91,55 +101,61 @@ def live(comm: mpimcast.Intracomm) -> str:
         request.Wait()
         gatherings[number].check()
     assert taken() == before, (taken(), before)
-    opening = sum(each.stats()["open_ns"] for each in comms)
-    assert 0 < opening < took_s * 1e9
+    opening_ns = sum(each.stats()["open_ns"] for each in comms)
+    assert 0 < opening_ns < took_s * 1e9
     for each in comms:
         each.Free()
     assert taken() == before, (taken(), before)
-    return f"{ALIVE} communicators, {took_s / ALIVE * 1e3:.1f} ms to open one"
+    return f"{NALIVE} communicators, {took_s / NALIVE * 1e3:.1f} ms to open one"
 
 
-def come_and_go(make: Callable[[], MPI.Intracomm], times: int, lingering: int) -> str:
-    """Open, use and free communicators; at most `lingering` descriptors may remain."""
-    before, before_kib = taken(), 0
+def come_and_go(
+    make: Callable[[], MPI.Intracomm], nturns: int, lingering_max: int
+) -> str:
+    """Make, use and free a communicator `nturns` times; return a line on its cost.
+
+    At most `lingering_max` descriptors may remain. If it is 0, no group may remain.
+    """
+    before, halfway_kib = taken(), 0
     begin_s = time.monotonic()
-    for turn in range(times):
-        if turn == times // 2:
-            before_kib = resident_kib()
+    for turn in range(nturns):
+        if turn == nturns // 2:
+            halfway_kib = resident_kib()
         derived = make()
         gather(derived, turn)
         derived.Free()
     took_s = time.monotonic() - begin_s
-    more_kib = resident_kib() - before_kib
-    assert more_kib <= SLACK_KIB, more_kib
+    growth_kib = resident_kib() - halfway_kib
+    assert growth_kib <= GROWTH_MAX_KIB, growth_kib
     descriptors, threads, _ = taken()
-    assert descriptors - before[0] <= lingering, (taken(), before)
+    assert descriptors - before[0] <= lingering_max, (taken(), before)
     assert threads == before[1], (taken(), before)
-    if not lingering:
+    if lingering_max == 0:
         assert taken() == before, (taken(), before)
     return (
-        f"{times} times {took_s / times * 1e3:.1f} ms, {more_kib} KiB more memory "
+        f"{nturns} times {took_s / nturns * 1e3:.1f} ms, {growth_kib} KiB more memory "
         f"in the second half"
     )
 
 
-def main(times: int) -> None:
-    """Run one rank."""
+def main(nturns: int) -> None:
+    """Run one rank: many communicators at once, then `nturns` one by one."""
     world = MPI.Intracomm(MPI.COMM_WORLD)
     _, threads, _ = taken()
     comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0)
     gather(comm, 0)
     world.Barrier()
-    said = [
-        live(comm),
-        f"the same processes: {come_and_go(comm.Dup, times, 0)}",
-        # Ranks in another order need sockets and groups of their own.
-        "others: "
-        + come_and_go(lambda: comm.Split(0, -comm.rank), times // 5, LINGERING_MAX),
+    lines = [
+        keep_many(comm),
+        f"ranks in the same order: {come_and_go(comm.Dup, nturns, 0)}",
+        # The same ranks in another order form another team, with its own sockets and
+        # groups.
+        "ranks in another order: "
+        + come_and_go(lambda: comm.Split(0, -comm.rank), nturns // 5, LINGERING_MAX),
     ]
     world.Barrier()
     if world.rank == 0:
-        print(*said, sep="\n")
+        print(*lines, sep="\n")
     comm.Free()
     assert taken()[1] == threads
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reference in mpimcast/README.md, generated from the package.
+"""Generate the reference in mpimcast/README.md from the package.
 
-``make reference`` writes it between two comments of that file. Without an argument
-this program fails if the reference is stale, and prints the difference.
+The reference stands between two comments of that file. ``make reference`` runs this
+program with ``--write``, which writes it anew. Without that the program exits with
+status 1 if the reference does not match the package, and prints the difference.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ BEGIN = (
 )
 END = "<!-- The end of what is made. -->\n"
 
-# Constants whose repr() contains an address, and what to print instead.
+# What to print for defaults whose repr() is not what a program would write. The keys
+# come from id(), since some defaults cannot be hashed.
 CONSTANTS = {id(MPI.INFO_NULL): "MPI.INFO_NULL", id(float): "float"}
 
 
 def reference() -> str:
-    """Return the whole reference."""
+    """Return the whole reference, in Markdown."""
     parts = ["\n## Reference\n"]
     parts += ["### API\n", *api()]
     parts += ["### Settings\n", *settings()]
@@ -48,23 +50,24 @@ def reference() -> str:
 
 
 def api() -> Iterator[str]:
-    """Yield a section for each public name, methods after their class."""
+    """Yield a section for each public name; methods follow their class."""
     yield (
         "`help(mpimcast.Intracomm.Allgather)` and so on show the same in Python, with\n"
         "examples that the tests run.\n"
     )
-    known = dict(public())
-    for name in [*FIRST, *sorted(set(known) - set(FIRST))]:
-        if "." in name:  # listed after its class
+    objects = dict(public())
+    for name in [*FIRST, *sorted(set(objects) - set(FIRST))]:
+        if "." in name:  # a method, which its class lists
             continue
-        value = known[name]
+        value = objects[name]
         yield from entry(f"mpimcast.{name}", value, "####")
         if isinstance(value, type) and not issubclass(value, Exception):
             for method in methods(value):
                 yield from entry(f"{name}.{method}", getattr(value, method), "#####")
 
 
-# Listed first, the most used foremost; the other names follow in alphabetical order.
+# The names that most programs use come first, in this order; all others follow in
+# alphabetical order.
 FIRST = (
     *("Intracomm", "empty", "Startall", "Request", "Prequest", "Explanation"),
     *("Intercomm", "Error"),
@@ -73,8 +76,8 @@ FIRST = (
 
 def methods(kind: type) -> list[str]:
     """Return the names of the public methods that the package adds to a class."""
-    ours = [each for each in kind.__mro__ if each.__module__.startswith("mpimcast.")]
-    names = dict.fromkeys(name for each in ours for name in vars(each))
+    bases = [each for each in kind.__mro__ if each.__module__.startswith("mpimcast.")]
+    names = dict.fromkeys(name for base in bases for name in vars(base))
     return [
         name
         for name in names
@@ -83,7 +86,7 @@ def methods(kind: type) -> list[str]:
 
 
 def entry(name: str, value: object, heading: str) -> Iterator[str]:
-    """Yield the section of one name."""
+    """Yield the parts of the section on one name, with a heading like ``####``."""
     parsed = docstring_parser.parse(
         inspect.getdoc(value) or "", style=docstring_parser.DocstringStyle.NUMPYDOC
     )
@@ -116,16 +119,19 @@ def items(parsed: docstring_parser.Docstring) -> Iterator[str]:
 
 
 def notes(parsed: docstring_parser.Docstring) -> str:
-    """Return the text of a docstring's notes."""
+    """Return the text of a docstring's "Notes" sections."""
     found = [each.description or "" for each in parsed.meta if each.args == ["notes"]]
     return "\n\n".join(found)
 
 
 def signature(value: object) -> str:
-    """Return a signature without mpi4py's types, which are long."""
+    """Return a callable's parameters in brackets, or an empty text.
+
+    Types are left out, since mpi4py's are long.
+    """
     if isinstance(value, type) and value.__init__ is object.__init__:
         return ""
-    if isinstance(value, type) and issubclass(value, HIDDEN):
+    if isinstance(value, type) and issubclass(value, NOT_CONSTRUCTED):
         return ""
     if not callable(value):
         return ""
@@ -141,15 +147,15 @@ def signature(value: object) -> str:
     return f"({', '.join(words)})"
 
 
-# Classes that programs do not construct.
-HIDDEN = (
+# Classes whose constructors are not shown, because programs do not call them.
+NOT_CONSTRUCTED = (
     *(mpimcast.Error, mpimcast.Explanation, mpimcast.Intercomm),
     *(mpimcast.Prequest, mpimcast.Request),
 )
 
 
 def plain(text: str, join: str = "\n") -> str:
-    """Convert a docstring's text to Markdown."""
+    """Convert a docstring's text to Markdown, with `join` where its lines end."""
     paragraphs = [join.join(each.split("\n")) for each in text.split("\n\n")]
     return re.sub(r"``([^`]+)``", r"`\1`", "\n\n".join(paragraphs))
 
@@ -177,7 +183,7 @@ def settings() -> Iterator[str]:
 
 
 def default(name: str, value: object) -> str:
-    """Return a default as a user would write it in a variable."""
+    """Return a setting's default as a user would write it in a variable."""
     shown = config.shown(name, value)
     if isinstance(value, bool):
         shown = "on" if value else "off"
@@ -230,15 +236,17 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def main() -> int:
-    """Write the reference, or check whether it is stale."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
+    """Write the reference, or compare it; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--write", action="store_true", help="write it anew instead of comparing it"
+    )
     options = parser.parse_args()
     text = GUIDE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
-        raise SystemExit(f"{GUIDE} has no place for the reference: {BEGIN}{END}")
+        raise SystemExit(f"{GUIDE} lacks the lines around the reference:\n{BEGIN}{END}")
     made = f"{before}{BEGIN}{reference()}{END}{after}"
     if options.write:
         GUIDE.write_text(made, encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results that a job's ranks leave in its folder."""
+"""Read the results that the ranks of a gather.py job leave in the job's folder."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+# By rank, the content of its file.
 Results = dict[int, dict[str, Any]]
 
 
 def read(
     folder: Path, ranks: Iterable[int], *, failing: bool = False, why: str = ""
 ) -> Results:
-    """Return the results of ranks, with every byte right.
+    """Return the results of some ranks.
 
-    Fails the test if a rank has left no result, or saw an error.
+    The test fails if one of them has left no result or received a wrong byte, or if an
+    operation failed there.
 
     Parameters
     ----------
@@ -25,14 +27,14 @@ def read(
     ranks
         The ranks that leave a result.
     failing
-        Whether errors are allowed.
+        Whether operations may fail.
     why
-        The reason to show if a rank has left none.
+        What to show if a rank has left no result.
     """
     results: Results = {}
     for rank in ranks:
         path = folder / f"{rank}.json"
-        assert path.exists(), f"rank {rank} did not come to its end: {why}"
+        assert path.exists(), f"rank {rank} wrote no result: {why}"
         result = results[rank] = json.loads(path.read_text())
         assert not result["wrong"], f"rank {rank}: {result['wrong']}"
         errors = result.get("errors")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run tests/mpi under mpirun, for several numbers of ranks in turn.
 
-``python tests/run_mpi.py [--library mpich] [-n 1,2,3] [pytest's arguments]``. This
-process never imports MPI. Each rank's output goes to a file of its own below
-build/mpi/ and is shown when the run fails.
+``python tests/run_mpi.py [--library mpich] [-n 1,2,3] [pytest's arguments]``
+
+This process never imports MPI, since a launcher must not be a rank. Each rank's output
+goes to a file of its own below build/mpi/, and is shown when the run fails.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import time
 from support import BIN, BUILD, MPICH_BIN, choose_seed, mpirun, run_unchecked
 
 SIZES = (1, 2, 3, 4, 7)
-# Tests that compare with the MPI library, and so run under each MPI library.
-SURFACE = tuple(
+# The tests that compare results with the MPI library's, and so run under both
+# libraries.
+COMPARED = tuple(
     f"tests/mpi/test_{name}.py"
     for name in ("buffers", "bcast", "allgatherv", "objects")
 )
-# The environment of each library, and its options that send ranks' output to files.
+# For each MPI library, the folder of its mpirun, and the options that send each rank's
+# output to a file; {} stands for the folder of those files.
 LIBRARIES = {
     "openmpi": (BIN, ("--output", "file={}/rank:nocopy")),
     "mpich": (
@@ -47,9 +50,9 @@ def run_size(
     status : int
         0 if all tests passed on every rank.
     report : str
-        The last line of rank 0, or the whole output of every rank.
+        If they passed, the last line that rank 0 printed, else the output of all ranks.
     """
-    environment, options = LIBRARIES[library]
+    bin_folder, options = LIBRARIES[library]
     folder = BUILD / "mpi" / f"{library}-n{nranks}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -59,7 +62,7 @@ def run_size(
         *(*tests, *arguments),
     )
     options = tuple(option.format(folder) for option in options)
-    launcher = mpirun(nranks, *options, environment=environment)
+    launcher = mpirun(nranks, *options, bin_folder=bin_folder)
     status, said = run_unchecked([*launcher, *pytest_command], limit_s=RUN_LIMIT_S)
     outputs = {
         path.name: path.read_text(errors="replace").strip()
@@ -73,7 +76,10 @@ def run_size(
 
 
 def main() -> int:
-    """Run all sizes, print a line for each, and return the exit status."""
+    """Run the tests on each number of ranks, and print a line for each.
+
+    Return the exit status, which is 1 if the tests failed on any number of ranks.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "-n", dest="sizes", default=",".join(map(str, SIZES)), help="numbers of ranks"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages of others: their source distributions, and installed ones."""
+"""Fetch the source distributions of other projects' packages, and install them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from support import BUILD, absent, run, run_unchecked
+from support import BUILD, run, run_unchecked, skip_or_fail
 
 LIMIT_S = 600  # the index may be slow
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
@@ -30,8 +30,9 @@ def fetch(requirement: str) -> Path:
             archives = folder / "archives"
             options = ("--no-deps", "--no-binary", name, "--dest", str(archives))
             download = ("download", *options, requirement)
-            # Even with --no-deps, pip asks a package's build for its dependencies.
-            # Mostly that takes only setuptools, which this environment has.
+            # Even with --no-deps, pip runs a package's build backend to learn what the
+            # package depends on. The backend is mostly setuptools, which this
+            # environment has; pip must install any other in a separate environment.
             quick = [*PIP, *download, "--no-build-isolation"]
             if run_unchecked(quick, limit_s=LIMIT_S)[0] != 0:
                 _pip(*download)
@@ -43,11 +44,12 @@ def fetch(requirement: str) -> Path:
 
 
 def install(requirements: Path) -> Path:
-    """Return a folder for PYTHONPATH with the packages that a file lists.
+    """Return a folder for ``PYTHONPATH`` with the packages that a file lists.
 
-    The file pins every package that the tests' environment lacks, since no
-    dependencies are installed. The folder is kept in ``build/`` until the file
-    changes. If installing fails, the test ends as with `fetch`.
+    Dependencies are not installed, so the file must also list the dependencies that
+    this environment lacks. The folder is kept in ``build/``, and made anew when the
+    file changes. If installing fails, the calling test is skipped, or fails under
+    ``CI=true``.
     """
     content = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     kept = BUILD / "packages" / f"{sys.implementation.cache_tag}-{content}"
@@ -60,17 +62,21 @@ def install(requirements: Path) -> Path:
 
 @contextlib.contextmanager
 def made_in_one_piece(kept: Path) -> Iterator[Path]:
-    """Make a folder that appears only when complete, even if two processes make it."""
+    """Yield a folder to fill, and rename it to `kept` once it is complete.
+
+    If another process has made `kept` in the meantime, that folder stays.
+    """
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as temporary:
         folder = Path(temporary) / "folder"
         folder.mkdir()
         yield folder
         with contextlib.suppress(OSError):  # another process made it first
-            os.rename(folder, kept)  # noqa: PTH104 -- not into a folder
+            os.rename(folder, kept)  # noqa: PTH104 -- must not move into a folder
 
 
 def _pip(*arguments: str) -> None:
+    """Run pip; if it fails, skip the calling test, or fail it under ``CI=true``."""
     status, said = run_unchecked([*PIP, *arguments], limit_s=LIMIT_S)
     if status != 0:
-        absent(f"pip {' '.join(arguments)} failed:\n{said}\n")
+        skip_or_fail(f"pip {' '.join(arguments)} failed:\n{said}\n")

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Helpers of the simulator's tests."""
+"""Helpers for the simulator's tests: run it, and name the numbers in its results."""
 
 from __future__ import annotations
 
 from mpimcast.cli.sim import simulator as sim
 
-MS = 1_000_000
-HEADER_BYTES = 16
+MS = 1_000_000  # a millisecond, in nanoseconds
+HEADER_BYTES = 16  # of a chunk's datagram
+# The kinds of datagrams, which index the counters of a rank.
 MULTICAST, CONTROL, REPAIR = range(3)
-READ = 2
+# The policies of repair: the values of a spec's field `repair`.
+POLICIES = NAK, NEIGHBOUR, READ = range(3)
 
 
 def run(**spec: object) -> sim.Plain:
-    """Run the default spec with these changes; every property must hold."""
+    """Simulate the default spec with these changes, and return the result.
+
+    The test fails if one of the properties that the simulator checks does not hold.
+    """
     result = sim.run(spec)
     assert not result["violation"], f"{result['violation']}: {spec}"
     return result

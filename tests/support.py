@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Helpers of all tests: paths, tools, and the launching of programs."""
+"""Helpers for all tests: paths, and functions that find, run and launch programs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-# Without resolve(), since the environment's python is a link that leads out of it.
+# The folders of mpirun and python, with Open MPI and with MPICH. BIN is not
+# resolved, since a virtual environment's python is a link to one outside of it.
 BIN = Path(sys.executable).parent
 MPICH_BIN = ROOT / ".venv-mpich/bin"
 
-TIMED_OUT = 124
+TIMED_OUT = 124  # the status of a command that ran past its limit, as with timeout(1)
 
 
 def choose_seed() -> int:
     """Return the seed of this run, the same in all its processes.
 
-    It is ``MPIMCAST_TEST_SEED`` if that is set, else the time in seconds.
+    It is ``MPIMCAST_TEST_SEED`` if that is set. Otherwise it is the time in seconds
+    since 1970, and the variable is set to it for the processes that this one starts.
     """
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
 
 def find_tool(name: str) -> str | None:
-    """Return the path of a program, preferably this environment's."""
+    """Return the path of a program, or None; `BIN` is searched before ``PATH``."""
     return shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
 
 
@@ -46,14 +48,14 @@ def require_tool(name: str) -> str:
     """
     path = find_tool(name)
     if path is None:
-        absent(f"{name} is not installed")
+        skip_or_fail(f"{name} is not installed")
     return path
 
 
-def absent(reason: str) -> None:
+def skip_or_fail(reason: str) -> None:
     """End a test that lacks something: skip it, or fail it under ``CI=true``."""
     if os.environ.get("CI") == "true":
-        pytest.fail(f"{reason}, and CI must have it", pytrace=False)
+        pytest.fail(f"{reason}; CI must run this test", pytrace=False)
     pytest.skip(reason)
 
 
@@ -71,7 +73,7 @@ def run(
     cwd
         Directory to run in.
     **env
-        Variables to set in addition to those of this process.
+        Environment variables to set besides those of this process.
     """
     code, output = run_unchecked(command, limit_s=limit_s, cwd=cwd, **env)
     if code != 0:
@@ -89,9 +91,9 @@ def run_unchecked(
 ) -> tuple[int, str]:
     """Run a command and return its exit status and output.
 
-    The command has no input. Past its limit it is sent SIGTERM, so that a launcher can
-    end its ranks; then what remains of its process group is killed, and the status is
-    TIMED_OUT.
+    The command has no input. After `limit_s` seconds it gets SIGTERM, so that a
+    launcher can end its ranks. Ten seconds later, or earlier if the command ends, the
+    rest of its process group is killed. The status is then TIMED_OUT.
     """
     process = subprocess.Popen(
         command,
@@ -113,14 +115,17 @@ def run_unchecked(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
-        return TIMED_OUT, f"{output}\nended after its limit of {limit_s:g} s\n"
+        return TIMED_OUT, f"{output}\nstopped: still running after {limit_s:g} s\n"
     return process.returncode, output
 
 
 def mpirun(
-    nranks: int, *options: str | Path, environment: Path = BIN
+    nranks: int, *options: str | Path, bin_folder: Path = BIN
 ) -> list[str | Path]:
-    """Return the start of a command that runs Python in `nranks` processes.
+    """Return the first words of a command that runs Python on `nranks` ranks.
+
+    The caller adds the arguments of Python. If the superuser runs this, the environment
+    is changed so that Open MPI can launch as root.
 
     Parameters
     ----------
@@ -128,13 +133,13 @@ def mpirun(
         Number of processes.
     *options
         Further options of the launcher.
-    environment
+    bin_folder
         The folder that holds mpirun and python.
     """
     if os.geteuid() == 0:
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    # MPICH binds no rank unless told to, and cannot spawn if told not to bind.
-    binding = () if environment == MPICH_BIN else ("--bind-to", "none")
-    launcher = [environment / "mpirun", *binding, "-n", str(nranks)]
-    return [*launcher, *options, environment / "python"]
+    # MPICH binds no rank by default, and cannot spawn if told not to bind.
+    binding = () if bin_folder == MPICH_BIN else ("--bind-to", "none")
+    launcher = [bin_folder / "mpirun", *binding, "-n", str(nranks)]
+    return [*launcher, *options, bin_folder / "python"]

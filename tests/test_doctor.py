@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor on one host: started alone, as one job, and in jobs that are broken."""
+"""The doctor on one host: with a single rank, with several, and in broken jobs."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ LIMIT_S = 60
 NRANKS = 3
 
 LIBRARIES = pytest.mark.parametrize(
-    "environment",
+    "bin_folder",
     [
         pytest.param(support.BIN, id="openmpi"),
         pytest.param(support.MPICH_BIN, id="mpich", marks=pytest.mark.long),
     ],
 )
 
-# Rank 1 sleeps, inside MPI or before MPI_Init, and never joins the other ranks.
+# Rank 1 sleeps and never joins the other ranks. It sleeps after MPI_Init if the
+# argument is "after", else before it.
 ABSENT = """
 import os, sys, time
 if "1" in (os.environ.get("OMPI_COMM_WORLD_RANK"), os.environ.get("PMI_RANK")):
-    if sys.argv[1] == "inside":
+    if sys.argv[1] == "after":
         from mpi4py import MPI
     time.sleep(100)
 from mpimcast.__main__ import main
 sys.exit(main(["doctor", "--limit", "2"]))
 """
 
-
-# Ranks listed in argv[1] lack the C library.
+# The ranks whose digits are in argv[1] lack the C library.
 WITHOUT_CORE = """
 import os, sys
 rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))
@@ -52,8 +52,8 @@ sys.exit(main(["doctor", *sys.argv[2:]]))
 """
 
 
-def test_alone() -> None:
-    """Alone, the doctor finds the node usable, and says what it cannot test."""
+def test_single_rank() -> None:
+    """On one rank the doctor finds the node usable, and says what it cannot test."""
     command = [sys.executable, *DOCTOR, "--json", "-"]
     code, said = support.run_unchecked(command, limit_s=LIMIT_S)
     document = json.loads(said)
@@ -69,7 +69,7 @@ def test_alone() -> None:
 
 
 @pytest.mark.parametrize("nranks", [1, pytest.param(NRANKS, marks=pytest.mark.long)])
-def test_nothing_but_the_library(nranks: int) -> None:
+def test_mpi_library_only(nranks: int) -> None:
     """With TRANSPORT=mpi no network is tested, and the verdict is "usable"."""
     command = [*support.mpirun(nranks), *DOCTOR, "--json", "-"]
     said = support.run(command, limit_s=LIMIT_S, MPIMCAST_TRANSPORT="mpi")
@@ -89,7 +89,10 @@ def test_nothing_but_the_library(nranks: int) -> None:
 def test_without_core(
     transport: str, verdict: str, status: int, tmp_path: Path
 ) -> None:
-    """A node without the C library is fatal only if TRANSPORT excludes `mpi`."""
+    """A rank without the C library is fatal only if TRANSPORT excludes `mpi`.
+
+    A program in the same job fails or succeeds as the doctor's verdict says.
+    """
     path = tmp_path / "report.json"
     code, said = support.run_unchecked(
         [*support.mpirun(2), "-c", WITHOUT_CORE, "1", "--json", path],
@@ -102,7 +105,6 @@ def test_without_core(
     (finding,) = document["findings"]
     assert "rank 1: mpimcast's C library cannot be loaded" in finding["what"]
     assert "rank 1" in document["untested"]["multicast"]
-    # Programs behave as the verdict says.
     program = """
         import os, sys
         if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
@@ -150,10 +152,10 @@ def test_misspelt_variable() -> None:
 
 @pytest.mark.long
 @LIBRARIES
-def test_one_host(environment: Path, tmp_path: Path) -> None:
-    """Several ranks hear each other over loopback."""
+def test_usable_host(bin_folder: Path, tmp_path: Path) -> None:
+    """Ranks hear each other over loopback, so the doctor finds the host usable."""
     path = tmp_path / "report.json"
-    command = support.mpirun(NRANKS, environment=environment)
+    command = support.mpirun(NRANKS, bin_folder=bin_folder)
     code, said = support.run_unchecked(
         [*command, *DOCTOR, "--json", path], limit_s=LIMIT_S, MPIMCAST_TRANSPORT="udp"
     )
@@ -165,18 +167,23 @@ def test_one_host(environment: Path, tmp_path: Path) -> None:
     assert document["control"]["lost"] == {}
 
 
-def test_port_of_another_program(tmp_path: Path) -> None:
-    """Ranks take the next free port of the range, and the ranges are reported."""
-    number = os.getpid()
-    group = str(ipaddress.IPv4Address(0xEFD00000 + number % 2**20))
-    first = 10000 + number % 300 * 64
+def test_ports_of_another_program(tmp_path: Path) -> None:
+    """If other programs hold all ports of PORTS but the last, ranks take the last.
+
+    The report names the whole range, which a firewall must let through.
+    """
+    # Test runs at the same time must not meet: each takes its own ports and its own
+    # group in 239.208.0.0/12, which follow from its process id.
+    pid = os.getpid()
+    group = str(ipaddress.IPv4Address("239.208.0.0") + pid % 2**20)
+    first = 10000 + pid % 300 * 64
     last = first + 15
     path = tmp_path / "report.json"
-    with contextlib.ExitStack() as others:
+    with contextlib.ExitStack() as sockets:
         for port in range(first, last):
             kind = socket.AF_INET, socket.SOCK_DGRAM
-            other = others.enter_context(socket.socket(*kind))
-            other.bind((group, port))
+            taken = sockets.enter_context(socket.socket(*kind))
+            taken.bind((group, port))
         code, said = support.run_unchecked(
             [*support.mpirun(2), *DOCTOR, "multicast", "--json", path],
             limit_s=LIMIT_S,
@@ -191,7 +198,10 @@ def test_port_of_another_program(tmp_path: Path) -> None:
 
 
 def test_singletons(tmp_path: Path) -> None:
-    """Processes started as singletons all fail, and the first one says why."""
+    """If srun did not connect its processes by PMIx, all fail, and one says why.
+
+    Each process is then a singleton: an MPI job of one rank.
+    """
     path = tmp_path / "report.json"
     processes = [
         subprocess.Popen(
@@ -220,13 +230,13 @@ def test_singletons(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_unlike_settings() -> None:
-    """A rank with another setting is named, with the value that most ranks have."""
+def test_different_settings() -> None:
+    """A rank whose setting differs is named, together with the others' value."""
     doctor = [support.BIN / "python", *DOCTOR, "launch"]
-    odd = ["-x", "MPIMCAST_TTL=3", *doctor]
-    command = support.mpirun(2)[:-1]
+    different = ["-x", "MPIMCAST_TTL=3", *doctor]
+    two_ranks = support.mpirun(2)[:-1]  # without Python, with which `doctor` begins
     code, said = support.run_unchecked(
-        [*command, *doctor, ":", "-n", "1", *odd], limit_s=LIMIT_S
+        [*two_ranks, *doctor, ":", "-n", "1", *different], limit_s=LIMIT_S
     )
     assert code == 4, said
     assert "rank 2: MPIMCAST_TTL is 3, on most ranks 1" in " ".join(said.split())
@@ -234,14 +244,18 @@ def test_unlike_settings() -> None:
 
 @LIBRARIES
 @pytest.mark.parametrize(
-    "where", ["inside", pytest.param("outside", marks=pytest.mark.long)]
+    "sleeps", ["after", pytest.param("before", marks=pytest.mark.long)]
 )
-def test_absent_rank(environment: Path, where: str) -> None:
-    """The other ranks report an absent rank in time, and end."""
-    command = support.mpirun(NRANKS, environment=environment)
+def test_absent_rank(bin_folder: Path, sleeps: str) -> None:
+    """The doctor reports a rank that never joins the others, and ends within 30 s.
+
+    If that rank sleeps before MPI_Init, the others wait in the MPI library and cannot
+    tell which rank is missing.
+    """
+    command = support.mpirun(NRANKS, bin_folder=bin_folder)
     begin_s = time.monotonic()
-    code, said = support.run_unchecked([*command, "-c", ABSENT, where], limit_s=40)
+    code, said = support.run_unchecked([*command, "-c", ABSENT, sleeps], limit_s=40)
     assert time.monotonic() - begin_s < 30
     assert code not in {0, 3, support.TIMED_OUT}, said
-    expected = "rank 1 does not answer" if where == "inside" else "in a call of MPI"
+    expected = "rank 1 does not answer" if sleeps == "after" else "in a call of MPI"
     assert expected in " ".join(said.split()), said

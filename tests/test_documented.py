@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The public API is typed, and its examples hold."""
+"""The documents are right: examples, commands, links, the API and its types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support import BIN, ROOT, absent, mpirun, run, run_unchecked
+from support import BIN, ROOT, mpirun, run, run_unchecked, skip_or_fail
 
 EXAMPLES = ROOT / "tests/documented.py"
 REFERENCE = ROOT / "tests/reference.py"
@@ -25,26 +25,29 @@ MARKDOWN = [
         for each in sorted((ROOT / folder).rglob("*.md"))
     ),
 ]
-OURS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
+BY_MULTICAST = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 
 
 @pytest.mark.parametrize("nranks", [1, 2])
 def test_examples(nranks: int) -> None:
     """Each public name's docstring has examples, and they print what they show."""
-    run([*mpirun(nranks), EXAMPLES], limit_s=60, **OURS)
+    run([*mpirun(nranks), EXAMPLES], limit_s=60, **BY_MULTICAST)
 
 
 def test_reference() -> None:
     """The guide's reference matches the sources; if not, run `make reference`."""
     if find_spec("docstring_parser") is None:
-        absent("docstring-parser is not installed: pip install 'mpimcast[dev]'")
+        skip_or_fail("docstring-parser is not installed: pip install 'mpimcast[dev]'")
     run([sys.executable, REFERENCE], limit_s=60)
 
 
 @pytest.mark.parametrize("transport", ["auto", "udp"])
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_programs(document: str, transport: str, tmp_path: Path) -> None:
-    """The Python code of a document runs, its blocks joined in their order."""
+    """The Python blocks of a document, joined in order, form a program that runs.
+
+    Each rank prints "udp: " once if the program is to multicast, and else never.
+    """
     program = tmp_path / "program.py"
     program.write_text("".join(blocks(document, "python")))
     said = run([*mpirun(2), program], limit_s=60, MPIMCAST_TRANSPORT=transport)
@@ -54,16 +57,19 @@ def test_programs(document: str, transport: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands(document: str, tmp_path: Path) -> None:
-    """A document's commands for this machine succeed, with the README's program."""
+    """The commands that a document shows for one machine succeed.
+
+    The test first saves the README's program as ``example.py``, which they run.
+    """
     (tmp_path / "example.py").write_text(blocks("README.md", "python")[0])
-    mpirun(1)  # lets root launch
+    mpirun(1)  # sets the variables that let root launch
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     for block in blocks(document, "sh"):
         run(["sh", "-e", "-c", block], limit_s=60, cwd=tmp_path, PATH=path)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_commands_of_clusters(document: str) -> None:
+def test_cluster_commands(document: str) -> None:
     """The commands that a document shows for clusters are valid shell syntax."""
     for block in blocks(document, "bash"):
         run(["bash", "-n", "-c", block], limit_s=10)
@@ -93,7 +99,7 @@ def test_links() -> None:
 
 
 def slugs(document: Path) -> set[str]:
-    """Return the anchors of a document's headings."""
+    """Return the anchors that a document's headings have in links."""
     headings = re.findall(
         r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -111,9 +117,9 @@ def test_types() -> None:
 
 @pytest.mark.timeout(200)
 def test_wrong_types(tmp_path: Path) -> None:
-    """Names that do not exist, and calls with wrong arguments, are errors to mypy."""
+    """Mypy reports names that do not exist, and calls with wrong arguments."""
     program = tmp_path / "wrong.py"
-    wrong = (
+    wrong_lines = (
         "mpimcast.nonsense",
         "comm.Bcast()",
         'comm.Bcast(bytearray(1), root="0")',
@@ -125,9 +131,10 @@ def test_wrong_types(tmp_path: Path) -> None:
         "import mpimcast\nfrom mpi4py import MPI\n"
         "comm = mpimcast.Intracomm(MPI.COMM_WORLD)\n"
     )
-    program.write_text(begin + "\n".join(wrong) + "\n")
+    program.write_text(begin + "\n".join(wrong_lines) + "\n")
     status, said = run_unchecked([*MYPY, program], limit_s=180)
     assert status == 1
-    lines = {line.split(":")[1] for line in said.splitlines() if ": error: " in line}
+    refused = {line.split(":")[1] for line in said.splitlines() if ": error: " in line}
     first = begin.count("\n") + 1
-    assert lines == {str(number) for number in range(first, first + len(wrong))}, said
+    expected = {str(number) for number in range(first, first + len(wrong_lines))}
+    assert refused == expected, said

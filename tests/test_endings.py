@@ -11,7 +11,7 @@ from support import BIN, MPICH_BIN, TIMED_OUT, mpirun, run_unchecked
 
 LIMIT_S = 60
 LIBRARIES = pytest.mark.parametrize(
-    "environment", [BIN, MPICH_BIN], ids=["openmpi", "mpich"]
+    "bin_folder", [BIN, MPICH_BIN], ids=["openmpi", "mpich"]
 )
 
 BEGIN = """
@@ -21,7 +21,8 @@ import numpy as np
 from mpi4py import MPI
 import mpimcast
 
-# To be done after what is registered once something is open.
+# Handlers run in the reverse of the order in which they are registered. This one comes
+# before those that mpimcast registers when it opens something, so it runs after them.
 at_last = []
 atexit.register(lambda: [act() for act in at_last])
 world = MPI.Intracomm(MPI.COMM_WORLD)
@@ -40,15 +41,19 @@ def say(word):
 
 def job(
     code: str,
-    environment: Path = BIN,
+    bin_folder: Path = BIN,
     *,
     nranks: int = 2,
     command: tuple[str, ...] = (),
     **settings: str,
 ) -> tuple[int, str]:
-    """Run code on some ranks, after `BEGIN`; `settings` are environment variables."""
+    """Run `BEGIN` and then code on some ranks; return the exit status and the output.
+
+    The test fails if the job does not end by itself. `command` goes between the
+    launcher and the code; `settings` are environment variables.
+    """
     begin = BEGIN.format(limit_s=LIMIT_S - 20)
-    launcher = mpirun(nranks, environment=environment)
+    launcher = mpirun(nranks, bin_folder=bin_folder)
     status, said = run_unchecked(
         [*launcher, *command, "-c", begin + code], limit_s=LIMIT_S, **settings
     )
@@ -58,8 +63,8 @@ def job(
 
 
 @LIBRARIES
-def test_never_waited_for(environment: Path) -> None:
-    """A program may end with operations in flight: they complete first."""
+def test_exit_completes_operations(bin_folder: Path) -> None:
+    """If a program ends without waiting for its requests, they complete first."""
     status, said = job(
         """
 requests = [comm.Iallgather(block, np.zeros((size, 2000), int)) for _ in range(5)]
@@ -70,7 +75,7 @@ if rank == 0:
     gc.collect()
 say("end")
 """,
-        environment,
+        bin_folder,
     )
     assert status == 0, said
     assert said.count("end") == 2
@@ -78,7 +83,7 @@ say("end")
 
 
 @LIBRARIES
-def test_finalize(environment: Path) -> None:
+def test_finalize(bin_folder: Path) -> None:
     """A program that calls MPI.Finalize with a persistent request left ends cleanly."""
     status, said = job(
         """
@@ -89,14 +94,14 @@ persistent = comm.Allgather_init(block, place)
 MPI.Finalize()
 say("end")
 """,
-        environment,
+        bin_folder,
     )
     assert status == 0, said
     assert said.count("end") == 2
 
 
 @LIBRARIES
-def test_exception(environment: Path) -> None:
+def test_exception(bin_folder: Path) -> None:
     """An uncaught exception on one rank is printed, and the whole job ends."""
     status, said = job(
         """
@@ -107,7 +112,7 @@ if rank == 1:
 again = comm.Iallgather(block, np.zeros((size, 2000), int))
 again.Wait()
 """,
-        environment,
+        bin_folder,
         command=("-m", "mpi4py"),
     )
     assert status != 0
@@ -115,7 +120,7 @@ again.Wait()
 
 
 @pytest.mark.parametrize(
-    ("way", "text"),
+    ("call", "text"),
     [
         ("request.Wait()", "disagree"),
         ("comm.Allgather(block, place)", "disagree"),
@@ -124,17 +129,21 @@ again.Wait()
         ("comm.Allgather(block, place[:size])", "but recvbuf has 8 bytes"),
     ],
 )
-def test_errors_are_fatal(way: str, text: str) -> None:
-    """Under MPI's default error handler a failure or a mistake ends the job."""
+def test_errors_are_fatal(call: str, text: str) -> None:
+    """Under ERRORS_ARE_FATAL, MPI's default, an error ends the job and prints its text.
+
+    The errors are blocks whose sizes disagree, roots that do not exist, and a receive
+    buffer that is too small.
+    """
     status, said = job(
         f"""
 comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
 block = np.zeros(2000 + rank)
 place = np.zeros(size * block.size)
-if "request" in {way!r}:
+if "request" in {call!r}:
     request = comm.Iallgather(block, place)
 try:
-    {way}
+    {call}
 finally:
     say("survived")
 """
@@ -145,8 +154,12 @@ finally:
 
 
 @LIBRARIES
-def test_many_mistakes(environment: Path) -> None:
-    """A program can make thousands of mistakes, get an error for each, and go on."""
+def test_many_mistakes(bin_folder: Path) -> None:
+    """A program can make thousands of mistakes, get an error for each, and go on.
+
+    MPI libraries have room for a limited number of error codes, so mpimcast must not
+    use up a new one for each error.
+    """
     status, said = job(
         """
 for nbytes in range(1, 3000):
@@ -154,19 +167,19 @@ for nbytes in range(1, 3000):
         comm.Allgather(np.zeros(nbytes, np.uint8), place)
     except mpimcast.Error as error:
         assert f"sends {nbytes} bytes" in str(error)
-MPI.Add_error_code(MPI.Add_error_class())  # there is room for the program's own
+MPI.Add_error_code(MPI.Add_error_class())  # the program's own still find room
 comm.Allgather(block, place)
 check()
 say("end")
 """,
-        environment,
+        bin_folder,
     )
     assert status == 0, said
     assert said.count("end") == 2
 
 
 def test_interrupt() -> None:
-    """Ctrl-C ends the wait, not the operation, which can be waited for again."""
+    """Ctrl-C ends only the wait; the operation goes on, and can be awaited again."""
     status, said = job(
         """
 place.fill(-1)
@@ -196,8 +209,8 @@ say("end")
 
 
 @LIBRARIES
-def test_interrupt_ends_the_job(environment: Path) -> None:
-    """An uncaught Ctrl-C ends the job, whatever is in flight."""
+def test_interrupt_ends_the_job(bin_folder: Path) -> None:
+    """An uncaught Ctrl-C ends the job, even while operations are in flight."""
     status, said = job(
         """
 requests = [comm.Iallgather(block, np.zeros((size, 2000), int)) for _ in range(3)]
@@ -211,7 +224,7 @@ else:
     comm.Bcast(np.zeros(3), 0)
 say("survived")
 """,
-        environment,
+        bin_folder,
         command=("-m", "mpi4py"),
     )
     assert status != 0
@@ -221,8 +234,11 @@ say("survived")
 
 
 @LIBRARIES
-def test_atexit(environment: Path) -> None:
-    """In atexit handlers requests complete, and the MPI library does new operations."""
+def test_atexit(bin_folder: Path) -> None:
+    """An atexit handler that runs after mpimcast's own may still use communicators.
+
+    There requests still complete, and new operations are left to the MPI library.
+    """
     status, said = job(
         """
 def last():
@@ -242,14 +258,14 @@ at_last.append(last)
 place.fill(-1)
 request = comm.Iallgather(block, place)
 """,
-        environment,
+        bin_folder,
     )
     assert status == 0, said
     assert said.count("end") == 2
 
 
 def test_fork() -> None:
-    """A forked child is refused operations, and its end leaves its parent's alone."""
+    """A forked child may not start operations; after its end its parent's go on."""
     status, said = job(
         """
 place.fill(-1)
@@ -276,13 +292,13 @@ say("end")
     assert said.count("end") == 2
 
 
-def test_run() -> None:
-    """Under `run` the MPI library's own Startall starts all persistent requests."""
+def test_startall_under_run() -> None:
+    """Under `run`, mpi4py's own Startall starts the requests of both libraries."""
     status, said = job(
         """
 comm = MPI.COMM_WORLD
 assert type(comm) is mpimcast.Intracomm
-# Above MIN_BYTES.
+# Blocks above MIN_BYTES, so that they are multicast.
 block, place = np.full(20_000, rank), np.zeros((size, 20_000), int)
 comm.Allgather(block, place)
 place.fill(-1)
@@ -310,7 +326,10 @@ say("end")
 
 
 def test_threads_are_not_bound() -> None:
-    """The library's threads may use the whole cpuset although the rank has one core."""
+    """The library's threads may use every processor of a rank that is bound to one.
+
+    The rank had all processors when it started, and bound itself to one later.
+    """
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs a second core")
     status, said = job(
@@ -323,9 +342,9 @@ comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0)
 before = set(os.listdir("/proc/self/task"))
 comm.Allgather(block, place)
 comm.Iallgather(block, place).Wait()
-ours = set(os.listdir("/proc/self/task")) - before
-assert len(ours) == 2, ours
-for thread in ours:
+threads = set(os.listdir("/proc/self/task")) - before
+assert len(threads) == 2, threads
+for thread in threads:
     assert os.sched_getaffinity(int(thread)) == everything
 assert os.sched_getaffinity(0) == one
 say("end")

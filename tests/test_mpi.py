@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All tests of tests/mpi per number of ranks; those of requests under MPICH too."""
+"""The tests of tests/mpi, run under mpirun once for each number of ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import run_mpi
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize("nranks", run_mpi.SIZES)
 def test_mpi(nranks: int, long: bool) -> None:
-    """The tests pass on `nranks` ranks."""
+    """All tests of tests/mpi pass on `nranks` ranks under Open MPI."""
     status, report = run_mpi.run_size(nranks, ["--long"] if long else [])
     if status != 0:
         pytest.fail(report, pytrace=False)
@@ -18,10 +18,10 @@ def test_mpi(nranks: int, long: bool) -> None:
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize(("library", "nranks"), [("openmpi", 8), ("mpich", 4)])
-def test_surface(library: str, nranks: int) -> None:
-    """Results equal the MPI library's on more ranks, and under another MPI library."""
+def test_compared_with_the_library(library: str, nranks: int) -> None:
+    """Results equal the MPI library's on eight ranks, and also under MPICH."""
     status, report = run_mpi.run_size(
-        nranks, [], library=library, tests=run_mpi.SURFACE
+        nranks, [], library=library, tests=run_mpi.COMPARED
     )
     if status != 0:
         pytest.fail(report, pytrace=False)
@@ -30,7 +30,7 @@ def test_surface(library: str, nranks: int) -> None:
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize("nranks", [2, 3])
 def test_requests_under_mpich(nranks: int) -> None:
-    """Requests, which depend on the MPI library's own, work under MPICH too."""
+    """The tests of requests pass under MPICH too, whose own requests they then wrap."""
     status, report = run_mpi.run_size(
         nranks, ["-k", "test_requests or test_persistent"], library="mpich"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank is killed, and the survivors go on with a communicator of their own."""
+"""A rank is killed, and the survivors go on with a new communicator without it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ try:
 except mpimcast.Error as error:
     assert error.ranks == (victim,), error
 else:
-    raise AssertionError("an operation without a rank")
+    raise AssertionError("an operation succeeded without the killed rank")
 survivors = {survivors}
 again = mpimcast.Intracomm(survivors, transport="udp", min_bytes=0, timeout=20)
 gather(again, others)
@@ -49,13 +49,13 @@ assert again.explain(block.nbytes).path == "udp"
 again.Free()
 comm.Free()
 open(f"{folder}/{{world.rank}}", "w").close()
-# Nothing but the MPI library's Finalize is left, which may wait for the dead.
+# MPI_Finalize, the only thing left to do, may wait for the killed rank for ever.
 os._exit(0)
 """
 
 
-# When a rank dies, MPICH's launcher ends all ranks that it started in the same way,
-# so each rank is started as if on a host of its own.
+# When a rank dies, MPICH's launcher ends all ranks that it started on the same host.
+# So it starts each rank as if on a different host.
 APART = (
     "-launcher",
     "fork",
@@ -65,7 +65,7 @@ APART = (
 
 
 @pytest.mark.parametrize(
-    ("environment", "options", "survivors"),
+    ("bin_folder", "options", "survivors"),
     [
         pytest.param(BIN, ("--with-ft", "ulfm"), "world.Shrink()", id="openmpi-shrink"),
         pytest.param(
@@ -83,11 +83,14 @@ APART = (
     ],
 )
 def test_survivors(
-    environment: Path, options: tuple[str, ...], survivors: str, tmp_path: Path
+    bin_folder: Path, options: tuple[str, ...], survivors: str, tmp_path: Path
 ) -> None:
-    """The survivors' communicator works, and the failed one can be freed."""
+    """The survivors gather on a new communicator, and can free the one that failed.
+
+    `survivors` is the code that makes the new communicator from the world.
+    """
     code = CODE.format(survivors=survivors, folder=tmp_path)
-    launcher = mpirun(NRANKS, *options, environment=environment)
+    launcher = mpirun(NRANKS, *options, bin_folder=bin_folder)
     status, said = run_unchecked([*launcher, "-c", code], limit_s=LIMIT_S)
     assert status != TIMED_OUT, said
     ended = sorted(path.name for path in tmp_path.iterdir())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that uses the whole public API, for type checkers; it also runs."""
+"""A program that uses the whole public API; tests check its types and run it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing_extensions import assert_type
 import mpimcast
 
 
-class Group(mpimcast.Intracomm):
-    """A user's own class, which derived communicators share."""
+class UserComm(mpimcast.Intracomm):
+    """A user's class; communicators made from an instance, by Dup say, are of it."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -69,8 +69,8 @@ def requests(comm: mpimcast.Intracomm) -> None:
         request.Free()
 
 
-def derived(comm: Group) -> None:
-    """Derive communicators, which are of the same class."""
+def derived(comm: UserComm) -> None:
+    """Derive communicators, which have the class of the original."""
     group = comm.Get_group()
     one, request = comm.Idup()
     another, another_request = comm.Idup_with_info(MPI.INFO_NULL)
@@ -86,7 +86,7 @@ def derived(comm: Group) -> None:
         comm.Create(group),
         comm.Create_group(group, tag=1),
     ]
-    assert_type(comms, list[Group])
+    assert_type(comms, list[UserComm])
     for each in comms:
         assert each.total() == comm.size
         each.Free()
@@ -116,7 +116,7 @@ def errors(comm: mpimcast.Intracomm) -> None:
 
 
 def public() -> None:
-    """Assert that every type in a signature is public."""
+    """Assert that the types which public functions return are public names."""
     kinds: tuple[type, ...] = (mpimcast.Explanation, mpimcast.Intercomm)
     for kind in (*kinds, mpimcast.Prequest, mpimcast.Request):
         assert kind.__name__ in mpimcast.__all__
@@ -125,7 +125,7 @@ def public() -> None:
 def main() -> None:
     """Use the whole public API."""
     public()
-    comm = Group(MPI.COMM_WORLD, transport="auto", min_bytes=0, timeout=20.0)
+    comm = UserComm(MPI.COMM_WORLD, transport="auto", min_bytes=0, timeout=20.0)
     blocking(comm)
     requests(comm)
     derived(comm)

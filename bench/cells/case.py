@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case: mpimcast in one scenario and size, beside what it is compared with."""
+"""A case that a goal judges: mpimcast in one scenario with blocks of one size."""
 
 from __future__ import annotations
 
@@ -15,15 +15,31 @@ from bench.page.spread import spread
 
 
 class Case(NamedTuple):
-    """mpimcast in one scenario and size, beside its contenders and other scenarios."""
+    """One scenario with blocks of one size: mpimcast's results and those of its peers.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The scenario.
+    ours : Summary
+        The results of mpimcast.
+    contenders : Summaries
+        The results of all contenders in this scenario, with all sizes.
+    scenarios : Scenarios
+        The results in all scenarios.
+    """
 
     scenario: Scenario
     ours: Summary
     contenders: Summaries
     scenarios: Scenarios
 
-    def by_best(self, *, tuned: bool | None = None) -> float | None:
-        """Return the best peer's time, or the best (un)tuned one's, divided by ours."""
+    def speed_over_best(self, *, tuned: bool | None = None) -> float | None:
+        """Return mpimcast's speed as a multiple of the best peer's; None if unknown.
+
+        If `tuned` is True, consider only peers that are tuned by hand; if it is False,
+        only the others.
+        """
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
@@ -32,20 +48,29 @@ class Case(NamedTuple):
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
-    def by_least(self, of: Callable[[Summary], float | None]) -> float | None:
-        """Return a figure of mpimcast as a multiple of the peers' least."""
-        figures = [
-            of(each)
+    def over_least_peer(
+        self, quantity_of: Callable[[Summary], float | None]
+    ) -> float | None:
+        """Return a quantity of mpimcast divided by the least one among its peers.
+
+        `quantity_of` takes it from a contender's results.
+        """
+        quantities = [
+            quantity_of(each)
             for contender, sizes in self.contenders.items()
             for each in sizes
             if contender not in OWN and each.block_bytes == self.ours.block_bytes
         ]
-        least = min((each for each in figures if each is not None), default=None)
-        ours = of(self.ours)
+        least = min((each for each in quantities if each is not None), default=None)
+        ours = quantity_of(self.ours)
         return ours / least if ours and least else None
 
-    def by_clean(self) -> float | None:
-        """Return our time divided by that without loss or rival, over shared rounds."""
+    def time_over_undisturbed(self) -> float | None:
+        """Return mpimcast's time as a multiple of its time on the undisturbed network.
+
+        The undisturbed network has no loss and no competing TCP stream. Only rounds
+        in which both were measured count.
+        """
         scenario = self.scenario
         clean = scenario._replace(
             network=replace(scenario.network, loss=0.0, rival=False)

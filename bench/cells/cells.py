@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Define the cells of the benchmark, each a letter: ``python -m bench --help``.
+"""The cells of the benchmark, each of which has a letter.
 
 A cell is a network and the collectives that are measured on it. In every cell all
-contenders take turns, round by round, so that a disturbance affects all of them.
-README.md says how each figure is made, and what it does not show.
+contenders take turns, round by round, so that a disturbance affects all of them. The
+docstring of a cell's function is a caption of the report. bench/README.md says how each
+figure is made, and what it does not show.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KIB, MIB = 1 << 10, 1 << 20
 def take_turns(
     cell: str, setup: Setup, effort: Effort, sizes: Sizes
 ) -> Iterator[Measurement]:
-    """Measure the same tasks with all contenders, which take turns in each round."""
+    """Measure blocks of these sizes; in each round every contender has a turn."""
     tasks = effort.tasks(setup, sizes)
     for round_ in effort.turns():
         for contender in effort.contenders_of(cell):
@@ -41,7 +42,8 @@ def one_switch(effort: Effort) -> Iterator[Measurement]:
     shapes = {
         4: (200, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
         8: (200, (64 * KIB, 512 * KIB, 4 * MIB)),
-        # Blocks of 4 MiB, 63 MB to every host, would take minutes in each round.
+        # Blocks of 4 MiB bring 63 MB to every host, which would take minutes in each
+        # round.
         16: (100, (64 * KIB, 256 * KIB, MIB)),
     }
     with Cluster(max(shapes)) as cluster:
@@ -74,11 +76,12 @@ def unlimited(effort: Effort) -> Iterator[Measurement]:
 
 
 def lossy(effort: Effort) -> Iterator[Measurement]:
-    """One switch that drops single datagrams, or TCP segments, to every host.
+    """One switch that drops single datagrams, and TCP segments, to every host.
 
-    Then one switch on which a foreign TCP stream fills the link to a host.
+    Then one switch without loss, on which another program's TCP stream fills the link
+    to one host.
     """
-    with Cluster(5) as cluster:
+    with Cluster(5) as cluster:  # the last host has no rank, but sends the TCP stream
         cluster.shape(100, burst_bytes=SINGLE_BURST_BYTES)
         network = Network("cluster", rate_mbit=100, burst_bytes=SINGLE_BURST_BYTES)
         setup = Setup(network, range(4), cluster)
@@ -98,7 +101,10 @@ def lossy(effort: Effort) -> Iterator[Measurement]:
 
 @contextlib.contextmanager
 def _beside_tcp(setup: Setup, source: int) -> Iterator[Setup]:
-    """Have a host without a rank send TCP to rank 1's host as fast as it can."""
+    """Have host number `source` send TCP to rank 1's host as fast as it can.
+
+    Yield the setup with that stream as its rival. Host `source` has no rank.
+    """
     cluster = setup.cluster
     assert cluster is not None  # noqa: S101 -- cell D runs on a cluster
     ends = cluster.hosts[source], cluster.hosts[setup.numbers[1]]
@@ -108,11 +114,13 @@ def _beside_tcp(setup: Setup, source: int) -> Iterator[Setup]:
 
 @contextlib.contextmanager
 def _losing(setup: Setup, fraction: float) -> Iterator[Setup]:
+    """Drop this fraction of what the hosts receive; yield the setup with that loss."""
     network = replace(setup.network, loss=fraction)
     assert setup.cluster is not None  # noqa: S101 -- cell D runs on a cluster
-    # The MPI library's TCP is affected as our UDP is; ARP and IGMP are not.
-    both = "ip protocol { tcp, udp }"
-    with setup.cluster.losing(setup.numbers, fraction, both) as loss:
+    # The MPI libraries' TCP segments are lost like mpimcast's datagrams; ARP and IGMP
+    # are not.
+    tcp_and_udp = "ip protocol { tcp, udp }"
+    with setup.cluster.losing(setup.numbers, fraction, tcp_and_udp) as loss:
         yield setup._replace(network=network, loss=loss)
 
 
@@ -128,7 +136,7 @@ def one_node(effort: Effort) -> Iterator[Measurement]:
 
 
 def beside_a_reduction(effort: Effort) -> Iterator[Measurement]:
-    """Allgather beside Reduce_scatter, which is always the MPI library's."""
+    """Allgather beside a Reduce_scatter, which the MPI library always carries out."""
     sizes = {"Allgather+Reduce_scatter": (64 * KIB, 512 * KIB)}
     with Cluster(8) as cluster:
         cluster.shape(200)

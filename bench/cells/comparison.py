@@ -13,19 +13,21 @@ from bench.cells.summary import OURS, Scenarios, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.page.units import percent, size
 
-# A speed within this share of the peer's counts as neither faster nor slower.
+# Two speeds that differ by less than this share count as equal.
 _EQUAL = 0.03
 
 
 class Comparison(NamedTuple):
-    """mpimcast in one scenario and size, compared with the best peers there.
+    """One scenario with blocks of one size: mpimcast compared with the best peers.
 
     Attributes
     ----------
+    scenario : Scenario
+        The scenario.
     ours, peer : Summary
         The summaries of mpimcast, and of the best of all peers.
     best : Ratio
-        How many times as fast as the best peer mpimcast is.
+        mpimcast's speed as a multiple of the best peer's.
     untuned : Ratio or None
         The same ratio to the best peer that is not tuned by hand.
     """
@@ -38,9 +40,11 @@ class Comparison(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A unique label: the scenario, and our contender unless it is OURS."""
-        over = "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
-        return f"{self.scenario.cell}. {self.scenario.title()}{over}"
+        """A label for all sizes: the scenario, and our contender unless it is plain."""
+        variant = (
+            "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
+        )
+        return f"{self.scenario.cell}. {self.scenario.title()}{variant}"
 
     @property
     def bytes_share(self) -> float | None:
@@ -54,7 +58,10 @@ class Comparison(NamedTuple):
 
 
 def compare(scenarios: Scenarios) -> Iterator[Comparison]:
-    """Yield every scenario and size that was measured with mpimcast and some peer."""
+    """Yield a comparison for each scenario, each variant of mpimcast and each size.
+
+    Sizes ascend. Scenarios and sizes for which no peer has results are passed over.
+    """
     for scenario, contenders in scenarios.items():
         for ours in (
             each
@@ -75,7 +82,9 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
 
 
 def largest(scenarios: Scenarios) -> list[Comparison]:
-    """Return the comparison of the largest blocks in each scenario."""
+    """Return the comparison of the largest blocks under each label."""
+    # Sizes ascend, so the last comparison under each label, which replaces the others,
+    # is that of the largest blocks.
     return list({each.label: each for each in compare(scenarios)}.values())
 
 
@@ -97,6 +106,7 @@ def conclusion(scenarios: Scenarios) -> list[str]:
 
 
 def _count(compared: Sequence[Comparison]) -> str:
+    """Return a sentence on the number of scenarios in which mpimcast is faster."""
     speeds = [each.best.spread.median for each in compared]
     faster = sum(speed > 1 + _EQUAL for speed in speeds)
     slower = sum(speed < 1 - _EQUAL for speed in speeds)
@@ -109,6 +119,7 @@ def _count(compared: Sequence[Comparison]) -> str:
 
 
 def _shares(compared: Sequence[Comparison]) -> str:
+    """Return a sentence on bytes sent, or nothing if they were not counted."""
     sent = [each.bytes_share for each in compared if each.bytes_share is not None]
     if not sent:
         return ""
@@ -121,6 +132,7 @@ def _shares(compared: Sequence[Comparison]) -> str:
 
 
 def _cell(compared: Sequence[Comparison]) -> str:
+    """Return a sentence on one cell, given the comparisons of its scenarios."""
     speeds = [each.best.spread.median for each in compared]
     parts = [
         f"mpimcast is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
@@ -134,13 +146,14 @@ def _cell(compared: Sequence[Comparison]) -> str:
     if spent:
         parts.append(f"takes {_range(spent, percent)} of its processor time")
     blocks = sorted({each.ours.block_bytes for each in compared})
-    at = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
+    sizes = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
     *first, last = parts
     said = f"{', '.join(first)} and {last}" if first else last
-    return f"{said} (blocks of {at})."
+    return f"{said} (blocks of {sizes})."
 
 
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    """Return the least and greatest value in words, or one if both read the same."""
     return " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
 
 
@@ -148,5 +161,5 @@ def _title(cell: str) -> str:
     return CELLS[cell].title if cell in CELLS else "Other"
 
 
-def _share(ours: float | None, its: float | None) -> float | None:
-    return ours / its if ours and its else None
+def _share(ours: float | None, peers: float | None) -> float | None:
+    return ours / peers if ours and peers else None

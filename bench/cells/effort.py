@@ -10,28 +10,34 @@ from bench.jobs.contenders import CONTENDERS, Contender
 from bench.jobs.payload import payload_bytes
 from bench.jobs.setup import Setup, Task
 
-# By collective, the bytes of blocks.
+# The sizes of blocks in bytes, by collective.
 Sizes = Mapping[str, Sequence[int]]
+
+_ITERATIONS_MIN = 2  # operations of a task, however long they take
+
+# Estimates of an operation's rate and latency where links have no limit.
+_UNLIMITED_MBIT = 2000
+_LATENCY_S = 2e-4
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to measure.
+    """The part of a cell that is measured, and how often it is.
 
     Attributes
     ----------
     rounds : int
         The number of turns of each contender.
     task_s : float
-        The seconds that the operations of a task should take at the links' rates.
+        The seconds that all operations of a task should take at the links' rates.
     iterations : int
         The greatest number of operations of a task.
     contenders : tuple of Contender
         The contenders that take part.
     only : str
-        The collective to measure; empty: all of a cell's collectives.
+        The only collective to measure, or empty for all of a cell's.
     first_round : int
-        The number of the first round.
+        The number of the first round; the numbers of earlier runs are not used again.
     """
 
     rounds: int = 2
@@ -46,11 +52,14 @@ class Effort:
         return range(self.first_round, self.first_round + self.rounds)
 
     def contenders_of(self, cell: str) -> list[Contender]:
-        """Return the contenders that take part in a cell."""
+        """Return the contenders that take part in a cell.
+
+        A contender that names no cells takes part in all of them.
+        """
         return [each for each in self.contenders if cell in (each.cells or cell)]
 
     def tasks(self, setup: Setup, sizes: Sizes) -> list[Task]:
-        """Return tasks for some sizes by collective, as many operations as fit."""
+        """Return a task for each collective and size, with its number of operations."""
         return [
             Task(name, nbytes, self._count(ideal_s(setup, name, nbytes)))
             for name, each in sizes.items()
@@ -59,12 +68,18 @@ class Effort:
         ]
 
     def _count(self, seconds: float) -> int:
-        return min(self.iterations, max(2, int(self.task_s / seconds)))
+        """Return how many operations fit into `task_s`, within the bounds."""
+        return min(self.iterations, max(_ITERATIONS_MIN, int(self.task_s / seconds)))
 
 
 def ideal_s(setup: Setup, collective: str, nbytes: int) -> float:
-    """Return the least time that links need for the data that each host receives."""
+    """Return the least time, in seconds, in which each host can receive its data.
+
+    Links without a limit count as if they had the rate that this machine's memory
+    reaches, and every operation takes a latency.
+    """
     rates = (setup.network.rate_mbit, setup.network.trunk_mbit)
-    rate_mbit = min((rate for rate in rates if rate is not None), default=2000)
+    limits = (rate for rate in rates if rate is not None)
+    rate_mbit = min(limits, default=_UNLIMITED_MBIT)
     payload = payload_bytes(collective, len(setup.numbers), nbytes)
-    return payload * 8 / (rate_mbit * 1e6) + 2e-4
+    return payload * 8 / (rate_mbit * 1e6) + _LATENCY_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A goal, which bounds a figure, and how far it is reached."""
+"""A goal, which bounds a figure, and the worst figure that was measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.page.units import size
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# Sizes of blocks to which goals apply, and their names.
+# Ranges of block sizes to which goals apply, in bytes, and their names in reports.
 ANY = range(1, 1 << 30)
 BIG = range(256 * KIB, 1 << 30)
 UP_TO_1_MIB = range(4 * KIB, MIB + 1)
@@ -27,25 +27,44 @@ _SPANS = {
 
 
 def _span(sizes: Sequence[int]) -> str:
-    """Return sizes of blocks in words."""
+    """Return block sizes in words."""
     if isinstance(sizes, range):
         return _SPANS[sizes]
     return " and ".join(map(size, sizes))
 
 
 class Goal(NamedTuple):
-    """A bound that a figure must keep wherever the goal applies."""
+    """A bound that a figure must keep wherever the goal applies.
+
+    Attributes
+    ----------
+    cell : str
+        The letter of the cell.
+    what : str
+        The figure in words.
+    is_minimum : bool
+        Whether `bound` is a minimum; otherwise it is a maximum.
+    bound : float
+        The bound.
+    figure : callable
+        Returns the figure in a case, or None if it was not measured there.
+    collective, sizes, applies, contender
+        Where the goal applies: the collective, the block sizes in bytes, a test of the
+        scenario, and the name of the contender.
+    where : str
+        The test of the scenario in words.
+    """
 
     cell: str
     what: str
-    least: bool  # whether `bound` is a minimum; otherwise a maximum
+    is_minimum: bool
     bound: float
     figure: Callable[[Case], float | None]
     collective: str = "Allgather"
     sizes: Sequence[int] = ANY
     applies: Callable[[Scenario], bool] = lambda _: True
     contender: str = OURS
-    where: str = ""  # `applies` in words
+    where: str = ""
 
     @property
     def label(self) -> str:
@@ -55,7 +74,7 @@ class Goal(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A goal, its worst figure, and where that was measured."""
+    """A goal, its worst figure, and the scenario and block size of that figure."""
 
     goal: Goal
     figure: float
@@ -66,4 +85,4 @@ class Reached(NamedTuple):
     def holds(self) -> bool:
         """Whether the goal is reached."""
         bound = self.goal.bound
-        return self.figure >= bound if self.goal.least else self.figure <= bound
+        return self.figure >= bound if self.goal.is_minimum else self.figure <= bound

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The project's goals, and whether they are reached, computed from measurements alone.
+"""The project's goals, and how far measurements reach them.
 
-A goal must hold in all scenarios and sizes to which it applies. So a report shows its
-worst figure, and where that was measured.
+A goal must hold in all scenarios and sizes to which it applies. So its worst figure
+decides, and a report shows where that was measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from bench.cells.goal import ABOVE_1_MIB, BIG, KIB, MIB, UP_TO_1_MIB, Goal, Reac
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios
 
-# The payload's share of a frame of 1,514 bytes: mpimcast's, and TCP's.
+# The payload's share of an Ethernet frame of 1,514 bytes. Every frame has the headers
+# of Ethernet (14 bytes) and IP (20). A datagram of mpimcast adds UDP's header (8) and
+# mpimcast's own (16); a segment of TCP adds TCP's header (20) and time stamps (12).
 HEADERS_LEAVE = 1456 / 1514
 TCP_HEADERS_LEAVE = 1448 / 1514
 
@@ -29,11 +31,12 @@ def reached(scenarios: Scenarios) -> Iterator[Reached]:
             if (figure := goal.figure(case)) is not None
         ]
         if figures:
-            worst = min if goal.least else max
+            worst = min if goal.is_minimum else max
             yield worst(figures, key=lambda each: each.figure)
 
 
 def _cases(scenarios: Scenarios, goal: Goal) -> Iterator[Case]:
+    """Yield the cases to which a goal applies."""
     for scenario, contenders in scenarios.items():
         if (scenario.cell, scenario.collective) != (goal.cell, goal.collective):
             continue
@@ -42,23 +45,24 @@ def _cases(scenarios: Scenarios, goal: Goal) -> Iterator[Case]:
                 yield Case(scenario, ours, contenders, scenarios)
 
 
-# ---- figures -----------------------------------------------------------------
+# ---- the figures of a case -----------------------------------------------------
 
 
 def _best(case: Case) -> float | None:
-    return case.by_best()
+    return case.speed_over_best()
 
 
 def _tuned(case: Case) -> float | None:
-    return case.by_best(tuned=True)
+    return case.speed_over_best(tuned=True)
 
 
 def _untuned(case: Case) -> float | None:
-    return case.by_best(tuned=False)
+    return case.speed_over_best(tuned=False)
 
 
 def _by_bare(case: Case) -> float | None:
-    best = case.by_best()
+    """Return mpimcast's time as a multiple of that of the only peer, the C program."""
+    best = case.speed_over_best()
     return 1 / best if best else None
 
 
@@ -75,16 +79,17 @@ def _host_blocks(case: Case) -> float | None:
 
 
 def _link(case: Case) -> float | None:
+    """Return the payload's share of what the link could carry besides headers."""
     part = summary.link_part(case.scenario, case.ours)
     return None if part is None else part / HEADERS_LEAVE
 
 
 def _processors(case: Case) -> float | None:
-    return case.by_least(lambda each: each.processor_s)
+    return case.over_least_peer(lambda each: each.processor_s)
 
 
 def _sent(case: Case) -> float | None:
-    return case.by_least(lambda each: each.host_blocks)
+    return case.over_least_peer(lambda each: each.host_blocks)
 
 
 def _repaired(case: Case) -> float | None:
@@ -93,18 +98,22 @@ def _repaired(case: Case) -> float | None:
 
 
 def _rival(case: Case) -> float | None:
+    """Return the TCP stream's share of what the link could carry besides headers."""
     rate_mbit = case.scenario.network.rate_mbit
     if rate_mbit is None:
         return None
     return case.ours.rival_bytes_per_s * 8 / (rate_mbit * 1e6) / TCP_HEADERS_LEAVE
 
 
-def _at(**what: object) -> Callable[[Scenario], bool]:
-    """Return a test of a scenario: its network, or `nranks`, has these values."""
+def _at(**values: object) -> Callable[[Scenario], bool]:
+    """Return a test of a scenario: whether its network's fields have these values.
+
+    The name ``nranks`` stands for the scenario's number of ranks.
+    """
     return lambda scenario: all(
         (scenario.nranks if name == "nranks" else getattr(scenario.network, name))
         == value
-        for name, value in what.items()
+        for name, value in values.items()
     )
 
 
@@ -112,7 +121,7 @@ _PAIR = "Allgather+Reduce_scatter"
 
 _OVER_MPICH = "mpimcast-mpich"
 
-_LEAST, _MOST = True, False
+_LEAST, _MOST = True, False  # whether the bound of a goal is a minimum
 _BY_CLEAN = "time as a multiple of that without loss"
 _BEST = "times as fast as the best peer"
 _CHAIN = "times as fast as the tuned chain"
@@ -176,7 +185,7 @@ GOALS = (
             _BY_CLEAN,
             _MOST,
             bound,
-            Case.by_clean,
+            Case.time_over_undisturbed,
             name,
             applies=_at(loss=loss),
             where=f"{100 * loss:g} % lost",
@@ -191,7 +200,12 @@ GOALS = (
     *(
         Goal("D", *what, name, applies=_at(rival=True), where="beside TCP")
         for what in (
-            ("time as a multiple of that without the stream", _MOST, 3, Case.by_clean),
+            (
+                "time as a multiple of that without the stream",
+                _MOST,
+                3,
+                Case.time_over_undisturbed,
+            ),
             ("TCP's share of the link", _LEAST, 1 / 3, _rival),
         )
         for name in ("Allgather", "Bcast")

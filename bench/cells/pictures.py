@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the pictures of a report by matplotlib."""
+"""Draw the pictures of a report on cells: curves of time, and bars of costs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bench.page.plot import (
     Picture,
     curve,
     legend,
-    log_numbers,
+    make_y_logarithmic,
     save,
 )
 from bench.page.spread import Spread, spread
 from bench.page.units import number, size
 
-# mpimcast stands out. A library has one colour; where it is tuned it is dashed.
+# Each library has one colour; its curves are dashed where it is tuned by hand.
 _COLOURS = {
     OURS: "#c1272d",
     "mpimcast-mpich": "#e08214",
@@ -37,7 +37,8 @@ _COLOURS = {
     BARE: "#777777",
 }
 _MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"}
-# Contenders' error bars stand side by side, this factor of the size apart.
+# Each contender's points lie to the right of the previous contender's by this factor,
+# so that error bars do not hide each other.
 _ASIDE = 1.035
 
 
@@ -70,7 +71,7 @@ def draw(scenarios: Scenarios, folder: Path, name: str) -> Iterator[Picture]:
 
 
 def _note(scenarios: Scenarios) -> str:
-    """Return a note for the caption if mpimcast left operations to the MPI library."""
+    """Return a sentence for the caption if mpimcast left work to the MPI library."""
     ours = [
         each for contenders in scenarios.values() for each in contenders.get(OURS, ())
     ]
@@ -94,7 +95,7 @@ _LOSS = (
 
 
 class _Cost(NamedTuple):
-    """A cost that bars show."""
+    """A cost that bars show: its label, its caption, and how to get its value."""
 
     label: str
     caption: str
@@ -141,7 +142,7 @@ def _curves(scenarios: Scenarios) -> Figure:
         found = {each.block_bytes for sizes in contenders.values() for each in sizes}
         _log_sizes(above, found)
         _log_sizes(below, found)
-        log_numbers(above)
+        make_y_logarithmic(above)
         # With two switches the trunk is the limit, not the rate of a single link.
         rate_mbit = (
             scenario.network.rate_mbit if scenario.network.switches == 1 else None
@@ -162,6 +163,7 @@ def _curves(scenarios: Scenarios) -> Figure:
 def _curve(
     axes: Any, contender: str, sizes: Sequence[Summary], of: Callable[[Summary], Spread]
 ) -> None:
+    """Draw a contender's values against the block size."""
     aside = _ASIDE ** list(TITLES).index(contender)
     _line(axes, contender, [(each.block_bytes * aside, of(each)) for each in sizes])
 
@@ -171,6 +173,7 @@ def _scaled(spread: Spread, factor: float) -> Spread:
 
 
 def _bandwidth(scenario: Scenario, each: Summary) -> Spread:
+    """Return the bus bandwidth, in MB/s."""
     nbytes = scenario.payload_bytes(each.block_bytes) / 1e6
     seconds = each.seconds
     return Spread(nbytes / seconds.median, nbytes / seconds.high, nbytes / seconds.low)
@@ -206,7 +209,11 @@ def _loss(scenarios: Scenarios) -> Figure:
     figure = Figure(figsize=(1.2 + 4 * len(collectives), 3.4), layout="constrained")
     axes = figure.subplots(1, len(collectives), squeeze=False)[0]
     for column, collective in enumerate(collectives):
-        group = {s: w for s, w in scenarios.items() if s.collective == collective}
+        group = {
+            scenario: contenders
+            for scenario, contenders in scenarios.items()
+            if scenario.collective == collective
+        }
         clean = next(
             contenders
             for scenario, contenders in group.items()
@@ -232,6 +239,7 @@ def _loss(scenarios: Scenarios) -> Figure:
 
 
 def _by_round(lossy: Summary, without: Summary) -> Spread:
+    """Return the spread of the ratio of the times over the rounds that both have."""
     both = set(lossy.rounds) & set(without.rounds)
     return spread([lossy.rounds[each] / without.rounds[each] for each in both])
 
@@ -240,7 +248,7 @@ def _by_round(lossy: Summary, without: Summary) -> Spread:
 
 
 def _largest(contenders: Summaries) -> list[Summary]:
-    """Return every contender's results for the largest size that all of them have."""
+    """Return each contender's results for the largest size that all of them have."""
     common = set.intersection(
         *({each.block_bytes for each in sizes} for sizes in contenders.values())
     )
@@ -255,6 +263,7 @@ def _largest(contenders: Summaries) -> list[Summary]:
 
 
 def _costs(scenarios: Scenarios) -> Iterator[_Cost]:
+    """Yield the costs that were measured in these scenarios."""
     yield _DURATION
     if all(each.network.kind != "verbs" for each in scenarios):
         yield _PROCESSORS
@@ -285,6 +294,7 @@ def _bars(scenarios: Scenarios, costs: Sequence[_Cost]) -> Figure:
 
 
 def _bar(axes: Any, found: Sequence[Summary], cost: _Cost) -> None:
+    """Draw one cost of each contender as a bar."""
     values = [cost.of(each) for each in found]
     bars = axes.barh(
         [TITLES.get(each.contender, each.contender) for each in found],

@@ -11,7 +11,7 @@ from bench.page.spread import Spread, spread
 
 
 class Ratio(NamedTuple):
-    """The time of the peer, divided by that of mpimcast, over the rounds."""
+    """A peer, and its time divided by mpimcast's: the spread over the rounds."""
 
     peer: str
     spread: Spread
@@ -20,7 +20,11 @@ class Ratio(NamedTuple):
 def ratio(
     contenders: Summaries, nbytes: int, own: str = OURS, *, tuned: bool = True
 ) -> Ratio | None:
-    """Return the ratio of contender `own` to the peer with the least median, if any."""
+    """Return the ratio of the best peer's time to that of `own`, if both are known.
+
+    The best peer is the one with the least median over all rounds. Without `tuned`,
+    peers that are tuned by hand do not count.
+    """
     found = {
         contender: each
         for contender, sizes in contenders.items()

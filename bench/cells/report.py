@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the page of a folder of measurements, and tables of it for a README.
+"""Write a page on the measurements in a folder, and its tables for a README.
 
 The page contains its pictures, and is made from the measurements alone.
 """
@@ -36,7 +36,7 @@ Where a row says so, mpimcast left the operation to the MPI library.</p>
 
 
 def write(folder: Path) -> Path:
-    """Write the page and the pictures into the folder of the measurements."""
+    """Write the page and the pictures to the folder; return the path of the page."""
     measurements = list(read(sorted(folder.glob("*.jsonl"))))
     if not measurements:
         raise ValueError(f"{folder} has no measurements")
@@ -85,6 +85,7 @@ def largest_table(scenarios: Scenarios) -> Iterator[str]:
 
 
 def _about(measurements: Sequence[Measurement]) -> str:
+    """Return a sentence on the time and place of measurement, and on wrong bytes."""
     machines = {str(each.machine) for each in measurements}
     libraries = sorted({each.versions.get("mpi", "") for each in measurements} - {""})
     loads = [load for each in measurements for load in each.load]
@@ -113,6 +114,7 @@ def _conclusion(scenarios: Scenarios) -> str:
 
 
 def _overview(scenarios: Scenarios) -> str:
+    """Return the table of the best peers in every scenario and size."""
     rows, cell = [], ""
     for each in comparison.compare(scenarios):
         scenario, ours, untuned = each.scenario, each.ours, each.untuned
@@ -147,8 +149,9 @@ def _goals(scenarios: Scenarios) -> str:
 
 
 def _goal(each: Reached) -> tuple[str, str]:
+    """Return a goal's label, and its bound in words."""
     goal = each.goal
-    bound = f"{'≥' if goal.least else '≤'} {goal.bound:.3g}"
+    bound = f"{'≥' if goal.is_minimum else '≤'} {goal.bound:.3g}"
     return goal.label, bound
 
 
@@ -157,19 +160,20 @@ def _where(each: Reached) -> str:
 
 
 def _cell(name: str, scenarios: Scenarios, folder: Path) -> str:
-    mine = {
+    """Return the section on one cell, or nothing if it was not measured."""
+    of_cell = {
         scenario: contenders
         for scenario, contenders in scenarios.items()
         if scenario.cell == name
     }
-    if not mine:
+    if not of_cell:
         return ""
     doc = (CELLS[name].measure.__doc__ or "").strip()
-    pictures = "".join(map(figure, draw(mine, folder, f"cell-{name}".lower())))
+    pictures = "".join(map(figure, draw(of_cell, folder, f"cell-{name}".lower())))
     return (
         f"<h2>{name}. {escape(CELLS[name].title)}</h2>\n"
         f'<p class="note">{escape(doc)}</p>\n'
-        f"{pictures}{_details(mine)}{_stages(mine)}\n"
+        f"{pictures}{_details(of_cell)}{_stages(of_cell)}\n"
     )
 
 
@@ -186,9 +190,9 @@ _COLUMNS = (
 )
 
 
-def _details(mine: Scenarios) -> str:
+def _details(of_cell: Scenarios) -> str:
     rows = []
-    for scenario, contenders in mine.items():
+    for scenario, contenders in of_cell.items():
         rows.append(group(scenario.title(), len(_HEADS)))
         for contender, sizes in contenders.items():
             rows += [
@@ -228,7 +232,7 @@ _STAGE_COLUMNS = (
 )
 
 
-def _stages(mine: Scenarios) -> str:
+def _stages(of_cell: Scenarios) -> str:
     rows = [
         row(
             [
@@ -236,11 +240,11 @@ def _stages(mine: Scenarios) -> str:
                 ms(each.seconds.median),
                 *(ms(each.stages_s[name]) for name in summary.STAGES),
                 ms(each.seconds.median - sum(each.stages_s.values())),
-                f"{each.control:.1f}",
+                f"{each.control_datagrams:.1f}",
                 "" if each.processor_s is None else ms(each.processor_s),
             ]
         )
-        for scenario, contenders in mine.items()
+        for scenario, contenders in of_cell.items()
         for contender in contenders
         for each in contenders[contender]
         if contender in OWN and not each.by_library
@@ -276,7 +280,7 @@ def _times(spread: Spread) -> str:
 
 
 def _coloured(spread: Spread) -> str:
-    """Return a ratio, coloured if all rounds agree on which is faster."""
+    """Return a ratio as HTML, coloured if the same contender won every round."""
     if spread.low <= 1 <= spread.high:
         return _times(spread)
     return _judged(_times(spread), ahead=spread.low > 1)

@@ -10,7 +10,7 @@ from bench.jobs.payload import payload_bytes
 
 
 class Scenario(NamedTuple):
-    """A collective on some ranks and a network; its contenders share a picture."""
+    """A collective of a cell, on a number of ranks and a network."""
 
     cell: str
     collective: str

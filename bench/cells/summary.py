@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute from measurements the numbers that a report shows."""
+"""Summarise measurements as the numbers that a report shows for each contender."""
 
 from __future__ import annotations
 
@@ -23,26 +23,32 @@ class Summary:
 
     Attributes
     ----------
+    contender : str
+        The contender's name.
+    block_bytes : int
+        The size of the blocks.
     rounds : dict
-        The median of each round's operations, in seconds.
+        By round, the median time of its operations, in seconds.
     seconds : Spread
         The spread of the rounds' medians.
     processor_s : float or None
         The median processor time that all ranks used in an operation.
     host_blocks, trunk_blocks : float or None
-        The bytes, with all frame headers, that the busiest host and the busiest end
-        of the trunk sent in an operation, in blocks.
+        The bytes that the busiest host, and the busier trunk end, sent in an operation:
+        bytes with all frame headers, divided by those of a block.
     dropped_frames : int
         The frames that were dropped because the queues of ports were full.
     lost_chunks, repair_bytes, lost_bytes
-        In all rounds: chunks that mpimcast requested again, bytes sent for them, and
-        bytes of the loss that was injected.
+        In all rounds: the chunks that mpimcast asked for again, the bytes that it sent
+        as repairs, and the bytes that the network lost on purpose.
     stages_s : dict
-        The seconds that a rank of mpimcast was in each stage of an operation, on
-        average. The first, the barrier, includes waiting for ranks that begin later.
+        By stage, the seconds that a rank of mpimcast was in it in an operation, on
+        average. The first stage, the entry barrier, includes the wait for ranks that
+        begin later.
     rival_bytes_per_s : float
-        The rate of the TCP stream to rank 1's host, also between operations.
-    control : float
+        The rate of the TCP stream to rank 1's host, over the operations and the gaps
+        between them.
+    control_datagrams : float
         The control datagrams that a rank of mpimcast sent in an operation, on average.
     by_library : bool
         Whether mpimcast left the operations on its communicator to the MPI library.
@@ -61,12 +67,13 @@ class Summary:
     lost_bytes: int
     stages_s: dict[str, float]
     rival_bytes_per_s: float
-    control: float
+    control_datagrams: float
     by_library: bool
 
 
-# The summaries of each contender, in the order of sizes, by its name; and by scenario.
+# By contender, its summaries in the order of sizes.
 Summaries = dict[str, list[Summary]]
+# By scenario, the summaries of its contenders.
 Scenarios = dict[Scenario, Summaries]
 
 
@@ -83,6 +90,7 @@ def summarise(measurements: Iterable[Measurement]) -> Scenarios:
 
 
 def _order(item: tuple[tuple[Scenario, str, int], object]) -> tuple[object, ...]:
+    """Return the key by which groups of measurements are sorted."""
     scenario, contender, nbytes = item[0]
     network = scenario.network
     return (
@@ -127,15 +135,16 @@ def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summa
         },
         rival_bytes_per_s=sum(each.rival_bytes for each in group)
         / max(1e-9, sum(each.span_s for each in group)),
-        control=counted("tx_control_datagrams") / max(1, epochs),
+        control_datagrams=counted("tx_control_datagrams") / max(1, epochs),
         by_library=contender in OWN and epochs == 0,
     )
 
 
 def link_part(scenario: Scenario, summary: Summary) -> float | None:
-    """Return payload as a part of what a host's link could carry in the time.
+    """Return the payload as a share of what a host's link could carry in that time.
 
-    A link could carry its rate for that time, and the burst of an idle link.
+    A link carries as much as its rate allows, plus the burst that it passes at once
+    after it was idle. Return None if the link has no limit, or the trunk is the limit.
     """
     rate_mbit = scenario.network.rate_mbit
     if rate_mbit is None or scenario.network.switches == 2:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # build.sh PACKAGE.deb CONFIG REGISTERS BYTES: make ./linux, a kernel that is a program,
-# from a Debian package of the kernel's source. REGISTERS (registers.sh) lets it keep up
-# to BYTES of a processor's registers. The current folder is for it alone and takes some
-# 2 GB; no blanks in its path, the kernel's makefiles have none.
+# from a Debian package of the kernel's source. CONFIG lists the options. REGISTERS is
+# registers.sh, which gives it room for BYTES of a processor's registers. It works in the
+# current folder, which it fills with some 2 GB. That folder's path must have no blanks,
+# since the kernel's makefiles do not quote it.
 
 set -euo pipefail
 
@@ -26,7 +27,7 @@ cp -- "$config" seed
 "${kernel_make[@]}" KCONFIG_ALLCONFIG="$PWD/seed" allnoconfig
 lost=$(grep ^CONFIG_ seed | grep --invert-match --line-regexp --fixed-strings \
 	--file=object/.config) && {
-	echo "options that this kernel does not take: $lost"
+	echo "the kernel's configuration has dropped these options of $config: $lost"
 	exit 1
 }
 

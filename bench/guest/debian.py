@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unpack Debian's own kernel for an emulated guest, once, and keep it in the cache."""
+"""Unpack Debian's own kernel for an emulated guest, and keep it in the user's cache."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _TOOLS = ("awk", "cpio", "depmod", "gcc", "modprobe", "xz")
 
 
 def debian() -> Path:
-    """Return a folder with the kernel, which is made if there is none yet.
+    """Return the folder that holds the kernel; make it if it does not exist yet.
 
-    See unpack.sh for the folder's files, and kernel.Recipe.result() for the errors.
+    unpack.sh lists the folder's files, and kernel.Recipe.result() the errors.
+    Unavailable is also raised if apt does not know Debian's kernel.
     """
     kernel.require("apt-cache")
     done = subprocess.run(

@@ -7,9 +7,10 @@
 #   rxe1 on net1 === port1 -- switch
 #   ...                    /
 #
-# netI has addresses 10.8.0.(I + 1) and 02:00:00:00:00:(I + 1). Packets between them go
-# over the switch, although the kernel knows that all the addresses are its own. What
-# leaves port I goes to device I alone, so a `tc qdisc ... netem` belongs there.
+# netI has the addresses 10.8.0.(I + 1) and 02:00:00:00:00:(I + 1). Packets between the
+# devices go over the switch, although the kernel knows that all addresses are its own.
+# All that portI sends goes to rxeI, so loss and delay on the way to one device are
+# injected at its port (tc qdisc ... netem).
 
 set -euo pipefail
 
@@ -17,8 +18,10 @@ ndevices=$1
 mac=02:00:00:00:00:%02x
 mtu=4200 # 4096 bytes of payload and room for the headers of RoCE v2
 
-# A source address of this kernel's own is not a forgery, and only the device that has an
-# address answers for it. Bursts of all devices wait in one queue.
+# Packets whose source is one of the kernel's own addresses are accepted, not dropped as
+# forged (accept_local, rp_filter). Only the device that has an address answers for it
+# (arp_ignore, arp_announce). All devices share one queue of arrived packets, which has to
+# hold the bursts of all (netdev_max_backlog).
 for scope in all default; do
 	conf=/proc/sys/net/ipv4/conf/$scope
 	echo 1 >"$conf/accept_local"
@@ -29,9 +32,9 @@ done
 echo 20000 >/proc/sys/net/core/netdev_max_backlog
 echo 1000 >/proc/sys/net/ipv4/igmp_max_memberships
 
-# The usual first rule sends whatever has an address of this kernel's own through lo.
-# Here it holds only for packets that have come in. Packets that go out by a device, or
-# from its address, are routed by the device's own table first.
+# The kernel's first rule delivers packets to its own addresses through lo. Here that
+# holds only for packets that a device has received. Packets that a program sends through
+# a device, or from its address, are routed by that device's own table.
 {
 	echo "link set lo up"
 	echo "link add switch mtu $mtu type bridge mcast_snooping 0"
@@ -53,8 +56,8 @@ echo 1000 >/proc/sys/net/ipv4/igmp_max_memberships
 	done
 	echo "rule add pref 4000 lookup local"
 	echo "rule del pref 0"
-	# Neighbours are permanent. If they were resolved on demand, the answer would come
-	# before the kernel begins to wait for it, and cost a second.
+	# The MAC address of every IP address is set here. If the kernel had to ask for it,
+	# the answer would come before the kernel waits for it, be missed, and cost a second.
 	for ((i = 0; i < ndevices; i++)); do
 		for ((j = 0; j < ndevices; j++)); do
 			printf "neigh add 10.8.0.$((j + 1)) lladdr $mac dev net$i\n" $((j + 1))

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run commands in a Linux guest with RDMA devices.
+"""Run commands in a Linux guest that has RDMA devices.
 
-The guest is one process of the user, needs no root, and sees the host's files. Its
-kernel has RDMA devices in software, each on a port of one switch (see fabric.sh). The
-kernel is a program itself, or runs on an emulated machine (see machine.py).
+For the host the guest is one process of a user, who need not be root. It sees the
+host's files. Its kernel has RDMA devices in software, each on a port of one switch (see
+fabric.sh). The kernel is itself a program, or runs on an emulated machine (see
+machine.py).
 
-A socket connects the owner to the guest's first process (see init.sh), which reads a
-request, runs it and answers. Between requests the guest sleeps. When the owner closes
-the socket, or dies, the guest switches itself off.
+A socket connects this process, the guest's owner, to the first process in the guest
+(see init.sh). The first process reads a request, runs it and answers with its status;
+between requests the guest sleeps. When the owner closes the socket, or dies, the guest
+switches itself off.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ from bench.guest.machine import machine
 
 _HERE = Path(__file__).parent
 _BOOT_LIMIT_S = 60
-_GRACE_S = 30
-_CONSOLE_LINES = 40
+_GRACE_S = 30  # the wait for an answer after a command's own limit
+_CONSOLE_LINES = 40  # how many an error shows
 
 
 class Died(RuntimeError):
-    """The guest has ended, or no longer answers; the text ends with its console."""
+    """The guest has ended, or no longer answers; the text ends with its last output."""
 
 
 class Failed(RuntimeError):
@@ -51,18 +53,20 @@ class Guest:
     Parameters
     ----------
     kernel
-        The kernel of kernel.py, or that of debian.py for an emulated guest, which is
-        slow and therefore gets a multiple of all limits.
+        The kernel that kernel.py makes, or the folder that debian.py makes. With the
+        folder the guest is emulated; since that is slow, all limits are multiplied.
     devices
-        The number of RDMA devices: rxe0 on net0, and so on.
+        The number of RDMA devices. They are called rxe0 and so on, and rxe0 is on the
+        network device net0.
     memory
-        The size of the guest's memory, which the host provides as it is used.
+        The size of the guest's memory, as in "2G"; the host provides only what is used.
 
     Attributes
     ----------
     work : Path
-        The folder that host and guest can write, by the same path, without blanks.
-        Commands run in it. It is empty at first, and is removed with the guest.
+        The one folder of the host that the guest can write to. It has the same path on
+        the host and in the guest, without blanks. Commands run in it. It is empty at
+        first, and is removed at the end of the block.
     process : subprocess.Popen
         The guest's kernel, which leads a process group of all its processes.
     """
@@ -144,7 +148,7 @@ class Guest:
         cwd
             The directory to run in, instead of `work`.
         **env
-            Variables to set beside those of init.sh; none come from the host.
+            Variables to set besides those of init.sh. The host's are not passed on.
 
         Raises
         ------
@@ -165,6 +169,7 @@ class Guest:
         return status, said
 
     def _boot(self) -> None:
+        """Start the guest, and wait until its devices are set up."""
         self._line, line = socket.socketpair()
         with line, self._console.open("wb") as console:
             descriptor = line.fileno()
@@ -189,7 +194,11 @@ class Guest:
         return self._place / "console"
 
     def _ask(self, request: str, limit_s: float) -> int:
-        """Send a request; return the status that the guest answers with."""
+        """Send a request; return the status that the guest answers with.
+
+        An empty request waits for the answer that the guest sends after it has booted.
+        Raise Died if there is no answer.
+        """
         limit_s *= self._machine.slowness
         self._line.settimeout(limit_s)
         try:
@@ -209,15 +218,18 @@ class Guest:
         return int(said)
 
     def _died(self, why: str) -> Died:
+        """End the guest, and return an error with the end of its console."""
         self._end()
         lines = self._console.read_text(errors="replace").splitlines()
         tail = "\n".join(lines[-_CONSOLE_LINES:])
         return Died(f"{why}; the end of its console:\n{tail}")
 
     def _end(self) -> None:
+        """End the guest if it runs."""
         if self._line.fileno() < 0:
             return
-        # The guest can be killed: all that it wrote is in the host's files already.
+        # Killing the guest loses nothing: it has no disk, and all that it wrote to the
+        # folder `work` is in the host's files already.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -225,6 +237,7 @@ class Guest:
 
 
 def _script(command: Sequence[str | Path], cwd: Path, env: dict[str, str]) -> str:
+    """Return a shell script that runs a command in a directory, with variables."""
     lines = [
         f"cd {shlex.quote(str(cwd))} || exit",
         *(f"export {name}={shlex.quote(value)}" for name, value in env.items()),

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The guest's first process. It sets up devices and then runs one command after the
-# other, as guest.py requests them over a line. The kernel's command line holds
+# The guest's first process. It sets up the devices, and then runs the commands that
+# guest.py requests over a line, one after the other. The kernel's command line sets
 #   guest_devices  the number of RDMA devices
-#   guest_line     the device of the line
+#   guest_line     the terminal or port that is this end of the line
 #   guest_modules  the folder of the kernel's modules, if it has any
-#   guest_work     the one folder of the host that the guest can write
+#   guest_work     the one folder of the host that the guest can write to
 # /dev/shm and /run are the guest's own. All other files are the host's, read-only.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/dev/shm TMPDIR=/dev/shm LANG=C.UTF-8 TERM=dumb
 
-# Where Open MPI sees an RDMA device it tries to use it, which takes many seconds.
+# Open MPI would try to use the RDMA devices itself, which takes many seconds.
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -33,7 +33,9 @@ mountpoint --quiet "$guest_work" ||
 	mount -t hostfs -o "$guest_work" none "$guest_work"
 echo guest >/proc/sys/kernel/hostname
 
-# The kernel loads modules on demand, but nothing demands the connection manager.
+# The kernel loads most modules when they are needed, with a program that learns here
+# where they are. The kernel does not notice that the connection manager (rdma_ucm) is
+# needed.
 if test -n "$guest_modules"; then
 	echo "#!/bin/sh
 	exec modprobe --dirname=$guest_modules \"\$@\"" >/run/modprobe
@@ -46,14 +48,15 @@ until test -c "$guest_line"; do sleep 0.1; done
 exec 3<>"$guest_line"
 test ! -t 3 || stty raw -echo <&3
 
-# A line that has lost its other end may block its writers for ever.
+# If guest.py has ended, writing to the line may block for ever.
 answer() { timeout 10 echo "$1" >&3; }
 
 bash "${0%/*}/fabric.sh" "$guest_devices"
 answer $?
 
-# A request is a script's path and its limit in seconds; the answer is its exit status.
-# Processes and files in memory that a command leaves behind are removed.
+# A request is the path of a script and its limit in seconds, and the answer is the
+# script's exit status. Before the answer, processes and files in /dev/shm that the
+# script has left behind are removed.
 while read -r script limit_s <&3; do
 	timeout --kill-after=5 "$limit_s" bash "$script" >"$script.out" 2>&1 3>&-
 	status=$?
@@ -63,5 +66,5 @@ while read -r script limit_s <&3; do
 	answer "$status"
 done
 
-# The line has ended because the owner has closed it or died. The kernel ends with its
-# first process.
+# Here the line has ended: guest.py has closed it, or died. The kernel ends with its
+# first process, which is this one.

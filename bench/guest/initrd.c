@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first program of an emulated machine: it lets Debian's kernel see the host's
- * files, and then becomes the script that guest_init names.
+ * The first program of an emulated machine: it mounts the host's files, and then
+ * becomes the script that the variable guest_init names.
  *
- * The modules to load are the files /modules/00, 01, ..., each after those that it
- * needs. The host shares a folder under the tag "root", read-only, and another under
- * the tag "work", which is mounted where guest_work says.
+ * To mount them it loads the modules in /modules, whose names are 00, 01 and so on;
+ * each comes after those that it needs. The emulator shares all files of the host under
+ * the tag "root", read-only. Under the tag "work" it shares the folder that the guest
+ * may write to, which the variable guest_work names.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,9 +19,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HOST "trans=virtio,version=9p2000.L,msize=262144"
+#define MOUNT_OPTIONS "trans=virtio,version=9p2000.L,msize=262144"
 
-/* Exits on an error, which ends the machine; the console shows the reason. */
+/*
+ * If `status` is negative, says why on the console and exits, which ends the machine.
+ */
 static void check(int status, const char *what)
 {
 	if (status >= 0)
@@ -29,6 +32,7 @@ static void check(int status, const char *what)
 	exit(EXIT_FAILURE);
 }
 
+/* Loads the modules one by one, until none has the next number. */
 static void load_modules(void)
 {
 	for (int number = 0;; number++) {
@@ -44,6 +48,7 @@ static void load_modules(void)
 	}
 }
 
+/* Mounts the host's files at /host, with the writable folder in its place there. */
 static void mount_host(void)
 {
 	const char *work = getenv("guest_work");
@@ -51,14 +56,16 @@ static void mount_host(void)
 
 	check(work ? 0 : -1, "guest_work");
 	check(mkdir("/host", 0755), "/host");
-	/* Only the host changes these files, so what was read of them is cached. */
-	check(mount("root", "/host", "9p", MS_RDONLY, HOST ",cache=loose"),
+	/* The guest cannot change these files, so it may cache what it has read. */
+	check(mount("root", "/host", "9p", MS_RDONLY,
+		    MOUNT_OPTIONS ",cache=loose"),
 	      "root");
 	snprintf(path, sizeof(path), "/host%s", work);
-	check(mount("work", path, "9p", 0, HOST ",cache=none"), path);
+	check(mount("work", path, "9p", 0, MOUNT_OPTIONS ",cache=none"), path);
 }
 
-static void become_host(void)
+/* Makes /host the root of all files. */
+static void move_root(void)
 {
 	check(chdir("/host"), "/host");
 	check(mount(".", "/", NULL, MS_MOVE, NULL), "/");
@@ -73,7 +80,7 @@ int main(void)
 	check(script ? 0 : -1, "guest_init");
 	load_modules();
 	mount_host();
-	become_host();
+	move_root();
 	execl(script, script, (char *)NULL);
 	check(-1, script);
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Build the guest's kernel once from Debian's source, and keep it in the user's cache.
+"""Build the guest's kernel from Debian's source, and keep it in the user's cache.
 
-``python3 bench/guest/kernel.py`` builds the kernel if there is none, and prints its
-path. It needs neither root nor packages beyond Python's standard library, so that it
-can run before an environment exists.
+``python3 bench/guest/kernel.py`` builds the kernel if the cache has none, and prints
+its path. It needs no root. It imports only Python's standard library, so that it can
+run before there is a virtual environment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from pathlib import Path
 
 PACKAGE = "linux-source-6.12"
 
-# The bytes of registers that the kernel has room for. AMX takes 11,008 of them.
+# The kernel has room for this many bytes of a processor's registers. A processor with
+# AMX has 11,008.
 REGISTER_BYTES = 11264
 
 _CONFIG = Path(__file__).with_name("kernel.config")
@@ -33,7 +34,7 @@ _REGISTERS = Path(__file__).with_name("registers.sh")
 _BUILD = Path(__file__).with_name("build.sh")
 _TOOLS = ("tar", "xz", "make", "gcc", "ld", "strip", "flex", "bison", "bc")
 _APT_TOOLS = ("apt-cache", "apt-get", "dpkg-deb")
-_LOG_LINES = 30
+_LOG_LINES = 30  # how many an error shows
 _DOWNLOAD_LIMIT_S = 600
 _BUILD_LIMIT_S = 3600
 
@@ -41,7 +42,7 @@ _BUILD_LIMIT_S = 3600
 _PTRACE_ATTACH = 16
 _PTRACE_GETREGSET = 0x4204
 _NT_X86_XSTATE = 0x202
-_REGISTER_BYTES_MAX = 1 << 20
+_REGISTER_BYTES_MAX = 1 << 20  # more than any processor has
 
 
 class Unavailable(RuntimeError):
@@ -49,23 +50,24 @@ class Unavailable(RuntimeError):
 
 
 class _Vector(ctypes.Structure):
-    """A struct iovec."""
+    """The C library's ``struct iovec``: memory, and its length."""
 
     _fields_ = (("address", ctypes.c_void_p), ("nbytes", ctypes.c_size_t))
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """The recipe by which a kernel is made from one of Debian's packages.
+    """How a kernel is made from one of Debian's packages.
 
     Attributes
     ----------
     name : str
-        The prefix of the results' names in the cache.
+        The beginning of the names of results in the cache. A checksum of the package
+        and of all that the recipe names follows, so that any change makes a new result.
     package : str
         The name of the package.
     script : Path
-        The script that makes ./linux from the package's file and the ingredients.
+        The script that makes ``./linux`` from the package's file and the ingredients.
     ingredients : tuple
         Further arguments of the script: paths of files, and words.
     tools : tuple of str
@@ -88,7 +90,7 @@ class Recipe:
         Unavailable
             If a tool or the package is not available.
         RuntimeError
-            If the script fails, with the end of what it printed.
+            If the script fails. The text has the end of what it printed.
         """
         require(*_APT_TOOLS, *self.tools)
         cache = _cache()
@@ -126,15 +128,16 @@ def kernel() -> Path:
 
 
 def register_bytes() -> int:
-    """Return how many bytes of registers the host keeps for a process.
+    """Return how many bytes of registers the host saves for a process.
 
-    The result is 0 on a processor without XSAVE, whose few registers are always kept.
+    The result is 0 on a processor without XSAVE, for whose few registers there is
+    always room.
 
     Raises
     ------
     Unavailable
-        If processes may not be traced, which a kernel that runs as a program needs
-        to run others.
+        If processes may not be traced here. A kernel that is a program traces the
+        processes that run under it.
     """
     room = ctypes.create_string_buffer(_REGISTER_BYTES_MAX)
     vector = _Vector(ctypes.addressof(room), len(room))
@@ -174,7 +177,7 @@ def require(*tools: str) -> None:
     """Raise Unavailable if this machine is not x86-64, or lacks a program."""
     if platform.machine() != "x86_64":
         raise Unavailable("guests run on x86-64 only")
-    # Some programs are in root's folders, but need no root's rights.
+    # Some programs are in folders for root, but work without root's rights.
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
     if missing:
@@ -184,6 +187,7 @@ def require(*tools: str) -> None:
 
 
 def _ptrace(request: int, pid: int, address: int, data: int) -> None:
+    """Call ptrace(); raise OSError if it fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     words = map(ctypes.c_long, (request, pid, address, data))
     if libc.ptrace(*words) < 0:
@@ -197,7 +201,7 @@ def _cache() -> Path:
 
 
 def _identity(package: str) -> str:
-    """Return the checksum line of the package that apt would download."""
+    """Return the line with the checksum of the package that apt would download."""
     done = subprocess.run(
         ["apt-cache", "show", "--no-all-versions", package],  # noqa: S607 -- of PATH
         capture_output=True,
@@ -214,7 +218,10 @@ def _identity(package: str) -> str:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[int]:
-    """Hold a lock; processes that inherit the yielded descriptor hold it too."""
+    """Hold a lock; yield its descriptor.
+
+    Processes that inherit the descriptor also hold the lock.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -224,8 +231,9 @@ def _lock(path: Path) -> Iterator[int]:
 
 
 def _make(recipe: Recipe, path: Path, lock: int) -> None:
-    # All builds use one name, under the lock, so each removes the remains of a
-    # killed build.
+    """Make a kernel by a recipe, under the lock, and put it at `path` when complete."""
+    # The folder of every build has the same name, so each build removes what a killed
+    # build has left. The lock keeps builds apart.
     folder = path.with_name(f"{recipe.name}-build")
     if " " in str(folder):
         raise Unavailable(f"no kernel can be built in {folder}: its path has blanks")
@@ -250,7 +258,7 @@ def _make(recipe: Recipe, path: Path, lock: int) -> None:
 
 
 def _run(command: Sequence[str | Path], folder: Path, lock: int, limit_s: float) -> int:
-    """Run a command, and return its exit status.
+    """Run a command that logs to the folder, and return its exit status.
 
     The command and all its children hold the lock. So the next build begins after the
     last of them has ended, even if this process is killed.

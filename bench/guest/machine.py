@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Start a guest's kernel, either as a program itself or on an emulated machine.
+"""The commands that start a guest's kernel, as a program or on an emulated machine.
 
-Either is one process of the user. Its output is the console, and a descriptor that it
-inherits is the line to its first process. The kernel's command line, which has no
-quoting, carries the settings that guest.py passes to init.sh.
+Both are one process of the user. Its output is the guest's console. A socket that it
+inherits is the line to the first process in the guest. The kernel's command line, which
+has no quoting, holds the settings that guest.py passes to init.sh.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _TOOLS = ("bash", "find", "ip", "mount", "rdma", "timeout")
 
 
 class Machine(Protocol):
-    """A way to run a kernel.
+    """A program that runs a guest's kernel.
 
     Attributes
     ----------
     tools : tuple of str
-        The programs that the machine needs.
+        The programs that the machine and the guest need.
     slowness : float
-        The factor by which time limits are longer than on the fastest machine.
+        The factor by which time limits are multiplied.
     """
 
     tools: tuple[str, ...]
@@ -37,12 +37,13 @@ class Machine(Protocol):
         Parameters
         ----------
         place
-            The machine's folder, a path without blanks. In it `guest` is this file's
-            folder, `kernel` is the kernel, and `work` is what the guest may write.
+            The machine's folder, a path without blanks. In it are `guest`, a link to
+            the folder of this file, `kernel`, a link to the kernel, and `work`, the
+            folder that the guest may write to.
         memory
-            The size of the memory.
+            The size of the memory, as in "2G".
         line
-            The descriptor of the line.
+            The descriptor of the line to the guest's first process.
         settings
             Words to add to the kernel's command line.
         """
@@ -73,7 +74,7 @@ class UserMode:
 class Emulated:
     """Debian's kernel on an emulated PC; see debian.py.
 
-    The PC has one processor: several would wait for each other on a busy host.
+    The PC has one processor, since several would wait for each other on a busy host.
     """
 
     tools: tuple[str, ...] = (*_TOOLS, "nice", "qemu-system-x86_64")
@@ -86,11 +87,11 @@ class Emulated:
         kernel = place / "kernel"
         boot = [
             "console=ttyS0",
-            # The clock is the host's, and need not be checked against worse clocks.
+            # The clock is the host's, so the kernel need not check it against others.
             *("tsc=reliable", "clocksource=tsc"),
             *("mitigations=off", "rcupdate.rcu_expedited=1"),
             f"guest_init={place}/guest/init.sh",
-            # The first port of the first virtio-serial device below.
+            # The port of the virtio-serial device below.
             "guest_line=/dev/vport0p1",
             f"guest_modules={kernel}",
             *settings,
@@ -111,12 +112,12 @@ class Emulated:
 
 
 def machine(kernel: Path) -> Machine:
-    """Return the machine that a kernel runs on."""
+    """Return the machine for a kernel: a PC if it is a folder that debian.py made."""
     return Emulated() if kernel.is_dir() else UserMode()
 
 
 def _share(tag: str, folder: str, access: str) -> list[str]:
-    """Return options that share a folder of the host with the machine."""
+    """Return qemu's options that share a folder of the host under a tag."""
     return [
         "-fsdev",
         f"local,id={tag},path={folder},security_model=none,multidevs=remap,{access}",

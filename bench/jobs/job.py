@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Launch a contender's ranks on a cluster or this machine, and measure their tasks.
 
-The ranks do nothing else while they measure a collective. The counters of links are
-read before and after it, when rank 0 says so over a socket whose name all hosts see.
+The counters of links are read before the first and after the last operation of a task.
+Rank 0 says when, over a Unix socket, and the ranks wait until the counters have been
+read. All hosts are on this machine, so they see the socket's path.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 _LIMIT_S = 180
-_POLL_S = 0.2
+_POLL_S = 0.2  # how often to check whether the launcher has ended
 
 
 def run(
@@ -38,7 +39,10 @@ def run(
     tasks: Sequence[Task],
     round_: int = 0,
 ) -> list[Measurement]:
-    """Run a job; return a measurement of each task."""
+    """Run a job; return a measurement of each task.
+
+    Raise RuntimeError if the job fails, or if data bypassed the links.
+    """
     load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
     readings: list[dict[str, dict[str, int]]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -76,13 +80,16 @@ def run(
 
 
 def check_links(measurement: Measurement) -> None:
-    """Raise RuntimeError if data has reached a host by another way than its link.
+    """Raise RuntimeError if data has reached a host without crossing its link.
 
-    An MPI library that takes the hosts' namespaces for one machine uses its memory.
+    That happens if an MPI library finds that the hosts are namespaces of one machine,
+    and uses its memory.
     """
-    ports = {name: port for name, port in measurement.ports.items() if name[:2] == "to"}
-    least = min((port["sent_bytes"] for port in list(ports.values())[1:]), default=None)
-    # Data may be reduced on its way, so as little as one block may arrive for it.
+    ports = [port for name, port in measurement.ports.items() if name[:2] == "to"]
+    # The first host is left out, since the root of a Bcast receives nothing.
+    least = min((port["sent_bytes"] for port in ports[1:]), default=None)
+    # A Reduce_scatter that runs beside is left out: switches that reduce may send
+    # little of it.
     gathered, _, _ = measurement.collective.partition("+")
     payload = payload_bytes(gathered, measurement.nranks, measurement.block_bytes)
     if least is not None and least < payload * len(measurement.seconds):
@@ -96,9 +103,11 @@ def check_links(measurement: Measurement) -> None:
 def _command(
     setup: Setup, contender: Contender, program: Sequence[str | Path]
 ) -> list[str | Path]:
+    """Return the command that launches a program's ranks, given Python's arguments."""
     if setup.cluster is not None:
-        described = Program(program, ROOT, contender.variables)
-        return [*contender.launcher.command(setup.cluster, setup.numbers, described)]
+        python_program = Program(program, ROOT, contender.variables)
+        launcher = contender.launcher
+        return [*launcher.command(setup.cluster, setup.numbers, python_program)]
     environment, nranks = contender.launcher.environment, str(len(setup.numbers))
     start = [environment / "mpiexec", "-n", nranks]
     if contender.launcher.name == "openmpi":
@@ -111,7 +120,12 @@ def _command(
 def _converse(
     command: Sequence[str | Path], path: str, at_mark: Callable[[], None]
 ) -> dict[str, Any]:
-    """Run the command, calling `at_mark` when rank 0 says so; return its result."""
+    """Run a command that launches ranks; return the result that rank 0 sends.
+
+    Rank 0 sends a message over the socket `path` before and after the operations of
+    each task, and `at_mark` is called for each. Raise RuntimeError if the command fails
+    or sends no result.
+    """
     with socket.socket(socket.AF_UNIX) as listener, tempfile.TemporaryFile("w+") as log:
         listener.bind(path)
         listener.listen()
@@ -130,8 +144,8 @@ def _converse(
             if result and process.returncode == 0:
                 return result
             log.seek(0)
-            text = f"status {process.poll()} of {' '.join(map(str, command))}"
-            raise RuntimeError(f"{text}\n{log.read()}")
+            what = f"status {process.poll()} of {' '.join(map(str, command))}"
+            raise RuntimeError(f"{what}\n{log.read()}")
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -141,7 +155,11 @@ def _converse(
 def _lines(
     listener: socket.socket, process: subprocess.Popen[bytes]
 ) -> Iterator[dict[str, Any]]:
-    """Yield rank 0's messages; rank 0 goes on when the next one is asked for."""
+    """Yield rank 0's messages, each of which is answered when the next is asked for.
+
+    Rank 0 waits for the answer. There are no messages if the process ends before it
+    connects.
+    """
     listener.settimeout(_POLL_S)
     while True:
         try:
@@ -159,5 +177,5 @@ def _lines(
 
 
 def shown(word: str) -> str:
-    """Return a command's word with paths relative to the checkout."""
+    """Return a word of a command, with paths made relative to the checkout."""
     return word.replace(f"{ROOT}/", "").replace(str(ROOT), ".")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured: a line of JSON for each collective of each job.
+"""Measurements, each kept as a line of JSON; a report is made from these lines alone.
 
-A job is one launch of one contender. Jobs of different contenders take turns, and a
-round is one turn of all contenders. A report is made from these lines alone.
+A job is one launch of one contender, and has a measurement for each collective and
+size. Jobs of different contenders take turns, and a round is one turn of each.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ class Network:
     Attributes
     ----------
     kind : str
-        ``"cluster"``: hosts of network namespaces, a rank on each; ``"node"``: one
-        machine; ``"verbs"``: one machine with RDMA devices in software.
+        ``"cluster"`` for hosts that are network namespaces, with a rank on each;
+        ``"node"`` for one machine; ``"verbs"`` for one with RDMA devices in software.
     switches : int
         1, or 2 with a trunk between them.
     rate_mbit, trunk_mbit : int or None
-        The links' rates in either direction, in Mbit/s; None: no limit.
+        The rates of links and trunk in each direction, in Mbit/s; None for no limit.
     burst_bytes : int
         The bytes that an idle link carries at once, beyond its rate.
     loss : float
         The share of datagrams, or TCP segments, that every switch port drops.
     order : str
-        ``"block"`` or ``"interleaved"``: the order of ranks on two switches.
+        How ranks are spread over two switches: ``"block"``, the first half on the first
+        switch, or ``"interleaved"``, alternately.
     rival : bool
         Whether another host sent a TCP stream to rank 1's host throughout.
     """
@@ -54,12 +55,12 @@ class Measurement:
     Attributes
     ----------
     cell : str
-        The part of the benchmark, a letter.
+        The letter of the cell.
     contender : str
-        The name of the contender, which says whose the operation was and how it was
-        tuned; see bench.jobs.contenders.
+        The name of the contender; see bench.jobs.contenders.
     collective : str
-        mpi4py's name; two names with a ``+`` between them ran side by side.
+        mpi4py's name. Collectives whose names have a ``+`` between them ran at the same
+        time.
     nranks : int
         The number of ranks.
     block_bytes : int
@@ -73,17 +74,19 @@ class Measurement:
     processor_seconds : list of float
         The processor time that all ranks used in each operation.
     ports : dict
-        Counts of what left each host (``host0``), each switch port to a host
-        (``to0``) and each end of the trunk (``trunk0``) during the operations and the
-        barriers between them: ``sent_bytes``, ``sent_frames``, ``dropped_frames``.
+        By port, what left it during the operations and the barriers between them:
+        ``sent_bytes``, ``sent_frames`` and ``dropped_frames``. Ports are each host's
+        (``host0``), each switch's to a host (``to0``) and both ends of the trunk
+        (``trunk0``).
     lost : dict
-        Counts of the injected loss: ``buffers`` of the kernel, and their ``bytes``.
+        Losses made on purpose: ``buffers`` of the kernel, and their ``bytes``.
     counters : dict
-        mpimcast's counters for the operations, summed over ranks; empty for others.
+        mpimcast's counters for the operations, summed over ranks; empty for peers.
     rival_bytes : int
-        The bytes of the rival stream that arrived during the operations.
+        The bytes of the TCP stream that arrived from before the first operation until
+        after the last.
     span_s : float
-        The seconds between the readings before and after all operations.
+        The seconds in which the bytes of `rival_bytes` arrived.
     wrong_bytes : int
         The wrong bytes on all ranks, in the operations that were checked.
     versions : dict
@@ -91,7 +94,7 @@ class Measurement:
     machine : dict
         The machine's processor, number of cores and kernel.
     load : list of float
-        The machine's load average before and after.
+        The machine's load average before and after the job.
     begin : str
         The time, in UTC, at which the job was launched.
     command : list of str
@@ -124,12 +127,12 @@ class Measurement:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-# The names that fields have in measurements of earlier versions, and their names today.
+# The present names of fields, by their names in measurements of earlier versions.
 _FORMERLY = {"way": "contender"}
 
 
 def parse(line: str) -> Measurement:
-    """Return the measurement of a line; raise ValueError if it is not one."""
+    """Return the measurement in a line; raise ValueError if the line holds none."""
     try:
         fields = json.loads(line).items()
         found = {_FORMERLY.get(name, name): value for name, value in fields}

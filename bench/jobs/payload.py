@@ -10,7 +10,8 @@ def payload_bytes(collective: str, nranks: int, block_bytes: int) -> int:
     Parameters
     ----------
     collective
-        mpi4py's name; two names with a ``+`` between them run side by side.
+        mpi4py's name. Collectives whose names have a ``+`` between them run at the same
+        time, and a host receives as much for each.
     nranks
         The number of ranks, one on each host.
     block_bytes

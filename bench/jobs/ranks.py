@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeat collectives on each rank of a job; rank 0 reports to job.py.
+"""The program of each rank of a job: repeats collectives; rank 0 reports to job.py.
 
-Every operation begins with a barrier and an idle gap, after which links can carry a
-full burst again. A gap of the same length follows, in which ranks that are done leave
-the processors to the last ones. An operation's time is from the last rank's start to
-the last rank's end, by the clock that all ranks share on one machine. So the time that
-ranks take to leave the barrier is not included. Processor time is that of all ranks.
+A barrier and then a gap without traffic precede every operation, so that links can
+carry a full burst again. A gap of the same length follows it, in which ranks that are
+done leave the processors to the others. An operation's time runs from the last rank's
+start to the last rank's end, by the clock that all ranks share on one machine. So it
+does not include the time that ranks take to leave the barrier. Processor time is that
+of all ranks together.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from mpimcast.cli.bench.workload import Workload, workload
 
 GAP_S = 0.005
 
-# Unmeasured operations at the beginning; one suffices if at most FEW are measured.
+# This many operations precede those that are measured, but only one if at most FEW are
+# measured, since then each takes long.
 WARMUP = 2
 FEW = 3
 
-# With more bytes than this on all ranks, only the last operation is checked. To check
-# every one would take longer than the operations.
+# If the ranks together receive more than this, only the last operation is checked. To
+# check every one would take longer than the operations.
 CHECKED_BYTES_MAX = 128 << 20
 
 
 class Pair:
-    """An Allgather beside a Reduce_scatter, as in the backward pass of FSDP.
+    """An Allgather and a Reduce_scatter at once, as in the backward pass of FSDP.
 
-    Each rank contributes blocks to both, and the sums of the Reduce_scatter are checked
-    too.
+    It has the methods of a Workload. The results of both collectives are checked.
     """
 
     def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
@@ -52,19 +53,19 @@ class Pair:
         self.total_bytes = 2 * comm.size * nbytes
 
     def turn_to(self, number: int, turn: int) -> None:
-        """Prepare operation `number`."""
+        """Choose the data of operation `number`, with `turn` as in a Workload."""
         self._gather.turn_to(number, turn)
         self._number = number
 
     def fill(self) -> None:
         """Write this rank's contributions."""
         self._gather.fill()
-        # Floats hold sums of small whole numbers exactly.
+        # Sums of small whole numbers are exact in floating point.
         rank = self._library.rank
         self._send[:] = (np.arange(self._count) + self._number + rank) % 1000
 
     def run(self, comm: MPI.Intracomm) -> None:
-        """Run both operations side by side."""
+        """Start both operations, and wait for both."""
         gather = self._gather.start(comm)
         reduce = self._library.Ireduce_scatter_block(self._send, self._recv)
         reduce.Wait()
@@ -80,7 +81,15 @@ class Pair:
 
 
 class Reporter:
-    """Rank 0's connection to job.py, or its output. Other ranks report nothing."""
+    """Sends the messages of rank 0 to job.py, and does nothing on other ranks.
+
+    Parameters
+    ----------
+    path
+        The socket on which job.py listens, or ``-`` to print messages instead.
+    rank
+        This rank.
+    """
 
     def __init__(self, path: str, rank: int) -> None:
         self._rank = rank
@@ -91,7 +100,7 @@ class Reporter:
             self._line = connection.makefile("rw")
 
     def send(self, **message: Any) -> None:
-        """Send a message and wait for the answer, or print it where no job listens."""
+        """Send a message and wait until job.py has dealt with it, or print it."""
         if self._line is not None:
             self._line.write(json.dumps(message) + "\n")
             self._line.flush()
@@ -107,7 +116,11 @@ def measure(
     iterations: int,
     reporter: Reporter,
 ) -> dict[str, Any]:
-    """Measure one collective; return the results that rank 0 reports."""
+    """Measure `iterations` operations of one collective; return what rank 0 reports.
+
+    `comm` carries the operations; `world` is a communicator of the MPI library, for
+    barriers and results. The values returned are fields of a Measurement.
+    """
     times = np.zeros((2, iterations))
     used_s = np.zeros(iterations)
     wrong_bytes = 0
@@ -147,7 +160,7 @@ def measure(
 
 
 def counters(comm: MPI.Intracomm) -> dict[str, int]:
-    """Return mpimcast's counters; empty for a communicator of the MPI library."""
+    """Return a communicator's counters, or none if it is the MPI library's own."""
     return comm.stats() if isinstance(comm, mpimcast.Intracomm) else {}
 
 
@@ -187,7 +200,7 @@ def main() -> None:
     comm = world
     if options.transport != "library":
         comm = mpimcast.Intracomm(world.Dup(), transport=options.transport, min_bytes=0)
-        # A nonblocking operation cannot open the transport, so a blocking one does.
+        # Opens the transport, which a nonblocking operation could not do.
         workload("Allgather", world, 1).run(comm)
     found = []
     for collective, nbytes, iterations in json.loads(options.tasks):

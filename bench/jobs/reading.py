@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readings of a setup's counters, which are taken before and after a task."""
+"""Readings of the counters of links, of loss and of the rival stream.
+
+They are taken before and after the operations of a task.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from bench.jobs.setup import Setup
 
 
 def read(setup: Setup) -> dict[str, dict[str, int]]:
-    """Return the counts of links, loss and the rival stream so far, and the time."""
+    """Return the time, and the counts since the setup was made, by what they count.
+
+    On one machine there is nothing to count.
+    """
     if setup.cluster is None:
         return {}
     ports = setup.cluster.ports()

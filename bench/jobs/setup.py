@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The setup that jobs run on, and the tasks that they repeat there."""
+"""The setup that a job runs on, and the tasks that it measures there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.testbed.flow import Flow
 
 
 class Task(NamedTuple):
-    """A collective to repeat, with blocks of one size."""
+    """A collective with blocks of `nbytes` bytes, to be repeated `iterations` times."""
 
     collective: str
     nbytes: int
@@ -20,18 +20,18 @@ class Task(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What jobs run on: the hosts of their ranks, and the network between them.
+    """The hosts of a job's ranks, and the network between them.
 
     Attributes
     ----------
     network : Network
         The network, as measurements describe it.
     numbers : sequence of int
-        The host of each rank; on one machine only their count matters.
+        The number of each rank's host. On one machine only their count matters.
     cluster : Cluster or None
         The cluster, or None for this machine.
     loss : Loss or None
-        The active loss, if any.
+        The filter that injects loss and counts it, if any.
     rival : Flow or None
         The TCP stream that shares the link to rank 1's host, if any.
     """

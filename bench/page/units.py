@@ -13,7 +13,7 @@ def size(nbytes: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits, or the whole part of a greater one."""
+    """Return a number with three digits, or rounded to a whole one from 100 on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -23,5 +23,5 @@ def ms(seconds: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage; empty for None."""
+    """Return a share as a percentage, or an empty text for None."""
     return "" if share is None else f"{100 * share:.0f} %"

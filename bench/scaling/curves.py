@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute curves against nodes, and against ranks, from a batch job's results."""
+"""Compute curves against the number of nodes or ranks from a batch job's results."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ class Point(NamedTuple):
 
     Attributes
     ----------
+    nnodes : int
+        The number of nodes.
     seconds : Spread
-        The median of all operations, and the tenth and ninetieth percentile.
+        The time of an operation: the median of all operations, and the tenth and
+        ninetieth percentile.
     bandwidth : Spread
-        The bytes that every rank's link had to carry, by the time, in bytes a second.
+        The bus bandwidth, in bytes a second: the bytes that every rank's link had to
+        carry, divided by the time.
+    sent_bytes : float
+        The bytes that a rank sent in an operation, on average.
     by_library : bool
         Whether mpimcast left some of the operations to the library.
     """
@@ -39,7 +45,7 @@ Openings = dict[tuple[str, int], list[Opening]]  # by transport and ranks
 
 
 def by_series(steps: Iterable[Step]) -> dict[Series, dict[int, Curves]]:
-    """Return the curves of all contenders, by series and size."""
+    """Return the curves of all contenders, by series and block size."""
     groups: dict[tuple[Series, int, str, int], list[Row]] = defaultdict(list)
     for step in steps:
         for row in step.rows:
@@ -53,11 +59,13 @@ def by_series(steps: Iterable[Step]) -> dict[Series, dict[int, Curves]]:
 
 
 def _order(key: tuple[Series, int, str, int]) -> tuple[object, ...]:
+    """Return the key by which groups of rows are sorted."""
     series, nbytes, contender, nnodes = key
     return series, nbytes, CONTENDERS.index(contender), nnodes
 
 
 def _point(nnodes: int, rows: Sequence[Row]) -> Point:
+    """Return the point made of the rows of one size, contender and number of nodes."""
     seconds = [second for row in rows for second in row.seconds]
     low, median, high = (float(each) for each in np.quantile(seconds, (0.1, 0.5, 0.9)))
     link_bytes = statistics.fmean(row.link_bytes for row in rows)
@@ -71,22 +79,23 @@ def _point(nnodes: int, rows: Sequence[Row]) -> Point:
 
 
 def efficiency(points: Sequence[Point]) -> list[tuple[int, Spread]]:
-    """Return bus bandwidths divided by that on the fewest nodes with any traffic.
+    """Return the efficiency at each number of nodes.
 
-    The efficiency of an operation that scales stays 1.
+    It is the bus bandwidth, divided by that on the fewest nodes. So it stays 1 if an
+    operation scales. Points without traffic, as on one rank, are left out.
     """
-    carry = [point for point in points if point.bandwidth.median > 0]
+    points = [point for point in points if point.bandwidth.median > 0]
     return [
         (
             point.nnodes,
-            Spread(*(each / carry[0].bandwidth.median for each in point.bandwidth)),
+            Spread(*(each / points[0].bandwidth.median for each in point.bandwidth)),
         )
-        for point in carry
+        for point in points
     ]
 
 
 def openings(steps: Iterable[Step]) -> Openings:
-    """Return the costs of opening, by transport and number of ranks."""
+    """Return what opening a communicator cost, by transport and number of ranks."""
     found: Openings = defaultdict(list)
     for step in steps:
         if step.opening.messages:

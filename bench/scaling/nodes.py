@@ -13,49 +13,56 @@ import numpy as np
 from bench.page.spread import Spread, spread
 from bench.scaling.results import Step
 
-# A node is an outlier of a measurement if its time exceeds the median of the other
-# nodes by both this factor and this many of their median absolute deviations.
+# A node is an outlier in a measurement if its time exceeds the median of the other
+# nodes' times by this factor, and also by this many median absolute deviations of
+# those times.
 _OUTLIER_RATIO = 1.25
 _OUTLIER_DEVIATIONS = 5
-# A node is an outlier of the job if it is one in this part of its measurements.
-_OUTLIER_PART = 0.5
+# A node is an outlier of the job if it is one in this share of its measurements.
+_OUTLIER_SHARE = 0.5
+# On fewer nodes nobody can tell which of them is the outlier.
 _NODES_MIN = 3
 
 
 class Node(NamedTuple):
-    """The time of a node's ranks, divided by the median of the other nodes' times.
+    """How the times of a node's ranks compare with those of the other nodes.
 
     Attributes
     ----------
+    name : str
+        The node's name.
     ratio : Spread
-        The ratios in all the node's measurements, of steps on at least three nodes.
-    slow : int
+        In each measurement, the median time of the node's ranks, divided by the median
+        of the other nodes' times; the spread of these ratios.
+    nslow : int
         The number of measurements in which the node was an outlier.
+    nmeasurements : int
+        The number of the node's measurements in steps on at least three nodes.
     """
 
     name: str
     ratio: Spread
-    slow: int
-    measurements: int
+    nslow: int
+    nmeasurements: int
 
     @property
     def is_outlier(self) -> bool:
-        """Whether the node is an outlier too often for that to be chance."""
-        return self.slow >= _OUTLIER_PART * self.measurements
+        """Whether the node was an outlier too often for that to be chance."""
+        return self.nslow >= _OUTLIER_SHARE * self.nmeasurements
 
 
 def compare(steps: Iterable[Step]) -> list[Node]:
-    """Return all nodes, outliers first, then by how slow they are."""
+    """Return all nodes: first the outliers, then the others, each slowest first."""
     found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for step in steps:
         for row in step.rows if step.nnodes >= _NODES_MIN else ():
-            for name, ratio, slow in _ratios(step.nodes, row.rank_seconds):
-                found[name].append((ratio, slow))
+            for name, ratio, is_slow in _ratios(step.nodes, row.rank_seconds):
+                found[name].append((ratio, is_slow))
     compared = []
     for name, each in found.items():
         ratios = [ratio for ratio, _ in each]
-        slow = sum(slow for _, slow in each)
-        compared.append(Node(name, spread(ratios), slow, len(each)))
+        nslow = sum(is_slow for _, is_slow in each)
+        compared.append(Node(name, spread(ratios), nslow, len(each)))
     return sorted(
         compared, key=lambda node: (not node.is_outlier, -node.ratio.median, node.name)
     )
@@ -64,7 +71,11 @@ def compare(steps: Iterable[Step]) -> list[Node]:
 def _ratios(
     nodes: Sequence[str], rank_seconds: Sequence[float]
 ) -> Iterable[tuple[str, float, bool]]:
-    """Yield each node, its median by that of others, and whether it is an outlier."""
+    """Yield each node's name, its ratio in a measurement, and whether it is an outlier.
+
+    The ratio is its ranks' median time, divided by the median of the other nodes'
+    times.
+    """
     ranks: dict[str, list[float]] = defaultdict(list)
     for name, seconds in zip(nodes, rank_seconds, strict=True):
         ranks[name].append(seconds)

@@ -17,7 +17,7 @@ from bench.page.plot import (
     Picture,
     curve,
     legend,
-    log_numbers,
+    make_y_logarithmic,
     save,
 )
 from bench.page.spread import Spread, spread
@@ -31,13 +31,14 @@ _LOOKS: dict[str, dict[str, Any]] = {
     OURS: {"color": "#c1272d", "marker": "o", "linewidth": 2, "zorder": 3},
     LIBRARY: {"color": "#0000a7", "marker": "s", "linewidth": 1.1, "zorder": 2},
 }
-_COLUMNS = 4
+_COLUMNS = 4  # of panels in a picture
 _NODES_SHOWN = 24
 
-# Curves are drawn this factor of the number of nodes apart. Tick labels need to be at
-# least the other factor apart, or they would overlap.
+# On the logarithmic axis of nodes, both contenders' points are this factor apart, so
+# that their error bars do not hide each other.
 _ASIDE = 1.03
-_APART = 1.3
+# Labels of that axis are at least this factor apart, so that they do not overlap.
+_LABELS_APART = 1.3
 
 _AGAINST_NODES = (
     "Against the number of nodes, for each size of a block or of an unsharded model: "
@@ -66,7 +67,7 @@ _OPENING = (
 def draw_sizes(
     title: str, sizes: dict[int, Curves], folder: Path, name: str
 ) -> Iterator[Picture]:
-    """Draw the sizes of one series, in files whose names begin with `name`."""
+    """Draw a series, a column for each size, in files whose names begin with `name`."""
     blocks = list(sizes)
     with mpl.rc_context(STYLE):
         for begin in range(0, len(blocks), _COLUMNS):
@@ -79,6 +80,7 @@ def draw_sizes(
 
 
 def _note(sizes: dict[int, Curves]) -> str:
+    """Return a sentence for the caption if mpimcast left work to the MPI library."""
     ours = [each for contenders in sizes.values() for each in contenders[OURS]]
     if not any(each.by_library for each in ours):
         return ""
@@ -90,7 +92,11 @@ def _note(sizes: dict[int, Curves]) -> str:
 
 
 class _Measure(NamedTuple):
-    """One row of panels."""
+    """The contents of a row of panels: its label, its values, the scale of its axis.
+
+    `of` returns the value at each number of nodes. `scale` sets up the y axis, and is
+    given the greatest value.
+    """
 
     label: str
     of: Callable[[Sequence[Point]], list[tuple[int, Spread]]]
@@ -116,7 +122,7 @@ def _scaled(each: Spread, factor: float) -> Spread:
 
 
 def _log_times(axes: Any, _: float) -> None:
-    log_numbers(axes)
+    make_y_logarithmic(axes)
 
 
 def _log_bytes(axes: Any, _: float) -> None:
@@ -144,6 +150,7 @@ _MEASURES = (
 
 
 def _sizes(sizes: dict[int, Curves]) -> Figure:
+    """Draw a column of panels for each size."""
     figure = Figure(
         figsize=(1.6 + 2.7 * len(sizes), 0.8 + 2.1 * len(_MEASURES)),
         layout="constrained",
@@ -162,6 +169,7 @@ def _sizes(sizes: dict[int, Curves]) -> Figure:
 
 
 def _panel(axes: Any, measure: _Measure, contenders: Curves) -> None:
+    """Draw one measure of both contenders against the number of nodes."""
     most = 0.0
     for contender, points in contenders.items():
         found = measure.of(points)
@@ -176,11 +184,11 @@ def _panel(axes: Any, measure: _Measure, contenders: Curves) -> None:
 
 
 def _log_counts(axes: Any, counts: set[int]) -> None:
-    """Make the x axis one of counts, logarithmic, with as many labels as fit."""
+    """Make the x axis logarithmic, with labels at as many of the counts as fit."""
     axes.set_xscale("log", base=2)
     shown: list[int] = []
     for count in sorted(counts, reverse=True):
-        if not shown or count * _APART <= shown[-1]:
+        if not shown or count * _LABELS_APART <= shown[-1]:
             shown.append(count)
     axes.xaxis.set_major_locator(FixedLocator(shown))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -192,7 +200,7 @@ def _log_counts(axes: Any, counts: set[int]) -> None:
 
 
 def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
-    """Draw the times of each node's ranks; of many nodes, only the first."""
+    """Draw how each node's times compare; of many nodes, only the slowest."""
     shown = nodes[:_NODES_SHOWN]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7, 1 + 0.22 * len(shown)), layout="constrained")
@@ -219,7 +227,11 @@ def draw_nodes(nodes: Sequence[Node], folder: Path) -> Picture:
 
 
 class _Cost(NamedTuple):
-    """One panel, and the growth with the number of ranks that it is compared with."""
+    """A cost of opening that a panel shows: its label, and how to get it.
+
+    `growth`, if any, says how the cost should grow with the number of ranks; a dotted
+    line shows that growth.
+    """
 
     label: str
     of: Callable[[Opening], float]
@@ -245,6 +257,7 @@ def draw_opening(found: Openings, folder: Path) -> Picture:
 
 
 def _opening(axes: Any, cost: _Cost, found: Openings) -> None:
+    """Draw one cost of opening, a curve for each transport."""
     counts = sorted({nranks for _, nranks in found})
     for transport in sorted({each for each, _ in found}):
         points = [

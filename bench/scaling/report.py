@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the page of a batch job from its ``results.jsonl``."""
+"""Write a page on a batch job's results, which are in its ``results.jsonl``."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _COLUMNS = (
 
 
 def write(folder: Path) -> Path:
-    """Write the page and the pictures into the folder of the results."""
+    """Write the page and the pictures to the job's folder; return the page's path."""
     steps, notes = results.read(folder / results.RESULTS)
     if not steps:
         raise ValueError("; ".join([f"{folder} has no results", *notes]))
     body = "".join(
         (
             "".join(f'<p class="behind">{escape(note)}</p>\n' for note in notes),
-            *_settings(steps, folder),
+            *_series(steps, folder),
             _nodes(compare(steps), folder),
             _opening(curves.openings(steps), folder),
         )
@@ -48,6 +48,7 @@ def write(folder: Path) -> Path:
 
 
 def _about(steps: Sequence[Step]) -> str:
+    """Return a sentence on when and with what the job measured, and on wrong bytes."""
     counts = sorted({step.nnodes for step in steps})
     wrong = sum(row.wrong_bytes for step in steps for row in step.rows)
     parts = [
@@ -63,10 +64,10 @@ def _about(steps: Sequence[Step]) -> str:
 # ---- against nodes -----------------------------------------------------------
 
 
-def _settings(steps: Sequence[Step], folder: Path) -> Iterator[str]:
-    for number_, (series, sizes) in enumerate(curves.by_series(steps).items()):
+def _series(steps: Sequence[Step], folder: Path) -> Iterator[str]:
+    for index, (series, sizes) in enumerate(curves.by_series(steps).items()):
         words = re.findall(r"\w+", " ".join(map(str, series)).lower())
-        name = "-".join(["scaling", str(number_), *words])
+        name = "-".join(["scaling", str(index), *words])
         pictures = "".join(map(figure, draw_sizes(series.title(), sizes, folder, name)))
         yield f"<h2>{escape(series.title())}</h2>\n{pictures}{_table(series, sizes)}"
 
@@ -78,7 +79,7 @@ def _table(series: Series, sizes: dict[int, Curves]) -> str:
 
 
 def _lines(nbytes: int, contenders: Curves) -> Iterator[list[str]]:
-    """Yield a size's row for each number of nodes, which both contenders share."""
+    """Yield the rows of one size, one for each number of nodes."""
     parts = [dict(efficiency(points)) for points in contenders.values()]
     for both in zip(*contenders.values(), strict=True):
         ours, theirs = both
@@ -109,7 +110,7 @@ def _nodes(nodes: Sequence[Node], folder: Path) -> str:
             [
                 *(escape(node.name), f"{node.ratio.median:.2f}"),
                 f"{node.ratio.low:.2f} to {node.ratio.high:.2f}",
-                f"{node.slow} of {node.measurements}",
+                f"{node.nslow} of {node.nmeasurements}",
             ]
         )
         for node in outliers

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read the results of a batch job's steps: a line of ``results.jsonl`` for each.
+"""Read a batch job's results: ``results.jsonl``, with a line for each step.
 
-A line holds the step, and the results that ``python -m mpimcast bench --json`` or
-``demo`` wrote. Lines that are cut off, or hold no results, are named and left out.
+A line holds a description of the step, and what ``python -m mpimcast bench --json`` or
+``demo`` wrote. Lines that are cut off, or hold no results, are left out, and noted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ CONTENDERS = (OURS, LIBRARY)
 
 
 class Series(NamedTuple):
-    """The steps that differ in nodes and sizes only, which share a picture."""
+    """The properties that steps share which differ only in nodes and sizes.
+
+    Such steps share a picture. `order` is the order of nodes, such as "topology".
+    """
 
     collective: str
     transport: str
@@ -39,15 +42,25 @@ class Row:
 
     Attributes
     ----------
+    series : Series
+        The series that the step belongs to.
+    contender : str
+        One of CONTENDERS.
+    block_bytes : int
+        The size of the blocks.
     seconds : tuple of float
         The time of each operation.
     rank_seconds : tuple of float
-        The median time of each rank.
+        The median time of the operations on each rank.
     link_bytes : float
         The bytes that every rank's link has to carry in an operation.
     sent_bytes : float
-        The bytes that a rank sent in an operation, on average; computed for the
-        library's operations, counted for ours.
+        The bytes that a rank sent in an operation, on average: counted for mpimcast,
+        computed for the MPI library.
+    by_library : bool
+        Whether mpimcast left the operations to the MPI library.
+    wrong_bytes : int
+        The wrong bytes on all ranks.
     """
 
     series: Series
@@ -62,7 +75,7 @@ class Row:
 
 
 class Opening(NamedTuple):
-    """The costs of opening a communicator, each of the rank where it is greatest."""
+    """The costs of opening a communicator, each the greatest of any rank."""
 
     seconds: float
     messages: int
@@ -71,12 +84,22 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """The results of one step, which is one line.
+    """The results of one step, which one line holds.
 
     Attributes
     ----------
+    name, transport : str
+        The step's name and its transport.
     nodes : tuple of str
         The node of each rank.
+    begin : str
+        The time at which the step began.
+    library : str
+        The version of the MPI library.
+    opening : Opening
+        The cost of opening its communicator.
+    rows : tuple of Row
+        Its results.
     """
 
     name: str
@@ -156,7 +179,7 @@ def _step(found: dict[str, Any]) -> Step:
     )
 
 
-# What stands for the fields that a step of the demo does not have.
+# Stand-ins for the fields that a step of the demo does not have.
 _DEMO_LACKS = {
     "begin": "",
     "versions": {"mpi": ""},
@@ -191,6 +214,7 @@ def _unshard(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row(series: Series, contender: str, measured: dict[str, Any], nranks: int) -> Row:
+    """Return the row of one contender in what a line has measured."""
     found = measured[contender]
     seconds = tuple(map(_positive, found["seconds"]))
     rank_seconds = tuple(map(_positive, found["rank_seconds"]))
@@ -198,6 +222,7 @@ def _row(series: Series, contender: str, measured: dict[str, Any], nranks: int) 
         raise ValueError(
             f"it has times of {len(seconds)} operations, {len(rank_seconds)} ranks"
         )
+    # The part of the whole result that every rank's link has to carry.
     link_part = _finite(found["busbw_bytes_per_s"]) / _positive(
         found["algbw_bytes_per_s"]
     )
@@ -215,12 +240,14 @@ def _row(series: Series, contender: str, measured: dict[str, Any], nranks: int) 
 
 
 def _finite(value: object) -> float:
+    """Return a finite number of at least 0; raise ValueError for other values."""
     if not isinstance(value, (int, float)) or not 0 <= float(value) < math.inf:
         raise ValueError(f"{value!r} is not a finite number of at least 0")
     return float(value)
 
 
 def _positive(value: object) -> float:
+    """Return a finite number above 0; raise ValueError for other values."""
     if not _finite(value):
         raise ValueError(f"{value!r} is not greater than 0")
     return _finite(value)

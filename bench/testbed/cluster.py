@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Simulate a cluster of hosts and switches on one machine; this needs root.
+"""Emulate a cluster of hosts and switches on one machine; this needs root.
 
 ::
 
-      host0   host1  ...   head        Every host has eth0; addresses begin
-       |eth0   |eth0        |eth0      with 10.77.0.10, in the order of hosts.
-      to0     to1          tohead      A rate limits both directions of a
-    +--+-------+------------+--+       link: eth0, and the switch's port to it.
-    |         switch0          |       The head launches and takes no part; its
-    +------------+-------------+       link has no limit.
-               trunk                   With a trunk, the later half of the hosts
-    +------------+-------------+       has a switch of its own.
+      host0   host1  ...   head        Every host has eth0. In the order of hosts
+       |eth0   |eth0        |eth0      their addresses are 10.77.0.10, .11 and on.
+      to0     to1          tohead      A rate limits both directions of a link,
+    +--+-------+------------+--+       at eth0 and at the switch's port to it.
+    |         switch0          |       The head launches the ranks and has none;
+    +------------+-------------+       its link has no limit.
+               trunk                   With two switches, the second half of the
+    +------------+-------------+       hosts is plugged into the second one.
     |         switch1          |
     +--------------------------+
 
-The switches are Linux bridges that snoop IGMP and send queries. All counts are those
-of the queues (tc), which see every frame as it is on the wire.
+The switches are Linux bridges that snoop IGMP and send its queries. The queues (tc)
+count what leaves a port, and see every frame as it is on the wire.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from bench.testbed.host import Host
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+# The kinds of traffic that a switch can be made to drop, as nft's expressions.
 TRAFFIC = {
     "multicast": "ip daddr 224.0.0.0/4 ip protocol udp",
     "unicast": "ip daddr != 224.0.0.0/4 ip protocol udp",
@@ -39,12 +40,14 @@ TRAFFIC = {
     "all": "ip version 4",
 }
 
-# The kernel's UDP batches of up to twenty datagrams pass a queue whole. Longer ones
-# would be cut up there in software, at several times the cost.
+# The kernel sends up to twenty datagrams as one batch, of _GSO_BYTES at most. A batch
+# that is no longer than the burst passes a queue whole. Longer batches are cut up
+# there, in software, at several times the cost, and with SINGLE_BURST_BYTES into single
+# datagrams.
 _GSO_BYTES = 30000
 BURST_BYTES = 40000
 SINGLE_BURST_BYTES = 4000
-_HOST_QUEUE_BYTES = 4 << 20
+_HOST_QUEUE_BYTES = 4 << 20  # long enough that hosts themselves drop nothing
 
 
 @dataclass(frozen=True)
@@ -65,17 +68,25 @@ class Port:
 
 
 class Loss:
-    """An active filter at switch ports, and the counts of what it drops."""
+    """The filter that makes switches drop traffic, and the counts of what it dropped.
+
+    Parameters
+    ----------
+    switches
+        The switches that have the filter.
+    table
+        The name of its table in nft.
+    """
 
     def __init__(self, switches: Sequence[Host], table: str) -> None:
         self._switches = switches
         self._table = table
 
     def dropped(self) -> tuple[int, int]:
-        """Return how many of the kernel's buffers, and bytes in them, were dropped.
+        """Return how many of the kernel's buffers were dropped, and how many bytes.
 
-        A buffer is a batch of datagrams, unless it had to be cut up on the way. Its
-        bytes include the headers of one datagram.
+        A buffer holds a batch of datagrams, or one if the batch was cut up on its way.
+        Its bytes include the headers of one datagram only.
         """
         buffers = nbytes = 0
         for switch in self._switches:
@@ -89,17 +100,17 @@ class Loss:
 
 
 class Cluster:
-    """Hosts, switches and the links between them, until the cluster is closed.
+    """Hosts, switches and the links between them, which exist until close().
 
     Parameters
     ----------
     nhosts
         The number of hosts beside the head.
     two_switches
-        Whether the later half of the hosts has a switch of its own, behind a trunk.
+        Whether the second half of the hosts has a switch of its own, behind a trunk.
     igmp_version
-        3, or 2, which is common. With 2 only one of a group's members reports, and
-        the switch may forget the others.
+        3, or 2, which is also common. With version 2 only one member of a group answers
+        a query, and the switch may forget the others.
     """
 
     def __init__(
@@ -140,6 +151,7 @@ class Cluster:
     # ---- wiring --------------------------------------------------------------
 
     def _connect(self) -> None:
+        """Connect hosts and switches, and give all hosts names and addresses."""
         for number, switch in enumerate(self.switches):
             self._make_bridge(switch, number)
         if len(self.switches) == 2:
@@ -158,8 +170,10 @@ class Cluster:
         self.shape(rate_mbit=None)
 
     def _make_bridge(self, switch: Host, number: int) -> None:
-        # The bridge trusts its own queries only after a response interval, here a
-        # second. It marks router ports, such as the trunk, only if it has an address.
+        # The bridge begins to snoop one response interval after its own first query;
+        # this interval is shortened to a second. Only if the bridge has an address does
+        # it notice that another switch sends queries behind a port, such as the trunk,
+        # and send groups there.
         _batch(
             switch,
             "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 1 "
@@ -187,6 +201,7 @@ class Cluster:
         host.run("sysctl", "--quiet", "--write", *settings)
 
     def _link(self, one: Host, device: str, other: Host, other_device: str) -> None:
+        """Connect a new device of one host with a new one of another, as by a cable."""
         _batch(
             self.head,
             f"link add {device} netns {one.pid_within} type veth "
@@ -194,9 +209,9 @@ class Cluster:
         )
 
     def switch_of(self, number: int) -> Host:
-        """Return the switch that a host is plugged into."""
-        later = number >= (len(self.hosts) + 1) // 2
-        return self.switches[len(self.switches) - 1 if later else 0]
+        """Return the switch that host `number` is plugged into."""
+        is_in_second_half = number >= (len(self.hosts) + 1) // 2
+        return self.switches[-1 if is_in_second_half else 0]
 
     # ---- rates ---------------------------------------------------------------
 
@@ -208,19 +223,19 @@ class Cluster:
         burst_bytes: int = BURST_BYTES,
         queue_bytes: int = 512 << 10,
     ) -> None:
-        """Limit the links' rates, None for no limit, and reset the counters.
+        """Limit the rates of links, and set the counters to 0.
 
         Parameters
         ----------
         rate_mbit
-            The rate of each host's link, in either direction.
+            The rate of each host's link in each direction, or None for no limit.
         trunk_mbit
-            The rate of the link between two switches, in either direction.
+            The rate of the trunk in each direction, or None for no limit.
         burst_bytes
             The bytes that an idle link carries at once. Longer batches are cut into
-            datagrams; with SINGLE_BURST_BYTES loss therefore hits single ones.
+            datagrams, so that with SINGLE_BURST_BYTES single datagrams can be lost.
         queue_bytes
-            The length of the queue of each switch port.
+            The bytes that fit into the queue of each switch port.
         """
         for number, host in enumerate(self.hosts):
             switch = self.switch_of(number)
@@ -244,11 +259,11 @@ class Cluster:
         Parameters
         ----------
         numbers
-            The hosts.
+            The numbers of the hosts.
         fraction
             The share of the kernel's buffers to drop.
         traffic
-            "multicast", "unicast" or both, "udp"; "tcp"; "all"; or an nft expression.
+            A kind of TRAFFIC, such as "multicast", or an expression of nft.
         """
         self._ntables += 1
         table = f"loss{self._ntables}"
@@ -284,7 +299,11 @@ class Cluster:
     # ---- counters ------------------------------------------------------------
 
     def ports(self) -> dict[str, Port]:
-        """Return the counts of hosts ("host0") and switch ports ("to0", "trunk0")."""
+        """Return the counts of all ports since shape(), by the ports' names.
+
+        These are "host0" for a host's own, "to0" for its switch's port to it, and
+        "trunk0" for a switch's end of the trunk.
+        """
         ports = {}
         for host in self.hosts:
             ports[host.name] = _read_ports(host)["eth0"]
@@ -295,35 +314,42 @@ class Cluster:
 
 
 def address(number: int) -> str:
-    """Return the IPv4 address of a host."""
+    """Return the IPv4 address of host `number`."""
     return f"10.77.0.{10 + number}"
 
 
 def _table(name: str, rules: str) -> str:
+    """Return the text of an nft table that filters what a bridge forwards."""
     hook = "type filter hook forward priority 0;"
     return f"table bridge {name} {{\n chain c {{\n{hook}\n{rules} }}\n}}\n"
 
 
 def _batch(host: Host, *lines: str) -> None:
+    """Run several commands of ``ip`` in a host."""
     host.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
 
 
 def _limit(
     host: Host, device: str, rate_mbit: int | None, burst_bytes: int, queue_bytes: int
 ) -> None:
-    how: tuple[str, ...] = ("pfifo", "limit", "10000")
+    """Give a port of a host a new queue, whose counters are 0.
+
+    Without a rate the queue only counts, and has room for all frames that ever wait.
+    """
+    queue: tuple[str, ...] = ("pfifo", "limit", "10000")
     if rate_mbit is not None:
-        how = (
+        queue = (
             *("tbf", "rate", f"{rate_mbit}mbit"),
             *("burst", str(burst_bytes), "limit", str(queue_bytes)),
         )
-    # Deletes first, since replacing a queue by one of its kind keeps the counters.
+    # Counters survive if a queue replaces one of its kind, so the old one is deleted.
     with contextlib.suppress(RuntimeError):
         host.run("tc", "qdisc", "delete", "dev", device, "root")
-    host.run("tc", "qdisc", "add", "dev", device, "root", *how)
+    host.run("tc", "qdisc", "add", "dev", device, "root", *queue)
 
 
 def _read_ports(host: Host) -> dict[str, Port]:
+    """Return the counts of a host's or switch's ports, but not of the head's link."""
     queues = json.loads(host.run("tc", "-s", "-j", "qdisc", "show"))
     return {
         queue["dev"]: Port(queue["bytes"], queue["packets"], queue["drops"])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run a TCP stream between two hosts, as fast as their links allow.
+"""Run a TCP stream between two hosts of a cluster, as fast as their links allow.
 
-``python -m bench.testbed.flow receive ADDRESS`` is the one end of the stream, and
-``send ADDRESS PORT`` the other.
+Its ends are two programs, which `flowing` starts in the hosts: ``python -m
+bench.testbed.flow receive ADDRESS`` and ``python -m bench.testbed.flow send ADDRESS
+PORT``. The receiver first prints its port, and later the bytes received, if asked.
 """
 
 from __future__ import annotations
@@ -24,18 +25,12 @@ _LIMIT_S = 10
 
 
 class Flow(NamedTuple):
-    """A running stream.
-
-    Attributes
-    ----------
-    receiver
-        The process that receives the stream.
-    """
+    """A running stream, and the process that receives it."""
 
     receiver: subprocess.Popen[str]
 
     def received_bytes(self) -> int:
-        """Return how many bytes have arrived."""
+        """Return how many bytes have arrived since the stream began."""
         assert self.receiver.stdin is not None  # noqa: S101 -- both are pipes
         assert self.receiver.stdout is not None  # noqa: S101 -- both are pipes
         self.receiver.stdin.write("\n")
@@ -45,14 +40,9 @@ class Flow(NamedTuple):
 
 @contextlib.contextmanager
 def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
-    """Run a stream until the end of the block.
+    """Run a stream from host `source` to host `target` until the end of the block.
 
-    Parameters
-    ----------
-    source, target
-        The hosts.
-    address
-        The target's address.
+    `address` is the target's.
     """
     program = [sys.executable, "-m", "bench.testbed.flow"]
     with contextlib.ExitStack() as stack:
@@ -75,7 +65,7 @@ def flowing(source: Host, target: Host, address: str) -> Iterator[Flow]:
 
 
 def _receive(address: str) -> None:
-    """Receive one stream; print the bytes received for each line of input."""
+    """Receive one stream; print the bytes received so far for each line of input."""
     received_bytes = 0
 
     def receive() -> None:

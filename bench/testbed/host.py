@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Simulate a host by namespaces that live as long as their owner.
+"""Emulate a host with namespaces that live as long as the process that made them.
 
-Nothing of a host has a name outside. Its first process reads a pipe that the owner
-holds. When the owner closes the pipe, or dies, the first process ends. All others of
-its process namespace end with it, and the network and all files with the last of them.
-So a killed run leaves nothing behind, and runs do not disturb each other.
+Nothing in a host has a name outside it, so hosts of different runs do not collide. The
+first process of a host reads a pipe, whose other end its maker holds. When the maker
+closes the pipe, or dies, the first process ends, and the kernel then ends all other
+processes of its process namespace. The network and all files vanish with the last of
+them. So even a run that is killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class Host:
     name
         The name that ``hostname`` prints in the host.
     within
-        The outer host, which sees this one's processes, shares its /run with it, and
-        takes it along when it ends; None for a host of this machine.
+        The outer host, or None if that is this machine. An outer host sees the
+        processes of this one, shares its /run with it, and ends it when it ends.
     own_network
-        False: the host shares the network of the outer host.
+        Whether the host has a network of its own; else it has the outer host's.
     """
 
     def __init__(
@@ -81,16 +82,19 @@ class Host:
         raise RuntimeError(f"/proc/{self.pid}/status has no NSpid")
 
     def enter(self, folder: str | Path = "/") -> list[str]:
-        """Return the beginning of a command line that runs the rest in this host."""
+        """Return words to put before a command, so that it runs in this host.
+
+        Its working directory is `folder`.
+        """
         return ["nsenter", f"--target={self.pid}", "--all", f"--wdns={folder}"]
 
     def run(self, *command: str, given: str = "") -> str:
-        """Run a command in this host; return its output.
+        """Run a command in this host, with `given` as its input; return its output.
 
         Raises
         ------
         RuntimeError
-            If the command fails, with its output.
+            If the command fails. The text contains what it printed.
         """
         done = subprocess.run(
             [*self.enter(), *command],
@@ -108,18 +112,18 @@ class Host:
         return done.stdout
 
     def write(self, path: str, text: str) -> None:
-        """Write a file in this host."""
+        """Write a text file in this host."""
         self.run("tee", path, given=text)
 
     def end_processes(self) -> None:
-        """Kill all processes in this host, but not the host."""
-        # kill -1 spares itself and the first process; it fails if nothing is left.
+        """Kill all processes in this host but its first, so that the host stays."""
+        # kill -1 spares itself and the first process, and fails if there is no other.
         self.run("sh", "-c", "kill -KILL -1 || :")
 
     def close(self) -> None:
         """End the host, its processes, and the hosts within it.
 
-        Closing a closed host does nothing.
+        A host may be closed more than once.
         """
         assert self._holder.stdin is not None  # noqa: S101 -- a pipe
         self._holder.stdin.close()
@@ -128,8 +132,8 @@ class Host:
             self._holder.stdout.close()
 
 
-def obstacle() -> str:
-    """Return the reason that no host can be created here; empty if one can."""
+def why_unavailable() -> str:
+    """Return the reason why no host can be made here, or an empty text if one can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     done = subprocess.run(
@@ -146,4 +150,5 @@ def obstacle() -> str:
 
 
 def _children(pid: int) -> list[int]:
+    """Return the PIDs of a process's children."""
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launch MPI programs on a cluster, with one rank per host."""
+"""Build the commands that launch MPI programs on a cluster, with one rank per host."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import NamedTuple
 from bench.testbed.cluster import Cluster
 from bench.testbed.program import Program
 
-# The launchers start this instead of ssh. Its arguments are options, a host, and a
-# command line for a shell there. WRAP holds words that precede that shell.
+# The launchers call this script where they would call ssh, with the same arguments:
+# options, a host, and a command line for a shell there. The variable WRAP may hold a
+# command that is to run that shell.
 _AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 pid=$(cat "/run/$1.pid")
 shift
-# Session folders hold process numbers, which other hosts have too.
+# Launchers name files in TMPDIR after process numbers, which are the same on other
+# hosts. So that folder must not be shared between hosts, as /dev/shm is not.
 export TMPDIR=/dev/shm
 exec nsenter --target="$pid" --all ${WRAP-} /bin/sh -c "$*" </dev/null
 """
@@ -43,14 +45,16 @@ class Launcher(NamedTuple):
     def command(
         self, cluster: Cluster, numbers: Sequence[int], program: Program
     ) -> list[str]:
-        """Return a command line that runs a program on a cluster.
+        """Return a command line that launches the ranks of a program on a cluster.
+
+        The files that the launcher needs are written to the head, on which it runs.
 
         Parameters
         ----------
         cluster
             The cluster to run on.
         numbers
-            The host of each rank.
+            The number of each rank's host.
         program
             The program, and how its ranks run.
         """
@@ -70,7 +74,11 @@ class Launcher(NamedTuple):
 
 
 def _without_blanks(cluster: Cluster, environment: Path) -> Path:
-    """Return a path of the programs' folder that has no blanks."""
+    """Return a path of a virtual environment's programs that has no blanks.
+
+    Launchers do not quote blanks. If the checkout's path has any, the checkout is
+    mounted at another path in all hosts.
+    """
     checkout = environment.resolve().parent.parent
     if " " not in str(checkout):
         return environment
@@ -85,13 +93,14 @@ def _without_blanks(cluster: Cluster, environment: Path) -> Path:
 def _openmpi(
     environment: Path, names: Sequence[str], program: Program
 ) -> tuple[str, list[str]]:
-    """Return the lines of a hostfile, and the command that precedes Python's."""
+    """Return the text of a hostfile, and the words of the command before Python."""
     hostfile = "".join(f"{name} slots=1\n" for name in names)
     settings = {"pml": "ob1", "btl": "tcp,self", "btl_tcp_if_include": "eth0"}
     variables = program.variables
     if program.outlive:
         settings = {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp"}
-        # The status is 0 whatever happens to single ranks; Finalize waits for no rank.
+        # Makes MPI_Finalize wait for no rank; otherwise it would wait for dead ranks.
+        # With --enable-recovery, mpirun's status is 0 even if ranks die.
         settings["async_mpi_finalize"] = "1"
         variables = {"FI_TCP_IFACE": "eth0", **variables}
     return hostfile, [
@@ -108,9 +117,9 @@ def _openmpi(
 def _mpich(
     environment: Path, names: Sequence[str], program: Program
 ) -> tuple[str, list[str]]:
-    """Return the lines of a hostfile, and the command that precedes Python's."""
+    """Return the text of a hostfile, and the words of the command before Python."""
     hostfile = "".join(f"{name}:1\n" for name in names)
-    # Without this MPICH would find the ranks on one machine, and use its memory.
+    # Otherwise MPICH would find that the hosts are one machine, and use its memory.
     settings = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
     if program.outlive:
         settings = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}

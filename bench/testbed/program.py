@@ -21,11 +21,12 @@ class Program:
     variables : mapping
         Variables of the ranks' environment.
     wrap : str
-        A command that runs the ranks' launcher on their hosts, such as ``setpriv``.
+        A command, such as ``setpriv``, under which each host runs what the launcher
+        starts there, and so the ranks; empty for none.
     outlive : bool
-        Whether ranks go on, and end well, when another has died. By default TCP
-        prevents that: Open MPI ends the ranks at once, and MPICH's Finalize waits
-        forever.
+        Whether ranks go on, and end well, when another rank has died. By default they
+        do not, since the MPI libraries use TCP: Open MPI ends all ranks at once, and
+        MPICH's MPI_Finalize waits for ever.
     """
 
     arguments: Sequence[str | Path]

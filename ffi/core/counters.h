@@ -1,66 +1,71 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of a stream. Nothing is dropped, retried or suppressed without a
- * counter; comm.stats() shows this table. Bytes include the header.
+ * The counters of a stream, as comm.stats() shows them: rows of X(constant, name). tx_
+ * counts what this rank has sent, rx_ what it has received. Bytes include the header.
+ * Whatever is dropped, repeated or suppressed is counted.
  */
 #ifndef MMC_CORE_COUNTERS_H
 #define MMC_CORE_COUNTERS_H
 
-#include <stdint.h>
+#include "core/wire/header.h"
 
-#define MMC_COUNTER_TABLE(X)                                                       \
-	X(TX_MULTICAST_BYTES, "tx_multicast_bytes")                                \
-	X(TX_MULTICAST_DATAGRAMS, "tx_multicast_datagrams")                        \
-	X(TX_CONTROL_BYTES, "tx_control_bytes")                                    \
-	X(TX_CONTROL_DATAGRAMS, "tx_control_datagrams")                            \
-	X(TX_REPAIR_BYTES, "tx_repair_bytes")                                      \
-	X(TX_REPAIR_DATAGRAMS, "tx_repair_datagrams")                              \
-	X(RX_MULTICAST_BYTES, "rx_multicast_bytes")                                \
-	X(RX_MULTICAST_DATAGRAMS, "rx_multicast_datagrams")                        \
-	X(RX_CONTROL_BYTES, "rx_control_bytes")                                    \
-	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                            \
-	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                      \
-	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                              \
-	/* Chunks that had to be asked for, lost chunks that arrived as repairs, \
-	 * and copies of chunks that were here already. */ \
-	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                        \
-	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                                \
-	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                              \
-	/* Datagrams of a stream, epoch, sender or place that is not ours, and \
-	 * datagrams whose checksum or form is wrong. */   \
-	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                            \
-	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                            \
-	/* Early datagrams kept for an operation to come, and those dropped. */    \
-	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                              \
-	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                          \
-	/* Early requests dropped for lack of room: they are sent again. */        \
-	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                                \
-	X(EPOCHS, "epochs")                                                        \
-	X(UNICAST_EPOCHS, "unicast_epochs")                                        \
-	X(OPEN_NS, "open_ns")                                                      \
-	/* Time in each stage, summed over operations. */                          \
-	X(ENTRY_NS, "entry_ns")                                                    \
-	X(MULTICAST_NS, "multicast_ns")                                            \
-	X(REPAIR_NS, "repair_ns")                                                  \
-	X(RELEASE_NS, "release_ns")                                                \
-	/* Allocations from the system after the stream was opened, and        \
-	 * registrations of memory for others to read. */   \
-	X(ALLOCATIONS, "allocations")                                              \
-	X(REGISTRATIONS, "registrations")                                          \
-	/* Adverts sent; reads of the left neighbour's bitmap; reads of its data \
-	 * with the chunks and bytes they brought; reads of no use. */ \
-	X(ADVERTS, "adverts")                                                      \
-	X(MAP_READS, "map_reads")                                                  \
-	X(READS, "reads")                                                          \
-	X(READ_CHUNKS, "read_chunks")                                              \
-	X(READ_BYTES, "read_bytes")                                                \
-	X(FAILED_READS, "failed_reads")                                            \
-	/* Chunks received directly in place, and datagrams received in    \
-	 * another chunk's place. */       \
-	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                    \
-	X(EVACUATED_CHUNKS, "evacuated_chunks")                                    \
-	/* Over verbs: connections and memberships in groups made anew. */         \
-	X(RECONNECTS, "reconnects")                                                \
+#define MMC_COUNTER_TABLE(X)                                                   \
+	X(TX_MULTICAST_BYTES, "tx_multicast_bytes")                            \
+	X(TX_MULTICAST_DATAGRAMS, "tx_multicast_datagrams")                    \
+	X(TX_CONTROL_BYTES, "tx_control_bytes")                                \
+	X(TX_CONTROL_DATAGRAMS, "tx_control_datagrams")                        \
+	X(TX_REPAIR_BYTES, "tx_repair_bytes")                                  \
+	X(TX_REPAIR_DATAGRAMS, "tx_repair_datagrams")                          \
+	X(RX_MULTICAST_BYTES, "rx_multicast_bytes")                            \
+	X(RX_MULTICAST_DATAGRAMS, "rx_multicast_datagrams")                    \
+	X(RX_CONTROL_BYTES, "rx_control_bytes")                                \
+	X(RX_CONTROL_DATAGRAMS, "rx_control_datagrams")                        \
+	X(RX_REPAIR_BYTES, "rx_repair_bytes")                                  \
+	X(RX_REPAIR_DATAGRAMS, "rx_repair_datagrams")                          \
+	/* Chunks that were asked for here, or announced as repairs. */        \
+	X(RX_LOST_CHUNKS, "rx_lost_chunks")                                    \
+	/* Those of them that then arrived as repairs or by reads. */          \
+	X(RX_REPAIRED_CHUNKS, "rx_repaired_chunks")                            \
+	/* Chunks that arrived although they were here already. */             \
+	X(RX_DUPLICATE_CHUNKS, "rx_duplicate_chunks")                          \
+	/* Datagrams that fit no stream, epoch, sender or chunk here. */       \
+	X(RX_FOREIGN_DATAGRAMS, "rx_foreign_datagrams")                        \
+	/* Datagrams whose checksum or form is wrong. */                       \
+	X(RX_CORRUPT_DATAGRAMS, "rx_corrupt_datagrams")                        \
+	/* Datagrams kept for an operation that has not started here. */       \
+	X(RX_PARKED_DATAGRAMS, "rx_parked_datagrams")                          \
+	/* Such datagrams that were dropped for lack of room. */               \
+	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                      \
+	/* NAKs that came too early and were dropped for lack of room. */      \
+	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                            \
+	/* Operations started, and those that ran without multicast. */        \
+	X(EPOCHS, "epochs")                                                    \
+	X(UNICAST_EPOCHS, "unicast_epochs")                                    \
+	/* Time in each stage, summed over operations. */                      \
+	X(ENTRY_NS, "entry_ns")                                                \
+	X(MULTICAST_NS, "multicast_ns")                                        \
+	X(REPAIR_NS, "repair_ns")                                              \
+	X(RELEASE_NS, "release_ns")                                            \
+	/* Allocations from the system after the stream was opened. */         \
+	X(ALLOCATIONS, "allocations")                                          \
+	/* Registrations of memory for others to read. */                      \
+	X(REGISTRATIONS, "registrations")                                      \
+	/* Adverts sent to the right neighbour. */                             \
+	X(ADVERTS, "adverts")                                                  \
+	/* Reads of the left neighbour's bitmap. */                            \
+	X(MAP_READS, "map_reads")                                              \
+	/* Reads of its data, and the chunks and bytes that they brought. */   \
+	X(READS, "reads")                                                      \
+	X(READ_CHUNKS, "read_chunks")                                          \
+	X(READ_BYTES, "read_bytes")                                            \
+	/* Reads that failed, or brought another operation's data. */          \
+	X(FAILED_READS, "failed_reads")                                        \
+	/* Chunks that the device put in their places. */                      \
+	X(ZERO_COPY_CHUNKS, "zero_copy_chunks")                                \
+	/* Datagrams that the device put in another chunk's place. */          \
+	X(EVACUATED_CHUNKS, "evacuated_chunks")                                \
+	/* Over verbs: connections and memberships in groups made anew. */     \
+	X(RECONNECTS, "reconnects")                                            \
 	X(REJOINS, "rejoins")
 
 enum mmc_counter {
@@ -74,10 +79,50 @@ struct mmc_counters {
 	uint64_t value[MMC_COUNTER_COUNT];
 };
 
+/* Adds `amount` to `counter`. */
 static inline void mmc_count(struct mmc_counters *counters,
 			     enum mmc_counter counter, uint64_t amount)
 {
 	counters->value[counter] += amount;
+}
+
+/* Counts `ndatagrams` sent datagrams of kind `traffic`, `nbytes` long in all. */
+static inline void mmc_count_sent(struct mmc_counters *counters,
+				  enum mmc_traffic traffic, uint64_t nbytes,
+				  uint64_t ndatagrams)
+{
+	static const enum mmc_counter bytes[MMC_TRAFFIC_COUNT] = {
+		[MMC_TRAFFIC_MULTICAST] = MMC_COUNT_TX_MULTICAST_BYTES,
+		[MMC_TRAFFIC_CONTROL] = MMC_COUNT_TX_CONTROL_BYTES,
+		[MMC_TRAFFIC_REPAIR] = MMC_COUNT_TX_REPAIR_BYTES,
+	};
+	static const enum mmc_counter datagrams[MMC_TRAFFIC_COUNT] = {
+		[MMC_TRAFFIC_MULTICAST] = MMC_COUNT_TX_MULTICAST_DATAGRAMS,
+		[MMC_TRAFFIC_CONTROL] = MMC_COUNT_TX_CONTROL_DATAGRAMS,
+		[MMC_TRAFFIC_REPAIR] = MMC_COUNT_TX_REPAIR_DATAGRAMS,
+	};
+
+	mmc_count(counters, bytes[traffic], nbytes);
+	mmc_count(counters, datagrams[traffic], ndatagrams);
+}
+
+/* Counts a received datagram of kind `traffic`, `nbytes` long. */
+static inline void mmc_count_received(struct mmc_counters *counters,
+				      enum mmc_traffic traffic, uint64_t nbytes)
+{
+	static const enum mmc_counter bytes[MMC_TRAFFIC_COUNT] = {
+		[MMC_TRAFFIC_MULTICAST] = MMC_COUNT_RX_MULTICAST_BYTES,
+		[MMC_TRAFFIC_CONTROL] = MMC_COUNT_RX_CONTROL_BYTES,
+		[MMC_TRAFFIC_REPAIR] = MMC_COUNT_RX_REPAIR_BYTES,
+	};
+	static const enum mmc_counter datagrams[MMC_TRAFFIC_COUNT] = {
+		[MMC_TRAFFIC_MULTICAST] = MMC_COUNT_RX_MULTICAST_DATAGRAMS,
+		[MMC_TRAFFIC_CONTROL] = MMC_COUNT_RX_CONTROL_DATAGRAMS,
+		[MMC_TRAFFIC_REPAIR] = MMC_COUNT_RX_REPAIR_DATAGRAMS,
+	};
+
+	mmc_count(counters, bytes[traffic], nbytes);
+	mmc_count(counters, datagrams[traffic], 1);
 }
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The terms of the protocol as C types; see ffi/GLOSSARY.md and ffi/PROTOCOL.md. */
+/*
+ * The terms of the protocol as C types; see ffi/GLOSSARY.md and ffi/PROTOCOL.md. Why its
+ * constants are what they are is in ffi/RATIONALE.md.
+ */
 #ifndef MMC_CORE_TYPES_H
 #define MMC_CORE_TYPES_H
 
@@ -13,19 +16,24 @@
 /* The last value of `enum mmc_error`. */
 #define MMC_ERROR_MAX MMC_ELATE
 
-/* Stands in place of a peer's rank for all ranks, by multicast, or for no rank. */
+/* In place of a receiver's rank: all ranks, by multicast. */
 #define MMC_PEER_ALL UINT32_MAX
 
-/* The index of a chunk has 30 bits on the wire (see wire/header.h). */
+/* In place of any other rank: none. Messages carry it too, so it has the same value. */
+#define MMC_PEER_NONE UINT32_MAX
+
+/* The most chunks of an operation: an index has 30 bits on the wire (wire/header.h). */
 #define MMC_CHUNKS_MAX (UINT32_C(1) << 30)
 
-/* The most chains side by side: their positions must fit into one control datagram. */
+/*
+ * The most chains side by side: all their positions must fit into one control message.
+ */
 #define MMC_CHAINS_MAX 256
 
-/* The most runs that one request names: with its record it fits into 512 bytes. */
+/* The most runs in a NAK or NCF, which then fits into 512 bytes with its record. */
 #define MMC_RUNS_MAX 32
 
-/* The most rounds of a barrier: 2^20 ranks. */
+/* The most rounds of a barrier, which suffice for 2^20 ranks. */
 #define MMC_ROUNDS_MAX 20
 
 /* `count` chunks from chunk `first` on. */
@@ -34,18 +42,18 @@ struct mmc_run {
 	uint32_t count;
 };
 
-/* How chunks that multicast lost are fetched (REPAIR=nak|neighbour|read). */
+/* The policies of repair: what the setting REPAIR may be (core/repair/policy.h). */
 enum mmc_repair {
 	MMC_REPAIR_NAK,
 	MMC_REPAIR_NEIGHBOUR,
 	MMC_REPAIR_READ,
 };
 
-/* The protection of a datagram beyond the network's own checksums. */
+/* What protects a datagram beyond the network's own checksums: the setting CHECKSUM. */
 enum mmc_checksum {
-	MMC_CHECKSUM_OFF,
-	MMC_CHECKSUM_HEADER,
-	MMC_CHECKSUM_FULL,
+	MMC_CHECKSUM_OFF,    /* nothing */
+	MMC_CHECKSUM_HEADER, /* 16 bits over the header and the length */
+	MMC_CHECKSUM_FULL,   /* these, and CRC32C over header and payload */
 };
 
 #endif

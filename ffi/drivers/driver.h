@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface between the engine and a transport, which moves datagrams among the
- * ranks of one set of processes and does nothing more. A driver knows addresses,
- * sockets and subgroups; it knows nothing of chunks, bitmaps or repair.
+ * The interface between the engine and a transport. A driver moves datagrams among the
+ * ranks of one team and does nothing more: it knows addresses, sockets and subgroups,
+ * but no chunks, bitmaps or repairs.
  *
- * An endpoint belongs to one rank of one set. One thread at a time polls it; while it
- * does, another thread may read only `fds`.
+ * An endpoint is one rank's end of the transport in one team. One thread at a time
+ * calls the driver's functions for an endpoint. Only `fds` may be called by another
+ * thread at the same time.
  */
 #ifndef MMC_DRIVERS_DRIVER_H
 #define MMC_DRIVERS_DRIVER_H
@@ -13,74 +14,82 @@
 #include "core/types.h"
 
 /*
- * The longest address. An address is what a rank tells the others about itself: opaque
- * bytes, the same number from every rank.
+ * The length of the longest address. An address is what a rank tells the others about
+ * itself: opaque bytes, the same number from every rank.
  */
 #define MMC_ADDRESS_BYTES_MAX 1024
 
 /*
- * The most descriptors that an endpoint may want watched. A driver with more of them
- * puts one in their place, such as epoll's.
+ * The most descriptors that `fds` writes. A driver that has more of them writes one
+ * that stands for several, such as epoll's.
  */
 #define MMC_ENDPOINT_FDS_MAX 4
 
-/* The most datagrams that an endpoint may ask for in a call of send(). */
+/* The largest value of an endpoint's `batch_datagrams`. */
 #define MMC_BATCH_DATAGRAMS_MAX 64
 
-/* The most pieces that one `read` takes. */
+/* The most pieces of memory that one `read` takes. */
 #define MMC_PIECES_MAX 4
 
-/* Stands in place of a rank: the datagram came from outside the set. */
+/* The source of a datagram that no rank of the team has sent. */
 #define MMC_PEER_UNKNOWN (UINT32_MAX - 1)
 
-/* The most ranks that probe at a time; what they send fits every receive queue. */
+/*
+ * The most ranks that send probes at the same time. Receive queues have room for all
+ * that these send.
+ */
 #define MMC_PROBE_RANKS 64
 
 enum mmc_event_kind {
 	MMC_EVENT_DATAGRAM, /* a datagram arrived */
 	MMC_EVENT_PLACED,   /* a `place` has completed */
 	MMC_EVENT_READ,	    /* a `read` has completed */
-	MMC_EVENT_BROKEN,   /* nothing reaches or leaves the peer any more */
-	MMC_EVENT_ALIVE,    /* the process of `source` exists: see `inquire` */
-	MMC_EVENT_GONE, /* the process of `source` has ended: see `inquire` */
+	MMC_EVENT_BROKEN,   /* nothing passes to or from `source` any more */
+	MMC_EVENT_ALIVE,    /* `inquire`: the process of `source` exists */
+	MMC_EVENT_GONE,	    /* `inquire`: the process of `source` has ended */
 };
 
 struct mmc_event {
 	enum mmc_event_kind kind;
 	/*
-	 * For a datagram: its header and trailer are at `bytes`; its payload follows
-	 * them or, if `body` is not NULL, is at `body`; `nbytes` counts both. `source`
-	 * is the rank whose address it came from. The memory is valid until the next
-	 * poll of the endpoint. Nothing about the content has been checked.
+	 * For a datagram: its header, and its CRC under CHECKSUM=full, are at `bytes`.
+	 * Its payload is at `body` or, if that is NULL, follows at `bytes`. `nbytes` is
+	 * the length of all of it. Nothing about the content has been checked.
 	 *
-	 * For a read: `nbytes` that were read are at `body`, valid until the next poll;
-	 * 0 bytes if the read has failed.
+	 * For a read: the `nbytes` that were read are at `body`; `nbytes` is 0 if the
+	 * read has failed.
+	 *
+	 * The memory is valid until the next poll of the endpoint.
 	 */
 	const uint8_t *bytes;
 	const uint8_t *body;
 	uint32_t nbytes;
 	/*
-	 * For MMC_EVENT_BROKEN: the peer, or MMC_PEER_ALL if this rank's own device is
-	 * at fault.
+	 * The rank that the event is about. For a datagram it is the rank that sends
+	 * from the datagram's source address, or MMC_PEER_UNKNOWN; for MMC_EVENT_BROKEN
+	 * it is MMC_PEER_NONE if this rank's own device is at fault.
 	 */
 	uint32_t source;
-	int error;	 /* for MMC_EVENT_BROKEN; details: mmc_error_set() */
-	uint64_t cookie; /* given to the completed `place` or `read` */
+	/*
+	 * For MMC_EVENT_BROKEN: a negative error; the driver has set its text by
+	 * mmc_error_set().
+	 */
+	int error;
+	uint64_t cookie; /* the argument of the completed `place` or `read` */
 };
 
-/* One datagram to send. The driver gathers `head` and `body`. */
+/* One datagram to send: the bytes of `head`, then those of `body`. */
 struct mmc_parcel {
 	const uint8_t *head;
 	uint32_t head_bytes;
 	const uint8_t *body; /* may be NULL if body_bytes is 0 */
 	uint32_t body_bytes;
-	uint32_t peer; /* a rank, or MMC_PEER_ALL for multicast */
+	uint32_t peer;	   /* a rank, or MMC_PEER_ALL for multicast */
+	uint32_t subgroup; /* of a multicast; below the number set at open */
 	/*
-	 * The subgroup that carries a multicast, below the number agreed at open. A
-	 * unicast goes to the peer's control address if `control`, else to the address
-	 * that takes its data.
+	 * Whether a unicast goes to the address where the peer receives control, rather
+	 * than to the one where it receives data.
 	 */
-	uint32_t subgroup;
 	bool control;
 };
 
@@ -103,142 +112,160 @@ struct mmc_predictor; /* see predictor.h */
 struct mmc_endpoint {
 	const struct mmc_driver *driver;
 	uint32_t address_bytes;
-	uint32_t read_bytes_max; /* of one `read`; 0: memory cannot be read */
+	/* The most bytes of one `read`; 0: other ranks' memory cannot be read. */
+	uint32_t read_bytes_max;
 	/*
-	 * Each source has a receive buffer of its own, an equal part of the whole.
-	 * Either all ranks have this, or none.
+	 * Whether the multicasts of each other rank have a receive buffer of their own,
+	 * an equal part of all buffer memory. The same on all ranks.
 	 */
-	bool apart;
-	/* As a rule no control message to a live partner of a barrier is lost. */
-	bool reliable;
+	bool has_buffer_per_source;
 	/*
-	 * The number of datagrams that makes a call of send() worthwhile, at most
-	 * MMC_BATCH_DATAGRAMS_MAX; 0: the usual number.
+	 * Whether control messages to a partner in a barrier arrive, as a rule, for as
+	 * long as that partner lives.
+	 */
+	bool control_is_reliable;
+	/*
+	 * How many datagrams the engine should gather for one call of send(), at most
+	 * MMC_BATCH_DATAGRAMS_MAX; 0: as many as it does anyway.
 	 */
 	uint32_t batch_datagrams;
-	/* The least time that a peer may be silent, set by the engine. */
+	/*
+	 * The shortest of the streams' times after which a silent peer counts as
+	 * failed. The engine sets this; a driver may make a connection again within
+	 * this time.
+	 */
 	uint64_t timeout_ns;
-	/* Payloads that arrived in another's place: see begin_placement. */
+	/*
+	 * The number of payloads that the device has put in the place of another
+	 * payload, so that they had to be copied out of there: see placement.h.
+	 */
 	uint64_t evacuated;
-	uint64_t reconnects; /* connections that were made again */
-	uint64_t rejoins;    /* groups that were joined again */
+	uint64_t reconnects; /* how many connections were made again */
+	uint64_t rejoins;    /* how many groups were joined again */
 };
 
 struct mmc_driver {
 	const char *name;
 
 	/*
-	 * The clock that the endpoint goes by. It starts anywhere and never goes back.
+	 * Returns the time by the endpoint's clock, which begins at an arbitrary time
+	 * and never goes back.
 	 */
 	uint64_t (*now_ns)(struct mmc_endpoint *endpoint);
 
-	/* Writes this rank's address, `address_bytes` long, for the other ranks. */
+	/* Writes this rank's address for the others: `address_bytes` bytes. */
 	void (*address)(struct mmc_endpoint *endpoint, uint8_t *address);
 
 	/*
-	 * Takes the addresses of all ranks, `address_bytes` each in rank order, and
-	 * joins the groups. Returns 0 or a negative error.
+	 * Takes the addresses of all ranks in rank order, `address_bytes` each, and
+	 * joins the multicast groups. Returns 0 or a negative error.
 	 */
 	int (*connect)(struct mmc_endpoint *endpoint, const uint8_t *addresses);
 
 	/*
-	 * Fetches up to `nmax` events that are there now, without waiting. Returns
-	 * their number or a negative error.
+	 * Fetches up to `nmax` events that have already happened, without waiting.
+	 * Returns their number or a negative error.
 	 */
 	int (*poll)(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		    unsigned nmax);
 
 	/*
-	 * Sends all `nparcels`, waiting for room in local queues if it must. Loss in
-	 * the network is not an error. The memory is the caller's again on return.
-	 * Returns 0 or a negative error.
+	 * Sends all `nparcels`. Waits, if it must, for room in the host's own queues. A
+	 * datagram that the network loses is not an error. On return the caller may
+	 * change the memory that it has passed. Returns 0 or a negative error.
 	 */
 	int (*send)(struct mmc_endpoint *endpoint,
 		    const struct mmc_parcel *parcels, unsigned nparcels);
 
 	/*
-	 * Copies a payload to its place. Returns 0 when that is done, or -MMC_EAGAIN
-	 * when an event with `cookie` will tell; `from` then need not outlive the call,
-	 * but `to` is written until that event. NULL: the engine copies.
+	 * Copies a payload to its place. Returns 0 if that is done, -MMC_EAGAIN if it
+	 * will be done later, or another negative error. In the second case
+	 * MMC_EVENT_PLACED with `cookie` reports the end: `to` may be written until
+	 * then, but `from` only has to last until the call returns. NULL: the engine
+	 * copies.
 	 */
 	int (*place)(struct mmc_endpoint *endpoint, void *to, const void *from,
 		     size_t nbytes, uint64_t cookie);
 
 	/*
-	 * Begins direct placement: receives are posted so that the device puts a
-	 * payload that `predictor` has predicted right in its place, where the `body`
-	 * of the event then is. While a posted receive aims at a place, `place` holds
-	 * back a payload for it that arrived another way. Returns 0 or a negative
-	 * error. `begin_placement` and `end_placement` are NULL where that is never
-	 * possible.
+	 * Begins direct placement (placement.h): the device puts each payload that
+	 * `predictor` has predicted correctly in its place, and the `body` of the event
+	 * is that place. While a posted receive aims at a place, `place` holds back a
+	 * payload that belongs there but has arrived another way. Returns 0 or a
+	 * negative error. `begin_placement` and `end_placement` are NULL where direct
+	 * placement is never possible.
 	 */
 	int (*begin_placement)(struct mmc_endpoint *endpoint,
 			       const struct mmc_predictor *predictor);
 
 	/*
-	 * Ends direct placement: on return no posted receive aims at a place any more.
-	 * With `forget` no event tells of payloads held back. Returns 0, or a negative
-	 * error if the device does not comply: it may then write to places until the
-	 * endpoint closes, and the endpoint has failed.
+	 * Ends direct placement: on return no posted receive aims at a place any more,
+	 * and the payloads that `place` held back are in their places. Events report
+	 * these, unless `forget` is set. Returns 0, or a negative error if the device
+	 * does not obey: it may then write to places until the endpoint closes, and the
+	 * endpoint counts as failed.
 	 */
 	int (*end_placement)(struct mmc_endpoint *endpoint, bool forget);
 
 	/*
-	 * Lets the other ranks read `nbytes` at `memory`, and nothing more, until
-	 * `deregister_memory`. Returns 0 with `region` written, or a negative error.
-	 * `register_memory`, `deregister_memory` and `read` are NULL where
-	 * read_bytes_max is 0.
+	 * Lets the other ranks read `nbytes` at `memory`, but not write there, until
+	 * `deregister_memory` is called. Returns 0 with `region` written, or a negative
+	 * error. Where `read_bytes_max` is 0, `register_memory`, `deregister_memory`
+	 * and `read` are NULL.
 	 */
 	int (*register_memory)(struct mmc_endpoint *endpoint,
 			       const void *memory, size_t nbytes,
 			       struct mmc_region *region);
 
 	/*
-	 * Ends the others' right to read `region`. A read that is still under way then
-	 * breaks its reader's connection: a region must outlive the reads it was
-	 * registered for.
+	 * Ends the others' right to read `region`. The caller waits until they have
+	 * read what they need: a read of the region that is under way now breaks the
+	 * reader's connection.
 	 */
 	void (*deregister_memory)(struct mmc_endpoint *endpoint,
 				  struct mmc_region *region);
 
 	/*
-	 * Reads `npieces` from regions of `peer`, read_bytes_max in all at most. Each
-	 * piece is read only after the piece before it. Returns 0 when an event with
-	 * `cookie` will tell, -MMC_EAGAIN while as many reads are under way as may be,
-	 * or -MMC_ENODEV if that peer's memory cannot be read.
+	 * Reads `npieces` from regions of `peer`, at most `read_bytes_max` bytes in
+	 * all. Each piece is read only after the piece before it. Returns 0 if the read
+	 * is under way: MMC_EVENT_READ with `cookie` reports its end. Returns
+	 * -MMC_EAGAIN if the most reads possible are under way already, or -MMC_ENODEV
+	 * if that peer's memory cannot be read.
 	 */
 	int (*read)(struct mmc_endpoint *endpoint, uint32_t peer,
 		    const struct mmc_piece *pieces, unsigned npieces,
 		    uint64_t cookie);
 
 	/*
-	 * Asks whether the process of `peer` exists. The process itself does not
-	 * answer; its kernel or its network adapter does. MMC_EVENT_ALIVE or
-	 * MMC_EVENT_GONE may follow; neither does if that machine is silent, too. Is
-	 * called repeatedly while the peer is silent, at least tens of milliseconds
-	 * apart. NULL where a transport has no such means.
+	 * Asks whether the process of `peer` exists. The answer comes from its kernel
+	 * or its network adapter, not from the process. MMC_EVENT_ALIVE or
+	 * MMC_EVENT_GONE may follow; none does if that machine is silent, too. The
+	 * engine calls this repeatedly while the peer is silent, with at least tens of
+	 * milliseconds between two calls. NULL where a transport cannot find out.
 	 */
 	void (*inquire)(struct mmc_endpoint *endpoint, uint32_t peer);
 
 	/*
-	 * Writes the descriptors that become readable when there is something to poll,
-	 * those that carry control traffic first, and how many of them do to
-	 * `*ncontrol`. Returns their number, 0 for an endpoint that is stepped from
-	 * outside.
+	 * Writes to `fds` the descriptors that become readable when there is something
+	 * to poll: first those for control traffic, whose number goes to `*ncontrol`,
+	 * then those for data. Returns how many there are in all; 0 for an endpoint in
+	 * a simulated network.
 	 */
 	unsigned (*fds)(struct mmc_endpoint *endpoint, int *fds,
 			unsigned *ncontrol);
 
 	/*
-	 * Must be called before sleeping on the descriptors, where it is not NULL: it
-	 * lets them become readable with the next event. Returns whether there may be
-	 * an event already.
+	 * Makes the descriptors become readable at the next event; a thread calls this
+	 * before it sleeps on them. Returns whether there may be an event already, so
+	 * that the thread must not sleep. NULL where descriptors become readable
+	 * without it.
 	 */
 	bool (*arm)(struct mmc_endpoint *endpoint);
 
 	/*
-	 * The time when the endpoint itself will have something to poll although no
-	 * descriptor says so (a delayed datagram, for example). NULL: never.
+	 * Returns the time by which to poll even if no descriptor becomes readable,
+	 * such as when a delayed datagram is due; MMC_NEVER_NS if there is none. NULL:
+	 * there never is.
 	 */
 	uint64_t (*deadline_ns)(struct mmc_endpoint *endpoint);
 

@@ -7,7 +7,9 @@
 #include "support/assert.h"
 #include "support/bits.h"
 
-/* At most one receive in so many is left to plugs: chunks may need the others. */
+/*
+ * Plugs may use up one in this many of a queue's receives: chunks may need the others.
+ */
 #define PLUG_SHARE 8
 
 /* ---- making -------------------------------------------------------------- */
@@ -65,7 +67,7 @@ int mmc_placement_begin(struct mmc_placement *placement,
 		return -MMC_EINVAL;
 	placement->predictor = *predictor;
 	placement->active = true;
-	/* A plug that found no receive is lost, and is no longer waited for. */
+	/* Plugs that were sent earlier and have not arrived by now found no receive. */
 	for (uint32_t i = 0; i < placement->nqueues; i++)
 		placement->queues[i].nplugs = 0;
 	return 0;
@@ -85,7 +87,10 @@ void mmc_placement_resume(struct mmc_placement *placement, uint32_t queue)
 	predictor->seek(predictor->context, &at->cursor, at->nposted);
 }
 
-/* Aims a slot, unless the place's entry in `by_position` is another's. */
+/*
+ * Aims a slot at the predicted place, unless another slot occupies the entry of
+ * `by_position` that belongs to the place's position.
+ */
 static void aim(struct mmc_placement_queue *queue, uint32_t slot,
 		const struct mmc_prediction *prediction)
 {
@@ -132,7 +137,10 @@ static void settle(struct mmc_placement_queue *queue,
 	queue->settled[queue->nsettled++] = slot->cookie;
 }
 
-/* Compares what the header says; the engine checks the rest. */
+/*
+ * Returns whether source, length and header are those of the predicted datagram. The
+ * engine checks the rest.
+ */
 static bool is_predicted(const struct mmc_placement *placement,
 			 const struct mmc_prediction *aim, uint32_t source,
 			 const uint8_t *head, uint32_t nbytes)
@@ -149,8 +157,9 @@ static bool is_predicted(const struct mmc_placement *placement,
 }
 
 /*
- * Moves the payload that arrived in the slot's place to staging memory, from where a
- * payload that waits goes to the place. Returns where the first lies now.
+ * Copies the payload that has arrived in the slot's place to staging memory. If a
+ * payload waits there, the waiting one goes to the place. Returns where the payload
+ * that has arrived lies now.
  */
 static uint8_t *evacuate(const struct mmc_placement *placement,
 			 struct mmc_placement_queue *queue,

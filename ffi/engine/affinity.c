@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The most CPUs that a Linux kernel can be configured for. */
 #define CPUS_MAX 8192
 
 struct cpus {
 	cpu_set_t sets[CPUS_MAX / CPU_SETSIZE];
 };
 
-/* Returns a number from a CPU's topology in sysfs, or -1. */
+/* Returns the number in the file `name` of a CPU's topology in sysfs, or -1. */
 static int topology(int cpu, const char *name)
 {
 	char path[96];
@@ -30,7 +31,7 @@ static int topology(int cpu, const char *name)
 	return value;
 }
 
-/* Returns whether two CPUs are threads of one core; false if that is unknown. */
+/* Returns whether two CPUs are known to be threads of one core. */
 static bool same_core(int a, int b)
 {
 	int core = topology(a, "core_id");
@@ -62,7 +63,7 @@ void mmc_thread_unbind(void)
 	if (sched_getaffinity(0, sizeof(cpus), cpus.sets) != 0 ||
 	    !is_one_core(&cpus))
 		return;
-	/* The kernel reduces this mask to the cpuset. */
+	/* A mask of all CPUs: the kernel restricts it to the process's cpuset. */
 	memset(&cpus, 0xff, sizeof(cpus));
 	sched_setaffinity(0, sizeof(cpus), cpus.sets);
 }

@@ -5,14 +5,14 @@
 
 #include "support/error.h"
 
-void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
+void mmc_team_break_down(struct mmc_team *team, const struct mmc_event *event)
 {
 	struct mmc_poison poison = {
 		.error = event->error < 0 && event->error >= -MMC_ERROR_MAX
 				 ? (enum mmc_error) - event->error
 				 : MMC_EIO,
-		.culprit = event->source == MMC_PEER_ALL ? team->options.rank
-							 : event->source,
+		.culprit = event->source == MMC_PEER_NONE ? team->options.rank
+							  : event->source,
 	};
 
 	if (team->poison.error != MMC_OK)
@@ -24,13 +24,13 @@ void mmc_team_break(struct mmc_team *team, const struct mmc_event *event)
 
 		if (stream == NULL)
 			continue;
-		poison.epoch = stream->epochs.last;
+		poison.epoch = mmc_epochs_last(&stream->epochs);
 		mmc_epochs_poison(&stream->epochs, poison, true);
-		stream->stirred = true;
+		stream->needs_poll = true;
 	}
 }
 
-void mmc_team_explain(const struct mmc_team *team)
+void mmc_team_set_last_error(const struct mmc_team *team)
 {
 	mmc_error_set("%s", team->reason);
 }

@@ -11,6 +11,7 @@
 #include "support/clock.h"
 #include "support/descriptor.h"
 
+/* Descriptors of endpoints that a leader can sleep on; the stack has room for them. */
 #define POLLED_FDS_MAX 256
 
 int mmc_engine_enter(struct mmc_engine *engine)
@@ -24,19 +25,19 @@ int mmc_engine_enter(struct mmc_engine *engine)
 
 void mmc_engine_leave(struct mmc_engine *engine)
 {
-	/* A caller between two rounds of its loop does what is due itself. */
-	bool idle = !engine->stepped && !engine->moved;
-	bool expects = mmc_engine_expects(engine);
+	/* A leader that gives the lock for a moment goes on making progress. */
+	bool unattended = !engine->stepped && !engine->led;
+	bool must_notify = mmc_engine_must_notify(engine);
 
-	if (idle)
-		mmc_responder_take_over(engine, expects);
+	if (unattended)
+		mmc_responder_take_over(engine, must_notify);
 	mmc_lock_give(engine);
-	/* A responder called earlier would find the lock taken, and sleep again. */
-	if (idle && expects)
-		mmc_responder_call(engine);
+	/* A responder woken before this would find the lock taken, and sleep again. */
+	if (unattended && must_notify)
+		mmc_responder_wake(engine);
 }
 
-/* Returns whether waiting callers poll and yield instead of sleeping. */
+/* Returns whether a team has asked that callers poll and yield instead of sleeping. */
 static bool spins(const struct mmc_engine *engine)
 {
 	for (struct mmc_team *team = engine->teams; team != NULL;
@@ -46,16 +47,18 @@ static bool spins(const struct mmc_engine *engine)
 	return false;
 }
 
-/* Sleeps until an event, `until_ns`, or a thread that asks for the lock. */
-static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
+/*
+ * Sleeps until an event arrives or another thread asks for the lock, but no longer than
+ * `limit_ns`. Descriptors that find no room in the table do not wake it: their events
+ * wait until the sleep ends, which callers limit to about a millisecond.
+ */
+static void sleep_for(struct mmc_engine *engine, uint64_t limit_ns)
 {
 	struct pollfd polled[POLLED_FDS_MAX + 1] = {
 		{ .fd = engine->wake_fd, .events = POLLIN },
 	};
 	unsigned npolled = 1;
-	uint64_t now_ns = mmc_clock_now_ns();
-	struct timespec timeout =
-		mmc_clock_timespec(until_ns > now_ns ? until_ns - now_ns : 0);
+	struct timespec timeout = mmc_clock_timespec(limit_ns);
 
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next) {
@@ -79,19 +82,27 @@ static void sleep_until(struct mmc_engine *engine, uint64_t until_ns)
 		mmc_descriptor_drain(engine->wake_fd);
 }
 
-/* Sets `moved`, and wakes the callers that follow. */
-static void announce(struct mmc_engine *engine, bool moved)
+/* Returns the time until `until_ns`, which may have passed. */
+static uint64_t time_left_ns(uint64_t until_ns)
+{
+	uint64_t now_ns = mmc_clock_now_ns();
+
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+/* Says whether a caller leads, and has the followers look at their requests. */
+static void announce(struct mmc_engine *engine, bool led)
 {
 	pthread_mutex_lock(&engine->mutex);
-	engine->moved = moved;
+	engine->led = led;
 	if (engine->nfollowers > 0)
 		pthread_cond_broadcast(&engine->news);
 	pthread_mutex_unlock(&engine->mutex);
 }
 
 /*
- * Makes progress until `request` completes or `until_ns` is reached. Gives the lock in
- * between to callers that start operations; those that then wait follow.
+ * Makes progress until `request` completes or `until_ns` is reached. Lets other callers
+ * have the lock in between, so that they can start operations.
  */
 static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 		 uint64_t until_ns)
@@ -100,7 +111,8 @@ static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 
 	mmc_responder_stand_by(engine);
 	announce(engine, true);
-	while (!mmc_request_over(request) && mmc_clock_now_ns() < until_ns) {
+	while (!mmc_request_is_complete(request) &&
+	       mmc_clock_now_ns() < until_ns) {
 		if (mmc_lock_is_contended(engine)) {
 			mmc_lock_give(engine);
 			mmc_lock_take(engine);
@@ -112,9 +124,9 @@ static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 		} else if (spins(engine)) {
 			sched_yield();
 		} else if (!mmc_engine_rearm(engine, true)) {
-			sleep_until(engine,
-				    mmc_min_u64(mmc_engine_deadline(engine),
-						until_ns));
+			sleep_for(engine,
+				  mmc_min_u64(mmc_engine_idle_ns(engine),
+					      time_left_ns(until_ns)));
 		}
 	}
 	announce(engine, false);
@@ -130,19 +142,20 @@ bool mmc_engine_follow(struct mmc_engine *engine,
 		return false;
 	pthread_mutex_lock(&engine->mutex);
 	engine->nfollowers++;
-	while (engine->moved && !mmc_request_over(request) && rv == 0)
+	while (engine->led && !mmc_request_is_complete(request) && rv == 0)
 		rv = pthread_cond_timedwait(&engine->news, &engine->mutex,
 					    &until);
 	engine->nfollowers--;
 	pthread_mutex_unlock(&engine->mutex);
-	return rv != 0 || mmc_request_over(request);
+	return rv != 0 || mmc_request_is_complete(request);
 }
 
-void mmc_engine_run(struct mmc_engine *engine,
-		    const struct mmc_request *request, uint64_t until_ns)
+void mmc_engine_wait_for(struct mmc_engine *engine,
+			 const struct mmc_request *request, uint64_t until_ns)
 {
-	while (!mmc_request_over(request) && mmc_clock_now_ns() < until_ns) {
-		if (!engine->moved) {
+	while (!mmc_request_is_complete(request) &&
+	       mmc_clock_now_ns() < until_ns) {
+		if (!engine->led) {
 			lead(engine, request, until_ns);
 			return;
 		}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Callers inside an engine. A caller that waits for its operation leads: it makes
- * progress for all operations. Others that wait meanwhile follow it.
+ * Callers: threads inside a call of the library. The first caller that waits for its
+ * operation leads: it makes progress for the operations of all callers. Callers that
+ * wait while another one leads follow: they sleep until the leader completes their
+ * operation or stops leading.
  */
 #ifndef MMC_ENGINE_CALLERS_H
 #define MMC_ENGINE_CALLERS_H
@@ -9,25 +11,28 @@
 #include "engine/state.h"
 
 /*
- * Takes the progress lock, waiting for its holder to give it. Returns 0, or
- * -MMC_EFORKED in a child of the process that created the engine.
+ * Takes the progress lock, for which it waits, and has the responder stand by. Returns
+ * 0, or -MMC_EFORKED, without the lock, in a child of the process that created the
+ * engine.
  */
 int mmc_engine_enter(struct mmc_engine *engine);
 
-/* Gives the lock, and leaves what is still due to the responder. */
+/* Gives the lock back, and lets the responder take over, unless a caller leads. */
 void mmc_engine_leave(struct mmc_engine *engine);
 
 /*
- * Makes progress until `request` completes or `until_ns` is reached; if another caller
- * does so already, follows it. The caller holds the lock.
+ * Returns once `request` has completed or the monotonic clock has reached `until_ns`.
+ * Until then leads, or follows while another caller leads. The caller holds the lock;
+ * others may have had it in the meantime.
  */
-void mmc_engine_run(struct mmc_engine *engine,
-		    const struct mmc_request *request, uint64_t until_ns);
+void mmc_engine_wait_for(struct mmc_engine *engine,
+			 const struct mmc_request *request, uint64_t until_ns);
 
 /*
- * Waits while another caller makes progress. Returns true once `request` has completed
- * or `until_ns` is reached, and false if no caller makes progress any more:
- * mmc_engine_run() is then to be called. The caller does not hold the lock.
+ * Follows another caller. Returns true once `request` has completed or the monotonic
+ * clock has reached `until_ns`. Returns false if nobody leads, or in a child of fork():
+ * the caller must then enter the engine and call mmc_engine_wait_for(). The caller does
+ * not hold the lock.
  */
 bool mmc_engine_follow(struct mmc_engine *engine,
 		       const struct mmc_request *request, uint64_t until_ns);

@@ -6,22 +6,22 @@
 #include "mpimcast/errors.h"
 #include "support/assert.h"
 
-int mmc_copies_reserve(struct mmc_copies *copies, size_t nbytes, uint32_t n,
-		       uint32_t *nmade)
+int mmc_copies_reserve(struct mmc_copies *copies, size_t nbytes,
+		       uint32_t ncopies, uint32_t *nmade)
 {
 	*nmade = 0;
 	if (nbytes > copies->nbytes) {
 		mmc_copies_clear(copies);
 		copies->nbytes = nbytes;
-		copies->n = 0;
+		copies->ncopies = 0;
 	}
-	while (copies->n < n) {
+	while (copies->ncopies < ncopies) {
 		struct mmc_copy *copy = malloc(sizeof(*copy) + copies->nbytes);
 
 		if (copy == NULL)
 			return -MMC_ENOMEM;
 		copy->nbytes = copies->nbytes;
-		copies->n++;
+		copies->ncopies++;
 		++*nmade;
 		mmc_copies_give(copies, copy);
 	}
@@ -41,7 +41,9 @@ void mmc_copies_give(struct mmc_copies *copies, struct mmc_copy *copy)
 {
 	if (copy == NULL)
 		return;
-	/* Larger copies have been reserved since: this one cannot serve them. */
+	/*
+	 * Since this copy was taken, larger ones have been reserved: it is too small.
+	 */
 	if (copy->nbytes < copies->nbytes) {
 		free(copy);
 		return;
@@ -56,7 +58,7 @@ void mmc_copies_clear(struct mmc_copies *copies)
 		struct mmc_copy *copy = copies->idle;
 
 		copies->idle = copy->next;
-		copies->n--;
+		copies->ncopies--;
 		free(copy);
 	}
 }

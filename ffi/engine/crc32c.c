@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected */
+/*
+ * Castagnoli's polynomial with its bits reversed: the CRC takes the lowest bit first.
+ */
+#define POLYNOMIAL UINT32_C(0x82f63b78)
 
 static uint32_t table[256];
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
@@ -29,7 +32,7 @@ static uint32_t by_table(uint32_t crc, const uint8_t *bytes, size_t nbytes)
 }
 
 #if defined(__x86_64__)
-/* Since version 14, Clang counts the instruction apart from the rest of SSE 4.2. */
+/* The instruction is a part of SSE 4.2, but Clang 14 and later name it separately. */
 #if defined(__clang__)
 #define TARGET "crc32"
 #else

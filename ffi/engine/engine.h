@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shell around the core: it owns memory, clock and polling. This header is for the
- * simulator and the tests, which step engines from outside; programs use
- * mpimcast/mmc.h, whose engines have a thread of their own.
+ * Engines that are stepped from outside, for the simulator and the tests. Programs use
+ * mpimcast/mmc.h instead, whose engines have a responder thread.
  */
 #ifndef MMC_ENGINE_ENGINE_H
 #define MMC_ENGINE_ENGINE_H
@@ -11,13 +10,17 @@
 
 #include "drivers/driver.h"
 
-/* Creates an engine without a thread, which progresses in mmc_engine_step(). */
+/*
+ * Creates an engine without a thread: it makes progress only in mmc_engine_step() and
+ * in calls that wait. Returns 0 or -MMC_ENOMEM.
+ */
 int mmc_engine_create_stepped(struct mmc_engine **engine);
 
 /*
- * Opens a team on `endpoint`, which it owns from then on, even on failure. Reads from
- * `options` only what the endpoint does not know: rank, nranks, subgroups, chunk_bytes
- * and checksum. `buffer_bytes` is what the endpoint's receive buffers safely hold.
+ * Opens a team on `endpoint`, and becomes the endpoint's owner: if the call fails, it
+ * closes the endpoint. `buffer_bytes` says how many bytes of chunks the endpoint's
+ * receive buffers hold for certain. Options that only an endpoint needs, such as
+ * addresses and ports, are not read. Returns 0 or a negative error.
  */
 int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 		       const struct mmc_team_options *options,
@@ -25,8 +28,9 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 
 /*
  * Takes in datagrams, makes progress for every operation, and sends what is due.
- * Returns the time, on the endpoints' clock, by which it must be called again even if
- * nothing arrives; MMC_NEVER_NS if only an event can change anything.
+ * Returns when it must be called again even if nothing arrives, or MMC_NEVER_NS if only
+ * an event can change anything. That time is on the endpoints' clock, which all
+ * endpoints of a stepped engine must share.
  */
 uint64_t mmc_engine_step(struct mmc_engine *engine);
 

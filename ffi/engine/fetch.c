@@ -7,9 +7,10 @@
 #include "engine/receive.h"
 #include "support/assert.h"
 
-/* Slots that are added whenever all are used. */
+/* How many slots are added when all are in use: as many as one operation can fill. */
 #define SLOTS MMC_READS_MAX
 
+/* Adds SLOTS free slots. Returns 0 or -MMC_ENOMEM. */
 static int grow(struct mmc_fetches *fetches)
 {
 	uint32_t nslots = fetches->nslots + SLOTS;
@@ -24,13 +25,13 @@ static int grow(struct mmc_fetches *fetches)
 	return 0;
 }
 
-/* Takes a free slot. Returns its number, or a negative error. */
-static int64_t take_slot(struct mmc_request *request)
+/* Finds a free slot, or adds one. Returns its number, or -MMC_ENOMEM. */
+static int64_t find_slot(struct mmc_request *request)
 {
 	struct mmc_fetches *fetches = &request->stream->team->fetches;
 
 	for (uint32_t i = 0; i < fetches->nslots; i++)
-		if (!fetches->slots[i].used)
+		if (!fetches->slots[i].in_use)
 			return i;
 	mmc_count(&request->stream->counters, MMC_COUNT_ALLOCATIONS, 1);
 	if (grow(fetches) != 0)
@@ -38,14 +39,14 @@ static int64_t take_slot(struct mmc_request *request)
 	return fetches->nslots - SLOTS;
 }
 
-/* Returns the bytes that the read brings, without the generation. */
+/* Returns how many bytes of the bitmap, or of chunks, the read brings. */
 static uint32_t payload_bytes(const struct mmc_fetch *fetch)
 {
-	const struct mmc_layout *layout = &fetch->request->op->layout;
+	const struct mmc_layout *layout = mmc_op_layout(fetch->request->op);
 	uint32_t last = fetch->run.first + fetch->run.count - 1;
 	uint64_t nbytes;
 
-	if (fetch->map)
+	if (fetch->reads_map)
 		return fetch->run.count * (uint32_t)sizeof(uint64_t);
 	nbytes = mmc_layout_offset(layout, last) -
 		 mmc_layout_offset(layout, fetch->run.first) +
@@ -54,26 +55,29 @@ static uint32_t payload_bytes(const struct mmc_fetch *fetch)
 }
 
 /*
- * Hands a read to the driver. Returns 0, -MMC_EAGAIN if the driver has no room, or
- * another negative error if the read is impossible.
+ * Hands a read to the driver. Behind the bitmap's words, or the chunks, the driver
+ * reads the generation: if that is unchanged, the memory was the advertised operation's
+ * when it was read. Returns 0, -MMC_EAGAIN if the driver has no room, or another
+ * negative error if the read is impossible.
  */
 static int submit(struct mmc_team *team, uint32_t slot)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
 	const struct mmc_fetch *fetch = &team->fetches.slots[slot];
 	const struct mmc_op *op = fetch->request->op;
-	const struct mmc_advert *advert = &op->repair.fetcher.advert;
+	const struct mmc_advert *advert = mmc_op_left_advert(op);
 	const struct mmc_piece pieces[] = {
 		{
-			.address = fetch->map
+			.address = fetch->reads_map
 					   ? advert->map_address +
 						     fetch->run.first *
 							     sizeof(uint64_t)
 					   : advert->data_address +
 						     mmc_layout_offset(
-							     &op->layout,
+							     mmc_op_layout(op),
 							     fetch->run.first),
-			.key = fetch->map ? advert->map_key : advert->data_key,
+			.key = fetch->reads_map ? advert->map_key
+						: advert->data_key,
 			.nbytes = payload_bytes(fetch),
 		},
 		{
@@ -92,7 +96,7 @@ static void place_chunks(const struct mmc_fetch *fetch, const uint8_t *bytes,
 			 uint64_t now_ns)
 {
 	struct mmc_request *request = fetch->request;
-	const struct mmc_layout *layout = &request->op->layout;
+	const struct mmc_layout *layout = mmc_op_layout(request->op);
 	uint64_t from = mmc_layout_offset(layout, fetch->run.first);
 
 	for (uint32_t i = 0; i < fetch->run.count; i++) {
@@ -106,15 +110,15 @@ static void place_chunks(const struct mmc_fetch *fetch, const uint8_t *bytes,
 	}
 }
 
-/* Tells the operation that a read has ended; without `bytes` it has failed. */
+/* Tells the operation that a read has ended: with `bytes`, or NULL if it has failed. */
 static void finish(const struct mmc_fetch *fetch, const uint8_t *bytes,
 		   uint64_t now_ns)
 {
 	struct mmc_op *op = fetch->request->op;
 	uint64_t generation = 0;
 
-	fetch->request->stream->stirred = true;
-	if (fetch->map) {
+	fetch->request->stream->needs_poll = true;
+	if (fetch->reads_map) {
 		mmc_op_on_map(op, fetch->run, bytes, now_ns);
 		return;
 	}
@@ -126,8 +130,8 @@ static void finish(const struct mmc_fetch *fetch, const uint8_t *bytes,
 }
 
 /*
- * Submits the read of a slot, or ends it as failed if it is impossible. Returns false
- * if the driver has no room.
+ * Submits the read of a slot; a read that is impossible ends at once as failed. Returns
+ * whether the driver had room: if not, the slot waits.
  */
 static bool begin(struct mmc_team *team, uint32_t slot)
 {
@@ -141,7 +145,7 @@ static bool begin(struct mmc_team *team, uint32_t slot)
 	if (rv == 0 || rv == -MMC_EAGAIN)
 		return rv == 0;
 	fetch = *at;
-	at->used = false;
+	at->in_use = false;
 	finish(&fetch, NULL, mmc_team_now_ns(team));
 	return true;
 }
@@ -153,10 +157,10 @@ void mmc_request_fetch(struct mmc_request *request,
 	struct mmc_fetch fetch = {
 		.request = request,
 		.run = action->run,
-		.used = true,
-		.map = action->kind == MMC_ACTION_READ_MAP,
+		.in_use = true,
+		.reads_map = action->kind == MMC_ACTION_READ_MAP,
 	};
-	int64_t slot = take_slot(request);
+	int64_t slot = find_slot(request);
 
 	if (slot < 0) {
 		finish(&fetch, NULL, mmc_team_now_ns(team));
@@ -166,8 +170,8 @@ void mmc_request_fetch(struct mmc_request *request,
 	begin(team, (uint32_t)slot);
 }
 
-void mmc_team_fetched(struct mmc_team *team, const struct mmc_event *event,
-		      uint64_t now_ns)
+void mmc_team_on_fetched(struct mmc_team *team, const struct mmc_event *event,
+			 uint64_t now_ns)
 {
 	struct mmc_fetch *at;
 	struct mmc_fetch fetch;
@@ -175,9 +179,9 @@ void mmc_team_fetched(struct mmc_team *team, const struct mmc_event *event,
 
 	MMC_ASSERT(event->cookie < team->fetches.nslots);
 	at = &team->fetches.slots[event->cookie];
-	MMC_ASSERT(at->used && !at->waiting);
+	MMC_ASSERT(at->in_use && !at->waiting);
 	fetch = *at;
-	at->used = false;
+	at->in_use = false;
 	if (fetch.request == NULL)
 		return;
 	whole = event->nbytes == payload_bytes(&fetch) + MMC_GENERATION_BYTES;
@@ -198,10 +202,10 @@ void mmc_request_forget_fetches(struct mmc_request *request)
 	for (uint32_t i = 0; i < fetches->nslots; i++) {
 		struct mmc_fetch *at = &fetches->slots[i];
 
-		if (!at->used || at->request != request)
+		if (!at->in_use || at->request != request)
 			continue;
 		at->request = NULL;
-		at->used = !at->waiting;
+		at->in_use = !at->waiting;
 		fetches->nwaiting -= at->waiting;
 		at->waiting = false;
 	}

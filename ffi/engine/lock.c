@@ -8,7 +8,10 @@ static bool is_held(const struct mmc_engine *engine)
 	return engine->serving != engine->next_ticket;
 }
 
-/* Called under the mutex; atomic, since the holder looks without the mutex. */
+/*
+ * Returns the next ticket. The mutex is held; the access is atomic all the same, since
+ * mmc_lock_is_contended() reads `next_ticket` without the mutex.
+ */
 static uint64_t take_ticket(struct mmc_engine *engine)
 {
 	return __atomic_fetch_add(&engine->next_ticket, 1, __ATOMIC_RELAXED);
@@ -22,7 +25,7 @@ void mmc_lock_take(struct mmc_engine *engine)
 	pthread_mutex_lock(&engine->mutex);
 	held = is_held(engine);
 	ticket = take_ticket(engine);
-	/* A holder woken before this would see no waiter, and sleep again. */
+	/* A holder woken before the ticket was taken would sleep again. */
 	if (held && !engine->stepped)
 		mmc_descriptor_wake(engine->wake_fd);
 	while (engine->serving != ticket)
@@ -35,7 +38,7 @@ bool mmc_lock_try(struct mmc_engine *engine)
 	bool free;
 
 	pthread_mutex_lock(&engine->mutex);
-	free = !is_held(engine) && !engine->moved;
+	free = !is_held(engine) && !engine->led;
 	if (free)
 		take_ticket(engine);
 	pthread_mutex_unlock(&engine->mutex);
@@ -53,6 +56,7 @@ void mmc_lock_give(struct mmc_engine *engine)
 
 bool mmc_lock_is_contended(const struct mmc_engine *engine)
 {
+	/* One of the tickets that have not been served is the holder's own. */
 	return __atomic_load_n(&engine->next_ticket, __ATOMIC_RELAXED) -
 		       engine->serving >
 	       1;

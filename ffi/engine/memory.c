@@ -5,29 +5,31 @@
 
 #include "engine/registration.h"
 
+/* The smallest page of the machines that we know; a device registers whole pages. */
 #define PAGE_BYTES 4096
 
-/* A team's registration of a memory, which is kept. */
-struct kept {
-	struct kept *next;
+/* One team's registration of a whole memory, kept until either of them ends. */
+struct kept_registration {
+	struct kept_registration *next; /* that of another team */
 	struct mmc_team *team;
 	struct mmc_region region;
 };
 
 struct mmc_memory {
 	struct mmc_memory *next;
-	uint8_t *bytes;
+	uint8_t *bytes; /* NULL once a team has to free it */
 	size_t nbytes;
-	struct kept *kept;
+	struct kept_registration *kept; /* one for each team that uses it */
 };
 
 /*
- * Ends one registration. After a failure the memory may still be read: it is passed to
- * the team, which frees it when it closes.
+ * Ends one registration. After a failure other ranks may still be reading the memory:
+ * then the team becomes its owner, and frees it when it closes.
  */
-static void end_kept(struct kept *kept, struct mmc_memory *memory)
+static void end_registration(struct kept_registration *kept,
+			     struct mmc_memory *memory)
 {
-	if (kept->team->failed) {
+	if (kept->team->memory_may_be_read) {
 		mmc_team_deregister_later(kept->team, &kept->region,
 					  memory->bytes);
 		memory->bytes = NULL;
@@ -87,14 +89,15 @@ struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
 		return NULL;
 	*at = found->next;
 	while (found->kept != NULL) {
-		struct kept *kept = found->kept;
+		struct kept_registration *kept = found->kept;
 
 		found->kept = kept->next;
-		end_kept(kept, found);
+		end_registration(kept, found);
 	}
 	return found;
 }
 
+/* Returns the engine memory that all `nbytes` at `address` lie in, or NULL. */
 static struct mmc_memory *find(const struct mmc_engine *engine,
 			       const void *address, uint64_t nbytes)
 {
@@ -111,10 +114,11 @@ static struct mmc_memory *find(const struct mmc_engine *engine,
 }
 
 /* Registers the whole memory for the ranks of `team`. Returns NULL if that fails. */
-static struct kept *keep(struct mmc_team *team, struct mmc_memory *memory,
-			 struct mmc_counters *counters)
+static struct kept_registration *register_whole(struct mmc_team *team,
+						struct mmc_memory *memory,
+						struct mmc_counters *counters)
 {
-	struct kept *kept = malloc(sizeof(*kept));
+	struct kept_registration *kept = malloc(sizeof(*kept));
 
 	if (kept == NULL)
 		return NULL;
@@ -134,7 +138,7 @@ bool mmc_team_find_region(struct mmc_team *team, const void *address,
 			  struct mmc_region *found)
 {
 	struct mmc_memory *memory = find(team->engine, address, nbytes);
-	struct kept *kept;
+	struct kept_registration *kept;
 
 	if (memory == NULL)
 		return false;
@@ -142,7 +146,7 @@ bool mmc_team_find_region(struct mmc_team *team, const void *address,
 	while (kept != NULL && kept->team != team)
 		kept = kept->next;
 	if (kept == NULL)
-		kept = keep(team, memory, counters);
+		kept = register_whole(team, memory, counters);
 	if (kept == NULL)
 		return false;
 	*found = kept->region;
@@ -154,8 +158,9 @@ void mmc_team_forget_memories(struct mmc_team *team)
 {
 	for (struct mmc_memory *memory = team->engine->memories; memory != NULL;
 	     memory = memory->next)
-		for (struct kept **at = &memory->kept; *at != NULL;) {
-			struct kept *kept = *at;
+		for (struct kept_registration **at = &memory->kept;
+		     *at != NULL;) {
+			struct kept_registration *kept = *at;
 
 			if (kept->team != team) {
 				at = &kept->next;

@@ -1,43 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that belongs to an engine. A team registers such memory at its first use and
- * keeps it registered. Other memory must not stay registered: it may be freed and
- * mapped anew without the library's knowledge.
+ * Engine memory: what mmc_memory_allocate() gives to a program. A team registers it
+ * when an operation first uses it, and keeps the registration. A program's other memory
+ * cannot stay registered, since the library would not learn that the program frees it.
  */
 #ifndef MMC_ENGINE_MEMORY_H
 #define MMC_ENGINE_MEMORY_H
 
 #include "engine/state.h"
 
-/* Returns new memory of at least `nbytes` that belongs to no engine yet, or NULL. */
+/*
+ * Returns new memory of at least `nbytes`, which belongs to no engine yet, or NULL if
+ * there is not enough.
+ */
 struct mmc_memory *mmc_memory_new(size_t nbytes);
 
-/* Returns the first byte, which begins a page. */
+/* Returns the memory's first byte, at which a page begins. */
 void *mmc_memory_bytes(const struct mmc_memory *memory);
 
 /* Frees memory that belongs to no engine; NULL is allowed. */
 void mmc_memory_delete(struct mmc_memory *memory);
 
+/* Makes `memory` belong to the engine, so that teams may register it. */
 void mmc_engine_add_memory(struct mmc_engine *engine,
 			   struct mmc_memory *memory);
 
 /*
  * Removes the memory that begins at `bytes` from the engine, and ends its
- * registrations. Returns NULL if the engine has no such memory.
+ * registrations. Returns the memory, for the caller to delete, or NULL if the engine
+ * has none there.
  */
 struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
 					  const void *bytes);
 
 /*
- * Finds where other ranks read `nbytes` at `address`, registering the memory if it is
- * not registered yet. Returns false if it is not memory of the engine, or cannot be
+ * Writes to `*found` by which address and key other ranks read the `nbytes` at
+ * `address`. Registers the memory first, if the team has not done so, and counts that
+ * in `counters`. Returns false if it is not the engine's memory or cannot be
  * registered.
  */
 bool mmc_team_find_region(struct mmc_team *team, const void *address,
 			  uint64_t nbytes, struct mmc_counters *counters,
 			  struct mmc_region *found);
 
-/* Ends a team's registrations of engine memory: the team is about to close. */
+/* Ends all of a team's registrations of engine memory, before the team closes. */
 void mmc_team_forget_memories(struct mmc_team *team);
 
 #endif

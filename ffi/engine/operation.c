@@ -6,8 +6,10 @@
 #include "support/error.h"
 
 /*
- * A signature has the kind in its highest bits. Below it has, for a Bcast, the root and
- * then the bytes; for an Allgatherv, a hash of all sizes; for an Allgather, the bytes.
+ * A signature is a number that is equal on all ranks if their arguments agree. Bits 60
+ * to 63 hold the kind. The other bits hold, for an Allgather, the bytes of a block; for
+ * a Bcast, the root in bits 40 to 59 and the bytes of the block below them; for an
+ * Allgatherv, a hash of the sizes of all blocks.
  */
 #define KIND_SHIFT 60
 #define ROOT_SHIFT 40
@@ -25,22 +27,25 @@ int mmc_operation_check(const struct mmc_operation *operation, uint32_t nranks)
 	case MMC_ALLGATHERV:
 		if (operation->blocks_bytes != NULL)
 			return 0;
-		mmc_error_set("an Allgatherv needs every rank's bytes");
+		mmc_error_set(
+			"an Allgatherv needs the size of every rank's block");
 		return -MMC_EINVAL;
 	case MMC_BCAST:
 		if (operation->root < nranks)
 			return 0;
-		mmc_error_set("root %u is not one of %u ranks", operation->root,
-			      nranks);
+		mmc_error_set("root %u is out of range for %u ranks",
+			      operation->root, nranks);
 		return -MMC_EINVAL;
 	default:
-		mmc_error_set("there is no operation of kind %u",
-			      operation->kind);
+		mmc_error_set("operation kind %u is unknown", operation->kind);
 		return -MMC_EINVAL;
 	}
 }
 
-/* FNV-1a over whole words, with a shift by which high bits affect low ones. */
+/*
+ * Hashes words as FNV-1a hashes bytes. The multiplication carries only upwards, so the
+ * shift lets high bits affect low ones.
+ */
 static uint64_t hash(const uint64_t *words, uint32_t nwords)
 {
 	uint64_t value = UINT64_C(0xcbf29ce484222325);
@@ -86,10 +91,11 @@ size_t mmc_operation_bytes(const struct mmc_operation *operation,
 }
 
 /*
- * Returns whether the blocks are adjacent in rank order; if so writes where they begin.
+ * Returns whether the blocks are adjacent in user memory, in rank order. If so, writes
+ * to `*begin` at how many bytes from `recv` the first one begins.
  */
-static bool adjoin(const struct mmc_operation *operation, uint32_t nranks,
-		   uint64_t *begin)
+static bool blocks_are_adjacent(const struct mmc_operation *operation,
+				uint32_t nranks, uint64_t *begin)
 {
 	uint64_t before_bytes = 0;
 	bool any = false;
@@ -127,7 +133,7 @@ void mmc_operation_copy(struct mmc_operation *copy,
 	memcpy(blocks_bytes, operation->blocks_bytes,
 	       nranks * sizeof(*blocks_bytes));
 	copy->blocks_bytes = blocks_bytes;
-	if (adjoin(operation, nranks, &begin)) {
+	if (blocks_are_adjacent(operation, nranks, &begin)) {
 		copy->recv = (uint8_t *)operation->recv + begin;
 		return;
 	}
@@ -166,14 +172,14 @@ uint64_t mmc_operation_offset(const struct mmc_operation *operation,
 {
 	if (operation->offsets_bytes != NULL)
 		return operation->offsets_bytes[rank];
-	/* Adjacent blocks: the offset is the total of the blocks before. */
+	/* The blocks of lower ranks lie before this one, without gaps. */
 	return operation->kind == MMC_BCAST
 		       ? 0
 		       : mmc_operation_total(operation, rank);
 }
 
-void mmc_operation_differ(const struct mmc_terms *terms,
-			  struct mmc_failure *failure)
+void mmc_operation_describe_mismatch(const struct mmc_terms *terms,
+				     struct mmc_failure *failure)
 {
 	uint64_t least = terms->signature_min;
 	uint64_t most = terms->signature_max;

@@ -7,8 +7,10 @@
 
 #include "support/bits.h"
 
-/* Room for two eager operations of 64 KiB each, which may run ahead. */
+/* Room for two eager operations of 64 KiB each, by which other ranks may be ahead. */
 #define PARKED_BYTES_MAX (128 * 1024)
+
+/* Limits the table of slots where chunks are very short. */
 #define PARKED_SLOTS_MAX 256
 
 int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes)
@@ -64,7 +66,10 @@ static void swap_bytes(uint8_t *a, uint8_t *b, uint32_t nbytes)
 	}
 }
 
-/* Exchanges `slot` with the last used slot, which is then free but still readable. */
+/*
+ * Takes a slot out of use. Its content moves behind the slots in use, at `nused`, where
+ * the caller can read it until another chunk is kept.
+ */
 static void vacate(struct mmc_parking *parking, uint32_t slot)
 {
 	uint32_t last = --parking->nused;

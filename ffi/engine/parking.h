@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bounded pool for chunks of eager operations that arrive before their operation has
- * started. If they stayed in a receive buffer, they would block others.
+ * Parking: a bounded pool for chunks that arrive before their operation has started on
+ * this rank, as those of eager operations may. If the chunks stayed in the receive
+ * buffer instead, they would block the datagrams behind them.
  */
 #ifndef MMC_ENGINE_PARKING_H
 #define MMC_ENGINE_PARKING_H
@@ -9,33 +10,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A chunk in the pool, without its payload. */
 struct mmc_parked {
 	uint32_t epoch;
-	uint32_t source;
-	uint32_t index;
-	uint32_t nbytes;
+	uint32_t source; /* the rank that has sent it */
+	uint32_t index;	 /* the index in its header */
+	uint32_t nbytes; /* length of the payload */
 };
 
 struct mmc_parking {
 	struct mmc_parked *slots;
-	uint8_t *payloads;
-	uint32_t slot_bytes;
+	uint8_t *payloads;   /* [nslots] of `slot_bytes` each */
+	uint32_t slot_bytes; /* the longest payload */
 	uint32_t nslots;
-	uint32_t nused;
+	uint32_t nused; /* slots in use, which are the first ones */
 };
 
 /* Allocates the pool, for payloads of up to `slot_bytes`. Returns 0 or -MMC_ENOMEM. */
 int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes);
+
+/* Frees the pool. */
 void mmc_parking_close(struct mmc_parking *parking);
 
-/* Keeps a chunk. Returns false if it is too long or there is no room. */
+/*
+ * Puts a chunk, with a copy of its payload, into the pool. Returns false if the payload
+ * is too long or the pool is full.
+ */
 bool mmc_parking_keep(struct mmc_parking *parking,
 		      const struct mmc_parked *parked, const uint8_t *payload);
 
 /*
- * Takes a chunk of `epoch` out of the pool, and drops chunks of older epochs, which are
- * not wanted any more. Returns its payload, valid until the next call, or NULL if there
- * is none.
+ * Takes one chunk of `epoch` out of the pool, and writes it to `*parked`. Returns its
+ * payload, valid until the next call on the pool, or NULL if the pool has no such
+ * chunk. Also drops chunks of older epochs, which nobody will ask for.
  */
 const uint8_t *mmc_parking_take(struct mmc_parking *parking, uint32_t epoch,
 				struct mmc_parked *parked);

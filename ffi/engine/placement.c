@@ -4,13 +4,16 @@
 #include "engine/memory.h"
 #include "engine/predictor.h"
 
-/* Eager operations and operations by unicast are not worth it. */
+/*
+ * Returns whether direct placement suits an operation that the device has not refused.
+ * Eager operations, and operations by unicast, are not worth the effort.
+ */
 static bool may_place_directly(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 
-	return !request->staged && op != NULL && op->state == MMC_OP_FLOW &&
-	       op->mode == MMC_OP_STAGED &&
+	return !request->unplaceable && op != NULL &&
+	       op->state == MMC_OP_FLOW && op->mode == MMC_OP_STAGED &&
 	       mmc_request_is_predictable(request) &&
 	       op->npresent < op->layout.nchunks;
 }
@@ -26,17 +29,18 @@ static void begin_placement(struct mmc_request *request)
 	if (mmc_team_find_region(team, request->base, nbytes, &stream->counters,
 				 &predictor.region) &&
 	    endpoint->driver->begin_placement(endpoint, &predictor) == 0)
-		team->direct = request;
+		team->direct_request = request;
 	else
-		request->staged = true;
+		request->unplaceable = true;
 }
 
+/* Begins direct placement for the first suitable operation of a stream, if any. */
 static void begin_first(struct mmc_stream *stream)
 {
 	struct mmc_team *team = stream->team;
 
-	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX && team->direct == NULL;
-	     i++)
+	for (uint32_t i = 0;
+	     i < MMC_EPOCHS_OPEN_MAX && team->direct_request == NULL; i++)
 		if (stream->requests[i] != NULL &&
 		    may_place_directly(stream->requests[i]))
 			begin_placement(stream->requests[i]);
@@ -44,14 +48,15 @@ static void begin_first(struct mmc_stream *stream)
 
 void mmc_team_begin_placement(struct mmc_team *team)
 {
-	struct mmc_request *direct = team->direct;
+	struct mmc_request *direct = team->direct_request;
 
 	if (team->endpoint->driver->begin_placement == NULL)
 		return;
 	if (direct != NULL &&
 	    direct->op->npresent == direct->op->layout.nchunks)
 		mmc_request_end_placement(direct, false);
-	for (uint32_t i = 0; i < team->nstreams && team->direct == NULL; i++)
+	for (uint32_t i = 0; i < team->nstreams && team->direct_request == NULL;
+	     i++)
 		if (team->streams[i] != NULL)
 			begin_first(team->streams[i]);
 }
@@ -60,9 +65,9 @@ void mmc_request_end_placement(struct mmc_request *request, bool forget)
 {
 	struct mmc_team *team = request->stream->team;
 
-	if (team->direct != request)
+	if (team->direct_request != request)
 		return;
-	team->direct = NULL;
+	team->direct_request = NULL;
 	if (team->endpoint->driver->end_placement(team->endpoint, forget) < 0)
-		team->failed = true;
+		team->memory_may_be_read = true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Direct placement (drivers/placement.h) of one operation of a team at a time, into
- * engine memory. Such memory is registered anyway, and is not freed while a device may
- * still write to it.
+ * Chooses the operation whose payloads the device places directly (see
+ * drivers/placement.h). A team has one such operation at a time. Its result must lie in
+ * engine memory: that stays registered, and is not freed while a device may still write
+ * to it.
  */
 #ifndef MMC_ENGINE_PLACEMENT_H
 #define MMC_ENGINE_PLACEMENT_H
@@ -10,15 +11,16 @@
 #include "engine/state.h"
 
 /*
- * Ends direct placement of an operation that has all its chunks, and begins that of the
- * next operation that allows it.
+ * Ends direct placement if its operation has all chunks. Then begins it for the next
+ * operation that is suitable, if the driver can place and no operation has it.
  */
 void mmc_team_begin_placement(struct mmc_team *team);
 
 /*
- * Ends direct placement of a request. On return no posted receive aims at its memory,
- * or the team is marked as failed. With `forget` the operation is not told of payloads
- * that had to wait for a receive.
+ * Ends direct placement if it is for this request. On return either no posted receive
+ * aims at the request's memory any more, or the team is marked as failed, so that the
+ * memory is freed only when the team closes. With `forget` the driver drops payloads
+ * that wait until no receive aims at their places; otherwise their events still follow.
  */
 void mmc_request_end_placement(struct mmc_request *request, bool forget);
 

@@ -8,7 +8,7 @@ struct turn {
 	struct mmc_block block;
 	uint32_t rank;
 	uint32_t begin; /* the position of the block's first chunk */
-	uint32_t end;	/* the position behind its last chunk */
+	uint32_t end;	/* the position after its last chunk */
 };
 
 uint32_t mmc_request_subgroup(const struct mmc_request *request, uint32_t chunk)
@@ -29,6 +29,7 @@ bool mmc_request_is_predictable(const struct mmc_request *request)
 	       request->operation.offsets_bytes == NULL;
 }
 
+/* Returns the turn that a position of a chain falls into. */
 static struct turn turn_at(const struct mmc_op *op, uint32_t chain,
 			   uint32_t position)
 {
@@ -40,8 +41,9 @@ static struct turn turn_at(const struct mmc_op *op, uint32_t chain,
 }
 
 /*
- * Finds the turn that the cursor is in; a turn of this rank is skipped unless its
- * multicast comes back. Returns false behind the end of the chain.
+ * Writes the turn that the cursor is in. If that is this rank's own turn, and its
+ * multicast does not come back to it, moves the cursor to the next turn first. Returns
+ * false if the cursor is at the end of the chain.
  */
 static bool find_turn(const struct mmc_op *op, struct mmc_cursor *cursor,
 		      struct turn *turn)
@@ -57,6 +59,7 @@ static bool find_turn(const struct mmc_op *op, struct mmc_cursor *cursor,
 	return false;
 }
 
+/* Implements `seek` of struct mmc_predictor; `context` is the request. */
 static void seek(const void *context, struct mmc_cursor *cursor, uint32_t count)
 {
 	const struct mmc_op *op = ((const struct mmc_request *)context)->op;
@@ -69,10 +72,14 @@ static void seek(const void *context, struct mmc_cursor *cursor, uint32_t count)
 		cursor->position += n;
 		count -= n;
 	}
+	/* Behind the end of the chain there are positions, but no chunks. */
 	cursor->position += count;
 }
 
-/* Predicts `count` chunks of a turn from `position` on. */
+/*
+ * Predicts `count` chunks of a turn from `position` on. A chunk that is here already,
+ * or is this rank's own, gets no place: its receive is to aim at nothing.
+ */
 static void predict_turn(const struct mmc_request *request,
 			 const struct turn *turn, uint32_t position,
 			 struct mmc_prediction *predictions, uint32_t count)
@@ -100,6 +107,7 @@ static void predict_turn(const struct mmc_request *request,
 	}
 }
 
+/* Implements `predict` of struct mmc_predictor; `context` is the request. */
 static void predict(const void *context, struct mmc_cursor *cursor,
 		    struct mmc_prediction *predictions, uint32_t count)
 {
@@ -114,11 +122,13 @@ static void predict(const void *context, struct mmc_cursor *cursor,
 		predictions += n;
 		count -= n;
 	}
+	/* No chunk follows the chain's last: further receives aim at nothing. */
 	cursor->position += count;
 	while (count > 0)
 		predictions[--count].place = NULL;
 }
 
+/* Implements `locate` of struct mmc_predictor; `context` is the request. */
 static bool locate(const void *context, const uint8_t *place,
 		   uint32_t *subgroup, uint32_t *position)
 {

@@ -3,15 +3,20 @@
 
 #include "engine/crc32c.h"
 
-/* The time from one group to the next: a group's probes take less at 1 Gbit/s. */
+/*
+ * The time that MMC_PROBE_RANKS ranks have for their probes; they need less at 1
+ * Gbit/s.
+ */
 #define GROUP_NS (2 * MMC_MS_NS)
 
-void mmc_team_probed(struct mmc_team *team, uint32_t source,
-		     const struct mmc_header *header, uint32_t nbytes)
+void mmc_team_on_probe(struct mmc_team *team, uint32_t source,
+		       const struct mmc_header *header, uint32_t nbytes)
 {
+	/* A probe has its subgroup in the place of the epoch. */
 	uint32_t subgroup = header->epoch;
 
-	if (subgroup >= team->options.subgroups || subgroup >= 64) {
+	if (subgroup >= team->options.subgroups ||
+	    subgroup >= MMC_HEARD_SUBGROUPS_MAX) {
 		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 		return;
 	}
@@ -20,9 +25,9 @@ void mmc_team_probed(struct mmc_team *team, uint32_t source,
 		team->heard_full[source] |= UINT64_C(1) << subgroup;
 }
 
-uint32_t mmc_team_own_head(const struct mmc_team *team, uint8_t *head,
-			   uint32_t epoch, uint32_t kind, const uint8_t *body,
-			   uint32_t nbytes)
+uint32_t mmc_team_write_head(const struct mmc_team *team, uint8_t *head,
+			     uint32_t epoch, uint32_t kind, const uint8_t *body,
+			     uint32_t nbytes)
 {
 	enum mmc_checksum checksum = team->options.checksum;
 	const struct mmc_header header = {

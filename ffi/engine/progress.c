@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/progress.h"
 
+#include "engine/advert.h"
 #include "engine/breakdown.h"
+#include "engine/completion.h"
 #include "engine/engine.h"
 #include "engine/placement.h"
 #include "engine/receive.h"
@@ -9,8 +11,8 @@
 #include "engine/send.h"
 #include "engine/survey.h"
 
-/* Tells all streams that the process of a rank exists, or has ended. */
-static void take_finding(struct mmc_team *team, const struct mmc_event *event)
+/* Tells all streams of a team what an inquiry has found out about a rank's process. */
+static void take_answer(struct mmc_team *team, const struct mmc_event *event)
 {
 	for (uint32_t i = 0; i < team->nstreams; i++) {
 		struct mmc_stream *stream = team->streams[i];
@@ -21,7 +23,7 @@ static void take_finding(struct mmc_team *team, const struct mmc_event *event)
 			mmc_epochs_on_alive(&stream->epochs, event->source);
 		else
 			mmc_epochs_on_gone(&stream->epochs, event->source);
-		stream->stirred = true;
+		stream->needs_poll = true;
 	}
 }
 
@@ -33,7 +35,9 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 	int nevents = endpoint->driver->poll(endpoint, engine->events,
 					     MMC_EVENTS_MAX);
 
-	/* A broken socket brings no events: the operations' timeouts notice it. */
+	/*
+	 * If poll() fails, `nevents` is negative; the operations' timeouts notice that.
+	 */
 	for (int i = 0; i < nevents; i++) {
 		const struct mmc_event *event = &engine->events[i];
 
@@ -42,17 +46,17 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 			mmc_team_receive(team, event, now_ns);
 			break;
 		case MMC_EVENT_PLACED:
-			mmc_team_placed(team, event->cookie);
+			mmc_team_on_placed(team, event->cookie);
 			break;
 		case MMC_EVENT_READ:
-			mmc_team_fetched(team, event, now_ns);
+			mmc_team_on_fetched(team, event, now_ns);
 			break;
 		case MMC_EVENT_BROKEN:
-			mmc_team_break(team, event);
+			mmc_team_break_down(team, event);
 			break;
 		case MMC_EVENT_ALIVE:
 		case MMC_EVENT_GONE:
-			take_finding(team, event);
+			take_answer(team, event);
 			break;
 		}
 	}
@@ -62,21 +66,22 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 }
 
 /*
- * Breaks the team if a datagram cannot be sent: that is not a loss, and is reported at
- * once instead of by a timeout.
+ * Breaks the team down if a datagram could not be sent, so that the error is reported
+ * at once. No repair can make up for it, as for a loss.
  */
 static void check_sent(struct mmc_team *team, int rv)
 {
 	const struct mmc_event broken = {
 		.kind = MMC_EVENT_BROKEN,
-		.source = MMC_PEER_ALL,
+		.source = MMC_PEER_NONE,
 		.error = rv,
 	};
 
 	if (rv < 0)
-		mmc_team_break(team, &broken);
+		mmc_team_break_down(team, &broken);
 }
 
+/* Carries out one action: see enum mmc_action_kind. */
 static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 		    const struct mmc_actions *actions)
 {
@@ -98,13 +103,13 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 		mmc_op_on_sent(action->op, action->run.count);
 		break;
 	case MMC_ACTION_DONE:
-		mmc_request_done(request, action->retain);
+		mmc_request_complete(request, action->retain);
 		break;
 	case MMC_ACTION_FAILED:
-		mmc_request_failed(request);
+		mmc_request_fail(request);
 		break;
 	case MMC_ACTION_CLOSED:
-		mmc_request_closed(request);
+		mmc_request_close(request);
 		break;
 	case MMC_ACTION_READ_MAP:
 	case MMC_ACTION_READ:
@@ -120,31 +125,32 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 }
 
 /*
- * Polls a stream once if an event or its deadline requires it. Returns whether there
- * were actions.
+ * Polls a stream once, if an event or its deadline requires that, and carries out the
+ * actions. Returns whether there were any. `backlog` says that events may be waiting.
  */
 static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 			bool backlog, uint64_t now_ns)
 {
 	struct mmc_actions *actions = &engine->actions;
 
-	if (!stream->stirred && now_ns < stream->deadline_ns)
+	if (!stream->needs_poll && now_ns < stream->deadline_ns)
 		return false;
-	stream->epochs.path.backlog = backlog;
+	mmc_epochs_set_backlog(&stream->epochs, backlog);
 	mmc_actions_init(actions, stream->team->options.checksum);
 	mmc_epochs_poll(&stream->epochs, now_ns, actions);
 	for (uint32_t i = 0; i < actions->count; i++)
 		perform(stream, &actions->items[i], actions);
 	mmc_stream_start_queued(stream, now_ns);
-	stream->stirred = actions->count > 0;
+	stream->needs_poll = actions->count > 0;
 	stream->deadline_ns = mmc_epochs_deadline(&stream->epochs);
-	return stream->stirred;
+	return stream->needs_poll;
 }
 
-static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
+/* Makes one round of progress for a team. Returns whether anything happened. */
+static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 {
 	uint64_t now_ns = mmc_team_now_ns(team);
-	/* More events may be waiting: only a poll without any proves silence. */
+	/* After any event more may be waiting, so nobody can be called silent. */
 	bool backlog = take_events(engine, team, now_ns) > 0;
 	bool busy = backlog;
 
@@ -159,7 +165,11 @@ static bool pass_team(struct mmc_engine *engine, struct mmc_team *team)
 	return busy;
 }
 
-uint64_t mmc_team_deadline(const struct mmc_team *team)
+/*
+ * Returns when something is due, on the endpoint's clock: 0 if a stream needs a poll
+ * now, MMC_NEVER_NS if nothing ever is due.
+ */
+static uint64_t team_deadline(const struct mmc_team *team)
 {
 	const struct mmc_driver *driver = team->endpoint->driver;
 	uint64_t at_ns = driver->deadline_ns != NULL
@@ -172,23 +182,34 @@ uint64_t mmc_team_deadline(const struct mmc_team *team)
 		if (stream != NULL)
 			at_ns = mmc_min_u64(
 				at_ns,
-				stream->stirred ? 0 : stream->deadline_ns);
+				stream->needs_poll ? 0 : stream->deadline_ns);
 	}
 	return at_ns;
 }
 
-uint64_t mmc_engine_deadline(const struct mmc_engine *engine)
+uint64_t mmc_team_idle_ns(const struct mmc_team *team)
 {
-	uint64_t at_ns = MMC_NEVER_NS;
+	uint64_t at_ns = team_deadline(team);
+	uint64_t now_ns;
+
+	if (at_ns == MMC_NEVER_NS)
+		return MMC_NEVER_NS;
+	now_ns = mmc_team_now_ns(team);
+	return at_ns > now_ns ? at_ns - now_ns : 0;
+}
+
+uint64_t mmc_engine_idle_ns(const struct mmc_engine *engine)
+{
+	uint64_t idle_ns = MMC_NEVER_NS;
 
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
 		if (team->connected)
-			at_ns = mmc_min_u64(at_ns, mmc_team_deadline(team));
-	return at_ns;
+			idle_ns = mmc_min_u64(idle_ns, mmc_team_idle_ns(team));
+	return idle_ns;
 }
 
-bool mmc_engine_is_moving(const struct mmc_engine *engine)
+bool mmc_engine_has_pending(const struct mmc_engine *engine)
 {
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
@@ -196,7 +217,7 @@ bool mmc_engine_is_moving(const struct mmc_engine *engine)
 			const struct mmc_stream *stream = team->streams[i];
 
 			if (stream != NULL &&
-			    stream->epochs.done != stream->epochs.last)
+			    !mmc_epochs_all_ended(&stream->epochs))
 				return true;
 		}
 	return false;
@@ -209,15 +230,21 @@ bool mmc_engine_progress(struct mmc_engine *engine)
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
 		if (team->connected)
-			busy |= pass_team(engine, team);
+			busy |= progress_team(engine, team);
 	return busy;
 }
 
 uint64_t mmc_engine_step(struct mmc_engine *engine)
 {
+	uint64_t at_ns = MMC_NEVER_NS;
+
 	while (mmc_engine_progress(engine))
 		;
-	return mmc_engine_deadline(engine);
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		if (team->connected)
+			at_ns = mmc_min_u64(at_ns, team_deadline(team));
+	return at_ns;
 }
 
 bool mmc_engine_rearm(struct mmc_engine *engine, bool all)

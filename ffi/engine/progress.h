@@ -6,24 +6,30 @@
 #include "engine/state.h"
 
 /*
- * Takes in events, polls the streams that are due, and carries out their actions.
- * Returns whether anything happened: more may then be due at once.
+ * Makes one round of progress for all connected teams: takes in events, polls the
+ * streams that are due, and carries out their actions. Returns whether anything
+ * happened: then more may be due at once.
  */
 bool mmc_engine_progress(struct mmc_engine *engine);
 
-/* Returns when something is due for one team; 0 if one of its streams is stirred. */
-uint64_t mmc_team_deadline(const struct mmc_team *team);
+/*
+ * Returns how long it takes until something is due for one team although nothing
+ * arrives: 0 if something is due now, MMC_NEVER_NS if nothing ever is. Each endpoint
+ * has a clock of its own, so only a duration can be compared with other clocks.
+ */
+uint64_t mmc_team_idle_ns(const struct mmc_team *team);
 
-/* Returns when something is due for any team; 0 if one of its streams is stirred. */
-uint64_t mmc_engine_deadline(const struct mmc_engine *engine);
+/* Returns the least mmc_team_idle_ns() of all connected teams. */
+uint64_t mmc_engine_idle_ns(const struct mmc_engine *engine);
 
 /* Returns whether any operation has yet to complete on this rank. */
-bool mmc_engine_is_moving(const struct mmc_engine *engine);
+bool mmc_engine_has_pending(const struct mmc_engine *engine);
 
 /*
- * Has the endpoints, all or only those that the responder attends to, signal new events
- * by their descriptors. Returns whether there are events already, which they would not
- * signal.
+ * Prepares endpoints for a sleep on their descriptors: each will signal its next event.
+ * With `all` prepares those of all connected teams, else only of those that the
+ * responder attends to. Returns whether an event may have come already; nothing would
+ * signal that one.
  */
 bool mmc_engine_rearm(struct mmc_engine *engine, bool all);
 

@@ -8,24 +8,35 @@
 #include "engine/survey.h"
 
 /*
- * Returns the cookie of a placement that completes later: which chunk of which of a
- * stream's open operations it is.
+ * The cookie of a placement that completes later says which chunk it is. From the
+ * lowest bit on it holds the chunk (30 bits), the slot of its epoch (3 bits), and the
+ * stream's index in the team.
  */
+#define COOKIE_SLOT_SHIFT 30
+#define COOKIE_STREAM_SHIFT 33
+
+_Static_assert(MMC_INDEX_MASK < UINT64_C(1) << COOKIE_SLOT_SHIFT,
+	       "a chunk fits below the slot");
+_Static_assert(MMC_EPOCHS_OPEN_MAX ==
+		       1 << (COOKIE_STREAM_SHIFT - COOKIE_SLOT_SHIFT),
+	       "a slot fits below the stream");
+
 static uint64_t cookie_of(const struct mmc_request *request, uint32_t chunk)
 {
-	uint64_t slot = request->op->config.epoch % MMC_EPOCHS_OPEN_MAX;
+	uint64_t slot = mmc_epochs_slot(mmc_op_epoch(request->op));
 
-	return (uint64_t)request->stream->index << 33 | slot << 30 | chunk;
+	return (uint64_t)request->stream->index << COOKIE_STREAM_SHIFT |
+	       slot << COOKIE_SLOT_SHIFT | chunk;
 }
 
-void mmc_team_placed(struct mmc_team *team, uint64_t cookie)
+void mmc_team_on_placed(struct mmc_team *team, uint64_t cookie)
 {
-	struct mmc_stream *stream = team->streams[cookie >> 33];
-	struct mmc_request *request =
-		stream->requests[cookie >> 30 & (MMC_EPOCHS_OPEN_MAX - 1)];
+	struct mmc_stream *stream =
+		team->streams[cookie >> COOKIE_STREAM_SHIFT];
+	uint64_t slot = cookie >> COOKIE_SLOT_SHIFT & (MMC_EPOCHS_OPEN_MAX - 1);
+	struct mmc_request *request = stream->requests[slot];
 
-	_Static_assert(MMC_EPOCHS_OPEN_MAX == 8, "a slot takes 3 bits");
-	stream->stirred = true;
+	stream->needs_poll = true;
 	mmc_op_on_placed(request->op, cookie & MMC_INDEX_MASK);
 }
 
@@ -35,6 +46,7 @@ void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 	struct mmc_endpoint *endpoint = request->stream->team->endpoint;
 	uint8_t *to = mmc_request_address(request, chunk);
 
+	/* The device may have put the payload in its place already. */
 	if (to == payload)
 		mmc_count(&request->stream->counters,
 			  MMC_COUNT_ZERO_COPY_CHUNKS, 1);
@@ -46,9 +58,9 @@ void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 	mmc_op_on_placed(request->op, chunk);
 }
 
-void mmc_request_chunk(struct mmc_request *request, uint32_t source,
-		       uint32_t index, const uint8_t *payload, uint32_t nbytes,
-		       uint64_t now_ns)
+void mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
+			       uint32_t index, const uint8_t *payload,
+			       uint32_t nbytes, uint64_t now_ns)
 {
 	struct mmc_stream *stream = request->stream;
 
@@ -79,17 +91,19 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 	};
 
 	if (op != NULL) {
-		mmc_request_chunk(mmc_stream_request(stream, op), source,
-				  header->index, payload, nbytes, now_ns);
-	} else if (!mmc_epoch_after(header->epoch, epochs->last)) {
+		mmc_request_receive_chunk(mmc_stream_request(stream, op),
+					  source, header->index, payload,
+					  nbytes, now_ns);
+	} else if (!mmc_epoch_after(header->epoch, mmc_epochs_last(epochs))) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
 		if (!(header->index & MMC_INDEX_REPAIR)) {
 			/*
-			 * An operation starts with the team's path, and at its end
-			 * replaces that by the stream's: both learn.
+			 * Both paths must learn of it: the next operation begins
+			 * with the team's, and one that is under way will replace
+			 * the team's by the stream's at its end.
 			 */
 			mmc_path_late(&stream->team->path);
-			mmc_path_late(&epochs->path);
+			mmc_epochs_on_late_chunk(epochs);
 		}
 	} else if (!mmc_epochs_is_next(epochs, header->epoch)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
@@ -103,20 +117,22 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 	}
 }
 
+/* Returns the open stream of `channel`, or NULL. */
 static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 {
-	uint32_t place;
+	uint32_t index;
 
-	if (team->last != NULL && team->last->epochs.channel == channel)
-		return team->last;
-	place = mmc_team_channel_place(team, channel);
-	if (place == team->nopen ||
-	    team->by_channel[place]->epochs.channel != channel)
+	if (team->latest_stream != NULL &&
+	    mmc_epochs_channel(&team->latest_stream->epochs) == channel)
+		return team->latest_stream;
+	index = mmc_team_channel_index(team, channel);
+	if (index == team->nopen ||
+	    mmc_epochs_channel(&team->by_channel[index]->epochs) != channel)
 		return NULL;
-	return team->last = team->by_channel[place];
+	return team->latest_stream = team->by_channel[index];
 }
 
-/* Returns the body of a datagram, behind `head_bytes` of header and CRC. */
+/* Returns what a datagram carries behind `head_bytes` of header and CRC. */
 static const uint8_t *body_of(const struct mmc_event *event,
 			      uint32_t head_bytes)
 {
@@ -133,26 +149,15 @@ static bool crc_is_right(const struct mmc_event *event)
 	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
 }
 
-/* Counts a datagram by its kind; the counters of each kind are adjacent. */
-static void count_traffic(struct mmc_counters *counters, uint32_t index,
-			  uint32_t nbytes)
-{
-	unsigned bytes = MMC_COUNT_RX_MULTICAST_BYTES +
-			 2 * (unsigned)mmc_header_traffic(index);
-
-	counters->value[bytes] += nbytes;
-	counters->value[bytes + 1]++;
-}
-
 /* Handles a datagram of the team's own channel: a probe, or one of a survey. */
 static void receive_own(struct mmc_team *team, uint32_t source,
 			const struct mmc_header *header, const uint8_t *body,
 			uint32_t nbytes, uint64_t now_ns)
 {
 	if (header->index == MMC_INDEX_CONTROL)
-		mmc_team_probed(team, source, header, nbytes);
+		mmc_team_on_probe(team, source, header, nbytes);
 	else
-		mmc_team_surveyed(team, source, header, body, nbytes, now_ns);
+		mmc_team_on_survey(team, source, header, body, nbytes, now_ns);
 }
 
 void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
@@ -191,8 +196,9 @@ void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
 		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 		return;
 	}
-	stream->stirred = true;
-	count_traffic(&stream->counters, header.index, event->nbytes);
+	stream->needs_poll = true;
+	mmc_count_received(&stream->counters, mmc_header_traffic(header.index),
+			   event->nbytes);
 	if (!(header.index & MMC_INDEX_CONTROL))
 		receive_chunk(stream, event->source, &header, body, body_bytes,
 			      now_ns);

@@ -5,13 +5,14 @@
 
 #include "engine/state.h"
 
+/* A region to deregister when the team closes. */
 struct mmc_deferred {
 	struct mmc_deferred *next;
 	struct mmc_region region;
-	void *memory;
+	void *memory; /* to be freed after that, or NULL */
 };
 
-bool mmc_team_registers(const struct mmc_team *team)
+bool mmc_team_can_register(const struct mmc_team *team)
 {
 	return team->endpoint->read_bytes_max > 0;
 }
@@ -22,7 +23,7 @@ int mmc_team_register(struct mmc_team *team, const void *memory, size_t nbytes,
 	struct mmc_endpoint *endpoint = team->endpoint;
 	int rv;
 
-	if (!mmc_team_registers(team))
+	if (!mmc_team_can_register(team))
 		return -MMC_ENODEV;
 	rv = endpoint->driver->register_memory(endpoint, memory, nbytes,
 					       region);
@@ -41,7 +42,7 @@ void mmc_team_deregister_later(struct mmc_team *team,
 {
 	struct mmc_deferred *deferred = malloc(sizeof(*deferred));
 
-	/* Without memory for this record the region stays registered: no harm. */
+	/* Not to deregister it at all is safe, too: the region is merely leaked. */
 	if (deferred == NULL)
 		return;
 	*deferred = (struct mmc_deferred){

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of this rank that other ranks may read. It is deregistered once no rank reads
- * it any more. After a failure a rank may still read it, and it stays registered until
- * the team closes: deregistering would break that rank's connection, which other
- * streams share.
+ * Registration: the right of other ranks to read memory of this rank. It ends when no
+ * rank reads the memory any more. After a failure nobody knows when that is, so memory
+ * then stays registered until the team closes: if a rank read memory that has been
+ * deregistered, its connection would break, which other streams share.
  */
 #ifndef MMC_ENGINE_REGISTRATION_H
 #define MMC_ENGINE_REGISTRATION_H
@@ -15,9 +15,13 @@ struct mmc_team;
 struct mmc_deferred;
 
 /* Returns whether the team's endpoint can register memory. */
-bool mmc_team_registers(const struct mmc_team *team);
+bool mmc_team_can_register(const struct mmc_team *team);
 
-/* Registers `nbytes` at `memory`. Returns 0 or a negative error. */
+/*
+ * Lets other ranks read the `nbytes` at `memory`, and counts that in `counters`.
+ * Returns 0 with `region` written, -MMC_ENODEV if the endpoint cannot register memory,
+ * or another negative error.
+ */
 int mmc_team_register(struct mmc_team *team, const void *memory, size_t nbytes,
 		      struct mmc_counters *counters, struct mmc_region *region);
 
@@ -32,7 +36,8 @@ void mmc_team_deregister_later(struct mmc_team *team,
 			       const struct mmc_region *region, void *memory);
 
 /*
- * Deregisters deferred regions and frees their memory. The team is not polled any more.
+ * Deregisters all deferred regions and frees their memory. The team must not be polled
+ * any more.
  */
 void mmc_team_deregister_deferred(struct mmc_team *team);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder sleeps in epoll on the control sockets. They are disarmed while a
- * caller is inside: the responder would wake for datagrams that the caller takes.
+ * The responder sleeps in epoll on the control sockets. While a caller is inside they
+ * are disarmed, or else the responder would wake for datagrams that the caller takes.
  */
 #include "engine/responder.h"
 
@@ -20,21 +20,22 @@
 #include "support/error.h"
 
 /*
- * How long the responder leaves an operation to a caller that has just left: Python's
- * loop is back within microseconds unless something holds it up.
+ * How long the responder waits for a caller that has left to come back. Python calls
+ * again within microseconds, unless something else keeps it busy.
  */
 #define TAKEOVER_NS (2 * MMC_MS_NS)
 
+/* Which descriptors of the attended teams wake the responder. */
 enum mmc_armed {
-	MMC_ARMED_NONE,
-	MMC_ARMED_CONTROL,
+	MMC_ARMED_NONE,	   /* none: a caller is inside */
+	MMC_ARMED_CONTROL, /* those of control: no operation is pending */
 	MMC_ARMED_ALL,
 };
 
 /* ---- arming ------------------------------------------------------------- */
 
-/* Returns how many of an endpoint's descriptors are watched, from the first on. */
-static unsigned watched(int armed, unsigned nfds, unsigned ncontrol)
+/* Returns how many descriptors of an endpoint are watched, counted from the first. */
+static unsigned nwatched(int armed, unsigned nfds, unsigned ncontrol)
 {
 	if (armed == MMC_ARMED_NONE)
 		return 0;
@@ -49,8 +50,8 @@ static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
 	unsigned ncontrol;
 	unsigned nfds =
 		team->endpoint->driver->fds(team->endpoint, fds, &ncontrol);
-	unsigned old = watched(before, nfds, ncontrol);
-	unsigned new = watched(after, nfds, ncontrol);
+	unsigned old = nwatched(before, nfds, ncontrol);
+	unsigned new = nwatched(after, nfds, ncontrol);
 
 	for (unsigned i = mmc_min_u32(old, new); i < mmc_max_u32(old, new);
 	     i++) {
@@ -65,6 +66,7 @@ static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
 	}
 }
 
+/* Changes which descriptors of all attended teams are watched. */
 static void arm(struct mmc_engine *engine, int armed)
 {
 	if (engine->stepped || engine->armed == armed)
@@ -98,33 +100,37 @@ static void close_fds(struct mmc_engine *engine)
 			close(fds[i]);
 }
 
+/* Has the timer expire in `time_ns`, or at once if that is 0, which would disarm it. */
+static void set_timer(struct mmc_engine *engine, uint64_t time_ns)
+{
+	const struct itimerspec timer = {
+		.it_value = mmc_clock_timespec(mmc_max_u64(time_ns, 1)),
+	};
+
+	timerfd_settime(engine->timer_fd, 0, &timer, NULL);
+}
+
 /*
- * Sets the responder's timer to the next deadline, but not before `least_ns` unless
- * there are events already.
+ * Sets the timer to when something is due in an attended team, but to no less than
+ * `least_ns` from now; to now if there are events already.
  */
 static void set_alarm(struct mmc_engine *engine, uint64_t least_ns)
 {
-	uint64_t deadline_ns = MMC_NEVER_NS;
-	struct itimerspec alarm = { 0 };
+	uint64_t idle_ns = MMC_NEVER_NS;
 
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
 		if (mmc_team_is_attended(team))
-			deadline_ns = mmc_min_u64(deadline_ns,
-						  mmc_team_deadline(team));
+			idle_ns = mmc_min_u64(idle_ns, mmc_team_idle_ns(team));
 	if (mmc_engine_rearm(engine, false))
-		deadline_ns = least_ns = 1;
-	if (deadline_ns == MMC_NEVER_NS)
-		return;
-	alarm.it_value = mmc_clock_timespec(mmc_max_u64(deadline_ns, least_ns));
-	timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+		idle_ns = least_ns = 0;
+	if (idle_ns != MMC_NEVER_NS)
+		set_timer(engine, mmc_max_u64(idle_ns, least_ns));
 }
 
-void mmc_responder_call(struct mmc_engine *engine)
+void mmc_responder_wake(struct mmc_engine *engine)
 {
-	struct itimerspec now = { .it_value = { .tv_nsec = 1 } };
-
-	timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &now, NULL);
+	set_timer(engine, 0);
 }
 
 void mmc_responder_stand_by(struct mmc_engine *engine)
@@ -132,19 +138,19 @@ void mmc_responder_stand_by(struct mmc_engine *engine)
 	arm(engine, MMC_ARMED_NONE);
 }
 
-void mmc_responder_take_over(struct mmc_engine *engine, bool expects)
+void mmc_responder_take_over(struct mmc_engine *engine, bool must_notify)
 {
-	if (!expects)
-		set_alarm(engine, mmc_clock_now_ns() + TAKEOVER_NS);
-	arm(engine, expects ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
+	if (!must_notify)
+		set_alarm(engine, TAKEOVER_NS);
+	arm(engine, must_notify ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
 }
 
 /* ---- the responder ------------------------------------------------------ */
 
-/* Does what is due, unless a caller is inside, which then does it. */
+/* Makes progress, unless a caller is inside, who does so then. */
 static void respond(struct mmc_engine *engine)
 {
-	bool moving;
+	bool pending;
 
 	if (!mmc_lock_try(engine))
 		return;
@@ -152,12 +158,13 @@ static void respond(struct mmc_engine *engine)
 		mmc_engine_rearm(engine, false)) &&
 	       !mmc_lock_is_contended(engine))
 		;
-	moving = mmc_engine_is_moving(engine);
-	set_alarm(engine, 1);
-	arm(engine, moving ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
+	pending = mmc_engine_has_pending(engine);
+	set_alarm(engine, 0);
+	arm(engine, pending ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
 	mmc_lock_give(engine);
 }
 
+/* The thread's function; `argument` is the engine. */
 static void *responder(void *argument)
 {
 	struct mmc_engine *engine = argument;
@@ -174,7 +181,10 @@ static void *responder(void *argument)
 	return NULL;
 }
 
-/* Starts the thread with every signal blocked: signals are for the callers. */
+/*
+ * Starts the thread with every signal blocked, so that signals go to the callers.
+ * Returns what pthread_create() does.
+ */
 static int start_thread(struct mmc_engine *engine)
 {
 	sigset_t all;
@@ -204,7 +214,7 @@ int mmc_responder_start(struct mmc_engine *engine)
 		      &event) == 0 &&
 	    start_thread(engine) == 0)
 		return 0;
-	mmc_error_set("the responder thread cannot start: %s", strerror(errno));
+	mmc_error_set("cannot start the responder thread: %s", strerror(errno));
 	close_fds(engine);
 	return -MMC_EIO;
 }
@@ -212,7 +222,7 @@ int mmc_responder_start(struct mmc_engine *engine)
 void mmc_responder_stop(struct mmc_engine *engine)
 {
 	__atomic_store_n(&engine->stopping, true, __ATOMIC_RELEASE);
-	mmc_responder_call(engine);
+	mmc_responder_wake(engine);
 	pthread_join(engine->thread, NULL);
 	close_fds(engine);
 }

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder: a thread that does what is due while no caller is inside, so that a
- * rank that computes still answers about operations it has completed.
+ * The responder: a thread that makes progress while no caller is inside. Thanks to it,
+ * a rank that computes answers other ranks' requests about operations it has completed.
  */
 #ifndef MMC_ENGINE_RESPONDER_H
 #define MMC_ENGINE_RESPONDER_H
 
 #include "engine/state.h"
 
-/*
- * Start and stop the responder thread. Starting returns 0, or -MMC_EIO with the reason.
- */
+/* Starts the thread. Returns 0, or -MMC_EIO with the reason in mmc_last_error(). */
 int mmc_responder_start(struct mmc_engine *engine);
+
+/* Ends the thread and waits for its end. */
 void mmc_responder_stop(struct mmc_engine *engine);
 
-/* Begin and cease to watch a connected team's descriptors. */
+/* Begins to watch the descriptors of a team that has just connected. */
 void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team);
+
+/* Ceases to watch the descriptors of a team that is about to close. */
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team);
 
-/* Has the responder sleep through arrivals: a caller is inside. */
+/* Has the responder sleep through arrivals, since a caller has entered the engine. */
 void mmc_responder_stand_by(struct mmc_engine *engine);
 
 /*
- * Has the responder take over from a caller that leaves. Unless `expects`, which says
- * that requests in flight notify of their ends, callers have a moment to come back
- * first.
+ * Has the responder take over from a caller that leaves the engine. With `must_notify`,
+ * because someone waits to be notified, it watches all descriptors from now on, and the
+ * caller wakes it once the lock is free. Otherwise it first leaves callers a moment to
+ * come back.
  */
-void mmc_responder_take_over(struct mmc_engine *engine, bool expects);
+void mmc_responder_take_over(struct mmc_engine *engine, bool must_notify);
 
-/* Has the responder make progress as soon as it can. */
-void mmc_responder_call(struct mmc_engine *engine);
+/* Wakes the responder, which makes progress if it gets the lock. */
+void mmc_responder_wake(struct mmc_engine *engine);
 
 #endif

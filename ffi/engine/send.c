@@ -10,9 +10,12 @@
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
 
 _Static_assert(MMC_BATCH_DATAGRAMS_MAX <= MMC_BATCH_CHUNKS_WIDE,
-	       "a batch that an endpoint asks for fits");
+	       "the batch that an endpoint asks for fits into one SEND");
 
-/* Adds the CRC, if any, to a head that holds the header. Returns its length. */
+/*
+ * Appends the CRC to a head that so far holds the header, if the team uses CRCs.
+ * Returns the head's length.
+ */
 static uint32_t finish_head(const struct mmc_team *team, uint8_t *head,
 			    const uint8_t *body, uint32_t body_bytes)
 {
@@ -26,17 +29,6 @@ static uint32_t finish_head(const struct mmc_team *team, uint8_t *head,
 	return HEAD_BYTES_MAX;
 }
 
-/* Counts datagrams by kind; the counters of each kind are adjacent. */
-static void count_traffic(struct mmc_counters *counters,
-			  enum mmc_traffic traffic, uint64_t nbytes,
-			  uint64_t ndatagrams)
-{
-	unsigned bytes = MMC_COUNT_TX_MULTICAST_BYTES + 2 * (unsigned)traffic;
-
-	counters->value[bytes] += nbytes;
-	counters->value[bytes + 1] += ndatagrams;
-}
-
 int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 			    const uint8_t *bytes, uint32_t nbytes)
 {
@@ -47,7 +39,10 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 		.body = bytes + MMC_HEADER_BYTES,
 		.body_bytes = nbytes - MMC_HEADER_BYTES,
 		.peer = peer,
-		/* With zero-copy receive the last subgroup carries no chain. */
+		/*
+		 * With zero-copy receive the last subgroup carries no chain, so
+		 * control messages use up no receive that aims at a place.
+		 */
 		.subgroup = stream->team->options.zero_copy
 				    ? stream->team->options.subgroups - 1
 				    : 0,
@@ -57,12 +52,15 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 	memcpy(head, bytes, MMC_HEADER_BYTES);
 	parcel.head_bytes =
 		finish_head(stream->team, head, parcel.body, parcel.body_bytes);
-	count_traffic(&stream->counters, MMC_TRAFFIC_CONTROL,
-		      parcel.head_bytes + parcel.body_bytes, 1);
+	mmc_count_sent(&stream->counters, MMC_TRAFFIC_CONTROL,
+		       parcel.head_bytes + parcel.body_bytes, 1);
 	return endpoint->driver->send(endpoint, &parcel, 1);
 }
 
-/* Returns where the bytes of `chunk` are now: in the user's buffer or in the copy. */
+/*
+ * Returns where the bytes of `chunk` are: in the user's buffer until the operation is
+ * done, then in the copy of this rank's block.
+ */
 static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 				     uint32_t chunk)
 {
@@ -71,25 +69,22 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 	if (!mmc_op_is_reported(op))
 		return mmc_request_address(request, chunk);
 	return request->copy->bytes +
-	       (mmc_layout_offset(&op->layout, chunk) - op->own.offset_bytes);
+	       (mmc_layout_offset(mmc_op_layout(op), chunk) -
+		mmc_op_own_block(op)->offset_bytes);
 }
 
-/* Makes the parcel of one chunk; `head` must last until it is sent. */
+/* Returns the parcel of one chunk. It refers to `head`, which it has written. */
 static struct mmc_parcel wrap_chunk(const struct mmc_request *request,
 				    const struct mmc_action *action,
 				    uint32_t chunk, uint8_t *head)
 {
 	const struct mmc_team *team = request->stream->team;
 	const struct mmc_op *op = request->op;
-	struct mmc_header header = {
-		.channel = op->config.channel,
-		.epoch = op->config.epoch,
-		.index = chunk | (action->repair ? MMC_INDEX_REPAIR : 0),
-	};
+	struct mmc_header header = mmc_op_header(op, chunk, action->repair);
 	struct mmc_parcel parcel = {
 		.head = head,
 		.body = chunk_bytes_of(request, chunk),
-		.body_bytes = mmc_layout_payload(&op->layout, chunk),
+		.body_bytes = mmc_layout_payload(mmc_op_layout(op), chunk),
 		.peer = action->peer,
 		.subgroup = team->options.zero_copy
 				    ? mmc_request_subgroup(request, chunk)
@@ -121,9 +116,9 @@ int mmc_request_send(struct mmc_request *request,
 					heads[i]);
 		nbytes += parcels[i].head_bytes + parcels[i].body_bytes;
 	}
-	count_traffic(&stream->counters,
-		      action->repair ? MMC_TRAFFIC_REPAIR
-				     : MMC_TRAFFIC_MULTICAST,
-		      nbytes, count);
+	mmc_count_sent(&stream->counters,
+		       action->repair ? MMC_TRAFFIC_REPAIR
+				      : MMC_TRAFFIC_MULTICAST,
+		       nbytes, count);
 	return endpoint->driver->send(endpoint, parcels, count);
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Turns actions of the core into datagrams. */
+/* Sending: control messages and chunks become datagrams. */
 #ifndef MMC_ENGINE_SEND_H
 #define MMC_ENGINE_SEND_H
 
 #include "engine/state.h"
 
-/* Sends an encoded control message to `peer`. Returns 0 or a negative error. */
+/*
+ * Sends a control message, encoded with its header, to `peer`, which may be
+ * MMC_PEER_ALL. Returns 0 or a negative error.
+ */
 int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 			    const uint8_t *bytes, uint32_t nbytes);
 
-/* Sends the chunks of a SEND action. Returns 0 or a negative error. */
+/*
+ * Carries out the action SEND: sends each chunk of the run in a datagram. Returns 0 or
+ * a negative error.
+ */
 int mmc_request_send(struct mmc_request *request,
 		     const struct mmc_action *action);
 

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "core/operation/epochs.h"
+#include "core/operation/view.h"
 #include "drivers/driver.h"
 #include "engine/copies.h"
 #include "engine/fetch.h"
@@ -20,30 +21,34 @@
 /* Bytes of the sentence about a broken connection, with its final 0. */
 #define MMC_REASON_SIZE 512
 
-/* Events taken in at a time. */
+/* The most events that one poll of an endpoint takes in. */
 #define MMC_EVENTS_MAX 64
+
+/* Probes of more subgroups find no bit in the team's `heard` and `heard_full`. */
+#define MMC_HEARD_SUBGROUPS_MAX 64
 
 struct mmc_survey;
 
+/* One operation, from its start until neither the user nor another rank needs it. */
 struct mmc_request {
 	struct mmc_request *next; /* in the stream's queue or list of spares */
 	struct mmc_stream *stream;
-	struct mmc_op *op;		/* NULL while queued and when closed */
+	struct mmc_op *op;		/* NULL while queued and once closed */
 	struct mmc_operation operation; /* its tables lie in `memory` */
-	uint8_t *base;	       /* the user's memory, where all blocks begin */
-	struct mmc_copy *copy; /* of this rank's block, for repairs */
-	void *memory;	       /* the operation's, with its tables */
+	uint8_t *base; /* the user's memory, where the first block begins */
+	struct mmc_copy *copy; /* of this rank's block, for repairs; or NULL */
+	void *memory; /* the core's state, and behind it those tables */
 	size_t memory_bytes;
-	uint64_t start_ns;
+	uint64_t start_ns; /* on the endpoint's clock */
 	struct mmc_failure failure;
-	struct mmc_region map;	/* `memory` as registered, if `mapped` */
+	struct mmc_region map; /* `memory` as registered, if `map_registered` */
 	struct mmc_region data; /* user memory as registered, if `registered` */
-	bool mapped;
+	bool map_registered;
 	bool registered;
-	bool staged;   /* chunks go through staging memory */
-	bool notifies; /* its end is notified: see notify.h */
-	bool held;     /* the user has not freed it yet */
-	bool over;     /* read without the lock: use atomics */
+	bool unplaceable; /* the device has refused direct placement */
+	bool notifies;	  /* its end wakes mmc_engine_await() */
+	bool held;	  /* the user has not freed it yet */
+	bool complete;	  /* read without the lock: use atomics */
 };
 
 struct mmc_stream {
@@ -53,72 +58,79 @@ struct mmc_stream {
 	void *epochs_memory;
 	struct mmc_counters counters;
 	struct mmc_parking parking;
-	struct mmc_request *requests[MMC_EPOCHS_OPEN_MAX]; /* open, by epoch */
+	/* The open requests; that of an epoch is at mmc_epochs_slot(). */
+	struct mmc_request *requests[MMC_EPOCHS_OPEN_MAX];
 	struct mmc_request *queue; /* started but not active yet, in order */
 	struct mmc_request *queue_last; /* valid while the queue is not empty */
 	struct mmc_request *spares;	/* requests to use again */
 	struct mmc_copies copies;	/* of this rank's blocks, for repairs */
 	uint32_t index;			/* in the team's `streams` */
-	bool stirred; /* there were events since the last poll */
-	uint64_t deadline_ns;
+	bool needs_poll;      /* something has happened since the last poll */
+	uint64_t deadline_ns; /* when to poll even if nothing happens */
 };
 
 struct mmc_team {
-	struct mmc_team *next;
+	struct mmc_team *next; /* in the engine's `teams` */
 	struct mmc_engine *engine;
 	struct mmc_endpoint *endpoint;
 	struct mmc_team_options options;
-	uint32_t buffer_bytes;
+	uint32_t buffer_bytes; /* what the receive buffers hold for certain */
 	bool connected;
 	struct mmc_path path; /* the latest measurements of its streams */
-	uint64_t *heard;      /* [nranks] subgroups that were heard, as bits */
-	uint64_t *heard_full; /* [nranks] subgroups heard at full size */
+	uint64_t *heard;      /* [nranks] bit s: a probe came in subgroup s */
+	uint64_t *heard_full; /* [nranks] bit s: a full-size probe came */
 	struct mmc_survey *survey;   /* the latest survey, or NULL */
-	struct mmc_stream **streams; /* NULL at places of closed streams */
-	uint32_t nstreams;
+	struct mmc_stream **streams; /* NULL where a stream has been closed */
+	uint32_t nstreams;	     /* length of `streams`, with the NULLs */
 	struct mmc_stream **by_channel; /* open streams, in order of channel */
-	uint32_t nopen;
-	struct mmc_stream *last; /* the stream that a datagram was for last */
+	uint32_t nopen;			/* length of `by_channel` */
+	/* The stream of the latest datagram: the next one is likely for it, too. */
+	struct mmc_stream *latest_stream;
 	struct mmc_counters counters; /* of datagrams of no stream */
-	uint64_t generation;	      /* the latest generation; never 0 */
+	uint64_t generation; /* the latest that an advert has had; never 0 */
 	struct mmc_fetches fetches;
-	struct mmc_deferred *deferred;
-	struct mmc_request
-		*direct; /* its payloads are placed directly now; or NULL */
-	bool failed;	 /* ended operations' memory may still be accessed */
-	struct mmc_poison poison; /* of the first broken connection */
-	char reason[MMC_REASON_SIZE];
+	struct mmc_deferred *deferred; /* regions to deregister at the close */
+	/* The request whose payloads the device places now, or NULL. */
+	struct mmc_request *direct_request;
+	/* An operation has failed: other ranks may still read its memory. */
+	bool memory_may_be_read;
+	struct mmc_poison poison; /* why the team has broken down, if it has */
+	char reason[MMC_REASON_SIZE]; /* the driver's sentence about that */
 };
 
 struct mmc_engine {
-	pid_t pid;
-	bool stepped;
+	pid_t pid;    /* the process that may use the engine */
+	bool stepped; /* it has no responder, and is stepped from outside */
 	struct mmc_team *teams;
 	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
-	pthread_mutex_t mutex; /* guards the fields below, up to `ended` */
-	pthread_cond_t handover;
-	uint64_t next_ticket; /* the lock is given in order of tickets */
-	uint64_t serving;
-	bool moved;	     /* a caller leads: it makes all progress */
-	pthread_cond_t news; /* a request has completed, or `moved` has ended */
-	unsigned nfollowers; /* callers that wait for `news` */
-	uint32_t nfinished; /* completed requests; belongs to the lock holder */
-	uint32_t nexpected; /* requests that notify; the lock holder's */
-	uint64_t nended;    /* requests that notified and have ended */
-	bool roused;	    /* mmc_engine_rouse() has yet to wake a thread */
+	pthread_mutex_t mutex;	 /* guards the fields below, up to `ended` */
+	pthread_cond_t handover; /* `serving` has changed */
+	uint64_t next_ticket; /* for the next thread that asks for the lock */
+	uint64_t serving;     /* the ticket of the thread that has the lock */
+	bool led;	      /* a caller leads: it makes all progress */
+	pthread_cond_t news;  /* a request has completed, or `led` has ended */
+	unsigned nfollowers;  /* callers that wait for `news` */
+	/* Only the lock's holder reads and changes these two. */
+	uint32_t nfinished; /* requests that have completed so far */
+	uint32_t nexpected; /* requests that will notify of their ends */
+	uint64_t nended; /* requests that have notified of their ends so far */
+	bool roused;	 /* mmc_engine_rouse() has yet to wake a thread */
 	pthread_cond_t ended; /* `nended` or `roused` has changed */
 	bool stopping;	      /* read without the lock: use atomics */
-	pthread_t thread;
-	int epoll_fd;
-	int wake_fd;
-	int timer_fd;
-	int armed; /* enum mmc_armed */
+	pthread_t thread;     /* the responder */
+	int epoll_fd;	      /* what the responder sleeps on */
+	int wake_fd;	      /* wakes the lock's holder */
+	int timer_fd;	      /* wakes the responder when something is due */
+	int armed; /* enum mmc_armed: what wakes the responder besides */
 };
 
-/* Returns the place of the first open stream whose channel is not below `channel`. */
-static inline uint32_t mmc_team_channel_place(const struct mmc_team *team,
+/*
+ * Returns the index in `by_channel` of the first stream whose channel is not below
+ * `channel`, or `nopen` if there is none.
+ */
+static inline uint32_t mmc_team_channel_index(const struct mmc_team *team,
 					      uint64_t channel)
 {
 	uint32_t low = 0;
@@ -127,7 +139,8 @@ static inline uint32_t mmc_team_channel_place(const struct mmc_team *team,
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (team->by_channel[middle]->epochs.channel < channel)
+		if (mmc_epochs_channel(&team->by_channel[middle]->epochs) <
+		    channel)
 			low = middle + 1;
 		else
 			high = middle;
@@ -135,12 +148,13 @@ static inline uint32_t mmc_team_channel_place(const struct mmc_team *team,
 	return low;
 }
 
-/* Returns whether the responder attends to a team. */
+/* Returns whether the responder makes progress for a team. */
 static inline bool mmc_team_is_attended(const struct mmc_team *team)
 {
 	return team->connected && !team->options.unattended;
 }
 
+/* Returns the time on the clock of the team's endpoint. */
 static inline uint64_t mmc_team_now_ns(const struct mmc_team *team)
 {
 	return team->endpoint->driver->now_ns(team->endpoint);
@@ -150,18 +164,19 @@ static inline uint64_t mmc_team_now_ns(const struct mmc_team *team)
 static inline struct mmc_request *
 mmc_stream_request(const struct mmc_stream *stream, const struct mmc_op *op)
 {
-	return stream->requests[op->config.epoch % MMC_EPOCHS_OPEN_MAX];
+	return stream->requests[mmc_epochs_slot(mmc_op_epoch(op))];
 }
 
 /* Returns where the bytes of `chunk` belong in the user's memory. */
 static inline uint8_t *mmc_request_address(const struct mmc_request *request,
 					   uint32_t chunk)
 {
-	const struct mmc_layout *layout = &request->op->layout;
+	const struct mmc_layout *layout = mmc_op_layout(request->op);
 	const uint64_t *offsets_bytes = request->operation.offsets_bytes;
 	uint8_t *at = request->base + mmc_layout_offset(layout, chunk);
 	uint32_t owner;
 
+	/* `at` is right if the blocks are adjacent; else each block is moved. */
 	if (offsets_bytes == NULL)
 		return at;
 	owner = mmc_layout_owner(layout, chunk);
@@ -169,9 +184,10 @@ static inline uint8_t *mmc_request_address(const struct mmc_request *request,
 		     mmc_layout_block(layout, owner).offset_bytes);
 }
 
-static inline bool mmc_request_over(const struct mmc_request *request)
+/* Returns whether the buffers are the user's again. Any thread may ask. */
+static inline bool mmc_request_is_complete(const struct mmc_request *request)
 {
-	return __atomic_load_n(&request->over, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&request->complete, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -5,7 +5,9 @@
 
 #include "engine/probe.h"
 
-/* A body begins with the survey's id u32 and the asker's time u32, in us. */
+/*
+ * A body begins with two 32-bit numbers: the survey's id, and a time in microseconds.
+ */
 #define STAMP_OFFSET 4
 
 void mmc_survey_free(struct mmc_survey *survey)
@@ -39,13 +41,14 @@ struct mmc_survey *mmc_survey_new(uint32_t id, uint32_t nnumbers,
 	return NULL;
 }
 
-/* ---- what comes ---------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------- */
 
 uint32_t mmc_survey_time_us(uint64_t now_ns)
 {
 	return (uint32_t)(now_ns / MMC_US_NS);
 }
 
+/* Counts datagram `number` of `source`, as a duplicate if it has come before. */
 static void count(struct mmc_survey *survey, uint32_t source, uint32_t number,
 		  uint32_t nbytes, uint64_t now_ns)
 {
@@ -64,6 +67,7 @@ static void count(struct mmc_survey *survey, uint32_t source, uint32_t number,
 	heard->longest_bytes = mmc_max_u32(heard->longest_bytes, nbytes);
 }
 
+/* Counts an answer, and measures the round trip since the question's sending. */
 static void hear_answer(struct mmc_survey *survey, uint32_t source,
 			uint32_t stamp_us, uint64_t now_ns)
 {
@@ -75,9 +79,9 @@ static void hear_answer(struct mmc_survey *survey, uint32_t source,
 		heard->round_trip_us = trip_us;
 }
 
-void mmc_team_surveyed(struct mmc_team *team, uint32_t source,
-		       const struct mmc_header *header, const uint8_t *body,
-		       uint32_t nbytes, uint64_t now_ns)
+void mmc_team_on_survey(struct mmc_team *team, uint32_t source,
+			const struct mmc_header *header, const uint8_t *body,
+			uint32_t nbytes, uint64_t now_ns)
 {
 	struct mmc_survey *survey = team->survey;
 	uint32_t kind = header->index & MMC_INDEX_MASK;
@@ -99,11 +103,14 @@ void mmc_team_surveyed(struct mmc_team *team, uint32_t source,
 	if (kind != MMC_SURVEY_ASK)
 		return;
 	survey->nopen += !survey->questions[source].open;
-	survey->questions[source] =
-		(struct mmc_survey_question){ true, header->epoch, stamp_us };
+	survey->questions[source] = (struct mmc_survey_question){
+		.open = true,
+		.number = header->epoch,
+		.stamp_us = stamp_us,
+	};
 }
 
-/* ---- what leaves --------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------- */
 
 void mmc_survey_write_body(uint8_t *body, uint32_t id, uint32_t stamp_us)
 {
@@ -134,11 +141,11 @@ void mmc_survey_answer(struct mmc_team *team)
 		question->open = false;
 		survey->nopen--;
 		mmc_survey_write_body(body, survey->id, question->stamp_us);
-		parcel.head_bytes = mmc_team_own_head(team, head,
-						      question->number,
-						      MMC_SURVEY_ANSWER, body,
-						      sizeof(body));
-		/* An error loses the answer, which then counts as not given. */
+		parcel.head_bytes = mmc_team_write_head(team, head,
+							question->number,
+							MMC_SURVEY_ANSWER, body,
+							sizeof(body));
+		/* If sending fails, the asker sees that an answer is missing. */
 		endpoint->driver->send(endpoint, &parcel, 1);
 	}
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build the packages for PyPI: the sdist, and from it a wheel for each machine.
 
-``wheels.py FOLDER [MACHINE...]``. The wheels hold every transport and need glibc 2.28
-alone, wherever they are built. What is in FOLDER has been checked by auditwheel.
+``wheels.py FOLDER [MACHINE...]``. The wheels contain every transport and need only
+glibc 2.28, wherever they are built. Only wheels that auditwheel has checked are put
+into FOLDER.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ GLIBC = (2, 28)
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _TOOLCHAIN = Path(__file__).with_name("zig.cmake")
-# Other packages of libibverbs have the same headers on every architecture; Debian's
-# says so, by being "Multi-Arch: same".
+# The headers of libibverbs are the same on every architecture, as Debian's package
+# declares by "Multi-Arch: same".
 _VERBS = ("infiniband/verbs.h", "rdma/rdma_cma.h")
 
 
 def definitions(machine: str, headers: Path) -> dict[str, str]:
-    """Return what CMake is told to build for a machine.
+    """Return the definitions with which CMake builds for a machine.
 
     Parameters
     ----------
@@ -38,8 +39,8 @@ def definitions(machine: str, headers: Path) -> dict[str, str]:
     headers : Path
         A folder of its own, which is filled with links to the headers that zig lacks:
         those of libibverbs and librdmacm, and on Debian the pyconfig.h that Python's
-        own includes by the machine's name. This machine's will do for the other one:
-        what the stable ABI needs of it is the same on both.
+        own includes by the machine's name. This machine's pyconfig.h also serves for
+        the other machine: what the stable ABI needs of it is the same on both.
     """
     shutil.rmtree(headers, ignore_errors=True)
     headers.mkdir(parents=True)
@@ -106,7 +107,7 @@ def audit(wheel: Path, machine: str) -> None:
 
 
 def main(folder: str, *machines: str) -> None:
-    """Replace what is in the folder by new packages."""
+    """Replace the contents of the folder with new packages."""
     out = Path(folder).absolute()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

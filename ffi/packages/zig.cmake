@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A toolchain that builds for MPIMCAST_MACHINE, x86_64 or aarch64, with the glibc of
-# RHEL 8 or later, whatever this machine has: zig's C compiler brings the stubs and the
-# headers of each glibc along. MPIMCAST_PYTHON has the package ziglang, MPIMCAST_HEADERS
-# is a folder with those headers that zig has not. CMAKE_SYSTEM_NAME is left alone: what
-# CMake knows to be a cross build may not ask Python where its headers are.
+# A toolchain for wheels. It builds for the processor MPIMCAST_MACHINE (x86_64 or
+# aarch64) and for the glibc of RHEL 8 or later, whatever glibc this machine has: zig's C
+# compiler contains the headers and stubs of every glibc. MPIMCAST_PYTHON is a Python that
+# has the package ziglang; MPIMCAST_HEADERS is a folder with the other headers needed.
+#
+# CMAKE_SYSTEM_NAME is not set: if CMake knew that this is a cross build, it would not run
+# Python to find Python's headers.
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MPIMCAST_MACHINE MPIMCAST_PYTHON MPIMCAST_HEADERS)
 set(CMAKE_C_COMPILER "${MPIMCAST_PYTHON}" -m ziglang cc
                      -target "${MPIMCAST_MACHINE}-linux-gnu.2.28"
                      -isystem "${MPIMCAST_HEADERS}")
-# Here rather than at installation, where this machine's strip knows no other's files.
+# Strips symbols at linking, since this machine's `strip`, which an installation would
+# call, may not know the other machine's files.
 set(CMAKE_MODULE_LINKER_FLAGS_INIT "-s")

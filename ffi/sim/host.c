@@ -9,8 +9,10 @@
 #include "engine/state.h"
 #include "support/bits.h"
 
-/* Control is small: this holds about a thousand messages. */
+/* A host's buffer for control messages: room for about a thousand. */
 #define CONTROL_BYTES UINT64_C(1048576)
+
+#define BYTES_PER_S_PER_MBIT UINT64_C(125000)
 
 /* ---- opening and closing ------------------------------------------------- */
 
@@ -84,7 +86,7 @@ static int open_buffers(struct mmc_host *host)
 		return -MMC_ENOMEM;
 	part = host->memory;
 	for (uint32_t i = 0; i < nall; i++) {
-		mmc_sim_op_lay(&stage->ops[i], host->rank, part);
+		mmc_sim_op_lay_out(&stage->ops[i], host->rank, part);
 		part += stage->ops[i].part_bytes;
 	}
 	return 0;
@@ -98,7 +100,7 @@ static void close_buffers(struct mmc_host *host)
 		free(host->memory);
 }
 
-/* Returns when a rank first stalls, as do all ranks of its host. */
+/* Returns when a rank first stalls; ranks of one machine stall together. */
 static uint64_t stall_begin_ns(const struct mmc_sim_spec *spec, uint32_t rank)
 {
 	uint32_t machine = rank / spec->host_ranks;
@@ -149,12 +151,12 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 				safe_bytes(stage, options.chunk_bytes),
 				&host->team);
 	if (rv == 0 && spec->adaptive)
-		host->team->path.window.bytes = MMC_WINDOW_BYTES / stage->scale;
-	if (rv == 0 && spec->known_mbits > 0) {
-		host->team->path.rate_bytes_per_s =
-			(uint64_t)spec->known_mbits * 125000 / stage->scale;
-		host->team->path.measured = true;
-	}
+		mmc_path_set_window(&host->team->path,
+				    MMC_WINDOW_BYTES / stage->scale);
+	if (rv == 0 && spec->known_mbits > 0)
+		mmc_path_set_rate(&host->team->path,
+				  spec->known_mbits * BYTES_PER_S_PER_MBIT /
+					  stage->scale);
 	return rv;
 }
 
@@ -238,7 +240,7 @@ void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns)
 		time_ns = network->now_ns;
 	after_ns = mmc_host_after_stall(host, time_ns);
 	if (after_ns > time_ns)
-		mmc_monitor_stall(&host->stage->monitor, after_ns);
+		mmc_monitor_on_stall(&host->stage->monitor, after_ns);
 	time_ns = after_ns;
 	if (time_ns >= host->wake_ns)
 		return;
@@ -269,7 +271,7 @@ void mmc_host_sleep(struct mmc_host *host, uint64_t next_ns)
 		mmc_host_wake_at(host, next_ns);
 }
 
-void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame)
+void mmc_host_on_arrival(struct mmc_host *host, struct mmc_frame *frame)
 {
 	struct mmc_network *network = &host->stage->network;
 
@@ -281,27 +283,27 @@ void mmc_host_arrive(struct mmc_host *host, struct mmc_frame *frame)
 	mmc_host_wake_at(host, network->now_ns + host->stage->spec->wake_ns);
 }
 
-void mmc_host_place(struct mmc_host *host)
+void mmc_host_on_place_due(struct mmc_host *host)
 {
 	if (host->dead)
 		return;
-	mmc_sim_endpoint_place_due(host->endpoint);
+	mmc_sim_endpoint_make_copy(host->endpoint);
 	mmc_host_wake_at(host, host->stage->network.now_ns);
 }
 
-/* The NIC carries a read out: the engine wakes only when it has completed. */
-void mmc_host_read(struct mmc_host *host)
+/* The NIC carries out a read by itself: only the end of a read wakes the engine. */
+void mmc_host_on_read_due(struct mmc_host *host)
 {
 	if (host->dead)
 		return;
-	mmc_sim_endpoint_read_due(host->endpoint);
+	mmc_sim_endpoint_step_reads(host->endpoint);
 	if (mmc_sim_endpoint_pending(host->endpoint))
 		mmc_host_wake_at(host, host->stage->network.now_ns +
 					       host->stage->spec->wake_ns);
 }
 
-/* An answer wakes the engine, which sleeps on the connection too. */
-void mmc_host_inquiry(struct mmc_host *host)
+/* An answer to an inquiry wakes the engine, as an arriving datagram does. */
+void mmc_host_on_inquiry_due(struct mmc_host *host)
 {
 	if (host->dead)
 		return;
@@ -321,12 +323,12 @@ void mmc_host_die(struct mmc_host *host, enum mmc_sim_kernel kernel)
 	host->stage->kernels[host->rank] = kernel;
 	mmc_sim_endpoint_die(host->endpoint);
 	for (uint32_t i = 0; i < spec->nstreams; i++)
-		host->stage->nrunning -= spec->nops - host->streams[i].nover;
+		host->stage->nrunning -= spec->nops - host->streams[i].nended;
 }
 
 /* ---- counting ------------------------------------------------------------ */
 
-void mmc_host_count(struct mmc_host *host)
+void mmc_host_sum_counters(struct mmc_host *host)
 {
 	struct mmc_sim_rank *outcome = &host->outcome;
 	struct mmc_counters counters;

@@ -25,7 +25,10 @@ static bool has_children(uint32_t rank, uint32_t nranks)
 	return (uint64_t)rank * MMC_WATERMARK_FAN_IN + 1 < nranks;
 }
 
-/* Returns the schedule that the ranks agreed on, with the chains that reports had. */
+/*
+ * Returns the schedule that the ranks agreed on, as far as the wire shows it: the
+ * number of chains is that of the reports. It has no table of turns.
+ */
 static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
 {
 	const struct mmc_layout *layout = &seen->op->layout;
@@ -41,10 +44,11 @@ static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
 }
 
 /*
- * Returns how many control datagrams an operation needs of a rank: the barriers; a
- * report for three quarters of a sender's window or a quarter of all windows, or for a
- * sixteenth if it passes on others' reports; and some questions and repairs. The root
- * asks the sender of each chain on behalf of all.
+ * Returns how many control datagrams a rank may send in an operation without losses:
+ * - a message in each round of the two barriers;
+ * - 16 for questions and repairs and, from the root, one to the sender of each chain;
+ * - reports. A rank to which others report sends one for each sixteenth of all windows,
+ *   any other for each quarter of all windows or three quarters of one sender's window.
  */
 static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
 			      const struct mmc_schedule *schedule)
@@ -62,6 +66,7 @@ static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
 	       layout->nchunks / mmc_max_u32(1, step);
 }
 
+/* Adds what the monitor has seen of one operation to the figures. */
 static void measure_op(const struct mmc_monitor_op *seen,
 		       struct mmc_sim_figures *figures)
 {
@@ -100,7 +105,8 @@ void mmc_laws_measure(const struct mmc_run_state *run,
 		measure_op(&stage->monitor.ops[i], figures);
 	for (uint32_t i = 0; i < run->nhosts; i++) {
 		const struct mmc_host *host = &run->hosts[i];
-		uint32_t window_bytes = host->team->path.window.bytes;
+		uint32_t window_bytes =
+			mmc_path_window_bytes(&host->team->path);
 
 		figures->repair_chunks +=
 			stage->monitor.sent[i].datagrams[MMC_TRAFFIC_REPAIR] +
@@ -113,13 +119,13 @@ void mmc_laws_measure(const struct mmc_run_state *run,
 
 /* ---- laws ---------------------------------------------------------------- */
 
-/* The longest delay that is within the allowance for reordering. */
+/* A datagram that is delayed no longer than this is never taken for lost. */
 #define LATE_NS_MAX (50 * MMC_US_NS)
 
-/* A longer round trip must first be measured; until then repairs are sent twice. */
+/* If a round trip is longer than this, ranks repair chunks twice until they know it. */
 #define TRIP_NS_MAX (2 * MMC_PATH_SRTT_NS)
 
-/* Returns whether only the network and its hosts lost what is missing. */
+/* Returns whether the laws apply: nothing but loss in the network causes repairs. */
 static bool is_judged(const struct mmc_run_state *run,
 		      const struct mmc_sim_figures *figures)
 {
@@ -133,8 +139,8 @@ static bool is_judged(const struct mmc_run_state *run,
 }
 
 /*
- * Returns whether chunks that were not lost were sent again, or lost chunks clearly
- * more often than receivers lacked them.
+ * Returns whether chunks were repaired that were not lost, or lost chunks were repaired
+ * clearly more often than receivers lacked them.
  */
 static bool repairs_too_much(const struct mmc_stage *stage,
 			     const struct mmc_sim_figures *figures)
@@ -143,21 +149,24 @@ static bool repairs_too_much(const struct mmc_stage *stage,
 	uint64_t nreceivers =
 		(uint64_t)spec->nranks * spec->nops * spec->nstreams;
 	uint64_t window_bytes = (uint64_t)figures->agreed_bytes * stage->scale;
-	uint64_t tenths = 13;
+	uint64_t tenths = 13; /* repairs allowed for each 10 lost chunks */
 
 	if (figures->lacked_chunks == 0)
 		return figures->repair_chunks > 0;
-	/* Queues that hold no window lose repairs again, until windows adapt. */
+	/* Queues shorter than the windows drop repairs, too, until windows adapt. */
 	if (spec->queue_bytes < window_bytes * spec->nstreams)
 		return false;
-	/* While no multicast arrives each rank is answered alone, and in vain. */
+	/*
+	 * While no multicast arrives, repairs by multicast are sent in vain, again and
+	 * again.
+	 */
 	if (spec->outage == MMC_SIM_OUTAGE_MULTICAST)
 		tenths = 20;
 	return 10 * figures->repair_chunks >
 	       tenths * figures->lacked_chunks + 20 * nreceivers;
 }
 
-/* Returns the smallest batch in bytes, as scaled on this stage. */
+/* Returns the size of the smallest batch in bytes, on the stage's scale. */
 static uint64_t batch_bytes(const struct mmc_stage *stage)
 {
 	return (uint64_t)MMC_BATCH_CHUNKS_MIN *
@@ -165,8 +174,9 @@ static uint64_t batch_bytes(const struct mmc_stage *stage)
 }
 
 /*
- * Returns whether a rank sent more control than an operation and its losses explain. If
- * windows hold no batch, senders wait for so long that they are asked about, too.
+ * Returns whether a rank sent more control datagrams than the operation and its losses
+ * explain. Not judged if the windows hold no batch: senders then pause for so long that
+ * ranks ask about them, too.
  */
 static bool tells_too_much(const struct mmc_stage *stage,
 			   const struct mmc_sim_figures *figures)
@@ -195,19 +205,20 @@ void mmc_laws_check(struct mmc_run_state *run,
 	uint64_t now_ns = stage->network.now_ns;
 
 	if (window_is_too_small(run, figures))
-		mmc_finding_add(&stage->finding, now_ns,
-				"a window has shrunk to %u bytes",
-				figures->window_bytes);
+		mmc_finding_add(
+			&stage->finding, now_ns,
+			"a window shrank to %u bytes, less than a batch",
+			figures->window_bytes);
 	if (!is_judged(run, figures))
 		return;
 	if (repairs_too_much(stage, figures))
 		mmc_finding_add(&stage->finding, now_ns,
-				"%" PRIu64 " chunks were sent again, for "
-				"%" PRIu64 " that were lost",
+				"%" PRIu64 " repairs were sent for %" PRIu64
+				" lost chunks",
 				figures->repair_chunks, figures->lacked_chunks);
 	if (tells_too_much(stage, figures))
 		mmc_finding_add(&stage->finding, now_ns,
 				"a rank sent %u control datagrams in an "
-				"operation that needs %u",
+				"operation that needs at most %u",
 				figures->control_most, figures->control_bound);
 }

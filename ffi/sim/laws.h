@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The laws on what a run may cost, and the figures that they bound. The laws hold in
- * every run in which all ranks succeed and the network alone loses datagrams.
+ * The laws: upper bounds on what a run may cost, such as repairs and control datagrams.
+ * The figures are the costs that a run had. The laws hold in every run in which all
+ * ranks succeed and only the network loses datagrams.
  */
 #ifndef MMC_SIM_LAWS_H
 #define MMC_SIM_LAWS_H
@@ -12,7 +13,7 @@
 void mmc_laws_measure(const struct mmc_run_state *run,
 		      struct mmc_sim_figures *figures);
 
-/* Records a violation for each law that the figures break. */
+/* Records a violation if the figures break a law; the first broken law counts. */
 void mmc_laws_check(struct mmc_run_state *run,
 		    const struct mmc_sim_figures *figures);
 

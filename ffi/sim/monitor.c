@@ -16,7 +16,7 @@ static bool alloc_op(struct mmc_monitor_op *seen, const struct mmc_sim_op *op)
 
 	seen->op = op;
 	seen->done = calloc(op->layout.nranks, sizeof(*seen->done));
-	seen->over = calloc(op->layout.nranks, sizeof(*seen->over));
+	seen->released = calloc(op->layout.nranks, sizeof(*seen->released));
 	seen->control = calloc(op->layout.nranks, sizeof(*seen->control));
 	seen->excused = calloc(op->layout.nranks, sizeof(*seen->excused));
 	seen->window_bytes = UINT32_MAX;
@@ -26,7 +26,7 @@ static bool alloc_op(struct mmc_monitor_op *seen, const struct mmc_sim_op *op)
 		mmc_bitmap_init(&seen->sent, sent, nchunks);
 	if (asked)
 		mmc_bitmap_init(&seen->asked, asked, nchunks);
-	return sent && asked && seen->done && seen->over && seen->control &&
+	return sent && asked && seen->done && seen->released && seen->control &&
 	       seen->excused;
 }
 
@@ -56,7 +56,7 @@ void mmc_monitor_free(struct mmc_monitor *monitor)
 		free(monitor->ops[i].sent.words);
 		free(monitor->ops[i].asked.words);
 		free(monitor->ops[i].done);
-		free(monitor->ops[i].over);
+		free(monitor->ops[i].released);
 		free(monitor->ops[i].control);
 		free(monitor->ops[i].excused);
 	}
@@ -66,19 +66,20 @@ void mmc_monitor_free(struct mmc_monitor *monitor)
 	monitor->sent = NULL;
 }
 
-void mmc_monitor_enter(struct mmc_monitor *monitor, uint32_t op)
+void mmc_monitor_on_start(struct mmc_monitor *monitor, uint32_t op)
 {
 	monitor->ops[op].entered++;
 }
 
-void mmc_monitor_leave(struct mmc_monitor *monitor, uint32_t op, uint32_t rank)
+void mmc_monitor_on_release(struct mmc_monitor *monitor, uint32_t op,
+			    uint32_t rank)
 {
-	monitor->ops[op].over[rank] = true;
+	monitor->ops[op].released[rank] = true;
 }
 
-void mmc_monitor_stall(struct mmc_monitor *monitor, uint64_t end_ns)
+void mmc_monitor_on_stall(struct mmc_monitor *monitor, uint64_t end_ns)
 {
-	monitor->still_ns = mmc_max_u64(monitor->still_ns, end_ns);
+	monitor->stall_end_ns = mmc_max_u64(monitor->stall_end_ns, end_ns);
 }
 
 static void violate(struct mmc_monitor *monitor, const struct mmc_wire *wire,
@@ -112,8 +113,9 @@ static bool payload_is_right(const struct mmc_monitor_op *seen,
 }
 
 /*
- * Returns whether a chunk is in its subgroup, or that is not known here because ranks
- * choose the number of chains.
+ * Returns whether a chunk was multicast to the right subgroup. Also returns true where
+ * that depends on a number of chains which the ranks choose and the monitor cannot
+ * know.
  */
 static bool subgroup_is_right(const struct mmc_monitor *monitor,
 			      const struct mmc_layout *layout,
@@ -129,18 +131,22 @@ static bool subgroup_is_right(const struct mmc_monitor *monitor,
 	       monitor->chains == 0;
 }
 
-static const char *first_flaw(struct mmc_monitor *monitor,
-			      struct mmc_monitor_op *seen,
-			      const struct mmc_wire *wire, uint32_t chunk)
+/*
+ * The functions ..._flaw() return what is wrong with a datagram, or NULL. They also
+ * record what the datagram sends, asks for or says, to judge later ones by.
+ */
+static const char *multicast_flaw(struct mmc_monitor *monitor,
+				  struct mmc_monitor_op *seen,
+				  const struct mmc_wire *wire, uint32_t chunk)
 {
 	const struct mmc_layout *layout = &seen->op->layout;
 
 	if (wire->frame->peer != MMC_PEER_ALL)
-		return "sent for the first time, but not to all";
+		return "first sent by unicast, not by multicast";
 	if (mmc_layout_owner(layout, chunk) != wire->frame->source)
-		return "multicast by another than its owner";
+		return "multicast by a rank that does not own it";
 	if (!subgroup_is_right(monitor, layout, wire->frame, chunk))
-		return "in the wrong subgroup";
+		return "multicast to the wrong subgroup";
 	if (mmc_bitmap_test_and_set(&seen->sent, chunk))
 		return "multicast twice";
 	if (seen->entered < monitor->nranks && !is_eager(monitor, layout))
@@ -155,10 +161,10 @@ static const char *repair_flaw(const struct mmc_monitor *monitor,
 	const struct mmc_layout *layout = &seen->op->layout;
 
 	if (!mmc_bitmap_test(&seen->asked, chunk))
-		return "repaired, but nobody asked for it";
+		return "repaired although no rank asked for it";
 	if (monitor->repair == MMC_REPAIR_NAK && !seen->unicast &&
 	    mmc_layout_owner(layout, chunk) != wire->frame->source)
-		return "repaired by another than its owner";
+		return "repaired by a rank that does not own it";
 	return NULL;
 }
 
@@ -172,10 +178,10 @@ static const char *data_flaw(struct mmc_monitor *monitor,
 	if (chunk >= seen->op->layout.nchunks)
 		return "no such chunk";
 	flaw = wire->frame->traffic == MMC_TRAFFIC_MULTICAST
-		       ? first_flaw(monitor, seen, wire, chunk)
+		       ? multicast_flaw(monitor, seen, wire, chunk)
 		       : repair_flaw(monitor, seen, wire, chunk);
 	if (!flaw && !payload_is_right(seen, wire, chunk))
-		flaw = "sent with a wrong payload";
+		flaw = "sent with the wrong payload";
 	return flaw;
 }
 
@@ -191,7 +197,7 @@ static const char *runs_flaw(struct mmc_monitor_op *seen,
 		if (message->kind != MMC_MESSAGE_NCF)
 			mmc_bitmap_set_run(&seen->asked, run);
 		else if (mmc_bitmap_count_run(&seen->asked, run) != run.count)
-			return "announces chunks that nobody asked for";
+			return "announces chunks that no rank asked for";
 	}
 	return NULL;
 }
@@ -202,12 +208,13 @@ static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
 	if (seen->done[rank])
 		return NULL;
 	seen->done[rank] = true;
-	return seen->over[rank] ? NULL : mmc_sim_op_flaw(seen->op, rank);
+	return seen->released[rank] ? NULL : mmc_sim_op_flaw(seen->op, rank);
 }
 
 /*
- * Counts a control datagram. Questions and answers are excused while a rank has not
- * entered or stalls: such a rank is asked, and asked about, as long as that lasts.
+ * Counts a control datagram for its sender. Questions and answers are counted apart, as
+ * excused, while some rank stalls or has not entered: for as long as that lasts, ranks
+ * rightly go on asking it, and asking about it.
  */
 static void count_control(struct mmc_monitor *monitor,
 			  struct mmc_monitor_op *seen,
@@ -218,9 +225,9 @@ static void count_control(struct mmc_monitor *monitor,
 		    message->kind == MMC_MESSAGE_SENT ||
 		    message->kind == MMC_MESSAGE_NAK ||
 		    message->kind == MMC_MESSAGE_DIRECT_NAK;
-	bool still = seen->entered < monitor->nranks ||
-		     monitor->network->now_ns <
-			     monitor->still_ns + MMC_BACKOFF_MAX_NS;
+	bool excused = seen->entered < monitor->nranks ||
+		       monitor->network->now_ns <
+			       monitor->stall_end_ns + MMC_BACKOFF_MAX_NS;
 
 	/* A rank that answers before it has started the operation names no terms. */
 	if (message->record.flags & MMC_RECORD_ENTERED) {
@@ -231,7 +238,7 @@ static void count_control(struct mmc_monitor *monitor,
 	}
 	if (message->kind == MMC_MESSAGE_REPORT)
 		seen->nchains = message->nitems;
-	if (asks && still)
+	if (asks && excused)
 		seen->excused[wire->frame->source]++;
 	else
 		seen->control[wire->frame->source]++;
@@ -251,7 +258,7 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 		flaw = runs_flaw(seen, message);
 	if (!flaw && message->kind == MMC_MESSAGE_ADVERT &&
 	    wire->frame->peer != (wire->frame->source + 1) % monitor->nranks)
-		flaw = "shows its advert to another than its right neighbour";
+		flaw = "goes to a rank other than the sender's right neighbour";
 	if (!flaw && message->nitems > monitor->nranks &&
 	    (message->kind == MMC_MESSAGE_REPORT ||
 	     message->kind == MMC_MESSAGE_WATERMARK))
@@ -261,9 +268,9 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	return flaw;
 }
 
-/* Counts a control datagram. Returns whether it is the one to lose. */
-static bool is_doomed(struct mmc_monitor *monitor,
-		      const struct mmc_message *message)
+/* Counts a control datagram by kind. Returns whether it is the one to be lost. */
+static bool count_and_choose(struct mmc_monitor *monitor,
+			     const struct mmc_message *message)
 {
 	uint32_t kind = message->kind;
 	uint64_t index;
@@ -297,10 +304,10 @@ bool mmc_monitor_tap(void *context, const struct mmc_frame *frame)
 			    : data_flaw(monitor, seen, &wire);
 	if (flaw)
 		violate(monitor, &wire, flaw);
-	return !(wire.control && is_doomed(monitor, &wire.message));
+	return !(wire.control && count_and_choose(monitor, &wire.message));
 }
 
-void mmc_monitor_finish(struct mmc_monitor *monitor)
+void mmc_monitor_check_all_sent(struct mmc_monitor *monitor)
 {
 	for (uint32_t i = 0;
 	     !monitor->blind && i < monitor->nstreams * monitor->nops; i++) {
@@ -311,8 +318,8 @@ void mmc_monitor_finish(struct mmc_monitor *monitor)
 		    mmc_bitmap_count_run(sent, all) != sent->nbits)
 			mmc_finding_add(monitor->finding,
 					monitor->network->now_ns,
-					"stream %u, operation %u: not every "
-					"chunk was multicast",
+					"stream %u, operation %u: some chunks "
+					"were never multicast",
 					i / monitor->nops, i % monitor->nops);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A monitor on the wire. It sees every datagram as it is sent, and knows what the
- * protocol allows. It also counts what each rank sends, and can make the network lose
- * one control datagram.
+ * The monitor sees every datagram as a rank sends it, and checks that the protocol
+ * allows that datagram. It also counts what each rank sends, and can make the network
+ * lose one chosen control datagram.
  */
 #ifndef MMC_SIM_MONITOR_H
 #define MMC_SIM_MONITOR_H
@@ -25,15 +25,15 @@ struct mmc_monitor_op {
 	const struct mmc_sim_op *op;
 	struct mmc_bitmap sent;	 /* chunks multicast for the first time */
 	struct mmc_bitmap asked; /* chunks that a rank asked for */
-	uint32_t entered;	 /* ranks that have started the operation */
-	bool unicast;		 /* a rank asked for no multicast */
-	bool *done;		 /* per rank: said to be done, and verified */
-	bool *over;		 /* per rank: its buffers are its own again */
-	uint32_t window_bytes;	 /* the least window_bytes named by a rank */
-	uint32_t source_bytes;	 /* the least source_bytes named by a rank */
-	uint32_t nchains;	 /* chains, as in the reports */
-	uint32_t *control;	 /* per rank: control datagrams not excused */
-	uint32_t *excused;	 /* per rank: control about stalled ranks */
+	uint32_t entered;	 /* number of ranks that have started it */
+	bool unicast;		 /* a rank has asked to do without multicast */
+	bool *done;	/* per rank: it says it is done, and was checked */
+	bool *released; /* per rank: the user has its buffers back */
+	uint32_t window_bytes; /* the least window_bytes named by a rank */
+	uint32_t source_bytes; /* the least source_bytes named by a rank */
+	uint32_t nchains;      /* chains, as in the reports */
+	uint32_t *control;     /* per rank: control datagrams not excused */
+	uint32_t *excused;     /* per rank: control about stalled ranks */
 };
 
 struct mmc_monitor {
@@ -53,9 +53,9 @@ struct mmc_monitor {
 	struct mmc_monitor_op *ops;	     /* [nstreams][nops] */
 	struct mmc_traffic_count *sent;	     /* what each rank has sent */
 	uint64_t control[MMC_CONTROL_COUNT]; /* datagrams seen of each kind */
-	uint64_t still_ns;   /* end of the last stall of any rank */
-	uint32_t drop_kind;  /* the kind of the datagram to lose */
-	uint64_t drop_index; /* its number within that kind */
+	uint64_t stall_end_ns; /* end of the last stall of any rank */
+	uint32_t drop_kind;    /* the kind of the datagram to lose */
+	uint64_t drop_index;   /* its number within that kind */
 };
 
 /*
@@ -67,16 +67,20 @@ int mmc_monitor_init(struct mmc_monitor *monitor, const struct mmc_sim_op *all);
 
 void mmc_monitor_free(struct mmc_monitor *monitor);
 
-/* Record that a rank starts an operation, or has its buffers back. */
-void mmc_monitor_enter(struct mmc_monitor *monitor, uint32_t op);
-void mmc_monitor_leave(struct mmc_monitor *monitor, uint32_t op, uint32_t rank);
+/*
+ * Record that a rank starts operation `op`, an index of `ops`, or that `rank` has its
+ * buffers back.
+ */
+void mmc_monitor_on_start(struct mmc_monitor *monitor, uint32_t op);
+void mmc_monitor_on_release(struct mmc_monitor *monitor, uint32_t op,
+			    uint32_t rank);
 
-/* Records that a rank stands still until `end_ns`, or for good. */
-void mmc_monitor_stall(struct mmc_monitor *monitor, uint64_t end_ns);
+/* Records that some rank does nothing until `end_ns`. */
+void mmc_monitor_on_stall(struct mmc_monitor *monitor, uint64_t end_ns);
 
 /*
- * The network's tap: judges and counts a datagram. Returns whether the network takes
- * it. `context` is the monitor.
+ * Checks and counts a datagram that is being sent. Returns false if the network is to
+ * lose it. The network calls this for every datagram; `context` is the monitor.
  */
 bool mmc_monitor_tap(void *context, const struct mmc_frame *frame);
 
@@ -84,6 +88,6 @@ bool mmc_monitor_tap(void *context, const struct mmc_frame *frame);
  * Checks, after a run in which every rank succeeded, that each rank has multicast each
  * of its chunks.
  */
-void mmc_monitor_finish(struct mmc_monitor *monitor);
+void mmc_monitor_check_all_sent(struct mmc_monitor *monitor);
 
 #endif

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 64, GUARD = 0xa7, UNTOUCHED = 0x5c, POISON = 0xd1 };
+#define GUARD_BYTES 64
 
-/* The bytes between two blocks, at most. */
+/* Three different bytes: they fill guards, results at first, and released buffers. */
+enum { GUARD = 0xa7, UNTOUCHED = 0x5c, RELEASED = 0xd1 };
+
+/* The most bytes between two blocks. */
 #define GAP_BYTES_MAX 16
 
 /* A rank's part consists of guard, block to send, guard, result, guard. */
@@ -67,7 +70,7 @@ static void draw_offsets(struct mmc_sim_op *op, struct mmc_prng *prng,
 	}
 }
 
-void mmc_sim_op_lay(struct mmc_sim_op *op, uint32_t rank, uint8_t *memory)
+void mmc_sim_op_lay_out(struct mmc_sim_op *op, uint32_t rank, uint8_t *memory)
 {
 	const struct mmc_block own = mmc_layout_block(&op->layout, rank);
 	const uint8_t *bytes = op->truth + own.offset_bytes;
@@ -188,7 +191,7 @@ struct mmc_operation mmc_sim_op_arguments(const struct mmc_sim_op *op,
 
 /* ---- judging ------------------------------------------------------------- */
 
-/* Returns whether all of `nbytes` are `value`: each byte equals its predecessor. */
+/* Returns whether all bytes are `value`: the first one is, and each equals the next. */
 static bool is_filled(const uint8_t *bytes, uint64_t nbytes, uint8_t value)
 {
 	return nbytes == 0 ||
@@ -232,7 +235,7 @@ const char *mmc_sim_op_flaw(const struct mmc_sim_op *op, uint32_t rank)
 	if (!guards_hold(op, rank))
 		return "a byte outside its buffers was written";
 	if (!send_is_kept(op, rank))
-		return "its send buffer was written";
+		return "its send buffer was modified";
 	if (memcmp(result(op, rank), image_of(op, rank), op->result_bytes) != 0)
 		return "its result is wrong";
 	return NULL;
@@ -258,22 +261,22 @@ const char *mmc_sim_op_failed_flaw(const struct mmc_sim_op *op, uint32_t rank,
 	if (!guards_hold(op, rank))
 		return "a byte outside its buffers was written";
 	if (!send_is_kept(op, rank))
-		return "its send buffer was written";
+		return "its send buffer was modified";
 	for (uint32_t chunk = 0; chunk < op->layout.nchunks; chunk++)
 		if (!zero_copy && !chunk_is_right_or_untouched(op, rank, chunk))
-			return "a chunk is wrong";
+			return "a chunk has the wrong bytes";
 	return NULL;
 }
 
-void mmc_sim_op_poison(struct mmc_sim_op *op, uint32_t rank)
+void mmc_sim_op_release(struct mmc_sim_op *op, uint32_t rank)
 {
-	memset(send_block(op, rank), POISON, op->send_bytes);
-	memset(result(op, rank), POISON, op->result_bytes);
+	memset(send_block(op, rank), RELEASED, op->send_bytes);
+	memset(result(op, rank), RELEASED, op->result_bytes);
 }
 
-bool mmc_sim_op_poisoned(const struct mmc_sim_op *op, uint32_t rank)
+bool mmc_sim_op_is_untouched(const struct mmc_sim_op *op, uint32_t rank)
 {
 	return guards_hold(op, rank) &&
-	       is_filled(send_block(op, rank), op->send_bytes, POISON) &&
-	       is_filled(result(op, rank), op->result_bytes, POISON);
+	       is_filled(send_block(op, rank), op->send_bytes, RELEASED) &&
+	       is_filled(result(op, rank), op->result_bytes, RELEASED);
 }

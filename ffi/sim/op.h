@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One simulated operation as its users see it: every rank's buffers, what they must
- * contain in the end, and when they must not be written.
+ * One simulated operation as its users see it: every rank's buffers, and what they must
+ * contain at the end.
  *
- * The buffers of a rank lie between guards. They are filled with poison when the rank
- * has them back, and nothing may write to them from then on.
+ * The buffers of a rank lie between guards, which nothing may write to. When the rank
+ * has its buffers back they are filled with a pattern, and from then on nothing may
+ * write to them either.
  */
 #ifndef MMC_SIM_OP_H
 #define MMC_SIM_OP_H
@@ -14,7 +15,7 @@
 #include "core/plan/layout.h"
 #include "support/prng.h"
 
-/* The arguments that the ranks have agreed on. */
+/* The arguments that are equal on all ranks, and how the others are drawn. */
 struct mmc_sim_shape {
 	enum mmc_kind kind;
 	uint32_t root;
@@ -29,8 +30,8 @@ struct mmc_sim_shape {
 struct mmc_sim_op {
 	struct mmc_sim_shape shape;
 	struct mmc_layout layout;
-	uint8_t *table; /* memory of the layout */
-	uint8_t *truth; /* all blocks in rank order */
+	uint8_t *table; /* memory that the layout uses, or NULL */
+	uint8_t *truth; /* the right bytes of all blocks, in rank order */
 	uint64_t truth_bytes;
 	uint64_t send_bytes;   /* the longest block */
 	uint64_t result_bytes; /* the blocks and the gaps between them */
@@ -50,8 +51,8 @@ int mmc_sim_op_init(struct mmc_sim_op *op, const struct mmc_sim_shape *shape,
 
 void mmc_sim_op_free(struct mmc_sim_op *op);
 
-/* Makes a rank's buffers in `memory`, `part_bytes` long, which outlives the run. */
-void mmc_sim_op_lay(struct mmc_sim_op *op, uint32_t rank, uint8_t *memory);
+/* Lays out a rank's buffers in `memory`, `part_bytes` long, which outlives the run. */
+void mmc_sim_op_lay_out(struct mmc_sim_op *op, uint32_t rank, uint8_t *memory);
 
 /* Returns the arguments of `rank`, which point into `op`. */
 struct mmc_operation mmc_sim_op_arguments(const struct mmc_sim_op *op,
@@ -68,10 +69,10 @@ const char *mmc_sim_op_flaw(const struct mmc_sim_op *op, uint32_t rank);
 const char *mmc_sim_op_failed_flaw(const struct mmc_sim_op *op, uint32_t rank,
 				   bool zero_copy);
 
-/* Fills a rank's buffers with poison: the library must not touch them any more. */
-void mmc_sim_op_poison(struct mmc_sim_op *op, uint32_t rank);
+/* Fills a rank's buffers with the pattern of buffers that the rank has back. */
+void mmc_sim_op_release(struct mmc_sim_op *op, uint32_t rank);
 
-/* Returns whether nothing was written to poisoned buffers. */
-bool mmc_sim_op_poisoned(const struct mmc_sim_op *op, uint32_t rank);
+/* Returns whether a rank's buffers are as mmc_sim_op_release() has left them. */
+bool mmc_sim_op_is_untouched(const struct mmc_sim_op *op, uint32_t rank);
 
 #endif

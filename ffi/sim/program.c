@@ -19,8 +19,8 @@ void mmc_program_plan(struct mmc_host *host)
 	uint64_t entry_ns = mmc_prng_below(&host->prng, spec->entry_spread_ns);
 	uint32_t order[MMC_SIM_STREAMS_MAX];
 
-	if (host->rank == spec->late_rank)
-		entry_ns += spec->late_ns;
+	if (host->rank == spec->delayed_rank)
+		entry_ns += spec->delay_ns;
 	for (uint32_t i = 0; i < spec->nstreams; i++)
 		order[i] = i;
 	if (spec->shuffled)
@@ -41,7 +41,7 @@ void mmc_program_plan(struct mmc_host *host)
 	host->stage->nrunning += spec->nstreams * spec->nops;
 }
 
-/* Returns what the library says about an operation that has ended. */
+/* Returns the library's reason why an operation has failed, if it has. */
 static struct mmc_failure reason(struct mmc_host_stream *stream,
 				 struct mmc_request *request, int error)
 {
@@ -73,17 +73,17 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 			  : mmc_sim_op_flaw(op, host->rank);
 
 	if (!flaw)
-		flaw = mmc_stage_improper(stage, error, &failure);
+		flaw = mmc_stage_failure_flaw(stage, error, &failure);
 	if (flaw)
 		mmc_finding_add(&stage->finding, now_ns,
-				"rank %u, stream %u, operation %u ends with "
+				"rank %u, stream %u, operation %u ended with "
 				"\"%s\" (culprit %d): %s",
 				host->rank, stream, index, mmc_strerror(error),
 				(int)failure.culprit, flaw);
 	mmc_request_free(at->requests[index]);
 	at->requests[index] = NULL;
-	mmc_sim_op_poison(op, host->rank);
-	mmc_monitor_leave(&stage->monitor, number, host->rank);
+	mmc_sim_op_release(op, host->rank);
+	mmc_monitor_on_release(&stage->monitor, number, host->rank);
 	if (error < 0) {
 		outcome->failed_ops++;
 		if (outcome->error == 0)
@@ -94,7 +94,7 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 	outcome->end_ns = now_ns;
 	if (busy_ns > outcome->busy_ns)
 		outcome->busy_ns = busy_ns;
-	at->nover++;
+	at->nended++;
 	stage->nrunning--;
 }
 
@@ -112,7 +112,7 @@ static void start_one(struct mmc_host *host, uint32_t index)
 
 	stream->nstarted++;
 	stream->start_ns[op_index] = stage->network.now_ns;
-	mmc_monitor_enter(&stage->monitor, number);
+	mmc_monitor_on_start(&stage->monitor, number);
 	rv = mmc_start(stream->stream, &operation, 0,
 		       &stream->requests[op_index]);
 	if (rv != MMC_EAGAIN)
@@ -143,7 +143,7 @@ void mmc_program_start(struct mmc_host *host, uint32_t index)
 	do {
 		start_one(host, index);
 	} while (spec->pipelined && stream->nstarted < spec->nops);
-	if (stream->nover == stream->nstarted)
+	if (stream->nended == stream->nstarted)
 		plan_next(host, index);
 	mmc_host_wake_at(host, host->stage->network.now_ns);
 }
@@ -159,7 +159,7 @@ static void poll_stream(struct mmc_host *host, uint32_t index)
 		if (rv == MMC_EAGAIN)
 			continue;
 		finish(host, index, op, rv);
-		if (stream->nover == stream->nstarted)
+		if (stream->nended == stream->nstarted)
 			plan_next(host, index);
 	}
 }
@@ -167,7 +167,7 @@ static void poll_stream(struct mmc_host *host, uint32_t index)
 void mmc_program_poll(struct mmc_host *host)
 {
 	for (uint32_t i = 0; i < host->stage->spec->nstreams; i++)
-		if (host->streams[i].nover < host->streams[i].nstarted)
+		if (host->streams[i].nended < host->streams[i].nstarted)
 			poll_stream(host, i);
 }
 

@@ -7,7 +7,8 @@
 
 #include "sim/laws.h"
 
-_Static_assert(MMC_TRAFFIC_COUNT == 3, "as struct mmc_sim_traffic has it");
+_Static_assert(MMC_TRAFFIC_COUNT == 3,
+	       "struct mmc_sim_traffic has a field for each kind");
 
 static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 {
@@ -22,7 +23,7 @@ static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 {
 	const struct mmc_monitor *monitor = &host->stage->monitor;
 
-	mmc_host_count(host);
+	mmc_host_sum_counters(host);
 	*rank = host->outcome;
 	rank->tx = traffic_of(&monitor->sent[host->rank]);
 	rank->rx = traffic_of(&host->endpoint->received);
@@ -80,9 +81,10 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.nlinks = network->nlinks,
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
+		/* In a scaled-down run chunks carry a number each in place of contents. */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),
-		.idle_ns = run->idle_ns,
+		.last_arrival_ns = run->last_arrival_ns,
 		.events = network->nevents,
 		.datagrams = run->narrivals,
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run, and what it measured. */
+/* The state of a run, and its result. */
 #ifndef MMC_SIM_RESULT_H
 #define MMC_SIM_RESULT_H
 
@@ -7,10 +7,10 @@
 
 struct mmc_run_state {
 	struct mmc_stage stage;
-	struct mmc_host *hosts;
-	uint32_t nhosts;  /* hosts that were opened */
-	uint64_t idle_ns; /* time of the last arrival */
-	uint64_t narrivals;
+	struct mmc_host *hosts;	  /* [nhosts], one for each rank */
+	uint32_t nhosts;	  /* hosts that were opened */
+	uint64_t last_arrival_ns; /* time of the last arrival */
+	uint64_t narrivals;	  /* datagrams that arrived at hosts */
 };
 
 /* Fills `result` from a run that has ended. Returns 0 or -MMC_ENOMEM. */

@@ -9,8 +9,8 @@
 #include "support/assert.h"
 
 /*
- * How long ranks may continue to send when all operations have ended: answers to a
- * control datagram that is lost again and again are 20 ms apart.
+ * How long ranks may continue to send after all operations have ended. Ranks repeat a
+ * lost control datagram every 20 ms, so this allows for 250 losses in a row.
  */
 #define SILENCE_NS (5 * MMC_S_NS)
 
@@ -47,6 +47,7 @@ static void close_run(struct mmc_run_state *run)
 	mmc_stage_close(&run->stage);
 }
 
+/* Runs a host's engine and then its program, and sets the timer of the next run. */
 static void wake(struct mmc_host *host)
 {
 	uint64_t next_ns;
@@ -64,9 +65,9 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 
 	switch (event->kind) {
 	case MMC_NETWORK_ARRIVAL:
-		run->idle_ns = event->time_ns;
+		run->last_arrival_ns = event->time_ns;
 		run->narrivals++;
-		mmc_host_arrive(&hosts[event->target], event->subject);
+		mmc_host_on_arrival(&hosts[event->target], event->subject);
 		break;
 	case MMC_TIMER_WAKE:
 		wake(&hosts[event->target]);
@@ -76,31 +77,31 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 				  event->target % nstreams);
 		break;
 	case MMC_TIMER_PLACE:
-		mmc_host_place(&hosts[event->target]);
+		mmc_host_on_place_due(&hosts[event->target]);
 		break;
 	case MMC_TIMER_READ:
-		mmc_host_read(&hosts[event->target]);
+		mmc_host_on_read_due(&hosts[event->target]);
 		break;
 	case MMC_TIMER_CANCEL:
 		mmc_program_cancel(&hosts[event->target]);
 		break;
 	case MMC_TIMER_DEATH:
-		mmc_monitor_stall(&run->stage.monitor, MMC_NEVER_NS / 2);
+		mmc_monitor_on_stall(&run->stage.monitor, MMC_NEVER_NS / 2);
 		mmc_host_die(&hosts[event->target], MMC_SIM_KERNEL_OFF);
 		break;
 	case MMC_TIMER_END:
-		mmc_monitor_stall(&run->stage.monitor, MMC_NEVER_NS / 2);
+		mmc_monitor_on_stall(&run->stage.monitor, MMC_NEVER_NS / 2);
 		mmc_host_die(&hosts[event->target], MMC_SIM_KERNEL_REFUSES);
 		break;
 	case MMC_TIMER_INQUIRY:
-		mmc_host_inquiry(&hosts[event->target]);
+		mmc_host_on_inquiry_due(&hosts[event->target]);
 		break;
 	default:
 		MMC_ASSERT(false);
 	}
 }
 
-/* Records a rank that has not ended its operations, in a run that does not end. */
+/* Records as a violation that a rank has not ended its operations within a limit. */
 static void blame_slowest(struct mmc_run_state *run, const char *limit)
 {
 	const struct mmc_sim_spec *spec = run->stage.spec;
@@ -111,40 +112,46 @@ static void blame_slowest(struct mmc_run_state *run, const char *limit)
 
 		if (!run->hosts[i].dead &&
 		    rank->done_ops + rank->failed_ops < nops)
-			mmc_finding_add(&run->stage.finding,
-					run->stage.network.now_ns,
-					"rank %u has ended only %u of %u "
-					"operations %s",
-					i, rank->done_ops + rank->failed_ops,
-					nops, limit);
+			mmc_finding_add(
+				&run->stage.finding, run->stage.network.now_ns,
+				"rank %u ended only %u of %u operations "
+				"%s",
+				i, rank->done_ops + rank->failed_ops, nops,
+				limit);
 	}
 }
 
-/* Ends a run that takes too long, by a violation. */
-static void check_limits(struct mmc_run_state *run, uint64_t over_ns)
+/*
+ * Records a violation, which ends the run, if it takes too long. `end_ns` is when the
+ * last operation ended; it is not read while operations are running.
+ */
+static void check_limits(struct mmc_run_state *run, uint64_t end_ns)
 {
 	struct mmc_stage *stage = &run->stage;
 	uint64_t now_ns = stage->network.now_ns;
-	bool over = stage->nrunning == 0;
-	/* A rank that stalls at the end reads what has arrived when it goes on. */
-	bool late = over ? now_ns - over_ns > SILENCE_NS + stage->spec->stall_ns
-			 : now_ns > stage->spec->limit_ns;
+	bool ended = stage->nrunning == 0;
+	/* A rank that stalls at the end may still answer after its stall. */
+	bool overdue = ended ? now_ns - end_ns >
+				       SILENCE_NS + stage->spec->stall_ns
+			     : now_ns > stage->spec->limit_ns;
 
-	if (!late && stage->network.nevents <= stage->spec->limit_events)
+	if (!overdue && stage->network.nevents <= stage->spec->limit_events)
 		return;
-	if (over)
+	if (ended)
 		mmc_finding_add(&stage->finding, now_ns,
-				"all is over, but not silent");
+				"ranks still send long after all "
+				"operations have ended");
 	else
-		blame_slowest(run, late ? "in time" : "within its events");
+		blame_slowest(run, overdue ? "in time"
+					   : "within the limit of events");
 }
 
-/* Handles all events of a run; returns early on a violation. */
-static void live(struct mmc_run_state *run)
+/* Handles the events of a run in order, until none is left or a violation is found. */
+static void handle_events(struct mmc_run_state *run)
 {
 	struct mmc_stage *stage = &run->stage;
 	struct mmc_heap_item event;
-	uint64_t over_ns = 0;
+	uint64_t end_ns = 0;
 
 	while (!mmc_finding_exists(&stage->finding) &&
 	       mmc_network_next(&stage->network, &event)) {
@@ -152,11 +159,11 @@ static void live(struct mmc_run_state *run)
 
 		dispatch(run, &event);
 		if (running && stage->nrunning == 0)
-			over_ns = stage->network.now_ns;
-		check_limits(run, over_ns);
+			end_ns = stage->network.now_ns;
+		check_limits(run, end_ns);
 	}
 	if (stage->nrunning > 0)
-		blame_slowest(run, "and nothing more will happen");
+		blame_slowest(run, "before the last event");
 }
 
 /* Checks, when all is silent, that no buffer was written after its release. */
@@ -167,12 +174,13 @@ static void check_buffers(struct mmc_run_state *run)
 
 	for (uint32_t i = 0; i < nall; i++)
 		for (uint32_t rank = 0; rank < run->nhosts; rank++)
-			if (stage->monitor.ops[i].over[rank] &&
-			    !mmc_sim_op_poisoned(&stage->ops[i], rank))
+			if (stage->monitor.ops[i].released[rank] &&
+			    !mmc_sim_op_is_untouched(&stage->ops[i], rank))
 				mmc_finding_add(
 					&stage->finding, stage->network.now_ns,
 					"rank %u, stream %u, operation %u: its "
-					"buffers were written after release",
+					"buffers were written after their "
+					"release",
 					rank, i / stage->spec->nops,
 					i % stage->spec->nops);
 }
@@ -184,13 +192,15 @@ static void check_links(struct mmc_run_state *run)
 
 	for (uint32_t i = 0; i < network->nlinks; i++) {
 		const struct mmc_link *link = &network->links[i];
+		uint64_t in = link->entered + link->duplicated;
+		uint64_t out = link->delivered + link->lost + link->overflowed;
 
-		if (link->entered + link->duplicated !=
-		    link->delivered + link->lost + link->overflowed)
+		if (in != out)
 			mmc_finding_add(&run->stage.finding, network->now_ns,
 					"link %u: %" PRIu64 " datagrams went "
-					"in, %" PRIu64 " came out",
-					i, link->entered, link->delivered);
+					"in, %" PRIu64
+					" came out or were dropped",
+					i, in, out);
 	}
 }
 
@@ -207,11 +217,11 @@ static void check_hosts(struct mmc_run_state *run)
 		if (!host->dead &&
 		    seen != mmc_network_downlink(&run->stage.network, i)
 				    ->delivered)
-			mmc_finding_add(&run->stage.finding,
-					run->stage.network.now_ns,
-					"rank %u has not seen every datagram "
-					"that its link delivered",
-					i);
+			mmc_finding_add(
+				&run->stage.finding, run->stage.network.now_ns,
+				"rank %u did not see every datagram that "
+				"its link delivered",
+				i);
 	}
 }
 
@@ -223,18 +233,18 @@ static bool all_succeeded(const struct mmc_run_state *run)
 	return !mmc_finding_exists(&run->stage.finding);
 }
 
-static void check(struct mmc_run_state *run)
+static void check_end(struct mmc_run_state *run)
 {
 	if (all_succeeded(run))
-		mmc_monitor_finish(&run->stage.monitor);
+		mmc_monitor_check_all_sent(&run->stage.monitor);
 	check_buffers(run);
 	check_links(run);
 	check_hosts(run);
 }
 
 /*
- * Runs a spec once. The network loses control datagram number `drop_index` of the
- * spec's kind. Writes the number of datagrams of that kind to `*nkind`.
+ * Runs a spec once. Of the control datagrams of the spec's `drop_kind`, the network
+ * loses number `drop_index`. Writes to `*nkind` how many of that kind were sent.
  */
 static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
 		    uint64_t *nkind, struct mmc_sim_result *result)
@@ -248,9 +258,9 @@ static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
 	run.stage.monitor.drop_index = drop_index;
 	for (uint32_t i = 0; i < spec->nranks; i++)
 		mmc_program_plan(&run.hosts[i]);
-	live(&run);
+	handle_events(&run);
 	if (!mmc_finding_exists(&run.stage.finding))
-		check(&run);
+		check_end(&run);
 	if (run.stage.network.out_of_memory) {
 		rv = -MMC_ENOMEM;
 		goto out_close;
@@ -274,7 +284,10 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 	uint64_t nkind = 0;
 	int rv = run_once(spec, UINT64_MAX, &nkind, &recorded);
 
-	/* A second run is the same as the first up to the loss. */
+	/*
+	 * Only after a run without the loss is it known which datagram is the
+	 * drop_nth from the end. The second run is the same up to that datagram.
+	 */
 	if (rv == 0 && recorded.violation[0] == 0 && nkind > spec->drop_nth) {
 		mmc_sim_result_clear(&recorded);
 		rv = run_once(spec, nkind - 1 - spec->drop_nth, &nkind,
@@ -285,7 +298,7 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 	return rv;
 }
 
-/* Runs one spec. Writes what it violates, or "". Returns whether it holds. */
+/* Runs one spec. Returns true if nothing was violated; otherwise writes what was. */
 static bool holds(const struct mmc_sim_spec *spec, char *violation)
 {
 	struct mmc_sim_result result;
@@ -294,7 +307,7 @@ static bool holds(const struct mmc_sim_spec *spec, char *violation)
 	if (rv < 0) {
 		struct mmc_finding finding = { .text = "" };
 
-		mmc_finding_add(&finding, 0, "the run fails: %s",
+		mmc_finding_add(&finding, 0, "the run failed: %s",
 				mmc_strerror(rv));
 		memcpy(violation, finding.text, MMC_SIM_TEXT_SIZE);
 		return false;

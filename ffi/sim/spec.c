@@ -16,7 +16,7 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 		.kind = MMC_ALLGATHER,
 		.root = MMC_SIM_NOBODY,
 		.block_bytes = 65536,
-		.late_rank = MMC_SIM_NOBODY,
+		.delayed_rank = MMC_SIM_NOBODY,
 		.subgroups = 1,
 		.checksum = MMC_CHECKSUM_HEADER,
 		.chunk_bytes = 4096,
@@ -59,14 +59,21 @@ static uint32_t between_u32(struct mmc_prng *prng, uint32_t least,
 	return (uint32_t)between(prng, least, most);
 }
 
-/* Draws a number, small about as often as large: its scale is drawn first. */
+/*
+ * Draws a number below 2^bits_max, in two steps: first its number of bits, so that
+ * small ones are as frequent as large ones, and then its value. For a time in
+ * nanoseconds, 10 bits are a microsecond, 20 a millisecond, and 30 a second.
+ */
 static uint64_t scaled(struct mmc_prng *prng, unsigned bits_max)
 {
 	return mmc_prng_below(
 		prng, UINT64_C(1) << mmc_prng_below(prng, bits_max + 1));
 }
 
-/* Draws a size at or beside a multiple of the chunk; all buffers fit in a cache. */
+/*
+ * Draws a size next to a multiple of the chunk size, such that all buffers fit in a
+ * cache.
+ */
 static uint64_t draw_block_bytes(struct mmc_prng *prng,
 				 const struct mmc_sim_spec *spec)
 {
@@ -100,8 +107,8 @@ static void draw_operations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->entry_spread_ns = scaled(prng, 24);
 	spec->gap_spread_ns = one_in(prng, 2) ? 0 : scaled(prng, 24);
 	if (one_in(prng, 8)) {
-		spec->late_rank = between_u32(prng, 0, spec->nranks - 1);
-		spec->late_ns = scaled(prng, 31);
+		spec->delayed_rank = between_u32(prng, 0, spec->nranks - 1);
+		spec->delay_ns = scaled(prng, 31);
 	}
 }
 
@@ -109,8 +116,8 @@ static void draw_protocol(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	spec->chains = between_u32(prng, 0, spec->nranks);
 	spec->subgroups = one_in(prng, 2) ? 1 : between_u32(prng, 2, 4);
-	spec->repair = between_u32(prng, 0, 2);
-	spec->checksum = between_u32(prng, 0, 2);
+	spec->repair = between_u32(prng, 0, MMC_REPAIR_READ);
+	spec->checksum = between_u32(prng, 0, MMC_CHECKSUM_FULL);
 	spec->eager_bytes = one_in(prng, 3) ? 0 : 65536;
 	if (one_in(prng, 2))
 		spec->window_bytes =
@@ -212,7 +219,11 @@ static void draw_registrations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->registrations = between_u32(prng, 0, 3);
 }
 
-/* Draws few receives: of many, those posted before the plan would take all chunks. */
+/*
+ * Draws a small number of receives. Those that are posted before an operation starts
+ * aim at nothing; if there were many, they would take all chunks, and none would be
+ * placed.
+ */
 static void draw_zero_copy(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (!one_in(prng, 3))
@@ -222,7 +233,7 @@ static void draw_zero_copy(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 	spec->subgroups = spec->chains + between_u32(prng, 0, 3);
 }
 
-/* Draws the kind. A Bcast may be larger: only one block has to fit. */
+/* Draws the kind of the operations. A Bcast has one block, which may be larger. */
 static void draw_kinds(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	if (one_in(prng, 4))
@@ -234,7 +245,7 @@ static void draw_kinds(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 
 /* ---- many ranks ------------------------------------------------------------ */
 
-/* Draws few operations on few chunks: their cost grows with the square of the ranks. */
+/* Draws few operations of few chunks, since costs grow with the square of the ranks. */
 static void draw_crowd_operations(struct mmc_prng *prng,
 				  struct mmc_sim_spec *spec)
 {
@@ -246,16 +257,16 @@ static void draw_crowd_operations(struct mmc_prng *prng,
 	spec->block_bytes = spec->chunk_bytes * between(prng, 1, nchunks_max);
 	spec->block_bytes -= mmc_prng_below(prng, 3);
 	spec->kind = one_in(prng, 4) ? MMC_ALLGATHERV : MMC_ALLGATHER;
-	spec->repair = between_u32(prng, 0, 2);
+	spec->repair = between_u32(prng, 0, MMC_REPAIR_READ);
 	spec->chains = one_in(prng, 4) ? between_u32(prng, 1, 8) : 0;
 	spec->entry_spread_ns = scaled(prng, 22);
 	if (one_in(prng, 8)) {
-		spec->late_rank = between_u32(prng, 0, spec->nranks - 1);
-		spec->late_ns = scaled(prng, 28);
+		spec->delayed_rank = between_u32(prng, 0, spec->nranks - 1);
+		spec->delay_ns = scaled(prng, 28);
 	}
 }
 
-/* Draws paths that differ, but by less than what is taken for loss. */
+/* Draws paths whose delays differ, but not so much that delay is taken for loss. */
 static void draw_crowd_network(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	static const uint32_t rates_mbits[] = { 1000, 10000, 100000 };
@@ -287,7 +298,8 @@ static void draw_crowd_network(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 }
 
 /*
- * Draws stalls of one rank, of a host or of all, at the same time or each at its own.
+ * Draws stalls of one machine, of all ranks at the same time, or of all machines, each
+ * at times of its own.
  */
 static void draw_crowd_stalls(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {

@@ -5,12 +5,15 @@
 
 #include "support/bits.h"
 
-/* A stamp is the payload of a datagram that carries none of its own. */
+/*
+ * The length of a stamp, which a datagram of a large run carries instead of a payload.
+ */
 enum { STAMP_BYTES = 4 };
 
-/* Above this, the buffers of one operation no longer fit a laptop. */
+/* Buffers of one operation that take more than this are too much for a laptop. */
 #define PAYLOADS_BYTES_MAX (UINT64_C(1) << 28)
 
+/* The number that parts per million are parts of. */
 #define PPM UINT64_C(1000000)
 
 _Static_assert((int)MMC_OUTAGE_MULTICAST == MMC_SIM_OUTAGE_MULTICAST &&
@@ -101,7 +104,10 @@ static int open_network(struct mmc_stage *stage)
 	return mmc_network_init(&stage->network, &options);
 }
 
-/* Draws a size up to `most`, often at or beside a multiple of the chunk. */
+/*
+ * Draws a size of at most `most` bytes: half the time next to a multiple of the chunk
+ * size.
+ */
 static uint64_t draw_block_bytes(struct mmc_prng *prng, uint64_t most,
 				 uint32_t chunk_bytes)
 {
@@ -124,7 +130,7 @@ static uint64_t scaled_bytes(const struct mmc_stage *stage, uint64_t bytes)
 	return (bytes + chunk_bytes - 1) / chunk_bytes * STAMP_BYTES;
 }
 
-/* Draws each rank's block, often empty; sometimes all blocks are empty. */
+/* Draws the length of each rank's block, which is often 0; sometimes all are 0. */
 static int draw_blocks(const struct mmc_stage *stage, struct mmc_prng *prng,
 		       struct mmc_sim_shape *shape)
 {
@@ -256,8 +262,8 @@ void mmc_stage_close(struct mmc_stage *stage)
 }
 
 /* Returns whether the failure has happened in this run, to the rank that it names. */
-static bool is_true(const struct mmc_sim_spec *spec,
-		    const struct mmc_failure *failure)
+static bool has_happened(const struct mmc_sim_spec *spec,
+			 const struct mmc_failure *failure)
 {
 	bool ended = spec->ended_rank != MMC_SIM_NOBODY;
 
@@ -282,12 +288,14 @@ static bool is_true(const struct mmc_sim_spec *spec,
 	}
 }
 
-const char *mmc_stage_improper(const struct mmc_stage *stage, int error,
-			       const struct mmc_failure *failure)
+const char *mmc_stage_failure_flaw(const struct mmc_stage *stage, int error,
+				   const struct mmc_failure *failure)
 {
 	if (error == 0)
 		return NULL;
 	if (error != failure->error && error != -MMC_EPOISONED)
-		return "another error is told as the reason";
-	return is_true(stage->spec, failure) ? NULL : "that is not so";
+		return "the reason given is a different error";
+	return has_happened(stage->spec, failure)
+		       ? NULL
+		       : "the named cause did not happen in this run";
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stage of a run: what all ranks share, which is the network, the operations, and
- * the monitor.
+ * The stage of a run is what all ranks share: the network, the operations, and the
+ * monitor.
  */
 #ifndef MMC_SIM_STAGE_H
 #define MMC_SIM_STAGE_H
@@ -12,7 +12,7 @@
 
 #define MMC_SIM_STREAMS_MAX 64
 
-/* The timers of a run. */
+/* The timers of a run, and what the target of each is. */
 enum {
 	MMC_TIMER_WAKE = MMC_NETWORK_TIMER, /* target: rank */
 	MMC_TIMER_START,   /* target: rank * nstreams + stream */
@@ -34,19 +34,22 @@ struct mmc_stage {
 	struct mmc_finding finding;
 	uint64_t channels[MMC_SIM_STREAMS_MAX];
 	struct mmc_sim_op *ops; /* [nstreams][nops] */
-	uint32_t nrunning; /* operations of living ranks that have not ended */
+	uint32_t nrunning;	/* operations yet to end, on ranks that live */
 };
 
 /*
  * Opens the stage for `spec`, which must outlive it. Returns 0, -MMC_EINVAL if the spec
- * cannot be run, or -MMC_ENOMEM; mmc_stage_close() is to be called in any case.
+ * cannot be run, or -MMC_ENOMEM; mmc_stage_close() must be called in either case.
  */
 int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec);
 
 void mmc_stage_close(struct mmc_stage *stage);
 
-/* Returns what is wrong with an operation's error of either sign, or NULL. */
-const char *mmc_stage_improper(const struct mmc_stage *stage, int error,
-			       const struct mmc_failure *failure);
+/*
+ * Returns what is wrong with the error that an operation ended with, or with the
+ * `failure` that explains it; NULL if it is 0 or its cause has happened in this run.
+ */
+const char *mmc_stage_failure_flaw(const struct mmc_stage *stage, int error,
+				   const struct mmc_failure *failure);
 
 #endif

@@ -23,12 +23,12 @@ const char *mmc_wire_read(struct mmc_wire *wire,
 
 	if (mmc_header_decode(&wire->header, frame->bytes, frame->nbytes,
 			      monitor->checksum) < 0)
-		return "its header does not decode";
+		return "the header cannot be decoded";
 	if (!find_stream(wire, monitor))
-		return "its channel is unknown";
+		return "the channel is unknown";
 	wire->index = wire->header.epoch - FIRST_EPOCH;
 	if (wire->index >= monitor->nops)
-		return "its epoch was never started";
+		return "the epoch was never started";
 	wire->body = frame->bytes + monitor->network->options.head_bytes;
 	wire->body_bytes = frame->nbytes - monitor->network->options.head_bytes;
 	wire->control = frame->traffic == MMC_TRAFFIC_CONTROL;
@@ -36,6 +36,6 @@ const char *mmc_wire_read(struct mmc_wire *wire,
 	    mmc_message_decode(&wire->message,
 			       wire->header.index & MMC_INDEX_MASK, wire->body,
 			       wire->body_bytes) < 0)
-		return "its message does not decode";
+		return "the message cannot be decoded";
 	return NULL;
 }

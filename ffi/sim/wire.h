@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A datagram on the wire, decoded as by any observer who knows the channels. */
+/* A datagram as read by the monitor, which knows the streams' channels. */
 #ifndef MMC_SIM_WIRE_H
 #define MMC_SIM_WIRE_H
 
@@ -8,9 +8,9 @@
 struct mmc_wire {
 	const struct mmc_frame *frame;
 	struct mmc_header header;
-	uint32_t stream;
-	uint32_t index; /* of the operation in its stream */
-	bool control;
+	uint32_t stream;     /* index of its stream */
+	uint32_t index;	     /* of the operation in its stream, from 0 on */
+	bool control;	     /* it carries a message, not a chunk */
 	const uint8_t *body; /* what follows the header, and the CRC if any */
 	uint32_t body_bytes;
 	struct mmc_message message; /* valid if `control` */

@@ -6,7 +6,7 @@
 
 void mmc_assert_failed(const char *expression, const char *file, int line)
 {
-	fprintf(stderr, "mpimcast: broken invariant: %s (%s:%d)\n", expression,
+	fprintf(stderr, "mpimcast: assertion failed: %s (%s:%d)\n", expression,
 		file, line);
 	abort();
 }

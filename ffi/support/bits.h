@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Word arithmetic that every target has without a compiler's support library: bare
- * rv64imac has no count-trailing-zeros instruction.
+ * Arithmetic on words and numbers that needs no support library of the compiler, since
+ * bare targets have none.
  */
 #ifndef MMC_SUPPORT_BITS_H
 #define MMC_SUPPORT_BITS_H
@@ -15,6 +15,7 @@
 static inline uint32_t mmc_lowest_bit(uint64_t word)
 {
 #if defined(__riscv) && !defined(__riscv_zbb)
+	/* No instruction counts trailing zeros here: this is a binary search. */
 	uint32_t bit = 0;
 
 	for (uint32_t half = 32; half != 0; half /= 2) {
@@ -32,6 +33,7 @@ static inline uint32_t mmc_lowest_bit(uint64_t word)
 /* Returns the number of set bits of `word`. */
 static inline uint32_t mmc_set_bits(uint64_t word)
 {
+	/* Adds up neighbouring bits, then pairs, then nibbles, then all bytes. */
 	word -= (word >> 1) & UINT64_C(0x5555555555555555);
 	word = (word & UINT64_C(0x3333333333333333)) +
 	       ((word >> 2) & UINT64_C(0x3333333333333333));
@@ -39,7 +41,10 @@ static inline uint32_t mmc_set_bits(uint64_t word)
 	return (uint32_t)((word * UINT64_C(0x0101010101010101)) >> 56);
 }
 
-/* Returns the smallest k with 2^k >= n: the rounds of a barrier of n ranks. */
+/*
+ * Returns the smallest k with 2^k >= n, which is the number of rounds that a barrier of
+ * n ranks has.
+ */
 static inline uint32_t mmc_log2_ceil(uint32_t n)
 {
 	uint32_t k = 0;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static _Thread_local char text[512];
+static _Thread_local char text[512]; /* what mmc_last_error() returns */
 
 void mmc_error_set(const char *format, ...)
 {
@@ -27,7 +27,7 @@ const char *mmc_strerror(int error)
 	case MMC_OK:
 		return "success";
 	case MMC_EAGAIN:
-		return "not over yet";
+		return "not complete yet";
 	case MMC_EINVAL:
 		return "invalid argument";
 	case MMC_ENOMEM:
@@ -41,27 +41,27 @@ const char *mmc_strerror(int error)
 	case MMC_ECORRUPT:
 		return "checksum mismatch";
 	case MMC_EFORKED:
-		return "opened by the parent process before fork()";
+		return "not usable in a child process after fork()";
 	case MMC_ENOANSWER:
-		return "no answer";
+		return "a rank did not answer";
 	case MMC_ENOPROGRESS:
-		return "no progress";
+		return "the operation made no progress";
 	case MMC_ENOENTRY:
-		return "not entered";
+		return "a rank did not enter the operation";
 	case MMC_EMISMATCH:
-		return "ranks started different operations";
+		return "the ranks started different operations";
 	case MMC_ECANCELED:
-		return "interrupted";
+		return "a rank cancelled the operation";
 	case MMC_ELEFT:
-		return "a rank has left";
+		return "a rank has left the stream";
 	case MMC_EPOISONED:
 		return "an earlier operation failed";
 	case MMC_EADDRINUSE:
 		return "port in use";
 	case MMC_EGONE:
-		return "its process has ended";
+		return "a rank's process has ended";
 	case MMC_ELATE:
-		return "its process stands still";
+		return "a rank's process is not responding";
 	default:
 		return "unknown error";
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that a freestanding compiler requires of its host anyway, declared here
- * because bare targets have no <string.h>, and the carving of one block of memory into
- * parts.
+ * memcpy() and memset(), and how one block of memory is divided into parts. A
+ * freestanding compiler calls the two functions on its own, so every target has them;
+ * they are declared here because bare targets have no <string.h>.
  */
 #ifndef MMC_SUPPORT_MEMORY_H
 #define MMC_SUPPORT_MEMORY_H
@@ -13,16 +13,19 @@
 void *memcpy(void *restrict to, const void *restrict from, size_t nbytes);
 void *memset(void *to, int byte, size_t nbytes);
 
-/* Every part begins at a multiple of this, so that two never share a word. */
+/* Every part begins at a multiple of this, if the block itself does. */
 #define MMC_ALIGN_BYTES 16
 
-/* Returns the bytes that a part of `nbytes` takes of a block. */
+/* Returns how many bytes of the block a part of `nbytes` takes. */
 static inline size_t mmc_part_bytes(size_t nbytes)
 {
 	return (nbytes + MMC_ALIGN_BYTES - 1) & ~(size_t)(MMC_ALIGN_BYTES - 1);
 }
 
-/* Takes a part of `nbytes` from the front of the block at `*cursor`. */
+/*
+ * Returns a part of `nbytes` at the front of what is left of the block, which is at
+ * `*cursor`, and moves `*cursor` behind the part.
+ */
 static inline void *mmc_part_take(uint8_t **cursor, size_t nbytes)
 {
 	void *part = *cursor;

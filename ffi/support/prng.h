@@ -13,7 +13,7 @@ struct mmc_prng {
 	uint64_t state;
 };
 
-/* Returns the next 64 uniform bits. */
+/* Returns the next 64 bits, each 0 or 1 with equal probability. */
 static inline uint64_t mmc_prng_next(struct mmc_prng *prng)
 {
 	uint64_t z = prng->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -23,7 +23,10 @@ static inline uint64_t mmc_prng_next(struct mmc_prng *prng)
 	return z ^ (z >> 31);
 }
 
-/* Returns a number in [0, bound); 0 if `bound` is 0. The bias is below bound / 2^64. */
+/*
+ * Returns a number in [0, bound), or 0 if `bound` is 0. The bias towards small numbers
+ * is below bound / 2^64.
+ */
 static inline uint64_t mmc_prng_below(struct mmc_prng *prng, uint64_t bound)
 {
 	return bound == 0 ? 0 : mmc_prng_next(prng) % bound;

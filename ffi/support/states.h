@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State machines as tables. Each table is a macro X(state, event, next state) in the
- * header of its machine, from which the documents draw their diagrams as well.
+ * State machines as tables. A machine's header has a macro that lists its transitions
+ * as X(state, event, next state). `make reference` draws the diagrams of PROTOCOL.md
+ * and ARCHITECTURE.md from the same macros.
  */
 #ifndef MMC_SUPPORT_STATES_H
 #define MMC_SUPPORT_STATES_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A row of a table: `event` leads from `state` to `next`. */
 struct mmc_transition {
 	uint8_t state;
 	uint8_t event;
@@ -16,8 +18,8 @@ struct mmc_transition {
 };
 
 /*
- * Returns whether `event` leads anywhere from `state`, in a table of `nrows` rows. If
- * so, writes where.
+ * Looks up where `event` leads from `state`, in a table of `nrows` rows. Returns true
+ * with that state in `*next`, or false if the table has no such row.
  */
 static inline bool mmc_transition_find(const struct mmc_transition *rows,
 				       unsigned nrows, unsigned state,

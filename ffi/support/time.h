@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Units of time: all clocks here count nanoseconds. */
+/* Units of time in nanoseconds, which all clocks of the library count. */
 #ifndef MMC_SUPPORT_TIME_H
 #define MMC_SUPPORT_TIME_H
 
 #include <stdint.h>
 
-/* A deadline that is never reached. */
+/* Stands in place of a time that never comes. */
 #define MMC_NEVER_NS UINT64_MAX
 
 #define MMC_US_NS UINT64_C(1000)

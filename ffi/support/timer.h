@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two kinds of timers: a backoff, which repeats ever more rarely, and a wait whose time
- * only counts while the clock is looked at.
+ * Two kinds of timers. A backoff falls due ever more rarely. A wait counts only the
+ * time during which this process ran and looked at the clock.
  */
 #ifndef MMC_SUPPORT_TIMER_H
 #define MMC_SUPPORT_TIMER_H
@@ -9,20 +9,22 @@
 #include "support/bits.h"
 #include "support/time.h"
 
-/* The longest interval of a backoff, so that a late answer costs at most this. */
+/* The longest interval that a backoff grows to: a lost question is repeated by then. */
 #define MMC_BACKOFF_MAX_NS (20 * MMC_MS_NS)
 
-/* When to ask next; the interval doubles from one question to the next. */
+/* A timer that repeats: its interval doubles each time that it falls due. */
 struct mmc_backoff {
-	uint64_t at_ns;
-	uint64_t interval_ns;
+	uint64_t at_ns; /* when it falls due; MMC_NEVER_NS: it is stopped */
+	uint64_t interval_ns; /* the time until `at_ns` when it was set */
 };
 
+/* Stops `backoff`: it falls due no more until it is started again. */
 static inline void mmc_backoff_stop(struct mmc_backoff *backoff)
 {
 	backoff->at_ns = MMC_NEVER_NS;
 }
 
+/* Starts `backoff`, which falls due after `interval_ns` for the first time. */
 static inline void mmc_backoff_start(struct mmc_backoff *backoff,
 				     uint64_t now_ns, uint64_t interval_ns)
 {
@@ -30,8 +32,12 @@ static inline void mmc_backoff_start(struct mmc_backoff *backoff,
 	backoff->interval_ns = interval_ns;
 }
 
-/* Returns whether it is time to ask; if so, sets the time of the next question. */
-static inline bool mmc_backoff_due(struct mmc_backoff *backoff, uint64_t now_ns)
+/*
+ * Returns whether `backoff` has fallen due. If so, doubles its interval, up to
+ * MMC_BACKOFF_MAX_NS, and lets it run again.
+ */
+static inline bool mmc_backoff_fire(struct mmc_backoff *backoff,
+				    uint64_t now_ns)
 {
 	if (now_ns < backoff->at_ns)
 		return false;
@@ -42,30 +48,35 @@ static inline bool mmc_backoff_due(struct mmc_backoff *backoff, uint64_t now_ns)
 }
 
 /*
- * The most that one look at the clock adds to a wait. A process that was stopped, or
- * whose machine was suspended, has not waited: it could not hear its peers.
+ * The most that one look at the clock adds to a wait. A longer time since the last look
+ * means that the process was stopped, or its machine suspended: it could not hear its
+ * peers, so it has not waited for them.
  */
-#define MMC_LOOK_NS_MAX (100 * MMC_MS_NS)
+#define MMC_OBSERVED_NS_MAX (100 * MMC_MS_NS)
 
-/* Returns the observed time since the last look, and makes this the last. */
-static inline uint64_t mmc_look(uint64_t *looked_ns, uint64_t now_ns)
+/*
+ * Returns the time from `*observed_ns`, the last look at the clock, to `now_ns`, but at
+ * most MMC_OBSERVED_NS_MAX, and sets `*observed_ns` to `now_ns`.
+ */
+static inline uint64_t mmc_observe(uint64_t *observed_ns, uint64_t now_ns)
 {
-	uint64_t elapsed_ns = now_ns - *looked_ns;
+	uint64_t elapsed_ns = now_ns - *observed_ns;
 
-	*looked_ns = now_ns;
-	return mmc_min_u64(elapsed_ns, MMC_LOOK_NS_MAX);
+	*observed_ns = now_ns;
+	return mmc_min_u64(elapsed_ns, MMC_OBSERVED_NS_MAX);
 }
 
 /*
- * Returns when to look again in a wait of `limit_ns`, of which `spent_ns` are used up;
- * MMC_NEVER_NS once they all are.
+ * Returns when to look at the clock again in a wait that ends after `limit_ns`, of
+ * which `spent_ns` have passed; MMC_NEVER_NS if the wait has ended.
  */
-static inline uint64_t mmc_look_deadline(uint64_t looked_ns, uint64_t spent_ns,
-					 uint64_t limit_ns)
+static inline uint64_t
+mmc_observe_deadline(uint64_t observed_ns, uint64_t spent_ns, uint64_t limit_ns)
 {
 	if (spent_ns >= limit_ns)
 		return MMC_NEVER_NS;
-	return looked_ns + mmc_min_u64(limit_ns - spent_ns, MMC_LOOK_NS_MAX);
+	return observed_ns +
+	       mmc_min_u64(limit_ns - spent_ns, MMC_OBSERVED_NS_MAX);
 }
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds out which ranks are missing while this rank waits for all of them."""
+"""Finds out which ranks are missing while this rank waits for all ranks."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ if TYPE_CHECKING:
 
     from mpimcast._mpi.roll import Roll
 
-# Most waits end sooner, and need no roll.
+# How long a wait lasts before the roll is called; most waits end sooner.
 _ROLL_AFTER_S = 0.25
 
-_COME = (HERE, GAVE_UP)
+# The answers of ranks that have arrived.
+_ARRIVED = (HERE, GAVE_UP)
 
 
 class Absence:
-    """One wait for all ranks, in which the roll tells which of them are missing.
+    """One wait for all ranks, which finds out from the roll which ranks are missing.
 
     Parameters
     ----------
     what
         The purpose of the wait, as messages word it.
     limit_s
-        The longest that it may wait.
+        The longest time that the wait may last.
     warn_after_s
-        The setting WARN_AFTER.
+        The value of the setting WARN_AFTER.
     roll
-        The roll of a communicator that has all these ranks; None if there is none.
+        The roll of some communicator that has all these ranks; None if there is none.
     topic
-        Names this wait; equal on all ranks.
+        The topic of the roll for this wait, equal on all ranks.
     members
-        Each rank's number in the roll.
+        Each rank's number in the roll's communicator.
     """
 
     def __init__(
@@ -59,20 +60,22 @@ class Absence:
         self._members = members
 
     def look(self) -> None:
-        """Check which ranks are there, and log now and then which are not.
+        """Call the roll, and log now and then which ranks are missing.
+
+        Return at once; callers call this again and again while they wait.
 
         Raises
         ------
         RankLeft
             If a rank has left, and so will never arrive.
         TimedOut
-            If ranks have given up because this one was late.
+            If some rank has given up waiting.
         """
         if self._roll is not None and self._patience.waited_s() > self._roll_after_s:
             self._roll.tell(self._topic, HERE)
             self._roll.hear()
             self._check()
-        if self._patience.exhausted():
+        if self._patience.take_warning():
             logger.warning(
                 "%s has waited %.3g s: %s",
                 self._what,
@@ -115,14 +118,14 @@ class Absence:
         return tuple(
             rank
             for rank, number in enumerate(self._members)
-            if words.get(rank) not in _COME and not self._is_own(number)
+            if words.get(rank) not in _ARRIVED and not self._is_own(number)
         )
 
     def _is_own(self, number: int) -> bool:
         return self._roll is not None and number == self._roll.rank
 
     def reason(self) -> str:
-        """Name the ranks that have not arrived, in words for messages."""
+        """Return in words which ranks have not arrived."""
         if self._roll is None:
             return "the MPI library does not say which ranks are missing"
         missing = self.missing()
@@ -134,7 +137,10 @@ class Absence:
         return "; ".join([f"{named(missing)} {have} not arrived", *busy[:1]])
 
     def _words(self) -> dict[int, str]:
-        """Return the ranks' answers, by rank."""
+        """Return the answer of each rank that has given one, by rank.
+
+        It is HERE, LEFT, GAVE_UP, or the operation that the rank is in.
+        """
         if self._roll is None:
             return {}
         facts = self._roll.facts(self._topic)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Asks device drivers whether an address lies in a device's memory.
+"""Asks the drivers of accelerators whether an address lies in a device's memory.
 
-Only a driver knows that. A process without one has no device memory, however an array
-describes itself. This module asks the drivers that the program has loaded, and loads
-none itself.
+Only a driver knows that. In a process that has loaded no driver there is no device
+memory, whatever an array says about itself. This module asks the drivers that the
+program has loaded, and loads none itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Driver(NamedTuple):
         The driver's name, for messages.
     library : str
         The beginning of its library's file name.
-    question : str
+    query : str
         The function that describes a pointer; a library without it is not the driver.
     holds : callable
         Takes the loaded library and an address, and returns whether only the device
@@ -38,15 +38,15 @@ class Driver(NamedTuple):
 
     name: str
     library: str
-    question: str
+    query: str
     holds: Callable[[ctypes.CDLL, int], bool]
 
 
 def holder(address: int) -> str | None:
-    """Return the name of the driver that claims an address for its device, if any.
+    """Return the name of the driver whose device alone can use an address, if any.
 
-    A driver claims no memory that the host can use as well: managed, shared or
-    allocated on the host.
+    Return None for memory that the host can also use, such as memory that a driver
+    manages for both, shares, or has allocated on the host.
     """
     for driver, library in _loaded():
         if driver.holds(library, address):
@@ -60,9 +60,10 @@ _found: list[tuple[Driver, ctypes.CDLL]] = []
 
 
 def _loaded() -> list[tuple[Driver, ctypes.CDLL]]:
-    """Return the drivers in this process.
+    """Return the drivers in this process, with their libraries.
 
-    A program may load one at any time, so each call searches until one is found.
+    A program may load a driver at any time, so each call searches again until one call
+    has found a driver.
     """
     if not _found:
         _found.extend(_search())
@@ -70,13 +71,14 @@ def _loaded() -> list[tuple[Driver, ctypes.CDLL]]:
 
 
 def _search() -> Iterator[tuple[Driver, ctypes.CDLL]]:
+    """Yield the drivers that this process has loaded, with their libraries."""
     paths = _mapped_files()
     for driver in _DRIVERS:
-        # A version follows the name, maybe after a hash that packagers add.
+        # A version may follow the ending .so, and packagers may put a hash before it.
         pattern = re.compile(rf"{driver.library}(-[0-9a-f]+)?\.so\b.*")
         named = [path for path in paths if pattern.fullmatch(Path(path).name)]
         for library in _opened([None, *named]):
-            if hasattr(library, driver.question):
+            if hasattr(library, driver.query):
                 yield driver, library
                 break
 
@@ -90,7 +92,10 @@ def _mapped_files() -> list[str]:
 
 
 def _opened(paths: list[str | None]) -> Iterator[ctypes.CDLL]:
-    """Open libraries already loaded: files, or (None) all with global symbols."""
+    """Yield the libraries at these paths that are already loaded.
+
+    The path None stands for all libraries whose symbols are global.
+    """
     for path in paths:
         with contextlib.suppress(OSError):
             yield ctypes.CDLL(path, mode=os.RTLD_NOLOAD)
@@ -104,7 +109,11 @@ _CU_MEMORYTYPE_DEVICE = 2
 
 
 def _cuda_holds(library: ctypes.CDLL, address: int) -> bool:
-    """Ask the CUDA driver, which fails for memory unknown to it, as the host's is."""
+    """Ask CUDA whether only its device can use the memory at an address.
+
+    The driver's function fails for memory that the driver does not know, such as memory
+    that the host has allocated without it.
+    """
 
     def attribute(which: int) -> int:
         value = ctypes.c_uint(0)
@@ -140,7 +149,10 @@ class _HipPointerAttribute(ctypes.Structure):
 
 
 def _hip_holds(library: ctypes.CDLL, address: int) -> bool:
-    """Ask HIP, which since version 6 numbers the types of memory as CUDA does."""
+    """Ask HIP whether only its device can use the memory at an address.
+
+    Since version 6, HIP numbers the types of memory as CUDA does.
+    """
     found = _HipPointerAttribute()
     status = library.hipPointerGetAttributes(
         ctypes.byref(found), ctypes.c_void_p(address)
@@ -181,7 +193,10 @@ class _ZeMemoryAllocationProperties(ctypes.Structure):
 
 
 def _ze_holds(library: ctypes.CDLL, address: int) -> bool:
-    """Ask each Level Zero driver, which knows all memory that it has allocated."""
+    """Ask all Level Zero drivers whether only a device can use an address.
+
+    Each driver knows all memory that it has allocated.
+    """
     for context in _ze_contexts(library):
         found = _ZeMemoryAllocationProperties(
             stype=_ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
@@ -195,9 +210,9 @@ def _ze_holds(library: ctypes.CDLL, address: int) -> bool:
 
 
 def _ze_contexts(library: ctypes.CDLL) -> list[ctypes.c_void_p]:
-    """Return a context of each driver; none until the program has initialised it.
+    """Return a context of each driver; none before the program has initialised one.
 
-    A query needs a context, and the program's own is not known here.
+    A query needs a context, and the program's own contexts are not known here.
     """
     count = ctypes.c_uint32(0)
     if library.zeDriverGet(ctypes.byref(count), None) or not count.value:

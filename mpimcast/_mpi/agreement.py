@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How ranks agree: on their facts, on what each of them did, and on settings.
+"""How ranks agree on what each of them knows, on what each has done, and on settings.
 
 All ranks learn the same facts, and so decide alike.
 """
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# The text of a fact, after its length; most facts fit.
+# A slot holds the length of a fact's text, and the text. Most texts fit; if one does
+# not, the slot holds its beginning.
 _SLOT_TEXT_BYTES = 376
 _SLOT = struct.Struct(f"=q{_SLOT_TEXT_BYTES}s")
 
@@ -42,12 +43,29 @@ def exchange(
     limit_s: float,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Any]:
-    """Give every rank's `fact`, which JSON must be able to express, to all ranks.
+    """Give every rank's fact to all ranks. Collective.
 
-    One gathering suffices where all facts fit into slots of equal size, as most do.
+    Ranks first share slots of equal size. Only if some fact does not fit into its slot
+    do they share the facts themselves.
+
+    Parameters
+    ----------
+    private
+        The communicator of the ranks.
+    fact
+        This rank's fact, which JSON must be able to express.
+    limit_s
+        Seconds after which TimedOut is raised.
+    meanwhile
+        Called again and again while this rank waits.
+
+    Returns
+    -------
+    list
+        The facts, by rank.
     """
 
-    def vain() -> bool:
+    def is_futile() -> bool:
         meanwhile()
         return False
 
@@ -55,10 +73,10 @@ def exchange(
     what = "agreeing on a communicator"
     sizes = [_SLOT.size] * private.Get_size()
     slot = _SLOT.pack(len(text), text)
-    slots = private.share(slot, sizes, limit_s, what, vain=vain)
+    slots = private.share(slot, sizes, limit_s, what, is_futile=is_futile)
     lengths, texts = map(list, zip(*map(_SLOT.unpack, slots), strict=True))
     if max(lengths) > _SLOT_TEXT_BYTES:
-        texts = private.share(text, lengths, limit_s, what, vain=vain)
+        texts = private.share(text, lengths, limit_s, what, is_futile=is_futile)
     return [json.loads(t[:n]) for t, n in zip(texts, lengths, strict=True)]
 
 
@@ -67,7 +85,7 @@ def exchange(
 
 @dataclass(frozen=True)
 class Outcome(Generic[_T]):
-    """What came of an act of all ranks.
+    """The outcome of something that all ranks have done.
 
     Attributes
     ----------
@@ -76,7 +94,7 @@ class Outcome(Generic[_T]):
     facts : list
         What each rank tells the others, by rank.
     failures : dict
-        Why a rank has failed, by rank.
+        Why ranks have failed, by rank; a rank that has not failed is not in it.
     """
 
     kept: _T | None
@@ -94,12 +112,12 @@ def act_on_all(
     Parameters
     ----------
     act
-        Returns a value to keep, and a fact for the other ranks.
+        Returns a value that this rank keeps, and a fact for the other ranks.
     tell
-        Gives this rank's failure, which is "" for none, and its fact to all ranks;
-        returns those of all ranks, by rank.
+        Takes this rank's failure ("" for none) and its fact, gives both to all ranks,
+        and returns the pairs of all ranks, by rank.
     kinds
-        The errors that are told; any other is raised at once.
+        The errors by which a rank may fail; any other is raised on it at once.
     """
     kept, fact, failure = None, None, ""
     try:
@@ -116,7 +134,7 @@ def together(
 ) -> tuple[_T, list[Any]]:
     """Run `act` on every rank; return what this rank keeps, and all ranks' facts.
 
-    If it raises an Error on one rank, all ranks raise the same TransportError.
+    If `act` raises an Error on some rank, all ranks raise the same TransportError.
     """
 
     def tell(told: tuple[str, object]) -> list[Any]:
@@ -136,7 +154,7 @@ def together(
 
 
 def agree(private: Private, config: Config) -> int:
-    """Raise the same ConfigError on all ranks unless their settings are equal.
+    """Check that all ranks have equal settings; if not, all raise a ConfigError.
 
     Returns
     -------
@@ -163,7 +181,7 @@ def agree(private: Private, config: Config) -> int:
 
 
 def _disagreement(settings: Sequence[dict[str, object]]) -> ConfigError:
-    """Name the settings that differ, with their values and ranks."""
+    """Return an error that names the settings that differ, their values and ranks."""
     parts = []
     culprits: set[int] = set()
     for name in sorted({name for each in settings for name in each}):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The receive buffer of an Allgatherv, for blocks of several sizes.
+"""The receive buffer of an Allgatherv, whose blocks may have different sizes.
 
-mpi4py checks all of it but counts and displacements: there is one of each per rank,
-but the check runs on ``COMM_SELF``, which has one rank. This module reads them by
+mpi4py checks it as it checks other buffers, but on ``COMM_SELF``, which has a single
+rank. This module therefore reads the counts and displacements, one for each rank, by
 mpi4py's rules.
 """
 
@@ -40,13 +40,25 @@ class Blocks(buffers.Message):
         counts: list[int],
         displacements: list[int],
     ) -> None:
-        """Take blocks of items, whose type, or size in bytes, is `item`."""
+        """Take the blocks of a buffer.
+
+        Parameters
+        ----------
+        owner
+            The object that keeps the memory alive.
+        address
+            The beginning of the buffer.
+        item
+            The type of the items, or the size of an item in bytes.
+        counts, displacements
+            The number of items in each block, and the place of its first item.
+        """
         if isinstance(item, int):
             datatype, size, extent = None, item, item
         else:
             datatype, size, extent = item, item.Get_size(), item.Get_extent()[1]
         pairs = list(zip(counts, displacements, strict=True))
-        first = min((place for count, place in pairs if count), default=0)
+        first = min((begin for count, begin in pairs if count), default=0)
         super().__init__(
             owner,
             address + first * extent,
@@ -54,9 +66,9 @@ class Blocks(buffers.Message):
             datatype,
         )
         self._counts = counts
-        self._displacements = [place - first if count else 0 for count, place in pairs]
+        self._displacements = [begin - first if count else 0 for count, begin in pairs]
         self.blocks_bytes = [count * size for count in counts]
-        self.offsets_bytes = [place * extent for place in self._displacements]
+        self.offsets_bytes = [begin * extent for begin in self._displacements]
 
     def pack_block(self, index: int, address: int) -> None:
         """Copy block `index` to `address`, without gaps."""
@@ -69,14 +81,15 @@ class Blocks(buffers.Message):
 
 
 def receiving(recvbuf: Any, nblocks: int) -> Blocks:
-    """Parse a receive buffer for `nblocks` blocks. Raises as mpi4py does."""
+    """Parse a receive buffer for blocks of any sizes. Raises as mpi4py does."""
     buffer, counts, displacements, datatype = _items(recvbuf)
     if isinstance(datatype, str):
         datatype = MPI.Datatype.fromcode(datatype)
     owner, address, length, extent = buffers.locate(buffer, datatype, "recvbuf")
     if counts is None:
-        each, more = divmod(length // extent if length else 0, nblocks)
-        counts = [each + (index < more) for index in range(nblocks)]
+        # mpi4py divides the items evenly, and gives what is left to the first blocks.
+        each, nleft = divmod(length // extent if length else 0, nblocks)
+        counts = [each + (index < nleft) for index in range(nblocks)]
     elif _is_number(counts):
         counts = [operator.index(counts)] * nblocks
     else:
@@ -99,15 +112,15 @@ def receiving(recvbuf: Any, nblocks: int) -> Blocks:
 
 
 def _items(spec: Any) -> messages.Items:
-    """Split a message, of which mpi4py checks all but counts and displacements."""
+    """Split a message into its items; mpi4py checks all but the displacements."""
     if not isinstance(spec, list | tuple):
         _judge(spec)
         return messages.Items(spec)
     try:
-        # A tuple holds counts and displacements; a list would be one of counts.
+        # A tuple holds counts and displacements, while a list holds counts alone.
         items = messages.split(spec, (tuple,))
     except ValueError:
-        _judge(spec)  # which raises the error in mpi4py's words
+        _judge(spec)  # raises mpi4py's own error if mpi4py also refuses the message
         raise
     count = None if items.counts is None else 0
     _judge([items.buffer, count, items.datatype])
@@ -115,6 +128,7 @@ def _items(spec: Any) -> messages.Items:
 
 
 def _judge(spec: Any) -> None:
+    """Raise mpi4py's error if it refuses a receive buffer."""
     buffers.judge(MPI.COMM_SELF.Recv_init, spec)
 
 
@@ -128,7 +142,7 @@ def _is_number(given: Any) -> bool:
 
 
 def _numbers(given: Any, nblocks: int) -> list[int]:
-    """Return the numbers of a sequence, which must have one for each block."""
+    """Return a user's counts or displacements, of which each block must have one."""
     numbers = [operator.index(given[index]) for index in range(len(given))]
     if len(numbers) != nblocks:
         # The wording is mpi4py's.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reads users' buffers as addresses and numbers of bytes.
 
-No other module reads them. mpi4py itself checks every message: it is asked for a
-persistent request on ``COMM_SELF``, which is local, starts nothing, and raises
-mpi4py's own errors. This module then parses the messages that it accepts.
+No other module reads them. mpi4py itself checks every message: to make a persistent
+request on ``COMM_SELF`` is local, starts nothing, and raises mpi4py's own errors. This
+module then parses the messages that mpi4py accepts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Message:
     """A user's buffer during one operation, of one or more equal blocks.
 
-    Keeps the user's memory from being freed or moved meanwhile, and holds a duplicate
-    of the datatype, since users may free theirs once an operation has begun.
+    The object keeps the user's memory from being freed or moved meanwhile. It holds a
+    duplicate of the datatype, since users may free theirs once an operation has begun.
 
     Attributes
     ----------
@@ -125,8 +125,8 @@ def is_in_place(sendbuf: object) -> bool:
 def judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
     """Raise as mpi4py does, but accept more items than the MPI library can count.
 
-    Blocks that it can count one by one may together have too many items, which it
-    need never count.
+    Blocks whose items the library can count one by one may together have too many
+    items, but the library never has to count them together.
     """
     try:
         init(spec, 0).Free()
@@ -136,10 +136,10 @@ def judge(init: Callable[[Any, int], MPI.Prequest], spec: Any) -> None:
 
 
 def refuse(act: Callable[..., None], *arguments: Any, error: int) -> NoReturn:
-    """Let the MPI library refuse arguments that are wrong on ``COMM_SELF`` too.
+    """Let the MPI library refuse arguments that are also wrong on ``COMM_SELF``.
 
-    The error is then in its own words. Where a library does not check them, raise an
-    MPI.Exception with `error`, as other libraries do.
+    The error is then in the library's own words. If the library does not check the
+    arguments, raise an MPI.Exception with `error`, as other libraries do.
     """
     act(*arguments)
     raise MPI.Exception(error)
@@ -215,7 +215,7 @@ def _memory(buffer: Any, name: str) -> tuple[object, int, int, int]:
 def _check_host(memory: MPI.buffer, name: str) -> None:
     """Raise if only a device can use the memory, according to its driver.
 
-    The array's own claim does not count, since it may describe the host's memory.
+    The array's own claim does not count, since the host may also be able to use it.
     """
     try:
         memory[0:0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waits for non-blocking MPI calls, which end by a deadline."""
+"""Waits for non-blocking MPI calls, up to a deadline."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
     from mpimcast._mpi.absence import Absence
 
-# A longer poll (of a stopped process, or a suspended machine) is charged only this.
+# The most observed time that one poll adds: it takes longer if the process is stopped
+# or the machine is suspended.
 _POLL_S_MAX = 0.1
 _PAUSE_S_MIN = 20e-6
 _PAUSE_S_MAX = 1e-3
-# The share of the time waited that each pause lasts, so that long waits cost no core.
+# Each pause lasts this share of the time waited, so that long waits cost no core.
 _PAUSE_SHARE = 1 / 16
 
-# What the MPI library may still use although nobody waits for it any more.
+# Objects that the MPI library may still use although nobody waits for them any more.
 _abandoned: list[object] = []
 
 
@@ -38,7 +39,7 @@ def complete(
     what: str,
     *,
     buffers: object = None,
-    vain: Callable[[], bool] = lambda: False,
+    is_futile: Callable[[], bool] = lambda: False,
     absence: Absence | None = None,
 ) -> None:
     """Wait for a non-blocking call.
@@ -53,7 +54,7 @@ def complete(
         The purpose of the wait, as messages word it.
     buffers
         The memory that the call uses; not every mpi4py request keeps it alive.
-    vain
+    is_futile
         Called before each pause; returns whether to give up waiting.
     absence
         Finds out which ranks are missing; None where that does not matter.
@@ -62,7 +63,7 @@ def complete(
     pause_s = _PAUSE_S_MIN
     now_s = time.monotonic()
     try:
-        while not (request.Test() or vain()):
+        while not (request.Test() or is_futile()):
             time.sleep(pause_s)
             before_s, now_s = now_s, time.monotonic()
             waited_s += min(now_s - before_s, _POLL_S_MAX)

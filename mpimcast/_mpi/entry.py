@@ -31,7 +31,7 @@ class Entry:
         self._private, self._request = MPI.Intracomm.Idup(comm)
 
     def join(self) -> Private:
-        """Return the duplicate to a rank that ends and will not use it itself."""
+        """Return the duplicate on a rank that ends and will not use it."""
         complete(self._request, math.inf, "ending")
         return self._made()
 
@@ -64,14 +64,17 @@ class Entry:
         )
 
     def give_up(self, config: Config) -> None:
-        """Let late ranks finish, since the MPI library would fail on freed memory."""
+        """Wait a while for late ranks, and keep the memory that MPI may still use."""
         abandon(self)
         with contextlib.suppress(TimedOut):
             complete(self._request, config.timeout, "closing a communicator")
 
 
 def _key_of(group: MPI.Group) -> str:
-    """Return a key equal on a group's ranks; "" if one of them is not in COMM_WORLD."""
+    """Return a key that is equal on all ranks of a group.
+
+    Return "" if one of them is not in COMM_WORLD.
+    """
     world = MPI.COMM_WORLD.Get_group()
     ranks = group.Translate_ranks(None, world)
     world.Free()

@@ -7,7 +7,7 @@ import functools
 
 from mpi4py import MPI
 
-# MPICH has room for 2,047, and the program may want some.
+# MPICH has room for 2,047 codes, and the program may want some of them.
 _CODES_MAX = 1024
 
 

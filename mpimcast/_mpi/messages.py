@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Items(NamedTuple):
-    """What a message says of its data; None stands for what it leaves out.
+    """The parts of a message as its caller gave them; None stands for an absent one.
 
     Where blocks have different sizes, `counts` and `displacements` are sequences.
     """
@@ -31,7 +31,7 @@ def split(spec: Any, pairs: tuple[type[Sequence[Any]], ...]) -> Items:
     spec
         The message.
     pairs
-        The types of a second item that holds the displacements, too.
+        A second item of one of these types is a pair: counts and displacements.
 
     Raises
     ------

@@ -30,7 +30,7 @@ _departing = False
 
 
 def enter(key: str) -> str:
-    """Answer from now on that this process has entered once more.
+    """Record, to be told on the roll, that this process has entered once more.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def enter(key: str) -> str:
 
 
 def depart() -> None:
-    """Answer from now on that this process opens no further communicator."""
+    """Record, to be told on the roll, that this process opens no more communicators."""
     global _departing  # noqa: PLW0603 -- there is one in a process
     _departing = True
 
@@ -110,7 +110,7 @@ class Private(MPI.Intracomm):
         limit_s: float,
         what: str,
         *,
-        vain: Callable[[], bool] = lambda: False,
+        is_futile: Callable[[], bool] = lambda: False,
     ) -> list[bytes]:
         """Give every rank's block to all ranks, which know all blocks' sizes.
 
@@ -129,7 +129,12 @@ class Private(MPI.Intracomm):
 
         def wait(request: MPI.Request, buffers: object) -> None:
             complete(
-                request, limit_s, what, buffers=buffers, vain=vain, absence=absence
+                request,
+                limit_s,
+                what,
+                buffers=buffers,
+                is_futile=is_futile,
+                absence=absence,
             )
 
         try:

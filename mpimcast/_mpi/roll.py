@@ -34,9 +34,9 @@ _DRAIN_PAUSE_S = 50e-6
 # Requests that are no longer awaited, with the memory that MPI may still write to.
 _abandoned: list[object] = []
 
-# The shortest pause between looks at communicators on which this rank is not waiting,
-# and its multiple of a look's length, so that looks take at most a tenth of the time:
-# programs may have thousands of communicators.
+# The shortest pause between two runs of `hear_all`, and the shortest pause as a
+# multiple of the last run's duration: runs take at most a tenth of the time even if a
+# program has thousands of communicators.
 _PAUSE_S = 0.02
 _PAUSE_PER_LOOK = 9
 
@@ -55,7 +55,7 @@ class Roll:
     comm
         The communicator.
     answer
-        Returns this rank's fact for a topic on which news arrived, or None for
+        Returns this rank's fact for a topic on which news arrived, or None if it has
         nothing to tell.
 
     Attributes
@@ -223,12 +223,12 @@ _next_s = 0.0
 
 
 def add(roll: Roll) -> None:
-    """Have `hear_all` attend to a roll, too."""
+    """Make `hear_all` attend to a roll."""
     _rolls.append(roll)
 
 
 def remove(roll: Roll) -> None:
-    """Have `hear_all` attend to a roll no more."""
+    """Make `hear_all` stop attending to a roll."""
     if roll in _rolls:
         _rolls.remove(roll)
 

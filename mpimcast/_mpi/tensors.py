@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds the items' size of arrays with DLPack or the CUDA array interface.
+"""Finds the item size of arrays that have DLPack or the CUDA array interface.
 
-mpi4py finds the memory of such an array, but does not tell the type of its items. They
-get the size that mpi4py gives them: that of their MPI type, or one byte if MPI has no
-such type. The structures are those of DLPack 1.0.
+mpi4py finds the memory of such an array, but does not tell the type of its items. This
+module uses the item size that mpi4py uses: that of the MPI type, or one byte if MPI has
+no such type. The structures are those of DLPack 1.0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-# The types of DLPack (enum DLDataTypeCode) that MPI has, too.
+# The types of DLPack (enum DLDataTypeCode) that MPI also has.
 _INT, _UINT, _FLOAT, _COMPLEX, _BOOL = 0, 1, 2, 5, 6
 _VERSION_MAJOR = 1
 

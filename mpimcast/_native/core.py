@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C core: its versions, its error texts, and what it counts and checks."""
+"""The C library's constants, errors and counters, which all of `_native` shares."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from mpimcast._core import _CData as CData
 
-# The number that stands for no rank.
+# The number that stands for no rank in the C library's structures.
 NOBODY = 2**32 - 1
 
+# The numbers that the headers in ffi/include/mpimcast give to the values of settings.
 CHECKSUMS = {"off": 0, "header": 1, "full": 2}
 JOINS = {
     "auto": lib.MMC_JOIN_AUTO,
@@ -24,6 +25,8 @@ JOINS = {
     "attach": lib.MMC_JOIN_ATTACH,
 }
 REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
+
+# The kinds of operations: C's number by name, and the name for messages by number.
 KINDS = {
     "allgather": lib.MMC_ALLGATHER,
     "allgatherv": lib.MMC_ALLGATHERV,
@@ -34,7 +37,7 @@ TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
 
 def wire_version() -> int:
-    """Return the version of the wire format and of the state machine."""
+    """Return the version of the protocol, which must be the same on all ranks."""
     return lib.mmc_wire_version()
 
 
@@ -45,25 +48,37 @@ def check_fault(fault: str) -> None:
 
 
 def counter_names() -> list[str]:
-    """Return the names of a stream's counters."""
+    """Return the names of all counters, in the order of `counters`."""
     count = lib.mmc_counter_count()
     return [string(lib.mmc_counter_name(index)) for index in range(count)]
 
 
 def string(text: CData) -> str:
+    """Return a C string as Python's."""
     return bytes(ffi.string(text)).decode(errors="replace")
 
 
 def last_error() -> str:
+    """Return the C library's reason for this thread's last error; "" for none."""
     return string(lib.mmc_last_error())
 
 
 class PortTakenError(TransportError):
-    """Another program on this host holds the groups' port exclusively."""
+    """Another program on this host has the multicast groups' port to itself."""
 
 
 def check(status: int, what: str) -> None:
-    """Raise the error for a negative `status` of any call but an operation's."""
+    """Raise an error if `status`, which a C function returned, is negative.
+
+    Operations have errors of their own; see `failure`.
+
+    Parameters
+    ----------
+    status
+        The function's result.
+    what
+        The words with which the error's text begins, such as what has failed.
+    """
     if status >= 0:
         return
     text = f"{what}: {string(lib.mmc_strerror(status))}"
@@ -72,12 +87,22 @@ def check(status: int, what: str) -> None:
     raise kind(f"{text} ({more})" if more else text)
 
 
-def counters(read: Callable[[CData, CData], None], of: CData) -> Counter[str]:
+def counters(read: Callable[[CData, CData], None], owner: CData) -> Counter[str]:
+    """Return all counters of a stream or team by name.
+
+    Parameters
+    ----------
+    read
+        The C function that writes the counters of `owner` to an array.
+    owner
+        The stream or team.
+    """
     names = counter_names()
     values = ffi.new("uint64_t[]", len(names))
-    read(of, values)
+    read(owner, values)
     return Counter(dict(zip(names, map(int, values), strict=True)))
 
 
 def nanoseconds(seconds: float) -> int:
+    """Return a time limit as C takes it, for which 0 means that there is no limit."""
     return 0 if seconds == float("inf") else int(seconds * 1e9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The network interfaces and ports of RDMA devices that a process can open."""
+"""The network interfaces, and the ports of RDMA devices, that this host has."""
 
 from __future__ import annotations
 
@@ -14,19 +14,35 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast._settings.config import Config
 
-# No machine is expected to have more interfaces or ports.
+# The most interfaces, or ports, that are looked at; no host is expected to have more.
 _FOUND_MAX = 64
 
-# enum ibv_port_state.
+# The names of the values of enum ibv_port_state, which count from 0.
 _PORT_STATES = ("no state", "down", "initializing", "armed", "active", "deferring")
 
 
 @dataclass(frozen=True)
 class Interface:
-    """A network interface that can be opened."""
+    """A network interface that is up and can multicast.
+
+    Attributes
+    ----------
+    name : str
+        The system's name, such as eth0.
+    address : ipaddress.IPv4Interface
+        The IPv4 address, with the netmask.
+    loopback : bool
+        Whether it reaches this host alone.
+    mtu_bytes : int
+        The longest IP packet that it sends.
+    chunk_bytes_max : int
+        The largest chunk that fits into a datagram of that length.
+    c
+        The C library's struct mmc_interface.
+    """
 
     name: str
-    address: ipaddress.IPv4Interface  # includes the netmask
+    address: ipaddress.IPv4Interface
     loopback: bool
     mtu_bytes: int
     chunk_bytes_max: int
@@ -35,7 +51,37 @@ class Interface:
 
 @dataclass(frozen=True)
 class Device:
-    """A port of an RDMA device."""
+    """One port of an RDMA device.
+
+    Attributes
+    ----------
+    name : str
+        The device's name, such as mlx5_0.
+    port : int
+        The port's number on the device.
+    ethernet : bool
+        Whether the network is Ethernet (RoCE), not InfiniBand.
+    state : str
+        The port's state, such as "active".
+    mtu_bytes : int
+        The longest payload of a packet.
+    gid : ipaddress.IPv6Address
+        The port's address as a GID.
+    gid_index : int
+        The place of `gid` in the port's table of GIDs.
+    lid : int
+        The port's address in an InfiniBand subnet.
+    interface : str
+        The network interface that has the GID's address; "" if there is none.
+    groups_max : int
+        How many multicast groups the device supports.
+    group_members_max : int
+        How many queue pairs the device supports in each group.
+    chunk_bytes_max : int
+        The largest chunk that fits into a packet.
+    c
+        The C library's struct mmc_device.
+    """
 
     name: str
     port: int
@@ -45,7 +91,7 @@ class Device:
     gid: ipaddress.IPv6Address
     gid_index: int
     lid: int
-    interface: str  # the network interface that has the GID's address; "" for none
+    interface: str
     groups_max: int
     group_members_max: int
     chunk_bytes_max: int
@@ -56,7 +102,7 @@ class Device:
 
 
 def list_interfaces(config: Config) -> list[Interface]:
-    """Return the interfaces to other hosts, in the system's order."""
+    """Return the interfaces that are not loopback, in the system's order."""
     found = ffi.new("struct mmc_interface[]", _FOUND_MAX)
     count = ffi.new("uint32_t *")
     check(
@@ -67,7 +113,11 @@ def list_interfaces(config: Config) -> list[Interface]:
 
 
 def find_interface(config: Config, *, same_host: bool) -> Interface:
-    """Find the interface for multicast, as ``mmc_udp_interface`` does."""
+    """Return the first interface that NET_DEVICES names and that is up.
+
+    If it names none, return the loopback interface if all ranks are on `same_host`,
+    else the first other interface. Raise TransportError if there is none.
+    """
     found = ffi.new("struct mmc_interface *")
     check(
         lib.mmc_udp_interface(config.net_devices.encode(), int(same_host), found),
@@ -77,7 +127,10 @@ def find_interface(config: Config, *, same_host: bool) -> Interface:
 
 
 def find_route(config: Config, peer: ipaddress.IPv4Address) -> Interface:
-    """Find the interface that datagrams to `peer` leave from."""
+    """Return the interface that datagrams to `peer` leave from.
+
+    Raise TransportError if there is none, or if it is down or cannot multicast.
+    """
     found = ffi.new("struct mmc_interface *")
     check(lib.mmc_udp_route(int(peer), found), "no interface for multicast")
     return _interface(found[0], config)
@@ -109,11 +162,15 @@ def list_devices(config: Config) -> list[Device]:
     return [_device(found[index], config) for index in range(count[0])]
 
 
-def find_device(config: Config, place: int) -> Device:
-    """Find the port for rank number `place` of this host's ranks."""
+def find_device(config: Config, local_rank: int) -> Device:
+    """Return the port for this rank, which is number `local_rank` on its host.
+
+    The ranks of a host are spread over its usable ports. Raise TransportError if there
+    is none.
+    """
     found = ffi.new("struct mmc_device *")
     check(
-        lib.mmc_verbs_device(config.net_devices.encode(), place, found),
+        lib.mmc_verbs_device(config.net_devices.encode(), local_rank, found),
         "RDMA",
     )
     return _device(found[0], config)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds which ranks started another operation than the others, and which one."""
+"""Explains which ranks started a different operation than the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Fact(NamedTuple):
-    """A description of the operation that one rank started, for the other ranks.
+    """One rank's description, for the others, of the operation that it started.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
     nbytes : int
         Bytes of a block, where all blocks are equal.
     counts : str
-        Bytes of an Allgatherv's blocks, in words.
+        Bytes of each block of an Allgatherv, in words; "" for other kinds.
     """
 
     kind: str
@@ -35,12 +35,13 @@ class Fact(NamedTuple):
 def explain(
     told: Mapping[int, Sequence[Hashable]], size: int
 ) -> tuple[str, tuple[int, ...]]:
-    """Explain how the operations differ that ranks started in place of the same one.
+    """Explain how the operations that the ranks started differ.
 
     Parameters
     ----------
     told
-        The facts by rank; those of some ranks may be missing.
+        Each rank's `Fact`, or a sequence of its fields, by rank. Some ranks may be
+        missing.
     size
         The number of ranks.
 
@@ -49,7 +50,7 @@ def explain(
     text : str
         What differs, and what must be equal; empty if the facts do not show it.
     ranks : tuple of int
-        The minority.
+        The ranks that differ from most others.
     """
     facts = {rank: Fact(*fact) for rank, fact in told.items()}  # type: ignore[arg-type]
     values, text = _first_difference(facts)
@@ -61,7 +62,10 @@ def explain(
 
 
 def _first_difference(facts: Mapping[int, Fact]) -> tuple[Mapping[int, Hashable], str]:
-    """Return the first of kind, root and sizes that differs, and a text around it."""
+    """Return which of kind, root and sizes differs first: its values, and a text.
+
+    The text has a place, "{}", for the values in words; it is "" if nothing differs.
+    """
     kinds = {rank: fact.kind for rank, fact in facts.items()}
     if _differ(kinds):
         return kinds, "{}; all must call the same collective"

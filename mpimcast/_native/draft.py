@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The draft of a team: what all ranks know of it before it is opened."""
+"""The draft of a team: what its ranks have agreed on before they open it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,34 @@ from typing import NamedTuple
 
 
 class Draft(NamedTuple):
-    """What all ranks know of a team that is to be opened, and this rank's number."""
+    """A team that is to be opened. All fields but `rank` are equal on all ranks.
 
-    rank: int  # this rank's
-    hosts: tuple[str, ...]  # by rank; equal where ranks reach each other's loopback
-    crowded: bool  # some machine has fewer processors than ranks
-    addresses: tuple[str, ...]  # those of rank 0's network interfaces
-    name: str  # unique to the team
+    Attributes
+    ----------
+    rank : int
+        This rank's number in the team.
+    hosts : tuple of str
+        A key for the host of each rank. Ranks with equal keys reach each other by the
+        loopback interface.
+    crowded : bool
+        Whether some machine has fewer processors than ranks.
+    addresses : tuple of str
+        The IPv4 addresses of rank 0's network interfaces.
+    name : str
+        A random name in hexadecimal digits, unique to the team.
+    group : int
+        The first of the team's multicast groups, as a number.
+    port : int
+        The UDP port of the multicast groups.
+    qkey : int
+        The Q_Key, which RDMA devices check in the datagrams that they receive.
+    """
+
+    rank: int
+    hosts: tuple[str, ...]
+    crowded: bool
+    addresses: tuple[str, ...]
+    name: str
     group: int
     port: int
     qkey: int
@@ -24,6 +45,6 @@ class Draft(NamedTuple):
         return len(set(self.hosts)) == 1
 
     @property
-    def place(self) -> int:
+    def local_rank(self) -> int:
         """This rank's number among the ranks of its host."""
         return self.hosts[: self.rank].count(self.hosts[self.rank])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""This process's endpoint of a team: it connects, probes and surveys the network."""
+"""This rank's endpoint of a team: it connects, probes and surveys the network."""
 
 from __future__ import annotations
 
@@ -26,29 +26,69 @@ if TYPE_CHECKING:
 
 
 class Probe(NamedTuple):
-    """The ranks whose multicast has not arrived here."""
+    """Counts of the probes that have not arrived here.
 
-    unheard: int  # number of ranks of which some subgroup's probe is missing
-    unheard_full: int  # number of ranks of which some full-size probe is missing
-    rank: int | None  # the first rank of which some full-size probe is missing
+    Each rank multicasts a short probe, and one of full size, to each subgroup.
+
+    Attributes
+    ----------
+    unheard : int
+        The number of ranks from which a short probe is missing.
+    unheard_full : int
+        The number of ranks from which a probe of full size is missing.
+    rank : int or None
+        The first rank from which a probe of full size is missing.
+    """
+
+    unheard: int
+    unheard_full: int
+    rank: int | None
 
 
 class Heard(NamedTuple):
-    """The datagrams that a rank received from another one in a survey."""
+    """The datagrams that this rank has received from one other rank in a survey.
 
-    ndistinct: int  # distinct numbers
-    nduplicates: int  # datagrams whose number had arrived before
-    longest_bytes: int  # the longest payload
+    Attributes
+    ----------
+    ndistinct : int
+        How many of the other rank's numbers have arrived.
+    nduplicates : int
+        How many datagrams repeated a number that had arrived before.
+    longest_bytes : int
+        The longest payload.
+    nanswers : int
+        How many answers the other rank has given to this rank's control messages.
+    round_trip_us : int
+        The shortest time from a control message to its answer.
+    first_ns, last_ns : int
+        When the first and the last of the distinct numbers arrived, by this rank's
+        monotonic clock.
+    """
+
+    ndistinct: int
+    nduplicates: int
+    longest_bytes: int
     nanswers: int
-    round_trip_us: int  # the shortest of all answers
-    first_ns: int  # when the first number arrived
-    last_ns: int  # when the last number arrived
+    round_trip_us: int
+    first_ns: int
+    last_ns: int
 
 
 class Endpoint:
-    """This process's endpoint of a team, which is a set of processes.
+    """This rank's endpoint of a team.
 
     A child of fork() must close neither the endpoint nor its streams.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    draft
+        The team.
+    chunk_bytes
+        The payload of a full datagram.
+    specific
+        The fields of C's struct mmc_team_options that only this transport needs.
     """
 
     def __init__(
@@ -99,13 +139,16 @@ class Endpoint:
         return bytes(ffi.buffer(address))
 
     def connect(self, addresses: bytes) -> None:
-        """Connect to all ranks, given their addresses in rank order."""
+        """Connect to all ranks, whose addresses follow each other in rank order."""
         check(
             lib.mmc_team_connect(self.c, addresses), "cannot connect to the other ranks"
         )
 
     def probe(self, slice_s: float) -> Probe:
-        """Multicast probes, and listen to the others' for at most `slice_s`."""
+        """Multicast probes, and listen for those of other ranks up to `slice_s`.
+
+        Return early if all have arrived, in this call or in earlier ones.
+        """
         probe = ffi.new("struct mmc_probe *")
         status = lib.mmc_team_probe(self.c, int(slice_s * 1e9), probe)
         check(status, "cannot probe the network")
@@ -113,7 +156,15 @@ class Endpoint:
         return Probe(int(probe.unheard), int(probe.unheard_full), rank)
 
     def begin_survey(self, ident: int, nnumbers: int) -> None:
-        """Begin to count other ranks' datagrams with numbers below `nnumbers`."""
+        """Begin to count other ranks' numbered datagrams.
+
+        Parameters
+        ----------
+        ident
+            Identifies the survey: equal on all ranks, and in no earlier survey.
+        nnumbers
+            The datagrams have the numbers below this one.
+        """
         status = lib.mmc_team_survey_begin(self.c, ident, nnumbers)
         check(status, "cannot survey the network")
 
@@ -133,18 +184,18 @@ class Endpoint:
         asks
             Whether to send them as control messages that ask for an answer.
         """
-        salvo = {
+        burst = {
             "peer": NOBODY if peer is None else peer,
             "first": numbers.start,
             "count": len(numbers),
             "nbytes": nbytes,
             "asks": asks,
         }
-        status = lib.mmc_team_survey_send(self.c, ffi.new("struct mmc_salvo *", salvo))
+        status = lib.mmc_team_survey_send(self.c, ffi.new("struct mmc_burst *", burst))
         check(status, "cannot send in a survey")
 
     def listen_survey(self, slice_s: float) -> list[Heard]:
-        """Listen for `slice_s`; return by rank what has arrived in the survey."""
+        """Listen for `slice_s`; return what has arrived in the survey, by rank."""
         heard = ffi.new("struct mmc_hearing[]", self.nranks)
         status = lib.mmc_team_survey_listen(self.c, int(slice_s * 1e9), heard)
         check(status, "cannot listen in a survey")
@@ -154,14 +205,14 @@ class Endpoint:
         ]
 
     def counters(self) -> Counter[str]:
-        """Return the counters of what arrived and belongs to no stream."""
+        """Return the counters of traffic that belongs to no stream."""
         return counters(lib.mmc_team_counters, self.c)
 
-    def move(self) -> None:
-        """Make progress without waiting, for use where no thread makes it."""
-        lib.mmc_engine_move(self._engine)
+    def make_progress(self) -> None:
+        """Make progress, without waiting, where no thread of the C library does."""
+        lib.mmc_engine_make_progress(self._engine)
 
     def close(self) -> None:
-        """Close the endpoint, whose streams must have been closed."""
+        """Close the endpoint. Its streams must have been closed before."""
         lib.mmc_team_close(self.c)
         engine.release()

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 
 class _Engine:
-    """This process's engine: created for its first user, destroyed with its last."""
+    """This process's engine, created for its first user, destroyed after its last."""
 
     def __init__(self) -> None:
-        # Reentrant: a garbage collection under the lock may free engine memory.
+        # Reentrant, since a garbage collection may free engine memory, and so release
+        # the engine, in a thread that holds the lock.
         self._lock = threading.RLock()
         self._c: CData | None = None
         self._pid = 0
         self._nusers = 0
 
     def acquire(self) -> CData:
+        """Count one more user; return the C library's engine."""
         with self._lock:
             if self._pid != os.getpid():
+                # A child of fork() must not use its parent's engine.
                 self._c, self._pid, self._nusers = None, os.getpid(), 0
             self._nusers += 1
             if self._c is None:
@@ -40,6 +43,7 @@ class _Engine:
             return self._c
 
     def release(self) -> None:
+        """Count one user less; destroy the engine if it was the last."""
         with self._lock:
             self._nusers -= 1
             if self._nusers == 0:
@@ -51,7 +55,10 @@ engine = _Engine()
 
 
 def allocate(nbytes: int) -> memoryview:
-    """Return engine memory, which is freed when nothing refers to it any more."""
+    """Return memory of the engine, which is freed when nothing refers to it any more.
+
+    Raise TransportError if it cannot be allocated.
+    """
     made = ffi.new("void **")
     c = engine.acquire()
     pid = os.getpid()
@@ -72,19 +79,23 @@ def allocate(nbytes: int) -> memoryview:
 
 
 class Notifications:
-    """Notifications of this process's operations, for one thread to await."""
+    """Notifications of the ends of operations, which one thread awaits."""
 
     def __init__(self) -> None:
         self._engine = engine.acquire()
+        # How many operations had ended at the last call of `wait`, kept by C.
         self._nended = ffi.new("uint64_t *")
 
     def wait(self) -> None:
-        """Sleep until an operation has ended since the last call, or until `rouse`."""
+        """Sleep until some operation has ended since the last call, or until `rouse`.
+
+        Only operations whose `Description` says that they notify are counted.
+        """
         status = lib.mmc_engine_await(self._engine, self._nended)
         check(status, "cannot wait for operations to end")
 
     def rouse(self) -> None:
-        """Wake the thread that sleeps in `wait`, or the next that enters it."""
+        """Wake the thread that sleeps in `wait`; if none does, end the next wait."""
         lib.mmc_engine_rouse(self._engine)
 
     def close(self) -> None:
@@ -93,5 +104,5 @@ class Notifications:
 
 
 def unbind_thread() -> None:
-    """Let this thread leave the core that its process computes on."""
+    """Let this thread run on any core, even if its process is bound to one."""
     lib.mmc_thread_unbind()

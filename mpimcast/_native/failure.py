@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Failures of operations as errors, which say in words what failed, where and why."""
+"""Turns failures of operations into errors that say what failed, where and why."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ERRORS = {
     -lib.MMC_ENODEV: TransportError,
 }
 
-
-_DEEDS = {
+# Texts that say what the rank at fault did, by error. Each follows the rank's name.
+_WHAT_A_RANK_DID = {
     -lib.MMC_ECANCELED: "was interrupted and gave up the operation",
     -lib.MMC_ELEFT: "left without entering the operation: the program ended there, or "
     "freed the communicator",
@@ -35,9 +35,22 @@ _DEEDS = {
 def operation_error(
     stream: Stream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
 ) -> Error:
-    """Return an operation's error: where it failed, and for which `reason`.
+    """Return the error of an operation that failed on this rank.
 
-    Record the stream's first failure.
+    Record the failure as the stream's first if the stream has had none.
+
+    Parameters
+    ----------
+    stream
+        The operation's stream.
+    name
+        The operation in words, with which the error's text begins.
+    failure
+        C's struct mmc_failure.
+    reason
+        Why it failed, in words.
+    ranks
+        The ranks that caused the failure, if they are known.
     """
     stream.first_failure = stream.first_failure or (reason, ranks)
     missing = ""
@@ -53,7 +66,7 @@ def operation_error(
 
 
 def poison_error(stream: Stream) -> Error:
-    """Return the error of later operations, which names the one that failed first."""
+    """Return the error of operations after a failure, which tells of that failure."""
     failure = ffi.new("struct mmc_failure *")
     lib.mmc_stream_failure(stream.c, failure)
     reason, ranks = stream.first_failure or (
@@ -69,6 +82,7 @@ def poison_error(stream: Stream) -> Error:
 
 
 def _here(stream: Stream) -> str:
+    """Return this rank in words."""
     return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
 
 
@@ -95,7 +109,10 @@ def _difference(failure: CData) -> str:
 
 
 def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
-    """Return which rank was awaited in vain, and why; "" if the error is another."""
+    """Return in words that rank `who` was awaited in vain, and for how long.
+
+    Return "" for errors that are not about a wait. `seen` is as for `reason_of`.
+    """
     config = stream.config
     how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
     return {
@@ -124,14 +141,24 @@ def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
 
 
 def reason_of(stream: Stream, failure: CData, seen: str) -> str:
-    """Return what failed, in words; `seen` is this rank's device's report, or ""."""
+    """Return in words why an operation failed.
+
+    Parameters
+    ----------
+    stream
+        The operation's stream.
+    failure
+        C's struct mmc_failure.
+    seen
+        The report of this rank's device or kernel on the failure; "" if there is none.
+    """
     who = " and ".join(f"rank {rank}" for rank in culprits_of(failure)) or "a rank"
     overdue = _overdue(stream, failure, who, seen)
     if overdue:
         return overdue
     if failure.error == -lib.MMC_EMISMATCH:
         return f"the ranks disagree: {_difference(failure)}"
-    if failure.error in _DEEDS:
-        return f"{who} {_DEEDS[failure.error]}"
+    if failure.error in _WHAT_A_RANK_DID:
+        return f"{who} {_WHAT_A_RANK_DID[failure.error]}"
     what = f"{string(lib.mmc_strerror(failure.error))}, at {who}"
     return f"{what} ({seen})" if seen else what

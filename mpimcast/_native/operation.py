@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operation of the C core: what it moves, and how to wait for it."""
+"""One operation of the C library: its description, its start, and its end."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast._native.stream import Stream
 
-# The longest stay in C; signals and the MPI library's progress wait for it.
+# The longest time that a call stays in C. Python's signal handlers, and the MPI
+# library's progress, wait for its return.
 _SLICE_NS = 1_000_000
+
+# The most counts of an Allgatherv that a message lists; it hashes a longer list.
 _COUNTS_SHOWN_MAX = 8
 
 
 class Description:
-    """An operation's description for C, with which it may be started many times.
+    """C's description of an operation, which may be started with it many times.
 
     Parameters
     ----------
@@ -64,7 +67,7 @@ class Description:
         self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
 
     def fact(self) -> disagreement.Fact:
-        """Return the facts that ranks compare after starting different operations."""
+        """Return what this rank tells others if they started different operations."""
         kind = KIND_NAMES[self.c.kind]
         counts = ""
         if kind == "Allgatherv":
@@ -75,10 +78,10 @@ class Description:
                 counts = f"{sum(sizes)} bytes in all, whose counts hash to {digest},"
         return disagreement.Fact(kind, self.c.root, self.c.block_bytes, counts)
 
-    def at(
+    def set_addresses(
         self, send: int | None, recv: int, offsets_bytes: Sequence[int] | None = None
     ) -> None:
-        """Set where the data lies; all addresses are this rank's own.
+        """Set where the data lies in this rank's memory.
 
         Parameters
         ----------
@@ -96,69 +99,100 @@ class Description:
 
 
 class Waiting(NamedTuple):
-    """What a request waits for."""
+    """How long an operation has waited, and for what.
+
+    Attributes
+    ----------
+    waited_s : float
+        The time since the operation's start.
+    all_entered : bool
+        Whether all ranks are known to have entered.
+    epoch : int
+        The operation's number; 0 while earlier operations have to end first.
+    rank : int or None
+        The rank that is awaited first.
+    unentered : int or None
+        A rank that has not entered; None if none is known.
+    stands_still : bool
+        Whether the process of `rank` exists, but does not answer.
+    missing_chunks : int
+        How many chunks this rank lacks.
+    """
 
     waited_s: float
-    entered: bool  # all ranks have entered
-    epoch: int  # 0 while earlier operations have to end first
-    rank: int | None  # the rank that is awaited first
-    late: int | None  # a rank that has not entered; None if none is known
-    still: bool  # the awaited rank's process exists, but does not answer
+    all_entered: bool
+    epoch: int
+    rank: int | None
+    unentered: int | None
+    stands_still: bool
     missing_chunks: int
 
 
 class NativeOperation:
     """One operation of a stream, from before its start to its end.
 
+    The object is made before the operation is started. So there is always an object
+    that can end a started operation, wherever Ctrl-C may raise an exception: callers
+    use ``cancel`` in an ``except`` clause, and ``free`` in a ``finally``.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    name
+        The operation in words, for messages.
+
     Attributes
     ----------
+    name : str
+        The operation in words, for messages.
     channel : int
         The stream's channel.
-    differs
-        C's description of the failure, if ranks started different operations.
-
-    It is made before anything is started, so that no exception, which Ctrl-C may raise
-    anywhere, can separate a started operation from the object that can end it: by
-    ``cancel`` in an ``except`` clause, and ``free`` in a ``finally``.
+    mismatch
+        C's struct mmc_failure if ranks started different operations, else None.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
         self._stream = stream
         self.name = name
         self.channel = stream.channel
-        self.differs: CData = None
+        self.mismatch: CData = None
         self._request = ffi.new("struct mmc_request **")
         self._notifies = False
 
     def start(self, description: Description, *, waits: bool = True) -> bool:
-        """Start an operation; wait for at most `_SLICE_NS` if `waits`, else not at all.
+        """Start the operation; if `waits`, then wait for it, but at most `_SLICE_NS`.
 
         Returns
         -------
         bool
-            Whether it has ended. Until it has, the buffers belong to the library.
+            Whether it has ended. Until it has, the buffers belong to mpimcast.
         """
         slice_ns = _SLICE_NS if waits else 0
         self._notifies = bool(description.c.notifies)
         status = lib.mmc_start(self._stream.c, description.c, slice_ns, self._request)
-        # A caller that does not wait learns of any failure later, even of one so early.
-        later = not waits and self._request[0] != ffi.NULL
-        if later and status != -lib.MMC_EPOISONED:
+        # A caller that does not wait learns later, from its request, that a started
+        # operation has failed, even if it has failed already.
+        tells_later = not waits and self._request[0] != ffi.NULL
+        if tells_later and status != -lib.MMC_EPOISONED:
             return False
         return self._is_over(status)
 
     def wait(self) -> bool:
-        """Wait for at most `_SLICE_NS`; return whether the operation has ended."""
+        """Wait for at most `_SLICE_NS`; return whether the operation has ended.
+
+        Raise its error if it has failed.
+        """
         return self._is_over(lib.mmc_request_wait(self._request[0], _SLICE_NS))
 
     def test(self) -> bool:
-        """Return whether the operation has ended.
+        """Return whether the operation has ended; raise its error if it has failed.
 
-        Without a notification of its end no other thread may be making progress, so
-        make some first.
+        Make progress first for an operation that does not notify of its end, since no
+        thread may be doing so.
         """
         if not self._notifies:
-            self._stream.endpoint.move()
+            self._stream.endpoint.make_progress()
         return self._is_over(lib.mmc_request_wait(self._request[0], 0))
 
     def waiting(self) -> Waiting:
@@ -167,11 +201,11 @@ class NativeOperation:
         lib.mmc_request_waiting(self._request[0], waiting)
         return Waiting(
             waited_s=waiting.waited_ns / 1e9,
-            entered=bool(waiting.entered),
+            all_entered=bool(waiting.entered),
             epoch=int(waiting.epoch),
             rank=_rank(waiting.rank),
-            late=_rank(waiting.late),
-            still=bool(waiting.still),
+            unentered=_rank(waiting.unentered),
+            stands_still=bool(waiting.silent),
             missing_chunks=waiting.missing_chunks,
         )
 
@@ -186,10 +220,14 @@ class NativeOperation:
         lib.mmc_request_free(request)
 
     def _is_over(self, status: int) -> bool:
+        """Return whether a call's `status` says that the operation has ended.
+
+        Raise the operation's error if it says that it has failed.
+        """
         if status == lib.MMC_EAGAIN:
             return False
         if status < 0:
-            # Read the error before free() loses it. An ended one needs no cancel().
+            # The error must be read before free() loses it.
             error = self._error(status)
             self.free()
             raise error
@@ -205,23 +243,29 @@ class NativeOperation:
             return Error(f"{text} ({more})" if more else text)
         lib.mmc_request_failure(self._request[0], failure)
         if failure.error == -lib.MMC_EMISMATCH:
-            self.differs = failure
+            self.mismatch = failure
         reason = reason_of(self._stream, failure, more)
         culprits = culprits_of(failure)
         return operation_error(self._stream, self.name, failure, reason, culprits)
 
     def tell_apart(self, error: Error, told: Mapping[int, Any]) -> Error:
-        """Return an error that names the ranks which started another operation.
+        """Return an error that says which ranks started another operation than most.
 
-        Return `error` unchanged if what the ranks have `told` shows no difference.
+        Parameters
+        ----------
+        error
+            The operation's error, which is returned if the facts show no difference.
+        told
+            The `disagreement.Fact` of each rank that has told it.
         """
         text, ranks = disagreement.explain(told, self._stream.endpoint.nranks)
         if not text:
             return error
         self._stream.first_failure = None
         reason = f"the ranks disagree: {text}"
-        return operation_error(self._stream, self.name, self.differs, reason, ranks)
+        return operation_error(self._stream, self.name, self.mismatch, reason, ranks)
 
 
 def _rank(number: int) -> int | None:
+    """Return C's number of a rank, or None for no rank."""
     return None if number == NOBODY else int(number)

@@ -15,15 +15,27 @@ if TYPE_CHECKING:
     from mpimcast._settings.config import Config
 
 
-class Detour(NamedTuple):
-    """Why blocks go from neighbour to neighbour by unicast."""
+class UnicastReason(NamedTuple):
+    """Since when, and why, blocks go from neighbour to neighbour by unicast.
 
-    epoch: int  # the first operation without multicast
-    rank: int  # the rank that receives no multicast of the sender
-    sender: int | None  # None: it receives multicast of no rank
+    They do while multicast is suspended, since it does not reach all ranks.
+
+    Attributes
+    ----------
+    epoch : int
+        The first operation without multicast; 0 if multicast is not suspended.
+    rank : int
+        The rank that multicast does not reach.
+    sender : int or None
+        The rank whose multicast does not reach it; None if no rank's does.
+    """
+
+    epoch: int
+    rank: int
+    sender: int | None
 
     def __str__(self) -> str:
-        """Return the reason as words that follow "since"."""
+        """Return the reason in words that follow "since"."""
         sender = "any rank" if self.sender is None else f"rank {self.sender}"
         return (
             f"operation {self.epoch} blocks go round a ring by unicast, because rank "
@@ -32,7 +44,17 @@ class Detour(NamedTuple):
 
 
 class Stream:
-    """A sequence of operations that all ranks start in the same order."""
+    """A sequence of operations that all ranks start in the same order.
+
+    Parameters
+    ----------
+    endpoint
+        This rank's endpoint of the team.
+    config
+        The settings.
+    channel
+        The stream's name on the wire, equal on all ranks.
+    """
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
         options = ffi.new(
@@ -42,7 +64,7 @@ class Stream:
                 "chains": min(config.chains, endpoint.nranks),
                 "window_bytes": config.window_bytes,
                 "eager_bytes": config.eager_bytes,
-                "repair": REPAIRS[_repair(endpoint, config)],
+                "repair": REPAIRS[_repair_policy(endpoint, config)],
                 "timeout_ns": nanoseconds(config.timeout),
                 "entry_timeout_ns": nanoseconds(config.entry_timeout),
                 "late_timeout_ns": nanoseconds(config.late_timeout),
@@ -56,7 +78,7 @@ class Stream:
         self.channel = channel
         self.endpoint = endpoint
         self.config = config
-        # The first failure on this rank, if any: its reason, and the ranks at fault.
+        # The first failure on this rank, if any: the reason, and the ranks at fault.
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
 
     def counters(self) -> Counter[str]:
@@ -70,7 +92,7 @@ class Stream:
     def deserted(self) -> bool:
         """Return whether an operation failed because some rank no longer answers.
 
-        A rank that cannot send counts as one: nothing more will arrive from it.
+        That rank may be this one: if it cannot send any more, the others hear nothing.
         """
         return self._error() in (
             -lib.MMC_EIO,
@@ -80,31 +102,36 @@ class Stream:
         )
 
     def _error(self) -> int:
+        """Return C's negative error of the stream's first failure; 0 for none."""
         failure = ffi.new("struct mmc_failure *")
         lib.mmc_stream_failure(self.c, failure)
         return int(failure.error)
 
     def leave(self) -> None:
-        """Start nothing more; ranks that await this one in a later operation fail."""
+        """Tell the other ranks that this rank will start no further operation.
+
+        Their operations that wait for this rank to enter then fail.
+        """
         lib.mmc_stream_leave(self.c)
 
-    def detours(self) -> bool:
-        """Return whether multicast is suspended for the time being."""
+    def multicast_is_suspended(self) -> bool:
+        """Return whether multicast is suspended, see `UnicastReason`."""
         return bool(lib.mmc_stream_unicast_epoch(self.c))
 
-    def detour(self) -> Detour:
-        """Return since when, and why, multicast is suspended."""
-        detour = ffi.new("struct mmc_detour *")
-        lib.mmc_stream_detour(self.c, detour)
-        sender = None if detour.sender == NOBODY else int(detour.sender)
-        return Detour(int(detour.epoch), int(detour.rank), sender)
+    def unicast_reason(self) -> UnicastReason:
+        """Return why multicast is suspended; `epoch` is 0 if it no longer is."""
+        reason = ffi.new("struct mmc_unicast_reason *")
+        lib.mmc_stream_unicast_reason(self.c, reason)
+        sender = None if reason.sender == NOBODY else int(reason.sender)
+        return UnicastReason(int(reason.epoch), int(reason.rank), sender)
 
     def close(self) -> None:
-        """Free the stream; its peers must have finished or failed."""
+        """Free the stream. No other rank may need this one's answers any more."""
         lib.mmc_stream_close(self.c)
 
 
-def _repair(endpoint: Endpoint, config: Config) -> str:
+def _repair_policy(endpoint: Endpoint, config: Config) -> str:
+    """Return the policy that REPAIR names, or that "auto" means for a transport."""
     if config.repair != "auto":
         return config.repair
     return "read" if endpoint.rdma else "nak"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpimcast._settings.config import Config
 
 
-# The most ports that are tried, since each takes an exchange between all ranks.
+# The most ports that are tried: each attempt costs an exchange between all ranks.
 _PORTS_TRIED = 64
 
 
@@ -35,16 +35,18 @@ class Transport(ABC):
     name : str
         The transport's name, as in TRANSPORT.
     needs_thread : bool
-        Whether other ranks can get missing data only from a process that answers.
-    narrower : tuple of int
-        Bytes of chunks for paths that are narrower than the devices at their ends.
+        Whether a rank can get missing data only from processes that answer its NAKs, so
+        that each process needs a thread to answer them.
+    smaller_chunk_bytes : tuple of int
+        The sizes of chunks to try, in this order, if the largest that all devices carry
+        do not pass the network between them.
     draft : Draft
         The team to be opened.
     """
 
     name: ClassVar[str]
     needs_thread: ClassVar[bool]
-    narrower: ClassVar[tuple[int, ...]]
+    smaller_chunk_bytes: ClassVar[tuple[int, ...]]
 
     def __init__(self, config: Config, draft: Draft) -> None:
         self._config = config
@@ -52,11 +54,17 @@ class Transport(ABC):
 
     @abstractmethod
     def find(self) -> object:
-        """Find what this rank can open; return the facts for other ranks, for JSON."""
+        """Find what this rank can open; return facts about it that JSON can express.
+
+        The ranks exchange these facts, and each passes those of all to `choose`.
+        """
 
     @abstractmethod
     def choose(self, facts: Sequence[Any]) -> int:
-        """Choose, on all ranks alike, what to open; return the bytes of a chunk."""
+        """Choose what to open; return the bytes of a chunk.
+
+        All ranks choose alike, since all have the same `facts`, by rank.
+        """
 
     @abstractmethod
     def create(self, chunk_bytes: int) -> Endpoint:
@@ -65,35 +73,46 @@ class Transport(ABC):
         Raises
         ------
         PortTakenError
-            If another port might do, see `take_next_port`.
+            If the port is taken; after `take_next_port` another attempt may succeed.
         TransportError
             If the endpoint cannot be opened.
         """
 
     def take_next_port(self) -> bool:
-        """Change to another port, on all ranks alike; False if there is none left."""
+        """Change `draft` to another port, the same on all ranks.
+
+        Return whether there was another port; False if all have been tried.
+        """
         return False
 
     @abstractmethod
     def describe(self) -> str:
-        """Return, in words for people, what was chosen."""
+        """Return in words what was chosen, for people."""
 
     @property
     @abstractmethod
     def device(self) -> str:
         """The name of this rank's device or interface."""
 
-    def _agree_chunk(self, able_bytes: Sequence[int]) -> int:
-        """Return a size of chunks that every rank's device carries in a datagram."""
+    def _choose_chunk_bytes(self, most_bytes: Sequence[int]) -> int:
+        """Return CHUNK_BYTES, or by default the largest chunk that all devices carry.
+
+        Raise TransportError if CHUNK_BYTES is too large for some rank's device.
+
+        Parameters
+        ----------
+        most_bytes
+            The largest chunk that each rank's device carries, by rank.
+        """
         wanted = self._config.chunk_bytes
-        for rank, able in enumerate(able_bytes):
-            if able < wanted:
+        for rank, most in enumerate(most_bytes):
+            if most < wanted:
                 raise TransportError(
-                    f"rank {rank}: CHUNK_BYTES={wanted} exceeds {able}, the most that "
+                    f"rank {rank}: CHUNK_BYTES={wanted} exceeds {most}, the most that "
                     "its device carries in a datagram",
                     ranks=(rank,),
                 )
-        return wanted or min(able_bytes)
+        return wanted or min(most_bytes)
 
 
 class Udp(Transport):
@@ -101,17 +120,20 @@ class Udp(Transport):
 
     name = "udp"
     needs_thread = True
-    narrower = (1456, 1356, 1200, 508)  # for Ethernet, tunnels, and any IPv4 at all
+    # Chunks that fit Ethernet's MTU, then those of tunnels, and at last any IPv4 path.
+    smaller_chunk_bytes = (1456, 1356, 1200, 508)
     _nports = 1  # how many ports have been tried
 
     def find(self) -> object:
         """Find an interface for each address at which rank 0 might be reached."""
-        self._found = self.candidates()
+        self._found = self.candidate_interfaces()
         return [
             [0, False, str(found)]
             if isinstance(found, TransportError)
             else [found.chunk_bytes_max, self._is_near(found, address), ""]
-            for found, address in zip(self._found, self._candidates(), strict=True)
+            for found, address in zip(
+                self._found, self._candidate_addresses(), strict=True
+            )
         ]
 
     def choose(self, facts: Sequence[Any]) -> int:
@@ -126,7 +148,7 @@ class Udp(Transport):
                     self._chosen = index
         if self._chosen < 0:
             raise self._refusal(facts)
-        return self._agree_chunk([fact[self._chosen][0] for fact in facts])
+        return self._choose_chunk_bytes([fact[self._chosen][0] for fact in facts])
 
     def create(self, chunk_bytes: int) -> Endpoint:
         """Open this rank's sockets."""
@@ -145,7 +167,7 @@ class Udp(Transport):
         )
 
     def take_next_port(self) -> bool:
-        """Change to the next port of the range."""
+        """Change to the next port of the range; return False if all were tried."""
         ports = self._config.group_ports
         self._nports += 1
         if self._nports > min(ports.count, _PORTS_TRIED):
@@ -165,21 +187,23 @@ class Udp(Transport):
 
     @property
     def interface(self) -> devices.Interface:
-        """The interface that was chosen."""
+        """This rank's interface towards the address that all have chosen."""
         return cast("devices.Interface", self._found[self._chosen])
 
-    def candidates(self) -> list[devices.Interface | TransportError]:
+    def candidate_interfaces(self) -> list[devices.Interface | TransportError]:
         """Return an interface, or the error, for each candidate address of rank 0."""
-        return [self._candidate(address) for address in self._candidates()]
+        return [
+            self._interface_towards(address) for address in self._candidate_addresses()
+        ]
 
-    def _candidates(self) -> tuple[str, ...]:
+    def _candidate_addresses(self) -> tuple[str, ...]:
         """Return candidate addresses of rank 0; "" means that no route is needed."""
         if self.draft.same_host or self._config.net_devices:
             return ("",)
         return self.draft.addresses
 
-    def _candidate(self, address: str) -> Any:
-        """Return the interface towards `address`, or the error that there is none."""
+    def _interface_towards(self, address: str) -> Any:
+        """Return the interface towards `address`, or the error if there is none."""
         from mpimcast._native import devices
 
         try:
@@ -191,7 +215,7 @@ class Udp(Transport):
             return error
         host, first = self.draft.hosts[self.draft.rank], self.draft.hosts[0]
         if str(found.address.ip) == address and host != first:
-            return TransportError(f"the address {address} belongs to this host, too")
+            return TransportError(f"the address {address} also belongs to this host")
         return found
 
     @staticmethod
@@ -218,13 +242,16 @@ class Verbs(Transport):
 
     name = "verbs"
     needs_thread = False
-    narrower = (2032, 1008, 496, 240)  # InfiniBand's MTUs, less a header
+    smaller_chunk_bytes = (2032, 1008, 496, 240)  # InfiniBand's MTUs, less our header
 
     def find(self) -> object:
-        """Find this rank's port; the ranks of a host are spread over its devices."""
+        """Find this rank's port; the ranks of a host are spread over its devices.
+
+        The facts are the largest chunk that it carries, and whether it is RoCE.
+        """
         from mpimcast._native import devices
 
-        self._device = devices.find_device(self._config, self.draft.place)
+        self._device = devices.find_device(self._config, self.draft.local_rank)
         return [self._device.chunk_bytes_max, self._device.ethernet]
 
     def choose(self, facts: Sequence[Any]) -> int:
@@ -237,7 +264,7 @@ class Verbs(Transport):
                     "choose others with NET_DEVICES",
                     ranks=(rank,),
                 )
-        return self._agree_chunk([able for able, _ in facts])
+        return self._choose_chunk_bytes([most for most, _ in facts])
 
     def create(self, chunk_bytes: int) -> Endpoint:
         """Open this rank's queues."""
@@ -274,7 +301,10 @@ class Verbs(Transport):
         return self._device.name
 
     def _spins(self) -> bool:
-        """Return whether a waiting rank polls; "auto" polls if each may have a core."""
+        """Return whether a waiting rank polls, as PROGRESS says.
+
+        With "auto" it polls if this host has a core for each of its ranks.
+        """
         if self._config.progress != "auto":
             return self._config.progress == "poll"
         hosts = self.draft.hosts
@@ -286,6 +316,6 @@ TRANSPORTS: tuple[type[Transport], ...] = (Verbs, Udp)
 
 
 def wanted(config: Config) -> list[type[Transport]]:
-    """Return the transports to be tried, in the order of the setting."""
+    """Return the transports that TRANSPORT names, in the order in which to try them."""
     kinds = {kind.name: kind for kind in TRANSPORTS}
     return [kinds[name] for name in config.transports if name in kinds]

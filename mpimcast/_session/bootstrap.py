@@ -37,7 +37,7 @@ class OneHost(TransportError):
 
 
 class Opened(NamedTuple):
-    """What opening gives a communicator."""
+    """A communicator's stream and team, just opened."""
 
     stream: Stream
     team: teams.Team  # must be released after the stream is closed
@@ -99,7 +99,7 @@ def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
         "channel": secrets.token_hex(8),
         "group": config.group.draw(config.subgroups),
         "port": config.group_ports.draw(),
-        # Only privileged users may use keys with bit 31.
+        # Only privileged users may use keys in which bit 31 is set.
         "qkey": secrets.randbelow(2**31),
     }
 
@@ -164,7 +164,10 @@ def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
 def _open_team(
     private: Private, config: Config, draft: Draft, undo: contextlib.ExitStack
 ) -> tuple[teams.Team, str]:
-    """Open a team over the first transport that works; say why better ones do not."""
+    """Open a team over the first transport that works.
+
+    Return the team, and in words why better transports do not work.
+    """
     failures: list[str] = []
     for kind in wanted(config):
         if config.progress_thread == "off" and kind.needs_thread:
@@ -198,7 +201,11 @@ def _open_over(
     everybody = tuple(range(private.Get_size()))
     opening = Opening(transport, [everybody], everybody, step)
     most = transport.choose(opening.find())
-    smaller = [] if config.chunk_bytes else [n for n in transport.narrower if n < most]
+    smaller = (
+        []
+        if config.chunk_bytes
+        else [n for n in transport.smaller_chunk_bytes if n < most]
+    )
     for chunk_bytes in [most, *smaller]:
         with contextlib.ExitStack() as attempt:
             attempt.callback(opening.close)

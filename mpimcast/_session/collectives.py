@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The collectives with their buffers: what each packs, moves and unpacks.
 
-An operation checks its buffers when it is made, and may then be run many times, one
+A collective checks its buffers when it is made, and may then be run many times, one
 run after the other. The size that decides what carries it is equal on all ranks.
 """
 
@@ -40,7 +40,8 @@ class Collective(Protocol):
     Attributes
     ----------
     nbytes : int
-        Bytes of a block, or of an average block, which decide what carries it.
+        Bytes of a block, or of an average block. They decide whether mpimcast or the
+        MPI library carries the collective.
     """
 
     nbytes: int
@@ -56,7 +57,7 @@ class Collective(Protocol):
 
 
 class _Gathering:
-    """Common part of the collectives that send all ranks' blocks to all ranks.
+    """The common part of the collectives that send all ranks' blocks to all ranks.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ class _Gathering:
             send.pack(own)
         elif send.address != own:
             source = send.address
-        description.at(source, place, self._offsets_bytes)
+        description.set_addresses(source, place, self._offsets_bytes)
 
     def unpack(self, staging: Staging) -> None:
         """Unpack received data from staging memory where needed."""
@@ -191,7 +192,7 @@ class Bcast:
         place = data.address if data.packed else staging.need(data.nbytes)
         if self._sends and not data.packed:
             data.pack(place)
-        description.at(None, place)
+        description.set_addresses(None, place)
 
     def unpack(self, staging: Staging) -> None:
         """Unpack received data from staging memory where needed."""

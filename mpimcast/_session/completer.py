@@ -44,7 +44,7 @@ class _Completer:
         engine.unbind_thread()
         while not self._stopping:
             self._notifications.wait()
-            for each in self.pending.copy():  # in one step also without the GIL
+            for each in self.pending.copy():  # one atomic step, even without the GIL
                 each.poke()
 
 
@@ -53,7 +53,7 @@ _completer: _Completer | None = None
 
 
 def acquire() -> set[Pending]:
-    """Have the thread run, until `release`.
+    """Keep the thread running until `release`; start it if it is not running.
 
     Returns
     -------

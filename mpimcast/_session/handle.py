@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A handle of a communicator: its settings, what it tells, what is made from it."""
+"""A handle of a communicator: its settings, its reports, its derived communicators."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Handle(MPI.Intracomm):
-    """A communicator that has settings and hands them, and its class, on.
+    """A communicator that has settings, and hands on its settings and its class.
 
     Handles of one communicator share one state. Communicators derived from it are
     of this class, except those with a topology.
     """
 
-    # Its name in mpi4py, if it replaces one of the library's constants.
+    # The name of the constant of mpi4py that this handle replaces, if any.
     _constant = ""
     _comm_state: CommunicatorState | None = None
     _inherited: InheritedSettings | None = None
@@ -36,7 +36,7 @@ class Handle(MPI.Intracomm):
         comm: MPI.Comm | None = None,
         **settings: object,  # noqa: ARG004 -- for __init__
     ) -> Self:
-        """Make a handle, as mpi4py also does without ``__init__``, in Dup say."""
+        """Make a handle; mpi4py does this without ``__init__``, for example in Dup."""
         return super().__new__(cls, comm)
 
     def __init__(self, comm: MPI.Comm | None = None, **settings: object) -> None:
@@ -62,7 +62,7 @@ class Handle(MPI.Intracomm):
         return state
 
     def _hand_on(self, comm: MPI.Intracomm) -> Self:
-        """Return a handle of our class of a communicator derived from this one."""
+        """Return a handle, of this class, for a communicator derived from this one."""
         cls = type(self)
         derived = comm if isinstance(comm, cls) else cls.__new__(cls, comm)
         derived._inherited = (  # noqa: SLF001 -- our own class
@@ -73,14 +73,17 @@ class Handle(MPI.Intracomm):
     # ---- handles in other forms ----------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
-        """Let pickle do what the program wants for the library's communicators."""
+        """Let pickle use the program's own function for communicators, if it has one.
+
+        Such a function is registered for the MPI library's communicators.
+        """
         registered = pickling.registered()
         if registered is not None:
             return registered(self)
         return super().__reduce_ex__(protocol)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Be pickled if the communicator is one of the predefined ones."""
+        """Return what pickle needs; only predefined communicators can be pickled."""
         if self._constant:
             return self._constant
         settings = (
@@ -107,7 +110,7 @@ class Handle(MPI.Intracomm):
 
     @classmethod
     def fromhandle(cls, handle: int) -> MPI.Comm:
-        """Return a handle of the communicator with this handle of the MPI library.
+        """Return a handle of the communicator that has this handle in the MPI library.
 
         Examples
         --------
@@ -184,7 +187,7 @@ class Handle(MPI.Intracomm):
     # ---- derived communicators -----------------------------------------------
 
     def Dup(self, info: MPI.Info | None = None) -> Self:  # noqa: N802
-        """Duplicate it; the duplicate inherits the settings.
+        """Duplicate the communicator; the duplicate inherits its settings.
 
         Examples
         --------
@@ -196,7 +199,7 @@ class Handle(MPI.Intracomm):
         return self._hand_on(super().Dup(info))
 
     def Dup_with_info(self, info: MPI.Info) -> Self:  # noqa: N802
-        """Duplicate it as ``Dup`` does, with other hints.
+        """Duplicate the communicator as ``Dup`` does, with other hints.
 
         Examples
         --------
@@ -206,7 +209,7 @@ class Handle(MPI.Intracomm):
         return self._hand_on(super().Dup_with_info(info))
 
     def Clone(self) -> Self:  # noqa: N802
-        """Duplicate it as ``Dup`` does.
+        """Duplicate the communicator as ``Dup`` does.
 
         Examples
         --------
@@ -218,7 +221,7 @@ class Handle(MPI.Intracomm):
     def Idup(  # noqa: N802
         self, info: MPI.Info | None = None
     ) -> tuple[Self, MPI.Request]:
-        """Begin to duplicate it; complete the request before using the duplicate.
+        """Start a ``Dup``; complete the request before using the duplicate.
 
         Examples
         --------
@@ -233,7 +236,7 @@ class Handle(MPI.Intracomm):
     def Idup_with_info(  # noqa: N802
         self, info: MPI.Info
     ) -> tuple[Self, MPI.Request]:
-        """Begin to duplicate it as ``Idup`` does, with other hints.
+        """Start a ``Dup`` as ``Idup`` does, with other hints.
 
         Examples
         --------
@@ -246,7 +249,7 @@ class Handle(MPI.Intracomm):
         return self._hand_on(comm), request
 
     def Split(self, color: int = 0, key: int = 0) -> Self:  # noqa: N802
-        """Divide it; every part inherits the settings.
+        """Divide the communicator; every part inherits its settings.
 
         Examples
         --------
@@ -260,7 +263,7 @@ class Handle(MPI.Intracomm):
     def Split_type(  # noqa: N802
         self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL
     ) -> Self:
-        """Divide it by where ranks are, as ``Split`` does.
+        """Divide the communicator by where its ranks are, as ``Split`` does.
 
         Examples
         --------
@@ -270,7 +273,9 @@ class Handle(MPI.Intracomm):
         return self._hand_on(super().Split_type(split_type, key, info))  # type: ignore[arg-type]
 
     def Create(self, group: MPI.Group) -> Self:  # noqa: N802
-        """Make one of some of its ranks, called by all; it inherits the settings.
+        """Make a communicator of a group of these ranks, with the same settings.
+
+        All ranks call this method, including those that are not in the group.
 
         Examples
         --------
@@ -281,7 +286,9 @@ class Handle(MPI.Intracomm):
         return self._hand_on(super().Create(group))  # type: ignore[arg-type]
 
     def Create_group(self, group: MPI.Group, tag: int = 0) -> Self:  # noqa: N802
-        """Make one of some of its ranks, called by those; it inherits the settings.
+        """Make a communicator of a group of these ranks, with the same settings.
+
+        Only the ranks in the group call this method.
 
         Examples
         --------
@@ -295,7 +302,7 @@ class Handle(MPI.Intracomm):
     def Create_from_group(  # noqa: N802
         cls, group: MPI.Group, *args: Any, **kwargs: Any
     ) -> Self:
-        """Make one of a group; its settings come from the variables alone.
+        """Make a communicator of a group, with settings from variables alone.
 
         Examples
         --------
@@ -309,7 +316,7 @@ class Handle(MPI.Intracomm):
 def _restore(
     cls: type[Handle], comm: MPI.Intracomm, settings: dict[str, Any]
 ) -> Handle:
-    """Make a handle with `settings`, or without if its communicator has others here."""
+    """Make a handle with `settings`; drop them if its communicator has others here."""
     handle = cls.__new__(cls, comm)
     try:
         Handle.__init__(handle, comm, **settings)
@@ -319,9 +326,9 @@ def _restore(
 
 
 def wrap(cls: type[Handle], comm: MPI.Comm) -> MPI.Comm:
-    """Return a handle of a class of ours if it is an intracommunicator's, else `comm`.
+    """Return a handle of class `cls` for an intracommunicator, else `comm` itself.
 
-    Those with a topology are left alone.
+    Intracommunicators with a topology are also returned as they are.
     """
     return cls.__new__(cls, comm) if type(comm) is MPI.Intracomm else comm
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a communicator passes on to communicators derived from it."""
+"""Settings that a communicator passes on to those derived from it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InheritedSettings:
-    """What a communicator passes on to communicators derived from it.
+    """Settings that a communicator passes on to those derived from it.
 
     Attributes
     ----------
     config : Config
         The settings.
-    level : int or None
+    thread_level : int or None
         The least thread level of all ranks; None until they have agreed on it and on
         the settings.
     """
 
     config: Config
-    level: int | None = None
+    thread_level: int | None = None
 
     def updated(self, settings: Mapping[str, object]) -> InheritedSettings:
         """Return these with the keywords of a further handle, which must not conflict.
@@ -42,8 +42,12 @@ class InheritedSettings:
             if settings[name] is None or old == new:
                 continue
             fixed = self.config.sources.get(name) == "argument"
-            if fixed or self.level is not None:
-                why = "was given" if self.level is None else "all ranks have agreed on"
+            if fixed or self.thread_level is not None:
+                why = (
+                    "was given"
+                    if self.thread_level is None
+                    else "all ranks have agreed on"
+                )
                 raise ConfigError(
                     f"{name}={shown(name, new)} conflicts with {shown(name, old)}, "
                     f"which {why} for this communicator; to use other settings, "
@@ -53,5 +57,5 @@ class InheritedSettings:
         given = [name for name in settings if settings[name] is not None]
         sources = {**self.config.sources, **dict.fromkeys(given, "argument")}
         return InheritedSettings(
-            replace(self.config, **changes, sources=sources), self.level
+            replace(self.config, **changes, sources=sources), self.thread_level
         )

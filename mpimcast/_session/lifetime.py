@@ -44,11 +44,12 @@ class _Register:
         self.abort: Callable[[int], None] = lambda _status: None
 
     def close_all(self) -> None:
-        """Close everything, in an order that need not be the other ranks'.
+        """Close everything; the order need not be the same on all ranks.
 
         A program that ends by an error waits for no rank: an uncaught exception is on
         its way to the user, or mpi4py's runner is about to abort the job. Before such
-        an abort no rank is told either: it might end the job with another status.
+        an abort, do not even tell another rank, which might end the job with another
+        status.
         """
         if MPI.Is_finalized():
             return
@@ -93,20 +94,20 @@ _register = _Register()
 
 
 def add(closable: Closable) -> None:
-    """Have something closed when the program or MPI ends."""
+    """Close an object when the program or MPI ends."""
     watch()
     _register.open.append(closable)
 
 
 def remove(closable: Closable) -> None:
-    """Remove something that was closed."""
+    """Remove an object that was closed."""
     if closable in _register.open:
         _register.open.remove(closable)
 
 
 @functools.cache
 def watch() -> None:
-    """Have everything closed at the program's or MPI's end, and notice aborts."""
+    """Close everything at the program's or MPI's end, and notice aborts."""
     atexit.register(_register.close_all)
     keyval = MPI.Comm.Create_keyval(delete_fn=lambda *_: _register.close_all())
     MPI.COMM_SELF.Set_attr(keyval, _register)

@@ -38,10 +38,10 @@ class Nonblocking(Handle):
         Returns
         -------
         MPI.Request
-            A `Request`, or one of the MPI library's where the library carries the
-            operation: where ``Bcast`` would have it do so, until a blocking collective
-            or a ``..._init`` has opened the transport, and where some rank has less
-            than ``MPI.THREAD_MULTIPLE``.
+            A `Request`, or one of the MPI library's if the library carries the
+            operation. It does so where it would carry ``Bcast``, until a blocking
+            collective or a ``..._init`` has opened the transport, and where some rank
+            has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
         ------
@@ -84,8 +84,8 @@ class Nonblocking(Handle):
         Returns
         -------
         MPI.Request
-            A `Request`, or one of the MPI library's where the library carries the
-            operation: where ``Allgather`` would have it do so, until a blocking
+            A `Request`, or one of the MPI library's if the library carries the
+            operation. It does so where it would carry ``Allgather``, until a blocking
             collective or a ``..._init`` has opened the transport, and where some rank
             has less than ``MPI.THREAD_MULTIPLE``.
 
@@ -131,8 +131,8 @@ class Nonblocking(Handle):
         Returns
         -------
         MPI.Request
-            A `Request`, or one of the MPI library's where the library carries the
-            operation: where ``Allgatherv`` would have it do so, until a blocking
+            A `Request`, or one of the MPI library's if the library carries the
+            operation. It does so where it would carry ``Allgatherv``, until a blocking
             collective or a ``..._init`` has opened the transport, and where some rank
             has less than ``MPI.THREAD_MULTIPLE``.
 
@@ -183,8 +183,8 @@ class Nonblocking(Handle):
         Returns
         -------
         MPI.Prequest
-            An inactive `Prequest`, or one of the MPI library's where the library
-            carries the operation: where ``Bcast`` would have it do so, and where some
+            An inactive `Prequest`, or one of the MPI library's if the library carries
+            the operation. It does so where it would carry ``Bcast``, and where some
             rank has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
@@ -237,8 +237,8 @@ class Nonblocking(Handle):
         Returns
         -------
         MPI.Prequest
-            An inactive `Prequest`, or one of the MPI library's where the library
-            carries the operation: where ``Allgather`` would have it do so, and where
+            An inactive `Prequest`, or one of the MPI library's if the library carries
+            the operation. It does so where it would carry ``Allgather``, and where
             some rank has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
@@ -288,8 +288,8 @@ class Nonblocking(Handle):
         Returns
         -------
         MPI.Prequest
-            An inactive `Prequest`, or one of the MPI library's where the library
-            carries the operation: where ``Allgatherv`` would have it do so, and where
+            An inactive `Prequest`, or one of the MPI library's if the library carries
+            the operation. It does so where it would carry ``Allgatherv``, and where
             some rank has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
@@ -321,10 +321,10 @@ class Nonblocking(Handle):
             return MPI.Intracomm.Allgatherv_init(self, sendbuf, recvbuf, info)
         return ours
 
-    # ---- whose they are ------------------------------------------------------
+    # ---- ours or the MPI library's -------------------------------------------
 
     def _make(self, kind: Callable[..., Collective], *arguments: Any) -> Collective:
-        """Judge the user's arguments, by the communicator's error handler too."""
+        """Make a collective; call the error handler if the arguments are not valid."""
         try:
             return kind(self, *arguments)
         except (Error, MPI.Exception) as error:
@@ -334,18 +334,18 @@ class Nonblocking(Handle):
     def _start(
         self, kind: Callable[..., Collective], *arguments: Any
     ) -> MPI.Request | None:
-        """Start a collective unless it is the MPI library's."""
+        """Start a collective; return None if the MPI library carries it."""
         state = self._comm_state or self._need_state()
         if state.bypass:
             return None
         collective = self._make(kind, *arguments)
-        carrier = state.open_carrier(collective.nbytes)
+        carrier = state.carrier_if_open(collective.nbytes)
         return carrier.start(collective) if carrier is not None else None
 
     def _prepare(
         self, kind: Callable[..., Collective], *arguments: Any
     ) -> MPI.Prequest | None:
-        """Make a persistent request unless it is the MPI library's. Collective."""
+        """Return a persistent request; None if it is the MPI library's. Collective."""
         state = self._comm_state or self._need_state()
         if state.bypass:
             return None

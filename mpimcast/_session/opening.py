@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opens endpoints with other ranks: each finds its device, creates, and connects."""
+"""Opens endpoints with other ranks: finds devices, creates endpoints, connects them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     Part = tuple[int, ...]
 
-# Told by a rank that cannot have the port which all ranks of its part need.
+# The answer of a rank that cannot have the port which all ranks of its part need.
 _TAKEN = "taken"
 
 
 class Opening:
     """The endpoints that disjoint parts of all ranks open, each part for itself.
 
-    All ranks take part in every step, those in no part too, so that no step needs a
+    All ranks take part in every step, even those in no part, so that no step needs a
     communicator of only some ranks.
 
     Parameters
@@ -35,7 +35,7 @@ class Opening:
         This rank's part; empty if it has none.
     step
         Runs an act on the ranks whose parts have not failed, and returns all ranks'
-        results, by rank; may raise where a rank has failed.
+        results, by rank. It may raise an error if a rank has failed.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Opening:
     def create(self, chunk_bytes: int) -> None:
         """Create all ranks' endpoints, each part's on a port that its ranks can have.
 
-        A part for which no port is left tries its last one again, and fails.
+        A part for which no port is left tries its last port again, and fails.
         """
         told = self._step(lambda: self._create(chunk_bytes))
         while again := [
@@ -78,7 +78,7 @@ class Opening:
         self._addresses = [told[rank] for rank in self._part]
 
     def connect(self) -> None:
-        """Connect the endpoints of each part, which have then joined the groups."""
+        """Connect the endpoints of each part; they have then joined the groups."""
         self._step(self._connect)
 
     def hand_over(self) -> Endpoint:

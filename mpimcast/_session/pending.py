@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One operation under way, for which no thread need wait.
 
-For the MPI library it is a generalised request, which completes together with its
-own requests. Any of three threads may notice completion: a waiter, a tester, or the
-completer. Exactly one ends the operation: it frees C's request and completes MPI's.
+To the MPI library it is a generalised request, which programs may await together with
+the library's own. Any of three threads may notice completion: a waiter, a tester, or
+the completer. Exactly one ends the operation: it frees C's request and completes MPI's.
 MPI then queries the request in the thread that waits or tests, where received data is
 unpacked before that thread learns of the completion.
 """
@@ -60,7 +60,7 @@ class Owner(Protocol):
 class Pending:
     """An operation from its start until MPI has reported its end.
 
-    It keeps the user's buffers alive, and its request keeps it alive.
+    It keeps the user's buffers alive, and MPI's request keeps it alive.
 
     Attributes
     ----------
@@ -94,9 +94,9 @@ class Pending:
         # Held by the thread that checks for completion.
         self._lock = threading.Lock()
         self._poked = False
-        self._landed = False
-        self._heeded = False
-        self._received = False
+        self._native_over = False
+        self._raises_own_error = False
+        self._unpacked = False
 
     def start(self) -> None:
         """Start the operation, without waiting for any other rank."""
@@ -112,14 +112,14 @@ class Pending:
                 raise
             if over:
                 self._end(self.request)
-        self._see_to_pokes()
+        self._serve_pokes()
 
     # ---- until completion ----------------------------------------------------
 
     def poke(self) -> None:
-        """Check for completion; a thread that is checking already does so once more."""
+        """Check for completion; make a thread that is already checking check again."""
         self._poked = True
-        self._see_to_pokes()
+        self._serve_pokes()
 
     def sleep(self) -> None:
         """Wait for completion, and let the MPI library make progress meanwhile."""
@@ -127,18 +127,18 @@ class Pending:
         while not self.over:
             self._owner.idle(self._native)
             with self._lock:
-                self._look(self._native.wait)
-                if not self.over and patience.exhausted():
+                self._check(self._native.wait)
+                if not self.over and patience.take_warning():
                     self._owner.warn(self._native)
-            self._see_to_pokes()
+            self._serve_pokes()
 
-    def heed(self, see: Callable[[], bool]) -> bool:
-        """Return `see()`, by which MPI reports completion; raise the original error."""
-        self._heeded = True
+    def raising_own_error(self, see: Callable[[], bool]) -> bool:
+        """Return `see()`, which asks MPI; if the operation failed, raise its error."""
+        self._raises_own_error = True
         try:
             seen = see()
         finally:
-            self._heeded = False
+            self._raises_own_error = False
         if seen and self.error is not None:
             raise self.error
         return seen
@@ -148,22 +148,22 @@ class Pending:
         with self._lock:
             if not self.over:
                 self._native.cancel()
-                self._look(self._native.test)
+                self._check(self._native.test)
 
-    def _see_to_pokes(self) -> None:
+    def _serve_pokes(self) -> None:
         while self._poked and self._lock.acquire(blocking=False):
             try:
                 self._poked = False
-                self._look(self._native.test)
+                self._check(self._native.test)
             finally:
                 self._lock.release()
 
-    def _look(self, is_over: Callable[[], bool]) -> None:
+    def _check(self, is_over: Callable[[], bool]) -> None:
         """End the operation if it has completed. The caller holds the lock."""
         if self.over or self.request is None:
             return
         try:
-            if not (self._landed or is_over()):
+            if not (self._native_over or is_over()):
                 return
         except Error as error:
             self.error = self._owner.tell_apart(error, self._native, self._description)
@@ -174,8 +174,8 @@ class Pending:
         self._end(self.request)
 
     def _end(self, request: MPI.Grequest) -> None:
-        # If Ctrl-C interrupts this function, the next `_look` continues it.
-        self._landed = True
+        # If Ctrl-C interrupts this function, the next `_check` calls it again.
+        self._native_over = True
         self._native.free()
         self._owner.ended(self)
         self.over = True
@@ -189,10 +189,10 @@ class Pending:
         status.Set_tag(MPI.ANY_TAG)
         status.Set_elements(MPI.BYTE, 0)
         status.Set_cancelled(flag=False)
-        if not self._received:
-            self._received = True
+        if not self._unpacked:
+            self._unpacked = True
             self._receive()
-        if self.error is not None and not self._heeded:
+        if self.error is not None and not self._raises_own_error:
             raise MPI.Exception(error_codes.error_code(self.error))
 
     def _receive(self) -> None:

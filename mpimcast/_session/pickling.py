@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def registered() -> Callable[[Any], str | tuple[Any, ...]] | None:
     """Return the program's ``copyreg`` function for MPI communicators, if any.
 
-    A program that registers one means mpimcast's communicators, too.
+    A program that registers one also means it for mpimcast's communicators.
     """
     reducer = copyreg.dispatch_table.get(MPI.Intracomm)
     return None if reducer is _reduce_library else reducer
@@ -34,9 +34,10 @@ def keep_constants() -> None:
 
 
 def _reduce_library(comm: MPI.Intracomm) -> tuple[Any, ...]:
-    """Return mpi4py's reduction of a handle, with mpimcast's constant for a name.
+    """Return mpi4py's reduction of a handle, with a constant in place of its name.
 
-    The class in the reduction makes it a handle of the MPI library when loaded.
+    That constant is mpimcast's, but the class in the reduction makes a handle of the
+    MPI library of it when it is loaded.
     """
     reduced = comm.__reduce__()
     if isinstance(reduced, str):

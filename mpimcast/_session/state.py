@@ -23,7 +23,7 @@ from mpimcast._mpi.completion import complete
 from mpimcast._mpi.entry import Entry
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import InheritedSettings
-from mpimcast._settings.config import ignored_variables
+from mpimcast._settings.ignored import ignored_variables
 from mpimcast._support import log
 from mpimcast._support.log import logger
 from mpimcast.errors import Error, TransportError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _warn_of_ignored_variables() -> None:
-    """Log, once in a process, variables that look like settings and are none."""
+    """Warn, once in a process, of variables that look like settings but are not."""
     for sentence in ignored_variables():
         logger.warning("%s", sentence)
 
@@ -52,14 +52,14 @@ class CommunicatorState:
     bypass : bool
         Whether the MPI library carries every operation.
     small_bytes : int
-        Below this size of the whole result the MPI library carries an operation, too;
-        0 until all ranks have agreed on it.
+        The MPI library also carries operations whose whole result is smaller than
+        this; 0 until all ranks have agreed on it.
     small_block_bytes : int
-        Below this size of one block the MPI library carries an operation, too; 0
+        The MPI library also carries operations whose blocks are smaller than this; 0
         until all ranks have agreed on it.
     threaded : bool
-        Whether all ranks' MPI libraries let any thread call; False until all ranks
-        have agreed on it. Only then does mpimcast carry requests.
+        Whether mpimcast carries operations that return a request: every rank has
+        THREAD_MULTIPLE. False until all ranks have agreed on it.
     """
 
     def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
@@ -75,8 +75,8 @@ class CommunicatorState:
         self._entry: Entry | None = None
         self._private: Private | None = None
         self._streams: Streams | None = None
-        # The streams in use, including those of persistent requests, and whether
-        # anything has failed; `leave` makes both the maxima over all ranks.
+        # The streams in use, including those of persistent requests, and whether it is
+        # futile to wait for all ranks; `leave` replaces both by the maxima over all.
         self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
@@ -88,8 +88,8 @@ class CommunicatorState:
             _warn_of_ignored_variables()
         if self._size == 1:
             self._settle("there is only one rank")
-        elif inherited.level is not None:
-            self._on_agreed(inherited.level)
+        elif inherited.thread_level is not None:
+            self._on_agreed(inherited.thread_level)
 
     # ---- settings ------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class CommunicatorState:
         return self._inherited.config
 
     def update(self, settings: Mapping[str, object]) -> None:
-        """Take the keywords of a further handle; they must not conflict."""
+        """Take the settings of another handle; they must not conflict with these."""
         self._inherited = self._inherited.updated(settings)
 
     def announce(self) -> None:
@@ -144,10 +144,11 @@ class CommunicatorState:
         )
 
     def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
-        """Return what carried an operation, and why if the MPI library did.
+        """Return what carried an operation, and the reason if the MPI library did.
 
         Unlike `explain`, this looks back, and its words do not depend on the size of
-        the operation, so that operations can be counted by them.
+        the operation, so that operations can be counted by them. The call `waits`
+        unless it returned a request.
         """
         if self.bypass:
             return "mpi", self._reason
@@ -160,14 +161,15 @@ class CommunicatorState:
         return self._streams.team.transport, ""
 
     def carrier(self, nbytes: int) -> Streams | None:
-        """Return the streams that carry blocks of `nbytes`; None if MPI's library does.
+        """Return the streams that carry blocks of `nbytes`, or None. Collective.
 
-        Collective: agrees on settings and opens the transport where that is due.
-        All ranks decide alike, by `nbytes` and what they agreed on.
+        None means that the MPI library carries them. Agree on settings and open the
+        transport if that has not been done. All ranks decide alike, by `nbytes` and
+        what they agreed on.
         """
         self._check()
         try:
-            if self._inherited.level is None:
+            if self._inherited.thread_level is None:
                 with self._counted() as private:
                     level = agreement.agree(private, self.config)
                 self._inherited = InheritedSettings(self.config, level)
@@ -185,10 +187,10 @@ class CommunicatorState:
             raise
         return self._streams
 
-    def open_carrier(self, nbytes: int) -> Streams | None:
+    def carrier_if_open(self, nbytes: int) -> Streams | None:
         """Return the streams that carry a non-blocking operation, or None. Local.
 
-        Opens nothing. All ranks decide alike, by what they did in the same order.
+        Open nothing. All ranks decide alike, since all did the same in the same order.
         """
         self._check()
         return (
@@ -261,10 +263,10 @@ class CommunicatorState:
             return {**self._last_counters, **self._opening}
         return dict.fromkeys([*core.counter_names(), *self._opening], 0)
 
-    # ---- the end -------------------------------------------------------------
+    # ---- the end: join, depart, leave, then end ------------------------------
 
     def join(self) -> None:
-        """Let ranks that are opening this communicator learn that this rank ends.
+        """Join an opening by other ranks, so that they learn that this rank ends.
 
         Do nothing unless all ranks have it from the start, see `announce`.
         """
@@ -274,9 +276,9 @@ class CommunicatorState:
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
-        """Tell ranks that await this one that it will start nothing more.
+        """Tell ranks that await this one that it starts no new operations.
 
-        Persistent requests may still be started unless the program `ends`.
+        If the program `ends`, that includes persistent requests.
         """
         if self._forked():
             return
@@ -288,15 +290,15 @@ class CommunicatorState:
     def leave(self) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this one any more.
 
-        A rank that knows of a failure takes part for the sake of those that do not,
-        but need not wait itself.
+        A rank that knows of a failure takes part for the sake of those that do not
+        know of it, but need not wait itself.
         """
         if self._private is None or self._forked():
             return None
-        nslots = 0 if self._streams is None else self._streams.leave()
-        if nslots is None:
+        nstreams = 0 if self._streams is None else self._streams.leave()
+        if nstreams is None:
             return None
-        self._maxima[0], self._maxima[1] = nslots, self._vain()
+        self._maxima[0], self._maxima[1] = nstreams, self._is_futile()
         with contextlib.suppress(MPI.Exception):
             return self._private.Iallreduce(MPI.IN_PLACE, self._maxima, MPI.MAX)
         return None
@@ -315,16 +317,18 @@ class CommunicatorState:
                 self._streams = None
 
     def close(self) -> None:
-        """Close with the communicator, which all ranks free.
+        """Close the state when all ranks free the communicator.
 
-        Operations under way finish first. If persistent requests are left on any rank,
-        which may still be started, all ranks stay open until the program ends.
+        Operations under way finish first. If any rank has persistent requests left,
+        which may still be started, the state stays open on all ranks until the program
+        ends.
         """
         self.depart(ends=False)
         request = self.leave()
         self._await(request)
-        left = request is not None and not request
-        if left and self._streams is not None and self._maxima[0] > 1:
+        # A request that has completed is MPI.REQUEST_NULL.
+        released = request is not None and not request
+        if released and self._streams is not None and self._maxima[0] > 1:
             self._streams.comm = self._need_private()
             lifetime.add(self)
             return
@@ -334,7 +338,7 @@ class CommunicatorState:
         if self._private is None:
             if self._entry is not None:
                 self._entry.give_up(self.config)
-        elif left and not self._maxima[1]:
+        elif released and not self._maxima[1]:
             # Open MPI would crash if anything were still under way on it.
             self._private.Free()
         self._private = None
@@ -342,10 +346,10 @@ class CommunicatorState:
     def _await(self, request: MPI.Request | None) -> None:
         streams = self._streams
 
-        def vain() -> bool:
+        def is_futile() -> bool:
             if streams is not None:
-                streams.move()
-            return self._vain()
+                streams.make_progress()
+            return self._is_futile()
 
         if request:
             complete(
@@ -353,10 +357,10 @@ class CommunicatorState:
                 math.inf,
                 "closing a communicator",
                 buffers=self._maxima,
-                vain=vain,
+                is_futile=is_futile,
             )
 
-    def _vain(self) -> bool:
+    def _is_futile(self) -> bool:
         """Return whether some rank may have ended or may never arrive."""
         return self._failure is not None or (
             self._streams is not None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from mpimcast._mpi.private import Private
-    from mpimcast._native.stream import Detour, Stream
+    from mpimcast._native.stream import Stream, UnicastReason
     from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
 
@@ -52,7 +52,7 @@ class Streams:
     team : teams.Team
         The team that carries the data.
     refused : str
-        Why no better transport was taken; empty if there is none.
+        Why a better transport was not taken; empty if none is better.
     comm : MPI.Intracomm
         The communicator whose error handler is called.
     """
@@ -70,15 +70,15 @@ class Streams:
         self._private = private
         self._config = config
         self._stream = opened.stream
-        self._slots = {opened.stream.channel: opened}
-        self._idle: set[int] = set()  # slots of freed requests
+        self._opened = {opened.stream.channel: opened}
+        self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
-        self._detour: Detour | None = None
-        self._poisoned: Stream | None = None  # the first that failed
+        self._unicast_reason: UnicastReason | None = None
+        self._poisoned: Stream | None = None  # the first stream that failed
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
-        self._watched: set[Pending] | None = None  # by the completer
+        self._watched: set[Pending] | None = None  # those the completer looks after
 
     # ---- operations ----------------------------------------------------------
 
@@ -100,7 +100,7 @@ class Streams:
                 raise
             finally:
                 native.free()
-            self._watch_detour(self._stream)
+            self._watch_suspension(self._stream)
             collective.unpack(staging)
         except Error as error:
             self.poison(self._stream)
@@ -116,7 +116,7 @@ class Streams:
         while not over:
             self.idle(native)
             over = native.wait()
-            if not over and patience.exhausted():
+            if not over and patience.take_warning():
                 self.warn(native)
 
     def start(self, collective: Collective) -> Request:
@@ -126,17 +126,20 @@ class Streams:
 
     def prepare(self, collective: Collective) -> Prequest:
         """Make a persistent request for an operation. Collective."""
-        # Where a stream is idle on all ranks, all have ended the same operations.
+        # On a stream that is idle on all ranks, all have ended the same operations.
         idle = agreement.exchange(
-            self._private, sorted(self._idle), self._config.timeout, meanwhile=self.move
+            self._private,
+            sorted(self._idle),
+            self._config.timeout,
+            meanwhile=self.make_progress,
         )
         common = set.intersection(*map(set, idle))
         if common:
-            slot = self._slots[min(common)]
+            opened = self._opened[min(common)]
         else:
-            slot = bootstrap.open_stream(self._private, self._config)
-        stream = slot.stream
-        self._slots[stream.channel] = slot
+            opened = bootstrap.open_stream(self._private, self._config)
+        stream = opened.stream
+        self._opened[stream.channel] = opened
         self._idle.discard(stream.channel)
         description = collective.describe(notifies=self._attended)
         return Prequest(
@@ -152,7 +155,7 @@ class Streams:
     def _launch(
         self, stream: Stream, collective: Collective, description: Description
     ) -> Pending:
-        """Start an operation, which the first thread that notices its end completes."""
+        """Start an operation; the first thread that notices its end completes it."""
         if self._closed:
             raise Error("the communicator of this request is closed")
         self._check()
@@ -196,10 +199,10 @@ class Streams:
         roll.hear_all()
         self._private.doing = ""
 
-    def move(self) -> None:
-        """Make progress where no thread does, since another rank may wait for that."""
+    def make_progress(self) -> None:
+        """Make progress if no thread does, since another rank may wait for this one."""
         if not self._attended:
-            self.team.endpoint.move()
+            self.team.endpoint.make_progress()
 
     def patience(self) -> Patience:
         """Return the patience of a wait that begins now, which tells when to log it."""
@@ -210,16 +213,16 @@ class Streams:
         waiting = native.waiting()
         if waiting.epoch == 0:
             what = "earlier operations"
-        elif waiting.still:
+        elif waiting.stands_still:
             what = f"rank {waiting.rank}, which stands still while its host answers"
-        elif waiting.entered:
+        elif waiting.all_entered:
             who = "no rank" if waiting.rank is None else f"rank {waiting.rank}"
             what = f"{who}: {waiting.missing_chunks} chunks are missing here"
-        elif waiting.late is None:
+        elif waiting.unentered is None:
             what = f"rank {waiting.rank}: not all ranks have entered it"
         else:
             what = (
-                f"rank {waiting.late}, which has not entered it: that rank is "
+                f"rank {waiting.unentered}, which has not entered it: that rank is "
                 "computing, has failed, or passed fewer bytes than MIN_BYTES"
             )
         logger.warning(
@@ -238,7 +241,7 @@ class Streams:
         Return `error` itself if it has another cause. In a disagreement all ranks fail,
         and tell each other what they started.
         """
-        if native.differs is None:
+        if native.mismatch is None:
             return error
         topic = f"operation {native.channel:x} {error.epoch}"
         limit_s = min(self._config.timeout, _TELLING_S)
@@ -252,7 +255,7 @@ class Streams:
 
     def ended(self, pending: Pending) -> None:
         """Record that an operation has ended."""
-        self._watch_detour(pending.stream)
+        self._watch_suspension(pending.stream)
         self._under_way.discard(pending)
         if self._watched is not None:
             self._watched.discard(pending)
@@ -266,71 +269,71 @@ class Streams:
             return self._stagings.pop()
         return Staging()
 
-    def _watch_detour(self, stream: Stream) -> None:
+    def _watch_suspension(self, stream: Stream) -> None:
         """Log on rank 0 when multicast is suspended, and when it is resumed."""
-        if stream.detours() == (self._detour is not None):
+        if stream.multicast_is_suspended() == (self._unicast_reason is not None):
             return
         first = self.team.endpoint.rank == 0
-        if self._detour is not None:
-            self._detour = None
+        if self._unicast_reason is not None:
+            self._unicast_reason = None
             if first:
                 logger.info("the network delivers multicast again")
             return
-        detour = stream.detour()
-        if not detour.epoch:  # the detour has just ended
+        reason = stream.unicast_reason()
+        if not reason.epoch:  # multicast has just been resumed
             return
-        self._detour = detour
+        self._unicast_reason = reason
         if first:
             logger.warning(
                 "the network no longer delivers multicast: since %s; multicast is "
                 "tried again now and then; `python -m mpimcast doctor` looks for the "
                 "cause",
-                self._detour,
+                self._unicast_reason,
             )
 
     def path(self) -> str:
-        """Return, in words for people, what data goes over."""
-        if self._detour is None:
+        """Return, in words for people, the path that data takes."""
+        if self._unicast_reason is None:
             return self.team.path
-        return f"since {self._detour} ({self.team.path})"
+        return f"since {self._unicast_reason} ({self.team.path})"
 
     # ---- all streams ---------------------------------------------------------
 
     def counters(self) -> Counter[str]:
         """Return the sums of all streams' and the endpoint's counters."""
         total = self.team.endpoint.counters()
-        for slot in self._slots.values():
-            total.update(slot.stream.counters())
+        for opened in self._opened.values():
+            total.update(opened.stream.counters())
         return total
 
     def poisoned(self) -> bool:
         """Return whether an operation has failed."""
-        return any(slot.stream.poisoned() for slot in self._slots.values())
+        return any(opened.stream.poisoned() for opened in self._opened.values())
 
     def depart(self, *, ends: bool) -> None:
-        """Start nothing more, and tell ranks that wait for more.
+        """Tell the other ranks that this rank will start nothing more.
 
         Persistent requests may still be started unless the program `ends`.
         """
         self._stream.leave()
         if ends:
-            for slot in self._slots.values():
-                slot.stream.leave()
+            for opened in self._opened.values():
+                opened.stream.leave()
 
     def leave(self) -> int | None:
         """Finish what is under way; return how many streams this rank still uses.
 
         Return None if some rank no longer answers, here or on another communicator of
-        the team: all ranks learn of that, and even beginning a barrier with that rank
+        the team: all ranks learn of that, and even starting a barrier with that rank
         may block.
         """
         for pending in self._under_way.copy():
             pending.sleep()
-        if any(slot.stream.deserted() for slot in self._slots.values()):
+        if any(opened.stream.deserted() for opened in self._opened.values()):
             self.team.deserted = True
         if self.team.deserted:
             return None
-        return len(self._slots) - len(self._idle)
+        return len(self._opened) - len(self._idle)
 
     def close(self) -> None:
         """Give up what is under way, and close all streams."""
@@ -338,10 +341,10 @@ class Streams:
         self.comm = MPI.COMM_SELF
         for pending in self._under_way.copy():
             pending.give_up()
-        for slot in self._slots.values():
-            slot.stream.close()
-            teams.release(slot.team)
-        self._slots.clear()
+        for opened in self._opened.values():
+            opened.stream.close()
+            teams.release(opened.team)
+        self._opened.clear()
         self._stagings.clear()
         if self._watched is not None:
             completer.release()

@@ -2,7 +2,7 @@
 """The open teams of this process, one for each set of processes.
 
 Communicators of the same processes, in the same order and with the same settings for
-the endpoint, share a team, since every further one would multiply the datagrams that
+the endpoint, share a team, since every further team would multiply the datagrams that
 their hosts receive.
 """
 
@@ -81,7 +81,7 @@ def add(
     endpoint: Endpoint,
     transport: Transport,
 ) -> Team:
-    """Make a team of an endpoint, which from here on the team closes."""
+    """Make a team of an endpoint; from here on the team closes the endpoint."""
     team = Team(comm, config, endpoint, transport)
     with _lock:
         _open.append(team)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The settings: argument > ``MPIMCAST_*`` variable > default."""
+"""The settings: what they mean, and where the value of each one comes from.
+
+A keyword argument overrides the environment variable ``MPIMCAST_...`` of the setting's
+name, and the variable overrides the default.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._settings import values
 from mpimcast._settings.ranges import Groups, Ports, Range
-from mpimcast._support.spelling import nearest, suggestion
+from mpimcast._support.spelling import suggestion
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,28 +22,35 @@ if TYPE_CHECKING:
 
 PREFIX = "MPIMCAST_"
 
-# What the C API holds in 32 bits.
+# The largest number that fits into the 32 bits which the C API has for some settings.
 _UINT32_MAX = 2**32 - 1
 _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
 
-# Variables that begin so belong to the project's own tests.
-_TESTS_PREFIX = f"{PREFIX}TEST_"
-
-# How like a whole variable's name another one must be to be taken for it.
-_ALIKE = 0.9
-
-# What can carry data, in the order that TRANSPORT=auto tries.
+# The transports, in the order in which TRANSPORT=auto tries them.
 _TRANSPORTS = ("verbs", "udp", "mpi")
 
-# The ports of groups without PORTS, which are below those that the kernel gives out.
+# The ports that groups may have with PORTS=auto. All are below 32768, the first port
+# that the Linux kernel gives to sockets that ask for any.
 _GROUP_PORTS = Ports(20480, 32767)
 
-# Settings of one process: ranks may differ.
+# The settings that may differ between ranks. All others must be equal.
 LOCAL = frozenset({"net_devices", "progress", "warn_after", "log"})
 
 
 class Setting(NamedTuple):
-    """One setting as it is in effect."""
+    """One setting as it is in effect.
+
+    Attributes
+    ----------
+    name : str
+        The setting's name, in upper case and without the prefix.
+    value : object
+        The value, as it would be written in a variable.
+    source : str
+        Where the value comes from: "argument", "variable" or "default".
+    doc : str
+        The meaning, and in parentheses the valid values.
+    """
 
     name: str
     value: object
@@ -59,9 +70,9 @@ class Config:
         "auto",
         values.ordered(*_TRANSPORTS, last="mpi", word="auto", example="udp,mpi"),
         "what carries the data: verbs (multicast over RDMA devices), udp (UDP "
-        "multicast) or mpi (the MPI library); of a list, the first that all ranks can "
-        "open; auto: verbs,udp,mpi between hosts, and mpi where all ranks share one "
-        "host, whose shared memory is faster",
+        "multicast) or mpi (the MPI library); given several, the first that all ranks "
+        "can open; auto: verbs,udp,mpi between hosts, and mpi where all ranks share "
+        "one host, since shared memory is faster",
     )
     net_devices: str = _option(
         "",
@@ -73,8 +84,8 @@ class Config:
     min_bytes: int = _option(
         64 << 10,
         values.size(2**62, example="1M"),
-        "smaller blocks (what one rank contributes, in an Allgatherv on average) go "
-        "through the MPI library; 0: none do",
+        "the MPI library carries blocks smaller than this (a block is what one rank "
+        "contributes, in an Allgatherv on average); 0: it carries none",
     )
     chains: int = _option(
         0,
@@ -84,36 +95,38 @@ class Config:
     subgroups: int = _option(
         1,
         values.number(1, 60, example=4),
-        "multicast groups over which the chunks are spread",
+        "number of multicast groups over which the chunks are spread",
     )
-    group: Groups = _option(  # noqa: RUF009 -- a field, as the others
+    group: Groups = _option(  # noqa: RUF009 -- the call makes a field
         Groups.parse("239.192.0.0/14"),
         values.groups(example="239.1.2.0/28"),
         "multicast groups that may be used, at least SUBGROUPS of them; each set of "
-        "processes that communicates takes some at random",
+        "processes that communicates takes SUBGROUPS of them at random",
     )
-    ports: Ports | None = _option(  # noqa: RUF009 -- likewise
+    ports: Ports | None = _option(  # noqa: RUF009 -- the call makes a field
         None,
         values.ports(example="30000-30999"),
         "udp: the ports of all datagrams, sent and received, and of a TCP listener; "
-        "a rank takes two, and one of TCP, for each set of processes; auto: groups "
-        "have one of 20480 to 32767, and the kernel chooses the others; verbs always "
-        "uses RoCE's port 4791",
+        "for each set of processes that communicates, a rank takes two ports of UDP "
+        "and one of TCP; auto: multicast groups have one of the ports 20480 to 32767, "
+        "and the kernel chooses all others; verbs always uses RoCE's port 4791",
     )
     chunk_bytes: int = _option(
         0,
         values.size(_DATAGRAM_BYTES_MAX, example=1456),
-        "payload of a datagram; 0: from the path MTU",
+        "payload of a datagram in bytes; 0: as much as the path's MTU allows",
     )
     window_bytes: int = _option(
         0,
         values.size(_UINT32_MAX, example="1M"),
-        "data in flight towards a rank; 0: adaptive, within the receive buffers",
+        "the most data that may be on its way to a rank, in bytes; 0: adapts to the "
+        "network, within the receive buffers",
     )
     eager_bytes: int = _option(
         64 << 10,
         values.size(_UINT32_MAX, example="256K"),
-        "operations of at most this size in all start before every rank is ready",
+        "an operation starts to send before all ranks have entered it if its whole "
+        "result has at most this many bytes",
     )
     repair: str = _option(
         "auto",
@@ -131,14 +144,15 @@ class Config:
     ttl: int = _option(
         1,
         values.number(0, 255, example=4),
-        "the IP time to live of multicast datagrams; 1 keeps them in their subnet, and "
-        "each router on the way needs one more",
+        "the IP time to live of multicast datagrams; 1 keeps them in their subnet; add "
+        "1 for each router on the way",
     )
     join: str = _option(
         "auto",
         values.choice("auto", "cm", "attach", example="cm"),
-        "verbs: groups are joined by the connection manager (cm), or by attaching and "
-        "a socket's membership (attach); auto: the first that works",
+        "verbs: how multicast groups are joined: by the connection manager (cm), or by "
+        "attaching the queue pair and joining with a socket (attach); auto: the first "
+        "of the two that works",
     )
     pkey_index: int = _option(
         0,
@@ -156,34 +170,36 @@ class Config:
     receives: int = _option(
         0,
         values.number(0, 32000, example=4096),
-        "verbs: receives posted for each subgroup; 0: 4096 in all, or 1024 where the "
-        "memory that may be locked is limited; 2 a rank are needed, 128 at most",
+        "verbs: how many receives are posted for each subgroup, at least 2 for each of "
+        "the first 64 ranks; 0: 4096 for all subgroups together, or 1024 where the "
+        "memory that may be locked is limited",
     )
     zero_copy: bool = _option(
         False,  # noqa: FBT003 -- a default, not a flag
         values.switch(example="on"),
-        "verbs: receive results in mpimcast.empty arrays in place, except the first "
-        "RECEIVES chunks of each chain; needs SUBGROUPS above CHAINS; has saved no "
-        "time on Soft-RoCE",
+        "verbs: let the device put results right into mpimcast.empty arrays, except "
+        "the first RECEIVES chunks of each chain; needs more SUBGROUPS than CHAINS; "
+        "has saved no time on Soft-RoCE",
     )
     progress: str = _option(
         "auto",
         values.choice("auto", "poll", "event", example="poll"),
-        "verbs: a rank that waits polls all the time (poll), or sleeps until something "
-        "arrives (event); auto: poll if each rank of the host may have a core",
+        "verbs: whether a rank that waits polls all the time (poll), or sleeps until "
+        "something arrives (event); auto: poll if the host has a core for each rank",
     )
     progress_thread: str = _option(
         "on",
         values.choice("on", "off", example="off"),
-        "whether a thread progresses operations while the program computes; off, which "
-        "udp refuses, violates MPI's progress rule: they progress in calls of mpimcast "
-        "only, and the MPI library's Waitall on their requests does not return",
+        "whether a thread progresses operations while the program computes; off works "
+        "over verbs only, and violates MPI's progress rule: operations progress in "
+        "calls of mpimcast alone, and the MPI library's Waitall on their requests does "
+        "not return",
     )
     timeout: float = _option(
         10.0,
         values.seconds(infinite=False, example=30.0),
-        "seconds without a sign of life from a rank, or without progress, after which "
-        "an operation fails",
+        "an operation fails when a rank has given no sign of life, or the operation "
+        "has made no progress, for this many seconds",
     )
     entry_timeout: float = _option(
         math.inf,
@@ -193,17 +209,19 @@ class Config:
     late_timeout: float = _option(
         600.0,
         values.seconds(infinite=True, example=60.0),
-        "seconds to wait for a rank that stands still (a debugger, SIGSTOP, a "
-        "suspended container) while its kernel or RDMA device says that its process "
-        "exists; one that has ended is noticed within a second",
+        "seconds to wait for a rank that stands still (because of a debugger, SIGSTOP "
+        "or a suspended container) while its kernel or RDMA device says that its "
+        "process exists; that a process has ended is noticed within a second",
     )
     warn_after: float = _option(
         10.0,
         values.seconds(infinite=True, example=2.5),
         "seconds of waiting after which a line in the log names the ranks waited for; "
-        "further lines follow after twice, four times... as long",
+        "another line follows each time the wait has doubled",
     )
-    fault: str = _option("", values.fault(), "faults to inject, for tests of programs")
+    fault: str = _option(
+        "", values.fault(), "faults to inject into the traffic, to test programs"
+    )
     log: str = _option(
         "warn",
         values.choice("error", "warn", "info", "debug", example="info"),
@@ -214,7 +232,7 @@ class Config:
     )
 
     def __post_init__(self) -> None:
-        """See that the settings are possible together."""
+        """Raise ConfigError if settings contradict each other."""
         if self.group.count < self.subgroups:
             raise ConfigError(
                 f"SUBGROUPS={self.subgroups} needs as many multicast groups, but "
@@ -233,9 +251,15 @@ class Config:
         Parameters
         ----------
         arguments
-            What the caller was given, by name in lower case; None means not given.
+            The user's keyword arguments, by the settings' names in lower case; None
+            stands for an argument that was not given.
         environment
             Where to look for the variables; ``os.environ`` if None.
+
+        Raises
+        ------
+        ConfigError
+            If a value is not valid, or an argument is no setting.
         """
         if environment is None:
             environment = os.environ
@@ -247,25 +271,25 @@ class Config:
         for option in options():
             variable = PREFIX + option.name.upper()
             if arguments.get(option.name) is not None:
-                given, said, source = arguments[option.name], option.name, "argument"
+                name, given, source = option.name, arguments[option.name], "argument"
             elif environment.get(variable, "") != "":
-                given, said, source = environment[variable], variable, "variable"
+                name, given, source = variable, environment[variable], "variable"
             else:
                 continue
-            found[option.name] = _parse(option, given, said)
+            found[option.name] = _parse(option, given, name)
             sources[option.name] = source
         return cls(**found, sources=sources)
 
     @property
     def transports(self) -> tuple[str, ...]:
-        """The transports to be tried, in that order."""
+        """The transports to be tried, in the order in which to try them."""
         if self.transport == "auto":
             return _TRANSPORTS
         return tuple(self.transport.split(","))
 
     @property
     def group_ports(self) -> Ports:
-        """The ports that multicast groups may have."""
+        """The range from which the port of a team's multicast groups is taken."""
         return self.ports or _GROUP_PORTS
 
     def settings(self) -> list[Setting]:
@@ -281,7 +305,10 @@ class Config:
         ]
 
     def given(self) -> dict[str, object]:
-        """Return the arguments that must be equal on all ranks, in lower case."""
+        """Return the keyword arguments that were given and must be equal on all ranks.
+
+        The names are in lower case, and the values are such as `read` takes.
+        """
         return {
             name: shown(name, getattr(self, name))
             for name, source in self.sources.items()
@@ -289,7 +316,7 @@ class Config:
         }
 
     def agreed(self) -> dict[str, object]:
-        """Return what must be equal on all ranks, by the settings' names."""
+        """Return all values that must be equal on all ranks, by name in upper case."""
         return {
             name.upper(): shown(name, getattr(self, name))
             for name in option_names()
@@ -298,7 +325,7 @@ class Config:
 
 
 def shown(name: str, value: object) -> object:
-    """Return a value as it would be written in a variable; numbers stay numbers."""
+    """Return a setting's value as a user would write it; numbers stay numbers."""
     if name == "chains":
         return {0: "auto", _UINT32_MAX: "all"}.get(value, value)  # type: ignore[call-overload]
     if isinstance(value, Range):
@@ -314,59 +341,24 @@ def option_names() -> list[str]:
 
 
 def options() -> list[dataclasses.Field[Any]]:
-    """List the fields of the settings, with their values and meanings."""
+    """List the fields of `Config` that are settings; `metadata` describes each."""
     return [field for field in dataclasses.fields(Config) if field.metadata]
 
 
-def _parse(option: dataclasses.Field[Any], given: object, said: str) -> object:
+def _parse(option: dataclasses.Field[Any], given: object, name: str) -> object:
+    """Return a setting's value from what the user gave, under this name."""
     domain: values.Values = option.metadata["values"]
     try:
         return domain.parse(str(given))
     except ValueError as error:
         why = f" ({error})" if str(error) else ""
         example = domain.example
-        if not said.startswith(PREFIX):
-            example = repr(example)
+        if not name.startswith(PREFIX):
+            example = repr(example)  # as Python code, since it is a keyword
         raise ConfigError(
-            f"{said}={given!s} is not valid{why}: it must be {domain.expected}, for "
-            f"example {said}={example}"
+            f"{name}={given!s} is not valid{why}: it must be {domain.expected}, for "
+            f"example {name}={example}"
         ) from None
-
-
-# ---- names that are no settings ----------------------------------------------
-
-
-def ignored_variables(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Say of each variable that looks like a setting, and is none, what was meant.
-
-    Parameters
-    ----------
-    environment
-        Where to look for the variables; ``os.environ`` if None.
-    """
-    if environment is None:
-        environment = os.environ
-    known = [PREFIX + name.upper() for name in option_names()]
-    sentences = []
-    for name, value in sorted(environment.items()):
-        if value == "" or name in known or name.startswith(_TESTS_PREFIX):
-            continue
-        is_ours = name.upper().startswith(PREFIX)
-        if is_ours:
-            meant = nearest(name[len(PREFIX) :], option_names()).upper()
-            meant = PREFIX + meant if meant else ""
-        else:  # maybe the prefix itself is misspelt
-            alike = name.upper().startswith("MP")
-            meant = nearest(name, known, cutoff=_ALIKE) if alike else ""
-        if is_ours or meant:
-            hint = f"did you mean {meant}?" if meant else _LISTED
-            sentences.append(
-                f"{name}={value} is ignored: there is no such setting; {hint}"
-            )
-    return sentences
-
-
-_LISTED = "`python -m mpimcast info` lists the settings"
 
 
 def _unknown_keywords(unknown: list[str]) -> str:

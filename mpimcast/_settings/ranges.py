@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranges that a firewall lets through: multicast groups, and ports."""
+"""Ranges of multicast groups and of ports, such as a firewall lets through."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# All IPv4 multicast groups but the first 256, which routers and switches flood: they
-# are for the protocols of a link (RFC 5771, section 4).
+# All IPv4 multicast groups but the first 256, which are for the protocols of a single
+# link: routers and switches flood them (RFC 5771, section 4).
 _GROUP_FIRST = 0xE0000100
 _GROUP_LAST = 0xEFFFFFFF
 _PORT_LAST = 65535
@@ -27,20 +27,20 @@ class Range:
 
     @property
     def count(self) -> int:
-        """The number of numbers in the range."""
+        """How many numbers the range has."""
         return self.last - self.first + 1
 
-    def draw(self, nneighbours: int = 1) -> int:
-        """Return a random number from which `nneighbours` numbers lie in the range."""
-        return self.first + secrets.randbelow(self.count - nneighbours + 1)
+    def draw(self, nconsecutive: int = 1) -> int:
+        """Return the first of `nconsecutive` numbers at a random place in the range."""
+        return self.first + secrets.randbelow(self.count - nconsecutive + 1)
 
     def after(self, number: int) -> int:
-        """Return the number after `number`, which is `first` after `last`."""
+        """Return the number that follows `number`; `last` is followed by `first`."""
         return self.first + (number + 1 - self.first) % self.count
 
 
 def _ends(text: str) -> tuple[str, str]:
-    """Split "first-last"; return a text without a hyphen twice."""
+    """Return both ends of "first-last"; without a hyphen the text is both."""
     first, hyphen, last = text.partition("-")
     return first.strip(), (last if hyphen else first).strip()
 

@@ -26,11 +26,12 @@ class Values(NamedTuple):
     Attributes
     ----------
     parse : callable
-        Reads a value from text; raises ValueError, whose text may give the reason.
+        Reads a value from text. Raises ValueError if it is not valid, with a hint as
+        the error's text, or with none.
     expected : str
         A description of all valid values, which follows "must be" in messages.
     example : object
-        A valid value, as a keyword takes it.
+        A valid value, as a keyword argument would be given.
     """
 
     parse: Callable[[str], object]
@@ -62,9 +63,10 @@ def choice(*choices: str, example: str) -> Values:
 
 
 def ordered(*names: str, last: str, word: str, example: str) -> Values:
-    """Return the values of a setting: names in the order of trial, or a word for all.
+    """Return the values of a setting that takes a list of names, or `word` for all.
 
-    No name may follow `last`, since it would never be tried.
+    The names are in the order in which they are to be tried. None may follow the name
+    `last`, which always works, since it would never be tried.
     """
 
     def parse(text: str) -> str:
@@ -84,7 +86,10 @@ def ordered(*names: str, last: str, word: str, example: str) -> Values:
 
 
 def number(low: int, high: int, *, example: object, **words: int) -> Values:
-    """Return the values of a setting that takes a whole number, or a word for one."""
+    """Return the values of a setting that takes a whole number from `low` to `high`.
+
+    It also takes each of `words`, which stands for the number given with it.
+    """
 
     def parse(text: str) -> int:
         word = text.strip().lower()
@@ -102,13 +107,13 @@ def number(low: int, high: int, *, example: object, **words: int) -> Values:
 
 
 def size(high: int, *, example: object) -> Values:
-    """Return the values of a setting that takes a number of bytes."""
+    """Return the values of a setting that takes a number of bytes, `high` at most."""
 
     def parse(text: str) -> int:
         try:
             value = parse_size(text)
         except ValueError:
-            raise ValueError from None  # the setting's own message says as much
+            raise ValueError from None  # `expected` says the same
         if value > high:
             raise ValueError
         return value
@@ -154,7 +159,7 @@ def groups(*, example: str) -> Values:
 
 
 def ports(*, example: str) -> Values:
-    """Return the values of a setting that takes ports, or auto."""
+    """Return the values of a setting that takes ports, or "auto", which gives None."""
 
     def parse(text: str) -> Ports | None:
         try:
@@ -166,7 +171,7 @@ def ports(*, example: str) -> Values:
 
 
 def switch(*, example: object) -> Values:
-    """Return the values of a setting that takes on or off, also spelt in other ways."""
+    """Return the values of a setting that takes on or off; also true, false, 1, 0."""
 
     def parse(text: str) -> bool:
         word = text.strip().lower()
@@ -183,11 +188,12 @@ def text(*, example: object) -> Values:
 
 
 def fault() -> Values:
-    """Return the values of a setting that takes faults, which the C library parses."""
+    """Return the values of a setting that takes faults, which the C library checks."""
 
     def parse(given: str) -> str:
         given = given.strip()
         if given:
+            # Only here, so that the settings can be read without the C library.
             from mpimcast._native import core
 
             core.check_fault(given)
@@ -203,6 +209,6 @@ def fault() -> Values:
 
 
 def one_of(words: list[str] | tuple[str, ...]) -> str:
-    """Return a list in words, such as "a", "a or b" or "a, b or c"."""
+    """Return the words joined by commas and "or", such as "a, b or c"."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every room may need: words for messages, waits that are logged, the log."""
+"""Helpers for all rooms: words for messages, waits that are logged, the log."""

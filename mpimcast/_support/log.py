@@ -20,7 +20,7 @@ _NAMES = {level: name.upper() for name, level in _LEVELS.items()}
 
 
 class _Formatter(logging.Formatter):
-    """Formats a record in the thread that logs it, whose id it shows."""
+    """Formats a record as one line, with the id of the thread that logs it."""
 
     def __init__(self, rank: int) -> None:
         super().__init__()
@@ -33,12 +33,12 @@ class _Formatter(logging.Formatter):
 
 
 def setup(level: str, rank: int) -> None:
-    """Set the level and, unless the program has a handler of its own, add one.
+    """Set the level, and add a handler unless the program has added its own.
 
     Parameters
     ----------
     level
-        The setting LOG.
+        The value of the setting LOG.
     rank
         This process's rank in ``COMM_WORLD``.
     """

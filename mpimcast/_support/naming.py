@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names ranks in messages, such as those that differ or are missing."""
+"""Words for messages about ranks, such as those that differ or are missing."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ _SHOWN_MAX = 8
 
 
 def named(ranks: Collection[int]) -> str:
-    """Return the names of the first few of some ranks, and how many more there are."""
+    """Return ranks in words, such as "ranks 1, 2"; of many, list only the first."""
     shown = ", ".join(map(str, sorted(ranks)[:_SHOWN_MAX]))
     hidden = len(ranks) - _SHOWN_MAX
     more = f" and {hidden} more" if hidden > 0 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
 
 
-def odd_ones(values: Sequence[Any]) -> tuple[Any, list[int]]:
-    """Return the most frequent value, and the places of all values that differ.
+def usual_and_deviants(values: Sequence[Any]) -> tuple[Any, list[int]]:
+    """Return the most frequent value, and the indices of all values that differ.
 
-    Of equally frequent values the first counts. Values must be hashable.
+    Among equally frequent values, the first one counts as the most frequent. Values
+    must be hashable.
     """
     usual = Counter(values).most_common(1)[0][0]
-    return usual, [place for place, value in enumerate(values) if value != usual]
+    return usual, [index for index, value in enumerate(values) if value != usual]
 
 
 def minority(values: Mapping[int, Hashable]) -> tuple[int, ...]:
     """Return the ranks whose value is not the most frequent one.
 
-    Return all ranks if two values are equally frequent.
+    If several values tie for the most frequent, return all ranks.
     """
     holders = Counter(values.values()).most_common(2)
     if len(holders) > 1 and holders[0][1] == holders[1][1]:
@@ -42,7 +43,7 @@ def minority(values: Mapping[int, Hashable]) -> tuple[int, ...]:
 
 
 def listed(values: Mapping[int, Hashable]) -> str:
-    """Return which ranks have which value, as "3 on rank 1, but 4 on ranks 0, 2"."""
+    """Say which ranks have which value, as in "3 on rank 1, but 4 on ranks 0, 2"."""
     holders: dict[Hashable, list[int]] = {}
     for rank in sorted(values):
         holders.setdefault(values[rank], []).append(rank)

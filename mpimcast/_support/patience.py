@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decides when a wait is logged."""
+"""Decides when a long wait is to be logged."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import time
 
 
 class Patience:
-    """A wait that is logged after WARN_AFTER, then each time its length has doubled.
+    """A wait that begins now, and tells when to log a warning about its length.
+
+    The first warning is due after WARN_AFTER, and another one each time the length of
+    the wait has doubled.
 
     Parameters
     ----------
     warn_after_s
-        The setting WARN_AFTER; with infinity nothing is logged.
+        The value of the setting WARN_AFTER; with infinity no warning is ever due.
     """
 
     def __init__(self, warn_after_s: float) -> None:
@@ -20,11 +23,11 @@ class Patience:
         self._next_s = warn_after_s
 
     def waited_s(self) -> float:
-        """Return the seconds waited by now."""
+        """Return for how many seconds this has waited by now."""
         return time.monotonic() - self._begin_s
 
-    def exhausted(self) -> bool:
-        """Return whether to log now; if so, not again before the wait has doubled."""
+    def take_warning(self) -> bool:
+        """Return whether a warning is due. The caller logs it; it is not due again."""
         waited_s = self.waited_s()
         if waited_s < self._next_s:
             return False

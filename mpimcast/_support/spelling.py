@@ -36,6 +36,6 @@ def nearest(word: str, names: Iterable[str], *, cutoff: float = 0.6) -> str:
 
 
 def suggestion(word: str, names: Iterable[str]) -> str:
-    """Return a question whether the nearest name was meant; "" if there is none."""
+    """Return "did you mean NAME?" with the nearest name; "" if none is similar."""
     name = nearest(word, names)
     return f"did you mean {name}?" if name else ""

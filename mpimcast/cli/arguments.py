@@ -143,7 +143,7 @@ def names(what: str, known: Sequence[str]) -> Callable[[str], str]:
 
 
 def _float(text: str) -> float:
-    """Return a number, or NaN, which lies in no range, if `text` is none."""
+    """Return a number; if `text` is not one, return NaN, which lies in no range."""
     try:
         return float(text)
     except ValueError:

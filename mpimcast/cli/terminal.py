@@ -23,7 +23,7 @@ def is_watched() -> bool:
     """Return whether a person watches the output.
 
     Open MPI's launcher gives its ranks a terminal even if its own output goes to a
-    file, so the output of the launcher, which is our parent, must be a terminal, too.
+    file. So the output of the launcher, our parent process, must also be a terminal.
     """
     try:
         there = str(Path(f"/proc/{os.getppid()}/fd/1").readlink())
@@ -49,7 +49,7 @@ def console(*, watched: bool | None = None, stderr: bool = False) -> Console:
 
 
 class Bar:
-    """A progress bar that counts bytes, and lines above it.
+    """A progress bar that counts bytes, with lines printed above it.
 
     It is drawn only inside `advance`, since a separate thread would disturb timing.
     """

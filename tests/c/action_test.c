@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches of actions keep what was added to them, and say in time that they are full. */
+/*
+ * A batch of actions keeps all that is added to it, and says in time that it is full.
+ */
 #include "core/operation/action.h"
 
 #include "messages.h"
@@ -12,7 +14,10 @@ static const enum mmc_checksum checksums[] = {
 	MMC_CHECKSUM_FULL,
 };
 
-/* Returns a random message that has from none to all of the items that may be. */
+/*
+ * Returns a random message that is no report, with any number of items that its kind
+ * may have.
+ */
 static struct mmc_message draw(struct mmc_prng *prng)
 {
 	uint32_t kind;
@@ -28,7 +33,9 @@ static struct mmc_message draw(struct mmc_prng *prng)
 			      least + (uint32_t)mmc_prng_below(prng, span));
 }
 
-/* Checks the datagram of an action: header and message are those that were added. */
+/*
+ * Checks that the datagram of an action has the header and the message that were added.
+ */
 static void check_datagram(const struct mmc_actions *actions,
 			   const struct mmc_action *action,
 			   const struct mmc_message *message)
@@ -39,7 +46,9 @@ static void check_datagram(const struct mmc_actions *actions,
 	struct mmc_message read;
 
 	CHECK_EQ(action->nbytes, MMC_HEADER_BYTES + mmc_message_bytes(message));
-	/* The header's checksum covers the length, with the CRC that is to come. */
+	/*
+	 * The header's checksum covers the length with the CRC that will be appended.
+	 */
 	CHECK_EQ(mmc_header_decode(&header, bytes,
 				   action->nbytes + (full ? MMC_CRC_BYTES : 0),
 				   actions->checksum),
@@ -81,6 +90,7 @@ static void keeps_every_message(void)
 	}
 }
 
+/* A new action has its kind and operation; all its other fields are zero. */
 static void actions_are_blank(void)
 {
 	static struct mmc_actions actions;

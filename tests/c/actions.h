@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Carries out what the core of each rank wants done, and checks that it may want that:
- * ranks send only what is present, and touch no buffer that has been given back.
+ * Carries out the actions of each rank's core, and checks that they are allowed: a rank
+ * sends only chunks that are present, and touches no buffer that it has given back.
  */
 #ifndef MMC_TESTS_ACTIONS_H
 #define MMC_TESTS_ACTIONS_H
@@ -9,7 +9,7 @@
 #include "reads.h"
 #include "support/memory.h"
 
-/* The transitions that were seen: from, to, and whether by failure. */
+/* The transitions that were seen: [old state][new state][whether by failure]. */
 static bool ranks_seen[MMC_OP_REFUSED + 1][MMC_OP_REFUSED + 1][2];
 
 static inline uint32_t ranks_value(uint32_t epoch, uint32_t chunk)
@@ -66,7 +66,10 @@ static inline void ranks_send_run(struct ranks *net, uint32_t r,
 	events_push(&net->events, &sent);
 }
 
-/* Gives the buffers back to the user; all is present unless the operation failed. */
+/*
+ * Gives the buffers back to the user, and checks that they are complete unless the
+ * operation failed.
+ */
 static inline void ranks_give_back(struct ranks *net, uint32_t r,
 				   const struct mmc_action *action)
 {
@@ -87,7 +90,7 @@ static inline void ranks_give_back(struct ranks *net, uint32_t r,
 	}
 }
 
-/* Spoils the memory of a closed operation, to which nothing refers any more. */
+/* Overwrites the memory of a closed operation, which nothing may use any more. */
 static inline void ranks_forget(struct ranks *net, uint32_t r,
 				const struct mmc_op *op)
 {
@@ -99,7 +102,7 @@ static inline void ranks_forget(struct ranks *net, uint32_t r,
 	memset(at->memory, 0xdd, mmc_op_footprint(&op->config));
 }
 
-/* Asks the kernel of a rank; if its machine is dead, nothing answers. */
+/* Asks a rank's kernel whether its process exists; a dead machine gives no answer. */
 static inline void ranks_inquire(struct ranks *net, uint32_t r,
 				 const struct mmc_action *action)
 {
@@ -171,7 +174,7 @@ static inline void ranks_note_states(struct ranks *net, uint32_t r)
 	}
 }
 
-/* Polls a rank, and does what it wants, until it wants nothing more now. */
+/* Polls a rank and carries out its actions, until nothing more is due now. */
 static inline void ranks_poll(struct ranks *net, uint32_t r)
 {
 	static struct mmc_actions actions;

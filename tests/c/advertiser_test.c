@@ -21,13 +21,13 @@ static void registers_first(void)
 	struct mmc_advertiser a = advertiser_of(5, false);
 
 	CHECK(!mmc_advertiser_is_due(&a));
-	CHECK(!mmc_advertiser_registers(&a));
-	CHECK(!mmc_advertiser_tells(&a));
+	CHECK(!mmc_advertiser_take_registration(&a));
+	CHECK(!mmc_advertiser_take_advert(&a));
 	mmc_advertiser_ask(&a);
 	CHECK(mmc_advertiser_is_due(&a));
-	CHECK(!mmc_advertiser_tells(&a));
-	CHECK(mmc_advertiser_registers(&a));
-	CHECK(!mmc_advertiser_registers(&a));
+	CHECK(!mmc_advertiser_take_advert(&a));
+	CHECK(mmc_advertiser_take_registration(&a));
+	CHECK(!mmc_advertiser_take_registration(&a));
 	mmc_advertiser_ask(&a);
 	CHECK(!mmc_advertiser_is_due(&a));
 	mmc_advertiser_registered(&a, true, 0x1000, 9);
@@ -35,7 +35,7 @@ static void registers_first(void)
 	CHECK_EQ(a.advert.data_address, 0x1000);
 	CHECK_EQ(a.advert.data_key, 9);
 	CHECK_EQ(a.advert.generation, 5);
-	CHECK(mmc_advertiser_tells(&a));
+	CHECK(mmc_advertiser_take_advert(&a));
 	CHECK(!mmc_advertiser_is_due(&a));
 }
 
@@ -45,17 +45,17 @@ static void registers_once(void)
 	struct mmc_advertiser a = advertiser_of(5, false);
 
 	mmc_advertiser_ask(&a);
-	CHECK(mmc_advertiser_registers(&a));
+	CHECK(mmc_advertiser_take_registration(&a));
 	mmc_advertiser_registered(&a, true, 1, 2);
 	for (int i = 0; i < 3; i++) {
 		mmc_advertiser_ask(&a);
-		CHECK(!mmc_advertiser_registers(&a));
-		CHECK(mmc_advertiser_tells(&a));
-		CHECK(!mmc_advertiser_tells(&a));
+		CHECK(!mmc_advertiser_take_registration(&a));
+		CHECK(mmc_advertiser_take_advert(&a));
+		CHECK(!mmc_advertiser_take_advert(&a));
 	}
 }
 
-/* Memory that is registered from the start, or cannot be, is advertised at once. */
+/* The advert is sent at once if the data is registered already, or never can be. */
 static void nothing_to_register(void)
 {
 	struct mmc_advertiser ready = advertiser_of(5, true);
@@ -63,10 +63,10 @@ static void nothing_to_register(void)
 
 	mmc_advertiser_ask(&ready);
 	mmc_advertiser_ask(&unreadable);
-	CHECK(!mmc_advertiser_registers(&ready));
-	CHECK(!mmc_advertiser_registers(&unreadable));
-	CHECK(mmc_advertiser_tells(&ready));
-	CHECK(mmc_advertiser_tells(&unreadable));
+	CHECK(!mmc_advertiser_take_registration(&ready));
+	CHECK(!mmc_advertiser_take_registration(&unreadable));
+	CHECK(mmc_advertiser_take_advert(&ready));
+	CHECK(mmc_advertiser_take_advert(&unreadable));
 }
 
 /* After a refusal the advert says that nothing can be read. */
@@ -75,14 +75,16 @@ static void refused(void)
 	struct mmc_advertiser a = advertiser_of(5, false);
 
 	mmc_advertiser_ask(&a);
-	CHECK(mmc_advertiser_registers(&a));
+	CHECK(mmc_advertiser_take_registration(&a));
 	mmc_advertiser_registered(&a, false, 0, 0);
 	CHECK_EQ(a.advert.generation, 0);
 	CHECK(!a.advert.has_data);
-	CHECK(mmc_advertiser_tells(&a));
+	CHECK(mmc_advertiser_take_advert(&a));
 }
 
-/* The generation's word is the operation's from publish to revoke. */
+/*
+ * The word before the bitmap holds the operation's generation from publish to revoke.
+ */
 static void generation(void)
 {
 	const struct mmc_advert advert = { .generation = 77 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A stream answers questions in their order, one at a time to each rank. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -48,7 +49,10 @@ static void first_come_first_served(void)
 	free(memory);
 }
 
-/* An answer echoes the last question, so that round trips are not measured too long. */
+/*
+ * A rank is owed one answer at a time. The answer echoes its last question about the
+ * same epoch, so that round trips are not measured too long.
+ */
 static void one_answer_each(void)
 {
 	struct mmc_answer answer;

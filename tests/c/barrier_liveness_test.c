@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The waits of core/barrier/liveness.h against a model that keeps all that happened,
- * and looks each wait up in that history.
+ * Compares the waits of core/barrier/liveness.h with a model that keeps all events, and
+ * computes each wait from that history.
  */
 #include "core/barrier/liveness.h"
 
@@ -15,9 +15,8 @@ enum event_kind { HEARD, RENEWED, NOTED, NOTED_AWAITED };
 
 struct event {
 	enum event_kind kind;
-	uint64_t
-		observed_ns; /* on the model's clock, which skips long pauses */
-	uint64_t age_ns;     /* of the evidence, when it was noted */
+	uint64_t observed_ns; /* when it happened, in observed time */
+	uint64_t age_ns;      /* how old the evidence was then */
 };
 
 struct model {
@@ -34,7 +33,7 @@ static void model_open(struct model *model)
 {
 	*model = (struct model){
 		.now_ns = MMC_S_NS,
-		.late_rank = MMC_PEER_ALL,
+		.late_rank = MMC_PEER_NONE,
 	};
 	mmc_liveness_init(&model->liveness, model->now_ns);
 }
@@ -51,11 +50,13 @@ static void record(struct model *model, enum event_kind kind, uint64_t age_ns)
 static void look(struct model *model, uint64_t elapsed_ns)
 {
 	model->now_ns += elapsed_ns;
-	model->observed_ns += mmc_min_u64(elapsed_ns, MMC_LOOK_NS_MAX);
-	mmc_liveness_look(&model->liveness, model->now_ns);
+	model->observed_ns += mmc_min_u64(elapsed_ns, MMC_OBSERVED_NS_MAX);
+	mmc_liveness_advance(&model->liveness, model->now_ns);
 }
 
-/* Notes that `rank` was late at `at_ns`, which may be old, or newer than the last look. */
+/*
+ * Notes that `rank` was late at `at_ns`, which may be long ago or after the last look.
+ */
 static void note(struct model *model, uint32_t rank, uint64_t at_ns,
 		 bool awaited)
 {
@@ -63,7 +64,7 @@ static void note(struct model *model, uint32_t rank, uint64_t at_ns,
 
 	mmc_liveness_note(&model->liveness, rank, at_ns, awaited);
 	record(model, awaited ? NOTED_AWAITED : NOTED, age_ns);
-	if (model->late_rank != MMC_PEER_ALL && at_ns <= model->late_ns)
+	if (model->late_rank != MMC_PEER_NONE && at_ns <= model->late_ns)
 		return;
 	model->late_rank = rank;
 	model->late_ns = mmc_min_u64(at_ns, model->now_ns);
@@ -73,10 +74,10 @@ static void clear(struct model *model, uint32_t rank)
 {
 	mmc_liveness_clear(&model->liveness, rank);
 	if (model->late_rank == rank)
-		model->late_rank = MMC_PEER_ALL;
+		model->late_rank = MMC_PEER_NONE;
 }
 
-/* Returns the time since the last event of the kinds in `kinds`, a bit each. */
+/* Returns the observed time since the last event whose kind has its bit in `kinds`. */
 static uint64_t since(const struct model *model, unsigned kinds)
 {
 	uint64_t least_ns = model->observed_ns;
@@ -116,10 +117,11 @@ static void check_late(const struct model *model)
 		bool fresh = model->now_ns - model->late_ns < limits_ns[i];
 
 		CHECK_EQ(mmc_liveness_late(&model->liveness, limits_ns[i]),
-			 fresh ? model->late_rank : MMC_PEER_ALL);
+			 fresh ? model->late_rank : MMC_PEER_NONE);
 	}
 }
 
+/* After any history, the waits and the late rank are those of the model. */
 static void any_history(void)
 {
 	static struct model model;
@@ -162,25 +164,25 @@ static void a_pause_is_no_wait(void)
 
 	model_open(&model);
 	look(&model, 3600 * MMC_S_NS);
-	CHECK_EQ(model.liveness.unheard_ns, MMC_LOOK_NS_MAX);
-	CHECK_EQ(model.liveness.entering_ns, MMC_LOOK_NS_MAX);
+	CHECK_EQ(model.liveness.unheard_ns, MMC_OBSERVED_NS_MAX);
+	CHECK_EQ(model.liveness.entering_ns, MMC_OBSERVED_NS_MAX);
 }
 
-/* Only the owner itself ends the wait for the owner of missing data. */
+/* The wait for the owner of missing chunks ends only when the owner itself is heard. */
 static void the_owner_is_seen(void)
 {
 	struct mmc_liveness liveness;
 
 	mmc_liveness_init(&liveness, 0);
-	CHECK_EQ(liveness.owner, MMC_PEER_ALL);
+	CHECK_EQ(liveness.owner, MMC_PEER_NONE);
 	liveness.owner = 3;
-	mmc_liveness_look(&liveness, MMC_MS_NS);
+	mmc_liveness_advance(&liveness, MMC_MS_NS);
 	mmc_liveness_clear(&liveness, 2);
 	mmc_liveness_hear(&liveness);
 	mmc_liveness_renew(&liveness);
-	CHECK_EQ(liveness.unseen_ns, MMC_MS_NS);
+	CHECK_EQ(liveness.owner_unheard_ns, MMC_MS_NS);
 	mmc_liveness_clear(&liveness, 3);
-	CHECK_EQ(liveness.unseen_ns, 0);
+	CHECK_EQ(liveness.owner_unheard_ns, 0);
 }
 
 /* Hearsay that is passed around with its age does not keep itself alive. */
@@ -197,14 +199,14 @@ static void a_circle_of_hearsay_wears_out(void)
 
 		now_ns += MMC_MS_NS;
 		for (unsigned r = 0; r < 2; r++)
-			mmc_liveness_look(&ranks[r], now_ns);
+			mmc_liveness_advance(&ranks[r], now_ns);
 		if (mmc_liveness_late(from, MMC_S_NS) == 4)
 			mmc_liveness_note(&ranks[1 - i % 2], 4, from->late_ns,
 					  true);
 	}
 	CHECK_EQ(ranks[0].unproven_ns, 100 * MMC_MS_NS);
 	CHECK_EQ(ranks[1].unproven_ns, 100 * MMC_MS_NS);
-	CHECK_EQ(mmc_liveness_late(&ranks[1], 100 * MMC_MS_NS), MMC_PEER_ALL);
+	CHECK_EQ(mmc_liveness_late(&ranks[1], 100 * MMC_MS_NS), MMC_PEER_NONE);
 	CHECK_EQ(mmc_liveness_late(&ranks[1], 101 * MMC_MS_NS), 4);
 }
 

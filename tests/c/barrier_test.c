@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers of all ranks in one process, over a network that loses, repeats and reorders
- * messages. No rank passes before all have joined, and every rank that passes knows the
- * merged terms of all.
+ * Runs the barriers of all ranks in one process, over a network that loses, repeats and
+ * reorders messages. No rank passes before all have joined, and every rank that passes
+ * knows the merged terms of all.
  */
 #include "check.h"
 #include "core/barrier/barrier.h"
@@ -36,7 +36,7 @@ struct net {
 	struct message messages[MESSAGES_MAX];
 	unsigned nmessages;
 	unsigned nsent;
-	uint64_t loss; /* chance to lose a message, out of 2^32 */
+	uint64_t loss; /* of 2^32 messages, how many are lost */
 };
 
 static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
@@ -88,7 +88,7 @@ static void post(struct net *net, uint32_t source, uint32_t target, bool asks)
 		net->messages[net->nmessages++] = (struct message){
 			.source = source,
 			.target = target,
-			.joined = rank->barrier.open,
+			.joined = rank->barrier.is_in,
 			.rounds = rank->barrier.rounds,
 			.terms = rank->terms,
 			.asks = asks,
@@ -148,7 +148,7 @@ static void deliver_any(struct net *net)
 	deliver(net, &message);
 }
 
-/* Every waiting rank asks the rank that it awaits; returns how many are waiting. */
+/* Lets every waiting rank ask the rank that it awaits; returns how many are waiting. */
 static unsigned ask_again(struct net *net)
 {
 	unsigned nwaiting = 0;
@@ -157,12 +157,12 @@ static unsigned ask_again(struct net *net)
 		const struct mmc_barrier *barrier = &net->ranks[r].barrier;
 		uint32_t awaited;
 
-		if (!barrier->open || mmc_barrier_passed(barrier))
+		if (!barrier->is_in || mmc_barrier_passed(barrier))
 			continue;
 		nwaiting++;
 		awaited = mmc_barrier_awaited(barrier);
 		if (mmc_barrier_awaited_joined(barrier))
-			CHECK(net->ranks[awaited].barrier.open);
+			CHECK(net->ranks[awaited].barrier.is_in);
 		post(net, r, awaited, true);
 	}
 	return nwaiting;
@@ -219,6 +219,7 @@ static void without_loss(void)
 	}
 }
 
+/* All ranks pass, whatever the order in which they join and the network's faults. */
 static void any_order_loss_and_duplication(void)
 {
 	static const uint64_t losses[] = { 0, UINT64_C(1) << 28,
@@ -233,7 +234,7 @@ static void any_order_loss_and_duplication(void)
 		}
 }
 
-/* A rank that never joins holds up all others, however much they ask. */
+/* A rank that has not joined holds up all others, however often they ask. */
 static void one_is_missing(void)
 {
 	static struct net net;

@@ -75,7 +75,7 @@ static bool check_bits(const struct model *model)
 	return true;
 }
 
-/* All contents of all sizes up to 9, over all ranges. */
+/* Bitmaps of up to 9 bits agree with the model for all contents and all ranges. */
 static void small_sizes(void)
 {
 	struct model model;
@@ -94,7 +94,10 @@ static void small_sizes(void)
 		}
 }
 
-/* All contents of the 8 bits around a word's end, between zeros and ones. */
+/*
+ * Bitmaps agree with the model for all contents of the 8 bits around a word's end, with
+ * zeros or ones on either side.
+ */
 static void word_ends(void)
 {
 	struct model model;
@@ -119,7 +122,7 @@ static void word_ends(void)
 	}
 }
 
-/* Sets each possible run in maps whose ends lie around a word's end. */
+/* Each run can be set, in bitmaps that end at or near the end of a word. */
 static void set_runs(void)
 {
 	static const uint32_t sizes[] = { 1, 63, 64, 65, 127, 128, 129 };
@@ -172,6 +175,7 @@ static void step_randomly(struct model *model, struct mmc_prng *prng)
 	}
 }
 
+/* Large bitmaps agree with the model after many random changes. */
 static void big_sizes(void)
 {
 	struct mmc_prng prng = { .state = 2 };
@@ -191,7 +195,7 @@ static void big_sizes(void)
 	}
 }
 
-/* Finds the bits that are clear in all of several maps. */
+/* mmc_bitmap_next_clear() finds the bits that are clear in all of several bitmaps. */
 static void several_maps(void)
 {
 	struct mmc_prng prng = { .state = 3 };
@@ -222,6 +226,7 @@ static void several_maps(void)
 	}
 }
 
+/* A copy has the bits of its source, and none that it had before. */
 static void copies(void)
 {
 	struct model from;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions on bits and numbers agree with slow versions or with their definitions.
+ */
 #include "check.h"
 #include "support/bits.h"
 #include "support/prng.h"

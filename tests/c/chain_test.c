@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A chain against a model that keeps a state for every turn: which senders are followed,
- * which are over, and how many chunks count as passed.
+ * Compares a chain with a model that keeps a state for every turn: which senders are
+ * followed, of which no more is expected, and how many chunks count as drained.
  */
 #include "core/repair/chain.h"
 
@@ -32,7 +32,7 @@ struct model {
 	struct turn turns[NRANKS_MAX];
 	uint32_t nturns;
 	uint32_t nbegun;
-	uint32_t npassed;
+	uint32_t ndrained;
 };
 
 /* ---- the model ----------------------------------------------------------- */
@@ -75,14 +75,14 @@ static uint32_t count_followed(const struct model *model)
 	return t;
 }
 
-/* Counts the chunks below `end` that are late from now on, and were not before. */
+/* Makes the missing chunks below `end` late, and counts those that were not. */
 static void expect_late(struct model *model, uint32_t turn, uint32_t end)
 {
 	uint32_t first = rank_of(turn) * BLOCK_CHUNKS;
 	struct turn *at = &model->turns[turn];
 
 	for (; at->late_end < end; at->late_end++)
-		model->npassed +=
+		model->ndrained +=
 			!mmc_bitmap_test(&model->claimed, first + at->late_end);
 }
 
@@ -133,7 +133,7 @@ static void expect_pass(struct model *model)
 	expect_look_ahead(model);
 }
 
-/* ---- the chain beside it ------------------------------------------------- */
+/* ---- the chain and the model --------------------------------------------- */
 
 static void model_open(struct model *model, uint32_t nranks)
 {
@@ -160,7 +160,7 @@ static void check_turn(const struct model *model, uint32_t turn)
 	uint32_t lost_end = at->over && !at->given_up ? BLOCK_CHUNKS : 0;
 
 	CHECK_EQ(sequence != NULL, at->followed && !at->over);
-	CHECK_EQ(mmc_chain_is_over(chain, turn), at->over);
+	CHECK_EQ(mmc_chain_turn_has_ended(chain, turn), at->over);
 	if (sequence != NULL) {
 		CHECK_EQ(sequence->turn, turn);
 		CHECK_EQ(sequence->rank, rank_of(turn));
@@ -171,7 +171,7 @@ static void check_turn(const struct model *model, uint32_t turn)
 		CHECK(sequence->end >= at->late_end);
 		lost_end = at->lost_end;
 	}
-	/* Which of the given up are lost is known only to the loss detector. */
+	/* Only the loss detector knows which chunks of given-up senders are lost. */
 	if (turn >= chain->late_turns || sequence != NULL)
 		CHECK_EQ(mmc_chain_lost_end(chain, turn, BLOCK_CHUNKS),
 			 lost_end);
@@ -186,7 +186,7 @@ static void check_chain(const struct model *model)
 	CHECK_EQ(chain->turn, first_open(model));
 	CHECK_EQ(chain->nfollowed, count_followed(model));
 	CHECK_EQ(chain->nbegun, model->nbegun);
-	CHECK_EQ(chain->npassed, model->npassed);
+	CHECK_EQ(chain->ndrained, model->ndrained);
 	for (uint32_t t = 0; t < model->nturns; t++)
 		check_turn(model, t);
 }
@@ -214,7 +214,9 @@ static void claim(struct model *model, uint32_t turn, uint32_t place)
 	model->turns[turn].nleft--;
 }
 
-/* Counts the chunks of a followed sender below `end` as late, and maybe as lost. */
+/*
+ * Counts the chunks of a followed sender below `end` as late or, with `lost`, as lost.
+ */
 static void pass(struct model *model, uint32_t turn, uint32_t end, bool lost)
 {
 	struct turn *at = &model->turns[turn];
@@ -227,10 +229,12 @@ static void pass(struct model *model, uint32_t turn, uint32_t end, bool lost)
 		mmc_chain_lose(&model->chain, sequence, &model->claimed, end);
 		at->lost_end = end > at->lost_end ? end : at->lost_end;
 	} else {
-		mmc_chain_delay(&model->chain, sequence, &model->claimed, end);
+		mmc_chain_mark_late(&model->chain, sequence, &model->claimed,
+				    end);
 	}
 }
 
+/* The chain and the model agree after every step of a random history. */
 static void any_order(void)
 {
 	static const uint32_t sizes[] = { 2, 5, 30, 33, 60, NRANKS_MAX };
@@ -270,7 +274,7 @@ static void any_order(void)
 
 /* ---- single rules -------------------------------------------------------- */
 
-/* All chains of a layout find a place for each sender that they may follow. */
+/* There are enough sequences for all senders that the chains may follow at a time. */
 static void enough_sequences(void)
 {
 	for (uint32_t nsenders = 1; nsenders < 200; nsenders++)
@@ -305,7 +309,9 @@ static void waits_from_its_turn_on(void)
 	CHECK_EQ(second->heard_ns, 77);
 	mmc_chain_pass(&model.chain, &model.schedule, CHAIN, 88);
 	CHECK_EQ(second->heard_ns, 77);
-	/* A sender that has begun already is waited for since it was heard. */
+	/*
+	 * For a sender that has begun already, the wait began when it was last heard.
+	 */
 	begin(&model, 2);
 	for (uint32_t place = 0; place < BLOCK_CHUNKS; place++)
 		claim(&model, 1, place);
@@ -323,9 +329,9 @@ static void nothing_is_expected_after_the_end(void)
 	CHECK(model.turns[0].given_up);
 	mmc_chain_end(&model.chain);
 	CHECK_EQ(model.chain.turn, model.nturns);
-	CHECK_EQ(model.chain.npassed, model.npassed);
+	CHECK_EQ(model.chain.ndrained, model.ndrained);
 	for (uint32_t t = 0; t < model.nturns; t++) {
-		CHECK(mmc_chain_is_over(&model.chain, t));
+		CHECK(mmc_chain_turn_has_ended(&model.chain, t));
 		CHECK(mmc_chain_sequence(&model.chain, t) == NULL);
 		CHECK_EQ(mmc_chain_lost_end(&model.chain, t, BLOCK_CHUNKS),
 			 BLOCK_CHUNKS);

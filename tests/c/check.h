@@ -51,7 +51,7 @@ static unsigned check_failures; /* of the running test */
 		   #nbytes " bytes of " #a " and " #b " are equal", __FILE__,  \
 		   __LINE__)
 
-/* The seed of this run: MPIMCAST_TEST_SEED repeats one that failed. */
+/* Returns the seed of this run: MPIMCAST_TEST_SEED, to repeat a failed run, or 1. */
 static inline uint64_t check_seed(void)
 {
 	const char *seed = getenv("MPIMCAST_TEST_SEED");
@@ -87,7 +87,7 @@ static inline bool check_equal(uint64_t a, uint64_t b, const char *what,
 	return check_failed(text, file, line);
 }
 
-/* Says which test ended early, by functions that a signal handler may call. */
+/* Prints which test ended early, by functions that a signal handler may call. */
 static inline void check_ended_early(const char *how)
 {
 	(void)!write(STDERR_FILENO, check_running, strlen(check_running));
@@ -149,7 +149,7 @@ static inline int check_run(const struct check_test *tests, size_t ntests,
 		.name = #function, .run = (function)                           \
 	}
 
-/* The program's main(), given a CHECK_TEST for each of its tests. */
+/* Defines the program's main(), given a CHECK_TEST for each of its tests. */
 #define CHECK_MAIN(...)                                                        \
 	int main(int argc, char **argv)                                        \
 	{                                                                      \

@@ -8,7 +8,7 @@ static uint64_t ns_of(struct timespec time)
 	return (uint64_t)time.tv_sec * MMC_S_NS + (uint64_t)time.tv_nsec;
 }
 
-/* The clock is the kernel's monotonic one, which timers of descriptors use as well. */
+/* The clock is the kernel's monotonic one, as timer descriptors need. */
 static void reads_the_monotonic_clock(void)
 {
 	struct timespec before;

@@ -2,6 +2,7 @@
 #include "check.h"
 #include "engine/copies.h"
 
+/* A reservation makes only the copies that are missing. */
 static void as_many_as_reserved(void)
 {
 	struct mmc_copies copies = { 0 };
@@ -14,7 +15,7 @@ static void as_many_as_reserved(void)
 	other = mmc_copies_take(&copies);
 	CHECK(one != other);
 	one->bytes[99] = other->bytes[99] = 1;
-	/* Copies in use count as well. */
+	/* Copies in use count as reserved, too. */
 	CHECK_EQ(mmc_copies_reserve(&copies, 50, 2, &nmade), 0);
 	CHECK_EQ(nmade, 0);
 	CHECK_EQ(mmc_copies_reserve(&copies, 100, 3, &nmade), 0);
@@ -28,6 +29,7 @@ static void as_many_as_reserved(void)
 	CHECK(copies.idle == NULL);
 }
 
+/* A larger reservation replaces the smaller copies, and serves smaller ones later. */
 static void larger_ones(void)
 {
 	struct mmc_copies copies = { 0 };

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/counters.h"
 
-#include <mpimcast/mmc.h>
-
 #include "check.h"
 
-/* What is counted is added to one counter, and the others stay as they are. */
+/* mmc_count() adds to one counter, and leaves the others as they are. */
 static void counts_add_up(void)
 {
 	for (unsigned c = 0; c < MMC_COUNTER_COUNT; c++) {
@@ -20,21 +18,30 @@ static void counts_add_up(void)
 	}
 }
 
-/* Users read the counters by name, in the table's order. */
-static void every_counter_has_its_name(void)
+/* A sent or a received datagram is counted with its bytes, by its kind of traffic. */
+static void datagrams_by_their_kind(void)
 {
-	static const char *const names[] = {
-#define NAME(counter, name) [MMC_COUNT_##counter] = name,
-		MMC_COUNTER_TABLE(NAME)
-#undef NAME
-	};
+	struct mmc_counters counters = { 0 };
 
-	CHECK_EQ(mmc_counter_count(), MMC_COUNTER_COUNT);
-	for (uint32_t c = 0; c < MMC_COUNTER_COUNT; c++) {
-		CHECK(strcmp(mmc_counter_name(c), names[c]) == 0);
-		for (uint32_t other = 0; other < c; other++)
-			CHECK(strcmp(names[c], names[other]) != 0);
-	}
+	mmc_count_sent(&counters, MMC_TRAFFIC_MULTICAST, 3000, 3);
+	mmc_count_sent(&counters, MMC_TRAFFIC_CONTROL, 70, 2);
+	mmc_count_sent(&counters, MMC_TRAFFIC_REPAIR, 11, 1);
+	mmc_count_received(&counters, MMC_TRAFFIC_MULTICAST, 1000);
+	mmc_count_received(&counters, MMC_TRAFFIC_CONTROL, 35);
+	mmc_count_received(&counters, MMC_TRAFFIC_REPAIR, 12);
+	mmc_count_received(&counters, MMC_TRAFFIC_REPAIR, 13);
+	CHECK_EQ(counters.value[MMC_COUNT_TX_MULTICAST_BYTES], 3000);
+	CHECK_EQ(counters.value[MMC_COUNT_TX_MULTICAST_DATAGRAMS], 3);
+	CHECK_EQ(counters.value[MMC_COUNT_TX_CONTROL_BYTES], 70);
+	CHECK_EQ(counters.value[MMC_COUNT_TX_CONTROL_DATAGRAMS], 2);
+	CHECK_EQ(counters.value[MMC_COUNT_TX_REPAIR_BYTES], 11);
+	CHECK_EQ(counters.value[MMC_COUNT_TX_REPAIR_DATAGRAMS], 1);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_MULTICAST_BYTES], 1000);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_MULTICAST_DATAGRAMS], 1);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_CONTROL_BYTES], 35);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_CONTROL_DATAGRAMS], 1);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_REPAIR_BYTES], 25);
+	CHECK_EQ(counters.value[MMC_COUNT_RX_REPAIR_DATAGRAMS], 2);
 }
 
-CHECK_MAIN(CHECK_TEST(counts_add_up), CHECK_TEST(every_counter_has_its_name))
+CHECK_MAIN(CHECK_TEST(counts_add_up), CHECK_TEST(datagrams_by_their_kind))

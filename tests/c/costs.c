@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts what an operation costs beside instructions: system calls, bytes copied,
- * allocations, datagrams. To be linked with --wrap (see bench/counters.py).
+ * Counts what an operation costs besides instructions: system calls, bytes copied,
+ * allocations, datagrams. This program must be linked with --wrap (see
+ * bench/counters.py).
  *
  * All ranks are teams of one engine, over UDP on loopback, which delivers a datagram
  * before the send returns. One thread moves them in turn, so the counts depend neither
- * on the scheduler nor on other load, but still on time. Therefore the least of many
- * operations is printed for each count.
+ * on the scheduler nor on other load, but still on time. Therefore each count that is
+ * printed is the least of many operations.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -104,7 +105,7 @@ static uint64_t counter(uint32_t rank, const char *name)
 	uint32_t i = 0;
 
 	while (strcmp(mmc_counter_name(i), name) != 0)
-		i++;
+		MMC_ASSERT(++i < mmc_counter_count());
 	mmc_stream_counters(ranks[rank].stream, values);
 	return values[i];
 }
@@ -186,14 +187,16 @@ static void start(uint32_t rank)
 		 MMC_EAGAIN);
 }
 
-/* The first wait moves all ranks; later waits find their operations completed. */
+/*
+ * The first wait makes progress for all ranks; later waits find their operations done.
+ */
 static void finish(uint32_t rank)
 {
 	CHECK_EQ(mmc_request_wait(ranks[rank].request, 10 * MMC_S_NS), 0);
 	mmc_request_free(ranks[rank].request);
 }
 
-/* A Bcast's root is rank 0, whose block is at the same place as in an Allgather. */
+/* Checks all blocks; in a Bcast the root's alone, which is first in both kinds. */
 static void check_data(void)
 {
 	uint64_t nblocks = kind == MMC_BCAST ? 1 : NRANKS;

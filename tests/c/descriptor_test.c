@@ -30,7 +30,7 @@ static void wakes_until_drained(void)
 	close(fd);
 }
 
-/* Neither call blocks, whatever the counter holds. */
+/* Waking and draining never block, whatever the counter holds. */
 static void never_blocks(void)
 {
 	uint64_t most = UINT64_MAX - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Engines and their threads; see loopback.h. */
+/* Whole engines with their threads run Allgathers; see loopback.h. */
 #include <sys/wait.h>
 #include <time.h>
 
@@ -125,7 +125,10 @@ static void threads_share_an_engine(void)
 static bool counting;
 static unsigned nallocated;
 
-/* The sanitizer's own header is not always there; returns 0 on failure. */
+/*
+ * Declared here, since the sanitizer's own header is not always installed. Returns 0 on
+ * failure.
+ */
 int __sanitizer_install_malloc_and_free_hooks(
 	void (*allocated)(const volatile void *memory, size_t nbytes),
 	void (*released)(const volatile void *memory));
@@ -185,7 +188,7 @@ static void nothing_is_allocated_again(void)
 }
 #endif
 
-/* A rank that makes no further call still serves what others lost. */
+/* Gathers 20 times. After each, the rank waits outside the library for the others. */
 static void *gather_and_leave(void *argument)
 {
 	struct rank *rank = argument;
@@ -197,6 +200,7 @@ static void *gather_and_leave(void *argument)
 	return NULL;
 }
 
+/* A rank whose caller has left the library still serves what others lost. */
 static void the_responder_serves(void)
 {
 	open_all("loss=0.5,seed=3,rank=1,kind=multicast+repair+control");
@@ -204,7 +208,7 @@ static void the_responder_serves(void)
 	close_all();
 }
 
-/* An operation completes although no caller waits in the library. */
+/* Starts an operation, and looks now and then whether it has completed. */
 static void *start_and_look(void *argument)
 {
 	struct rank *rank = argument;
@@ -226,6 +230,7 @@ static void *start_and_look(void *argument)
 	return NULL;
 }
 
+/* An operation completes although no caller waits in the library. */
 static void operations_without_a_caller(void)
 {
 	open_all("loss=0.05,seed=4");
@@ -291,7 +296,7 @@ static void forked_children_refuse(void)
 	close_all();
 }
 
-/* A cancelled operation fails on all ranks that await it; later starts are refused. */
+/* Rank 0 cancels an operation that rank 2 never starts; rank 1 waits for it. */
 static void *give_up_or_hear(void *argument)
 {
 	struct rank *rank = argument;
@@ -319,7 +324,6 @@ static void *give_up_or_hear(void *argument)
 	return NULL;
 }
 
-/* Another stream of the same team still works. */
 static void *gather_on_second(void *argument)
 {
 	for (uint32_t i = 0; i < 10; i++)
@@ -327,6 +331,10 @@ static void *gather_on_second(void *argument)
 	return NULL;
 }
 
+/*
+ * A cancelled operation fails on all ranks that await it, and later starts are refused.
+ * Another stream of the same team still works.
+ */
 static void giving_up(void)
 {
 	open_all("");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a stream fails, and what happens when its ranks leave or are late. */
+/* A stream fails on all ranks, even if some of them have left or are late. */
 #include "one_stream.h"
 
 static unsigned count_actions(const struct stream *stream,
@@ -39,7 +39,7 @@ static void poisoned(void)
 	stream_close(&stream);
 }
 
-/* A failure in a later epoch fails the earlier ones, and is the answer to questions. */
+/* A failure in a later epoch fails the earlier ones, and answers report it. */
 static void failed_with_a_later_epoch(void)
 {
 	static struct stream stream;
@@ -108,10 +108,12 @@ static void disagreed(void)
 }
 
 static const struct mmc_message has_left = {
-	.record = { .flags = MMC_RECORD_LEFT, .culprit = MMC_PEER_ALL },
+	.record = { .flags = MMC_RECORD_LEFT, .culprit = MMC_PEER_NONE },
 };
 
-/* A rank that has left fails the operation that awaits it, on all ranks; no other. */
+/*
+ * When a rank has left, the operation that awaits it fails on all ranks; no other does.
+ */
 static void waits_for_nobody_who_has_left(void)
 {
 	static struct stream stream;
@@ -141,7 +143,7 @@ static void has_been_entered_by_all(void)
 	const struct mmc_message entered = {
 		.record = { .flags = MMC_RECORD_ENTERED,
 			    .entry_rounds = MMC_ROUNDS_MAX,
-			    .culprit = MMC_PEER_ALL,
+			    .culprit = MMC_PEER_NONE,
 			    .terms = { .signature_min = 7,
 				       .signature_max = 7,
 				       .window_bytes = 60000 } },
@@ -165,7 +167,7 @@ static void tells_who_is_late(void)
 	static struct stream stream;
 	const struct mmc_message entered = {
 		.record = { .flags = MMC_RECORD_ENTERED,
-			    .culprit = MMC_PEER_ALL },
+			    .culprit = MMC_PEER_NONE },
 	};
 
 	stream_open(&stream, 7);
@@ -207,7 +209,10 @@ static void gather_by_repairs(struct stream *stream)
 	CHECK(op->record.flags & MMC_RECORD_DONE);
 }
 
-/* A stream's first operation proves no silence: others may start before it is open. */
+/*
+ * A stream's first operation does not prove that multicast is silent: other ranks may
+ * have sent before the stream was open on this rank.
+ */
 static void the_first_operation_proves_no_silence(void)
 {
 	static struct stream stream;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one rank of a stream answers, keeps and starts; see also op_test.c. */
+/*
+ * One rank of a stream: the answers it gives, the early records it keeps, and the
+ * operations it starts.
+ */
 #include "one_stream.h"
 
 static const uint32_t lasts[] = { 0, 5, INT32_MAX, UINT32_MAX - 1, UINT32_MAX };
 
-/* Questions about epochs without an operation are answered, also past 2^32. */
+/* Questions about epochs without an operation are answered, even where epochs wrap. */
 static void answers_about_any_epoch(void)
 {
 	static struct stream stream;
@@ -137,6 +140,7 @@ static void early_records_are_bounded(void)
 	stream_close(&stream);
 }
 
+/* A stream starts no more than MMC_EPOCHS_ACTIVE_MAX operations at a time. */
 static void starts_are_bounded(void)
 {
 	static struct stream stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each error code has a text of its own, and each thread a last text of its own. */
+/* Each error code has a text of its own, and each thread has its own last error. */
 #include "support/error.h"
 
 #include <mpimcast/mmc.h>

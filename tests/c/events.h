@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events to come in a test, in virtual time. */
+/* The queue of a test's future events, in virtual time. */
 #ifndef MMC_TESTS_EVENTS_H
 #define MMC_TESTS_EVENTS_H
 
@@ -26,7 +26,7 @@ struct event {
 	uint32_t index; /* as in a header; or the number of chunks sent */
 	uint32_t payload_bytes;
 	uint32_t value;	  /* stands for the payload */
-	uint8_t *control; /* a control datagram, what is read, or NULL */
+	uint8_t *control; /* a control datagram, the bytes read, or NULL */
 	uint32_t control_bytes;
 	uint32_t count; /* chunks or words that are read, from `index` on */
 	uint32_t step;	/* how many steps of a read are done */
@@ -45,7 +45,7 @@ static inline void events_push(struct mmc_heap *events,
 	CHECK_EQ(mmc_heap_push(events, &item), 0);
 }
 
-/* Takes out the first event, of which there must be one. */
+/* Takes out the first event; the queue must not be empty. */
 static inline struct event events_pop(struct mmc_heap *events)
 {
 	struct mmc_heap_item item;
@@ -64,7 +64,7 @@ static inline uint64_t events_first_ns(const struct mmc_heap *events)
 	return events->nitems > 0 ? events->items[0].time_ns : MMC_NEVER_NS;
 }
 
-/* Puts all events off by the same time. */
+/* Puts all events off by `time_ns`. */
 static inline void events_put_off(struct mmc_heap *events, uint64_t time_ns)
 {
 	for (size_t i = 0; i < events->nitems; i++)

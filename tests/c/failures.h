@@ -5,7 +5,7 @@
 
 #include "ranks.h"
 
-/* Takes `nsteps` steps; returns false if that brings the ranks to their end. */
+/* Takes up to `nsteps` steps; returns false if the ranks have ended by then. */
 static inline bool ranks_step_to(struct ranks *net, uint32_t nsteps)
 {
 	while (nsteps-- > 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An endpoint in memory for faults to wrap; the test sets its clock. */
+/* An endpoint in memory, which the fault driver wraps; the test sets its clock. */
 #ifndef MMC_TESTS_FAULT_MEMORY_H
 #define MMC_TESTS_FAULT_MEMORY_H
 
@@ -112,7 +112,7 @@ static inline void memory_arrive(uint32_t index, uint64_t number)
 	};
 }
 
-/* Empties the memory and wraps the fault driver around it. */
+/* Resets the endpoint in memory and wraps the fault driver around it. */
 static inline int memory_try_wrap(const char *setting, uint32_t rank,
 				  enum mmc_checksum checksum,
 				  struct mmc_endpoint **endpoint)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fault driver does to datagrams in both directions. */
+/* The fault driver drops, copies and corrupts datagrams in both directions. */
 #include "fault_traffic.h"
 
-/* Whether `count` of `trials` lies within five standard deviations of `probability`. */
+/*
+ * Returns whether `count` of `trials` is within five standard deviations of what
+ * `probability` predicts.
+ */
 static bool fits(unsigned count, unsigned trials, double probability)
 {
 	double mean = trials * probability;
@@ -81,6 +84,7 @@ static unsigned corrupt_some(enum mmc_checksum checksum, int *highest_bit)
 	return ncorrupt;
 }
 
+/* Corruption flips one bit among those that the checksum covers. */
 static void corruption_flips_one_bit_that_shows(void)
 {
 	int highest_bit = 0;
@@ -95,7 +99,7 @@ static void corruption_flips_one_bit_that_shows(void)
 
 /* ---- replay and filters -------------------------------------------------- */
 
-/* Returns a hash of all that comes out of 2,000 datagrams, in order. */
+/* Lets 2,000 datagrams arrive; returns a hash of those that come out, in order. */
 static uint64_t digest(const char *setting, uint32_t rank)
 {
 	struct mmc_endpoint *endpoint = NULL;
@@ -140,8 +144,9 @@ static void filters_choose_kind_and_direction(void)
 {
 	static const struct {
 		const char *setting;
-		unsigned multicast, repair, control; /* come out, of one each */
-		unsigned sent; /* multicast ones sent, of one */
+		/* How many come out, of one datagram of each kind. */
+		unsigned multicast, repair, control;
+		unsigned sent; /* how many of one multicast are sent */
 	} cases[] = {
 		{ "loss=1", 0, 0, 1, 1 },
 		{ "loss=1,kind=all", 0, 0, 0, 1 },
@@ -185,7 +190,7 @@ static void short_datagrams_are_harmless(void)
 
 /* ---- time ---------------------------------------------------------------- */
 
-/* A payload that lies apart is held back with its header, in one piece. */
+/* A payload that lies apart from its header is held back with it, in one piece. */
 static void a_payload_may_lie_apart(void)
 {
 	struct mmc_endpoint *endpoint =
@@ -250,6 +255,7 @@ static void sent_datagrams_meet_the_same_faults(void)
 	memory_unwrap(endpoint);
 }
 
+/* The parcels that no fault hits are sent in their order. */
 static void runs_that_pass_stay_together(void)
 {
 	struct mmc_endpoint *endpoint =

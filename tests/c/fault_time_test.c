@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fault driver does to the timing and the order of datagrams. */
+/* The fault driver delays and reorders datagrams as its setting says. */
 #include "fault_traffic.h"
 
 static void reordered_datagrams_come_a_little_later(void)
@@ -30,6 +30,7 @@ static void reordered_datagrams_come_a_little_later(void)
 	memory_unwrap(endpoint);
 }
 
+/* A reordered datagram comes out after a millisecond, even if no other follows. */
 static void a_reordered_last_one_is_not_forgotten(void)
 {
 	struct mmc_endpoint *endpoint = memory_wrap("reorder=1");
@@ -73,6 +74,7 @@ static void delays_keep_the_order(void)
 	memory_unwrap(endpoint);
 }
 
+/* The driver holds back MMC_FAULT_HELD_MAX datagrams at most, and drops the rest. */
 static void a_full_pool_loses(void)
 {
 	struct mmc_endpoint *endpoint = memory_wrap("delay_us=10");

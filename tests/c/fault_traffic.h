@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbered datagrams that pass through a fault driver. */
-#ifndef MPIMCAST_TEST_FAULT_TRAFFIC_H
-#define MPIMCAST_TEST_FAULT_TRAFFIC_H
+/* Passes numbered datagrams through the fault driver. */
+#ifndef MMC_TESTS_FAULT_TRAFFIC_H
+#define MMC_TESTS_FAULT_TRAFFIC_H
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engines that read each other's memory on a simulated network: what is registered, how
+ * Engines read each other's memory on a simulated network: what is registered, how
  * often, and what a broken connection does.
  */
 #include "check.h"
@@ -143,7 +143,7 @@ static void live(uint64_t until_ns)
 		else if (event.kind == MMC_NETWORK_ARRIVAL)
 			mmc_sim_endpoint_receive(rank->endpoint, event.subject);
 		else if (event.kind == TIMER_READ)
-			mmc_sim_endpoint_read_due(rank->endpoint);
+			mmc_sim_endpoint_step_reads(rank->endpoint);
 		wake(rank);
 	}
 }
@@ -201,7 +201,7 @@ static void gather(uint64_t block_bytes, uint8_t salt)
 	finish(block_bytes, salt);
 }
 
-/* User memory is registered for each operation in which it is asked for. */
+/* User memory is registered in each operation in which a neighbour asks for it. */
 static void memory_of_the_user(void)
 {
 	uint64_t before;
@@ -226,7 +226,7 @@ static void memory_of_the_user(void)
 	close_all();
 }
 
-/* Memory of the engine is registered once, however large a part of it is used. */
+/* Engine memory is registered once, however much of it an operation uses. */
 static void memory_of_the_engine(void)
 {
 	uint64_t before;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a fetcher reads of the left neighbour, and when: nothing before the advert, no
- * chunk that the neighbour lacks or that is claimed here, and none twice at a time.
+ * A fetcher reads nothing from the left neighbour before the advert. It reads no chunk
+ * that the neighbour lacks or that is claimed here, and no chunk twice at a time.
  */
 #include "fetcher_world.h"
 
+/* The fetcher reads the wanted chunks that are there, and the others once they are. */
 static void reads_what_is_there(void)
 {
 	struct world at;
@@ -26,7 +27,7 @@ static void reads_what_is_there(void)
 	close_world(&at);
 }
 
-/* The fetcher looks after one round trip, then ever more rarely, or when hurried. */
+/* The fetcher looks ever more rarely while it finds nothing; when hurried, at once. */
 static void looks_ever_more_rarely(void)
 {
 	struct world at;
@@ -55,7 +56,7 @@ static void looks_ever_more_rarely(void)
 }
 
 /* A chunk that has arrived in another way is neither looked for nor read. */
-static void forgets_what_has_come(void)
+static void forgets_what_has_arrived(void)
 {
 	struct world at;
 	struct mmc_run words;
@@ -69,7 +70,7 @@ static void forgets_what_has_come(void)
 	CHECK(next_map(&at, &words));
 	CHECK_EQ(words.first, 1);
 	CHECK_EQ(words.count, 1);
-	CHECK(map_comes(&at, words));
+	CHECK(bitmap_arrives(&at, words));
 	mmc_bitmap_set_run(&at.claimed,
 			   (struct mmc_run){ .first = 70, .count = 50 });
 	CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
@@ -83,6 +84,7 @@ static void forgets_what_has_come(void)
 	close_world(&at);
 }
 
+/* No read names more chunks than it can bring, and at most MMC_READS_MAX reads run. */
 static void no_more_than_one_read_brings(void)
 {
 	struct world at;
@@ -95,20 +97,20 @@ static void no_more_than_one_read_brings(void)
 	for (uint32_t c = 0; c < NCHUNKS; c++)
 		hold(&at, c);
 	while (next_map(&at, &run))
-		map_comes(&at, run);
+		bitmap_arrives(&at, run);
 	while (mmc_fetcher_data(&at.fetcher, &at.claimed, &run)) {
 		CHECK(run.count <= 2);
 		nreads++;
 	}
 	CHECK_EQ(nreads, MMC_READS_MAX);
 	CHECK_EQ(mmc_fetcher_deadline(&at.fetcher), at.fetcher.lease.ends_ns);
-	CHECK(mmc_fetcher_over(&at.fetcher, run, GENERATION));
+	CHECK(mmc_fetcher_read_ended(&at.fetcher, run, GENERATION));
 	CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
 	close_world(&at);
 }
 
 /* With random wants and holdings each chunk is read once, and only if it is held. */
-static void all_comes(void)
+static void all_arrives(void)
 {
 	struct mmc_prng prng = { .state = 5 };
 	struct world at;
@@ -147,5 +149,5 @@ static void all_comes(void)
 }
 
 CHECK_MAIN(CHECK_TEST(reads_what_is_there), CHECK_TEST(looks_ever_more_rarely),
-	   CHECK_TEST(forgets_what_has_come),
-	   CHECK_TEST(no_more_than_one_read_brings), CHECK_TEST(all_comes))
+	   CHECK_TEST(forgets_what_has_arrived),
+	   CHECK_TEST(no_more_than_one_read_brings), CHECK_TEST(all_arrives))

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a fetcher believes of its neighbour's memory, and when it asks other ranks. */
+/* A fetcher believes its neighbour's memory only so far, and then asks other ranks. */
 #include "fetcher_world.h"
 
+/*
+ * Takes the NAKs that are due; returns how many chunks they request, and if directly.
+ */
 static uint32_t ask(struct world *at, bool *direct)
 {
 	struct mmc_nak nak;
@@ -49,7 +52,7 @@ static void asks_for_the_advert(void)
 	}
 }
 
-/* Each time chunks are lost, a neighbour that cannot be read gets direct NAKs. */
+/* A neighbour that cannot be read gets a direct NAK each time chunks are lost. */
 static void asks_directly_where_nothing_can_be_read(void)
 {
 	struct world at;
@@ -88,15 +91,16 @@ static void trusts_no_other_generation(void)
 		CHECK(next_map(&at, &words));
 		if (why == 0) {
 			at.held[NWORDS] = 0;
-			CHECK(!map_comes(&at, words));
+			CHECK(!bitmap_arrives(&at, words));
 		} else if (why == 1) {
 			CHECK(!mmc_fetcher_mapped(&at.fetcher, words, NULL,
 						  at.now_ns));
 		} else {
-			CHECK(map_comes(&at, words));
+			CHECK(bitmap_arrives(&at, words));
 			CHECK(mmc_fetcher_data(&at.fetcher, &at.claimed, &run));
-			CHECK(!mmc_fetcher_over(&at.fetcher, run,
-						why == 2 ? 0 : GENERATION + 1));
+			CHECK(!mmc_fetcher_read_ended(
+				&at.fetcher, run,
+				why == 2 ? 0 : GENERATION + 1));
 		}
 		CHECK_EQ(at.fetcher.nreading, 0);
 		learn(&at, GENERATION, true);
@@ -125,7 +129,10 @@ static void contradictory_adverts(void)
 	close_world(&at);
 }
 
-/* Chunks wanted for long are requested of their owners: by a NAK, later directly. */
+/*
+ * Owners are asked for chunks that have been wanted for long: first by a NAK, later by
+ * a direct one. The left neighbour gets a direct one at once.
+ */
 static void owners_are_asked_in_the_end(void)
 {
 	struct world at;

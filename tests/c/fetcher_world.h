@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A fetcher of one rank in virtual time, and the neighbour whose memory it reads. */
-#ifndef MPIMCAST_TEST_FETCHER_WORLD_H
-#define MPIMCAST_TEST_FETCHER_WORLD_H
+#ifndef MMC_TESTS_FETCHER_WORLD_H
+#define MMC_TESTS_FETCHER_WORLD_H
 
 #include "check.h"
 #include "core/repair/fetcher.h"
@@ -16,7 +16,7 @@
 #define SRTT_NS (50 * MMC_US_NS)
 #define GENERATION 77
 
-/* Rank 2, whose left neighbour is rank 1. */
+/* The fetcher of rank 2, whose left neighbour is rank 1. */
 struct world {
 	struct mmc_layout layout;
 	struct mmc_fetcher fetcher;
@@ -76,7 +76,7 @@ static inline bool next_map(struct world *at, struct mmc_run *words)
 }
 
 /* Completes the read of `words` with what the neighbour holds. */
-static inline bool map_comes(struct world *at, struct mmc_run words)
+static inline bool bitmap_arrives(struct world *at, struct mmc_run words)
 {
 	uint64_t bytes[NWORDS + 1];
 
@@ -86,21 +86,21 @@ static inline bool map_comes(struct world *at, struct mmc_run words)
 				  at->now_ns);
 }
 
-/* Does all reads that are due; returns the number of chunks. */
+/* Does all reads that are due; returns how many chunks they brought. */
 static inline uint32_t read_all(struct world *at)
 {
 	uint32_t nchunks = 0;
 	struct mmc_run run;
 
 	while (next_map(at, &run))
-		CHECK(map_comes(at, run));
+		CHECK(bitmap_arrives(at, run));
 	while (mmc_fetcher_data(&at->fetcher, &at->claimed, &run)) {
 		nchunks += run.count;
 		for (uint32_t c = run.first; c < run.first + run.count; c++) {
 			CHECK(at->held[c / 64] >> c % 64 & 1);
 			CHECK(!mmc_bitmap_test_and_set(&at->claimed, c));
 		}
-		CHECK(mmc_fetcher_over(&at->fetcher, run, GENERATION));
+		CHECK(mmc_fetcher_read_ended(&at->fetcher, run, GENERATION));
 	}
 	at->nchunks_read += nchunks;
 	return nchunks;

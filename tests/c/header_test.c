@@ -32,6 +32,7 @@ static void check_refused(const uint8_t *bytes, size_t nbytes,
 	CHECK_EQ(header.epoch, 77);
 }
 
+/* A header decodes to what was encoded. */
 static void round_trips(void)
 {
 	struct mmc_prng prng = { .state = 4 };
@@ -85,6 +86,7 @@ static void flip(uint8_t *bytes, unsigned bit)
 	bytes[bit / 8] ^= (uint8_t)(0x80 >> (bit % 8));
 }
 
+/* A change of any single bit is detected. */
 static void single_bits(void)
 {
 	struct mmc_prng prng = { .state = 5 };
@@ -160,6 +162,7 @@ static void short_datagrams(void)
 	}
 }
 
+/* Without a checksum, a header is refused unless its checksum field is zero. */
 static void checksum_off(void)
 {
 	struct mmc_header header = { .channel = UINT64_C(1) << 16 };
@@ -189,6 +192,7 @@ static void unknown_form(void)
 	}
 }
 
+/* The index of a header tells what kind of traffic the datagram is. */
 static void traffic(void)
 {
 	CHECK_EQ(mmc_header_traffic(0), MMC_TRAFFIC_MULTICAST);
@@ -201,6 +205,7 @@ static void traffic(void)
 	CHECK_EQ(MMC_INDEX_MASK + 1, MMC_CHUNKS_MAX);
 }
 
+/* Numbers on the wire are big-endian. */
 static void big_endian(void)
 {
 	static const uint8_t bytes[] = { 0xfe, 0xdc, 0xba, 0x98,

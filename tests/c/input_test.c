@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an operation accepts from the network, against the rules of the protocol. */
+/* An operation accepts from the network only what the rules of the protocol allow. */
 #include "one_operation.h"
 #include "support/prng.h"
 
@@ -51,7 +51,9 @@ static struct datagram draw(struct mmc_prng *prng)
 	return datagram;
 }
 
-/* Returns the verdict on a datagram, where `claimed` tells which chunks are here. */
+/*
+ * Returns the verdict that a datagram must get; `claimed` tells which chunks are here.
+ */
 static enum mmc_verdict expected(const struct datagram *datagram,
 				 enum mmc_repair repair, const bool *claimed)
 {
@@ -68,7 +70,9 @@ static enum mmc_verdict expected(const struct datagram *datagram,
 	return claimed[chunk] ? MMC_VERDICT_DUPLICATE : MMC_VERDICT_PLACE;
 }
 
-/* Brings random datagrams; returns how many were duplicates. */
+/*
+ * Delivers random datagrams and checks the verdicts; returns how many were duplicates.
+ */
 static unsigned bring_some(struct one *one, struct mmc_prng *prng,
 			   bool *claimed)
 {
@@ -129,7 +133,7 @@ static void any_chunks(void)
 	}
 }
 
-/* Once buffers may be the user's again, nothing is placed any more. */
+/* After a failure nothing is placed: the user may have the buffers back. */
 static void nothing_is_placed_after_a_failure(void)
 {
 	static struct one one;
@@ -142,7 +146,7 @@ static void nothing_is_placed_after_a_failure(void)
 	one_close(&one);
 }
 
-/* Chunks that a read has brought are claimed as others are, and counted. */
+/* Chunks that a read has brought are claimed like others, and counted as read. */
 static void fetched_chunks_are_counted(void)
 {
 	const struct mmc_op_config config = config_of(MMC_REPAIR_READ);
@@ -162,7 +166,9 @@ static void fetched_chunks_are_counted(void)
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Until the operation begins, the terms become the least and the greatest of all. */
+/*
+ * Until the operation begins, each term becomes the least or the greatest value heard.
+ */
 static void terms_are_merged(void)
 {
 	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
@@ -189,7 +195,7 @@ static void terms_are_merged(void)
 	one_close(&one);
 }
 
-/* A failure that another rank reports is taken over as it is, and not told again. */
+/* A failure that another rank reports is adopted unchanged, and not reported again. */
 static void reported_failures_are_adopted(void)
 {
 	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
@@ -213,12 +219,15 @@ static void reported_failures_are_adopted(void)
 	}
 }
 
-/* A rank that has left fails an operation that waits for it to enter, and no other. */
+/*
+ * An operation that awaits the entry of a rank fails when that rank leaves. One that
+ * all have entered goes on.
+ */
 static void a_rank_leaves(void)
 {
 	const struct mmc_message left = {
 		.kind = MMC_MESSAGE_RECORD,
-		.late_rank = MMC_PEER_ALL,
+		.late_rank = MMC_PEER_NONE,
 		.record = { .flags = MMC_RECORD_LEFT },
 	};
 	static struct one one;
@@ -238,7 +247,9 @@ static void a_rank_leaves(void)
 	one_close(&one);
 }
 
-/* Requests that come before the operation begins are kept, as far as there is room. */
+/*
+ * Requests that arrive before the operation begins are kept, as far as there is room.
+ */
 static void early_requests_are_served(void)
 {
 	const struct mmc_op_config config = config_of(MMC_REPAIR_NEIGHBOUR);
@@ -270,7 +281,7 @@ static void early_requests_are_served(void)
 	one_close(&one);
 }
 
-/* The last rank serves no request beyond its last chunk, or for more than there is. */
+/* A request beyond the last chunk, or for more chunks than there are, is not served. */
 static void senseless_requests_are_dropped(void)
 {
 	static const struct mmc_run rows[][2] = {

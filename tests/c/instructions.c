@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures what the core costs per chunk. To be run under callgrind (see
- * bench/counters.py), which counts what happens in measured(). The first argument says
- * what to measure: receive, stage, direct or send.
+ * Measures what the core costs per chunk. This program is run under callgrind (see
+ * bench/counters.py), which counts the instructions in measured(). The first argument
+ * says what to measure: receive, stage, direct or send.
  *
  * A received chunk costs decoding its header, looking up its operation, the verdict,
  * and recording that it is placed. A sent chunk costs the action that names it,
  * encoding its header, and recording that it is sent. Each also costs its share of one
- * poll per batch. `stage` adds the copy to the chunk's place; `direct` adds what it
- * takes to have the chunk arrive there directly.
+ * poll per batch. `stage` adds the copy to the chunk's place; `direct` adds the work of
+ * placing the chunk there directly.
  */
 #include "check.h"
 #include "core/operation/epochs.h"
@@ -90,7 +90,7 @@ __attribute__((noinline)) static void place(uint32_t i)
 		memcpy(to, body, ring.body_bytes);
 }
 
-/* Posts the receives of a batch again, the last of which is `i`. */
+/* Posts the receives of the batch that ends with chunk `i` again. */
 __attribute__((noinline)) static void post(uint32_t i)
 {
 	uint32_t slots[BATCH_CHUNKS];

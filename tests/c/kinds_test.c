@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bcast and Allgatherv through whole engines; see loopback.h. */
+/* Whole engines run Bcast and Allgatherv; see loopback.h. */
 #include "loopback.h"
 
 #define LONGEST 1200000 /* too long for a retained copy */
@@ -7,7 +7,7 @@
 #define UNTOUCHED 0xee
 #define NSTREAMS 200
 
-/* What one rank passes to a call, and the memory for it. */
+/* The arguments of one rank's call, and the memory for them. */
 struct buffers {
 	uint64_t blocks_bytes[NRANKS];
 	uint64_t offsets_bytes[NRANKS];
@@ -69,7 +69,7 @@ static void *bcast_sizes(void *argument)
 
 /* ---- Allgatherv ---------------------------------------------------------- */
 
-/* Lays out uneven blocks by `salt`, some empty, each at a place of this rank's own. */
+/* Lays out uneven blocks by `salt`, some of them empty; the ranks' orders differ. */
 static void lay_out(struct buffers *buffers, uint32_t rank, uint32_t salt)
 {
 	uint64_t at = salt % 3 == 2 ? GAP : 0;
@@ -85,7 +85,7 @@ static void lay_out(struct buffers *buffers, uint32_t rank, uint32_t salt)
 	}
 }
 
-/* Compares the whole of `recv`, byte by byte, with what must lie there. */
+/* Compares the whole of `recv`, the gaps included, with what must lie there. */
 static void check_result(struct rank *rank, const struct buffers *buffers,
 			 uint32_t salt, bool adjoining)
 {
@@ -166,18 +166,21 @@ static void on_lossy(void *(*run)(void *))
 	repair = 0;
 }
 
+/* Bcasts of any size and root bring the right bytes, with and without loss. */
 static void bcasts(void)
 {
 	on_healthy(bcast_sizes);
 	on_lossy(bcast_sizes);
 }
 
+/* Allgathervs of any layout bring the right bytes, with and without loss. */
 static void allgathervs(void)
 {
 	on_healthy(allgatherv_sizes);
 	on_lossy(allgatherv_sizes);
 }
 
+/* Operations of both kinds may alternate on one stream. */
 static void in_turns(void)
 {
 	on_healthy(alternate);
@@ -223,7 +226,6 @@ static void nothing_is_allocated_again(void)
 	on_healthy(repeat);
 }
 
-/* Datagrams find their stream among many, also after some have been closed. */
 static void *use_many_streams(void *argument)
 {
 	struct rank *rank = argument;
@@ -260,6 +262,7 @@ static void *use_many_streams(void *argument)
 	return NULL;
 }
 
+/* Datagrams find their stream among many, even after some have been closed. */
 static void many_streams(void)
 {
 	on_healthy(use_many_streams);

@@ -97,7 +97,7 @@ static void tiles_exactly(void)
 		}
 }
 
-/* The only block of an operation may be that of any rank. */
+/* Any rank may be the only sender, as the root of a Bcast is. */
 static void one_sender(void)
 {
 	for (uint32_t nranks = 1; nranks <= NRANKS_MAX; nranks++)
@@ -115,6 +115,7 @@ static void one_sender(void)
 			}
 }
 
+/* Chunks tile blocks of random, uneven sizes exactly. */
 static void uneven(void)
 {
 	_Alignas(16) uint8_t table[NRANKS_MAX * 64];
@@ -167,7 +168,10 @@ static void check_refused(uint32_t nranks, uint64_t block_bytes,
 	CHECK_EQ(layout.nchunks, 77);
 }
 
-/* Checks that two such blocks are refused and, if the first is 0, the second alone. */
+/*
+ * Checks that two blocks of these sizes are refused. If the first is empty, checks that
+ * the second is also refused as the only block.
+ */
 static void check_each_refused(uint64_t first_bytes, uint64_t other_bytes,
 			       uint32_t chunk_bytes)
 {
@@ -186,6 +190,9 @@ static void check_each_refused(uint64_t first_bytes, uint64_t other_bytes,
 	CHECK_EQ(layout.nchunks, 77);
 }
 
+/*
+ * A layout with no ranks, empty chunks or too many chunks is refused and not written.
+ */
 static void refuses(void)
 {
 	check_refused(0, 10, 10);

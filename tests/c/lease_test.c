@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owners are asked for what the ring has not brought when a lease ends. */
+/* When a lease ends, owners are asked for the chunks that the ring has not brought. */
 #include "check.h"
 #include "core/repair/lease.h"
 #include "support/memory.h"
@@ -46,8 +46,8 @@ static unsigned end_lease(struct world *at, struct mmc_nak *naks)
 	unsigned n = 0;
 
 	at->now_ns = mmc_lease_deadline(&at->lease);
-	CHECK(mmc_lease_expires(&at->lease, at->now_ns));
-	CHECK(!mmc_lease_expires(&at->lease, at->now_ns));
+	CHECK(mmc_lease_expire(&at->lease, at->now_ns));
+	CHECK(!mmc_lease_expire(&at->lease, at->now_ns));
 	CHECK_EQ(mmc_lease_deadline(&at->lease), 0);
 	while (n < NRANKS &&
 	       mmc_lease_ask(&at->lease, &at->layout, LEFT, &naks[n]))
@@ -56,7 +56,7 @@ static unsigned end_lease(struct world *at, struct mmc_nak *naks)
 	return n;
 }
 
-/* Chunks are overdue only if they were wanted during all of a lease. */
+/* Chunks are overdue only if they were wanted during a whole lease. */
 static void one_to_two_leases(void)
 {
 	struct mmc_nak naks[NRANKS];
@@ -97,7 +97,9 @@ static void by_owner(void)
 	close_world(&at);
 }
 
-/* The left neighbour was asked all along, and a second NAK follows a vain one. */
+/*
+ * The NAK to the left neighbour is direct, and so is each NAK that follows one in vain.
+ */
 static void direct_when_in_vain(void)
 {
 	struct mmc_nak naks[NRANKS];

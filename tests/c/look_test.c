@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a fetcher looks at its neighbour's bitmap, and how long it waits in between. */
+/* A fetcher looks at its neighbour's bitmap when it wants chunks, ever more rarely. */
 #include "check.h"
 #include "core/repair/look.h"
 
 #define SRTT_NS (50 * MMC_US_NS)
 #define NWORDS 4
 
+/* Returns a look that is due at once. */
 static struct mmc_look look_at(uint64_t now_ns)
 {
 	struct mmc_look look;
@@ -30,7 +31,7 @@ static void read_all(struct mmc_look *look, uint64_t now_ns, bool found)
 	mmc_look_end(look, now_ns);
 }
 
-/* Looks in vain become rarer, down to once a millisecond; a find begins anew. */
+/* Looks in vain become rarer, down to one a millisecond; a find restores their rate. */
 static void ever_more_rarely(void)
 {
 	uint64_t now_ns = MMC_S_NS;
@@ -48,7 +49,7 @@ static void ever_more_rarely(void)
 	CHECK_EQ(look.at_ns, now_ns + SRTT_NS);
 }
 
-/* What becomes wanted during a look is looked for at once when the look has ended. */
+/* If chunks become wanted during a look, the next look follows at once. */
 static void wanted_meanwhile(void)
 {
 	uint64_t now_ns = MMC_S_NS;

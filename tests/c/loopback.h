@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engines with their threads, over UDP on loopback: each rank is a thread of this
- * process with an engine of its own, as each process of a job has one.
+ * Engines with their threads, over UDP on loopback. Each rank is a thread of this
+ * process and has its own engine, as each process of a job does.
  */
 #ifndef MMC_TESTS_LOOPBACK_H
 #define MMC_TESTS_LOOPBACK_H

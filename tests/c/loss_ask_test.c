@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a receiver waits for answers, and what it does afterwards. */
+/* A receiver waits for answers, and asks again when none come. */
 #include "receiver.h"
 
-/* While chains go on, a quarter of the budget is requested; then the rest at once. */
+/*
+ * While chains go on, only a quarter of the budget is requested; then the rest at once.
+ */
 static void part_of_the_budget(void)
 {
 	struct receiver at;
@@ -46,7 +48,7 @@ static void open_with_slow_answer(struct receiver *at, uint32_t *next)
 	stay_busy(at, next, 5 * MMC_MS_NS);
 	claim(at, 1001);
 	claim(at, 1002);
-	mmc_loss_came(&at->loss, 1002, at->now_ns);
+	mmc_loss_arrived(&at->loss, 1002, at->now_ns);
 }
 
 /* While other chunks arrive, a repetition waits longer than answers have taken. */
@@ -139,9 +141,9 @@ static void late_on_a_busy_link(void)
 	at.loss.schedule.window_chunks = 20;
 	window_chunks = 20 * at.schedule.nchains;
 	stay_busy(&at, &next, 2 * at.loss.allowance_ns);
-	CHECK_EQ(at.loss.chains[1].npassed, 4);
+	CHECK_EQ(at.loss.chains[1].ndrained, 4);
 	hear(&at, 1002);
-	CHECK_EQ(at.loss.chains[1].npassed, 4);
+	CHECK_EQ(at.loss.chains[1].ndrained, 4);
 	while (next < 2000 + window_chunks)
 		stay_busy(&at, &next, at.loss.allowance_ns / 2);
 	CHECK_EQ(at.loss.nlost, 0);

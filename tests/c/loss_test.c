@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a receiver takes for missing, in virtual time: nothing is requested before its
- * allowance or twice in a retry interval, and what was lost is requested until it
- * arrives.
+ * A receiver's requests in virtual time: none is made before its allowance or twice in
+ * a retry interval, and what was lost is requested until it arrives.
  */
 #include "receiver.h"
 
+/* Without loss nothing is requested, however many chains there are. */
 static void nothing_lost(void)
 {
 	static struct receiver at;
@@ -167,7 +167,7 @@ static void early_chunks(void)
 	begin(&at);
 	CHECK_EQ(at.loss.chains[1].sequences[0].nleft, 15);
 	CHECK_EQ(at.loss.chains[1].sequences[0].end, 13);
-	CHECK_EQ(at.loss.chains[1].npassed, 5);
+	CHECK_EQ(at.loss.chains[1].ndrained, 5);
 	CHECK(waits_for_question(&at, 21));
 	CHECK_EQ(at.nasked[33], 0);
 	receiver_close(&at);
@@ -210,7 +210,7 @@ static void answer_some(struct receiver *at, struct mmc_prng *prng)
 			claim(at, c);
 }
 
-/* Chunks, answers and announcements are lost at random, and yet all chunks arrive. */
+/* Loses chunks, answers and announcements at random, until all chunks have arrived. */
 static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 {
 	const struct mmc_run all = { .count = at->layout.nchunks };
@@ -235,7 +235,8 @@ static void run_randomly(struct receiver *at, struct mmc_prng *prng)
 	}
 }
 
-static void everything_comes(void)
+/* All chunks arrive, although chunks, answers and announcements are lost at random. */
+static void everything_arrives(void)
 {
 	static struct receiver at;
 	struct mmc_prng prng = { .state = 19 };
@@ -251,7 +252,7 @@ static void everything_comes(void)
 		begin(&at);
 		run_randomly(&at, &prng);
 		for (uint32_t c = 0; c < at.schedule.nchains; c++)
-			CHECK_EQ(at.loss.chains[c].npassed,
+			CHECK_EQ(at.loss.chains[c].ndrained,
 				 mmc_schedule_length(&at.schedule, c));
 		receiver_close(&at);
 		if (check_failures > 0) {
@@ -295,4 +296,4 @@ CHECK_MAIN(CHECK_TEST(within_the_budget), CHECK_TEST(nothing_lost),
 	   CHECK_TEST(a_gap), CHECK_TEST(reordered),
 	   CHECK_TEST(reordered_all_along), CHECK_TEST(many_gaps),
 	   CHECK_TEST(announced_and_lost_again), CHECK_TEST(persistent),
-	   CHECK_TEST(early_chunks), CHECK_TEST(everything_comes))
+	   CHECK_TEST(early_chunks), CHECK_TEST(everything_arrives))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which messages are refused, and which values at the limits are accepted. */
+/* Messages with wrong values are refused; values at the limits are accepted. */
 #include "messages.h"
 
+/* A message that is too short or too long for its items is refused. */
 static void truncations(void)
 {
 	struct mmc_prng prng = { .state = 10 };
@@ -59,6 +60,7 @@ static const struct spoiled rows[] = {
 	{ "a run that wraps", 76, UINT32_MAX - 4 },
 };
 
+/* A field with a value out of its range makes the message invalid. */
 static void fields_out_of_range(void)
 {
 	const struct mmc_message message = {
@@ -91,7 +93,7 @@ static void fields_at_their_limits(void)
 			.entry_rounds = MMC_ROUNDS_MAX,
 			.release_rounds = MMC_ROUNDS_MAX,
 			.failure = MMC_ERROR_MAX,
-			.culprit = MMC_PEER_ALL,
+			.culprit = MMC_PEER_NONE,
 		},
 		.nitems = 2,
 		.runs = { { .first = 0, .count = MMC_CHUNKS_MAX },

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control messages on the wire. */
 #include "messages.h"
 
 static size_t item_bytes(uint32_t kind)
@@ -12,6 +13,7 @@ static size_t item_bytes(uint32_t kind)
 	return bytes[kind];
 }
 
+/* Random messages of every kind survive encoding and decoding. */
 static void round_trips(void)
 {
 	struct mmc_prng prng = { .state = 9 };
@@ -34,7 +36,7 @@ static void round_trips(void)
 		}
 }
 
-/* Most of its bytes count up on the wire, so that each shows where it lies. */
+/* Most bytes of this message count up, so that each shows its offset. */
 static const struct mmc_message counting = {
 	.kind = MMC_MESSAGE_NAK,
 	.stamp_us = 0x01020304,
@@ -96,6 +98,10 @@ static void golden_bytes(void)
 	CHECK_BYTES(bytes + sizeof(fixed), runs, sizeof(runs));
 }
 
+/*
+ * An advert has the documented bytes. A flag other than 0 or 1 is refused, and
+ * so is an advert message without an advert.
+ */
 static void golden_advert(void)
 {
 	static const uint8_t advert[] = {

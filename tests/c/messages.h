@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws random messages of every kind but reports, decodes them, and compares two. */
-#ifndef MPIMCAST_TEST_MESSAGES_H
-#define MPIMCAST_TEST_MESSAGES_H
+#ifndef MMC_TESTS_MESSAGES_H
+#define MMC_TESTS_MESSAGES_H
 
 #include "check.h"
 #include "core/wire/message.h"

@@ -20,7 +20,7 @@ struct ranks_shape {
 	uint32_t nranks;
 	uint32_t nepochs;
 	uint32_t nactive;     /* how many epochs a rank may run at a time */
-	uint64_t block_bytes; /* of each block; if uneven, the most */
+	uint64_t block_bytes; /* of each block; if uneven, the greatest */
 	bool uneven;	      /* block sizes are drawn, and some are 0 */
 	bool sole;	      /* only the root has a block */
 	uint32_t root;
@@ -34,20 +34,23 @@ struct ranks_shape {
 	bool registered;     /* even ranks register data from the start */
 	bool unregistrable;  /* no other data can be registered */
 	uint64_t entry_timeout_ns;
-	uint64_t late_ns; /* start delay; if all are late, the most */
+	uint64_t late_ns; /* start delay; if all are late, the greatest */
 	uint32_t late;	  /* the late rank; MMC_PEER_ALL: all are */
-	uint32_t tardy;	  /* another late rank, by a time of its own */
+	uint32_t tardy;	  /* another rank, which is late by tardy_ns */
 	uint64_t tardy_ns;
-	uint64_t delay_ns; /* least delay of a datagram; the most is double */
+	uint64_t delay_ns; /* least delay of a datagram, at most doubled */
 	uint64_t loss;	   /* chance to lose a datagram, out of 2^32 */
 	uint64_t twice;	   /* chance to arrive twice, out of 2^32 */
 	uint64_t seed;
-	uint32_t odd;  /* calls another operation; MMC_PEER_ALL: none */
-	uint32_t dead; /* does not answer; MMC_PEER_ALL: none */
-	/* The transport can be asked: the dead rank has `ended`, or it says nothing. */
+	uint32_t odd;  /* rank that calls another operation, or MMC_PEER_NONE */
+	uint32_t dead; /* rank that does not answer, or MMC_PEER_NONE */
+	/*
+	 * The transport can be asked whether a rank exists. Of the dead rank it
+	 * says that it is gone if `ended`, else nothing.
+	 */
 	bool inquires;
 	bool ended;
-	/* This rank stands still from begin to end, while its kernel answers. */
+	/* This rank stands still for a time, while its kernel answers. */
 	uint32_t stopped;
 	uint64_t stop_begin_ns;
 	uint64_t stop_end_ns; /* 0: no rank stands still */
@@ -107,7 +110,7 @@ static inline uint64_t ranks_some(struct ranks *net, uint64_t time_ns)
 	return net->now_ns + time_ns + mmc_prng_below(&net->prng, time_ns + 1);
 }
 
-/* Carries a datagram to `target`: delayed, and maybe twice or never. */
+/* Carries a datagram to `target`, later, and perhaps twice or not at all. */
 static inline void ranks_carry(struct ranks *net, struct event event,
 			       uint32_t target)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One operation of one rank; the test plays the other ranks. What the operation does is
- * kept until it is run again.
+ * One operation of one rank; the test plays the other ranks. The messages and
+ * actions of a run are kept until the next run.
  */
 #ifndef MMC_TESTS_ONE_OPERATION_H
 #define MMC_TESTS_ONE_OPERATION_H
@@ -95,7 +95,7 @@ static inline void one_keep(struct one *one, const struct mmc_actions *actions,
 		 0);
 }
 
-/* Notes what a batch of actions asks for; all that is to be sent leaves at once. */
+/* Records a batch of actions; chunks that are to be sent leave at once. */
 static inline void one_note(struct one *one, const struct mmc_actions *actions)
 {
 	for (uint32_t i = 0; i < actions->count; i++) {
@@ -112,7 +112,7 @@ static inline void one_note(struct one *one, const struct mmc_actions *actions)
 	}
 }
 
-/* Polls until the operation wants nothing more now. */
+/* Polls until the operation has no more actions for now. */
 static inline void one_run(struct one *one)
 {
 	static struct mmc_actions actions;
@@ -165,11 +165,11 @@ static inline struct mmc_message one_message(enum mmc_message_kind kind)
 {
 	return (struct mmc_message){
 		.kind = kind,
-		.late_rank = MMC_PEER_ALL,
+		.late_rank = MMC_PEER_NONE,
 		.record = {
 			.flags = MMC_RECORD_ENTERED,
 			.entry_rounds = MMC_ROUNDS_MAX,
-			.culprit = MMC_PEER_ALL,
+			.culprit = MMC_PEER_NONE,
 			.terms = { 7, 7, 60000, 60000, 100, 1, 0 },
 		},
 	};
@@ -193,7 +193,7 @@ static inline void one_begin(struct one *one)
 	CHECK(one->op->state != MMC_OP_ENTRY);
 }
 
-/* Delivers a chunk by multicast, and places it if it is to be placed. */
+/* Delivers a chunk by multicast, and places it if the operation accepts it. */
 static inline enum mmc_verdict one_bring(struct one *one, uint32_t chunk)
 {
 	const struct mmc_layout *layout = &one->op->layout;
@@ -204,6 +204,29 @@ static inline enum mmc_verdict one_bring(struct one *one, uint32_t chunk)
 	if (verdict == MMC_VERDICT_PLACE)
 		mmc_op_on_placed(one->op, chunk);
 	return verdict;
+}
+
+/* Delivers every chunk of the other ranks by multicast. */
+static inline void one_bring_all(struct one *one)
+{
+	const struct mmc_layout *layout = &one->op->layout;
+
+	for (uint32_t c = 0; c < layout->nchunks; c++)
+		if (mmc_layout_owner(layout, c) != one->op->config.rank)
+			CHECK_EQ(one_bring(one, c), MMC_VERDICT_PLACE);
+}
+
+/* Tells this rank that all others are done, and know that all ranks are. */
+static inline void one_all_are_done(struct one *one)
+{
+	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
+
+	message.record.flags |= MMC_RECORD_DONE;
+	message.record.release_rounds = MMC_ROUNDS_MAX;
+	message.record.sent_chunks = one->op->own.nchunks;
+	for (uint32_t r = 0; r < one->op->config.nranks; r++)
+		if (r != one->op->config.rank)
+			one_hear(one, r, &message);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank of a stream of three; the test plays the other two. */
-#ifndef MPIMCAST_TEST_ONE_STREAM_H
-#define MPIMCAST_TEST_ONE_STREAM_H
+#ifndef MMC_TESTS_ONE_STREAM_H
+#define MMC_TESTS_ONE_STREAM_H
 
 #include "check.h"
 #include "core/operation/epochs.h"

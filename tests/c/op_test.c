@@ -13,8 +13,8 @@ static const struct ranks_shape plain = {
 	.window_bytes = 60000,
 	.delay_ns = 10 * MMC_US_NS,
 	.late = MMC_PEER_ALL,
-	.odd = MMC_PEER_ALL,
-	.dead = MMC_PEER_ALL,
+	.odd = MMC_PEER_NONE,
+	.dead = MMC_PEER_NONE,
 };
 
 /* Runs all epochs to their end, which must be DONE on all ranks. */
@@ -31,6 +31,7 @@ static bool run_to_done(const struct ranks_shape *shape)
 	return check_failures == 0;
 }
 
+/* Blocks arrive, whether empty, short of a whole chunk, or a byte longer. */
 static void every_size(void)
 {
 	for (uint32_t nranks = 1; nranks <= 9; nranks++)
@@ -48,6 +49,7 @@ static void every_size(void)
 		}
 }
 
+/* A Bcast of any size arrives from any root. */
 static void every_root(void)
 {
 	for (uint32_t nranks = 1; nranks <= 9; nranks++)
@@ -147,6 +149,7 @@ static struct ranks_shape random_shape(uint64_t seed)
 	return shape;
 }
 
+/* Random operations survive reordering, loss and duplication of datagrams. */
 static void any_order_loss_and_duplication(void)
 {
 	uint64_t seed = check_seed() << 32;
@@ -204,7 +207,7 @@ static struct mmc_op *open_lone(enum mmc_repair repair,
 			   &config, MMC_S_NS);
 }
 
-/* A chunk is accepted only from a rank that may send it, and in its length. */
+/* A chunk is accepted only from a rank that may send it, in its length. */
 static void verdicts(void)
 {
 	static const struct {
@@ -228,7 +231,10 @@ static void verdicts(void)
 		{ 0, 2, MMC_INDEX_MASK, 1, MMC_VERDICT_FOREIGN },
 		{ 0, 1, 0, 100, MMC_VERDICT_FOREIGN },
 		{ 0, 0, 0, 100, MMC_VERDICT_DUPLICATE },
-		/* Repairs come from the owner or, with `neighbour`, from rank 2. */
+		/*
+		 * Repairs come from the owner or, with `neighbour`, from rank
+		 * 2.
+		 */
 		{ 0, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
 		{ 1, 2, 2 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_PLACE },
 		{ 1, 2, 3 | MMC_INDEX_REPAIR, 100, MMC_VERDICT_FOREIGN },
@@ -249,7 +255,7 @@ static void verdicts(void)
 	}
 }
 
-/* A place is claimed once, whichever rank sends the chunk and however often. */
+/* A chunk is claimed once, whichever rank sends it and however often. */
 static void claimed_once(void)
 {
 	struct mmc_counters counters = { 0 };
@@ -274,15 +280,15 @@ static void say(struct mmc_op *op, uint32_t source, struct mmc_message message,
 {
 	message.record.flags = MMC_RECORD_ENTERED | flags;
 	message.record.entry_rounds = 2;
-	message.record.culprit = MMC_PEER_ALL;
+	message.record.culprit = MMC_PEER_NONE;
 	message.record.terms.window_bytes = 60000;
 	message.record.terms.source_bytes = 60000;
 	mmc_op_on_message(op, source, &message, MMC_S_NS);
 }
 
 /*
- * Polls until nothing is left to do; returns whether an action of `kind` was among all
- * that was done, and the last one.
+ * Polls until nothing is left to do. Returns whether there was an action of
+ * `kind`, and stores the last one in `found`.
  */
 static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 		 struct mmc_action *found)
@@ -305,7 +311,7 @@ static bool does(struct mmc_op *op, uint64_t now_ns, enum mmc_action_kind kind,
 	return has;
 }
 
-/* Only the left neighbour's adverts count, here rank 2's, of its first generation. */
+/* With `read`, the first advert of the left neighbour, rank 2, counts. */
 static void whose_advert(void)
 {
 	static const struct mmc_message advert = {
@@ -332,7 +338,7 @@ static void whose_advert(void)
 }
 
 /* An owner releases its buffers when it has sent what it was asked for, not before. */
-static void a_lease(void)
+static void owners_release_their_buffers(void)
 {
 	const struct mmc_message record = { .kind = MMC_MESSAGE_RECORD };
 	const struct mmc_message nak = {
@@ -369,7 +375,7 @@ static void a_lease(void)
 	free(op);
 }
 
-CHECK_MAIN(CHECK_TEST(whose_advert), CHECK_TEST(a_lease),
+CHECK_MAIN(CHECK_TEST(whose_advert), CHECK_TEST(owners_release_their_buffers),
 	   CHECK_TEST(every_size), CHECK_TEST(every_root),
 	   CHECK_TEST(uneven_blocks), CHECK_TEST(no_more_than_needed),
 	   CHECK_TEST(any_order_loss_and_duplication), CHECK_TEST(large),

@@ -14,8 +14,8 @@ static const struct ranks_shape plain = {
 	.window_bytes = 6000,
 	.delay_ns = 10 * MMC_US_NS,
 	.late = MMC_PEER_ALL,
-	.odd = MMC_PEER_ALL,
-	.dead = MMC_PEER_ALL,
+	.odd = MMC_PEER_NONE,
+	.dead = MMC_PEER_NONE,
 	.read_bytes = 408,
 	.inquires = true,
 	.late_timeout_ns = 600 * MMC_S_NS,
@@ -35,7 +35,7 @@ static bool stop_after(struct ranks *net, const struct ranks_shape *shape,
 	return amid;
 }
 
-/* A rank that stops, at any moment, fails no operation: all wait, and get all data. */
+/* Whenever a rank stops, no operation fails: all wait, and get all data. */
 static void stopped_at_any_moment(void)
 {
 	static struct ranks net;
@@ -65,7 +65,7 @@ static void stopped_at_any_moment(void)
 			}
 }
 
-/* Where nothing vouches for a silent rank, it is dead after TIMEOUT. */
+/* Where nothing vouches for a silent rank, it counts as dead after TIMEOUT. */
 static void stopped_without_a_witness(void)
 {
 	static struct ranks net;
@@ -166,7 +166,7 @@ static void killed_while_it_is_stopped(void)
 	}
 }
 
-/* If the machine of a stopped rank falls silent too, the rank is dead after TIMEOUT. */
+/* If a stopped rank's machine falls silent, the rank is dead after TIMEOUT. */
 static void cut_off_while_it_is_stopped(void)
 {
 	static struct ranks net;
@@ -189,8 +189,8 @@ static void cut_off_while_it_is_stopped(void)
 }
 
 /*
- * Where ranks answer only in their own calls, one that computes for longer than TIMEOUT
- * fails no other, though nothing vouches for it.
+ * Where ranks answer only in their own calls, a rank that computes for longer
+ * than TIMEOUT makes no other fail, though nothing vouches for it.
  */
 static void unattended(void)
 {
@@ -212,7 +212,7 @@ static void unattended(void)
 
 /* ---- hearsay ------------------------------------------------------------- */
 
-/* Hearsay wears out, however often two ranks tell each other of a third. */
+/* Hearsay of a third rank expires, however often two ranks repeat it. */
 static void hearsay_wears_out(void)
 {
 	static struct ranks net;
@@ -245,9 +245,10 @@ static void nonsense(void)
 	struct mmc_liveness liveness;
 
 	mmc_liveness_init(&liveness, 0);
-	for (uint64_t now_ns = 0; now_ns <= MMC_S_NS; now_ns += MMC_LOOK_NS_MAX)
-		mmc_liveness_look(&liveness, now_ns);
-	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_ALL);
+	for (uint64_t now_ns = 0; now_ns <= MMC_S_NS;
+	     now_ns += MMC_OBSERVED_NS_MAX)
+		mmc_liveness_advance(&liveness, now_ns);
+	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_NONE);
 	mmc_liveness_note(&liveness, 7, MMC_S_NS / 2, false);
 	CHECK_EQ(liveness.idle_ns, MMC_S_NS / 2);
 	CHECK_EQ(liveness.stalled_ns, MMC_S_NS);
@@ -263,7 +264,7 @@ static void nonsense(void)
 	mmc_liveness_clear(&liveness, 7);
 	CHECK_EQ(mmc_liveness_late(&liveness, 1), 8);
 	mmc_liveness_clear(&liveness, 8);
-	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_ALL);
+	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_NONE);
 }
 
 CHECK_MAIN(CHECK_TEST(stopped_at_any_moment),

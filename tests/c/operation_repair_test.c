@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How an operation asks for lost chunks, reads them, and serves others. */
+/* An operation asks for lost chunks, reads them, and serves others. */
 #include "core/operation/repair.h"
 
 #include "one_operation.h"
@@ -33,7 +33,7 @@ static struct mmc_message nak_of(enum mmc_message_kind kind, struct mmc_run run)
 	return nak;
 }
 
-/* Brings the chunks from `first` on, up to `end`, but for `lost`. */
+/* Delivers the chunks from `first` up to `end`, except `lost`. */
 static void bring_but(struct one *one, uint32_t first, uint32_t end,
 		      uint32_t lost)
 {
@@ -44,7 +44,10 @@ static void bring_but(struct one *one, uint32_t first, uint32_t end,
 
 /* ---- asking -------------------------------------------------------------- */
 
-/* A gap is asked for after a while: the owner or, among neighbours, the left one. */
+/*
+ * A missing chunk is asked for after a while, from its owner or, with
+ * `neighbour`, from the left neighbour.
+ */
 static void a_gap_is_asked_for(void)
 {
 	const uint32_t lost = FAR * BLOCK_CHUNKS + 2;
@@ -78,7 +81,7 @@ static void a_gap_is_asked_for(void)
 	}
 }
 
-/* While datagrams lie unread here, nothing is lost: it may be among them. */
+/* While datagrams lie unread, no chunk counts as lost: it may be among them. */
 static void a_backlog_proves_no_loss(void)
 {
 	static struct one one;
@@ -103,7 +106,7 @@ static void a_backlog_proves_no_loss(void)
 
 /* ---- serving ------------------------------------------------------------- */
 
-/* Runs for some milliseconds; returns the action by which `chunk` was sent again. */
+/* Runs for up to 10 ms; returns the action by which `chunk` is sent again. */
 static struct mmc_action await_repair(struct one *one, uint32_t chunk)
 {
 	for (unsigned i = 0; i < 100; i++) {
@@ -119,7 +122,7 @@ static struct mmc_action await_repair(struct one *one, uint32_t chunk)
 	return (struct mmc_action){ .peer = 0 };
 }
 
-/* One rank that lacks a chunk gets it alone; several get it by multicast. */
+/* One rank that lacks a chunk gets it by unicast, several by multicast. */
 static void repairs_go_to_those_who_lack_them(void)
 {
 	const struct mmc_run run = { RANK * BLOCK_CHUNKS + 1, 2 };
@@ -146,7 +149,7 @@ static void repairs_go_to_those_who_lack_them(void)
 	}
 }
 
-/* A direct NAK is answered to its sender, whoever else lacks the chunk. */
+/* A direct NAK is answered to its sender alone, whoever else lacks chunks. */
 static void direct_naks_are_answered_directly(void)
 {
 	const struct mmc_run run = { RANK * BLOCK_CHUNKS, 1 };
@@ -162,8 +165,11 @@ static void direct_naks_are_answered_directly(void)
 	one_close(&one);
 }
 
-/* An owner repairs its own block; a left neighbour all that it has itself. */
-static void the_strategy_says_who_serves(void)
+/*
+ * With `nak` a rank repairs its own block only; with `neighbour` it repairs all
+ * that it has, for its right neighbour alone.
+ */
+static void the_policy_says_who_serves(void)
 {
 	const struct mmc_run run = { FAR * BLOCK_CHUNKS, BLOCK_CHUNKS };
 	const struct mmc_message nak = nak_of(MMC_MESSAGE_NAK, run);
@@ -193,7 +199,7 @@ static void the_strategy_says_who_serves(void)
 	}
 }
 
-/* What another rank announces by multicast need not be asked for. */
+/* A lost chunk that an NCF has announced is not asked for. */
 static void a_confirmation_stands_for_a_request(void)
 {
 	const uint32_t lost = FAR * BLOCK_CHUNKS + 2;
@@ -214,7 +220,7 @@ static void a_confirmation_stands_for_a_request(void)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* The right neighbour gets an advert once the memory is registered, or will never be. */
+/* The right neighbour gets an advert when registration succeeds or fails. */
 static void an_advert_follows_registration(void)
 {
 	const struct mmc_op_config config = config_of(MMC_REPAIR_READ);
@@ -262,7 +268,7 @@ static const struct mmc_action *await_read(struct one *one,
 	return action;
 }
 
-/* Tells that the left neighbour's chunks are in its memory; all but `lost` are here. */
+/* Opens an operation that may read its left neighbour, and lacks `lost`. */
 static void open_reader(struct one *one, uint32_t lost)
 {
 	const struct mmc_op_config config = config_of(MMC_REPAIR_READ);
@@ -278,7 +284,7 @@ static void open_reader(struct one *one, uint32_t lost)
 	bring_but(one, RIGHT * BLOCK_CHUNKS, NCHUNKS, lost);
 }
 
-/* The neighbour's bitmap is read first, then the chunks that it shows to be there. */
+/* The neighbour's bitmap is read first, then the chunks present there. */
 static void lost_chunks_are_read(void)
 {
 	const uint32_t lost = FAR * BLOCK_CHUNKS + 2;
@@ -311,7 +317,7 @@ static void lost_chunks_are_read(void)
 	one_close(&one);
 }
 
-/* Runs until a rank is asked for `chunk` by message. */
+/* Runs until a NAK for `chunk` is sent. */
 static void await_nak(struct one *one, uint32_t chunk)
 {
 	for (unsigned i = 0; i < 100; i++) {
@@ -328,7 +334,10 @@ static void await_nak(struct one *one, uint32_t chunk)
 	CHECK(false);
 }
 
-/* Chunks that cannot be read are asked for; a failed read and a stale one count alike. */
+/*
+ * Chunks that cannot be read are asked for. A read counts as failed if it
+ * fails, and also if the memory has another generation.
+ */
 static void reads_of_no_use_are_counted(void)
 {
 	const uint32_t lost = FAR * BLOCK_CHUNKS + 2;
@@ -356,7 +365,7 @@ static void reads_of_no_use_are_counted(void)
 CHECK_MAIN(CHECK_TEST(a_gap_is_asked_for), CHECK_TEST(a_backlog_proves_no_loss),
 	   CHECK_TEST(repairs_go_to_those_who_lack_them),
 	   CHECK_TEST(direct_naks_are_answered_directly),
-	   CHECK_TEST(the_strategy_says_who_serves),
+	   CHECK_TEST(the_policy_says_who_serves),
 	   CHECK_TEST(a_confirmation_stands_for_a_request),
 	   CHECK_TEST(an_advert_follows_registration),
 	   CHECK_TEST(lost_chunks_are_read),

@@ -30,7 +30,7 @@ static struct mmc_message sent_message(const struct mmc_sent *sent, uint32_t n)
 	return message;
 }
 
-/* Asks as a rank would that knows of `nchunks` of SENDER. */
+/* Delivers a question of `source`, which knows of `nchunks` of SENDER. */
 static void ask_about_sender(struct one *one, uint32_t source, uint32_t nchunks)
 {
 	const struct mmc_sent sent = { SENDER, nchunks };
@@ -39,7 +39,10 @@ static void ask_about_sender(struct one *one, uint32_t source, uint32_t nchunks)
 	one_hear(one, source, &question);
 }
 
-/* A parent tells its child what it knows: of itself, of those heard, of the unheard. */
+/*
+ * A parent tells its child how many chunks it knows of: all of its own, some of
+ * a sender that it has heard, and none of a sender that it has not.
+ */
 static void a_child_is_answered(void)
 {
 	const struct mmc_op_config config = config_of(1);
@@ -68,7 +71,7 @@ static void a_child_is_answered(void)
 	one_close(&one);
 }
 
-/* A child's newer question replaces its older one; another child's stands beside it. */
+/* A child's newer question replaces its older one, but not another child's. */
 static void the_newest_question_counts(void)
 {
 	const struct mmc_op_config config = config_of(1);
@@ -98,7 +101,7 @@ static void the_newest_question_counts(void)
 	one_close(&one);
 }
 
-/* Ranks that do not exist are left out of the answer; strangers get none. */
+/* Only children are answered, and ranks that do not exist are left out. */
 static void nonsense_is_not_answered(void)
 {
 	const struct mmc_op_config config = config_of(1);
@@ -124,7 +127,7 @@ static void nonsense_is_not_answered(void)
 	one_close(&one);
 }
 
-/* Only the root's question is answered to all, since it asks for all. */
+/* The root asks for all, so only its question is answered by multicast. */
 static void the_root_asks_for_all(void)
 {
 	const struct mmc_op_config config = config_of(1);
@@ -146,7 +149,7 @@ static void the_root_asks_for_all(void)
 	one_close(&one);
 }
 
-/* Runs up to when this rank asks about SENDER; returns whom it asks: it or a parent. */
+/* Runs until this rank asks about SENDER; returns whom: SENDER or PARENT. */
 static uint32_t await_question(struct one *one)
 {
 	for (unsigned i = 0; i < 1000; i++) {
@@ -163,10 +166,10 @@ static uint32_t await_question(struct one *one)
 		one_run_next(one, one->now_ns + MMC_S_NS);
 	}
 	CHECK(false);
-	return MMC_PEER_ALL;
+	return MMC_PEER_NONE;
 }
 
-/* The root asks the sender itself, others their parent, and the sender in the end. */
+/* The root asks the sender; others ask their parent twice, then the sender. */
 static void the_way_of_a_question(void)
 {
 	static struct one one;
@@ -187,7 +190,7 @@ static void the_way_of_a_question(void)
 	one_close(&one);
 }
 
-/* A parent that knows no more than its child asks on at once. */
+/* A parent that knows no more than its child passes the question on at once. */
 static void questions_are_passed_on(void)
 {
 	const struct mmc_op_config config = config_of(1);
@@ -212,7 +215,10 @@ static void questions_are_passed_on(void)
 	one_close(&one);
 }
 
-/* Chunks that the parent vouches for and that are not here are asked for as lost. */
+/*
+ * Chunks that the parent says were sent, but that have not arrived, are asked
+ * for as lost; another rank's word has no effect.
+ */
 static void the_parents_word_counts(void)
 {
 	const struct mmc_op_config config = config_of(1);

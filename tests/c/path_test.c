@@ -75,7 +75,10 @@ static uint64_t hear(struct mmc_path *path, uint64_t now_ns,
 	return reception.end_ns;
 }
 
-/* Multicast is given up when all of it, or one sender, is silent; not for mere loss. */
+/*
+ * Multicast is suspended if nothing arrives by it, or nothing of one sender;
+ * mere loss does not suspend it.
+ */
 static void silence_is_no_accident(void)
 {
 	struct mmc_path path;
@@ -83,13 +86,13 @@ static void silence_is_no_accident(void)
 
 	mmc_path_init(&path);
 	for (int i = 0; i < 10000; i++)
-		now_ns = hear(&path, now_ns, 100, 1, MMC_PEER_ALL);
+		now_ns = hear(&path, now_ns, 100, 1, MMC_PEER_NONE);
 	now_ns = hear(&path, now_ns, MMC_PATH_SILENT_CHUNKS - 1, 0,
-		      MMC_PEER_ALL);
+		      MMC_PEER_NONE);
 	CHECK(!path.unicast);
-	now_ns = hear(&path, now_ns, 1, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 1, 0, MMC_PEER_NONE);
 	CHECK(path.unicast);
-	CHECK_EQ(path.unheard, MMC_PEER_ALL);
+	CHECK_EQ(path.unheard, MMC_PEER_NONE);
 	mmc_path_init(&path);
 	for (int i = 0; i < MMC_PATH_DEAF_EPOCHS; i++)
 		now_ns = hear(&path, now_ns, 100, 99, 7);
@@ -106,18 +109,18 @@ static void one_silence_may_be_an_accident(void)
 	mmc_path_init(&path);
 	for (int i = 0; i < 10; i++) {
 		hear(&path, now_ns, 1000, 0, 0);
-		hear(&path, now_ns, 1000, 0, MMC_PEER_ALL);
-		now_ns = hear(&path, now_ns, 1000, 0, MMC_PEER_ALL);
+		hear(&path, now_ns, 1000, 0, MMC_PEER_NONE);
+		now_ns = hear(&path, now_ns, 1000, 0, MMC_PEER_NONE);
 		CHECK(!path.unicast);
-		now_ns = hear(&path, now_ns, 1000, 1, MMC_PEER_ALL);
+		now_ns = hear(&path, now_ns, 1000, 1, MMC_PEER_NONE);
 	}
-	now_ns = hear(&path, now_ns, 1000, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 1000, 0, MMC_PEER_NONE);
 	CHECK(!path.unicast);
-	hear(&path, now_ns, 1, 0, MMC_PEER_ALL);
+	hear(&path, now_ns, 1, 0, MMC_PEER_NONE);
 	CHECK(path.unicast);
 }
 
-/* Where connections lose nothing multicast may lag behind them, for some time. */
+/* Where connections lose nothing, multicast may lag behind them for a time. */
 static void a_lag_is_no_silence(void)
 {
 	struct mmc_path path;
@@ -143,7 +146,7 @@ static void a_lag_is_no_silence(void)
 	CHECK_EQ(path.unheard, 3);
 }
 
-/* Multicast that was given up is tried again, at least once a second. */
+/* Suspended multicast is tried again at least once a second. */
 static void silence_does_not_last(void)
 {
 	struct mmc_path path;
@@ -151,16 +154,16 @@ static void silence_does_not_last(void)
 	unsigned ntries = 0;
 
 	mmc_path_init(&path);
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
 	for (uint64_t end_ns = now_ns + 10 * MMC_S_NS; now_ns < end_ns;
 	     now_ns += MMC_MS_NS) {
 		if (mmc_path_is_deaf(&path, now_ns))
 			continue;
 		/* An operation that expected no chunk tells nothing. */
-		hear(&path, now_ns, 0, 0, MMC_PEER_ALL);
+		hear(&path, now_ns, 0, 0, MMC_PEER_NONE);
 		CHECK(!mmc_path_is_deaf(&path, now_ns));
-		hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+		hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
 		CHECK(mmc_path_is_deaf(&path, now_ns));
 		ntries++;
 	}
@@ -168,17 +171,17 @@ static void silence_does_not_last(void)
 	CHECK(ntries <= 15);
 	now_ns += MMC_PATH_RETRY_MAX_NS;
 	CHECK(!mmc_path_is_deaf(&path, now_ns));
-	now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_NONE);
 	CHECK(!path.unicast);
 	/* When multicast fails again soon, it is tried less often than at first. */
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
 	CHECK(mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MAX_NS / 2));
 	/* After a long time without trouble it is tried as often as at first. */
 	for (int i = 0; i < 1000; i++)
-		now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_ALL);
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+		now_ns = hear(&path, now_ns, 100, 99, MMC_PEER_NONE);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
 	CHECK(path.unicast);
 	CHECK(!mmc_path_is_deaf(&path, now_ns + MMC_PATH_RETRY_MIN_NS));
 }
@@ -196,14 +199,15 @@ static void lateness_is_no_silence(void)
 		mmc_path_late(&path);
 	}
 	CHECK(!path.unicast);
-	/* When multicast was given up, a late chunk has it tried again at once. */
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
-	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_ALL);
+	/* A late chunk has suspended multicast tried again at once. */
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
+	now_ns = hear(&path, now_ns, 100, 0, MMC_PEER_NONE);
 	CHECK(mmc_path_is_deaf(&path, now_ns));
 	mmc_path_late(&path);
 	CHECK(!mmc_path_is_deaf(&path, now_ns));
 }
 
+/* The time for some bytes follows from the rate, and grows with the bytes. */
 static void times(void)
 {
 	const struct mmc_path path = { .rate_bytes_per_s = 1000000000 };
@@ -211,7 +215,7 @@ static void times(void)
 
 	for (uint64_t nbytes = 1; nbytes < UINT64_C(1) << 33; nbytes *= 3)
 		CHECK_EQ(mmc_path_time_ns(&path, nbytes), nbytes);
-	/* Beyond 18 GB a time is only exact to a second. */
+	/* Beyond 18 GB, a time is exact only to a second. */
 	for (uint64_t nbytes = 1; nbytes < UINT64_C(1) << 45; nbytes *= 2) {
 		CHECK(mmc_path_time_ns(&odd, nbytes) + MMC_S_NS >=
 		      mmc_path_time_ns(&odd, nbytes - 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which receives aim at which places, and what happens to payloads that arrive there. */
+/* Receives aim at places; payloads that do not belong there are evacuated. */
 #include "drivers/placement.h"
 
 #include "check.h"
@@ -104,6 +104,10 @@ static void close_stage(struct stage *at)
 	mmc_placement_destroy(&at->placement);
 }
 
+/*
+ * Receives that were posted before the operation take its next chunks, so later
+ * receives aim further on.
+ */
 static void what_was_posted_before_counts(void)
 {
 	struct stage at;
@@ -156,7 +160,7 @@ static void slots_are_posted_in_batches(void)
 	close_stage(&at);
 }
 
-/* The predictor is told whether this rank's own datagrams take receives. */
+/* The predictor is told whether this rank's own datagrams use up receives. */
 static void own_multicast_may_come_back(void)
 {
 	struct stage at;
@@ -183,8 +187,8 @@ static void nothing_aims_beyond_the_end(void)
 }
 
 /*
- * Chunk 0 is lost, so chunk 1 arrives in its place, and chunk 2 in the place of chunk
- * 1, where a payload waits.
+ * Chunk 0 is lost, so chunk 1 arrives in its place, and chunk 2 in the place of
+ * chunk 1, whose payload waits until that place is free.
  */
 static void the_mispredicted_are_evacuated(void)
 {
@@ -221,7 +225,7 @@ static void the_mispredicted_are_evacuated(void)
 	close_stage(&at);
 }
 
-/* At the end deferred payloads are put in place, and nothing is aimed at any more. */
+/* At the end, deferred payloads are put in place, and no receive aims. */
 static void the_end_lifts_all(void)
 {
 	struct stage at;
@@ -277,7 +281,7 @@ static void foreign_datagrams_are_evacuated(void)
 	}
 }
 
-/* Direct placement needs a queue for each sender at a time, and one for control. */
+/* Direct placement needs a queue for each subgroup, and one for control. */
 static void shared_queues_aim_at_nothing(void)
 {
 	struct stage at;

@@ -9,7 +9,7 @@ static const struct mmc_repair_policy *policy_of(unsigned repair)
 	return mmc_repair_policy((enum mmc_repair)repair);
 }
 
-/* First choices lead to the owner, so waiting for them is acyclic. */
+/* Asking first choices in turn leads to the owner, so waits form no cycle. */
 static void first_choices_end_at_the_owner(void)
 {
 	for (unsigned repair = 0; repair < 2; repair++)
@@ -48,7 +48,7 @@ static void repairers_serve(void)
 	}
 }
 
-/* Whether one of five requests, `step` apart, goes to the owner of the chunk. */
+/* Returns whether one of five requests, `step` apart, goes to the owner. */
 static bool asks_owner(const struct mmc_repair_policy *policy, uint32_t rank,
 		       uint32_t n, uint32_t first, uint32_t step)
 {
@@ -78,8 +78,8 @@ static void owners_are_asked(void)
 }
 
 /*
- * Buffers stay until no rank needs them: a policy that releases them at the right
- * neighbour's word serves that neighbour everything.
+ * Buffers stay until no rank needs them: a policy that releases them when the
+ * right neighbour is done serves that neighbour everything.
  */
 static void releases(void)
 {

@@ -63,7 +63,7 @@ static inline bool predictions_locate(const void *context, const uint8_t *place,
 	return offset_bytes < (size_t)all->count * all->nbytes;
 }
 
-/* Returns a predictor of datagrams with such a header, on subgroups below the number. */
+/* Returns a predictor of datagrams with this header on these subgroups. */
 static inline struct mmc_predictor
 predictions_predictor(const struct predictions *all,
 		      const struct mmc_header *header, uint32_t nsubgroups)

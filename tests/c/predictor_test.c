@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which chunks of an operation the engine expects next, and where they belong. */
+/* The engine predicts which chunks arrive next, and where they belong. */
 #include "engine/predictor.h"
 
 #include "check.h"
@@ -22,7 +22,7 @@ struct stage {
 	uint8_t base[NRANKS * BLOCK_BYTES];
 };
 
-static void finish_stage(struct stage *at, uint32_t nchains)
+static void fill_stage(struct stage *at, uint32_t nchains)
 {
 	struct mmc_op *op = &at->op;
 
@@ -44,10 +44,10 @@ static void open_stage(struct stage *at, uint32_t nchains)
 	CHECK_EQ(mmc_layout_init(&at->op.layout, NRANKS, BLOCK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	finish_stage(at, nchains);
+	fill_stage(at, nchains);
 }
 
-/* Predicts the next chunk; returns it, or NCHUNKS if nothing is to be aimed at. */
+/* Predicts the next chunk; returns it, or NCHUNKS if it gets no place. */
 static uint32_t next(struct stage *at)
 {
 	struct mmc_prediction prediction;
@@ -62,7 +62,7 @@ static void seek(struct stage *at, uint32_t count)
 	at->predictor.seek(at->predictor.context, &at->cursor, count);
 }
 
-static void the_header_is_the_operations(void)
+static void the_header_names_the_operation(void)
 {
 	struct stage at;
 
@@ -72,6 +72,7 @@ static void the_header_is_the_operations(void)
 	CHECK_EQ(at.predictor.nsubgroups, 2);
 }
 
+/* After seek(), prediction starts past the chunks already seen, plus `count` more. */
 static void chunks_follow_those_seen_and_those_skipped(void)
 {
 	struct stage at;
@@ -100,15 +101,16 @@ static void own_chunks_come_back_or_not(void)
 {
 	struct stage at;
 
-	for (int loops = 0; loops < 2; loops++) {
+	for (int loops_back = 0; loops_back < 2; loops_back++) {
 		open_stage(&at, 1);
-		at.cursor.loops = loops != 0;
+		at.cursor.loops = loops_back != 0;
 		at.chains[0].seen = BLOCK_CHUNKS - 1;
 		seek(&at, 0);
 		CHECK_EQ(next(&at), BLOCK_CHUNKS - 1);
-		CHECK_EQ(next(&at), loops ? NCHUNKS : 2 * BLOCK_CHUNKS);
+		CHECK_EQ(next(&at), loops_back ? NCHUNKS : 2 * BLOCK_CHUNKS);
 		seek(&at, 3);
-		CHECK_EQ(next(&at), loops ? NCHUNKS : 2 * BLOCK_CHUNKS + 2);
+		CHECK_EQ(next(&at),
+			 loops_back ? NCHUNKS : 2 * BLOCK_CHUNKS + 2);
 	}
 }
 
@@ -126,8 +128,8 @@ static void nothing_aims_beyond_the_end(void)
 	CHECK_EQ(next(&at), NCHUNKS);
 }
 
-/* One call predicts what as many calls for one chunk each do. */
-static void many_are_predicted_as_one_by_one(void)
+/* One call for many chunks predicts the same as a call for each. */
+static void a_batch_is_predicted_as_single_chunks_are(void)
 {
 	for (uint32_t nchains = 1; nchains <= NRANKS; nchains++) {
 		struct mmc_prediction all[NCHUNKS + 2];
@@ -145,7 +147,7 @@ static void many_are_predicted_as_one_by_one(void)
 	}
 }
 
-/* Every chunk is predicted once, with its place, and its place leads back to it. */
+/* Each chunk of other ranks is predicted once; locate() finds it again from its place. */
 static void places_and_positions_belong_together(void)
 {
 	struct stage at;
@@ -154,10 +156,11 @@ static void places_and_positions_belong_together(void)
 		uint32_t nfound = 0;
 
 		open_stage(&at, nchains);
-		for (uint32_t c = 0; c < nchains; c++) {
+		/* Each chain is multicast in the subgroup of its number. */
+		for (uint32_t chain = 0; chain < nchains; chain++) {
 			struct mmc_prediction all[NCHUNKS];
 
-			at.cursor.subgroup = c;
+			at.cursor.subgroup = chain;
 			seek(&at, 0);
 			at.predictor.predict(at.predictor.context, &at.cursor,
 					     all, NCHUNKS);
@@ -180,7 +183,7 @@ static void places_and_positions_belong_together(void)
 				CHECK(at.predictor.locate(
 					at.predictor.context, all[i].place,
 					&subgroup, &position));
-				CHECK_EQ(subgroup, c);
+				CHECK_EQ(subgroup, chain);
 				CHECK_EQ(position, all[i].position);
 			}
 		}
@@ -201,7 +204,7 @@ static void other_memory_is_no_place(void)
 				   &position));
 }
 
-/* A Bcast has one sender and one chain. */
+/* A Bcast, which has one sender and one chain, is predictable. */
 static void a_roots_chunks_are_predicted(void)
 {
 	uint32_t subgroup, position;
@@ -211,7 +214,7 @@ static void a_roots_chunks_are_predicted(void)
 	CHECK_EQ(mmc_layout_init_sole(&at.op.layout, NRANKS, 2, BLOCK_BYTES,
 				      CHUNK_BYTES),
 		 0);
-	finish_stage(&at, 1);
+	fill_stage(&at, 1);
 	CHECK(mmc_request_is_predictable(&at.request));
 	seek(&at, 7);
 	CHECK_EQ(next(&at), 7);
@@ -248,12 +251,12 @@ static void blocks_with_gaps_are_not_predictable(void)
 	CHECK(!mmc_request_is_predictable(&at.request));
 }
 
-CHECK_MAIN(CHECK_TEST(the_header_is_the_operations),
+CHECK_MAIN(CHECK_TEST(the_header_names_the_operation),
 	   CHECK_TEST(chunks_follow_those_seen_and_those_skipped),
 	   CHECK_TEST(nothing_aims_at_what_is_here_already),
 	   CHECK_TEST(own_chunks_come_back_or_not),
 	   CHECK_TEST(nothing_aims_beyond_the_end),
-	   CHECK_TEST(many_are_predicted_as_one_by_one),
+	   CHECK_TEST(a_batch_is_predicted_as_single_chunks_are),
 	   CHECK_TEST(places_and_positions_belong_together),
 	   CHECK_TEST(other_memory_is_no_place),
 	   CHECK_TEST(a_roots_chunks_are_predicted),

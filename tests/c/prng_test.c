@@ -55,6 +55,7 @@ static unsigned count_hits(uint64_t parts_per_2_32)
 	return nhits;
 }
 
+/* A chance out of 2^32 comes true that often. */
 static void chances(void)
 {
 	const uint64_t certain = UINT64_C(1) << 32;

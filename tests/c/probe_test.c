@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When ranks probe: never more at a time than every receive queue has room for. */
+/* No more ranks probe at a time than every receive queue has room for. */
 #include "engine/probe.h"
 
 #include "check.h"
@@ -14,7 +14,10 @@ static void few_probe_at_once(void)
 					 0);
 }
 
-/* Ordered by copy and rank, times never fall, and at most a group has the same. */
+/*
+ * In the order of copies and ranks, times never decrease, and no more ranks
+ * than MMC_PROBE_RANKS share one.
+ */
 static void many_probe_in_groups(void)
 {
 	static const uint32_t sizes[] = { 65, 128, 129, 1000, 10007, 1 << 20 };

@@ -226,7 +226,7 @@ static inline void ranks_close(struct ranks *net)
 		}
 }
 
-/* Starts what may start: a rank is at most `nactive` epochs ahead. */
+/* Starts epochs while the rank may: at most `nactive` are not yet done. */
 static inline void ranks_go_on(struct ranks *net, uint32_t r)
 {
 	struct mmc_epochs *epochs = &net->rank[r].epochs;
@@ -303,7 +303,7 @@ static inline bool ranks_step(struct ranks *net)
 	return true;
 }
 
-/* Runs until every live rank has ended or failed; returns false if that hangs. */
+/* Runs until every live rank is done or has failed; returns false on a hang. */
 static inline bool ranks_run(struct ranks *net)
 {
 	while (!ranks_is_over(net))

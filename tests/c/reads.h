@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads of the left neighbour's memory in a test's network. The pieces of a read are
- * taken one after the other, and return later still. A read always ends; one of a dead
- * rank's memory fails.
+ * Reads of the left neighbour's memory in a test's network. The pieces of a
+ * read are taken one after the other, and the reader gets them later still.
+ * Every read ends; a read of a dead rank's memory fails.
  */
 #ifndef MMC_TESTS_READS_H
 #define MMC_TESTS_READS_H
@@ -51,7 +51,7 @@ static inline void reads_begin(struct ranks *net, uint32_t r,
 	events_push(&net->events, &event);
 }
 
-/* Takes what the memory holds now: in step 0 all but the generation, in step 1 that. */
+/* Takes what memory holds now: in step 1 the generation, in step 0 the rest. */
 static inline void reads_take(struct ranks *net, struct event *event)
 {
 	struct ranks_epoch *repairer =
@@ -60,7 +60,9 @@ static inline void reads_take(struct ranks *net, struct event *event)
 	const struct mmc_op *op = repairer->memory;
 
 	if (repairer->forgotten) {
-		/* Only after a failure: the engine keeps the generation, which is 0. */
+		/*
+		 * Only after a failure: the engine keeps the generation at 0.
+		 */
 		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {

@@ -4,8 +4,8 @@
  * core/repair/silence.h. Every request is checked: none is for a chunk that is claimed,
  * and none comes within a retry interval of the last one for the same chunk.
  */
-#ifndef MPIMCAST_TEST_RECEIVER_H
-#define MPIMCAST_TEST_RECEIVER_H
+#ifndef MMC_TESTS_RECEIVER_H
+#define MMC_TESTS_RECEIVER_H
 
 #include "check.h"
 #include "core/plan/layout.h"
@@ -20,7 +20,7 @@
 /* More than any test loses at a time; tests of the budget set their own. */
 #define BUDGET_CHUNKS 1000
 
-/* Nothing is drained, as windows are longer than any chain. */
+/* What all have drained: nothing, as windows are longer than any chain. */
 static const uint32_t no_windows[NRANKS_MAX + 1];
 
 struct receiver {
@@ -85,7 +85,7 @@ static inline struct mmc_block block_of(const struct receiver *at,
 				mmc_layout_owner(&at->layout, chunk));
 }
 
-/* Delivers a chunk in another way than by multicast. */
+/* Delivers a chunk other than by multicast. */
 static inline void claim(struct receiver *at, uint32_t chunk)
 {
 	const struct mmc_block block = block_of(at, chunk);
@@ -165,7 +165,7 @@ static inline unsigned ask(struct receiver *at)
 	return nchunks;
 }
 
-/* Requests the missing chunks of the gaps that were noted, as on an idle link. */
+/* Requests all that gaps lack, as on an idle link; returns how many chunks. */
 static inline unsigned ask_for_gaps(struct receiver *at)
 {
 	at->now_ns = at->loss.gap_ns;

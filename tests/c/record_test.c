@@ -48,6 +48,7 @@ static struct mmc_terms merged_terms(struct mmc_terms a, struct mmc_terms b)
 	return a;
 }
 
+/* Terms merge to the same result in any order and grouping, however often. */
 static void terms_form_a_semilattice(void)
 {
 	struct mmc_prng prng = { .state = 12 };
@@ -68,6 +69,7 @@ static void terms_form_a_semilattice(void)
 	}
 }
 
+/* Each field of the merged terms is the least or the greatest of both. */
 static void terms_by_field(void)
 {
 	struct mmc_terms a = { 5, 5, 100, 60, 10, 0, 0 };
@@ -103,7 +105,8 @@ static void grow(struct mmc_record *record, struct mmc_prng *prng)
 		record->flags |= MMC_RECORD_DONE;
 		break;
 	case 4:
-		if (record->flags & MMC_RECORD_DONE)
+		if (record->flags & MMC_RECORD_DONE &&
+		    record->release_rounds < MMC_ROUNDS_MAX)
 			record->release_rounds++;
 		break;
 	default:
@@ -116,7 +119,7 @@ static void grow(struct mmc_record *record, struct mmc_prng *prng)
 	}
 }
 
-/* Draws the life of a rank: not entered, entered, and on from there. */
+/* Draws the successive records of a rank, from before it enters. */
 static unsigned random_history(struct mmc_record *history,
 			       struct mmc_prng *prng)
 {
@@ -132,7 +135,7 @@ static unsigned random_history(struct mmc_record *history,
 	return length;
 }
 
-/* Merges random records up to `last`, with repetition, and `last` among them. */
+/* Merges random records up to `last`, some of them twice, and `last` itself. */
 static struct mmc_record received(const struct mmc_record *history,
 				  unsigned last, struct mmc_prng *prng)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The repair of one rank under each policy: who is asked, who is served, what is fetched. */
+/* The repair of one rank under each policy: whom it asks, serves and reads. */
 #include "check.h"
 #include "core/repair/repair.h"
 #include "support/memory.h"
@@ -70,7 +70,7 @@ static bool next_step(struct world *at, struct mmc_fetch_step *step)
 	return at->repair.policy->poll(&at->repair, at->now_ns, step);
 }
 
-/* Serves a NAK of `peer` for `run`; returns how many chunks go to it. */
+/* Serves a NAK of `peer` for `run`; returns how many chunks `peer` is sent. */
 static uint32_t serves(struct world *at, uint32_t peer, struct mmc_run run,
 		       uint32_t sent_chunks)
 {
@@ -122,7 +122,7 @@ static void whom_to_ask(void)
 	}
 }
 
-/* Only the policy that reads fetches, and first asks for the left neighbour's advert. */
+/* Only `read` fetches; it first asks for the left neighbour's advert. */
 static void fetches(void)
 {
 	const struct mmc_advert advert = { .generation = 8, .has_data = true };
@@ -159,7 +159,7 @@ static void fetches(void)
 	close_world(&at);
 }
 
-/* A neighbour that is done has all: what it lacked is looked for at once, and once. */
+/* When the left neighbour is done, its bitmap is read again, once. */
 static void looks_when_the_left_is_done(void)
 {
 	const struct mmc_advert advert = { .generation = 8, .has_data = true };
@@ -212,7 +212,7 @@ static void whom_to_serve(void)
 	}
 }
 
-/* A NAK of the right neighbour asks a rank that is read for its memory, not for chunks. */
+/* With `read`, the right neighbour's NAK asks for an advert, not for chunks. */
 static void asked_for_memory(void)
 {
 	struct mmc_nak nak = { .peer = RIGHT, .nruns = 1, .runs = { own } };
@@ -238,7 +238,7 @@ static void asked_for_memory(void)
 	close_world(&at);
 }
 
-/* Without multicast every policy goes over to the neighbour's. */
+/* Without multicast every policy gives way to `neighbour`. */
 static void without_multicast(void)
 {
 	for (unsigned policy = 0; policy < 3; policy++) {

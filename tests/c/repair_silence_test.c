@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which sender a receiver asks when nothing arrives, and what the answer changes. */
+/* A receiver asks silent senders how much they have sent. */
 #include "receiver.h"
 
 #define NOBODY UINT32_MAX
@@ -67,7 +67,7 @@ static void overtaken(void)
 	hear(&at, 11);
 	for (uint32_t c = 20; c < 30; c++)
 		hear(&at, c);
-	CHECK_EQ(at.loss.chains[0].npassed, 22);
+	CHECK_EQ(at.loss.chains[0].ndrained, 22);
 	at.now_ns += at.loss.quiet_ns - 1;
 	CHECK_EQ(ask(&at), 0);
 	CHECK_EQ(silent_rank(&at), NOBODY);
@@ -76,17 +76,18 @@ static void overtaken(void)
 	mmc_silence_tell(&at.loss, 1, 5, true, at.now_ns);
 	CHECK(waits_for_question(&at, 14));
 	CHECK_EQ(at.loss.nlost, 3);
-	CHECK_EQ(at.loss.chains[0].npassed, 25);
-	/* The sender goes on; its window counts from what all have of the chain. */
+	CHECK_EQ(at.loss.chains[0].ndrained, 25);
+	/* A new chunk is drained when it arrives; a lost one was so already. */
 	hear(&at, 15);
 	claim(&at, 13);
-	CHECK_EQ(at.loss.chains[0].npassed, 26);
+	CHECK_EQ(at.loss.chains[0].ndrained, 26);
 	receiver_close(&at);
 }
 
 /*
- * A sender that more ranks overtake than are followed is given up: what is missing of
- * it holds no window back, but is lost only when it does not arrive.
+ * When more senders overtake one than can be followed, that one is no longer
+ * followed: its missing chunks hold no window back, but are lost only when they
+ * do not arrive.
  */
 static void overtaken_by_many(void)
 {
@@ -102,9 +103,9 @@ static void overtaken_by_many(void)
 	CHECK_EQ(ask(&at), 0);
 	hear(&at, 10 * (MMC_CHAIN_SEQUENCES + 1));
 	CHECK_EQ(ask(&at), 0);
-	CHECK_EQ(at.loss.chains[0].npassed, 20 + MMC_CHAIN_SEQUENCES);
+	CHECK_EQ(at.loss.chains[0].ndrained, 20 + MMC_CHAIN_SEQUENCES);
 	hear(&at, 12);
-	CHECK_EQ(at.loss.chains[0].npassed, 20 + MMC_CHAIN_SEQUENCES);
+	CHECK_EQ(at.loss.chains[0].ndrained, 20 + MMC_CHAIN_SEQUENCES);
 	CHECK(waits_for_question(&at, 11));
 	CHECK_EQ(at.nasked[12], 0);
 	CHECK_EQ(at.nasked[19], 1);
@@ -137,7 +138,7 @@ static void overtaken_by_who_has_ended(void)
 	receiver_close(&at);
 }
 
-/* While chunks of other senders arrive, no sender is asked about for a time. */
+/* While chunks of others arrive, a silent sender is at first left alone. */
 static void busy_link(void)
 {
 	static struct receiver at;
@@ -204,7 +205,7 @@ static void busy_link_questions_are_rare(void)
 	receiver_close(&at);
 }
 
-/* What is known of a sender: chunks that arrived, what it said, all if it is passed. */
+/* Chunks are known by arrival, by the sender's word, or all after its turn. */
 static void what_is_known(void)
 {
 	static struct receiver at;
@@ -223,7 +224,7 @@ static void what_is_known(void)
 	receiver_close(&at);
 }
 
-/* A sender that another rank misses is asked about at once, but not again at once. */
+/* A sender that another rank misses is asked about at once, but only once. */
 static void wanted_by_another(void)
 {
 	static struct receiver at;
@@ -244,7 +245,7 @@ static void wanted_by_another(void)
 	receiver_close(&at);
 }
 
-/* On an idle link, chunks that have reached other ranks are no longer on their way. */
+/* On an idle link, chunks that have reached only other ranks are lost. */
 static void vouched_for(void)
 {
 	static struct receiver at;

@@ -19,7 +19,7 @@ static void too_many_requests(void)
 }
 
 /* An NCF names only what will be multicast, in as many runs as fit. */
-static void long_echoes(void)
+static void long_ncfs(void)
 {
 	struct model model;
 	struct mmc_run runs[MMC_RUNS_MAX];
@@ -56,6 +56,7 @@ static bool all_served(const struct model *model)
 	return true;
 }
 
+/* Under random requests, every rank that goes on asking is served. */
 static void random_requests(void)
 {
 	struct mmc_prng prng = { .state = 17 };
@@ -96,8 +97,8 @@ static void standing_requests(void)
 
 	model_open(&model, false);
 	mmc_bitmap_clear_all(&model.present);
-	mmc_repairer_ask(&model.repairer, 2, (struct mmc_run){ 10, 100 },
-			 model.now_ns);
+	mmc_repairer_on_nak(&model.repairer, 2, (struct mmc_run){ 10, 100 },
+			    model.now_ns);
 	for (uint32_t chunk = 109; chunk >= 10; chunk--) {
 		CHECK(!mmc_repairer_next(&model.repairer, model.now_ns, 16,
 					 &peer, &run));
@@ -115,7 +116,7 @@ static void standing_requests(void)
 	model_close(&model);
 }
 
-/* Each direct NAK is answered by unicast, and only so many are kept. */
+/* Each direct NAK is answered by unicast, and only a limited number is kept. */
 static void direct_naks(void)
 {
 	struct model model;
@@ -127,9 +128,9 @@ static void direct_naks(void)
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t asker = 1; asker < 3; asker++)
 			for (int copy = 0; copy < 2; copy++)
-				mmc_repairer_ask_direct(&model.repairer, asker,
-							(struct mmc_run){ 5,
-									  40 });
+				mmc_repairer_on_direct_nak(
+					&model.repairer, asker,
+					(struct mmc_run){ 5, 40 });
 		while (mmc_repairer_next(&model.repairer, model.now_ns, 16,
 					 &peer, &run)) {
 			if (!CHECK(peer == 1 || peer == 2))
@@ -141,8 +142,8 @@ static void direct_naks(void)
 	CHECK_EQ(nsent[1], 80);
 	CHECK_EQ(nsent[2], 80);
 	for (uint32_t i = 0; i < 1000; i++)
-		mmc_repairer_ask_direct(&model.repairer, i % NPEERS,
-					(struct mmc_run){ i % NCHUNKS, 1 });
+		mmc_repairer_on_direct_nak(&model.repairer, i % NPEERS,
+					   (struct mmc_run){ i % NCHUNKS, 1 });
 	CHECK(model.repairer.ndirect_naks <= MMC_DIRECT_NAKS_MAX);
 	model_close(&model);
 }
@@ -163,17 +164,17 @@ static void one_after_the_other(void)
 	uint64_t pause_ns = 0;
 
 	model_open(&model, true);
-	model.repairer.sharers = 3;
+	model.repairer.multicast_min = 3;
 	for (uint32_t i = 0; i < 200; i++) {
 		uint32_t asker = i % NPEERS;
 		bool direct = i % 20 == 19;
 
 		model.now_ns += 3 * REST_NS;
 		if (direct)
-			mmc_repairer_ask_direct(&model.repairer, asker, run);
+			mmc_repairer_on_direct_nak(&model.repairer, asker, run);
 		else
-			mmc_repairer_ask(&model.repairer, asker, run,
-					 model.now_ns);
+			mmc_repairer_on_nak(&model.repairer, asker, run,
+					    model.now_ns);
 		model.now_ns += GATHER_NS;
 		while (mmc_repairer_next(&model.repairer, model.now_ns, 16,
 					 &peer, &run)) {
@@ -199,4 +200,4 @@ static void one_after_the_other(void)
 
 CHECK_MAIN(CHECK_TEST(one_after_the_other), CHECK_TEST(standing_requests),
 	   CHECK_TEST(direct_naks), CHECK_TEST(too_many_requests),
-	   CHECK_TEST(long_echoes), CHECK_TEST(random_requests))
+	   CHECK_TEST(long_ncfs), CHECK_TEST(random_requests))

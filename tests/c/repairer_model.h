@@ -3,8 +3,8 @@
  * Checks a repairer against what was requested of it: it sends nothing unrequested,
  * nothing twice within the resting time, and serves every rank that goes on asking.
  */
-#ifndef MPIMCAST_TEST_REPAIRER_MODEL_H
-#define MPIMCAST_TEST_REPAIRER_MODEL_H
+#ifndef MMC_TESTS_REPAIRER_MODEL_H
+#define MMC_TESTS_REPAIRER_MODEL_H
 
 #include "check.h"
 #include "core/repair/repairer.h"
@@ -22,7 +22,7 @@ struct model {
 	uint64_t words[(NCHUNKS + 63) / 64];
 	struct mmc_bitmap present;
 	uint64_t now_ns;
-	uint64_t asked_ns[NPEERS][NCHUNKS]; /* 0: not, or served since */
+	uint64_t asked_ns[NPEERS][NCHUNKS]; /* 0: not asked, or served since */
 	uint64_t sent_ns[NPEERS][NCHUNKS];  /* 0: never */
 	unsigned nsent;
 	unsigned nmulticast;
@@ -42,7 +42,7 @@ static inline void model_open(struct model *model, bool gathers)
 				  .present = &model->present,
 				  .own = { 0, NCHUNKS },
 				  .gathers = gathers,
-				  .sharers = 2,
+				  .multicast_min = 2,
 				  .gather_ns = GATHER_NS,
 				  .rest_ns = REST_NS,
 			  });
@@ -61,7 +61,7 @@ static inline void ask(struct model *model, uint32_t peer, uint32_t first,
 	for (uint32_t i = 0; i < count; i++)
 		if (model->asked_ns[peer][first + i] == 0)
 			model->asked_ns[peer][first + i] = model->now_ns;
-	mmc_repairer_ask(&model->repairer, peer, run, model->now_ns);
+	mmc_repairer_on_nak(&model->repairer, peer, run, model->now_ns);
 }
 
 /* Records that a chunk was sent to `peer`, and checks that it should have been. */

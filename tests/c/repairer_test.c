@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a repairer sends to which ranks, and when: see repairer_model.h. */
+/* A repairer sends the right chunks to the right ranks; see repairer_model.h. */
 #include "repairer_model.h"
 
+/* A lone NAK is answered by unicast, after a quarter of GATHER_NS. */
 static void one_asker_by_unicast(void)
 {
 	struct model model;
@@ -24,6 +25,10 @@ static void one_asker_by_unicast(void)
 	model_close(&model);
 }
 
+/*
+ * An NCF confirms chunks that two ranks lack. They are multicast when the gathering time
+ * ends; chunks that one rank lacks go to it alone.
+ */
 static void several_by_multicast(void)
 {
 	struct model model;
@@ -47,10 +52,11 @@ static void several_by_multicast(void)
 	model_close(&model);
 }
 
-/* Chunks that too few ranks lack for a multicast go to each of them, without an NCF. */
+/* If too few ranks lack a chunk, it goes to each of them by unicast, without an NCF. */
 static void few_by_unicast(void)
 {
-	for (uint32_t sharers = 2; sharers <= NPEERS; sharers++)
+	for (uint32_t multicast_min = 2; multicast_min <= NPEERS;
+	     multicast_min++)
 		for (uint32_t nasking = 1; nasking <= NPEERS; nasking++) {
 			static struct model model;
 			unsigned nsent[NPEERS] = { 0 };
@@ -59,11 +65,11 @@ static void few_by_unicast(void)
 			uint32_t peer;
 
 			model_open(&model, true);
-			model.repairer.sharers = sharers;
+			model.repairer.multicast_min = multicast_min;
 			for (uint32_t p = 0; p < nasking; p++)
 				ask(&model, p, p, 30);
 			CHECK_EQ(model.repairer.unconfirmed,
-				 nasking >= sharers);
+				 nasking >= multicast_min);
 			model.now_ns += GATHER_NS;
 			while (mmc_repairer_next(&model.repairer, model.now_ns,
 						 7, &peer, &run))
@@ -71,22 +77,27 @@ static void few_by_unicast(void)
 					nmulticast += run.count;
 				else
 					nsent[peer] += run.count;
-			/* Chunk c is wanted by the asking ranks up to c. */
 			for (uint32_t p = 0; p < nasking; p++)
 				CHECK(nsent[p] + nmulticast >= 30);
-			if (nasking < sharers)
+			if (nasking < multicast_min)
 				for (uint32_t p = 0; p < nasking; p++)
 					CHECK_EQ(nsent[p], 30);
 			else
+				/*
+				 * Rank p asks for chunks p to p + 29, so too few ranks
+				 * lack the first multicast_min - 1, and as many at the
+				 * end.
+				 */
 				CHECK_EQ(nmulticast,
-					 30 + nasking - 1 - 2 * (sharers - 1));
+					 30 + nasking - 1 -
+						 2 * (multicast_min - 1));
 			CHECK(!mmc_repairer_owes(&model.repairer));
 			CHECK_EQ(model.repairer.nlost, 30 + nasking - 1);
 			model_close(&model);
 		}
 }
 
-/* A rank that asks twice counts as one. */
+/* A rank that asks twice for a chunk counts once. */
 static void twice_by_one(void)
 {
 	struct model model;
@@ -101,7 +112,10 @@ static void twice_by_one(void)
 	model_close(&model);
 }
 
-/* A request that crossed its repair is not answered again. */
+/*
+ * A second NAK for chunks that were just sent is ignored during the resting time, and
+ * answered after it.
+ */
 static void rests(void)
 {
 	struct model model;
@@ -121,8 +135,8 @@ static void rests(void)
 	model_close(&model);
 }
 
-/* A chunk that was sent to one rank alone has not been sent to another. */
-static void another_is_not_served_by_it(void)
+/* A chunk that was sent to one rank alone is still sent to another. */
+static void a_unicast_serves_one_rank_only(void)
 {
 	for (int gathers = 0; gathers < 2; gathers++) {
 		struct model model;
@@ -141,6 +155,7 @@ static void another_is_not_served_by_it(void)
 	}
 }
 
+/* Without gathering, each request is answered at once, by unicast. */
 static void at_once_without_gathering(void)
 {
 	struct model model;
@@ -155,7 +170,7 @@ static void at_once_without_gathering(void)
 	model_close(&model);
 }
 
-/* Two ranks that lack the same chunks are both served, one after the other. */
+/* A rank that asks for chunks long after another got them gets its own copy. */
 static void each_asker_without_gathering(void)
 {
 	struct model model;
@@ -171,6 +186,6 @@ static void each_asker_without_gathering(void)
 
 CHECK_MAIN(CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
 	   CHECK_TEST(few_by_unicast), CHECK_TEST(twice_by_one),
-	   CHECK_TEST(rests), CHECK_TEST(another_is_not_served_by_it),
+	   CHECK_TEST(rests), CHECK_TEST(a_unicast_serves_one_rank_only),
 	   CHECK_TEST(at_once_without_gathering),
 	   CHECK_TEST(each_asker_without_gathering))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reports and watermarks on the wire. */
 #include "core/wire/report.h"
 
 #include "core/wire/varint.h"
@@ -29,7 +30,7 @@ static struct mmc_message random_report(struct mmc_prng *prng,
 	return message;
 }
 
-/* Only the positions and what was sent go over the wire; the rest reads as neutral. */
+/* Checks positions and sent chunks, and that all other fields are neutral. */
 static void check_said(const struct mmc_message *read,
 		       const struct mmc_message *message)
 {
@@ -40,7 +41,7 @@ static void check_said(const struct mmc_message *read,
 	CHECK_EQ(read->record.entry_rounds, 0);
 	CHECK_EQ(read->record.release_rounds, 0);
 	CHECK_EQ(read->record.failure, MMC_OK);
-	CHECK_EQ(read->record.culprit, MMC_PEER_ALL);
+	CHECK_EQ(read->record.culprit, MMC_PEER_NONE);
 	CHECK_EQ(read->record.sent_chunks, message->record.sent_chunks);
 	CHECK_EQ(read->record.terms.deaf, 0);
 	CHECK_EQ(read->late_age_ms, 0);
@@ -49,6 +50,7 @@ static void check_said(const struct mmc_message *read,
 		CHECK_EQ(read->positions[i], message->positions[i]);
 }
 
+/* Reports with any positions survive encoding and decoding. */
 static void round_trips(void)
 {
 	static const uint32_t spreads[] = {
@@ -72,7 +74,10 @@ static void round_trips(void)
 		}
 }
 
-/* The bytes that the documentation gives; numbers are from RFC 9000, appendix A.1. */
+/*
+ * A watermark has the bytes that the documentation gives. The numbers are from
+ * RFC 9000, appendix A.1.
+ */
 static void golden_bytes(void)
 {
 	static const uint8_t golden[] = {
@@ -94,7 +99,7 @@ static void golden_bytes(void)
 	CHECK_BYTES(bytes, golden, sizeof(golden));
 }
 
-/* A report of 64 chains that keep abreast has little more than a byte for each. */
+/* A report of 64 chains that keep abreast takes about a byte for each. */
 static void abreast_is_short(void)
 {
 	struct mmc_prng prng = { .state = 22 };
@@ -103,7 +108,10 @@ static void abreast_is_short(void)
 	CHECK(mmc_message_bytes(&message) <= 2 + 4 + 4 + 64);
 }
 
-/* A number too large for the wire is sent as less, which is true of what only grows. */
+/*
+ * A number too large for the wire is sent as a smaller one. That is still true,
+ * since these numbers only grow.
+ */
 static void tells_no_more_than_it_can(void)
 {
 	const struct mmc_message message = {
@@ -124,6 +132,7 @@ static void tells_no_more_than_it_can(void)
 	CHECK_EQ(read.positions[1], 5);
 }
 
+/* A report that is too short or too long is refused. */
 static void wrong_lengths(void)
 {
 	struct mmc_prng prng = { .state = 23 };
@@ -141,6 +150,7 @@ static void wrong_lengths(void)
 	}
 }
 
+/* A number that is out of range, or longer than it needs to be, is refused. */
 static void numbers_out_of_range(void)
 {
 	static const struct {

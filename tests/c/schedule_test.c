@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* How blocks are shared out among chains, turns, windows and batches. */
 #include "check.h"
 #include "core/plan/schedule.h"
 #include "support/prng.h"
@@ -85,9 +86,9 @@ static void empty_blocks(void)
 }
 
 /*
- * All ranks send at once while W/(P-1) holds two of the smallest batches. Otherwise
- * each chain has two batches, and there are two chains at least: with one a downlink
- * would idle.
+ * All ranks send at once while W/(P-1) holds two of the smallest batches.
+ * Otherwise each chain has two batches, and there are at least two chains: with
+ * one, a downlink would idle.
  */
 static void auto_chains(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank that sends in virtual time, and what it hears of the others. */
-#ifndef MPIMCAST_TEST_SENDER_H
-#define MPIMCAST_TEST_SENDER_H
+#ifndef MMC_TESTS_SENDER_H
+#define MMC_TESTS_SENDER_H
 
 #include "check.h"
 #include "core/flow/turn.h"
@@ -103,7 +103,7 @@ static void hear(struct sender *at, uint32_t rank, uint32_t place,
 				    block.first + i, at->now_ns);
 	}
 	mmc_watermark_drain(&at->watermark, chain,
-			    at->loss.chains[chain].npassed);
+			    at->loss.chains[chain].ndrained);
 }
 
 static bool next(struct sender *at, const struct mmc_path *along,
@@ -111,14 +111,14 @@ static bool next(struct sender *at, const struct mmc_path *along,
 {
 	const struct mmc_block own = mmc_layout_block(&at->layout, at->rank);
 
-	at->nquestions += mmc_turn_ask(&at->turn, &at->loss, &at->watermark,
-				       along, at->now_ns);
+	at->nquestions += mmc_turn_take_question(
+		&at->turn, &at->loss, &at->watermark, along, at->now_ns);
 	if (!mmc_turn_next(&at->turn, &at->loss, &at->watermark, along,
 			   at->now_ns, run))
 		return false;
 	mmc_loss_sent(&at->loss, &at->claimed, &own, *run, at->now_ns);
 	mmc_watermark_drain(&at->watermark, at->turn.chain,
-			    chain_of(at)->npassed);
+			    chain_of(at)->ndrained);
 	return true;
 }
 
@@ -146,7 +146,7 @@ static bool wait_for_deadline(struct sender *at)
 
 	CHECK(next_ns > at->now_ns);
 	at->now_ns = next_ns;
-	return mmc_turn_probe(&at->turn, at->now_ns);
+	return mmc_turn_take_probe(&at->turn, at->now_ns);
 }
 
 #endif

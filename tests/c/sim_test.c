@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The network and the endpoints of the simulator. */
 #include "drivers/sim/endpoint.h"
 #include "drivers/sim/network.h"
 
@@ -60,6 +61,7 @@ static uint64_t drain(struct mmc_network *network, uint32_t *arrivals)
 	return last_ns;
 }
 
+/* Items leave in the order of their times, and equal ones as they came. */
 static void heap_is_ordered_and_fair(void)
 {
 	struct mmc_prng prng = { .state = 1 };
@@ -205,6 +207,7 @@ static void sender_waits_for_its_link(void)
 	mmc_network_free(&network);
 }
 
+/* The payload scale multiplies the bytes of chunks, not those of control. */
 static void scale_counts_payload_but_not_control(void)
 {
 	struct mmc_network_options options = quiet_options(2);
@@ -290,7 +293,7 @@ static void settle(struct mmc_network *network,
 		if (event.kind == MMC_NETWORK_ARRIVAL)
 			mmc_sim_endpoint_receive(endpoint, event.subject);
 		else
-			mmc_sim_endpoint_place_due(endpoint);
+			mmc_sim_endpoint_make_copy(endpoint);
 	}
 }
 

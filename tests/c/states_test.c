@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A table of transitions is searched for the next state. */
 #include "support/states.h"
 
 #include "check.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of a block of memory are aligned, disjoint, and fill what was reserved. */
+/* Parts of reserved memory are aligned and disjoint, and fill it. */
 #include "support/memory.h"
 
 #include "check.h"
 
+/* A part takes the least number of aligned units that holds it. */
 static void whole_units(void)
 {
 	for (size_t nbytes = 0; nbytes < 1000; nbytes++) {
@@ -15,6 +16,7 @@ static void whole_units(void)
 	}
 }
 
+/* Parts that are taken in turn adjoin, and fill the whole. */
 static void adjoining_parts(void)
 {
 	static const size_t sizes[] = { 0, 1, 15, 16, 17, 100, 0, 32 };

@@ -35,14 +35,14 @@ static void *multicast(void *argument)
 {
 	struct rank *rank = argument;
 	struct mmc_hearing heard[NRANKS];
-	const struct mmc_salvo salvo = {
+	const struct mmc_burst burst = {
 		.peer = MMC_PEER_ALL,
 		.count = NNUMBERS,
 		.nbytes = CHUNK_BYTES,
 	};
 
 	begin(rank, ids, NNUMBERS);
-	rank->nwrong += mmc_team_survey_send(rank->team, &salvo) != 0;
+	rank->nwrong += mmc_team_survey_send(rank->team, &burst) != 0;
 	listen_for(rank, NNUMBERS, heard);
 	for (uint32_t r = 0; r < NRANKS; r++) {
 		if (r == rank->number)
@@ -75,14 +75,14 @@ static void *lose(void *argument)
 {
 	struct rank *rank = argument;
 	struct mmc_hearing heard[NRANKS];
-	const struct mmc_salvo salvo = {
+	const struct mmc_burst burst = {
 		.peer = MMC_PEER_ALL,
 		.count = NNUMBERS,
 		.nbytes = MMC_SURVEY_BYTES_MIN,
 	};
 
 	begin(rank, 1, NNUMBERS);
-	rank->nwrong += mmc_team_survey_send(rank->team, &salvo) != 0;
+	rank->nwrong += mmc_team_survey_send(rank->team, &burst) != 0;
 	listen_for(rank, NNUMBERS / 4, heard);
 	mmc_team_survey_listen(rank->team, 50 * MMC_MS_NS, heard);
 	for (uint32_t r = 0; r < NRANKS; r++)
@@ -107,7 +107,7 @@ static void *ask(void *argument)
 
 	begin(rank, 1, 1);
 	for (uint32_t r = 0; r < NRANKS; r++) {
-		const struct mmc_salvo salvo = {
+		const struct mmc_burst burst = {
 			.peer = r,
 			.count = 1,
 			.nbytes = 64,
@@ -116,7 +116,7 @@ static void *ask(void *argument)
 
 		if (r != rank->number)
 			rank->nwrong +=
-				mmc_team_survey_send(rank->team, &salvo) != 0;
+				mmc_team_survey_send(rank->team, &burst) != 0;
 	}
 	listen_for(rank, 1, heard);
 	for (uint64_t spent_ns = 0;
@@ -144,7 +144,7 @@ static void *send_nonsense(void *argument)
 {
 	struct rank *rank = argument;
 	struct mmc_hearing heard[NRANKS];
-	const struct mmc_salvo salvo = {
+	const struct mmc_burst burst = {
 		.peer = MMC_PEER_ALL,
 		.count = rank->number == 0 ? 4 : 8,
 		.nbytes = 64,
@@ -154,7 +154,7 @@ static void *send_nonsense(void *argument)
 
 	CHECK(mmc_counter_count() <= 64);
 	begin(rank, rank->number == 2 ? 7 : 1, rank->number == 0 ? 4 : 8);
-	rank->nwrong += mmc_team_survey_send(rank->team, &salvo) != 0;
+	rank->nwrong += mmc_team_survey_send(rank->team, &burst) != 0;
 	for (uint64_t spent_ns = 0;
 	     rank->number == 0 && nforeign < 4 + 8 && spent_ns < PATIENCE_NS;
 	     spent_ns += SLICE_NS) {
@@ -183,7 +183,7 @@ static void nonsense_is_foreign(void)
 
 static void bad_arguments_are_refused(void)
 {
-	static const struct mmc_salvo bad[] = {
+	static const struct mmc_burst bad[] = {
 		{ .peer = NRANKS, .count = 1, .nbytes = 64 },
 		{ .peer = MMC_PEER_ALL, .count = 1, .nbytes = 64, .asks = 1 },
 		{ .peer = 0, .count = 1, .nbytes = MMC_SURVEY_BYTES_MIN - 1 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an operation's control messages say of it. */
+/* An operation's control messages tell the truth about it. */
 #include "core/operation/tell.h"
 
 #include "core/operation/liveness.h"
@@ -8,8 +8,9 @@
 #define LEFT 0
 #define RIGHT 2
 #define LATE 3
+#define OTHER 3 /* in tests without a late rank */
 
-/* Runs one of the functions under test, and decodes the message that it adds. */
+/* Decodes the one message that a function under test has added. */
 static void listen(struct one *one, const struct mmc_actions *actions)
 {
 	one->nsaid = 0;
@@ -17,6 +18,7 @@ static void listen(struct one *one, const struct mmc_actions *actions)
 	one_note(one, actions);
 }
 
+/* A record says what this rank has done, and asks for no answer. */
 static void the_record_is_told(void)
 {
 	static struct mmc_actions actions;
@@ -27,22 +29,22 @@ static void the_record_is_told(void)
 	one_begin(&one);
 	record = &one.op->record;
 	mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
-	mmc_op_tell_record(one.op, LATE, &actions);
+	mmc_op_tell_record(one.op, OTHER, &actions);
 	listen(&one, &actions);
-	CHECK_EQ(one.said[0].peer, LATE);
+	CHECK_EQ(one.said[0].peer, OTHER);
 	CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_RECORD);
 	CHECK_EQ(one.said[0].message.record.flags, MMC_RECORD_ENTERED);
 	CHECK_EQ(one.said[0].message.record.entry_rounds, record->entry_rounds);
 	CHECK_EQ(one.said[0].message.record.sent_chunks, 5);
 	CHECK_EQ(one.said[0].message.record.terms.signature_max, 7);
-	CHECK_EQ(one.said[0].message.record.culprit, MMC_PEER_ALL);
+	CHECK_EQ(one.said[0].message.record.culprit, MMC_PEER_NONE);
 	CHECK_EQ(one.said[0].message.stamp_us, 0);
 	CHECK_EQ(one.said[0].message.echo_us, 0);
 	CHECK_EQ(one.said[0].message.late_age_ms, 0);
 	one_close(&one);
 }
 
-/* Until all have entered, messages name the rank that this one waits for. */
+/* Messages name the rank awaited for entry, or after a failure the one to blame. */
 static void the_awaited_is_named(void)
 {
 	static struct mmc_message message;
@@ -60,7 +62,7 @@ static void the_awaited_is_named(void)
 	one_close(&one);
 }
 
-/* The age of hearsay grows by at least a millisecond each time it is passed on. */
+/* Evidence for a late rank ages by a millisecond or more each time it is passed on. */
 static void hearsay_grows_older(void)
 {
 	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
@@ -86,7 +88,7 @@ static void hearsay_grows_older(void)
 	}
 }
 
-/* A rank that was late longer ago than TIMEOUT is not named any more. */
+/* A late rank is not named if the latest evidence is older than TIMEOUT. */
 static void old_hearsay_is_dropped(void)
 {
 	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
@@ -98,19 +100,23 @@ static void old_hearsay_is_dropped(void)
 	hearsay.late_age_ms = 1;
 	one_open(&one, &one_config);
 	one_hear(&one, RIGHT, &hearsay);
-	mmc_liveness_look(&one.op->liveness,
-			  one.now_ns + one_config.timeout_ns - 2 * MMC_MS_NS);
+	mmc_liveness_advance(&one.op->liveness, one.now_ns +
+							one_config.timeout_ns -
+							2 * MMC_MS_NS);
 	mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
 	CHECK_EQ(message.late_rank, LATE);
-	mmc_liveness_look(&one.op->liveness,
-			  one.now_ns + one_config.timeout_ns);
+	mmc_liveness_advance(&one.op->liveness,
+			     one.now_ns + one_config.timeout_ns);
 	mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
-	CHECK_EQ(message.late_rank, MMC_PEER_ALL);
+	CHECK_EQ(message.late_rank, MMC_PEER_NONE);
 	CHECK_EQ(message.late_age_ms, 0);
 	one_close(&one);
 }
 
-/* A question's stamp is the time, but never 0, which asks for no answer. */
+/*
+ * A question's stamp is the time in microseconds with the lowest bit set: 0 would ask
+ * for no answer.
+ */
 static void questions_have_stamps(void)
 {
 	static const struct {
@@ -139,6 +145,7 @@ static void questions_have_stamps(void)
 	one_close(&one);
 }
 
+/* The advert goes to the right neighbour, with all its fields. */
 static void the_advert_goes_to_the_right(void)
 {
 	struct mmc_op_config config = one_config;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Timers that back off, and waits that count observed time only. */
 #include "check.h"
 #include "support/timer.h"
 
@@ -12,10 +13,10 @@ static void asks_ever_more_rarely(void)
 	mmc_backoff_start(&backoff, now_ns, interval_ns);
 	for (int i = 0; i < 20; i++) {
 		CHECK_EQ(backoff.at_ns, now_ns + interval_ns);
-		CHECK(!mmc_backoff_due(&backoff, backoff.at_ns - 1));
+		CHECK(!mmc_backoff_fire(&backoff, backoff.at_ns - 1));
 		now_ns = backoff.at_ns;
-		CHECK(mmc_backoff_due(&backoff, now_ns));
-		CHECK(!mmc_backoff_due(&backoff, now_ns));
+		CHECK(mmc_backoff_fire(&backoff, now_ns));
+		CHECK(!mmc_backoff_fire(&backoff, now_ns));
 		interval_ns = mmc_min_u64(2 * interval_ns, MMC_BACKOFF_MAX_NS);
 	}
 	CHECK_EQ(interval_ns, MMC_BACKOFF_MAX_NS);
@@ -27,54 +28,57 @@ static void asks_once_when_late(void)
 	struct mmc_backoff backoff;
 
 	mmc_backoff_start(&backoff, 0, MMC_MS_NS);
-	CHECK(mmc_backoff_due(&backoff, MMC_S_NS));
-	CHECK(!mmc_backoff_due(&backoff, MMC_S_NS));
+	CHECK(mmc_backoff_fire(&backoff, MMC_S_NS));
+	CHECK(!mmc_backoff_fire(&backoff, MMC_S_NS));
 	CHECK_EQ(backoff.at_ns, MMC_S_NS + 2 * MMC_MS_NS);
 }
 
+/* A timer that was stopped does not fire. */
 static void stopped(void)
 {
 	struct mmc_backoff backoff;
 
 	mmc_backoff_start(&backoff, 0, MMC_MS_NS);
 	mmc_backoff_stop(&backoff);
-	CHECK(!mmc_backoff_due(&backoff, MMC_NEVER_NS - 1));
+	CHECK(!mmc_backoff_fire(&backoff, MMC_NEVER_NS - 1));
 }
 
-/* A wait that is looked at on time ends on time. */
+/* A wait that is observed on time ends on time. */
 static void waits_end(void)
 {
-	uint64_t looked_ns = 5;
+	uint64_t observed_ns = 5;
 	uint64_t spent_ns = 0;
 	unsigned nlooks = 0;
 
 	while (spent_ns < MMC_S_NS && CHECK(nlooks++ < 100)) {
 		uint64_t next_ns =
-			mmc_look_deadline(looked_ns, spent_ns, MMC_S_NS);
+			mmc_observe_deadline(observed_ns, spent_ns, MMC_S_NS);
 
-		CHECK(next_ns > looked_ns);
-		CHECK(next_ns <= looked_ns + MMC_LOOK_NS_MAX);
-		spent_ns += mmc_look(&looked_ns, next_ns);
+		CHECK(next_ns > observed_ns);
+		CHECK(next_ns <= observed_ns + MMC_OBSERVED_NS_MAX);
+		spent_ns += mmc_observe(&observed_ns, next_ns);
 	}
-	CHECK_EQ(looked_ns, 5 + MMC_S_NS);
-	CHECK_EQ(mmc_look_deadline(looked_ns, spent_ns, MMC_S_NS),
+	CHECK_EQ(observed_ns, 5 + MMC_S_NS);
+	CHECK_EQ(mmc_observe_deadline(observed_ns, spent_ns, MMC_S_NS),
 		 MMC_NEVER_NS);
 }
 
-/* A stop of an hour is charged as one look, which has a limit. */
+/* An hour for which the process was stopped counts as MMC_OBSERVED_NS_MAX. */
 static void a_stop_is_no_wait(void)
 {
-	uint64_t looked_ns = 0;
+	uint64_t observed_ns = 0;
 
-	CHECK_EQ(mmc_look(&looked_ns, 3600 * MMC_S_NS), MMC_LOOK_NS_MAX);
-	CHECK_EQ(looked_ns, 3600 * MMC_S_NS);
-	CHECK_EQ(mmc_look(&looked_ns, 3600 * MMC_S_NS + 7), 7);
+	CHECK_EQ(mmc_observe(&observed_ns, 3600 * MMC_S_NS),
+		 MMC_OBSERVED_NS_MAX);
+	CHECK_EQ(observed_ns, 3600 * MMC_S_NS);
+	CHECK_EQ(mmc_observe(&observed_ns, 3600 * MMC_S_NS + 7), 7);
 }
 
+/* A wait without a limit is observed as often as any other. */
 static void no_limit(void)
 {
-	CHECK_EQ(mmc_look_deadline(MMC_S_NS, 0, MMC_NEVER_NS),
-		 MMC_S_NS + MMC_LOOK_NS_MAX);
+	CHECK_EQ(mmc_observe_deadline(MMC_S_NS, 0, MMC_NEVER_NS),
+		 MMC_S_NS + MMC_OBSERVED_NS_MAX);
 }
 
 CHECK_MAIN(CHECK_TEST(asks_ever_more_rarely), CHECK_TEST(asks_once_when_late),

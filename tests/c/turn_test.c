@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a rank sends, and how far ahead: in virtual time, one rank at a time. */
+/* A rank sends in its turn and within its window; one rank alone, in virtual time. */
 #include "sender.h"
 
 /* The first rank of a chain sends all at once if its block fits the window. */
@@ -10,19 +10,20 @@ static void first_turns(void)
 	for (uint32_t rank = 0; rank < 5; rank++) {
 		sender_open(&at, rank, 5, 33, 5, 1000);
 		CHECK_EQ(send_all(&at), 33);
-		CHECK(mmc_turn_over(&at.turn));
+		CHECK(mmc_turn_ended(&at.turn));
 		CHECK_EQ(mmc_turn_deadline(&at.turn), MMC_NEVER_NS);
 		sender_close(&at);
 	}
 }
 
+/* A rank without chunks has nothing to send, and waits for no turn. */
 static void empty_blocks(void)
 {
 	struct sender at;
 
 	for (uint32_t rank = 0; rank < 3; rank++) {
 		sender_open(&at, rank, 3, 0, 2, 1000);
-		CHECK(mmc_turn_over(&at.turn));
+		CHECK(mmc_turn_ended(&at.turn));
 		CHECK_EQ(send_all(&at), 0);
 		CHECK_EQ(mmc_turn_deadline(&at.turn), MMC_NEVER_NS);
 		sender_close(&at);
@@ -43,11 +44,11 @@ static void sees_its_predecessor(void)
 	CHECK_EQ(send_all(&at), 0);
 	hear(&at, 2, 50, 45);
 	CHECK_EQ(send_all(&at), 100);
-	CHECK(mmc_turn_over(&at.turn));
+	CHECK(mmc_turn_ended(&at.turn));
 	sender_close(&at);
 }
 
-/* The predecessor's word that all is sent counts too, even if its chunks are lost. */
+/* A turn also begins when the predecessor says that it has sent all. */
 static void takes_its_predecessors_word(void)
 {
 	struct sender at;
@@ -110,13 +111,13 @@ static void waits_for_the_living(void)
 	}
 }
 
-/* Asking does not put the turn off: if no answer comes, it begins. */
+/* Asking does not put the turn off: if no answer comes, the turn begins. */
 static void begins_although_it_asks(void)
 {
 	struct sender at;
 	uint64_t start_ns;
 
-	/* The 60,000 chunks ahead take 60 ms, longer than two questions are apart. */
+	/* The 60,000 chunks ahead take 60 ms; questions come more often. */
 	sender_open(&at, 1, 2, 60000, 1, 100000000 / CHUNK_BYTES);
 	start_ns = at.now_ns;
 	while (at.now_ns < start_ns + 2 * MMC_S_NS && !at.turn.began) {
@@ -140,7 +141,7 @@ static void low_rate_delays_little(void)
 
 	sender_open(&at, 1, 2, 100, 1, 100);
 	start_ns = at.now_ns;
-	while (!mmc_turn_over(&at.turn) &&
+	while (!mmc_turn_ended(&at.turn) &&
 	       CHECK(at.now_ns < start_ns + 100 * MMC_S_NS)) {
 		next(&at, &slow, &run);
 		at.now_ns += MMC_MS_NS;
@@ -177,9 +178,9 @@ static void goes_on_open_loop(void)
 
 	sender_open(&at, 0, 4, 500, 1, 100);
 	send_all(&at);
-	CHECK(!mmc_turn_over(&at.turn));
+	CHECK(!mmc_turn_ended(&at.turn));
 	start_ns = at.now_ns;
-	while (!mmc_turn_over(&at.turn) && CHECK(nsteps++ < 1000)) {
+	while (!mmc_turn_ended(&at.turn) && CHECK(nsteps++ < 1000)) {
 		uint32_t nsent;
 
 		wait_for_deadline(&at);
@@ -196,9 +197,9 @@ static void goes_on_open_loop(void)
 }
 
 /*
- * Sends while a receiver stands still, so that nothing is drained any more. In each
- * step two other chains bring a chunk each; another rank of this chain sends in one of
- * `share` steps.
+ * Sends while a receiver stands still, so that nothing is drained any more;
+ * returns how many chunks. In each step two other chains bring a chunk each.
+ * Another rank of this chain sends in one of `share` steps, if that is not 0.
  */
 static uint32_t send_at_pace(struct sender *at, uint32_t nsteps, uint32_t share)
 {
@@ -231,7 +232,7 @@ static void keeps_the_pace_of_others(void)
 		sender_open(&at, 0, 6, 3000, 3, 100);
 		batch = at.schedule.batch_chunks;
 		send_all(&at);
-		/* For this long nothing is drained, so the sender goes on. */
+		/* Nothing was drained for long, so the sender goes on. */
 		at.now_ns += 50 * MMC_MS_NS;
 		nsent = send_at_pace(&at, 2000, share);
 		CHECK(nsent <= 2000 - theirs + 2 * batch);
@@ -262,7 +263,7 @@ static void goes_faster_with_fewer(void)
 	sender_close(&at);
 }
 
-/* A rank that sends at others' pace need not say, too, how many chunks it has sent. */
+/* While a rank sends at others' pace, its chunks show how many it has sent. */
 static void chunks_tell_enough(void)
 {
 	struct sender at;
@@ -272,7 +273,7 @@ static void chunks_tell_enough(void)
 		at.now_ns += 20 * MMC_US_NS;
 		hear(&at, 1, i, 1);
 		send_all(&at);
-		CHECK(!mmc_turn_probe(&at.turn, at.now_ns) || i < 1000);
+		CHECK(!mmc_turn_take_probe(&at.turn, at.now_ns) || i < 1000);
 	}
 	CHECK(at.turn.next > 2000);
 	sender_close(&at);
@@ -339,7 +340,7 @@ static void hostile_positions(void)
 	}
 }
 
-/* With every number of chains each rank's turn comes, by time alone. */
+/* With any number of chains, each rank's turn comes by time alone. */
 static void every_turn_comes(void)
 {
 	for (uint32_t nranks = 1; nranks <= 9; nranks++)
@@ -350,7 +351,7 @@ static void every_turn_comes(void)
 
 				sender_open(&at, rank, nranks, 50, at_once, 20);
 				send_all(&at);
-				while (!mmc_turn_over(&at.turn) &&
+				while (!mmc_turn_ended(&at.turn) &&
 				       CHECK(nsteps++ < 200)) {
 					wait_for_deadline(&at);
 					send_all(&at);

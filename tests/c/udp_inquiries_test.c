@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel of a silent rank says about it, over loopback. */
+/* The kernel of a silent rank answers for it, over loopback. */
 #include <dirent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ static void inquire(struct team *team, uint32_t peer)
 static enum mmc_event_kind find(struct team *team, uint32_t peer, bool asking)
 {
 	struct mmc_endpoint *endpoint = team->endpoints[0];
-	struct mmc_event event = { .source = MMC_PEER_ALL };
+	struct mmc_event event = { .source = MMC_PEER_NONE };
 
 	for (int left_ms = PATIENCE_MS; left_ms > 0; left_ms -= QUIET_MS) {
 		if (asking)
@@ -111,7 +111,7 @@ static void a_heard_rank_is_not_asked_about(void)
 	team_close(&team);
 }
 
-/* A rank that ends before it accepts the question is found gone without a new one. */
+/* A rank that ends before it accepts a question is found gone by that one. */
 static void a_rank_that_ends_is_gone(void)
 {
 	struct team team;

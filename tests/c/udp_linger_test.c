@@ -8,7 +8,7 @@
 #include "drivers/udp/linger.h"
 #include "udp_team.h"
 
-/* Whether the host is a member of `group`, as the kernel lists it. */
+/* Returns whether the kernel lists this host as a member of `group`. */
 static bool is_joined(uint32_t group)
 {
 	FILE *list = fopen("/proc/net/igmp", "re");
@@ -60,6 +60,7 @@ static void only_joined_groups_linger(void)
 	CHECK(!is_joined(team_options(0, 1).group));
 }
 
+/* A group that is left again stays joined for the full time again. */
 static void closing_again_begins_anew(void)
 {
 	uint32_t group = team_options(0, 1).group;
@@ -72,6 +73,7 @@ static void closing_again_begins_anew(void)
 	CHECK(!is_joined(group));
 }
 
+/* When too many groups linger, the one that has done so longest is left. */
 static void the_oldest_gives_way(void)
 {
 	uint32_t group = team_options(0, 1).group;

@@ -14,7 +14,7 @@
 
 static uint8_t payload[CHUNK_BYTES + COUNT_MAX];
 
-/* What to send: the destination and the body's length of each datagram. */
+/* The destination and the body's length of each datagram to send. */
 struct plan {
 	uint32_t count;
 	struct {
@@ -53,7 +53,7 @@ static void plan_send(const struct plan *plan, struct mmc_endpoint *endpoint)
 	CHECK_EQ(endpoint->driver->send(endpoint, parcels, plan->count), 0);
 }
 
-/* Whether datagram `i` of rank 0 is for `rank`. */
+/* Returns whether datagram `i` of a plan of rank 0 is for `rank`. */
 static bool is_for(const struct plan *plan, uint32_t i, uint32_t rank)
 {
 	uint32_t peer = plan->items[i].peer;
@@ -62,8 +62,8 @@ static bool is_for(const struct plan *plan, uint32_t i, uint32_t rank)
 }
 
 /*
- * Receives a rank's part of a plan, at most `nmax` datagrams in one call: all of it
- * once, and in order for each destination.
+ * Receives a rank's part of a plan, at most `nmax` datagrams in one call.
+ * Checks that each arrives once, and in order for its destination.
  */
 static void plan_receive(const struct plan *plan, const struct team *team,
 			 uint32_t rank, unsigned nmax)
@@ -71,7 +71,7 @@ static void plan_receive(const struct plan *plan, const struct team *team,
 	struct mmc_event events[EVENTS_MAX];
 	bool seen[COUNT_MAX] = { false };
 	uint32_t nexpected = 0;
-	uint32_t last[3] = { 0 }; /* by way: group, data, control */
+	uint32_t last[3] = { 0 }; /* by destination: group, data, control */
 
 	for (uint32_t i = 0; i < plan->count; i++)
 		nexpected += is_for(plan, i, rank);
@@ -126,7 +126,7 @@ static int open_listener(const struct mmc_udp *udp)
 	return fd;
 }
 
-/* Checks that the next message holds `count` datagrams of a length, and a tail. */
+/* Checks that the next message holds `count` equal datagrams, and a tail. */
 static void expect_run(int fd, uint32_t count, uint32_t length_bytes,
 		       uint32_t tail_bytes)
 {
@@ -183,7 +183,7 @@ static void runs_are_sent_whole(void)
 	team_close(&team);
 }
 
-/* Mixes destinations and lengths, over more than one batch. */
+/* Returns a plan of mixed destinations and lengths, longer than a batch. */
 static struct plan mixed_plan(void)
 {
 	struct plan plan = { .count = 0 };
@@ -207,6 +207,7 @@ static struct plan mixed_plan(void)
 	return plan;
 }
 
+/* Runs are returned as datagrams, however few fit one call. */
 static void runs_arrive_by_the_datagram(void)
 {
 	static const unsigned rooms[] = { 2, 3, 7, EVENTS_MAX };
@@ -223,7 +224,7 @@ static void runs_arrive_by_the_datagram(void)
 	team_close(&team);
 }
 
-/* If the kernel refuses runs, as without checksums, datagrams are sent one by one. */
+/* If the kernel refuses runs, as without checksums, datagrams go one by one. */
 static void refused_runs_go_one_by_one(void)
 {
 	struct plan plan = mixed_plan();
@@ -249,7 +250,7 @@ static void refused_runs_go_one_by_one(void)
 
 /* ---- what is received as a whole ----------------------------------------- */
 
-/* What did not fit is returned next, before new datagrams, with no socket readable. */
+/* The rest of a run comes next, before newer data, with no socket readable. */
 static void what_is_left_comes_next(void)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -269,7 +270,7 @@ static void what_is_left_comes_next(void)
 	plan_add(&later, 1, 1, 60);
 	later.items[1].control = true;
 	plan_send(&later, team.endpoints[0]);
-	/* Control passes; other datagrams wait for the end of the run. */
+	/* Control overtakes the run; other datagrams wait for its end. */
 	CHECK_EQ(receiver->driver->poll(receiver, events, 4), 4);
 	CHECK_EQ(events[0].nbytes, MMC_HEADER_BYTES + 60);
 	next = mmc_get_u32(events[3].bytes) + 1;
@@ -347,6 +348,7 @@ static uint32_t noted_length(int level, int type, size_t note_bytes, int length,
 	return mmc_udp_run_length(&message, nbytes);
 }
 
+/* If the noted length makes no sense, a message counts as one datagram. */
 static void senseless_lengths_are_passed_over(void)
 {
 	struct msghdr message = { .msg_control = NULL };

@@ -127,7 +127,7 @@ static void bad_options_are_refused(void)
 	CHECK_EQ(buffer_bytes, 7);
 }
 
-/* Opens up to a team's number of endpoints; returns what mmc_udp_open() does. */
+/* Opens `count` endpoints until one fails; returns what mmc_udp_open() did. */
 static int open_within(struct mmc_ports ports, struct team *team,
 		       uint32_t count)
 {
@@ -148,12 +148,13 @@ static int open_within(struct mmc_ports ports, struct team *team,
 	return 0;
 }
 
-/* Returns the first of 20 ports of this process; the kernel assigns none of them. */
+/* Returns the first of this process's 20 ports; the kernel assigns none. */
 static uint32_t own_ports(void)
 {
 	return 10000 + (uint32_t)getpid() % 1000 * 20;
 }
 
+/* Ports come from the given range; the first that is tried is random. */
 static void own_ports_are_of_the_range(void)
 {
 	struct mmc_ports ports = { .first = own_ports(), .count = 8 };
@@ -170,7 +171,6 @@ static void own_ports_are_of_the_range(void)
 		nseen[address.control_port - ports.first]++;
 		team_close(&team);
 	}
-	/* The port that is tried first is random. */
 	CHECK(nseen[0] < 20);
 }
 
@@ -189,12 +189,13 @@ static void a_full_range_is_an_error(void)
 	CHECK(strstr(mmc_last_error(), words) != NULL);
 	CHECK(strstr(mmc_last_error(), "PORTS") != NULL);
 	team_close(&team);
-	/* The ports of closed endpoints are free again, also of the failed one. */
+	/* Ports of closed endpoints and of the failed one are free again. */
 	CHECK_EQ(open_within(ports, &team, 2), 0);
 	team_close(&team);
 }
 
-static void a_port_of_another_program_is_told(void)
+/* If another program has the group's port, the error says so. */
+static void a_port_of_another_program_is_reported(void)
 {
 	struct mmc_udp_options options = team_options(0, 1);
 	struct mmc_endpoint *endpoint = NULL;
@@ -257,13 +258,14 @@ static int connect_with(const struct team *team, const uint8_t *addresses)
 	return endpoint->driver->connect(endpoint, addresses);
 }
 
+/* Addresses in another rank's place are refused, and so are shared ports. */
 static void foreign_addresses_are_refused(void)
 {
 	uint8_t bad[NRANKS * MMC_UDP_ADDRESS_BYTES];
 	struct mmc_udp_address address;
 	struct team team;
 
-	/* Two ranks have each other's place. */
+	/* Ranks 1 and 2 have each other's place. */
 	team_open(&team, 1);
 	memcpy(bad, team.addresses, MMC_UDP_ADDRESS_BYTES);
 	memcpy(bad + MMC_UDP_ADDRESS_BYTES,
@@ -303,6 +305,6 @@ CHECK_MAIN(CHECK_TEST(interfaces_are_found_by_name_and_address),
 	   CHECK_TEST(bad_options_are_refused),
 	   CHECK_TEST(own_ports_are_of_the_range),
 	   CHECK_TEST(a_full_range_is_an_error),
-	   CHECK_TEST(a_port_of_another_program_is_told),
+	   CHECK_TEST(a_port_of_another_program_is_reported),
 	   CHECK_TEST(addresses_survive_encoding),
 	   CHECK_TEST(foreign_addresses_are_refused))

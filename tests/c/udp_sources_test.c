@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which sources are heard on a group of the UDP driver: with few ranks each by a socket
- * of its own, with many all by one; strangers always apart.
+ * The sources that are heard on a group of the UDP driver. With few ranks, each
+ * is heard by a socket of its own; with many, all are heard by one. Strangers
+ * are always told apart.
  */
 #include "check.h"
 
@@ -12,7 +13,7 @@
 #include "drivers/udp/endpoint.h"
 #include "udp_team.h"
 
-/* What net.core.rmem_max usually grants an ordinary user, in effect. */
+/* The buffer that net.core.rmem_max usually grants an ordinary user. */
 #define SMALL_BUFFER_BYTES 212992
 
 static uint8_t payload[CHUNK_BYTES];
@@ -42,7 +43,7 @@ static void multicast_chunks(struct mmc_endpoint *endpoint, uint32_t first,
 	}
 }
 
-/* Takes in what has arrived, counts it by source, and checks each source's order. */
+/* Receives and counts what has arrived by source, and checks its order. */
 static void count_sources(struct mmc_endpoint *endpoint, uint32_t *counts)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -136,7 +137,7 @@ static void a_promised_buffer_loses_nothing(void)
 	a_promise_holds(MMC_UDP_RANKS_APART_MAX + 1, true);
 }
 
-/* The flood of one rank takes no room in what the buffers promise to others. */
+/* A flood from one rank takes none of the room that is promised to others. */
 static void a_flood_drops_only_its_own(void)
 {
 	struct mmc_event events[EVENTS_MAX];

@@ -136,7 +136,7 @@ static inline unsigned receive(struct mmc_endpoint *endpoint,
 /* Receives one datagram; its bytes are valid until the next call. */
 static inline struct mmc_event receive_one(struct mmc_endpoint *endpoint)
 {
-	struct mmc_event event = { .source = MMC_PEER_ALL };
+	struct mmc_event event = { .source = MMC_PEER_NONE };
 
 	CHECK_EQ(receive(endpoint, &event, 1), 1);
 	return event;

@@ -159,6 +159,7 @@ static void strangers_are_told_apart(void)
 	team_close(&team);
 }
 
+/* A datagram that is longer than a chunk counts as a stranger's. */
 static void overlong_datagrams_are_from_nobody(void)
 {
 	struct mmc_udp_options options;
@@ -233,7 +234,7 @@ static void a_thousand_arrive_when_drained(void)
 	team_close(&team);
 }
 
-/* Ranks 0 and 1 send in turn to `receiver`, one of them; it gets only the other's. */
+/* Ranks 0 and 1 send by turns to one of them, which gets only the other's. */
 static void send_by_turns(const struct team *team, uint32_t receiver)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -260,6 +261,7 @@ static void send_by_turns(const struct team *team, uint32_t receiver)
 		CHECK(seen[i]);
 }
 
+/* Datagrams that a rank sends to itself are dropped without a gap. */
 static void own_datagrams_leave_no_gap(void)
 {
 	struct team team;
@@ -271,6 +273,7 @@ static void own_datagrams_leave_no_gap(void)
 	team_close(&team);
 }
 
+/* A few calls serve all sockets, even if two of them are flooded. */
 static void no_socket_starves_another(void)
 {
 	struct mmc_event events[EVENTS_MAX];

@@ -33,7 +33,7 @@ static void check_round_trip(uint32_t value)
 	CHECK_EQ(take(bytes, nbytes, &taken, &ntaken), 0);
 	CHECK_EQ(taken, value);
 	CHECK_EQ(ntaken, nbytes);
-	/* What follows a number belongs to the next one. */
+	/* Bytes that follow a number are not taken. */
 	CHECK_EQ(take(bytes, sizeof(bytes), &taken, &ntaken), 0);
 	CHECK_EQ(taken, value);
 	CHECK_EQ(ntaken, nbytes);
@@ -84,6 +84,7 @@ static void known_bytes(void)
 	}
 }
 
+/* A number takes 1, 2 or 4 bytes, as few as hold it. */
 static void lengths(void)
 {
 	CHECK_EQ(mmc_varint_bytes(63), 1);
@@ -93,7 +94,7 @@ static void lengths(void)
 	CHECK_EQ(mmc_varint_bytes(MMC_VARINT_MAX), MMC_VARINT_BYTES_MAX);
 }
 
-/* Each number has one encoding, and none has 8 bytes. */
+/* Encodings that are longer than needed, or of 8 bytes, are refused. */
 static void refuses(void)
 {
 	static const struct {

@@ -106,6 +106,7 @@ static void refuse(struct mmc_verbs_address address)
 		refuse(spoiled);                                               \
 	} while (0)
 
+/* Addresses with an MTU, LID or GID that no port has are refused. */
 static void what_no_port_has_is_refused(void)
 {
 	struct mmc_verbs_address address = example(true);
@@ -168,6 +169,7 @@ static void hostile_bytes_do_no_harm(void)
 
 /* ---- partners ------------------------------------------------------------ */
 
+/* Partners of a rank are listed once each, and have it as their partner. */
 static void partners_are_mutual_and_each_once(void)
 {
 	for (uint32_t nranks = 1; nranks < 70; nranks++) {
@@ -196,6 +198,7 @@ static void partners_are_mutual_and_each_once(void)
 	}
 }
 
+/* Partners are the ranks that are a power of 2 away in either direction. */
 static void neighbours_and_distances_are_partners(void)
 {
 	uint32_t partners[MMC_VERBS_PARTNERS_MAX];

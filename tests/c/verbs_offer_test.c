@@ -7,7 +7,7 @@
 
 static const struct mmc_verbs_offer offer = {
 	.keys = { 0x123456, 0xabcdef },
-	.epoch = 7,
+	.incarnation = 7,
 	.psn = 0xfffffe,
 	.lid = 0xbfff,
 	.taken = true,
@@ -20,6 +20,7 @@ static bool reads(const uint8_t *bytes, uint32_t nbytes)
 	return mmc_verbs_offer_decode(&read, bytes, nbytes);
 }
 
+/* An offer survives encoding and decoding. */
 static void what_is_written_is_read(void)
 {
 	uint8_t bytes[MMC_VERBS_OFFER_BYTES];
@@ -29,12 +30,13 @@ static void what_is_written_is_read(void)
 	CHECK(mmc_verbs_offer_decode(&read, bytes, sizeof(bytes)));
 	CHECK_EQ(read.keys[0], offer.keys[0]);
 	CHECK_EQ(read.keys[1], offer.keys[1]);
-	CHECK_EQ(read.epoch, offer.epoch);
+	CHECK_EQ(read.incarnation, offer.incarnation);
 	CHECK_EQ(read.psn, offer.psn);
 	CHECK_EQ(read.lid, offer.lid);
 	CHECK_EQ(read.taken, offer.taken);
 }
 
+/* Bytes without the tag, or of another length, are not an offer. */
 static void nothing_else_is_read(void)
 {
 	uint8_t bytes[MMC_VERBS_OFFER_BYTES + 1] = { 0 };
@@ -45,7 +47,7 @@ static void nothing_else_is_read(void)
 		CHECK_EQ(reads(bytes, nbytes), nbytes == MMC_VERBS_OFFER_BYTES);
 }
 
-/* All numbers that are read are ones that a queue pair can have. */
+/* Every number that is accepted is one that a queue pair can have. */
 static void numbers_stay_in_their_ranges(void)
 {
 	uint32_t nread = 0;
@@ -61,12 +63,14 @@ static void numbers_stay_in_their_ranges(void)
 						    sizeof(bytes)))
 				continue;
 			nread++;
-			CHECK(read.epoch != 0);
+			CHECK(read.incarnation != 0);
 			CHECK(read.psn <= 0xffffff);
 			CHECK(read.lid < 0xc000);
 		}
 	}
-	/* Accepted values: tag; keys; epoch, but for 0; PSN; LID; and the flag. */
+	/*
+	 * Accepted: the tag, keys, an incarnation but 0, a PSN, a LID, a flag.
+	 */
 	CHECK_EQ(nread, 4 + 8 * 256 + (4 * 256 - 1) + (1 + 3 * 256) +
 				(192 + 256) + (1 + 2));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A fetcher's chunks against a model that has a state for each of them. */
+/* The chunks that a fetcher wants, against a model with a state for each. */
 #include "check.h"
 #include "core/repair/wants.h"
 #include "support/memory.h"

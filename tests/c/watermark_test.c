@@ -67,7 +67,7 @@ static uint32_t minimum(const struct net *net, uint32_t chain)
 	return least;
 }
 
-/* All ranks have drained what this rank believes that all have drained. */
+/* Checks that all ranks have drained what this rank believes they have. */
 static void check_safe(const struct net *net, uint32_t rank)
 {
 	for (uint32_t c = 0; c < net->schedule.nchains; c++)
@@ -86,8 +86,8 @@ static void report(struct net *net, uint32_t rank)
 {
 	struct message message = { .source = rank };
 
-	if (!mmc_watermark_due(&net->marks[rank], message.positions,
-			       &message.target))
+	if (!mmc_watermark_take_report(&net->marks[rank], message.positions,
+				       &message.target))
 		return;
 	net->nreports++;
 	net->nreports_of[rank]++;
@@ -151,7 +151,10 @@ static void drain_any(struct net *net)
 	      (uint32_t)mmc_prng_below(prng, 7));
 }
 
-/* With all messages delivered, windows reach the chain's end or beyond the minimum. */
+/*
+ * Checks that windows reach the chain's end or beyond the minimum, now that all
+ * messages are delivered.
+ */
 static void check_close(const struct net *net)
 {
 	for (uint32_t r = 0; r < net->schedule.layout.nranks; r++)
@@ -166,6 +169,7 @@ static void check_close(const struct net *net)
 
 static const uint32_t sizes[] = { 1, 2, 3, 8, 9, 10, 17, 73, 74, 80 };
 
+/* Without loss, every watermark stays close enough to the minimum. */
 static void follows_the_minimum(void)
 {
 	static struct net net;
@@ -184,7 +188,7 @@ static void follows_the_minimum(void)
 			}
 }
 
-/* Reports that arrive late, twice, out of order or never do no harm. */
+/* Reports that arrive late, twice, out of order or not at all do no harm. */
 static void bad_network(void)
 {
 	static struct net net;
@@ -240,7 +244,7 @@ static void reports_are_few(void)
 	net_close(&net);
 }
 
-/* Inner ranks report rarely too, though eight children each have their own pace. */
+/* Inner ranks also report rarely, though eight children differ in pace. */
 static void few_are_passed_on(void)
 {
 	static struct net net;
@@ -267,7 +271,10 @@ static void few_are_passed_on(void)
 	net_close(&net);
 }
 
-/* What no child, no root, or no rank with these chains can have sent is refused. */
+/*
+ * Reports come from children only, watermarks from the root only, and both for
+ * the right number of chains; all others are refused.
+ */
 static void refuses(void)
 {
 	const uint32_t positions[] = { 1, 1, 1, 1, 1, 1, 1, 1 };

@@ -52,7 +52,7 @@ static void finds_the_queue(void)
 	}
 }
 
-/* Unshared loss hardly shrinks the window; loss of all takes it to its minimum. */
+/* Unshared loss hardly shrinks the window; total loss makes it the least. */
 static void bears_loss(void)
 {
 	struct mmc_window window = { .bytes = 400000 };
@@ -72,8 +72,8 @@ static void bears_loss(void)
 }
 
 /*
- * A thousandth of the chunks is lost, each on the way to all ranks, in blocks so small
- * that one chunk is a sixteenth. The window is not to blame, and shrinks no further
+ * A thousandth of the chunks is lost, each on the way to all ranks, in blocks of 1 to
+ * 40 chunks. The window is not to blame, and shrinks no further
  * than to leave room for others.
  */
 static void small_blocks_bear_loss(void)
@@ -93,7 +93,7 @@ static void small_blocks_bear_loss(void)
 	}
 }
 
-/* What bursts of loss took from the window comes back later, at any size of blocks. */
+/* After bursts of loss the window grows back, whatever the size of blocks. */
 static void grows_back(void)
 {
 	const uint32_t sizes[] = { 1, 5, 10, 16, 64, 500, 3000 };
@@ -118,7 +118,7 @@ static void grows_back(void)
 		}
 }
 
-/* Single losses show that others fill a queue too: the window leaves them room. */
+/* Single losses show that others share a queue: the window leaves them room. */
 static void leaves_room_for_others(void)
 {
 	struct mmc_window window = { .bytes = MMC_WINDOW_BYTES };

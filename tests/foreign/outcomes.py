@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest by which each rank writes the outcomes of its tests.
+"""A pytest plugin with which each rank writes the outcomes of its tests.
 
 ``OUTCOMES`` names the folder; a rank's file in it is ``RANK.json``.
 """
@@ -18,7 +18,7 @@ _outcomes: dict[str, str] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Record a test's outcome, or that of its setup or teardown unless that passed."""
+    """Record a test's outcome, or its setup's or teardown's if that did not pass."""
     if report.when == "call" or report.outcome != "passed":
         _outcomes[report.nodeid] = report.outcome
 

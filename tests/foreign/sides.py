@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs run without and with mpimcast, compared by their status and output."""
+"""Run programs without and with mpimcast, and compare their status and output."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from support import BIN, MPICH_BIN, mpirun, require_tool, run_unchecked
 
 LIBRARIES = pytest.mark.parametrize(
-    "environment", [BIN, MPICH_BIN], ids=["openmpi", "mpich"]
+    "bin_folder", [BIN, MPICH_BIN], ids=["openmpi", "mpich"]
 )
 
-# Settings of runs with mpimcast: every collective by multicast, and the defaults.
+# Settings of runs with mpimcast: one for every collective by multicast, then defaults.
 MULTICAST = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 DEFAULTS: dict[str, str] = {}
 
 # Text that differs between two runs of a program: times, rates, addresses, process ids.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
 
-# Every rank writes to a file of its own, since a launcher mixes what ranks print at the
-# same time, even in the middle of a word. Nor does rank 0 get its input through the
-# launcher: Open MPI's may lose the input of a rank that is slow to begin.
+# Every rank writes to a separate file, since a launcher mixes what ranks print at the
+# same time, even in the middle of a word. Rank 0 does not get its input through the
+# launcher either: Open MPI's may lose the input of a rank that starts slowly.
 _SCRIPT = (
     '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || GIVEN=/dev/null; '
     'exec "$@" <"$GIVEN" >"$(mktemp -p "$OUTPUTS")" 2>&1'
@@ -64,7 +64,7 @@ class Program:
 
 
 def start(
-    program: Program, nranks: int, environment: Path, settings: dict[str, str] | None
+    program: Program, nranks: int, bin_folder: Path, settings: dict[str, str] | None
 ) -> tuple[int, str]:
     """Run a program, with mpimcast if `settings` are given.
 
@@ -74,7 +74,7 @@ def start(
         The launcher's exit status; what it printed, then what the ranks printed, one
         after the other.
     """
-    require_tool(str(environment / "mpirun"))
+    require_tool(str(bin_folder / "mpirun"))
     ours = () if settings is None else ("-m", "mpimcast", "run")
     with tempfile.TemporaryDirectory() as folder:
         given, outputs = Path(folder, "given"), Path(folder, "outputs")
@@ -82,7 +82,7 @@ def start(
         outputs.mkdir()
         status, said = run_unchecked(
             [
-                *mpirun(nranks, *_APART, environment=environment),
+                *mpirun(nranks, *_APART, bin_folder=bin_folder),
                 *ours,
                 *program.arguments,
             ],
@@ -101,30 +101,30 @@ def start(
 
 
 def tokens(program: Program, said: str) -> Counter[str]:
-    """Count an output's words, numbers and signs, since ranks print in any order."""
+    """Count an output's words, numbers and signs; their order differs between runs."""
     return Counter(_TOKEN.findall(_VARYING.sub("#", said) if program.varying else said))
 
 
 def compare(
     program: Program,
     nranks: int,
-    environment: Path,
+    bin_folder: Path,
     sides: tuple[dict[str, str], ...] = (MULTICAST,),
 ) -> None:
     """Check that a program succeeds, and prints with mpimcast what it prints without.
 
     Parameters
     ----------
-    program, nranks, environment
+    program, nranks, bin_folder
         What to run, on how many ranks, and the folder of the launcher and Python.
     sides
         The settings of the runs with mpimcast.
     """
-    status, alone = start(program, nranks, environment, None)
+    status, alone = start(program, nranks, bin_folder, None)
     assert status == 0, f"it fails without us:\n{alone}"
     expected = tokens(program, alone)
     for settings in sides:
-        status, said = start(program, nranks, environment, settings)
+        status, said = start(program, nranks, bin_folder, settings)
         assert status == 0, f"{settings}:\n{said}"
         found = tokens(program, said)
         assert found == expected, (

@@ -19,7 +19,7 @@ REQUIREMENT = f"mpi4py=={mpi4py.__version__}"
 
 INTERVALS = "100\n0\n"  # input of the programs that compute pi; 0 ends them
 
-# Programs by their folder, with the numbers of ranks that they are for.
+# For each folder, its programs and the numbers of ranks that they are made for.
 PROGRAMS = {
     ".": {"helloworld.py": (2, 3, 4)},
     "compute-pi": {
@@ -66,7 +66,7 @@ PROGRAMS = {
     "threads": {"sendrecv.py": (2,)},
 }
 
-# Programs that print times, or sums of floating-point numbers added in any order.
+# Programs that print times, or sums of floating-point numbers in varying order.
 VARYING = (
     "cpi-dpm.py 2",
     "cpi-rma.py",
@@ -85,9 +85,9 @@ WRONG_IN_OPENMPI = "nxtval-mpi3.py"
     ("folder", "command"),
     [(folder, command) for folder in PROGRAMS for command in PROGRAMS[folder]],
 )
-def test_demo(folder: str, command: str, environment: Path) -> None:
-    """A program ends and prints as it does without mpimcast."""
-    if command == WRONG_IN_OPENMPI and environment != MPICH_BIN:
+def test_demo(folder: str, command: str, bin_folder: Path) -> None:
+    """A program ends with the same status and output as without mpimcast."""
+    if command == WRONG_IN_OPENMPI and bin_folder != MPICH_BIN:
         pytest.skip("it fails in Open MPI without us")
     program = Program(
         arguments=tuple(command.split()),
@@ -99,7 +99,7 @@ def test_demo(folder: str, command: str, environment: Path) -> None:
     for nranks in sizes:
         last = nranks == sizes[-1]
         sides = (MULTICAST, DEFAULTS) if last else (MULTICAST,)
-        compare(program, nranks, environment, sides)
+        compare(program, nranks, bin_folder, sides)
 
 
 OSU = "skip=1, loop=9, skip_large=1, loop_large=3"
@@ -112,14 +112,14 @@ OSU_BENCHMARKS = {
 
 @LIBRARIES
 @pytest.mark.parametrize("name", OSU_BENCHMARKS)
-def test_osu(name: str, environment: Path) -> None:
-    """Benchmarks after OSU's, few times at every size, print as without mpimcast."""
+def test_osu(name: str, bin_folder: Path) -> None:
+    """Benchmarks like OSU's, repeated few times, print the same as without mpimcast."""
     code = f"from osu_{name} import osu_{name}; osu_{name}({OSU_BENCHMARKS[name]})"
     folder = fetch(REQUIREMENT) / "demo"
     program = Program(("-c", code), folder, varying=True)
     between_two = name in ("latency", "bw", "bibw")
     for nranks in (2,) if between_two else (2, 4):
-        compare(program, nranks, environment, (MULTICAST, DEFAULTS))
+        compare(program, nranks, bin_folder, (MULTICAST, DEFAULTS))
 
 
 LIBRARY_NAMES = {
@@ -130,14 +130,14 @@ LIBRARY_NAMES = {
 
 @LIBRARIES
 @pytest.mark.parametrize("name", LIBRARY_NAMES)
-def test_wrapped_c(name: str, environment: Path, tmp_path: Path) -> None:
-    """C code gets the plain communicator, by mpi4py's C interface or by ctypes."""
+def test_wrapped_c(name: str, bin_folder: Path, tmp_path: Path) -> None:
+    """C code gets the plain communicator through mpi4py's C interface or ctypes."""
     folder = tmp_path / name
     shutil.copytree(fetch(REQUIREMENT) / "demo" / name, folder)
-    compiler = require_tool(str(environment / "mpicc"))
+    compiler = require_tool(str(bin_folder / "mpicc"))
     headers = (sysconfig.get_path("include"), mpi4py.get_include())
     includes = [f"-I{path}" for path in headers]
     options = ("-shared", "-fPIC", *includes, "helloworld.c", "-o", LIBRARY_NAMES[name])
     run([compiler, *options], limit_s=60, cwd=folder)
     for nranks in (2, 3):
-        compare(Program(("test.py",), folder), nranks, environment)
+        compare(Program(("test.py",), folder), nranks, bin_folder)

@@ -43,12 +43,12 @@ POOLS = ("-m", "mpi4py.bench", "futures", *SHORT, "--num-tasks", "3")
 
 
 @LIBRARIES
-def test_quick(environment: Path, tmp_path: Path) -> None:
-    """Pools, and executors between collectives, print as they do without mpimcast."""
+def test_quick(bin_folder: Path, tmp_path: Path) -> None:
+    """Pools, and executors between collectives, print the same as without mpimcast."""
     (tmp_path / "pool.py").write_text(POOL)
     (tmp_path / "shared.py").write_text(SHARED)
-    compare(Program((*RUNNER, "pool.py"), tmp_path), 3, environment)
-    compare(Program(("shared.py",), tmp_path), 3, environment)
+    compare(Program((*RUNNER, "pool.py"), tmp_path), 3, bin_folder)
+    compare(Program(("shared.py",), tmp_path), 3, bin_folder)
 
 
 @pytest.mark.long
@@ -66,12 +66,12 @@ def test_quick(environment: Path, tmp_path: Path) -> None:
     ids=["helloworld", "ringtest", "pingpong", "futures", "shared futures"],
 )
 def test_bench(
-    command: tuple[str, ...], sizes: tuple[int, ...], environment: Path
+    command: tuple[str, ...], sizes: tuple[int, ...], bin_folder: Path
 ) -> None:
     """A benchmark of mpi4py prints as many figures as without mpimcast."""
-    program = Program(command, environment, varying=command != HELLO)
+    program = Program(command, bin_folder, varying=command != HELLO)
     for nranks in sizes:
-        compare(program, nranks, environment, (MULTICAST, DEFAULTS))
+        compare(program, nranks, bin_folder, (MULTICAST, DEFAULTS))
 
 
 @pytest.mark.long
@@ -92,9 +92,9 @@ def test_bench(
     ],
     ids=lambda value: str(value) if isinstance(value, int) else value[-1],
 )
-def test_futures(command: tuple[str, ...], nranks: int, environment: Path) -> None:
-    """Examples and tests of ``mpi4py.futures`` end as they do without mpimcast."""
+def test_futures(command: tuple[str, ...], nranks: int, bin_folder: Path) -> None:
+    """Examples and tests of ``mpi4py.futures`` end as without mpimcast."""
     folder = fetch(f"mpi4py=={mpi4py.__version__}") / "demo/futures"
     varying = "hello" not in command[-1] and "cpi" not in command[-1]
     program = Program(command, folder, varying=varying, limit_s=400)
-    compare(program, nranks, environment)
+    compare(program, nranks, bin_folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages of other authors pass the same of their tests with mpimcast as without."""
+"""Packages of other authors pass the same tests with mpimcast as without it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
 
-# By package: its tests in the sdist, of which only those about collectives if all take
-# too long; and those to ignore, since they need more packages.
+# For each package, its tests in the sdist, and those to ignore because they need more
+# packages. If all tests take too long, only those about collectives are listed.
 PYLOPS = "distributedarray blockdiag fredholm matrixmult stack stackedarray"
 PACKAGES: dict[str, tuple[str, ...]] = {
     "mpi-list": ("tests",),
@@ -48,7 +48,7 @@ def pinned(name: str) -> str:
 def outcomes(
     name: str,
     nranks: int,
-    environment: Path,
+    bin_folder: Path,
     settings: Mapping[str, str] | None,
     folder: Path,
 ) -> dict[str, dict[str, str]]:
@@ -61,7 +61,7 @@ def outcomes(
         limit_s=600,
         env={"PYTHONPATH": path, "OUTCOMES": str(folder)},
     )
-    status, said = start(program, nranks, environment, settings)
+    status, said = start(program, nranks, bin_folder, settings)
     found = {
         path.stem: json.loads(path.read_text()) for path in sorted(folder.iterdir())
     }
@@ -80,10 +80,10 @@ def outcomes(
 @LIBRARIES
 @pytest.mark.parametrize("nranks", [2, 3, 4])
 @pytest.mark.parametrize("name", PACKAGES)
-def test_package(name: str, nranks: int, environment: Path, tmp_path: Path) -> None:
-    """On every rank a package's tests have the same outcomes as without mpimcast."""
-    alone = outcomes(name, nranks, environment, None, tmp_path / "alone")
+def test_package(name: str, nranks: int, bin_folder: Path, tmp_path: Path) -> None:
+    """On every rank, a package's tests have the same outcomes as without mpimcast."""
+    alone = outcomes(name, nranks, bin_folder, None, tmp_path / "alone")
     sides = {"multicast": MULTICAST, **({"defaults": DEFAULTS} if nranks == 3 else {})}
     for side, settings in sides.items():
-        found = outcomes(name, nranks, environment, settings, tmp_path / side)
+        found = outcomes(name, nranks, bin_folder, settings, tmp_path / side)
         assert found == alone, side

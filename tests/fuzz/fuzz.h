@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every fuzzer needs: the declaration of its entry, and assertions. */
+/* The entry point that every fuzzer defines, and the headers that it needs. */
 #ifndef MMC_TESTS_FUZZ_H
 #define MMC_TESTS_FUZZ_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decodes any bytes as a datagram's header; the first byte chooses the checksum. A
- * header that is accepted encodes to the very same bytes.
+ * The first byte of the input chooses the checksum mode; the others are decoded as a
+ * datagram's header. If they are accepted, encoding must give the very same bytes.
  */
 #include "core/wire/header.h"
 #include "fuzz.h"

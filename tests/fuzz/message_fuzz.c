@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decodes any bytes as a control message, whose kind is the first byte. A message that
- * is accepted keeps to its ranges and encodes to the very same bytes.
+ * The first byte of the input is the kind of a control message; the others are decoded
+ * as such a message. If they are accepted, every field must be within its range, and
+ * encoding must give the very same bytes.
  */
 #include "core/wire/message.h"
 #include "fuzz.h"
 
+/* Checks that the fields of a decoded message are within their ranges. */
 static void check_message(const struct mmc_message *message)
 {
 	bool runs = message->kind == MMC_MESSAGE_NAK ||

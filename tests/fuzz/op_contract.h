@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The contracts that the rank must keep, checked on its operations and on each action
- * that it wants.
+ * The contracts that the core must keep, checked on the rank's operations and on each
+ * action that the core hands out. The functions also record the action in the world, as
+ * something that is now under way.
  */
 #ifndef MMC_TESTS_OP_CONTRACT_H
 #define MMC_TESTS_OP_CONTRACT_H
 
 #include "op_world.h"
 
+/* Checks that present chunks are claimed, and are as many as the operation counts. */
 static inline void check_op(const struct mmc_op *op)
 {
 	uint32_t npresent = 0;
@@ -21,6 +23,7 @@ static inline void check_op(const struct mmc_op *op)
 	MMC_ASSERT(npresent == op->npresent);
 }
 
+/* Checks that a control message goes to a rank and can be decoded. */
 static inline void check_control(const struct world *world,
 				 const struct mmc_actions *actions,
 				 const struct mmc_action *action)
@@ -38,6 +41,10 @@ static inline void check_control(const struct world *world,
 				      action->nbytes - MMC_HEADER_BYTES) == 0);
 }
 
+/*
+ * Checks that chunks to send are present. They must be this rank's own when
+ * they are first sent, and once the user has the buffers back.
+ */
 static inline void check_send(struct world *world,
 			      const struct mmc_action *action)
 {
@@ -58,7 +65,7 @@ static inline void check_send(struct world *world,
 	epoch->nsending += action->run.count;
 }
 
-/* Forgets an operation's reads: a failed one may have some, a done one has none. */
+/* Forgets the reads of a failed operation; if it is `done`, there are none. */
 static inline void forget_reads(struct world *world, uint32_t epoch, bool done)
 {
 	for (uint32_t i = 0; i < world->nreading;) {
@@ -71,6 +78,7 @@ static inline void forget_reads(struct world *world, uint32_t epoch, bool done)
 	}
 }
 
+/* Checks that a read is of the left neighbour, for chunks not claimed. */
 static inline void check_read(struct world *world,
 			      const struct mmc_action *action)
 {
@@ -97,6 +105,10 @@ static inline void check_read(struct world *world,
 	};
 }
 
+/*
+ * Checks that an operation ends once, with no chunk under way; if DONE, with
+ * all chunks present.
+ */
 static inline void check_end(struct world *world,
 			     const struct mmc_action *action)
 {
@@ -125,6 +137,7 @@ static inline void forget(struct world *world, const struct mmc_op *op)
 	free(epoch->memory);
 }
 
+/* Checks an action, and carries out what needs no further input. */
 static inline void carry_out(struct world *world,
 			     const struct mmc_actions *actions,
 			     const struct mmc_action *action)

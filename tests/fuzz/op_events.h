@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events that the input's bytes bring about, whether honest or not. */
+/*
+ * The events that the input's bytes bring about: from other ranks, which may lie, and
+ * from this rank's own device. In `form` each bit chooses one property of the event.
+ */
 #ifndef MMC_TESTS_OP_EVENTS_H
 #define MMC_TESTS_OP_EVENTS_H
 
 #include "op_world.h"
 
+/* Delivers a chunk, and checks what the core decides about it. */
 static inline void bring_chunk(struct world *world)
 {
 	uint32_t source = take(&world->input, 1) % world->config.nranks;
@@ -39,6 +43,7 @@ static inline void bring_chunk(struct world *world)
 		(struct placing){ .epoch = epoch, .chunk = chunk };
 }
 
+/* Ends any placement that is under way. */
 static inline void finish_placing(struct world *world)
 {
 	uint32_t pick = take(&world->input, 1);
@@ -110,6 +115,7 @@ static inline void finish_reading(struct world *world)
 		      world->now_ns);
 }
 
+/* Ends the sending of some or all of the chunks that an operation has under way. */
 static inline void finish_sending(struct world *world)
 {
 	struct epoch *epoch =
@@ -123,7 +129,7 @@ static inline void finish_sending(struct world *world)
 	epoch->nsending -= most;
 }
 
-/* Writes a report from the input's numbers, and decodes it as if it had arrived. */
+/* Delivers a report of the input's numbers, once it was encoded and decoded. */
 static inline void bring_report(struct world *world, enum mmc_message_kind kind,
 				uint32_t source, uint32_t epoch)
 {
@@ -144,7 +150,10 @@ static inline void bring_report(struct world *world, enum mmc_message_kind kind,
 			      world->now_ns);
 }
 
-/* Puts a message together from the input, and decodes it as if it had arrived. */
+/*
+ * Puts the bytes of a message together from the input, field by field as core/wire lays
+ * them out, and delivers it if it can be decoded.
+ */
 static inline void bring_message(struct world *world)
 {
 	struct input *input = &world->input;
@@ -184,7 +193,10 @@ static inline void bring_message(struct world *world)
 				      world->now_ns);
 }
 
-/* Delivers what an honest rank would say; without that few inputs pass a barrier. */
+/*
+ * Delivers a record that an honest rank might send. Few inputs would pass a
+ * barrier without it.
+ */
 static inline void bring_record(struct world *world)
 {
 	uint32_t source = take(&world->input, 1) % world->config.nranks;
@@ -202,7 +214,7 @@ static inline void bring_record(struct world *world)
 				 (form & 1 ? MMC_RECORD_DONE : 0),
 			.entry_rounds = form & 2 ? MMC_ROUNDS_MAX : 0,
 			.release_rounds = form & 4 ? MMC_ROUNDS_MAX : 0,
-			.culprit = MMC_PEER_ALL,
+			.culprit = MMC_PEER_NONE,
 			.sent_chunks = form >> 4,
 			.terms = {
 				.signature_min = world->config.signature,
@@ -220,7 +232,7 @@ static inline void bring_record(struct world *world)
 			      world->now_ns);
 }
 
-/* Reports for the transport, rightly or wrongly, that a rank exists or has ended. */
+/* Tells the core, truly or not, that the process of a rank exists or has ended. */
 static inline void bring_finding(struct world *world)
 {
 	uint32_t peer = take(&world->input, 1) % world->config.nranks;

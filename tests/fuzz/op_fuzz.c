@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Takes any bytes for what happens to one rank of a stream: starts, chunks and control
- * messages of any rank with any fields, placements, sends, reads that bring anything,
- * time and polls. Whatever the others say, the rank must keep its contracts: no
- * assertion fails, nothing is written twice, nothing is sent that is not present, DONE
- * comes only when all is present, and no deadline lies in the past.
+ * Reads the input as a list of what happens to one rank of a stream: operations start,
+ * chunks and control messages with any fields come from any rank, placements, sends and
+ * reads end, time passes, the core is polled. Whatever other ranks say, the core must
+ * keep its contracts: no assertion fails, no chunk is written twice, no chunk is sent
+ * that is not present, DONE comes only when all chunks are present, and no deadline
+ * lies in the past.
  */
 #include "op_contract.h"
 #include "op_events.h"
@@ -28,6 +29,7 @@ static void poll(struct world *world)
 			check_op(world->epoch[e].op);
 }
 
+/* Starts the next operation, if the stream is ready for it. */
 static void start(struct world *world)
 {
 	uint32_t epoch = world->epochs.last + 1;
@@ -41,18 +43,29 @@ static void start(struct world *world)
 				 &world->config, world->now_ns);
 }
 
+/*
+ * A byte with one of these values ends the stream. They are rare, since little
+ * happens afterwards.
+ */
+enum { HOW_LEAVE = 254, HOW_CANCEL = 255 };
+
+/* Has the rank cancel its operations, or leave the stream, or do nothing. */
 static void end(struct world *world, uint32_t how)
 {
 	struct mmc_epochs *epochs = &world->epochs;
-	struct mmc_poison poison = { MMC_ECANCELED, epochs->last,
-				     epochs->rank };
+	struct mmc_poison poison = {
+		.error = MMC_ECANCELED,
+		.epoch = epochs->last,
+		.culprit = epochs->rank,
+	};
 
-	if (how == 255)
+	if (how == HOW_CANCEL)
 		mmc_epochs_poison(epochs, poison, true);
-	else if (how == 254)
+	else if (how == HOW_LEAVE)
 		mmc_epochs_leave(epochs, epochs->last);
 }
 
+/* Takes one event from the input; frequent events have several numbers. */
 static void step(struct world *world)
 {
 	uint32_t how;

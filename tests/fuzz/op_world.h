@@ -7,41 +7,47 @@
 #include "fuzz.h"
 #include "support/memory.h"
 
+/* Small enough that a short input reaches the limits of the core. */
 #define EPOCHS_MAX 12
 #define NRANKS_MAX 9
 #define PLACING_MAX 64
 #define READING_MAX 256
 #define CHUNK_BYTES 8
+
+/* The generation of the memory that honest ranks advertise. */
 #define GENERATION 9
 
+/* What is left of the input. */
 struct input {
 	const uint8_t *data;
 	size_t size;
 };
 
 struct epoch {
-	struct mmc_op *op; /* NULL before its start and after its end */
-	void *memory;
-	uint32_t nsending;
-	bool over;
-	bool retained;
+	struct mmc_op *op; /* NULL before its start and once closed */
+	void *memory;	   /* the operation's */
+	uint32_t nsending; /* chunks that are being sent */
+	bool over;	   /* the user has the buffers back */
+	bool retained;	   /* a copy of this rank's block was taken */
 };
 
+/* A placement that is under way. */
 struct placing {
 	uint32_t epoch;
 	uint32_t chunk;
 };
 
+/* A read that is under way. */
 struct reading {
 	uint32_t epoch;
-	bool map;
+	bool map; /* of the bitmap, not of chunks */
 	struct mmc_run run;
 };
 
 struct world {
 	struct input input;
 	struct mmc_op_config config;
-	uint64_t blocks_bytes[NRANKS_MAX]; /* used if uneven */
+	uint64_t blocks_bytes[NRANKS_MAX]; /* if the blocks differ in size */
 	struct mmc_epochs epochs;
 	void *epochs_memory;
 	struct mmc_counters counters;
@@ -53,6 +59,7 @@ struct world {
 	uint64_t now_ns;
 };
 
+/* Takes a big-endian number of `nbytes` from the input, fewer if that ends. */
 static inline uint32_t take(struct input *input, unsigned nbytes)
 {
 	uint32_t value = 0;
@@ -66,7 +73,10 @@ static inline uint32_t take(struct input *input, unsigned nbytes)
 
 /* ---- the shape of a world ------------------------------------------------- */
 
-/* Gives all ranks the same block, one rank alone, or each another size or none. */
+/*
+ * Chooses who has a block: all ranks, of equal size; the root alone; or each rank, of
+ * different sizes, some of them empty.
+ */
 static inline void share_out(struct world *world, uint32_t how)
 {
 	struct mmc_op_config *config = &world->config;
@@ -84,7 +94,9 @@ static inline void share_out(struct world *world, uint32_t how)
 	}
 }
 
-/* Takes the shape of the operations and this rank's number from the first bytes. */
+/*
+ * Takes the settings of the operations, and this rank's number, from the first bytes.
+ */
 static inline void shape(struct world *world)
 {
 	struct input *input = &world->input;

@@ -11,7 +11,8 @@ from mpi4py import MPI
 
 from mpimcast import Intracomm
 
-# Small chunks make many of few bytes; no operation goes to the MPI library.
+# With small chunks even a few kilobytes make several. With no least size mpimcast
+# carries out every operation, and leaves none to the MPI library.
 SETTINGS = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
 
 
@@ -23,48 +24,55 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def library() -> MPI.Intracomm:
-    """Return the MPI library's communicator of all ranks."""
+def mpi_comm() -> MPI.Intracomm:
+    """Return a communicator of all ranks that is the MPI library's alone."""
     return MPI.Intracomm(MPI.COMM_WORLD)
 
 
 @pytest.fixture
-def make(library: MPI.Intracomm) -> Iterator[Callable[..., Intracomm]]:
-    """Yield a function that makes communicators of all ranks; free them at the end."""
+def make_comm(mpi_comm: MPI.Intracomm) -> Iterator[Callable[..., Intracomm]]:
+    """Yield a function that makes communicators of all ranks; free them at the end.
+
+    Its arguments are settings, which add to SETTINGS or replace some.
+    """
     made = []
 
-    def make(**settings: object) -> Intracomm:
-        comm = Intracomm(library.Dup(), **{**SETTINGS, **settings})
+    def make_one(**settings: object) -> Intracomm:
+        comm = Intracomm(mpi_comm.Dup(), **{**SETTINGS, **settings})
         made.append(comm)
         return comm
 
-    yield make
+    yield make_one
     for comm in made:
         if comm != MPI.COMM_NULL:
             comm.Free()
 
 
 @pytest.fixture
-def comm(make: Callable[..., Intracomm]) -> Intracomm:
-    """Return a communicator of all ranks."""
-    return make()
+def comm(make_comm: Callable[..., Intracomm]) -> Intracomm:
+    """Return a communicator of all ranks with SETTINGS."""
+    return make_comm()
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Intracomm]:
-    """Yield a communicator of all ranks that all tests of a file share."""
+def shared_comm() -> Iterator[Intracomm]:
+    """Yield a communicator of all ranks with SETTINGS, shared by a file's tests."""
     comm = Intracomm(MPI.Intracomm(MPI.COMM_WORLD).Dup(), **SETTINGS)
     yield comm
     comm.Free()
 
 
 @pytest.fixture
-def opened(make: Callable[..., Intracomm]) -> Callable[..., Intracomm]:
-    """Return a function that makes communicators whose transport is open."""
+def make_opened(make_comm: Callable[..., Intracomm]) -> Callable[..., Intracomm]:
+    """Return a function that makes communicators whose transport is open.
 
-    def make_opened(**settings: object) -> Intracomm:
-        comm = make(**settings)
+    It takes the same settings as `make_comm`, and runs one Allgather, since the first
+    blocking collective opens the transport.
+    """
+
+    def make_one(**settings: object) -> Intracomm:
+        comm = make_comm(**settings)
         comm.Allgather(np.zeros(1), np.zeros(comm.size))
         return comm
 
-    return make_opened
+    return make_one

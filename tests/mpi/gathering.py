@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An Allgather of known data, for tests that start it and check it later."""
+"""Allgathers of known data: at once, or started now and checked later."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from mpimcast import Intracomm
 
 Make = Callable[..., Intracomm]
 
+# A value of the setting FAULT.
 LOSSY = "loss=0.1,dup=0.02,reorder=0.05"
 
 
-def check(comm: MPI.Intracomm, count: int = 300) -> None:
-    """Gather known data and check the result."""
+def gather_and_check(comm: MPI.Intracomm, count: int = 300) -> None:
+    """Gather `count` doubles of each rank, and check the result."""
     rank, size = comm.Get_rank(), comm.Get_size()
     place = np.zeros((size, count))
     comm.Allgather(np.arange(count) + 1000.0 * rank, place)
@@ -26,7 +27,17 @@ def check(comm: MPI.Intracomm, count: int = 300) -> None:
 
 
 class Gathering:
-    """Buffers of an Allgather, whose data depends on a salt."""
+    """The buffers of an Allgather, whose data follows from the rank and a salt.
+
+    Parameters
+    ----------
+    comm
+        The communicator of the Allgather.
+    count
+        How many numbers of 4 bytes each rank contributes.
+    salt
+        Makes the data differ from that of other Allgathers.
+    """
 
     def __init__(self, comm: MPI.Intracomm, count: int, salt: int = 0) -> None:
         self.comm = comm
@@ -36,9 +47,9 @@ class Gathering:
         self.fill(salt)
 
     def fill(self, salt: int) -> None:
-        """Change the block to another salt's, and erase what was gathered."""
+        """Fill the block with the data of `salt`, and erase what was gathered."""
         self.salt = salt
-        self.block[:] = self._truth(self.comm.Get_rank())
+        self.block[:] = self._block_of(self.comm.Get_rank())
         self.place.fill(-1)
 
     def start(self) -> MPI.Request:
@@ -46,22 +57,22 @@ class Gathering:
         return self.comm.Iallgather(self.block, self.place)
 
     def check(self) -> None:
-        """Assert that every rank's block is in its place."""
+        """Assert that every rank's block of the present salt is in its place."""
         for rank, row in enumerate(self.place):
-            assert np.array_equal(row, self._truth(rank)), (rank, self.salt)
+            assert np.array_equal(row, self._block_of(rank)), (rank, self.salt)
 
-    def _truth(self, rank: int) -> np.ndarray:
+    def _block_of(self, rank: int) -> np.ndarray:
         return np.arange(self.block.size, dtype=np.int32) + 1000 * rank + 7 * self.salt
 
 
-def prepared(gathering: Gathering) -> MPI.Prequest:
-    """Return a persistent request that has been started."""
+def start_persistent(gathering: Gathering) -> MPI.Prequest:
+    """Make a persistent request for the Allgather, start it, and return it."""
     request = gathering.comm.Allgather_init(gathering.block, gathering.place)
     request.Start()
     return request
 
 
-def alone(comm: MPI.Intracomm) -> None:
-    """Skip a test of the library's requests, which a single rank does not have."""
+def require_two_ranks(comm: MPI.Intracomm) -> None:
+    """Skip the test on a single rank, whose collectives go to the MPI library."""
     if comm.Get_size() == 1:
         pytest.skip("needs a second rank")

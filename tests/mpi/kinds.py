@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of memory, types and messages, and their pairwise combination."""
+"""Kinds of buffers and MPI types for the tests to pass, and how to combine them."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ import mpimcast
 
 
 class Tensor:
-    """An object that has only DLPack."""
+    """An object whose only interface to its memory is DLPack."""
 
     def __init__(self, content: np.ndarray) -> None:
         self._content = content
 
     def __dlpack__(self, **options: object) -> object:
-        """Return the capsule."""
+        """Return the capsule that describes the memory."""
         return self._content.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the device."""
+        """Return the device type and number of the memory, those of a CPU."""
         return self._content.__dlpack_device__()
 
 
 class DeviceTensor(Tensor):
-    """An object that has DLPack, and claims to lie on a device."""
+    """A Tensor that claims to lie on a CUDA device, though it lies in main memory."""
 
     def __dlpack__(self, *, stream: int, **options: object) -> object:
-        """Return the capsule, without waiting for the device."""
-        assert stream == -1
+        """Return the capsule; assert that the caller asks not to synchronise."""
+        assert stream == -1  # DLPack's word for "do not wait for any stream"
         return super().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return CUDA's first device."""
+        """Return DLPack's number for CUDA, and the first device."""
         return 2, 0
 
 
 class CudaArray:
-    """An object that has only the CUDA array interface."""
+    """An object whose only interface to its memory is the CUDA array interface."""
 
     def __init__(self, content: np.ndarray) -> None:
         self._content = content
         self.__cuda_array_interface__ = {**content.__array_interface__, "version": 3}
 
 
-# Types of which one item holds four doubles, each type in other places.
+# Derived types by name. An item of any of them holds four doubles; the types differ in
+# where these lie.
 DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
     "contiguous": lambda: MPI.DOUBLE.Create_contiguous(4),
     "vector": lambda: MPI.DOUBLE.Create_vector(2, 2, 3),
@@ -69,8 +70,8 @@ DERIVED: dict[str, Callable[[], MPI.Datatype]] = {
 }
 
 
-def extent_of(datatype: MPI.Datatype, count: int) -> int:
-    """Return how many doubles `count` items span."""
+def spanned_doubles(datatype: MPI.Datatype, count: int) -> int:
+    """Return how many doubles of memory `count` items span, gaps included."""
     if count == 0:
         return 0
     _, extent = datatype.Get_extent()
@@ -80,7 +81,9 @@ def extent_of(datatype: MPI.Datatype, count: int) -> int:
 
 # ---- messages of units ---------------------------------------------------------
 #
-# A unit is four doubles, whatever its items are.
+# Ranks may pass different types to one operation if the bytes agree. So tests count in
+# units: a unit is 32 bytes of data, be that one item of a derived type, four doubles or
+# 32 single bytes.
 
 UNIT_BYTES = 32
 TYPES: dict[str, Callable[[], MPI.Datatype]] = {
@@ -92,7 +95,7 @@ TYPES: dict[str, Callable[[], MPI.Datatype]] = {
 
 
 class Kind:
-    """A type, given by its name, and how many of its items make a unit."""
+    """A type of TYPES, committed, and how many of its items make a unit."""
 
     def __init__(self, name: str) -> None:
         self.datatype = TYPES[name]().Commit()
@@ -107,17 +110,18 @@ class Kind:
         self.datatype.Free()
 
     def doubles(self, nunits: int) -> int:
-        """Return how many doubles a number of units spans."""
-        return extent_of(self.datatype, nunits * self.per_unit)
+        """Return how many doubles of memory a number of units spans, gaps included."""
+        return spanned_doubles(self.datatype, nunits * self.per_unit)
 
 
-def _ours(content: np.ndarray) -> np.ndarray:
-    mine = mpimcast.empty(content.shape, content.dtype)
-    mine[...] = content
-    return mine
+def _in_registered_memory(content: np.ndarray) -> np.ndarray:
+    copy = mpimcast.empty(content.shape, content.dtype)
+    copy[...] = content
+    return copy
 
 
-# By kind, a function that makes an object, and whether that copies the content.
+# By the name of a kind of buffer: a function that makes one from an array, and whether
+# the buffer has a copy of the array's content; if not, both have the same memory.
 OWNERS: dict[str, tuple[Callable[[np.ndarray], Any], bool]] = {
     "numpy": (lambda content: content, False),
     "complex": (lambda content: _even(content).view(complex), False),
@@ -130,38 +134,57 @@ OWNERS: dict[str, tuple[Callable[[np.ndarray], Any], bool]] = {
     "CUDA array": (CudaArray, False),
     "bytearray": (lambda content: bytearray(content.tobytes()), True),
     "array.array": (lambda content: array.array("d", content.tobytes()), True),
-    "mpimcast.empty": (_ours, True),
+    "mpimcast.empty": (_in_registered_memory, True),
 }
 
 
 def _even(content: np.ndarray) -> np.ndarray:
+    """Return the content without the last item if their number is odd."""
     return content[: len(content) // 2 * 2]
 
 
 class Owner:
-    """An object of some kind that has memory."""
+    """A buffer of some kind, and the memory that it gives access to.
+
+    Parameters
+    ----------
+    kind
+        A key of OWNERS.
+    content
+        What the memory holds.
+
+    Attributes
+    ----------
+    buffer
+        The object to pass to a collective.
+    item_bytes : int
+        The size of the buffer's items, or of `content`'s if the buffer does not tell.
+    """
 
     def __init__(self, kind: str, content: np.ndarray) -> None:
-        make, copies = OWNERS[kind]
-        self.made = make(content)
-        self._where = self.made if copies else content
+        make_buffer, copies = OWNERS[kind]
+        self.buffer = make_buffer(content)
+        self._memory = self.buffer if copies else content
         try:
-            self.item_bytes = memoryview(self.made).itemsize
+            self.item_bytes = memoryview(self.buffer).itemsize
         except TypeError:
             self.item_bytes = content.itemsize
 
     def tobytes(self) -> bytes:
         """Return the whole content of the memory."""
-        return bytes(memoryview(self._where).cast("B")) if len(self._where) else b""
+        # A memoryview of no items cannot be cast.
+        return bytes(memoryview(self._memory).cast("B")) if len(self._memory) else b""
 
 
 # ---- combinations ---------------------------------------------------------------
 
 
 def pairwise(factors: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return rows of values in which each two values of two factors meet.
+    """Return combinations of values, one value of each factor in each combination.
 
-    The search is greedy and deterministic, so that all ranks find the same rows.
+    Any two values of two different factors are together in at least one combination,
+    which takes far fewer combinations than to try all. The search is greedy and
+    deterministic, so that all ranks find the same ones.
     """
     names = list(factors)
     open_pairs = {
@@ -191,17 +214,18 @@ def pairwise(factors: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def _pairs(
     row: Mapping[int, int], new: tuple[int, int]
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return the pairs that a factor's value makes with those already in the row."""
     return [(min(old, new), max(old, new)) for old in row.items()]
 
 
 def check_mistake(comm: MPI.Intracomm, name: str, arguments: Sequence[Any]) -> None:
-    """Check that a collective refuses what the MPI library's collective refuses."""
+    """Check that the collective `name` raises what the MPI library's own raises."""
     with pytest.raises(Exception) as theirs:  # noqa: PT011 -- compared below
         getattr(MPI.Intracomm, name)(comm, *arguments)
     with pytest.raises(theirs.type) as ours:
         getattr(comm, name)(*arguments)
     if isinstance(theirs.value, MPI.Exception):
-        # MPICH's texts add the function and the address, so only classes must agree.
+        # MPICH's texts add the function and an address, so only the classes must agree.
         assert isinstance(ours.value, MPI.Exception)
         assert ours.value.Get_error_class() == theirs.value.Get_error_class()
     else:

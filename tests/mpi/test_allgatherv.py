@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Allgatherv compared with the MPI library's, for all data and all places."""
+"""Allgatherv compared with the MPI library's, for all buffers and displacements."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ Make = Callable[..., Intracomm]
 
 
 @pytest.fixture
-def comm(shared: Intracomm) -> Intracomm:
-    """Return a communicator that all tests here leave as it was."""
-    return shared
+def comm(shared_comm: Intracomm) -> Intracomm:
+    """Return one communicator for all tests here, none of which spoils it."""
+    return shared_comm
 
 
-# Number of units that each rank contributes.
+# By name: how many units a rank contributes, given the rank and the number of ranks.
 SHARES: dict[str, Callable[[int, int], int]] = {
     "equal": lambda _rank, _size: 3,
     "uneven": lambda rank, _size: (7 * rank + 2) % 5 + 1,
-    "some nothing": lambda rank, _size: rank % 2 * (rank + 2),
+    "odd ranks only": lambda rank, _size: rank % 2 * (rank + 2),
     "last only": lambda rank, size: 9 * (rank == size - 1),
-    "first much": lambda rank, _size: 1 if rank else 400,
+    "first has most": lambda rank, _size: 1 if rank else 400,
     "nothing": lambda _rank, _size: 0,
 }
 
 
 def _beside(counts: Sequence[int]) -> list[int]:
+    """Return the displacements of blocks that lie side by side in rank order."""
     return [0, *itertools.accumulate(counts[:-1])]
 
 
-# Beginnings of the blocks, in items, by name.
+# By name: what computes the displacements of all blocks, in items, from their counts.
 PLACES: dict[str, Callable[[Sequence[int]], list[int]]] = {
     "side by side": _beside,
     "gaps": lambda counts: [
@@ -57,6 +58,7 @@ PLACES: dict[str, Callable[[Sequence[int]], list[int]]] = {
     ],
 }
 
+# By form: what makes recvbuf from a buffer, counts, displacements and the items' type.
 FORMS: dict[str, Callable[[Any, list[int], list[int], MPI.Datatype], Any]] = {
     "[data, counts, displs, type]": lambda data, counts, displs, kind: [
         *(data, counts, displs, kind)
@@ -69,6 +71,7 @@ FORMS: dict[str, Callable[[Any, list[int], list[int], MPI.Datatype], Any]] = {
     ),
 }
 
+# By form: what makes sendbuf from a buffer, a count and the items' type.
 SENDS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, type]": lambda data, count, kind: [data, count, kind],
     "[data, (count, displ), type]": lambda data, count, kind: [data, (count, 1), kind],
@@ -83,7 +86,7 @@ ROWS = pairwise(
         "form": list(FORMS),
         "send": list(SENDS),
         "owner": list(OWNERS),
-        # Items that reach into the next one would overwrite each other on receipt.
+        # Interleaved items overlap: received ones would overwrite each other.
         "recv_kind": [name for name in TYPES if name != "interleaved"],
         "send_kind": list(TYPES),
     }
@@ -93,7 +96,7 @@ ROWS = pairwise(
 def outcome(
     gather: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Gather as a row says, and return the whole memory."""
+    """Gather as a row of ROWS says; return the whole memory of recvbuf afterwards."""
     rank, size = comm.rank, comm.size
     shares = [SHARES[row["share"]](each, size) for each in range(size)]
     with Kind(row["recv_kind"]) as kind, Kind(row["send_kind"]) as own:
@@ -101,7 +104,7 @@ def outcome(
         displs = PLACES[row["place"]](counts)
         room = kind.doubles(sum(shares) + 4 * size + 4)
         place = Owner(row["owner"], np.arange(room) - 1e6 * (rank + 1))
-        recv = FORMS[row["form"]](place.made, counts, displs, kind.datatype)
+        recv = FORMS[row["form"]](place.buffer, counts, displs, kind.datatype)
         mine = np.arange(own.doubles(shares[rank] + 1) + 60.0) + 1e3 * (rank + 1)
         count = shares[rank] * own.per_unit
         gather(SENDS[row["send"]](mine, count, own.datatype), recv)
@@ -110,28 +113,31 @@ def outcome(
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """Each pair of memory, type, form, share and place gives the library's result."""
+    """The result equals the MPI library's for each pair of two factors' values."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Allgatherv, comm, row)
         assert outcome(comm.Allgatherv, comm, row) == expected, row
 
 
 def _all(nitems: int, size: int) -> list[int]:
-    """Return the counts that mpi4py assumes if none are given."""
+    """Return the counts that mpi4py assumes if none are given: all items, shared."""
     each, more = divmod(nitems, size)
     return [each + (rank < more) for rank in range(size)]
 
 
 def _threes(_: int, size: int) -> list[int]:
+    """Return three items for each rank."""
     return [3] * size
 
 
 def _few(_: int, size: int) -> list[int]:
+    """Return from none to three items for each rank."""
     return [rank % 4 for rank in range(size)]
 
 
-# By form: what makes the message of a buffer and counts, what makes the counts, and
-# whether items are doubles rather than the buffer's own.
+# By form: what makes recvbuf from a buffer and counts; what computes the counts that
+# this form means, from the buffer's items and the number of ranks; and whether the
+# items are doubles, rather than of the buffer's own type.
 INFERRED: dict[str, tuple[Callable[[Any, list[int]], Any], Callable[..., Any], bool]]
 INFERRED = {
     "data": (lambda data, _: data, _all, False),
@@ -158,7 +164,7 @@ INFERRED = {
 @pytest.mark.parametrize("form", INFERRED)
 def test_inferred(comm: Intracomm, form: str) -> None:
     """Items, counts and displacements that are not given are inferred as by mpi4py."""
-    make, rule, doubles = INFERRED[form]
+    make_message, counts_of, doubles = INFERRED[form]
     rank, size = comm.rank, comm.size
     for owner, extra in itertools.product(OWNERS, (0, 2, 2 * size - 2)):
 
@@ -166,11 +172,11 @@ def test_inferred(comm: Intracomm, form: str) -> None:
             gather: Callable[..., None], owner: str = owner, extra: int = extra
         ) -> bytes:
             place = Owner(owner, np.full(12 * size + extra, -1.0))
-            item = 8 if doubles else place.item_bytes
-            counts = rule(len(place.tobytes()) // item, size)
-            count = counts[rank] * item
-            sent = np.arange(rank, rank + count).astype(np.uint8)
-            gather([sent, count, MPI.BYTE], make(place.made, counts))
+            item_bytes = 8 if doubles else place.item_bytes
+            counts = counts_of(len(place.tobytes()) // item_bytes, size)
+            nbytes = counts[rank] * item_bytes
+            sent = np.arange(rank, rank + nbytes).astype(np.uint8)
+            gather([sent, nbytes, MPI.BYTE], make_message(place.buffer, counts))
             return place.tobytes()
 
         assert run(comm.Allgatherv) == run(super(Intracomm, comm).Allgatherv), owner
@@ -178,9 +184,11 @@ def test_inferred(comm: Intracomm, form: str) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chains": 2}])
 @pytest.mark.parametrize("fault", ["", "loss=0.1,dup=0.02,reorder=0.05"])
-def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -> None:
-    """Blocks of random sizes arrive, under loss too, and gaps stay untouched."""
-    comm = make(**settings, fault=f"{fault},seed={seed}" if fault else "")
+def test_sizes(
+    make_comm: Make, settings: dict[str, object], fault: str, seed: int
+) -> None:
+    """Blocks of random sizes arrive, with and without loss; gaps stay untouched."""
+    comm = make_comm(**settings, fault=f"{fault},seed={seed}" if fault else "")
     random = np.random.default_rng(seed)
     sizes = np.array([0, 0, 1, 511, 512, 513, 1024, 7919, 30_000])
     turns = 12
@@ -199,9 +207,9 @@ def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -
         assert comm.stats()["epochs"] == turns
 
 
-def test_one_rank_has_a_mebibyte(make: Make) -> None:
-    """A block above the window arrives from one rank beside empty blocks of others."""
-    comm = make(chunk_bytes=0)
+def test_one_block_is_more_than_a_window(make_comm: Make) -> None:
+    """One rank's block of 1 MiB, more than a window, arrives; all others are empty."""
+    comm = make_comm(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
         counts = [data.size * (rank == root) for rank in range(comm.size)]
@@ -210,8 +218,8 @@ def test_one_rank_has_a_mebibyte(make: Make) -> None:
         assert np.array_equal(place, data)
 
 
-def test_own_places(comm: Intracomm) -> None:
-    """Displacements, gaps and types may differ from rank to rank."""
+def test_ranks_place_blocks_differently(comm: Intracomm) -> None:
+    """Displacements, gaps and types of recvbuf may differ from rank to rank."""
     rank, size = comm.rank, comm.size
     for step in (1, 2):
         strided = rank % 2 == step % 2
@@ -233,9 +241,13 @@ def test_own_places(comm: Intracomm) -> None:
         kind.Free()
 
 
-def test_the_way_is_every_ranks(make: Make) -> None:
-    """The total of bytes decides for multicast, not a rank's share or its form."""
-    comm = make(min_bytes=1000)
+def test_all_ranks_choose_one_path(make_comm: Make) -> None:
+    """Whether blocks are multicast follows from all bytes, not from a block or a form.
+
+    One rank contributes everything, and odd ranks pass another form. Of the four totals
+    two reach MIN_BYTES a rank.
+    """
+    comm = make_comm(min_bytes=1000)
     size = comm.size
     for total in (1000 * size - 1, 1000 * size, 1003 * size, 8):
         counts = [total * (each == size - 1) for each in range(size)]
@@ -251,10 +263,12 @@ def test_the_way_is_every_ranks(make: Make) -> None:
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
+# By name: what makes a sendbuf and a recvbuf that mpi4py refuses, given the number of
+# ranks.
 BAD: dict[str, Callable[[int], tuple[Any, Any]]] = {
-    "no buffer": lambda _: (np.zeros(1), 3),
-    "nowhere": lambda _: (np.zeros(1), None),
-    "no send buffer": lambda size: (3.0, np.zeros(size)),
+    "number to receive into": lambda _: (np.zeros(1), 3),
+    "None to receive into": lambda _: (np.zeros(1), None),
+    "number to send": lambda size: (3.0, np.zeros(size)),
     "too many items": lambda size: (np.zeros(1), [np.zeros(size), 1, 0, "d", 5]),
     "one item": lambda size: (np.zeros(1), [np.zeros(size)]),
     "strided place": lambda size: (np.zeros(1), np.zeros(4 * size)[::2]),
@@ -272,12 +286,12 @@ BAD: dict[str, Callable[[int], tuple[Any, Any]]] = {
         np.zeros(1),
         [np.zeros(size), [1] * size, [0] * (size - 1), "d"],
     ),
-    "a list is counts": lambda size: (
+    "counts and displacements in a list": lambda size: (
         np.zeros(1),
         [np.zeros(size), [[1] * size, [0] * size]],
     ),
-    "a tuple is both": lambda size: (np.zeros(1), [np.zeros(size), (1,) * 5]),
-    "a tuple of one": lambda size: (np.zeros(1), [np.zeros(size), (1,)]),
+    "counts in a tuple": lambda size: (np.zeros(1), [np.zeros(size), (1,) * 5]),
+    "one count in a tuple": lambda size: (np.zeros(1), [np.zeros(size), (1,)]),
     "counts are no numbers": lambda size: (
         np.zeros(1),
         [np.zeros(size), [1.5] * (size + 1)],
@@ -301,7 +315,7 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
 def test_mistakes_with_counts(comm: Intracomm) -> None:
     """A negative count, or a count other than what this rank sends, is an error."""
     if comm.size == 1:
-        return  # Open MPI checks nothing then
+        return  # Open MPI does not check the counts of a single rank.
     place = np.zeros(10 * comm.size)
     with pytest.raises(MPI.Exception) as caught:
         comm.Allgatherv(np.zeros(1), [place, [-1] * comm.size])
@@ -312,8 +326,8 @@ def test_mistakes_with_counts(comm: Intracomm) -> None:
     comm.Allgatherv(np.full(3, comm.rank), [place, 3, "d"])
 
 
-def test_nothing(comm: Intracomm) -> None:
-    """None is a buffer for no items, also for all ranks' places."""
+def test_none_for_no_items(comm: Intracomm) -> None:
+    """None serves as a buffer of no items, for sending and for receiving."""
     nothing = [None, [0] * comm.size, MPI.DOUBLE]
     comm.Allgatherv([None, 0, MPI.DOUBLE], nothing)
     comm.Allgatherv(None, nothing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bcast compared with the MPI library's, for all data and all roots."""
+"""Bcast compared with the MPI library's, for all kinds of buffers and all roots."""
 
 from __future__ import annotations
 
@@ -17,24 +17,32 @@ from mpimcast import Intracomm
 
 Make = Callable[..., Intracomm]
 
+# The number of guard bytes on either side of the data; a Bcast must not write them.
+GUARD_BYTES = 64
+
 
 @pytest.fixture
-def comm(shared: Intracomm) -> Intracomm:
-    """Return a communicator that all tests here leave as it was."""
-    return shared
+def comm(shared_comm: Intracomm) -> Intracomm:
+    """Return one communicator for all tests here, none of which spoils it."""
+    return shared_comm
 
 
+# By name: a function from the number of ranks to the root.
 ROOTS: dict[str, Callable[[int], int]] = {
     "first": lambda _: 0,
     "middle": lambda size: size // 2,
     "last": lambda size: size - 1,
 }
 
-# By form, what makes a message of a buffer, a number of items and their type.
+# By form: a function that makes a message of a buffer, a number of items, their type.
 FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
-    "[data, count, type]": lambda data, count, kind: [data, count, kind],
-    "(data, (count, displ), type)": lambda data, count, kind: (data, (count, 1), kind),
-    "[data, count, displ, type]": lambda data, count, kind: [data, count, 2, kind],
+    "[data, count, type]": lambda data, count, type_: [data, count, type_],
+    "(data, (count, displ), type)": lambda data, count, type_: (
+        data,
+        (count, 1),
+        type_,
+    ),
+    "[data, count, displ, type]": lambda data, count, type_: [data, count, 2, type_],
 }
 
 ROWS = pairwise(
@@ -52,40 +60,42 @@ ROWS = pairwise(
 def outcome(
     bcast: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Broadcast as a row says, and return the whole memory."""
+    """Broadcast as a row of ROWS says; return all of the owner's memory afterwards."""
     root = ROOTS[row["root"]](comm.size)
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.per_unit
-        # Room for a displacement of two items, and a tail.
+        # There is room for a displacement of two items before the message, and for
+        # guard data behind it, which must not be written.
         room = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
         owner = Owner(row["owner"], np.arange(room) + 1e6 * (comm.rank + 1))
-        bcast(FORMS[row["form"]](owner.made, nitems, kind.datatype), root)
+        bcast(FORMS[row["form"]](owner.buffer, nitems, kind.datatype), root)
         return owner.tobytes()
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """Each pair of memory, types, form, root and size gives the library's result."""
+    """The result equals the MPI library's for any two values of any two columns."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
-            # MPICH 5.0.2 writes to the root where the other ranks' items overlap.
+            # A Bcast must leave the root's memory as it was. MPICH 5.0.2 changes it if
+            # items of the other ranks' datatype overlap, so it is compared with itself.
             expected = outcome(lambda *_: None, comm, row)
         assert outcome(comm.Bcast, comm, row) == expected, row
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_inferred(comm: Intracomm, owner: str) -> None:
-    """The size follows from a buffer alone, from its type, or from a count."""
+    """As in mpi4py a message may be the buffer alone, or with a type or a count."""
     for root, form in itertools.product(range(comm.size), range(3)):
 
         def run(
             bcast: Callable[..., None], root: int = root, form: int = form
         ) -> bytes:
             data = Owner(owner, np.arange(60.0) + 1e3 * comm.rank)
-            forms = [data.made, [data.made, MPI.DOUBLE], [data.made, 3]]
+            forms = [data.buffer, [data.buffer, MPI.DOUBLE], [data.buffer, 3]]
             bcast(forms[form], root)
             return data.tobytes()
 
@@ -94,28 +104,33 @@ def test_inferred(comm: Intracomm, owner: str) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chunk_bytes": 0}])
 @pytest.mark.parametrize("fault", ["", "loss=0.1,dup=0.02,reorder=0.05"])
-def test_sizes(make: Make, settings: dict[str, object], fault: str, seed: int) -> None:
-    """Data of sizes around chunk boundaries arrives, and nothing else is written."""
-    comm = make(**settings, fault=f"{fault},seed={seed}" if fault else "")
+def test_sizes(
+    make_comm: Make, settings: dict[str, object], fault: str, seed: int
+) -> None:
+    """Data of sizes around multiples of a chunk arrives, and nothing else is written.
+
+    Half of the runs lose, duplicate and reorder datagrams.
+    """
+    comm = make_comm(**settings, fault=f"{fault},seed={seed}" if fault else "")
     sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
     for turn, nbytes in enumerate(sizes):
         root = turn % comm.size
         data = np.random.default_rng((turn, seed)).integers(0, 256, nbytes, np.uint8)
-        around = np.full(nbytes + 128, 0xA5, np.uint8)
-        place = around[64 : 64 + nbytes]
+        guarded = np.full(nbytes + 2 * GUARD_BYTES, 0xA5, np.uint8)
+        place = guarded[GUARD_BYTES : GUARD_BYTES + nbytes]
         if comm.rank == root:
             place[:] = data
         comm.Bcast(place, root)
         assert np.array_equal(place, data), nbytes
-        assert (around[:64] == 0xA5).all()
-        assert (around[64 + nbytes :] == 0xA5).all()
+        assert (guarded[:GUARD_BYTES] == 0xA5).all()
+        assert (guarded[GUARD_BYTES + nbytes :] == 0xA5).all()
     if comm.size > 1:
         assert comm.stats()["epochs"] == len(sizes)
 
 
-def test_a_mebibyte(make: Make) -> None:
+def test_more_than_a_window(make_comm: Make) -> None:
     """Data of 3 MiB, more than the window holds, arrives."""
-    comm = make(chunk_bytes=0)
+    comm = make_comm(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
         place = data.copy() if comm.rank == root else np.zeros_like(data)
@@ -123,7 +138,7 @@ def test_a_mebibyte(make: Make) -> None:
         assert np.array_equal(place, data)
 
 
-def test_buffers_that_cannot_be_written(comm: Intracomm) -> None:
+def test_read_only_buffers(comm: Intracomm) -> None:
     """The root may pass memory that is read-only."""
     for root in range(comm.size):
         place: Any = bytes(range(200)) if comm.rank == root else bytearray(200)
@@ -135,8 +150,8 @@ def test_buffers_that_cannot_be_written(comm: Intracomm) -> None:
         assert bytes(place) == bytes(9000)
 
 
-def test_buffers_are_the_users_again(comm: Intracomm) -> None:
-    """The root may change its data at once; a late rank still gets the old data."""
+def test_buffers_may_change_after_return(comm: Intracomm) -> None:
+    """The root may change its data after Bcast; slower ranks still get what it sent."""
     places = [np.full(2000, turn if comm.rank == 0 else -1) for turn in range(30)]
     for turn, place in enumerate(places):
         comm.Bcast(place, 0)
@@ -146,8 +161,8 @@ def test_buffers_are_the_users_again(comm: Intracomm) -> None:
     assert all((place == 99).all() for place in places)
 
 
-def test_nothing(comm: Intracomm) -> None:
-    """None is a buffer for no items, and a type may hold absolute addresses."""
+def test_none_and_absolute_addresses(comm: Intracomm) -> None:
+    """None serves as a buffer of no items, and a type may hold absolute addresses."""
     comm.Bcast([None, 0, MPI.DOUBLE], comm.size - 1)
     data = np.full(50, comm.rank)
     kind = MPI.Datatype.Create_struct(
@@ -160,11 +175,14 @@ def test_nothing(comm: Intracomm) -> None:
     assert np.array_equal(data, expected)
 
 
-def test_the_way_is_every_ranks(make: Make) -> None:
-    """The number of bytes decides for multicast, not how a rank passes them."""
-    comm = make(min_bytes=1000)
-    for turn, nbytes in enumerate((999, 1000, 8, 4000, 992)):
-        mine = bytearray([comm.rank if turn else 0]) * nbytes
+def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
+    """Whether a Bcast is multicast follows from its bytes, not from a message's form.
+
+    The ranks pass different forms. Of the five sizes two reach MIN_BYTES.
+    """
+    comm = make_comm(min_bytes=1000)
+    for nbytes in (999, 1000, 8, 4000, 992):
+        mine = bytearray([comm.rank]) * nbytes
         forms = [np.frombuffer(mine, np.uint8), mine, [mine, nbytes, MPI.BYTE]]
         comm.Bcast(forms[comm.rank % 3], 0)
         assert mine == bytes(nbytes)
@@ -174,10 +192,11 @@ def test_the_way_is_every_ranks(make: Make) -> None:
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
+# By name: what makes arguments that mpi4py refuses, given the number of ranks.
 BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
-    "no buffer": lambda _: (3,),
-    "nowhere": lambda _: (None,),
-    "too many items": lambda _: ([np.zeros(1), 1, 0, "d", 5],),
+    "number": lambda _: (3,),
+    "None": lambda _: (None,),
+    "too many entries": lambda _: ([np.zeros(1), 1, 0, "d", 5],),
     "strided": lambda _: (np.zeros(60)[::2],),
     "negative count": lambda _: ([np.zeros(1), -1, "d"],),
     "bad code": lambda _: ([np.zeros(1), "zz"],),
@@ -185,10 +204,10 @@ BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
     "null type": lambda _: ([np.zeros(1), MPI.DATATYPE_NULL],),
     "no such root": lambda size: (np.zeros(1), size),
     "negative root": lambda _: (np.zeros(1), -7),
-    "no process": lambda _: (np.zeros(1), MPI.PROC_NULL),
-    "root of the other side": lambda _: (np.zeros(1), MPI.ROOT),
-    "root is no number": lambda _: (np.zeros(1), "0"),
-    "root is nothing": lambda _: (np.zeros(1), None),
+    "root PROC_NULL": lambda _: (np.zeros(1), MPI.PROC_NULL),
+    "root ROOT": lambda _: (np.zeros(1), MPI.ROOT),
+    "root is text": lambda _: (np.zeros(1), "0"),
+    "root is None": lambda _: (np.zeros(1), None),
 }
 
 
@@ -200,8 +219,8 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
     comm.Bcast(np.zeros(9))
 
 
-def test_a_mistake_of_one(comm: Intracomm) -> None:
-    """A rank that passed a bad buffer or root can call again, and then succeeds."""
+def test_a_mistake_can_be_mended(comm: Intracomm) -> None:
+    """If one rank passes a bad buffer or root, it can call again and then succeeds."""
     if comm.size > 1 and comm.rank == comm.size - 1:
         with pytest.raises(Exception, match=r"read-?only|not writ"):
             comm.Bcast(FROZEN, 0)
@@ -212,17 +231,17 @@ def test_a_mistake_of_one(comm: Intracomm) -> None:
     assert not place.any()
 
 
-def test_roots_that_disagree(make: Make) -> None:
+def test_roots_that_disagree(make_comm: Make) -> None:
     """If ranks pass different roots, all ranks raise an error."""
-    comm = make()
+    comm = make_comm()
     if comm.size == 1:
         return
     with pytest.raises(Exception, match="disagree"):
         comm.Bcast(np.zeros(100_000), 0 if comm.rank else 1)
 
 
-def test_numbers_for_roots(comm: Intracomm) -> None:
-    """A root may be any number that mpi4py accepts."""
+def test_roots_of_other_number_types(comm: Intracomm) -> None:
+    """A root may be of any type of number that mpi4py accepts."""
     for root in (0, False, np.int64(0), 0.0):
         place = np.full(10, comm.rank)
         comm.Bcast(place, root)  # type: ignore[arg-type]

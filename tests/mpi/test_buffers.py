@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from kinds import DERIVED, Tensor, extent_of
+from kinds import DERIVED, Tensor, spanned_doubles
 from mpi4py import MPI
 
 from mpimcast import Intracomm
@@ -17,26 +17,27 @@ Forms = Callable[[int, int], tuple[object, object, np.ndarray]]
 
 
 @pytest.fixture
-def comm(shared: Intracomm) -> Intracomm:
-    """Return a communicator that all tests here leave as it was."""
-    return shared
+def comm(shared_comm: Intracomm) -> Intracomm:
+    """Return one communicator for all tests here, none of which spoils it."""
+    return shared_comm
 
 
+# How many doubles each rank contributes.
 N = 30
 
 
 def sent(rank: int, count: int = N) -> np.ndarray:
-    """Return numbers that depend on the rank."""
+    """Return `count` doubles that depend on the rank."""
     return np.arange(count, dtype=float) + 1000 * (rank + 1)
 
 
 def place(size: int, count: int = N) -> np.ndarray:
-    """Return memory for all ranks' numbers."""
+    """Return memory for `count` doubles of each rank."""
     return np.full(size * count, -1.0)
 
 
 def same(form: Callable[[np.ndarray], object]) -> Forms:
-    """Return a maker of both buffers in a form that infers counts."""
+    """Return a maker of both buffers in one form, which lets mpi4py infer the count."""
 
     def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = place(size)
@@ -48,7 +49,10 @@ def same(form: Callable[[np.ndarray], object]) -> Forms:
 def both(
     send: Callable[[np.ndarray], object], recv: Callable[[np.ndarray], object]
 ) -> Forms:
-    """Return a maker of buffers in two forms, with twice the room that is needed."""
+    """Return a maker of buffers in two forms, which give counts or displacements.
+
+    The memory has twice the room that is needed, for the displacements.
+    """
 
     def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = place(size, 2 * N)
@@ -57,13 +61,13 @@ def both(
     return make
 
 
-def in_place(nothing: object) -> Forms:
-    """Return a maker of buffers with this rank's block in its place."""
+def in_place(sendbuf: object) -> Forms:
+    """Return a maker of a `recvbuf` in which this rank's block already is."""
 
     def make(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = place(size)
         where[rank * N : (rank + 1) * N] = sent(rank)
-        return nothing, where, where
+        return sendbuf, where, where
 
     return make
 
@@ -74,7 +78,9 @@ def fortran(rank: int, size: int) -> tuple[object, object, np.ndarray]:
     return np.asfortranarray(sent(rank).reshape(5, 6)), where, where
 
 
-PLAIN: dict[str, Forms] = {
+# By the name of a form: what makes sendbuf, recvbuf and the memory behind recvbuf,
+# given the rank and the number of ranks.
+FORMS: dict[str, Forms] = {
     "array": same(lambda a: a),
     "two dimensions": same(lambda a: a.reshape(-1, 5)),
     "Fortran order": fortran,
@@ -101,15 +107,17 @@ PLAIN: dict[str, Forms] = {
         lambda a: [a, N, 1, "d"], lambda a: (a, N, None, MPI.DOUBLE)
     ),
     "numpy counts": both(lambda a: [a, np.int32(N)], lambda a: [a, np.int64(N)]),
-    "nothing": both(lambda _: [None, 0, "d"], lambda a: [a, 0]),
-    "nothing at all": both(lambda _: [None, 0, "d"], lambda _: [None, 0, "d"]),
+    "send nothing": both(lambda _: [None, 0, "d"], lambda a: [a, 0]),
+    "send and receive nothing": both(
+        lambda _: [None, 0, "d"], lambda _: [None, 0, "d"]
+    ),
     "None": in_place(None),
     "IN_PLACE": in_place(MPI.IN_PLACE),
 }
 
 
 def compare(comm: Intracomm, forms: Forms, what: str) -> None:
-    """Gather by either library, and compare all memory, also between the data."""
+    """Gather by the MPI library and by mpimcast; compare all memory, even in gaps."""
     rank, size = comm.Get_rank(), comm.Get_size()
     send, recv, expected = forms(rank, size)
     MPI.Intracomm.Allgather(comm, send, recv)
@@ -118,13 +126,13 @@ def compare(comm: Intracomm, forms: Forms, what: str) -> None:
     assert got.tobytes("A") == expected.tobytes("A"), what
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", FORMS)
 def test_forms(comm: Intracomm, name: str) -> None:
     """The result equals the MPI library's, whatever the form."""
-    compare(comm, PLAIN[name], name)
+    compare(comm, FORMS[name], name)
 
 
-def test_other_owners(comm: Intracomm) -> None:
+def test_buffers_without_numpy(comm: Intracomm) -> None:
     """Buffers need not be numpy's: bytes can be sent, array.array received into."""
     rank, size = comm.Get_rank(), comm.Get_size()
     got = array.array("i", [0] * (4 * size))
@@ -139,7 +147,7 @@ def test_other_owners(comm: Intracomm) -> None:
 @pytest.mark.parametrize("recv_name", ["vector", "struct", "out of order", "double"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_derived(comm: Intracomm, send_name: str, recv_name: str, count: int) -> None:
-    """Derived types are read and written up to their last byte, and gaps stay."""
+    """Derived types are read and written to their last byte; gaps are left alone."""
     outgoing = DERIVED[send_name]().Commit()
     if recv_name == "double":
         incoming, per_item = MPI.DOUBLE.Dup(), 4
@@ -147,8 +155,8 @@ def test_derived(comm: Intracomm, send_name: str, recv_name: str, count: int) ->
         incoming, per_item = DERIVED[recv_name]().Commit(), 1
 
     def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
-        where = place(1, extent_of(incoming, count * per_item * size))
-        what = sent(rank, extent_of(outgoing, count))
+        where = place(1, spanned_doubles(incoming, count * per_item * size))
+        what = sent(rank, spanned_doubles(outgoing, count))
         return [what, count, outgoing], [where, count * per_item, incoming], where
 
     compare(comm, forms, f"{count} {send_name} to {recv_name}")
@@ -158,20 +166,21 @@ def test_derived(comm: Intracomm, send_name: str, recv_name: str, count: int) ->
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_derived_in_place(comm: Intracomm, name: str) -> None:
-    """This rank's block may lie in its place, even with gaps."""
+    """This rank's block may already be in recvbuf, even if its type has gaps."""
     datatype = DERIVED[name]().Commit()
 
     def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
-        where = place(1, extent_of(datatype, 2 * size)) - rank
+        where = place(1, spanned_doubles(datatype, 2 * size)) - rank
         return None, [where, 2, datatype], where
 
+    # Blocks of interleaved items would overwrite each other.
     if name != "interleaved":
         compare(comm, forms, name)
     datatype.Free()
 
 
 def test_absolute_addresses(comm: Intracomm) -> None:
-    """A type of absolute addresses needs no buffer."""
+    """A type that holds absolute addresses is sent from MPI.BOTTOM."""
     rank, size = comm.Get_rank(), comm.Get_size()
     first, second = sent(rank, 3), sent(rank + 100, 2)
     datatype = MPI.Datatype.Create_struct(
@@ -184,8 +193,8 @@ def test_absolute_addresses(comm: Intracomm) -> None:
     datatype.Free()
 
 
-def test_pair_type(comm: Intracomm) -> None:
-    """A predefined type with a gap is not taken for one piece of memory."""
+def test_predefined_type_with_a_gap(comm: Intracomm) -> None:
+    """The gap behind the int of MPI.DOUBLE_INT is left alone, as by the MPI library."""
 
     def forms(rank: int, size: int) -> tuple[object, object, np.ndarray]:
         where = np.full(16 * 3 * size, 0xEE, np.uint8)
@@ -199,10 +208,12 @@ STRIDED = np.zeros(60)[::2]
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
+# By name: what makes a sendbuf and a recvbuf that mpi4py refuses, given the number of
+# ranks.
 BAD: dict[str, Callable[[int], tuple[object, object]]] = {
-    "no buffer": lambda _: (np.zeros(1), 3),
-    "no send buffer": lambda size: (3.0, np.zeros(size)),
-    "nowhere": lambda _: (np.zeros(1), None),
+    "number to receive into": lambda _: (np.zeros(1), 3),
+    "number to send": lambda size: (3.0, np.zeros(size)),
+    "None to receive into": lambda _: (np.zeros(1), None),
     "too many items": lambda size: ([np.zeros(1), 1, 0, "d", 5], np.zeros(size)),
     "one item": lambda size: (np.zeros(1), [np.zeros(size)]),
     "bad code": lambda size: ([np.zeros(1), "zz"], np.zeros(size)),
@@ -223,11 +234,11 @@ BAD: dict[str, Callable[[int], tuple[object, object]]] = {
     "other byte order": lambda size: (np.zeros(1, ">f8"), np.zeros(size)),
     "null type": lambda size: ([np.zeros(1), MPI.DATATYPE_NULL], np.zeros(size)),
     "no multiple of the ranks": lambda size: (np.zeros(1), np.zeros(size + 1)),
-    "tensor, likewise": lambda size: (np.zeros(1), Tensor(np.zeros(size + 1))),
-    "typed, likewise": lambda size: (np.zeros(1), [np.zeros(size + 1), "d"]),
+    "tensor, no multiple": lambda size: (np.zeros(1), Tensor(np.zeros(size + 1))),
+    "typed, no multiple": lambda size: (np.zeros(1), [np.zeros(size + 1), "d"]),
 }
 
-INDIVISIBLE = ("no multiple of the ranks", "tensor, likewise", "typed, likewise")
+INDIVISIBLE = ("no multiple of the ranks", "tensor, no multiple", "typed, no multiple")
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -247,7 +258,7 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
 
 
 def test_a_mistake_can_be_mended(comm: Intracomm) -> None:
-    """A rank that made a mistake can call again, and the other ranks wait for it."""
+    """If one rank passes bad buffers, it can call again, and the others wait for it."""
     rank, size = comm.Get_rank(), comm.Get_size()
     if rank == size - 1:
         with pytest.raises(TypeError):

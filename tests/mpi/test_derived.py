@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators that are derived from this library's."""
+"""Communicators derived from an mpimcast.Intracomm by Dup, Split and the like."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from gathering import check
+from gathering import gather_and_check
 from mpi4py import MPI
 
 from mpimcast import Intracomm
 
 
-def is_ours(comm: MPI.Intracomm) -> bool:
-    """Return whether operations take the path of this library's communicators."""
+def is_multicast(comm: MPI.Intracomm) -> bool:
+    """Return whether mpimcast carries large blocks, unless there is only one rank."""
     return comm.explain(10**6).path == ("udp" if comm.Get_size() > 1 else "mpi")
 
 
@@ -31,38 +31,38 @@ DERIVATIONS: dict[str, Callable[[Intracomm], MPI.Intracomm]] = {
 
 
 @pytest.mark.parametrize("name", DERIVATIONS)
-@pytest.mark.parametrize("used", [False, True])
-def test_derived(comm: Intracomm, name: str, used: bool) -> None:
+@pytest.mark.parametrize("parent_used", [False, True])
+def test_derived(comm: Intracomm, name: str, parent_used: bool) -> None:
     """A derived communicator has its parent's class and settings."""
-    if used:
-        check(comm)
+    if parent_used:
+        gather_and_check(comm)
     derived = DERIVATIONS[name](comm)
     assert type(derived) is Intracomm
-    check(derived)
-    check(comm)
-    assert is_ours(derived)
+    gather_and_check(derived)
+    gather_and_check(comm)
+    assert is_multicast(derived)
     if derived.size > 1:
         assert derived.stats()["epochs"] == 1
         assert derived.stats()["tx_multicast_datagrams"] == -(-2400 // 512)
     derived.Free()
-    check(comm)
+    gather_and_check(comm)
 
 
 def test_idup(comm: Intracomm) -> None:
-    """A duplicate that Idup makes is of the same class."""
-    check(comm)
+    """A duplicate that Idup makes has its parent's class and settings."""
+    gather_and_check(comm)
     derived, request = comm.Idup()
-    check(comm)
+    gather_and_check(comm)
     request.Wait()
     assert type(derived) is Intracomm
-    check(derived)
-    assert is_ours(derived)
+    gather_and_check(derived)
+    assert is_multicast(derived)
     derived.Free()
 
 
-def test_create_from_group(library: MPI.Intracomm) -> None:
-    """A communicator made without a parent is of the class that made it."""
-    group = library.Get_group()
+def test_create_from_group(mpi_comm: MPI.Intracomm) -> None:
+    """Intracomm.Create_from_group makes an mpimcast.Intracomm."""
+    group = mpi_comm.Get_group()
     try:
         comm = Intracomm.Create_from_group(group, "mpimcast.test")
     except (NotImplementedError, MPI.Exception):
@@ -70,12 +70,15 @@ def test_create_from_group(library: MPI.Intracomm) -> None:
     finally:
         group.Free()
     assert type(comm) is Intracomm
-    check(comm)
+    gather_and_check(comm)
     comm.Free()
 
 
 def test_merge(comm: Intracomm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two merged halves are of this library's class, and read their settings anew."""
+    """Merging two halves makes an mpimcast.Intracomm.
+
+    It inherits no settings, but reads those of the environment.
+    """
     if comm.size == 1:
         return
     monkeypatch.setenv("MPIMCAST_TRANSPORT", "udp")
@@ -84,9 +87,9 @@ def test_merge(comm: Intracomm, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = between.Merge(comm.rank % 2 == 1)
     assert type(whole) is Intracomm
     assert whole.size == comm.size
-    check(whole)
-    check(whole, 20_000)
-    assert is_ours(whole)
+    gather_and_check(whole)
+    gather_and_check(whole, 20_000)
+    assert is_multicast(whole)
     for each in (whole, between, half):
         each.Free()
 
@@ -97,15 +100,15 @@ def test_not_in_the_group(comm: Intracomm) -> None:
     part = comm.Split(color)
     assert (part == MPI.COMM_NULL) == (comm.rank == 0)
     if part != MPI.COMM_NULL:
-        check(part)
+        gather_and_check(part)
         part.Free()
     with pytest.raises(MPI.Exception):
         Intracomm(MPI.COMM_NULL).Allgather(np.zeros(1), np.zeros(1))
 
 
-def test_topologies_are_the_librarys(comm: Intracomm) -> None:
-    """A Cartesian communicator is of mpi4py's own class."""
+def test_topologies_are_mpi4pys(comm: Intracomm) -> None:
+    """A Cartesian communicator has mpi4py's own class, and its collectives work."""
     cart = comm.Create_cart([comm.size])
     assert type(cart) is MPI.Cartcomm
-    check(cart)
+    gather_and_check(cart)
     cart.Free()

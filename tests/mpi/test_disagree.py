@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks that make different calls: all ranks are told what differs."""
+"""If ranks make different calls, all of them raise an error that says what differs."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gathering import alone
+from gathering import require_two_ranks
 from mpi4py import MPI
 
 from mpimcast import Error, Intracomm
 
+# The name of a collective, and its arguments.
 Call = tuple[str, tuple[Any, ...]]
 
 
 def bcast(_comm: Intracomm, count: int, root: int = 0) -> Call:
-    """Return a call of Bcast."""
+    """Return a call of Bcast of `count` doubles."""
     return "Bcast", (np.zeros(count), root)
 
 
 def allgather(comm: Intracomm, count: int) -> Call:
-    """Return a call of Allgather."""
+    """Return a call of Allgather of `count` doubles a rank."""
     return "Allgather", (np.zeros(count), np.zeros(count * comm.size))
 
 
 def allgatherv(comm: Intracomm, counts: list[int]) -> Call:
-    """Return a call of Allgatherv."""
+    """Return a call of Allgatherv of `counts[rank]` doubles by each rank."""
     send, recv = np.zeros(counts[comm.rank]), np.zeros(sum(counts))
     return "Allgatherv", (send, [recv, counts, MPI.DOUBLE])
 
 
-# By name: what makes a rank's call, given a number of items and whether the rank is
-# the last one; and what the error says of the last rank and of the others.
+# By the name of a difference: what makes a rank's call, given a number of doubles and
+# whether this is the last rank, which differs from all others; and a pattern of what
+# the error says of the others (`most`) and of the last rank.
 CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
     "roots": (
         lambda comm, count, last: bcast(comm, count, comm.rank if last else 0),
@@ -54,7 +56,7 @@ CALLS: dict[str, tuple[Callable[[Intracomm, int, bool], Call], str]] = {
         ),
     ),
     "counts": (
-        # The counts differ, but not their sum.
+        # The last rank passes other counts with the same sum.
         lambda comm, count, last: allgatherv(
             comm, [count + last, count - last, *[count] * (comm.size - 2)]
         ),
@@ -87,13 +89,13 @@ def blocking(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
     getattr(comm, name)(*arguments)
 
 
-def waited_for(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
-    """Start a request, then wait for it."""
+def by_request(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
+    """Make the non-blocking call, then wait for its request."""
     getattr(comm, f"I{name.lower()}")(*arguments).Wait()
 
 
 def persistent(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
-    """Start a persistent request, then wait for it."""
+    """Make a persistent request, start it, then wait for it."""
     request = getattr(comm, f"{name}_init")(*arguments)
     request.Start()
     request.Wait()
@@ -101,18 +103,21 @@ def persistent(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("way", "count"),
-    [(blocking, 2), (blocking, 3000), (waited_for, 3000), (persistent, 2)],
+    [(blocking, 2), (blocking, 3000), (by_request, 3000), (persistent, 2)],
 )
 @pytest.mark.parametrize("name", CALLS)
 def test_difference(
-    opened: Callable[..., Intracomm],
+    make_opened: Callable[..., Intracomm],
     name: str,
     count: int,
     way: Callable[[Intracomm, str, tuple[Any, ...]], None],
 ) -> None:
-    """Every rank raises the same reason, and the communicator cannot be used again."""
-    comm = opened()
-    alone(comm)
+    """All ranks raise the same reason, and the communicator cannot be used again.
+
+    The calls differ in an operation of one chunk (2 doubles) or several (3000).
+    """
+    comm = make_opened()
+    require_two_ranks(comm)
     call, text = CALLS[name]
     last = comm.size - 1
     most = f"ranks {', '.join(map(str, range(last)))}" if last > 1 else "rank 0"
@@ -120,7 +125,7 @@ def test_difference(
     with pytest.raises(Error, match=f"the ranks disagree: {text}") as caught:
         way(comm, *call(comm, count, comm.rank == comm.size - 1))
     assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
-    # Of two ranks that differ, neither is known to be right.
+    # Where two ranks differ, nothing says which of them is right.
     culprits = (last,) if comm.size > 2 else (0, 1)
     assert caught.value.ranks == culprits
     with pytest.raises(Error, match=rf"unusable .* since .*{text}") as caught:

@@ -22,23 +22,28 @@ from mpimcast._support import log
 
 Make = Callable[..., Intracomm]
 
+# A value of the setting FAULT: no data arrives, neither at first nor as a repair, while
+# control messages do.
+ALL_DATA_LOST = "loss=1,kind=multicast+repair"
+
 
 def gather(comm: Intracomm, nbytes: int = 3000) -> None:
     """Gather `nbytes` of each rank."""
     comm.Allgather(np.zeros(nbytes, np.uint8), np.zeros(comm.size * nbytes, np.uint8))
 
 
-def alone(comm: Intracomm) -> None:
-    """Skip a test that needs other ranks if there are none."""
+def require_two_ranks(comm: MPI.Intracomm) -> None:
+    """Skip the test if there is only one rank."""
     if comm.size == 1:
         pytest.skip("needs a second rank")
 
 
-@pytest.mark.parametrize("nbytes", [10, 3000])
-def test_different_sizes(make: Make, nbytes: int) -> None:
-    """Blocks of different sizes are an error that says which sizes."""
-    comm = make()
-    alone(comm)
+# Chunks have 512 bytes.
+@pytest.mark.parametrize("nbytes", [10, 3000], ids=["one chunk", "several chunks"])
+def test_different_sizes(make_comm: Make, nbytes: int) -> None:
+    """Blocks of different sizes are an error that names the sizes."""
+    comm = make_comm()
+    require_two_ranks(comm)
     gather(comm)
     mine = nbytes + (comm.rank == comm.size - 1)
     with pytest.raises(
@@ -54,121 +59,140 @@ def test_different_sizes(make: Make, nbytes: int) -> None:
 
 
 def test_own_sizes_differ(comm: Intracomm) -> None:
-    """A block of another size than recvbuf expects is an error of this rank alone."""
-    alone(comm)
+    """If a rank's sendbuf and recvbuf do not fit, that rank raises an error at once.
+
+    No other rank learns of it, and the communicator can still be used.
+    """
+    require_two_ranks(comm)
     with pytest.raises(Error, match="sends 2 bytes, but recvbuf has 3 bytes"):
         comm.Allgather(bytes(2), bytearray(3 * comm.size))
     gather(comm)
 
 
-def test_a_rank_that_does_not_come(make: Make, library: MPI.Intracomm) -> None:
-    """ENTRY_TIMEOUT ends the wait for a live rank, and all ranks name it."""
-    for late in range(library.size):
-        comm = make(entry_timeout=0.5)
-        alone(comm)
+def test_a_rank_that_enters_too_late(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
+    """ENTRY_TIMEOUT ends the wait for a live rank, and all ranks' errors name it."""
+    for late in range(mpi_comm.size):
+        comm = make_comm(entry_timeout=0.5)
+        require_two_ranks(comm)
         gather(comm)
+        # The late rank enters once all others have given up waiting for it.
         if comm.rank == late:
-            library.Barrier()
+            mpi_comm.Barrier()
         with pytest.raises(TimedOut, match=rf"rank {late} .*ENTRY_TIMEOUT") as caught:
             gather(comm)
         assert caught.value.ranks == (late,)
         if comm.rank != late:
-            library.Barrier()
+            mpi_comm.Barrier()
 
 
-def test_a_rank_that_does_not_open(make: Make, library: MPI.Intracomm) -> None:
-    """ENTRY_TIMEOUT also ends the wait in an opening."""
-    comm = make(entry_timeout=0.3, timeout=0.5)
-    alone(comm)
+def test_a_rank_that_opens_too_late(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
+    """The wait for a rank that has not begun to open the transport ends, too."""
+    comm = make_comm(entry_timeout=0.3, timeout=0.5)
+    require_two_ranks(comm)
+    # Rank 0 begins once all others have given up waiting for it.
     if comm.rank == 0:
-        library.Barrier()
+        mpi_comm.Barrier()
     with pytest.raises(TimedOut):
         gather(comm)
     if comm.rank != 0:
-        library.Barrier()
+        mpi_comm.Barrier()
 
 
-def test_lateness_is_no_error(make: Make, library: MPI.Intracomm) -> None:
-    """Without ENTRY_TIMEOUT a live rank may enter later than TIMEOUT."""
-    comm = make(timeout=0.2)
-    alone(comm)
+def test_lateness_is_no_error(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
+    """Without ENTRY_TIMEOUT ranks wait for a live rank for longer than TIMEOUT."""
+    comm = make_comm(timeout=0.2)
+    require_two_ranks(comm)
     gather(comm)
     if comm.rank == 0:
         threading.Event().wait(1)
     gather(comm)
-    library.Barrier()
+    mpi_comm.Barrier()
 
 
-@pytest.mark.parametrize("entered", [False, True])
-def test_interrupt(make: Make, library: MPI.Intracomm, entered: bool) -> None:
-    """Ctrl-C raises KeyboardInterrupt on its rank, errors elsewhere, frees buffers."""
-    # With all data lost, an operation that all have entered never completes.
-    lost = "loss=1,kind=multicast+repair" if entered else ""
-    comm = make(fault=lost, eager_bytes=0, timeout=30)
-    alone(comm)
+@pytest.mark.parametrize("others_enter", [False, True])
+def test_interrupt(
+    make_comm: Make, mpi_comm: MPI.Intracomm, others_enter: bool
+) -> None:
+    """Ctrl-C raises KeyboardInterrupt on the rank that gets it, and Error on others.
+
+    The interrupted rank waits for others to enter or, if `others_enter`, for data that
+    never comes. Afterwards its buffers are its own again.
+    """
+    fault = ALL_DATA_LOST if others_enter else ""
+    comm = make_comm(fault=fault, eager_bytes=0, timeout=30)
+    require_two_ranks(comm)
     block = np.zeros(3000, np.uint8)
     place = np.zeros(comm.size * 3000, np.uint8)
-    # This opens the transport.
+    # Making a persistent request opens the transport and gathers nothing.
     comm.Allgather_init(block, place).Free()
     victim = 0
+    # In the barrier the others wait until the victim has been interrupted; if they are
+    # to enter the operation before, they come to the barrier after it.
     if comm.rank == victim:
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             comm.Allgather(block, place)
         place.fill(7)
-        library.Barrier()
+        mpi_comm.Barrier()
         assert (place == 7).all()
     else:
-        if not entered:
-            library.Barrier()
+        if not others_enter:
+            mpi_comm.Barrier()
         with pytest.raises(Error, match=f"rank {victim} was interrupted"):
             comm.Allgather(block, place)
-        if entered:
-            library.Barrier()
+        if others_enter:
+            mpi_comm.Barrier()
     with pytest.raises(Error):
         gather(comm)
 
 
-def test_no_progress(make: Make) -> None:
+def test_no_progress(make_comm: Make) -> None:
     """A network that delivers no data is an error after TIMEOUT, not a hang."""
-    comm = make(fault="loss=1,kind=multicast+repair", timeout=0.5)
-    alone(comm)
+    comm = make_comm(fault=ALL_DATA_LOST, timeout=0.5)
+    require_two_ranks(comm)
     with pytest.raises(TimedOut, match="TIMEOUT") as caught:
         gather(comm)
     assert caught.value.missing_chunks > 0
     assert caught.value.epoch is not None
 
 
-def test_freeing_after_failure(library: MPI.Intracomm) -> None:
-    """After a failure Free needs no other rank."""
+def test_freeing_after_failure(mpi_comm: MPI.Intracomm) -> None:
+    """After a failure no rank has to wait in Free for another one."""
     comm = Intracomm(
-        library.Dup(),
+        mpi_comm.Dup(),
         transport="udp",
         min_bytes=0,
         timeout=0.5,
-        fault="loss=1,kind=multicast+repair",
+        fault=ALL_DATA_LOST,
     )
-    alone(comm)
+    require_two_ranks(comm)
     with pytest.raises(Error):
         gather(comm)
+    # Rank 0 frees the communicator before any other rank, which comes to Free only
+    # after the barrier.
     if comm.rank == 0:
         comm.Free()
-        library.Barrier()
+        mpi_comm.Barrier()
     else:
-        library.Barrier()
+        mpi_comm.Barrier()
         comm.Free()
 
 
 class Lines(logging.Handler):
-    """The lines that a rank logs; one of them makes it tell another rank.
+    """Keeps the lines that this rank logs, and calls a function after some of them.
 
     Parameters
     ----------
     number
-        Number of that line, from 1 on.
+        How many lines must have been logged for `tell` to be called.
     tell
-        Called when that line is logged.
+        Called once, by the thread that logs the last of these lines.
+
+    Attributes
+    ----------
+    lines : list of str
+        The lines as they were logged.
     """
 
     def __init__(self, number: int, tell: Callable[[], None]) -> None:
@@ -178,7 +202,7 @@ class Lines(logging.Handler):
         self.setFormatter(log.logger.handlers[0].formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
+        """Keep a line, and call `tell` if it is the last that must come before."""
         self.lines.append(self.format(record))
         if len(self.lines) == self._number:
             self._tell()
@@ -187,18 +211,22 @@ class Lines(logging.Handler):
 @pytest.mark.parametrize("late", [0, -1])
 @pytest.mark.parametrize("what", ["operation", "request", "preparing"])
 def test_a_long_wait_is_logged(
-    make: Make, library: MPI.Intracomm, late: int, what: str
+    make_comm: Make, mpi_comm: MPI.Intracomm, late: int, what: str
 ) -> None:
-    """Lines, ever more rarely, name the rank that keeps all others waiting."""
-    comm = make(warn_after=0.1)
-    alone(comm)
+    """Ranks log, at intervals that double, which rank they are waiting for.
+
+    They wait in a blocking operation, for a request, or for a persistent request to be
+    made. The late rank comes when each of the others has logged three lines.
+    """
+    comm = make_comm(warn_after=0.1)
+    require_two_ranks(comm)
     late %= comm.size
-    handler = Lines(3, lambda: library.send(None, late))
+    handler = Lines(3, lambda: mpi_comm.send(None, late))
     gather(comm)
     log.logger.addHandler(handler)
     if comm.rank == late:
         for _ in range(comm.size - 1):
-            library.recv()
+            mpi_comm.recv()
     block = np.zeros(3000, np.uint8)
     place = np.zeros(comm.size * 3000, np.uint8)
     if what == "operation":
@@ -207,7 +235,7 @@ def test_a_long_wait_is_logged(
         comm.Iallgather(block, place).Wait()
     else:
         comm.Allgather_init(block, place).Free()
-    library.Barrier()
+    mpi_comm.Barrier()
     log.logger.removeHandler(handler)
     if comm.rank == late:
         return
@@ -218,29 +246,33 @@ def test_a_long_wait_is_logged(
         else r"Allgather of 3000 bytes a rank, operation 2 of its communicator, has "
         f"waited (.*) s for rank {late}, which has not entered it: .*"
     )
-    # A rank on its way to a roll call may first seem to be missing too.
+    # The first lines may also name ranks that are only slow to agree, so it is enough
+    # that one line names `late`.
     assert any(f"rank {late}" in line for line in handler.lines)
     found = [re.fullmatch(where + whom, line) for line in handler.lines]
     assert all(found), handler.lines
+    # WARN_AFTER is 0.1 s; 10 % are left for the clock.
     waits_s = [float(each[1]) for each in found if each]
     assert all(after >= 0.09 * 2**k for k, after in enumerate(waits_s)), waits_s
 
 
-def test_waits_leave_nothing_behind(library: MPI.Intracomm) -> None:
-    """Messages that ranks send while they wait never reach a later communicator."""
-    if library.size == 1:
-        pytest.skip("needs a second rank")
+def test_waits_leave_nothing_behind(mpi_comm: MPI.Intracomm) -> None:
+    """Ranks that wait ask who is missing; this never reaches a later communicator.
+
+    In turn each rank is late, until all others have logged that they wait for it.
+    """
+    require_two_ranks(mpi_comm)
     for turn in range(12):
         comm = Intracomm(
-            library.Dup(), transport="udp", min_bytes=0, warn_after=0.02, timeout=20
+            mpi_comm.Dup(), transport="udp", min_bytes=0, warn_after=0.02, timeout=20
         )
         gather(comm)
         late = turn % comm.size
-        handler = Lines(1, lambda late=late: library.send(None, late))
+        handler = Lines(1, lambda late=late: mpi_comm.send(None, late))
         log.logger.addHandler(handler)
         if comm.rank == late:
             for _ in range(comm.size - 1):
-                library.recv()
+                mpi_comm.recv()
         place = np.zeros((comm.size, 100), int)
         request = comm.Allgather_init(np.full(100, comm.rank), place)
         log.logger.removeHandler(handler)
@@ -266,38 +298,40 @@ def test_waits_leave_nothing_behind(library: MPI.Intracomm) -> None:
     ],
     ids=["version", "byte order", "wire version"],
 )
-def test_ranks_of_different_kinds(
-    make: Make,
+def test_versions_that_differ(
+    make_comm: Make,
     monkeypatch: pytest.MonkeyPatch,
     change: tuple[ModuleType, str, object],
     text: str,
 ) -> None:
-    """When opening, all ranks learn which rank has another version or byte order."""
-    comm = make()
-    alone(comm)
-    odd = comm.size - 1
-    if comm.rank == odd:
+    """If one rank has another version or byte order, all ranks' errors name it."""
+    comm = make_comm()
+    require_two_ranks(comm)
+    different = comm.size - 1
+    if comm.rank == different:
         monkeypatch.setattr(*change)
     with pytest.raises(Error, match=text) as caught:
         gather(comm)
-    assert f"rank {odd}" in str(caught.value)
+    assert f"rank {different}" in str(caught.value)
     with pytest.raises(Error, match=text):
         gather(comm)
 
 
-@pytest.mark.parametrize("why", ["differ", "no progress"])
-def test_another_communicator_after_a_failure(library: MPI.Intracomm, why: str) -> None:
+@pytest.mark.parametrize("why", ["sizes differ", "no progress"])
+def test_another_communicator_after_a_failure(
+    mpi_comm: MPI.Intracomm, why: str
+) -> None:
     """After a failure the communicator can be freed, and a new one works."""
-    lossy = {"fault": "loss=1,kind=multicast+repair", "timeout": 0.5}
+    lossy = {"fault": ALL_DATA_LOST, "timeout": 0.5}
     settings = {"transport": "udp", "min_bytes": 0}
     comm = Intracomm(
-        library.Dup(), **settings, **(lossy if why == "no progress" else {})
+        mpi_comm.Dup(), **settings, **(lossy if why == "no progress" else {})
     )
-    alone(comm)
-    for start in (gather, lambda comm, n: comm.Ibcast(np.zeros(n)).Wait()):
+    require_two_ranks(comm)
+    for run in (gather, lambda comm, n: comm.Ibcast(np.zeros(n)).Wait()):
         with pytest.raises(Error):
-            start(comm, 3000 + (why == "differ" and comm.rank == 0))
-    again = Intracomm(library.Dup(), **settings)
+            run(comm, 3000 + (why == "sizes differ" and comm.rank == 0))
+    again = Intracomm(mpi_comm.Dup(), **settings)
     gather(again)
     comm.Free()
     place = np.zeros((again.size, 3000), int)

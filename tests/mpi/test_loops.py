@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives in loops: the cost of one, and the memory of ranks that never wait."""
+"""Collectives in loops: messages an operation, and memory of a root that is ahead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gathering import Gathering, alone
+from gathering import Gathering, require_two_ranks
 from mpi4py import MPI
 
 from mpimcast import Intracomm
@@ -23,22 +23,25 @@ Make = Callable[..., Intracomm]
     ("form", "count"),
     [("blocking", 100), ("blocking", 5000), ("request", 100), ("persistent", 5000)],
 )
-def test_one_dissemination(opened: Make, form: str, count: int) -> None:
-    """An operation costs ceil(log2 P) control messages.
+def test_control_messages_of_an_operation(
+    make_opened: Make, form: str, count: int
+) -> None:
+    """Each rank sends ceil(log2 P) control messages in an operation.
 
-    A rank that gets no processor for long is asked again, so the test looks for a few
-    operations in a row that cost no more. A second dissemination would leave none.
+    A rank that gets no processor for long is asked again, which takes more messages. So
+    the test looks for 4 operations in a row that need no more, in up to 100 attempts. A
+    second barrier in each operation would double the messages of all of them.
     """
-    comm = opened(chunk_bytes=0)
-    alone(comm)
+    comm = make_opened(chunk_bytes=0)
+    require_two_ranks(comm)
     each = Gathering(comm, count)
     request = comm.Allgather_init(each.block, each.place)
-    in_a_row, batches = 4, 100
-    once = in_a_row * math.ceil(math.log2(comm.size))
+    nops, attempts = 4, 100
+    needed = nops * math.ceil(math.log2(comm.size))
     fewest = math.inf
-    while fewest >= 1.5 * once and (batches := batches - 1):
+    while fewest >= 1.5 * needed and (attempts := attempts - 1):
         before = comm.stats()
-        for _ in range(in_a_row):
+        for _ in range(nops):
             if form == "blocking":
                 comm.Allgather(each.block, each.place)
             elif form == "request":
@@ -47,34 +50,37 @@ def test_one_dissemination(opened: Make, form: str, count: int) -> None:
                 request.Start()
                 request.Wait()
         after = comm.stats()
-        assert after["epochs"] == before["epochs"] + in_a_row
+        assert after["epochs"] == before["epochs"] + nops
         sent = after["tx_control_datagrams"] - before["tx_control_datagrams"]
         fewest = min(fewest, comm.allreduce(sent, MPI.MIN))
     each.check()
     request.Free()
-    assert once <= fewest < 1.5 * once
+    assert needed <= fewest < 1.5 * needed
 
 
 # ---- a root that is ahead ------------------------------------------------------
 
-BYTES = 200_000
+# A root broadcasts NBYTES, NOPS times. The last rank is late NLATE times.
+NBYTES = 200_000
 NOPS = 300
 NLATE = 3
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process."""
+    """Return how many bytes of this process are in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("form", ["blocking", "request"])
-def test_fast_root(opened: Make, library: MPI.Intracomm, form: str) -> None:
-    """A root that never waits holds little for a receiver that is late repeatedly."""
-    if library.size != 3:
-        pytest.skip("once is enough")
-    comm = opened()
-    data = np.zeros(BYTES, np.uint8)
+def test_memory_of_a_fast_root(
+    make_opened: Make, mpi_comm: MPI.Intracomm, form: str
+) -> None:
+    """A root that never waits keeps little data for a receiver that is late for 1 s."""
+    if mpi_comm.size != 3:
+        pytest.skip("takes seconds, and one number of ranks is enough: 3")
+    comm = make_opened()
+    data = np.zeros(NBYTES, np.uint8)
     requests = []
 
     def bcast(op: int) -> None:
@@ -95,7 +101,7 @@ def test_fast_root(opened: Make, library: MPI.Intracomm, form: str) -> None:
         bcast(op)
     MPI.Request.Waitall(requests)
     requests.clear()
-    library.Barrier()
+    mpi_comm.Barrier()
     before, resident = comm.stats(), resident_bytes()
     for op in range(NOPS):
         bcast(op)
@@ -103,12 +109,12 @@ def test_fast_root(opened: Make, library: MPI.Intracomm, form: str) -> None:
     MPI.Request.Waitall(requests)
     after = comm.stats()
     held_bytes = max(held_bytes, resident_bytes()) - resident
-    # Let no rank wait for one that has failed.
-    library.Barrier()
-    # All data that was sent would be ten times as much.
-    assert held_bytes < NOPS * BYTES // 10
+    # A rank whose assertion fails must not keep others waiting in an operation.
+    mpi_comm.Barrier()
+    # A tenth of all data that was sent.
+    assert held_bytes < NOPS * NBYTES // 10
     if form == "blocking":
         assert after["allocations"] == before["allocations"]
     elif comm.rank == 0:
-        # Most operations had not completed yet.
+        # The root was ahead: when it had started all operations, few were complete.
         assert ahead["epochs"] - before["epochs"] < NOPS // NLATE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Networks that do not deliver multicast, from the start or from some time on."""
+"""Networks that deliver no multicast, from the start or from some operation on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from mpimcast._support import log
 
 Make = Callable[..., Intracomm]
 
-# Probes are control datagrams: none of them reaches the given rank.
-DEAF = "loss=1,kind=control,rank={rank}"
+# A value of FAULT with which a rank seems, at opening, to hear no multicast: the probes
+# that find this out are control datagrams.
+LOSE_PROBES = "loss=1,kind=control,rank={rank}"
 
 
 def gather(comm: Intracomm, nbytes: int, salt: int) -> None:
-    """Gather blocks and check every byte."""
+    """Gather blocks that depend on `salt`, and check every byte."""
     ranks = np.arange(comm.size, dtype=np.uint32)
     index = np.arange(nbytes, dtype=np.uint32)
     truth = (31 * ranks[:, None] + 7 * index + salt).astype(np.uint8)
@@ -29,9 +30,11 @@ def gather(comm: Intracomm, nbytes: int, salt: int) -> None:
     assert np.array_equal(place, truth)
 
 
-def test_falls_back_at_open(make: Make) -> None:
-    """If the MPI library is in the list, all ranks take it, and say why."""
-    comm = make(transport="udp,mpi", chunk_bytes=0, fault=DEAF.format(rank=1))
+def test_falls_back_at_open(make_comm: Make) -> None:
+    """If no multicast arrives, TRANSPORT=udp,mpi takes the MPI library and says why."""
+    comm = make_comm(
+        transport="udp,mpi", chunk_bytes=0, fault=LOSE_PROBES.format(rank=1)
+    )
     if comm.size < 2:
         pytest.skip("one rank needs no network")
     gather(comm, 10_000, 1)
@@ -40,27 +43,28 @@ def test_falls_back_at_open(make: Make) -> None:
     assert "does not reach rank 1" in explanation.reason
 
 
-def test_fails_at_open(make: Make, library: MPI.Intracomm) -> None:
-    """If TRANSPORT=udp cannot be opened, all ranks raise the same error."""
-    comm = make(transport="udp", fault=DEAF.format(rank=0))
+def test_fails_at_open(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
+    """If no multicast arrives, TRANSPORT=udp raises the same error on all ranks."""
+    comm = make_comm(transport="udp", fault=LOSE_PROBES.format(rank=0))
     if comm.size < 2:
         pytest.skip("one rank needs no network")
     with pytest.raises(TransportError, match="does not reach rank 0") as raised:
         gather(comm, 10_000, 1)
-    assert len(set(library.allgather(str(raised.value)))) == 1
+    assert len(set(mpi_comm.allgather(str(raised.value)))) == 1
 
 
 @pytest.mark.parametrize("repair", ["nak", "neighbour"])
 @pytest.mark.parametrize("deaf", ["0", "1", "0+1"])
 def test_goes_on_by_unicast(
-    make: Make, caplog: pytest.LogCaptureFixture, repair: str, deaf: str
+    make_comm: Make, caplog: pytest.LogCaptureFixture, repair: str, deaf: str
 ) -> None:
-    """At most 3 operations are multicast in vain; then blocks go round the ring.
+    """If some ranks stop hearing multicast, blocks soon go round a ring by unicast.
 
-    Now and then an operation is still multicast, to see whether the network is back.
+    Of 8 operations at most 3 are multicast before that. A later one may be multicast
+    again, to find out whether it arrives.
     """
     fault = f"loss=1,kind=multicast,rank={deaf}"
-    comm = make(fault=fault, repair=repair)
+    comm = make_comm(fault=fault, repair=repair)
     if comm.size < 2:
         pytest.skip("one rank needs no network")
     caplog.handler.setLevel("WARNING")
@@ -85,9 +89,9 @@ def test_goes_on_by_unicast(
     assert stats["tx_multicast_datagrams"] == nchunks * (8 - stats["unicast_epochs"])
 
 
-def test_small_operations_go_on_too(make: Make) -> None:
-    """Operations of one datagram, which is sent before entry, go by unicast too."""
-    comm = make(fault="loss=1,kind=multicast,rank=1")
+def test_small_operations_go_on_by_unicast(make_comm: Make) -> None:
+    """Blocks of one datagram, which are multicast before entry, go by unicast too."""
+    comm = make_comm(fault="loss=1,kind=multicast,rank=1")
     if comm.size < 2:
         pytest.skip("one rank needs no network")
     for salt in range(20):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python objects reach all ranks as by the MPI library's own methods."""
+"""The bcast and allgather of Python objects compared with mpi4py's own methods."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ Make = Callable[..., Intracomm]
 
 
 @pytest.fixture
-def comm(shared: Intracomm) -> Intracomm:
-    """Return a communicator that all tests here leave as it was."""
-    return shared
+def comm(shared_comm: Intracomm) -> Intracomm:
+    """Return one communicator for all tests here, none of which spoils it."""
+    return shared_comm
 
 
 @pytest.fixture(autouse=True)
-def settings() -> Iterator[MPI.Pickle]:
-    """Yield mpi4py's settings of pickle, and restore the defaults."""
+def pickler() -> Iterator[MPI.Pickle]:
+    """Yield mpi4py's pickler with its default settings; restore them at the end.
+
+    But even small buffers, from 100 bytes on, are sent apart from the pickle.
+    """
     MPI.pickle.__init__()  # type: ignore[misc]
-    # Buffers go beside the stream from few bytes on.
     MPI.pickle.THRESHOLD = 100
     yield MPI.pickle
     MPI.pickle.__init__()  # type: ignore[misc]
@@ -43,11 +45,12 @@ class Point:
 
 
 def frozen(content: np.ndarray) -> np.ndarray:
-    """Make an array read-only and return it."""
+    """Make an array read-only, and return it."""
     content.flags.writeable = False
     return content
 
 
+# By name: what makes an object, given a number that it depends on, such as a rank.
 OBJECTS: dict[str, Callable[[int], Any]] = {
     "None": lambda _: None,
     "number": lambda rank: rank,
@@ -73,8 +76,11 @@ OBJECTS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def same(one: Any, two: Any) -> None:
-    """Check that two objects are equal in type, value, layout and writability."""
+def check_same(one: Any, two: Any) -> None:
+    """Check that two objects are equal in type, value, layout and writability.
+
+    Parts that are one object on one side must be one object on the other side, too.
+    """
     assert type(one) is type(two)
     if isinstance(one, np.ndarray):
         assert (one.dtype, one.shape) == (two.dtype, two.shape)
@@ -84,10 +90,10 @@ def same(one: Any, two: Any) -> None:
     elif isinstance(one, list | tuple):
         assert len(one) == len(two)
         for each, other in zip(one, two, strict=True):
-            same(each, other)
+            check_same(each, other)
         assert len({id(each) for each in one}) == len({id(each) for each in two})
     elif isinstance(one, Point):
-        same(one.values, two.values)
+        check_same(one.values, two.values)
     else:
         assert one == two
 
@@ -98,7 +104,7 @@ def test_bcast(comm: Intracomm, name: str) -> None:
     for root in range(comm.size):
         sent = OBJECTS[name](root + 1) if comm.rank == root else "nothing"
         got = comm.bcast(sent, root)
-        same(got, MPI.Intracomm.bcast(comm, sent, root))
+        check_same(got, MPI.Intracomm.bcast(comm, sent, root))
         if isinstance(got, np.ndarray | bytearray) and len(got):
             assert got is not sent
 
@@ -107,7 +113,7 @@ def test_bcast(comm: Intracomm, name: str) -> None:
 def test_allgather(comm: Intracomm, name: str) -> None:
     """All ranks get the same list of objects."""
     sent = OBJECTS[name](comm.rank)
-    same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
+    check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
 
 
 def test_allgather_of_different_objects(comm: Intracomm) -> None:
@@ -115,7 +121,7 @@ def test_allgather_of_different_objects(comm: Intracomm) -> None:
     makers = list(OBJECTS.values())
     for turn in range(5):
         sent = makers[(comm.rank * 7 + turn * 4) % len(makers)](comm.rank)
-        same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
+        check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
 
 
 def test_copies_are_apart(comm: Intracomm) -> None:
@@ -130,9 +136,12 @@ def test_copies_are_apart(comm: Intracomm) -> None:
     assert not sent.any()
 
 
-def test_the_way_of_parts(make: Make) -> None:
-    """Only parts above MIN_BYTES are multicast; small objects go to the MPI library."""
-    comm = make(min_bytes=1000)
+def test_parts_below_min_bytes(make_comm: Make) -> None:
+    """The parts of an object that reach MIN_BYTES are multicast, each by itself.
+
+    Smaller parts, and the pickle if it is small, go to the MPI library.
+    """
+    comm = make_comm(min_bytes=1000)
     comm.bcast({"a": 1})
     comm.allgather(comm.rank)
     assert comm.stats()["epochs"] == 0
@@ -142,26 +151,28 @@ def test_the_way_of_parts(make: Make) -> None:
     assert comm.stats()["epochs"] == (3 if comm.size > 1 else 0)
 
 
-def test_loss(make: Make, seed: int) -> None:
+def test_loss(make_comm: Make, seed: int) -> None:
     """Objects arrive intact where datagrams are lost."""
-    comm = make(fault=f"loss=0.1,dup=0.02,reorder=0.05,seed={seed}")
+    comm = make_comm(fault=f"loss=0.1,dup=0.02,reorder=0.05,seed={seed}")
     for root in range(comm.size):
-        same(comm.bcast(OBJECTS["large"](root), root), OBJECTS["large"](root))
-    same(comm.allgather(Point(comm.rank)), [Point(rank) for rank in range(comm.size)])
+        check_same(comm.bcast(OBJECTS["large"](root), root), OBJECTS["large"](root))
+    check_same(
+        comm.allgather(Point(comm.rank)), [Point(rank) for rank in range(comm.size)]
+    )
 
 
 def to_json(obj: Any) -> bytes:
-    """Serialise an object as JSON."""
+    """Write an object as JSON."""
     return json.dumps(obj).encode()
 
 
 def from_json(data: Any) -> Any:
-    """Restore an object from JSON."""
+    """Read an object from JSON."""
     return json.loads(bytes(data))
 
 
-def of_two(obj: Any, protocol: int) -> bytes:
-    """Pickle an object without buffers beside the stream."""
+def dumps_in_band(obj: Any, protocol: int) -> bytes:
+    """Pickle an object with its buffers; takes no ``buffer_callback``."""
     return pickle.dumps(obj, protocol)
 
 
@@ -175,23 +186,23 @@ def of_two(obj: Any, protocol: int) -> bytes:
         {"threshold": 1 << 40},
         {"dumps": pickle.dumps},
         {"dumps": pickle.dumps, "protocol": 5, "threshold": 0},
-        {"dumps": of_two, "protocol": 5},
+        {"dumps": dumps_in_band, "protocol": 5},
         {"dumps": to_json, "loads": from_json},
         {"dumps": lambda _: b""},
     ],
     ids=str,
 )
 def test_settings_of_pickle(
-    comm: Intracomm, settings: MPI.Pickle, given: dict[str, Any]
+    comm: Intracomm, pickler: MPI.Pickle, given: dict[str, Any]
 ) -> None:
-    """Settings that users make in ``MPI.pickle`` take effect."""
-    settings.__init__(**given)  # type: ignore[misc]
+    """What users set in ``MPI.pickle`` takes effect as in mpi4py."""
+    pickler.__init__(**given)  # type: ignore[misc]
     objects = [[1, {"a": None}, "text"]]
     if "loads" not in given:
         objects += [np.arange(90), bytearray(300), np.zeros(0), [np.zeros(50), None]]
     for sent in objects:
-        same(comm.bcast(sent), MPI.Intracomm.bcast(comm, sent))
-        same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
+        check_same(comm.bcast(sent), MPI.Intracomm.bcast(comm, sent))
+        check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
 
 
 class Broken:
@@ -202,14 +213,16 @@ class Broken:
         return (int, ("no number",))
 
 
+# By name: what makes an object that cannot be pickled, and what that raises.
 UNPICKLABLE: dict[str, tuple[Callable[[], Any], type[BaseException]]] = {
     "a lock": (threading.Lock, TypeError),
     "a function": (lambda: lambda: None, Exception),
-    "without end": (lambda: _nested(100_000), RecursionError),
+    "too deeply nested": (lambda: _nested(100_000), RecursionError),
 }
 
 
 def _nested(depth: int) -> list[Any]:
+    """Return a list in a list, and so on, `depth` times."""
     inner: list[Any] = []
     for _ in range(depth):
         inner = [inner]
@@ -218,7 +231,11 @@ def _nested(depth: int) -> list[Any]:
 
 @pytest.mark.parametrize("name", UNPICKLABLE)
 def test_what_cannot_be_pickled(comm: Intracomm, name: str) -> None:
-    """An unpicklable object raises as in mpi4py on its rank, and an Error elsewhere."""
+    """On the rank of an unpicklable object mpi4py's exception is raised.
+
+    All other ranks raise an Error that names the rank and, except for a function, whose
+    exception depends on the Python version, the exception.
+    """
     make, kind = UNPICKLABLE[name]
     bad = comm.size - 1
     sent = make() if comm.rank == bad else "well"
@@ -233,27 +250,27 @@ def test_what_cannot_be_pickled(comm: Intracomm, name: str) -> None:
         else:
             with pytest.raises(Error, match=f"rank {bad}.*could not pickle") as told:
                 call()
-            assert theirs_name(kind) in str(told.value)
+            assert expected_name(kind) in str(told.value)
             assert told.value.ranks == (bad,)
         assert comm.allgather(comm.rank) == list(range(comm.size))
 
 
-def theirs_name(kind: type[BaseException]) -> str:
-    """Return the name of an exception, or "" if any exception is expected."""
+def expected_name(kind: type[BaseException]) -> str:
+    """Return the name of an exception, or "" for Exception, which stands for any."""
     return "" if kind is Exception else kind.__name__
 
 
-def test_what_cannot_be_made_again(comm: Intracomm) -> None:
-    """A pickle that cannot be loaded raises as in mpi4py, once all data has arrived."""
+def test_what_cannot_be_unpickled(comm: Intracomm) -> None:
+    """A pickle that cannot be loaded raises as in mpi4py; the next call succeeds."""
     for call in (lambda: comm.bcast(Broken()), lambda: comm.allgather(Broken())):
         with pytest.raises(ValueError, match="no number"):
             call()
         assert comm.bcast(comm.rank, comm.size - 1) == comm.size - 1
 
 
-def test_not_bytes(comm: Intracomm, settings: MPI.Pickle) -> None:
-    """A user's function that returns no bytes is refused in mpi4py's words."""
-    settings.__init__(json.dumps, json.loads)  # type: ignore[misc]
+def test_dumps_must_return_bytes(comm: Intracomm, pickler: MPI.Pickle) -> None:
+    """If the user's `dumps` does not return bytes, mpi4py's exception is raised."""
+    pickler.__init__(json.dumps, json.loads)  # type: ignore[misc]
     with pytest.raises(TypeError) as theirs:
         MPI.Intracomm.allgather(comm, 1)
     with pytest.raises(TypeError) as ours:
@@ -271,32 +288,35 @@ def test_bad_roots(comm: Intracomm, root: Any) -> None:
         comm.bcast(1, root)
 
 
-def test_bypassed(make: Make) -> None:
-    """With TRANSPORT=mpi objects go to the MPI library too."""
-    comm = make(transport="mpi")
+def test_transport_mpi(make_comm: Make) -> None:
+    """With TRANSPORT=mpi objects go to the MPI library, too."""
+    comm = make_comm(transport="mpi")
     for turn in range(3):
         assert comm.bcast(turn) == turn
-        same(comm.allgather(bytearray(900)), [bytearray(900) for _ in range(comm.size)])
+        check_same(
+            comm.allgather(bytearray(900)), [bytearray(900) for _ in range(comm.size)]
+        )
     assert comm.stats()["epochs"] == 0
 
 
-def test_inter(comm: Intracomm) -> None:
-    """Collectives of an intercommunicator are the MPI library's, and work."""
+def test_intercommunicator(comm: Intracomm) -> None:
+    """An intercommunicator between two halves has the MPI library's collectives."""
     if comm.size == 1:
         return
-    low = comm.rank < comm.size // 2
-    half = comm.Split(int(low))
-    between = half.Create_intercomm(0, comm, comm.size // 2 if low else 0)
-    there = list(range(comm.size))
-    there = there[comm.size // 2 :] if low else there[: comm.size // 2]
-    assert between.allgather(comm.rank) == there
-    place = np.full(len(there), -1)
-    between.Allgatherv(np.array([comm.rank]), [place, [1] * len(there)])
-    assert place.tolist() == there
-    root = (MPI.ROOT if half.rank == 0 else MPI.PROC_NULL) if low else 0
-    got = between.bcast("from low" if low else None, root)
-    assert got == (None if low else "from low")
-    data = np.full(4, 5.0 if low else 0.0)
+    in_low = comm.rank < comm.size // 2
+    half = comm.Split(int(in_low))
+    between = half.Create_intercomm(0, comm, comm.size // 2 if in_low else 0)
+    ranks = list(range(comm.size))
+    others = ranks[comm.size // 2 :] if in_low else ranks[: comm.size // 2]
+    assert between.allgather(comm.rank) == others
+    place = np.full(len(others), -1)
+    between.Allgatherv(np.array([comm.rank]), [place, [1] * len(others)])
+    assert place.tolist() == others
+    # The first rank of the low half broadcasts to the high half.
+    root = (MPI.ROOT if half.rank == 0 else MPI.PROC_NULL) if in_low else 0
+    got = between.bcast("from low" if in_low else None, root)
+    assert got == (None if in_low else "from low")
+    data = np.full(4, 5.0 if in_low else 0.0)
     between.Bcast(data, root)
     assert (data == 5).all()
     between.Free()
@@ -304,11 +324,15 @@ def test_inter(comm: Intracomm) -> None:
 
 
 @pytest.mark.parametrize("name", ["bcast", "allgather"])
-def test_threads_on_one_communicator(make: Make, name: str) -> None:
-    """Calls of several threads do not mix, in whichever order each rank makes them."""
+def test_threads_on_one_communicator(make_comm: Make, name: str) -> None:
+    """Three threads may call at once: every object arrives whole, and once.
+
+    Which calls of two ranks meet depends on the order in which each rank's threads
+    come, so the objects are compared without regard to order.
+    """
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         pytest.skip("needs MPI_THREAD_MULTIPLE")
-    comm = make()
+    comm = make_comm()
     plan = [(thread, call) for thread in range(3) for call in range(4)]
     got: list[Any] = []
 
@@ -317,7 +341,7 @@ def test_threads_on_one_communicator(make: Make, name: str) -> None:
         return rank, thread, call, bytes(size), np.full(size, thread, np.uint8)
 
     def work(thread: int) -> None:
-        for _, call in plan[:4]:
+        for call in range(4):
             mine = thing(comm.rank, thread, call)
             got.append(comm.bcast(mine) if name == "bcast" else comm.allgather(mine))
 

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Persistent requests: started again and again, on streams that are kept."""
+"""Persistent requests: started again and again, on streams that are reused."""
 
-# ruff: noqa: SLF001 -- looks at the streams that are kept
+# ruff: noqa: SLF001 -- looks at a communicator's opened streams
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from gathering import LOSSY, Gathering, Make, alone
+from gathering import LOSSY, Gathering, Make, require_two_ranks
 from mpi4py import MPI
 
 import mpimcast
 
 
 @pytest.mark.parametrize("fault", ["", LOSSY])
-def test_persistent(opened: Make, fault: str, seed: int) -> None:
-    """Odd and even ranks may start requests in opposite orders, again and again."""
-    comm = opened(**({"fault": f"{fault},seed={seed}"} if fault else {}))
+def test_persistent(make_opened: Make, fault: str, seed: int) -> None:
+    """Odd and even ranks may start and complete their requests in opposite orders."""
+    comm = make_opened(**({"fault": f"{fault},seed={seed}"} if fault else {}))
     gatherings = [Gathering(comm, count) for count in (1, 700, 5000)]
     requests = [comm.Allgather_init(each.block, each.place) for each in gatherings]
     order = [0, 1, 2] if comm.rank % 2 else [2, 1, 0]
@@ -41,9 +41,9 @@ def test_persistent(opened: Make, fault: str, seed: int) -> None:
             requests[which].Start()
 
 
-def test_startall(opened: Make) -> None:
-    """Startall starts the MPI library's persistent requests and this library's."""
-    comm = opened()
+def test_startall(make_opened: Make) -> None:
+    """mpimcast.Startall starts the MPI library's persistent requests, too."""
+    comm = make_opened()
     rank, size = comm.rank, comm.size
     each = Gathering(comm, 2000)
     sent, got = np.zeros(10), np.zeros(10)
@@ -63,9 +63,9 @@ def test_startall(opened: Make) -> None:
         request.Free()
 
 
-def test_the_librarys_startall(opened: Make) -> None:
-    """MPI's own Startall refuses requests of this library, and names the right one."""
-    comm = opened()
+def test_mpi4pys_startall_refuses(make_opened: Make) -> None:
+    """mpi4py's Startall refuses mpimcast's requests, and names mpimcast.Startall."""
+    comm = make_opened()
     each = Gathering(comm, 2000)
     request = comm.Allgather_init(each.block, each.place)
     if comm.size > 1:
@@ -77,10 +77,13 @@ def test_the_librarys_startall(opened: Make) -> None:
     request.Free()
 
 
-def test_streams_are_kept(opened: Make) -> None:
-    """A new request takes over a stream that all ranks have freed."""
-    comm = opened()
-    alone(comm)
+def test_streams_are_reused(make_opened: Make) -> None:
+    """A new request takes over the stream of one that all ranks have freed.
+
+    Otherwise it gets a new stream: no two requests share one.
+    """
+    comm = make_opened()
+    require_two_ranks(comm)
     state = comm._comm_state
     assert state is not None
     streams = state._streams
@@ -97,9 +100,11 @@ def test_streams_are_kept(opened: Make) -> None:
             request.Free()
         else:
             del request
-    assert len(streams._slots) == 3
+    # One for blocking calls, one for `kept`, one for the 20 others in turn.
+    assert len(streams._opened) == 3
     kept.Free()
-    # While one rank has not freed a request, no rank takes its stream over.
+    # Only rank 0 has freed `other` when `third` is made, so no rank may take over the
+    # stream of `other`.
     other = comm.Allgather_init(each.block, each.place)
     if comm.rank == 0:
         other.Free()
@@ -113,10 +118,10 @@ def test_streams_are_kept(opened: Make) -> None:
         other.Free()
 
 
-def test_nothing_allocated_twice(opened: Make) -> None:
-    """The second start of a shape allocates no memory and opens nothing."""
-    comm = opened()
-    alone(comm)
+def test_nothing_allocated_twice(make_opened: Make) -> None:
+    """Once blocks of a size were gathered, further starts allocate and open nothing."""
+    comm = make_opened()
+    require_two_ranks(comm)
     each = Gathering(comm, 5000)
     persistent = comm.Allgather_init(each.block, each.place)
     for start in (each.start, lambda: persistent.Start() or persistent):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests: operations that return before they complete."""
+"""Requests: starting operations, and completing them in every way that MPI has."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from gathering import LOSSY, Gathering, Make, alone, prepared
+from gathering import LOSSY, Gathering, Make, require_two_ranks, start_persistent
 from mpi4py import MPI
 
 from mpimcast.requests import Prequest, Request
 
-WAYS: dict[str, Callable[[MPI.Request], object]] = {
+# Calls that return when the request is complete, and calls that return whether it is.
+WAITS: dict[str, Callable[[MPI.Request], object]] = {
     "Wait": lambda request: request.Wait(),
     "wait": lambda request: request.wait(),
     "Waitall": lambda request: MPI.Request.Waitall([request]),
@@ -33,20 +34,20 @@ POLLS: dict[str, Callable[[MPI.Request], bool]] = {
 }
 
 
-@pytest.mark.parametrize("way", [*WAYS, *POLLS])
-def test_completion(opened: Make, way: str) -> None:
-    """Whichever MPI call completes a request, the data is there when it returns."""
-    comm = opened()
+@pytest.mark.parametrize("way", [*WAITS, *POLLS])
+def test_completion(make_opened: Make, way: str) -> None:
+    """When any MPI call says that a request is complete, the data is in its place."""
+    comm = make_opened()
     for salt, count in enumerate((0, 1, 300, 20_000)):
         each = Gathering(comm, count, salt)
         request = each.start()
         assert isinstance(request, Request if comm.size > 1 else MPI.Request)
         assert request != MPI.REQUEST_NULL
-        if way in WAYS:
-            WAYS[way](request)
+        if way in WAITS:
+            WAITS[way](request)
         else:
             while not POLLS[way](request):
-                # The transfer goes on even while no other Python thread can run.
+                # Holds the interpreter lock, while the transfer must go on.
                 sum(range(20_000))
         each.check()
         request.Wait()
@@ -55,9 +56,12 @@ def test_completion(opened: Make, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["Wait", "Waitall", "Test"])
-def test_layouts(opened: Make, way: str) -> None:
-    """On completion data with gaps is in its place, and the gaps are untouched."""
-    comm = opened()
+def test_data_with_gaps(make_opened: Make, way: str) -> None:
+    """On completion data with gaps is in its place, and the gaps are untouched.
+
+    The request keeps sendbuf alive.
+    """
+    comm = make_opened()
     count, stride = 700, 3
     datatype = MPI.INT32_T.Create_vector(count, 1, stride).Commit()
     rows = datatype.Create_resized(0, 4 * stride * count).Commit()
@@ -80,18 +84,18 @@ def test_layouts(opened: Make, way: str) -> None:
     datatype.Free()
 
 
-def test_in_place(opened: Make) -> None:
-    """This rank's block may lie in its place before the call."""
-    comm = opened()
+def test_in_place(make_opened: Make) -> None:
+    """This rank's block may already be in recvbuf."""
+    comm = make_opened()
     each = Gathering(comm, 1000)
     each.place[comm.rank] = each.block
     comm.Iallgather(MPI.IN_PLACE, each.place).Wait()
     each.check()
 
 
-def test_mistakes(opened: Make) -> None:
-    """A bad buffer raises at the start, as in mpi4py, and disturbs no other call."""
-    comm = opened()
+def test_mistakes(make_opened: Make) -> None:
+    """Iallgather itself raises if a buffer is bad, and later calls succeed."""
+    comm = make_opened()
     with pytest.raises(KeyError, match="nonsense"):
         comm.Iallgather([np.zeros(3), "nonsense"], np.zeros(3 * comm.size))
     each = Gathering(comm, 10)
@@ -99,18 +103,19 @@ def test_mistakes(opened: Make) -> None:
     each.check()
 
 
-def test_first_use(make: Make, library: MPI.Intracomm) -> None:
-    """Before the first blocking collective a start goes to the MPI library.
+def test_requests_before_the_opening(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
+    """Before the first blocking collective requests are the MPI library's.
 
-    A start never opens a transport, and needs no other rank.
+    That is because a start must not wait for other ranks, as opening a transport would.
     """
-    comm = make()
+    comm = make_comm()
     each = Gathering(comm, 3000)
+    # No other rank starts before rank 0 has.
     if comm.rank == 0:
         request = each.start()
-        library.Barrier()
+        mpi_comm.Barrier()
     else:
-        library.Barrier()
+        mpi_comm.Barrier()
         request = each.start()
     assert type(request) is MPI.Request
     request.Wait()
@@ -119,29 +124,30 @@ def test_first_use(make: Make, library: MPI.Intracomm) -> None:
 
 
 @pytest.mark.parametrize("count", [10, 30_000])
-def test_starting_needs_nobody(
-    opened: Make, library: MPI.Intracomm, count: int
+def test_starting_waits_for_no_rank(
+    make_opened: Make, mpi_comm: MPI.Intracomm, count: int
 ) -> None:
-    """Many operations can be started before any other rank has entered the first."""
-    comm = opened()
+    """Rank 0 can start 12 operations before any other rank has started the first."""
+    comm = make_opened()
     gatherings = [Gathering(comm, count, salt) for salt in range(12)]
     if comm.rank == 0:
         requests = [each.start() for each in gatherings]
-        library.Barrier()
+        mpi_comm.Barrier()
     else:
-        library.Barrier()
+        mpi_comm.Barrier()
         requests = [each.start() for each in gatherings]
     for each, request in zip(reversed(gatherings), reversed(requests), strict=True):
         request.Wait()
         each.check()
 
 
-def test_below_min_bytes(opened: Make) -> None:
-    """Blocks below MIN_BYTES become the MPI library's requests, on all ranks."""
-    comm = opened(min_bytes=1000)
+def test_below_min_bytes(make_opened: Make) -> None:
+    """Requests for blocks below MIN_BYTES are the MPI library's, on all ranks."""
+    comm = make_opened(min_bytes=1000)
+    # Of 249 and 250 numbers of 4 bytes.
     small, large = Gathering(comm, 249), Gathering(comm, 250)
     large.comm.Allgather(large.block, large.place)
-    for make_request in (Gathering.start, prepared):
+    for make_request in (Gathering.start, start_persistent):
         requests = [make_request(small), make_request(large)]
         assert isinstance(requests[1], Request | Prequest) == (comm.size > 1)
         assert not isinstance(requests[0], Request | Prequest)
@@ -151,12 +157,12 @@ def test_below_min_bytes(opened: Make) -> None:
 
 
 def test_thread_level(
-    make: Make, library: MPI.Intracomm, monkeypatch: pytest.MonkeyPatch
+    make_comm: Make, mpi_comm: MPI.Intracomm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If one rank's MPI library does not take threads, all requests are MPI's."""
-    if library.rank == library.size - 1:
+    """Without MPI_THREAD_MULTIPLE on one rank, all requests are the MPI library's."""
+    if mpi_comm.rank == mpi_comm.size - 1:
         monkeypatch.setattr(MPI, "Query_thread", lambda: MPI.THREAD_SERIALIZED)
-    comm = make()
+    comm = make_comm()
     each = Gathering(comm, 3000)
     comm.Allgather(each.block, each.place)
     each.check()
@@ -168,7 +174,7 @@ def test_thread_level(
         assert type(request) is MPI.Request
         request.Wait()
         each.check()
-        request = prepared(each)
+        request = start_persistent(each)
         assert type(request) is MPI.Prequest
         request.Wait()
         request.Free()
@@ -179,18 +185,19 @@ def test_thread_level(
 
 
 @pytest.mark.parametrize("fault", ["", LOSSY])
-def test_many(opened: Make, fault: str, seed: int) -> None:
-    """Communicators' requests may be started in different orders, completed in any.
+def test_many(make_opened: Make, fault: str, seed: int) -> None:
+    """Requests of three communicators complete in any order.
 
-    Other messages and the MPI library's own collectives are in flight beside them.
+    Each rank starts them in another order, except that each communicator's own requests
+    keep theirs. Messages and collectives of the MPI library are in flight beside them.
     """
     settings = {"fault": f"{fault},seed={seed}"} if fault else {}
-    comms = [opened(**settings) for _ in range(3)]
+    comms = [make_opened(**settings) for _ in range(3)]
     rank, size = comms[0].rank, comms[0].size
     random = np.random.default_rng((seed, rank))
-    alike = np.random.default_rng(seed)
+    common_random = np.random.default_rng(seed)
     for turn in range(4):
-        counts = alike.integers(0, 4000, (3, 5))
+        counts = common_random.integers(0, 4000, (3, 5))
         order = [(which, n) for which in random.permutation(3) for n in range(5)]
         gatherings = []
         requests: list[MPI.Request] = []
@@ -204,7 +211,7 @@ def test_many(opened: Make, fault: str, seed: int) -> None:
         requests.append(comms[0].Isend(sent, (rank + 1) % size, turn))
         ones, total = np.ones(1), np.empty(1)
         requests.append(comms[1].Iallreduce(ones, total))
-        # A blocking operation queues behind requests of its communicator.
+        # A blocking operation waits for earlier requests of its communicator.
         last = Gathering(comms[2], 100, turn)
         comms[2].Allgather(last.block, last.place)
         last.check()
@@ -218,7 +225,10 @@ def complete(
     gatherings: list[Gathering],
     random: np.random.Generator,
 ) -> None:
-    """Complete requests by calls of random kinds."""
+    """Complete all requests, by randomly chosen calls, and check each as it completes.
+
+    The first of the requests belong to the gatherings, in the same order.
+    """
     left = list(range(len(requests)))
     while left:
         random.shuffle(left)
@@ -241,10 +251,14 @@ def complete(
                 gatherings[which].check()
 
 
-def test_rule_of_progress(opened: Make) -> None:
-    """Waiting for a request of this library progresses the MPI library's messages."""
-    comm = opened()
-    alone(comm)
+def test_waiting_progresses_messages(make_opened: Make) -> None:
+    """Messages of the MPI library go on while a rank waits for mpimcast's request.
+
+    Even ranks send a large message, which needs their progress, and wait in the
+    collective first; odd ranks start the collective only when they have the message.
+    """
+    comm = make_opened()
+    require_two_ranks(comm)
     rank, size = comm.rank, comm.size
     each = Gathering(comm, 3000)
     sent, got = np.full(1 << 20, rank), np.empty(1 << 20, int)
@@ -260,33 +274,30 @@ def test_rule_of_progress(opened: Make) -> None:
     each.check()
 
 
-def test_waiting_sleeps(opened: Make, library: MPI.Intracomm) -> None:
-    """A rank that waits for a late rank uses less than half of its core."""
-    comm = opened()
-    alone(comm)
+def test_waiting_sleeps(make_opened: Make, mpi_comm: MPI.Intracomm) -> None:
+    """A rank that waits 0.5 s for a late rank uses less than half of a processor."""
+    comm = make_opened()
+    require_two_ranks(comm)
     each = Gathering(comm, 3000)
-    library.Barrier()
+    mpi_comm.Barrier()
     if comm.rank == 0:
         threading.Event().wait(0.5)
         each.start().Wait()
     else:
-        wall_s, busy_s = time.monotonic(), time.process_time()
+        begin_s, begin_busy_s = time.monotonic(), time.process_time()
         each.start().Wait()
-        busy_s = time.process_time() - busy_s
-        assert busy_s < 0.5 * (time.monotonic() - wall_s)
+        busy_s = time.process_time() - begin_busy_s
+        assert busy_s < 0.5 * (time.monotonic() - begin_s)
     each.check()
-
-
-# ---- persistent requests -------------------------------------------------------
 
 
 # ---- what must not be done -----------------------------------------------------
 
 
-def test_cancel_and_free(opened: Make, library: MPI.Intracomm) -> None:
+def test_cancel_and_free(make_opened: Make, mpi_comm: MPI.Intracomm) -> None:
     """An active collective can neither be cancelled nor freed."""
-    comm = opened()
-    alone(comm)
+    comm = make_opened()
+    require_two_ranks(comm)
     each, again = Gathering(comm, 100), Gathering(comm, 100, 1)
     persistent = comm.Allgather_init(again.block, again.place)
     requests = [each.start(), persistent]
@@ -300,7 +311,7 @@ def test_cancel_and_free(opened: Make, library: MPI.Intracomm) -> None:
             MPI.Request.Cancel(request)
     with pytest.raises(MPI.Exception):
         persistent.Start()
-    library.Barrier()
+    mpi_comm.Barrier()
     MPI.Request.Waitall(requests)
     each.check()
     again.check()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from gathering import Gathering, alone, prepared
+from gathering import Gathering, require_two_ranks, start_persistent
 from mpi4py import MPI
 
 import mpimcast
@@ -17,19 +17,22 @@ from mpimcast._mpi import error_codes
 
 Make = Callable[..., Intracomm]
 
+# The name of the thread that completes requests.
 COMPLETER = "mpimcast completer"
 
 # ---- failures ------------------------------------------------------------------
 
 
-def differ(comm: Intracomm, start: Callable[[Gathering], MPI.Request]) -> MPI.Request:
-    """Start an operation in which rank 0's block has another size."""
-    alone(comm)
+def start_to_fail(
+    comm: Intracomm, start: Callable[[Gathering], MPI.Request]
+) -> MPI.Request:
+    """Start an operation that fails, since rank 0's block has another size."""
+    require_two_ranks(comm)
     return start(Gathering(comm, 1000 + (comm.rank == 0)))
 
 
 def wait_by(request: MPI.Request, way: str) -> None:
-    """Complete a request by a call of its own, or by one of MPI for several."""
+    """Complete a request by its own Wait or Test, or by a call for several requests."""
     if way == "Wait":
         request.Wait()
     elif way == "Test":
@@ -39,14 +42,18 @@ def wait_by(request: MPI.Request, way: str) -> None:
         getattr(MPI.Request, way)([request])
 
 
-@pytest.mark.parametrize("start", [Gathering.start, prepared])
+@pytest.mark.parametrize("start", [Gathering.start, start_persistent])
 @pytest.mark.parametrize("way", ["Wait", "Test", "Waitall", "Waitany", "Waitsome"])
 def test_failure(
-    opened: Make, way: str, start: Callable[[Gathering], MPI.Request]
+    make_opened: Make, way: str, start: Callable[[Gathering], MPI.Request]
 ) -> None:
-    """This library's calls raise its error, and MPI's a code with the same text."""
-    comm = opened()
-    request = differ(comm, start)
+    """A failed request's own calls raise mpimcast.Error, as do later operations.
+
+    Calls for several requests raise MPI's exception. Waitany's has a code whose text is
+    the error's; the others' says that the error is in a status.
+    """
+    comm = make_opened()
+    request = start_to_fail(comm, start)
     text = "blocks have 4004 bytes on rank 0, but 4000 bytes on"
     if way in ("Wait", "Test"):
         with pytest.raises(Error, match=text):
@@ -64,15 +71,15 @@ def test_failure(
     request.Wait()
     with pytest.raises(Error, match=r"unusable .* since its operation"):
         Gathering(comm, 10).start()
-    if start is prepared:
+    if start is start_persistent:
         with pytest.raises(Error, match=r"unusable .* since its operation"):
             request.Start()
 
 
-def test_several_failures(opened: Make) -> None:
-    """Statuses tell which of several requests have failed."""
-    comms = [opened(), opened()]
-    bad = differ(comms[0], Gathering.start)
+def test_several_failures(make_opened: Make) -> None:
+    """Waitall's statuses tell which of two requests has failed, and why."""
+    comms = [make_opened(), make_opened()]
+    bad = start_to_fail(comms[0], Gathering.start)
     each = Gathering(comms[1], 1000)
     good = each.start()
     statuses = [MPI.Status(), MPI.Status()]
@@ -83,19 +90,23 @@ def test_several_failures(opened: Make) -> None:
     good.Wait()
     each.check()
     text = MPI.Get_error_string(statuses[1].error)
-    # MPICH wraps the code that it gets in one of its own.
+    # MPICH replaces the code by one of its own.
     assert "disagree" in text or "request query function" in text
 
 
 @pytest.mark.parametrize("way", ["blocking", "Wait", "Waitall", "later"])
-def test_errhandler(opened: Make, way: str) -> None:
-    """A communicator's error handler is called once for each failure."""
-    comm = opened()
-    alone(comm)
-    told = []
+def test_errhandler(make_opened: Make, way: str) -> None:
+    """A communicator's error handler is called once for each failure.
+
+    So it is in a blocking call, by Wait and by Waitall, and for a later operation on
+    the unusable communicator.
+    """
+    comm = make_opened()
+    require_two_ranks(comm)
+    calls = []
 
     def tell(handle: MPI.Comm, code: int) -> None:
-        told.append((handle == comm, MPI.Get_error_string(code)))
+        calls.append((handle == comm, MPI.Get_error_string(code)))
 
     handler = MPI.Comm.Create_errhandler(tell)
     comm.Set_errhandler(handler)
@@ -107,23 +118,23 @@ def test_errhandler(opened: Make, way: str) -> None:
         request = each.start()
         with pytest.raises(MPI.Exception if way == "Waitall" else Error):
             wait_by(request, "Waitall" if way == "Waitall" else "Wait")
-    assert [ours for ours, _ in told] == [True]
-    assert "disagree" in told.pop()[1]
+    assert [is_comm for is_comm, _ in calls] == [True]
+    assert "disagree" in calls.pop()[1]
     if way == "later":
         with pytest.raises(Error, match="unusable"):
             each.start()
-        assert "unusable" in told.pop()[1]
+        assert "unusable" in calls.pop()[1]
     comm.Set_errhandler(MPI.ERRORS_RETURN)
     handler.Free()
 
 
-def test_no_progress(make: Make) -> None:
-    """A network that delivers no data is an error after TIMEOUT, for requests too."""
-    comm = make(timeout=0.5, eager_bytes=0)
-    alone(comm)
+def test_no_progress(make_comm: Make) -> None:
+    """A request fails after TIMEOUT if no data arrives; other communicators go on."""
+    comm = make_comm(timeout=0.5, eager_bytes=0)
+    require_two_ranks(comm)
     comm.Allgather(np.zeros(1), np.zeros(comm.size))
-    # Other settings, so that only this communicator's datagrams are lost.
-    lost = make(timeout=0.5, fault="loss=1,kind=multicast+repair", eager_bytes=0)
+    # Its settings differ, so it has a team of its own, whose datagrams alone are lost.
+    lost = make_comm(timeout=0.5, fault="loss=1,kind=multicast+repair", eager_bytes=0)
     lost.Allgather(np.zeros(0), np.zeros(0))
     with pytest.raises(mpimcast.TimedOut, match="TIMEOUT"):
         Gathering(lost, 3000).start().Wait()
@@ -136,9 +147,9 @@ def test_no_progress(make: Make) -> None:
 
 
 @pytest.mark.parametrize("way", ["Wait", "Waitall"])
-def test_free_with_operations_in_flight(opened: Make, way: str) -> None:
+def test_free_with_operations_in_flight(make_opened: Make, way: str) -> None:
     """Operations in flight complete after their communicator is freed."""
-    comm = opened()
+    comm = make_opened()
     gatherings = [Gathering(comm, 4000, salt) for salt in range(6)]
     requests = [each.start() for each in gatherings]
     comm.Free()
@@ -151,10 +162,13 @@ def test_free_with_operations_in_flight(opened: Make, way: str) -> None:
         each.check()
 
 
-def test_persistent_outlives_its_communicator(opened: Make) -> None:
-    """A persistent request may be started after its communicator was freed."""
-    comm = opened()
-    alone(comm)
+def test_persistent_outlives_its_communicator(make_opened: Make) -> None:
+    """A persistent request may be started after its communicator was freed.
+
+    Another request is freed before that on odd ranks, and after it on even ranks.
+    """
+    comm = make_opened()
+    require_two_ranks(comm)
     odd = comm.rank % 2 == 1
     gatherings = [Gathering(MPI.COMM_WORLD, 2000, salt) for salt in range(2)]
     requests = [comm.Allgather_init(each.block, each.place) for each in gatherings]
@@ -180,12 +194,15 @@ def count_completers() -> int:
     return [thread.name for thread in threading.enumerate()].count(COMPLETER)
 
 
-def test_one_completer(make: Make, library: MPI.Intracomm) -> None:
-    """One thread serves all communicators, from first use to the last one's end."""
-    alone(library)
-    # Where a request outlived its communicator, an earlier test may leave a completer.
+def test_one_completer(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
+    """One thread completes the requests of all communicators.
+
+    It begins with the first request, and ends with the last communicator.
+    """
+    require_two_ranks(mpi_comm)
+    # A request that outlived its communicator in an earlier test may have left one.
     before = count_completers()
-    comms = [make() for _ in range(3)]
+    comms = [make_comm() for _ in range(3)]
     for comm in comms:
         comm.Allgather(np.zeros(1), np.zeros(comm.size))
     assert count_completers() == before

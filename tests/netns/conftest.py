@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures: the clusters that the tests share."""
+"""Fixtures for the cluster that the tests share."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from bench.testbed import host
 from bench.testbed.cluster import Cluster
 
 TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
-NHOSTS = 9  # eight for ranks and one that is in no job
+NHOSTS = 9  # eight for ranks, and one that takes part in no job
 
 
 @pytest.fixture(scope="session")
 def able() -> None:
-    """Skip tests that need namespaces on machines that do not allow them."""
+    """Skip the test if this machine lacks a tool or does not allow namespaces."""
     for tool in TOOLS:
         support.require_tool(tool)
-    obstacle = host.obstacle()
-    if obstacle:
-        support.absent(obstacle)
+    reason = host.why_unavailable()
+    if reason:
+        support.skip_or_fail(reason)
 
 
 @pytest.fixture(scope="session")
-def hosts(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
-    """Return hosts on one switch."""
+def hosts(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- must come first
+    """Yield a cluster of hosts on one switch, for all tests of the session."""
     with Cluster(NHOSTS) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def cluster(hosts: Cluster) -> Cluster:
-    """Return hosts on one switch, 200 Mbit/s each."""
+    """Reset the shared cluster's links to 200 Mbit/s, and return the cluster."""
     hosts.shape(200)
     return hosts

@@ -2,7 +2,7 @@
 """Send forged datagrams into a job's group from a host that is not in the job.
 
 Started as ``python forge.py FOLDER GROUP PORT SOURCE COUNT SEED``. Most datagrams look
-as if they came from SOURCE, a rank's address; every sixth has this host's own address.
+as if they came from SOURCE, a rank's address; every sixth has this host's address.
 The program makes FOLDER/listening once it has joined the group, and prints how many
 datagrams of each kind it sent.
 """
@@ -18,38 +18,40 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+# The header of a datagram: channel, epoch and index. The index's upper two bits are the
+# datagram's kind: 0 is a chunk, 1 a repair.
 _HEADER = struct.Struct(">QII")
+_KIND_MASK = 3 << 30
 _SAMPLES = 50
 _LIMIT_S = 20
-_INDEX_KINDS = 3 << 30
 
 # A datagram as a rank sent it, and its source port.
 Heard = tuple[bytes, int]
 
 
 def listen(folder: Path, group: str, port: int, source: str) -> list[Heard]:
-    """Join the group; return some chunks that SOURCE multicasts."""
+    """Join the group, and return the first chunks that SOURCE then multicasts."""
     heard: list[Heard] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind((group, port))
         receiver.settimeout(_LIMIT_S)
-        own = next(iter(_own_addresses()))
-        membership = socket.inet_aton(group) + socket.inet_aton(own)
+        membership = socket.inet_aton(group) + _own_address()
         receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
         (folder / "listening").touch()
         while len(heard) < _SAMPLES:
             datagram, (address, from_port) = receiver.recvfrom(65536)
-            is_chunk = _HEADER.unpack_from(datagram)[2] & _INDEX_KINDS == 0
+            is_chunk = _HEADER.unpack_from(datagram)[2] & _KIND_MASK == 0
             if address == source and is_chunk:
                 heard.append((datagram, from_port))
     return heard
 
 
-def _own_addresses() -> list[str]:
-    return [socket.gethostbyname(socket.gethostname())]
+def _own_address() -> bytes:
+    """Return this host's IPv4 address in network order."""
+    return socket.inet_aton(socket.gethostbyname(socket.gethostname()))
 
 
-# ---- what is forged ----------------------------------------------------------
+# ---- forgeries ---------------------------------------------------------------
 
 
 def replayed(datagram: bytes) -> bytes:
@@ -72,7 +74,7 @@ def other_epoch(datagram: bytes) -> bytes:
 
 
 def other_index(datagram: bytes) -> bytes:
-    """Return the datagram as a chunk or repair out of range, or of no known kind."""
+    """Return the datagram with an index out of range, or of no kind that exists."""
     channel, epoch, _ = _HEADER.unpack_from(datagram)
     kind = random.choice((0, 1 << 30, 3 << 30))
     index = kind | random.randrange(1 << 20, 1 << 30)
@@ -80,7 +82,7 @@ def other_index(datagram: bytes) -> bytes:
 
 
 def cut(datagram: bytes) -> bytes:
-    """Return the datagram truncated."""
+    """Return the beginning of the datagram."""
     return datagram[: random.randrange(len(datagram) - 1)]
 
 
@@ -99,7 +101,10 @@ FORGERS: tuple[Callable[[bytes], bytes], ...] = (
 def disguised(
     payload: bytes, source: str, from_port: int, to: tuple[str, int]
 ) -> bytes:
-    """Return an IPv4 packet from `source`; the kernel adds length, id and checksum."""
+    """Return an IPv4 packet with the payload, as if from `source` and `from_port`.
+
+    The kernel fills in the IP header's length, identification and checksum.
+    """
     udp = struct.pack(">HHHH", from_port, to[1], 8 + len(payload), 0)
     ip = struct.pack(
         ">BBHHHBBH4s4s",
@@ -110,7 +115,7 @@ def disguised(
 
 
 def main() -> None:
-    """Collect chunks that SOURCE multicasts, then send forgeries of them."""
+    """Collect chunks that SOURCE multicasts, then send forgeries of them to GROUP."""
     folder, group, port, source, count, seed = sys.argv[1:]
     random.seed(int(seed))
     to = (group, int(port))
@@ -118,16 +123,16 @@ def main() -> None:
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
     plain = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for sender in (raw, plain):
-        via = socket.inet_aton(_own_addresses()[0])
-        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, via)
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _own_address())
     sent: Counter[str] = Counter()
+    nkinds = len(FORGERS) + 1
     for number in range(int(count)):
         datagram, from_port = random.choice(heard)
-        if number % 6 == 5:
+        if number % nkinds == len(FORGERS):
             plain.sendto(datagram, to)
             sent["own address"] += 1
             continue
-        forge = FORGERS[number % 6]
+        forge = FORGERS[number % nkinds]
         raw.sendto(disguised(forge(datagram), source, from_port, to), to)
         sent[forge.__name__] += 1
     print(json.dumps(sent))

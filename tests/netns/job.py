@@ -29,12 +29,12 @@ MPICH = Launcher("mpich", support.ROOT / ".venv-mpich/bin")
 LAUNCHERS = [pytest.param(OPENMPI, id="openmpi"), pytest.param(MPICH, id="mpich")]
 _POLL_S = 0.01
 
-# With no least size this library carries out every operation.
+# With MIN_BYTES=0, mpimcast itself carries out every operation.
 SETTINGS = {"transport": "udp", "min_bytes": 0}
 
 
 class Job:
-    """Ranks of a program, one per host, that run while a ``with`` block does.
+    """A program's ranks, one on each host, that run until a ``with`` block ends.
 
     Parameters
     ----------
@@ -43,18 +43,19 @@ class Job:
     nranks
         The number of ranks, which run on the first hosts.
     folder
-        The directory where ranks find their spec and leave their results.
+        The directory from which ranks read spec.json, and to which they write results.
     launcher
         The launcher of the MPI library.
     variables, outlive
         See bench.testbed.program.Program.
     **spec
-        See gather.Spec, or the program. Settings are added to SETTINGS.
+        The content of spec.json: the attributes of gather.Spec, or what another program
+        reads. Its `settings` are added to SETTINGS.
 
     Attributes
     ----------
     program : Path
-        The program, whose argument is the folder; other programs have subclasses.
+        What the ranks run, with the folder as argument. Subclasses set another program.
     """
 
     program = PROGRAM
@@ -71,7 +72,7 @@ class Job:
         **spec: Any,
     ) -> None:
         if not (launcher.environment / "python").exists():
-            support.absent(f"{launcher.name} is not installed")
+            support.skip_or_fail(f"{launcher.name} is not installed")
         self.cluster = cluster
         self.nranks = nranks
         self.folder = folder
@@ -85,11 +86,11 @@ class Job:
 
     def __enter__(self) -> Self:
         """Start the job."""
-        with (self.folder / "said").open("w") as said:
+        with (self.folder / "output").open("w") as output:
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -101,7 +102,7 @@ class Job:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill what is left of the job, and all processes of the hosts."""
+        """Kill what is left of the job, and all other processes on the hosts."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -112,23 +113,24 @@ class Job:
         """Wait until a rank has left a file; fail the test if none does in time."""
         deadline_s = time.monotonic() + limit_s
         while not (self.folder / name).exists():
-            self._check(f"{name} is not there", deadline_s)
+            self._check_alive(f"{name} is not there", deadline_s)
             time.sleep(_POLL_S)
 
     def await_meeting(self, op: int) -> None:
-        """Wait until a rank waits for the test before an operation."""
+        """Wait until a rank has the mishap "meet" and waits for the test."""
         self.await_file(f"reached{op}")
 
     def go(self, op: int) -> None:
-        """Let the rank that waits for the test go on."""
+        """Let the rank that waits for the test before operation `op` go on."""
         (self.folder / f"go{op}").touch()
 
     def results(
         self, limit_s: float, without: Sequence[int] = (), *, failing: bool = False
     ) -> Results:
-        """Wait until the ranks have ended; return their results, with every byte right.
+        """Wait until the ranks have ended; check and return their results.
 
-        Fails the test if a rank takes too long, ends without a result, or saw an error.
+        Fails the test if a rank takes too long, ends without a result, received a wrong
+        byte, or saw an error.
 
         Parameters
         ----------
@@ -137,7 +139,7 @@ class Job:
         without
             Ranks that leave no result.
         failing
-            Whether errors are allowed.
+            Whether ranks may see errors.
         """
         ranks = [rank for rank in range(self.nranks) if rank not in without]
         deadline_s = time.monotonic() + limit_s
@@ -145,25 +147,30 @@ class Job:
             self.await_file(f"{rank}.end", deadline_s - time.monotonic())
         return read(self.folder, ranks, failing=failing)
 
-    def _check(self, what: str, deadline_s: float) -> None:
+    def _check_alive(self, what: str, deadline_s: float) -> None:
+        """Fail the test, naming `what`, if the job has ended or is late."""
         ended = self._process.poll()
         late = time.monotonic() > deadline_s
-        if late or (ended is not None and not self._all_here()):
-            there = sorted(path.name for path in self.folder.iterdir())
-            why = "after its time" if late else f"and the launcher ended with {ended}"
+        if late or (ended is not None and not self._all_ended()):
+            files = sorted(path.name for path in self.folder.iterdir())
+            why = (
+                "though its time is over"
+                if late
+                else f"and the launcher has ended with status {ended}"
+            )
             pytest.fail(
-                f"{what}, {why}; there are {' '.join(there)}\n"
-                f"{(self.folder / 'said').read_text()}",
+                f"{what}, {why}; the job's folder has {' '.join(files)}. Output:\n"
+                f"{(self.folder / 'output').read_text()}",
                 pytrace=False,
             )
 
-    def _all_here(self) -> bool:
+    def _all_ended(self) -> bool:
         return all(
             (self.folder / f"{rank}.end").exists() for rank in range(self.nranks)
         )
 
 
-def ours(results: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
+def summed_stats(results: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
     """Return each counter summed over the ranks."""
     names = next(iter(results.values()))["stats"]
     return {

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-_PATTERN = np.random.default_rng(1).integers(0, 256, (1 << 20) + 509, np.uint8)
+# Random bytes. A block begins at one of _SHIFTS offsets in them, and repeats itself
+# after _PERIOD_BYTES. _SHIFTS is prime.
+_SHIFTS, _PERIOD_BYTES = 509, 1 << 20
+_RANDOM = np.random.default_rng(1).integers(0, 256, _PERIOD_BYTES + _SHIFTS, np.uint8)
 
 
 def pattern(rank: int, op: int, nbytes: int) -> np.ndarray[Any, Any]:
     """Return the block that a rank contributes to an operation."""
-    begin = (rank * 61 + op * 17) % 509
-    times = -(-nbytes // (1 << 20)) or 1
-    return np.tile(_PATTERN[begin : begin + min(nbytes, 1 << 20)], times)[:nbytes]
+    begin = (rank * 61 + op * 17) % _SHIFTS
+    times = -(-nbytes // _PERIOD_BYTES) or 1
+    period = _RANDOM[begin : begin + min(nbytes, _PERIOD_BYTES)]
+    return np.tile(period, times)[:nbytes]

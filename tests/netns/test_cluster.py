@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The simulated cluster has the properties it claims, and leaves nothing behind."""
+"""The emulated cluster has the properties that it claims, and leaves nothing behind.
+
+It consists of namespaces, and the tests of this folder run on it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from bench.testbed.flow import flowing
 
 pytestmark = pytest.mark.timeout(60)
 
+# Makes a cluster, prints its process ids, and keeps it until standard input ends.
 OWNER = """
 import sys
 from bench.testbed.cluster import Cluster
@@ -50,39 +54,40 @@ def test_a_killed_owner_leaves_nothing() -> None:
         time.sleep(0.01)
 
 
-def test_two_at_once(cluster: Cluster, tmp_path: Path) -> None:
-    """Jobs on two clusters with equal names and addresses do not disturb each other.
+def test_two_clusters_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    """Two clusters, whose hosts have the same names and addresses, run jobs at once.
 
-    One job is killed while both are under way.
+    One job is killed while both are under way. The other job goes on, and a third job
+    runs on the cluster of the killed job.
     """
     mishaps = [{"what": "meet", "rank": 0, "op": 3}]
     with Cluster(2) as other:
-        folders = [tmp_path / "one", tmp_path / "killed"]
-        one, killed = (
-            Job(where, 2, folder, sizes=[100_000], repeat=6, mishaps=mishaps)
-            for where, folder in zip((cluster, other), folders, strict=True)
+        folders = [tmp_path / "spared", tmp_path / "killed"]
+        spared, killed = (
+            Job(each, 2, folder, sizes=[100_000], repeat=6, mishaps=mishaps)
+            for each, folder in zip((cluster, other), folders, strict=True)
         )
-        with one:
+        with spared:
             with killed:
-                for job in (one, killed):
+                for job in (spared, killed):
                     job.await_meeting(3)
-            one.go(3)
-            one.results(30)
+            spared.go(3)
+            spared.results(30)
         with Job(other, 2, tmp_path / "next", sizes=[100_000]) as job:
             job.results(30)
 
 
 def test_hosts(cluster: Cluster) -> None:
-    """Each host has its own name and address, and resolves another host's name."""
+    """Each host has its name and address, and finds another host by name."""
     for number, host in enumerate(cluster.hosts):
         assert host.run("hostname").strip() == host.name == f"host{number}"
         assert f"10.77.0.{10 + number}/24" in host.run("ip", "address")
-    asked = "import socket; print(socket.gethostbyname('host2'))"
-    assert cluster.hosts[0].run(sys.executable, "-c", asked).strip() == "10.77.0.12"
+    look_up = "import socket; print(socket.gethostbyname('host2'))"
+    assert cluster.hosts[0].run(sys.executable, "-c", look_up).strip() == "10.77.0.12"
 
 
-def test_rate(cluster: Cluster) -> None:
-    """A link carries its configured rate, and its ports count the bytes."""
+def measure_rate(cluster: Cluster) -> float:
+    """Send 5 MiB by TCP; return the rate in bits per second, as the port counts."""
     receive = (
         "import socket; s = socket.create_server(('', 5000)); c, _ = s.accept()\n"
         "while c.recv(1 << 20): pass"
@@ -107,18 +112,33 @@ def test_rate(cluster: Cluster) -> None:
     sent_bytes = (after["host0"] - before["host0"]).sent_bytes
     assert 5 << 20 < sent_bytes < 1.07 * (5 << 20)
     assert (after["to1"] - before["to1"]).sent_bytes == pytest.approx(sent_bytes, 0.02)
+    return sent_bytes * 8 / took_s
+
+
+def test_rate(cluster: Cluster) -> None:
+    """A link carries TCP at its rate, 200 Mbit/s, and never faster.
+
+    Other load on the machine may slow one transfer down, so the fastest of four counts.
+    """
+    rates = [measure_rate(cluster)]
+    while max(rates) <= 0.8 * 200e6 and len(rates) < 4:
+        rates.append(measure_rate(cluster))
     # The rate may exceed 200 Mbit/s a little, since an idle link saves up a burst.
-    assert 0.8 < sent_bytes * 8 / took_s / 200e6 < 1.03
+    assert 0.8 * 200e6 < max(rates) < 1.03 * 200e6
 
 
-def test_a_stream_of_tcp(cluster: Cluster) -> None:
-    """Bytes that the flow reports received have passed the port, and the flow ends."""
+def test_a_flow_of_tcp(cluster: Cluster) -> None:
+    """A flow reports no more received bytes than have passed its port.
+
+    A flow is a TCP connection that loads the network. Its two processes end with the
+    ``with`` block.
+    """
     before = cluster.ports()["to1"]
     with flowing(cluster.hosts[0], cluster.hosts[1], address(1)) as flow:
         deadline_s = time.monotonic() + 20
         while flow.received_bytes() < 3 << 20:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
-        came_bytes = flow.received_bytes()
-        assert (cluster.ports()["to1"] - before).sent_bytes > came_bytes
+        received_bytes = flow.received_bytes()
+        assert (cluster.ports()["to1"] - before).sent_bytes > received_bytes
     assert flow.receiver.poll() is not None

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every byte is right over a network, whatever the sizes and the launcher."""
+"""Every byte is right over a network, at all sizes, under Open MPI and MPICH."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from job import LAUNCHERS, MPICH, OPENMPI, Job, ours
+from job import LAUNCHERS, MPICH, OPENMPI, Job, summed_stats
 
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
 
-CHUNK = 1456  # what a frame of 1514 bytes carries
+CHUNK_BYTES = 1456  # what a frame of 1514 bytes carries
+# Bytes of blocks. The kernel takes chunks in batches of up to 20.
 SIZES = [
-    *(1, CHUNK - 1, CHUNK, CHUNK + 1, 20 * CHUNK, 20 * CHUNK + 1),
+    *(1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1),
+    *(20 * CHUNK_BYTES, 20 * CHUNK_BYTES + 1),
     *(65536, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 0, 7),
 ]
 pytestmark = pytest.mark.timeout(90)
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.timeout(90)
 def test_sizes(
     cluster: Cluster, tmp_path: Path, nranks: int, launcher: Launcher
 ) -> None:
-    """Blocks around the sizes of chunks and batches, and large ones, arrive intact."""
+    """Blocks of about one chunk, blocks of about one batch, and large blocks arrive."""
     cluster.shape(None)
     sizes = SIZES if launcher is OPENMPI else SIZES[:8]
     with Job(cluster, nranks, tmp_path, launcher=launcher, sizes=sizes) as job:
@@ -32,12 +34,15 @@ def test_sizes(
     assert {result["host"] for result in results.values()} == {
         f"host{number}" for number in range(nranks)
     }
-    # Operations of empty blocks count as epochs too.
-    assert ours(results)["epochs"] == nranks * len(sizes)
+    # Operations on empty blocks count too.
+    assert summed_stats(results)["epochs"] == nranks * len(sizes)
 
 
-def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
-    """Communicators used at once, in another order on each rank, all complete."""
+def test_four_communicators_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    """Threads complete the operations of four communicators at once.
+
+    Each rank begins with a different communicator.
+    """
     cluster.shape(None)
     sizes = [3000, 100_000, 1 << 18]
     with Job(cluster, 4, tmp_path, sizes=sizes, repeat=5, ncomms=4) as job:
@@ -54,10 +59,13 @@ def test_communicators(cluster: Cluster, tmp_path: Path) -> None:
 )
 @pytest.mark.timeout(240)
 def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """10,000 operations back to back, eager and behind the barrier, all complete."""
+    """10,000 small operations complete back to back.
+
+    Some are eager: their blocks are sent before the entry barrier, since each block is
+    one chunk, and all four together fit EAGER_BYTES. The others wait for the barrier.
+    """
     cluster.shape(None)
-    # A block of one datagram precedes the barrier if all blocks fit EAGER_BYTES.
-    sizes = [64, 1, 1000, 1001, CHUNK, 999, 0, CHUNK + 1]
+    sizes = [64, 1, 1000, 1001, CHUNK_BYTES, 999, 0, CHUNK_BYTES + 1]
     with Job(
         cluster,
         4,
@@ -68,4 +76,4 @@ def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> Non
         settings={"eager_bytes": 4000},
     ) as job:
         results = job.results(200)
-    assert ours(results)["epochs"] == 4 * 10_000
+    assert summed_stats(results)["epochs"] == 4 * 10_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``make demo-cluster`` at a small size: trunk traffic, table, and how it ends."""
+"""``make demo-cluster`` at a small size: what it measures, prints, and needs."""
 
 from __future__ import annotations
 
@@ -17,33 +17,39 @@ from bench import demo
 from bench.demo import Plan, Row
 from bench.jobs.contenders import CONTENDERS
 
-NHOSTS, BLOCK = 4, 256 << 10
-PLAN = Plan(NHOSTS, BLOCK, 2, [CONTENDERS["mpimcast"], CONTENDERS["openmpi-tuned"]])
+NHOSTS, BLOCK_BYTES, ITERATIONS = 4, 256 << 10, 2
+PLAN = Plan(
+    NHOSTS,
+    BLOCK_BYTES,
+    ITERATIONS,
+    [CONTENDERS["mpimcast"], CONTENDERS["openmpi-tuned"]],
+)
 
-# Headers take 58 of 1514 bytes; control messages and barriers are small beside that.
+# The most bytes that frames may have, as a multiple of the blocks' bytes. Headers take
+# 58 bytes of 1514; control messages and barriers take less.
 OVERHEAD = 1.1
 
 
 @pytest.mark.usefixtures("able")
 @pytest.mark.timeout(90)
 def test_bytes_over_the_trunk() -> None:
-    """Each block crosses the trunk once by multicast, and as often as a ring needs."""
+    """By multicast a block crosses the trunk once; by a ring, as often as the ring."""
     rows = {(row.order, row.contender): row for row in demo.measure(PLAN)}
-    blocks = {name: row.trunk_bytes / BLOCK for name, row in rows.items()}
-    # Half of the blocks go each way, whatever the order.
+    blocks = {name: row.trunk_bytes / BLOCK_BYTES for name, row in rows.items()}
+    # In either order, half of the blocks cross the trunk each way.
     for order in ("block", "interleaved"):
         assert NHOSTS / 2 < blocks[order, "mpimcast"] < OVERHEAD * NHOSTS / 2
-    # One link of the ring crosses the trunk each way in block order, and every second
-    # link does when ranks are interleaved.
-    passes = NHOSTS - 1
-    assert passes < blocks["block", "openmpi-tuned"] < OVERHEAD * passes
-    passes *= NHOSTS // 2
-    assert passes < blocks["interleaved", "openmpi-tuned"] < OVERHEAD * passes
+    # All blocks but one pass each link of the ring. In block order, one link crosses
+    # the trunk each way; in interleaved order, half of the links do.
+    crossings = NHOSTS - 1
+    assert crossings < blocks["block", "openmpi-tuned"] < OVERHEAD * crossings
+    crossings *= NHOSTS // 2
+    assert crossings < blocks["interleaved", "openmpi-tuned"] < OVERHEAD * crossings
     assert all(row.seconds > 0 and not row.wrong_bytes for row in rows.values())
 
 
 def test_table() -> None:
-    """The table compares each contender with the first, separately for each order."""
+    """For each order, the table compares every contender with the first one."""
     rows = [
         Row("block", "mpimcast", 2.0, 4_000_000, 0),
         Row("block", "openmpi", 5.0, 6_000_000, 0),
@@ -71,22 +77,22 @@ def test_interrupted() -> None:
         start_new_session=True,
     ) as process:
         deadline_s = time.monotonic() + 30
-        while not any(map(is_launcher, ours := children(process.pid))):
+        while not any(map(is_launcher, its_children := children(process.pid))):
             assert time.monotonic() < deadline_s
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert b"interrupted" in said
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT
+    assert b"interrupted" in errors
     deadline_s = time.monotonic() + 10
-    while any(Path(f"/proc/{pid}").exists() for pid in ours):
+    while any(Path(f"/proc/{pid}").exists() for pid in its_children):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
 
 
 def children(pid: int) -> list[int]:
-    """Return a process's children: one for each of its hosts, and the launcher."""
+    """Return the children of the demo: one for each of its hosts, and the launcher."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
     return list(map(int, path.read_text().split())) if path.exists() else []
 
@@ -106,13 +112,13 @@ def test_without_root(
     monkeypatch.setattr(demo.shutil, "which", lambda tool: f"/sbin/{tool}")
     assert demo.main() == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("make demo-cluster: it needs root")
+    assert line.startswith("make demo-cluster: it has to be run as root")
 
 
 def test_without_tools(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where a tool is missing the demo says in one sentence which package has it."""
+    """If a tool is missing, the demo says in one sentence which package has it."""
     monkeypatch.setattr(sys, "argv", ["bench.demo"])
     monkeypatch.setattr(demo.shutil, "which", lambda _: None)
     assert demo.main() == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor's findings on healthy networks, and where one node is not healthy."""
+"""The doctor's findings on a healthy network, and on networks with one sick node."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ LIMIT_S = 30
 
 pytestmark = pytest.mark.timeout(120)
 
-# The nft match for frames that the sick host sends, by the port they enter at.
+# An nft expression for the frames that the sick host sends: they enter a switch through
+# the port that leads to that host.
 FROM_SICK = f"iifname to{SICK}"
 
 
 @pytest.fixture
 def examine(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
-    """Return a function that runs the doctor and returns status, output and JSON."""
+    """Yield a function that runs the doctor; see `_examine`."""
     yield functools.partial(_examine, cluster, tmp_path)
     for host in cluster.hosts:
         host.end_processes()
@@ -37,6 +38,17 @@ def examine(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
 def _examine(
     cluster: Cluster, folder: Path, *checks: str, nranks: int = NRANKS, **variables: str
 ) -> tuple[int, str, dict[str, Any]]:
+    """Run the doctor; return its exit status, its output and its JSON report.
+
+    Parameters
+    ----------
+    *checks
+        The checks to run; none means all.
+    nranks
+        The number of ranks, which run on the first hosts.
+    **variables
+        Variables of the ranks' environment.
+    """
     report = folder / "report.json"
     program = ["-m", "mpimcast", "doctor", *checks]
     arguments = [*program, "--limit", str(LIMIT_S), "--json", report]
@@ -46,7 +58,8 @@ def _examine(
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
-        capture_output=True,  # apart, since launchers report exit statuses there
+        # Separately, since launchers write exit statuses to the standard error.
+        capture_output=True,
         text=True,
         timeout=2 * LIMIT_S,
         check=False,
@@ -58,7 +71,24 @@ def _examine(
 def check_sick(
     result: tuple[int, str, dict[str, Any]], status: int, check: str, words: str
 ) -> dict[str, Any]:
-    """Check that the findings name the sick host alone, and exclude it."""
+    """Check that the findings name the sick host alone, and exclude it.
+
+    Parameters
+    ----------
+    result
+        The values that `examine` returned.
+    status
+        The exit status expected.
+    check
+        The check that must have found something.
+    words
+        Text that one of the findings must contain.
+
+    Returns
+    -------
+    dict
+        The JSON report.
+    """
     code, said, document = result
     name = f"host{SICK}"
     assert code == status, said
@@ -92,7 +122,7 @@ def test_healthy(examine: Any) -> None:
 
 
 def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
-    """A node that no multicast reaches is named, and the MPI library takes over."""
+    """A node that no multicast reaches is named; a job would use the MPI library."""
     with cluster.losing([SICK]):
         result = examine()
     document = check_sick(
@@ -106,16 +136,19 @@ def test_hears_nothing(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_is_heard_by_nobody(cluster: Cluster, examine: Any) -> None:
-    """A node whose multicast reaches no other is named; with udp alone, status is 4."""
+    """A node whose multicast reaches no other node is named.
+
+    The exit status is 4, since a job with TRANSPORT=udp would fail.
+    """
     others = [number for number in range(NRANKS) if number != SICK]
-    dropped = f"{FROM_SICK} ip daddr 224.0.0.0/4 ip protocol udp"
-    with cluster.losing(others, traffic=dropped):
+    multicast = f"{FROM_SICK} ip daddr 224.0.0.0/4 ip protocol udp"
+    with cluster.losing(others, traffic=multicast):
         result = examine(MPIMCAST_TRANSPORT="udp")
     check_sick(result, 4, "multicast", "others receive none of its multicast")
 
 
 def test_small_mtu(cluster: Cluster, examine: Any) -> None:
-    """A node whose MTU is less than that of the others is named, with the remedy."""
+    """A node with a smaller MTU than all others is named, with a command to fix it."""
     host = cluster.hosts[SICK]
     host.run("ip", "link", "set", "dev", "eth0", "mtu", "1000")
     try:
@@ -129,7 +162,11 @@ def test_small_mtu(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_narrow_path(cluster: Cluster, examine: Any) -> None:
-    """A node whose switch port passes less than the MTU is named, with the size."""
+    """A node whose switch port drops full datagrams is named, with the passing size.
+
+    The port drops datagrams longer than 1400 bytes, IP header included. The headers of
+    IP, UDP and mpimcast take 44 of these bytes, which leaves 1356 for a chunk.
+    """
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], traffic="ip protocol udp ip length > 1400"):
         result = examine()
@@ -138,7 +175,7 @@ def test_narrow_path(cluster: Cluster, examine: Any) -> None:
 
 
 def test_loss(cluster: Cluster, examine: Any) -> None:
-    """A node whose port loses one datagram in five is named."""
+    """A node whose switch port loses one datagram in five is named."""
     cluster.shape(200, burst_bytes=SINGLE_BURST_BYTES)
     with cluster.losing([SICK], 0.2, "udp"):
         result = examine()
@@ -147,7 +184,7 @@ def test_loss(cluster: Cluster, examine: Any) -> None:
 
 @pytest.mark.long
 def test_no_unicast(cluster: Cluster, examine: Any) -> None:
-    """A node whose firewall passes multicast alone is named: no requests reach it."""
+    """A node that no unicast reaches is named, and a job would fail (status 4)."""
     with cluster.losing([SICK], traffic="unicast"):
         result = examine()
     check_sick(result, 4, "control", "it receives none of the unicast from others")
@@ -163,8 +200,8 @@ def test_slow_link(cluster: Cluster, examine: Any) -> None:
 
 
 @pytest.mark.long
-def test_everything_loses(cluster: Cluster, examine: Any) -> None:
-    """Where no node is healthy, none is excluded."""
+def test_no_node_is_healthy(cluster: Cluster, examine: Any) -> None:
+    """If multicast reaches no node, none is excluded."""
     with cluster.losing(range(NRANKS)):
         code, said, document = examine()
     assert code == 3, said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The last message of an operation is lost after its sender has moved on."""
+"""A rank's last message of an operation is lost, and that rank has moved on."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from job import Job
 from bench.testbed.cluster import Cluster
 
 NOPS = 5
+# How long the sender of the lost message sleeps. The peer must return sooner.
 ASLEEP_S = 10
 pytestmark = pytest.mark.timeout(60)
 
 
 def unasked_done(rank: int, epoch: int) -> str:
-    """Return the nft expression for a rank's unasked messages that it is done.
+    """Return an nft expression for messages in which a rank says that it is done.
 
-    Messages that answer another rank's question do not match.
+    It does not match the rank's answers to questions.
     """
+    # The keys are offset and length, in bits from the beginning of the UDP header.
     fields = {
         (128, 32): epoch,
         (160, 8): 0x80,  # a control message
-        (224, 32): 0,  # which echoes no stamp
-        (256, 8): 1 | 2,  # from a rank that has entered and is done
+        (224, 32): 0,  # no echoed stamp, which an answer has
+        (256, 8): 1 | 2,  # the rank has entered and is done
     }
-    # nft counts offsets in bits from the beginning of the UDP header.
-    said = " ".join(f"@th,{at},{nbits} {v}" for (at, nbits), v in fields.items())
-    return f"ip saddr 10.77.0.{10 + rank} ip protocol udp {said}"
+    matches = " ".join(f"@th,{at},{nbits} {v}" for (at, nbits), v in fields.items())
+    return f"ip saddr 10.77.0.{10 + rank} ip protocol udp {matches}"
 
 
-@pytest.mark.parametrize("then", ["sleeps", "exits"])
+@pytest.mark.parametrize("sender_then", ["sleeps", "exits"])
 @pytest.mark.parametrize(
     ("nranks", "repair", "nbytes"), [(2, "nak", 2 << 20), (4, "neighbour", 100_000)]
 )
@@ -44,17 +45,19 @@ def test_last_done_lost(
     nranks: int,
     repair: str,
     nbytes: int,
-    then: str,
+    sender_then: str,
 ) -> None:
-    """The sender's engine answers, so its peer need not wait for the sender's caller.
+    """The peer asks again, and the sender's engine answers while its caller sleeps.
 
-    The peer keeps no copy of blocks as large as these, or its neighbour may ask for
-    them, so it returns only when it hears that the ranks that may need them are done.
+    In one case the peer's block is too large to keep a copy; in the other its neighbour
+    may ask it for any block. So the peer returns only when it has heard that the ranks
+    that may need its buffers are done. The sender's message that says so is lost. The
+    sender then sleeps, or has finished and exits.
     """
     cluster.shape(None)
     sender, peer = nranks - 1, nranks - 2
     mishaps = [{"what": "meet", "rank": peer, "op": NOPS - 1}]
-    if then == "sleeps":
+    if sender_then == "sleeps":
         late = {"what": "late", "rank": sender, "op": NOPS, "for_s": ASLEEP_S}
         mishaps.append(late)
     with Job(
@@ -71,13 +74,16 @@ def test_last_done_lost(
         with cluster.losing([peer], traffic=unasked_done(sender, NOPS)) as loss:
             job.go(NOPS - 1)
             job.await_file(f"{peer}.json")
-            slept_on = not (tmp_path / f"{sender}.json").exists()
+            sender_asleep = not (tmp_path / f"{sender}.json").exists()
             assert loss.dropped()[0] > 0
-        if then == "sleeps":
-            assert slept_on, "the peer returned only after the sender woke up"
+        if sender_then == "sleeps":
+            assert sender_asleep, "the peer returned only after the sender woke up"
         else:
             job.results(20)
-    seen = json.loads((tmp_path / f"{peer}.json").read_text())
-    assert not seen["wrong"]
-    *before, last = (1000 * seconds for seconds in seen["seconds"])
-    print(f"the last one took {last:.1f} ms, before {statistics.median(before):.1f}")
+    outcome = json.loads((tmp_path / f"{peer}.json").read_text())
+    assert not outcome["wrong"]
+    *before_ms, last_ms = (1000 * seconds for seconds in outcome["seconds"])
+    print(
+        f"the last operation took {last_ms:.1f} ms, "
+        f"those before {statistics.median(before_ms):.1f} ms"
+    )

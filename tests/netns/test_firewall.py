@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GROUP and PORTS determine all that a firewall has to let through."""
+"""A firewall may drop everything except the groups and ports of GROUP and PORTS."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from job import LAUNCHERS, OPENMPI, Job, ours
+from job import LAUNCHERS, OPENMPI, Job, summed_stats
 
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
 
 NRANKS = 5
-BLOCK = 256 << 10
+BLOCK_BYTES = 256 << 10
 GROUPS = "239.77.8.0-239.77.8.3"
 PORTS = "31000-31009"
 SETTINGS = {"group": GROUPS, "ports": PORTS, "subgroups": 2}
 
-# nft expressions for any other group, destination port and source port.
+# The nft expressions for what the firewall drops: any other group, destination port or
+# source port.
 FORBIDDEN = (
     f"ip protocol udp ip daddr 224.0.0.0/4 ip daddr != {GROUPS}",
     f"udp dport != {PORTS}",
@@ -36,7 +37,10 @@ def gather(
     launcher: Launcher = OPENMPI,
     failing: bool = False,
 ) -> tuple[dict[int, dict[str, object]], int]:
-    """Run a job behind the firewall; return results and the number of drops."""
+    """Run a job on two communicators behind the firewall.
+
+    Return the ranks' results, and how many datagrams the firewall has dropped.
+    """
     hosts = range(NRANKS)
     with (
         cluster.losing(hosts, traffic=FORBIDDEN[0]) as groups,
@@ -48,7 +52,7 @@ def gather(
             folder,
             launcher=launcher,
             settings=settings,
-            sizes=[BLOCK, 5000],
+            sizes=[BLOCK_BYTES, 5000],
             repeat=6,
             ncomms=2,
         ) as job,
@@ -59,13 +63,18 @@ def gather(
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_within(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """Data, control and repairs all pass, on two communicators and despite loss."""
+def test_a_job_in_the_ranges(
+    cluster: Cluster, tmp_path: Path, launcher: Launcher
+) -> None:
+    """With GROUP and PORTS set, the firewall drops no datagram of a job.
+
+    Neither data nor control messages nor repairs are dropped.
+    """
     cluster.shape(100, burst_bytes=4000)
     with cluster.losing(range(NRANKS), 0.02, "multicast") as loss:
         results, nrefused = gather(cluster, tmp_path, SETTINGS, launcher=launcher)
         assert loss.dropped()[0] > 0
-    stats = ours(results)
+    stats = summed_stats(results)
     assert nrefused == 0
     assert stats["rx_repaired_chunks"] > 0
     assert stats["unicast_epochs"] == 0
@@ -73,8 +82,8 @@ def test_within(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
     assert all(each.startswith("udp: UDP multicast") for each in explained)
 
 
-def test_without(cluster: Cluster, tmp_path: Path) -> None:
-    """Without the settings the firewall refuses datagrams, and every rank fails."""
+def test_a_job_without_the_settings(cluster: Cluster, tmp_path: Path) -> None:
+    """Without GROUP and PORTS, the firewall drops datagrams, and every rank fails."""
     results, nrefused = gather(cluster, tmp_path, {}, failing=True)
     assert nrefused > 0
     for result in results.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datagrams that a stranger sends into a job's group are dropped and counted."""
+"""Datagrams that a stranger sends to a job's group are dropped and counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from bench.testbed.host import Host
 from bench.testbed.launcher import Launcher
 
 NRANKS = 4
+# Forged datagrams arrive between these operations.
 BEGIN, END = 5, 300
+# The counters of datagrams that change nothing, by reason.
 DROPPED = (
     "rx_foreign_datagrams",
     "rx_corrupt_datagrams",
@@ -37,7 +39,7 @@ def group_of(host: Host) -> tuple[str, int]:
 
 
 def overflowed(host: Host) -> int:
-    """Return how many datagrams the host's kernel itself has refused."""
+    """Return how many datagrams the host's kernel dropped before a socket got them."""
     names, values = (
         line.split()[1:]
         for line in host.run("cat", "/proc/net/snmp").splitlines()
@@ -51,11 +53,15 @@ def overflowed(host: Host) -> int:
 def test_forged(
     cluster: Cluster, tmp_path: Path, launcher: Launcher, long: bool, seed: int
 ) -> None:
-    """Wrong channels, epochs, indices, lengths, sources and replays change no byte."""
+    """Datagrams that are replayed, or wrong in some field, change no byte.
+
+    Either a rank counts a datagram, or the kernel dropped it because a receive buffer
+    was full. More than a third must be counted as foreign to the job.
+    """
     cluster.shape(None)
     count = 100_000 if long else 12_000
     stranger = cluster.hosts[-1]
-    refused = [overflowed(host) for host in cluster.hosts[:NRANKS]]
+    overflowed_before = [overflowed(host) for host in cluster.hosts[:NRANKS]]
     mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (BEGIN, END)]
     with Job(
         cluster,
@@ -64,7 +70,7 @@ def test_forged(
         launcher=launcher,
         sizes=[20_000],
         repeat=END + 20,
-        # The header's checksum would find every change before the other checks do.
+        # Checksums would find every change, so that nothing else would be tested.
         settings={"checksum": "off"},
         mishaps=mishaps,
     ) as job:
@@ -84,10 +90,11 @@ def test_forged(
         job.go(END)
         results = job.results(60)
     assert sum(json.loads(sent).values()) == count
-    # Rank 0, whose address the forger uses, receives none of these datagrams.
+    # Rank 0 is left out: its kernel drops what claims to come from its own address.
     for number in range(1, NRANKS):
         stats = results[number]["stats"]
-        kernel = overflowed(cluster.hosts[number]) - refused[number]
-        counted = sum(stats[name] for name in DROPPED)
-        assert counted + kernel >= count, f"{kernel} {stats}"
-        assert stats["rx_foreign_datagrams"] + kernel > count // 3, f"{kernel} {stats}"
+        by_kernel = overflowed(cluster.hosts[number]) - overflowed_before[number]
+        by_rank = sum(stats[name] for name in DROPPED)
+        foreign = stats["rx_foreign_datagrams"]
+        assert by_rank + by_kernel >= count, f"{by_kernel} {stats}"
+        assert foreign + by_kernel > count // 3, f"{by_kernel} {stats}"

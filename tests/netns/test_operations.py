@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every operation works between hosts, in every form."""
+"""Every form of every collective works between hosts."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from job import LAUNCHERS, SETTINGS, Job
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
 
-CHUNK = 1456  # what a frame of 1514 bytes carries
+CHUNK_BYTES = 1456  # what a frame of 1514 bytes carries
 NRANKS = 4
 pytestmark = pytest.mark.timeout(90)
 
 
 class Rounds(Job):
-    """Ranks that play rounds of operations."""
+    """Ranks that run rounds of operations; see tests/verbs/rounds_rank.py."""
 
     program = support.ROOT / "tests/verbs/rounds_rank.py"
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_operations(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
-    """Results equal the MPI library's, even where two hosts lose a tenth."""
+    """Results equal the MPI library's, even if two hosts lose a tenth of multicast."""
     cluster.shape(200, burst_bytes=4000)
+    sizes = [1, CHUNK_BYTES + 1, 20 * CHUNK_BYTES, 150_000]
+    repeat = 2
     rounds = [
         {
-            "sizes": [1, CHUNK + 1, 20 * CHUNK, 150_000],
-            "repeat": 2,
+            "sizes": sizes,
+            "repeat": repeat,
             "in_place": True,
             "kinds": KINDS,
             "forms": FORMS,
@@ -48,5 +50,5 @@ def test_operations(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> Non
             ((outcome,),) = result["games"]
             stats.update(outcome["stats"])
         assert loss.dropped()[0] > 0
-    assert stats["epochs"] == NRANKS * len(KINDS) * len(FORMS) * 4 * 2
+    assert stats["epochs"] == NRANKS * len(KINDS) * len(FORMS) * len(sizes) * repeat
     assert stats["rx_repaired_chunks"] > 0

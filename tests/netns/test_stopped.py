@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All ranks wait for a stopped rank whose host answers, and get the right bytes.
+"""All ranks wait for a stopped rank while its host is alive, and get all bytes.
 
-A rank is stopped, wherever it was in its operations, until the others have waited
-for several TIMEOUTs by their own count.
+A stopped process answers nothing, but its host's kernel still does. The rank is stopped
+at some point in its operations, for longer than two TIMEOUTs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from test_dead import NRANKS, OP, TIMEOUT_S, VICTIM, check_survivors, job_with
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
 
-# Ranks that wait count a stop of this length as several TIMEOUTs.
 STOP_S = 2.5 * TIMEOUT_S
 pytestmark = pytest.mark.timeout(90)
 
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.timeout(90)
 def stopped_job(
     cluster: Cluster, folder: Path, launcher: Launcher = OPENMPI, **spec: Any
 ) -> Job:
-    """Return a job in which one rank is stopped amid its operations."""
+    """Return a job in which one rank is stopped; `spec` changes the job's spec."""
     return Job(
         cluster,
         NRANKS,
@@ -42,7 +41,7 @@ def stopped_job(
 
 
 def check_waited(job: Job) -> None:
-    """Check that all succeeded, and that some waited for more than two TIMEOUTs."""
+    """Check that no rank failed, and that some rank waited for over two TIMEOUTs."""
     results = job.results(60)
     longest_s = max(
         seconds
@@ -64,10 +63,10 @@ def check_waited(job: Job) -> None:
         ),
     ],
 )
-def test_amid_flow(
+def test_during_an_operation(
     cluster: Cluster, tmp_path: Path, repair: str, launcher: Launcher
 ) -> None:
-    """All wait for a rank stopped amid an operation, with either repair policy."""
+    """Under loss, all wait for a rank stopped during an operation, by either policy."""
     with stopped_job(
         cluster,
         tmp_path,
@@ -85,7 +84,10 @@ def test_amid_flow(
     ],
 )
 def test_sizes(cluster: Cluster, tmp_path: Path, nbytes: int) -> None:
-    """All wait in eager operations, and in those that need every buffer to the end."""
+    """All wait in eager operations, and in those that need buffers until the release.
+
+    Operations of 8 bytes are so short that it takes many for the stop to hit one.
+    """
     with stopped_job(
         cluster, tmp_path, sizes=[nbytes], repeat=OP + 400 if nbytes < 9 else OP + 3
     ) as job:
@@ -94,7 +96,7 @@ def test_sizes(cluster: Cluster, tmp_path: Path, nbytes: int) -> None:
 
 @pytest.mark.long
 def test_before_entry(cluster: Cluster, tmp_path: Path) -> None:
-    """All wait for a rank that is stopped before it enters, with its responder."""
+    """All wait for a rank that is stopped before entry, together with its responder."""
     mishaps = [
         {"what": "stop", "rank": VICTIM, "op": OP, "for_s": STOP_S},
         {"what": "late", "rank": VICTIM, "op": OP, "for_s": 1},
@@ -104,7 +106,7 @@ def test_before_entry(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_killed_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
-    """All others wait for a stopped rank, and fail at once when it is killed."""
+    """The others wait for a stopped rank, and fail as soon as it is killed."""
     mishap = {"what": "stop_kill", "for_s": STOP_S}
     with job_with(cluster, tmp_path, **mishap) as job:
         results = job.results(40, without=[VICTIM], failing=True)
@@ -116,7 +118,7 @@ def test_killed_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_cut_off_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
-    """When a stopped rank's host falls silent too, TIMEOUT ends the wait."""
+    """When the host of a stopped rank falls silent, the wait ends after TIMEOUT."""
     mishap = {"what": "stop_down", "for_s": STOP_S}
     with job_with(cluster, tmp_path, **mishap) as job:
         try:
@@ -132,7 +134,7 @@ def test_cut_off_while_stopped(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_late_for_too_long(cluster: Cluster, tmp_path: Path) -> None:
-    """LATE_TIMEOUT ends the wait for a rank that stays stopped."""
+    """LATE_TIMEOUT ends the wait for a rank that is stopped for longer than that."""
     with job_with(
         cluster,
         tmp_path,

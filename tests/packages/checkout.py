@@ -27,10 +27,10 @@ def copy(folder: Path, *, without: Sequence[str] = ()) -> Path:
     return Path(shutil.copytree(ROOT, folder, ignore=left_out))
 
 
-def environment(folder: Path, python: str | Path = sys.executable) -> Path:
-    """Make an environment with pip alone, and return its programs' folder.
+def make_environment(folder: Path, python: str | Path = sys.executable) -> Path:
+    """Make an environment that has only pip, and return the folder of its programs.
 
-    virtualenv supplies pip, which Debian's Pythons lack.
+    It is made with virtualenv, which supplies pip; Debian's Pythons lack it.
     """
     make = [sys.executable, "-m", "virtualenv", "--quiet", "--no-periodic-update"]
     run([*make, "--python", python, folder], limit_s=100)
@@ -38,6 +38,6 @@ def environment(folder: Path, python: str | Path = sys.executable) -> Path:
 
 
 def install(programs: Path, *arguments: str | Path) -> None:
-    """Install something with the pip of an environment."""
+    """Install packages with the pip of an environment."""
     pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     run([*pip, "--quiet", *arguments], limit_s=400)

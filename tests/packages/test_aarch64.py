@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wheel for aarch64, and the C library as its compiler makes it, emulated."""
+"""The wheel for aarch64, and the C library for aarch64 in an emulator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import cmake
 import pytest
 import wheels
-from support import BUILD, ROOT, absent, require_tool, run
+from support import BUILD, ROOT, require_tool, run, skip_or_fail
 
 # Debian's package libc6-arm64-cross, on which its cross compiler depends.
 LIBRARIES = Path("/usr/aarch64-linux-gnu")
@@ -39,10 +39,10 @@ def test_wheel(sdist: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    """Return a build of the tests, whose programs ctest runs in the emulator."""
+    """Return a build of the tests; ctest runs its programs in the emulator."""
     emulator = require_tool("qemu-aarch64")
     if not LIBRARIES.is_dir():
-        absent("gcc-aarch64-linux-gnu is not installed")
+        skip_or_fail("gcc-aarch64-linux-gnu is not installed")
     settings = {
         **wheels.definitions("aarch64", BUILD / "aarch64-headers"),
         "CMAKE_SYSTEM_NAME": "Linux",
@@ -58,7 +58,7 @@ def built() -> Path:
 @pytest.mark.timeout(700)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_c(program: str, built: Path) -> None:
-    """The program exits with status 0."""
+    """Each C test program succeeds on emulated aarch64."""
     cmake.program(built, program)
     ctest = [require_tool("ctest"), "--test-dir", built, "--output-on-failure"]
     run([*ctest, "-R", f"^{program}$", "--no-tests=error"], limit_s=610)

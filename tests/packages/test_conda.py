@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The conda recipe, built from the checkout.
 
-Tests may run where conda-forge cannot be reached, so a channel of stand-ins has the
-packages that the recipe names. Its Python is this environment's.
+Tests may run where conda-forge cannot be reached. So a channel of stand-ins has the
+packages that the recipe names; its Python is this environment's.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support import absent
+from support import skip_or_fail
 
 COMPILER = ("gcc_linux-64", "sysroot_linux-64")
 TOOLS = ("cmake", "ninja", "pip", "cffi", "scikit-build-core", "rdma-core")
 LIBRARIES = ("mpi4py", "numpy", "rich")
-VERSION = "99"  # as new as any requirement
+VERSION = "99"  # new enough for any requirement
 
-# A virtual environment that has this one's packages besides its own.
+# A virtual environment that also has this environment's packages.
 PYTHON = """
 packages=$PREFIX/lib/python{version}/site-packages
 mkdir -p "$PREFIX/bin" "$packages"
@@ -60,7 +60,7 @@ def test_recipe(tree: Path, tmp_path: Path) -> None:
     try:
         from rattler_build import Package, Stage0Recipe, VariantConfig
     except ImportError:
-        absent("py-rattler-build is not installed")
+        skip_or_fail("py-rattler-build is not installed")
     stand_ins(tmp_path / "channel")
     channels = [(tmp_path / "channel").as_uri()]
     folder = tree / "ffi/packages/conda"

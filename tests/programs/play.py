@@ -2,7 +2,7 @@
 """Play random programs on mpimcast, under faults, and on the MPI library.
 
 It is started on several ranks as ``python play.py COUNT SEED``. Rank 0 draws programs,
-shrinks one that goes wrong, and prints a line of JSON about all of them.
+shrinks a program that goes wrong, and prints a line of JSON about all programs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class Rank:
         self._player = player
 
     def play(self, program: Program | None) -> list[str] | None:
-        """Play rank 0's program, if any; return what was wrong on any rank."""
+        """Play rank 0's program; return what was wrong on any rank.
+
+        Return None if rank 0 has no more programs.
+        """
         program = self.world.bcast(program)
         if program is None:
             return None
@@ -75,7 +78,7 @@ class Rank:
     def _give_up(self, program: Program) -> None:
         faulthandler.dump_traceback()
         who = f"rank {self.world.rank}"
-        print(f"{who}: not over after {LIMIT_S} s: {program}", file=sys.stderr)
+        print(f"{who}: still running after {LIMIT_S} s: {program}", file=sys.stderr)
         sys.stderr.flush()
         # Other ranks get a moment to say where they are.
         time.sleep(2)
@@ -84,7 +87,7 @@ class Rank:
 
 @contextlib.contextmanager
 def aborting(what: str = "") -> Iterator[None]:
-    """End all ranks on an exception."""
+    """Abort all ranks if the block raises an exception; print `what` first."""
     try:
         yield
     except BaseException:

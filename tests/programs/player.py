@@ -15,10 +15,10 @@ from typing_extensions import Self
 
 import mpimcast
 
-STRIDE = 3  # of buffers with gaps, in items
+STRIDE = 3  # from item to item in buffers with gaps
 POISON = -1
 
-# By name, the colour and the key with which a rank splits the world.
+# For each name, the colour and the key with which a rank splits the world.
 GROUPS: dict[str, Callable[[MPI.Intracomm], tuple[int, int]]] = {
     "all": lambda world: (0, world.rank),
     "backwards": lambda world: (0, -world.rank),
@@ -72,7 +72,7 @@ class Part:
     # ---- data ----------------------------------------------------------------
 
     def fill(self) -> None:
-        """Fill this rank's block with new data, and erase what was received."""
+        """Fill this rank's block with new data, and erase the received data."""
         op, rank = self.op, self.comm.Get_rank()
         salt = 1000 * self._number + 100 * self._turn + rank
         self.mine[:] = np.arange(len(self.mine)) % 1009 + 10_000 * salt
@@ -147,7 +147,7 @@ class Part:
             )
 
     def completed(self) -> None:
-        """Record the outcome of a request that was waited for."""
+        """Record the outcome of a completed request."""
         MPI.Request.Waitall(self._also)
         assert self.request == MPI.REQUEST_NULL or self.op.form == "persistent"
         self._take()
@@ -222,7 +222,7 @@ class Player:
     totals : dict
         Sums of the counters of all communicators that programs used.
     nmoved : int
-        Number of steps done at another place than in the common order.
+        Number of steps done at a different place than in the common order.
     """
 
     def __init__(self, settings: Sequence[dict[str, Any]]) -> None:
@@ -264,7 +264,7 @@ class Player:
         return outcomes
 
     def _open(self, settings: int, ranks: str, derived: bool) -> mpimcast.Intracomm:
-        """Return a new communicator, whose team another one keeps open."""
+        """Return a new communicator; another one keeps its team open."""
         chosen, plain = self._settings[settings], self._plain[ranks]
         if (settings, ranks) not in self._used:
             used = mpimcast.Intracomm(plain.Dup(), **chosen)

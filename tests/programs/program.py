@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random programs that are legal in MPI: their operations, and the order of these.
+"""Random programs that are legal in MPI: their operations, and the order of steps.
 
-A program has one order of steps that every rank could follow. A rank may start what
-does not block earlier than that, and complete it later, as long as it enters the
-collectives of each communicator in the same order; persistent requests may be started
-in any order. So no program has a deadlock: of all steps that ranks are blocked in, take
-the first in the common order. What it needs of other ranks comes before it in that
-order, and what those ranks are blocked in comes later, so that they have done it.
+A program has a common order of steps, which every rank could follow. A rank may start
+an operation that does not block earlier than in this order, and complete it later. But
+it must enter the collectives of each communicator in the common order; persistent
+requests may be started in any order. So no program has a deadlock: of all steps in
+which ranks are blocked, take the first in the common order. The steps of other ranks
+that it needs come before it in that order. Those ranks are blocked in later steps, so
+they have done what it needs.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ class Op(NamedTuple):
     root : int
         The root, modulo the number of ranks.
     shares : tuple of int
-        What ranks contribute to an Allgatherv, in parts of `count`.
+        The ranks' contributions to an Allgatherv, in parts of `count`.
     in_place : bool
-        Whether a rank's block lies in its place before the call.
+        Whether a rank's block is in its place before the call.
     strided : int
-        The ranks, by bits, whose places have gaps.
+        The ranks whose places have gaps, one bit for each.
     nstarts : int
         Number of starts of a persistent request.
     """
@@ -82,7 +83,7 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program, and the number that its ranks' orders depend on."""
+    """A program, and the number that determines the orders of its ranks."""
 
     comms: list[Comm]
     ops: list[Op]
@@ -156,11 +157,11 @@ def programs(draw: st.DrawFn, nsettings: int, groups: tuple[str, ...]) -> Progra
     return Program(comms, done, steps, draw(st.integers(0, 2**16)))
 
 
-# ---- a rank's own order --------------------------------------------------------
+# ---- the order of a rank -------------------------------------------------------
 
 
 def order(program: Program, rank: int) -> list[Step]:
-    """Return a program's steps in a rank's own order."""
+    """Return a program's steps in the order of a rank."""
     steps = list(program.steps)
     rng = random.Random(f"{program.salt} {rank}")
     if program.salt == 0:
@@ -173,7 +174,7 @@ def order(program: Program, rank: int) -> list[Step]:
 
 
 def _may_swap(program: Program, first: Step, *later: Step) -> bool:
-    """Return whether a rank may do a step after the one that follows it."""
+    """Return whether a rank may swap a step with the step that follows it."""
     if not later or first.op == later[0].op:
         return False
     second = later[0]
@@ -184,7 +185,7 @@ def _may_swap(program: Program, first: Step, *later: Step) -> bool:
 
 
 def _entered(program: Program, step: Step) -> int | None:
-    """Return the communicator whose order of collectives a step belongs to, if any."""
+    """Return the communicator in whose order of collectives a step counts, if any."""
     op = program.ops[step.op]
     if op.what == "message" or step.kind in ("wait", "free"):
         return None

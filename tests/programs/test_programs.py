@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random programs give the MPI library's results, and end."""
+"""Random programs give the MPI library's results, and none hangs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import support
 
 PLAY = Path(__file__).with_name("play.py")
-# The MPI library, the number of ranks, and how many of every 150 programs run so.
+# The MPI library, the number of ranks, and the number of programs, out of every 150.
 JOBS = [
     pytest.param(support.BIN, 4, 90, id="openmpi"),
     pytest.param(support.MPICH_BIN, 3, 60, id="mpich"),
@@ -20,22 +20,22 @@ NRUNS_LONG = 34
 
 
 @pytest.mark.timeout((LIMIT_S + 10) * NRUNS_LONG)
-@pytest.mark.parametrize(("environment", "nranks", "count"), JOBS)
+@pytest.mark.parametrize(("bin_folder", "nranks", "count"), JOBS)
 def test_programs(
-    environment: Path, nranks: int, count: int, seed: int, long: bool
+    bin_folder: Path, nranks: int, count: int, seed: int, long: bool
 ) -> None:
     """Random programs give the MPI library's results on all ranks, under faults too."""
     for number in range(seed, seed + (NRUNS_LONG if long else 1)):
         said = support.run(
             [
-                *support.mpirun(nranks, environment=environment),
+                *support.mpirun(nranks, bin_folder=bin_folder),
                 *(PLAY, str(count), str(number)),
             ],
             limit_s=LIMIT_S,
         )
         told = json.loads(said.splitlines()[-1])
         assert told["programs"] >= count
-        # Some orders were ranks' own, most collectives multicast, and some data lost.
+        # Some ranks changed the order, most collectives multicast, some data was lost.
         assert told["moved"] > 0
         assert told["epochs"] > count
         assert told["rx_repaired_chunks"] > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks of large simulated jobs that stand still for several TIMEOUTs, or end."""
+"""Large simulated jobs in which a rank stands still for several TIMEOUTs, or ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import random
 
 import pytest
-from simulated import MS, run
+from simulated import MS, NAK, NEIGHBOUR, POLICIES, run
 
 TIMEOUT_MS = 4_000
 STOP_MS = 3 * TIMEOUT_MS
@@ -15,7 +15,11 @@ SEED = int(os.environ.get("MPIMCAST_TEST_SEED", "1"))
 
 
 def spec_of(nranks: int, repair: int, draw: random.Random) -> dict[str, object]:
-    """Return two operations under loss, with a rank that stands still or ends."""
+    """Return the spec of two operations under loss, with a victim and a time.
+
+    Besides the fields of a spec it has `victim`, a rank, and `at_ns`, the time at which
+    the victim is to stand still or to end.
+    """
     spec = {
         "seed": draw.getrandbits(32),
         "nranks": nranks,
@@ -27,19 +31,20 @@ def spec_of(nranks: int, repair: int, draw: random.Random) -> dict[str, object]:
     }
     victim = draw.randrange(nranks)
     healthy = run(**spec)
-    # The runs are equal up to this time, and the second operation needs the victim.
+    # The others must still need the victim at that time, as they do in the second
+    # operation. Until then a run is the same as this healthy one.
     at_ns = draw.randrange(healthy["ranks"][victim]["end_ns"] // 4)
     return {**spec, "victim": victim, "at_ns": at_ns}
 
 
-@pytest.mark.parametrize("repair", [0, 1, 2])
+@pytest.mark.parametrize("repair", POLICIES)
 @pytest.mark.parametrize(
-    ("nranks", "count"), [(17, 10), (64, 3), (128, 1)], ids=["17", "64", "128"]
+    ("nranks", "nruns"), [(17, 10), (64, 3), (128, 1)], ids=["17", "64", "128"]
 )
-def test_stopped(nranks: int, count: int, repair: int) -> None:
-    """All ranks wait for a rank that stands still, and have all data soon after."""
+def test_stopped(nranks: int, nruns: int, repair: int) -> None:
+    """All ranks wait for a rank that stands still, and end within 1 s of its return."""
     draw = random.Random(f"{SEED} {nranks} {repair}")
-    for _ in range(count):
+    for _ in range(nruns):
         spec = spec_of(nranks, repair, draw)
         result = run(
             stalled_rank=spec.pop("victim"),
@@ -52,12 +57,12 @@ def test_stopped(nranks: int, count: int, repair: int) -> None:
         assert STOP_MS * MS < result["time_ns"] < (STOP_MS + 1_000) * MS, spec
 
 
-@pytest.mark.parametrize("repair", [0, 1])
-@pytest.mark.parametrize(("nranks", "count"), [(17, 10), (64, 2)], ids=["17", "64"])
-def test_ended(nranks: int, count: int, repair: int) -> None:
-    """The end of a process fails all ranks that lack data long before TIMEOUT."""
+@pytest.mark.parametrize("repair", [NAK, NEIGHBOUR])
+@pytest.mark.parametrize(("nranks", "nruns"), [(17, 10), (64, 2)], ids=["17", "64"])
+def test_ended(nranks: int, nruns: int, repair: int) -> None:
+    """If a rank's process ends, all ranks that lack data fail long before TIMEOUT."""
     draw = random.Random(f"{SEED} {nranks} {repair}")
-    for _ in range(count):
+    for _ in range(nruns):
         spec = spec_of(nranks, repair, draw)
         victim = spec.pop("victim")
         result = run(ended_rank=victim, ended_ns=spec.pop("at_ns"), **spec)
@@ -67,7 +72,7 @@ def test_ended(nranks: int, count: int, repair: int) -> None:
 
 
 def test_late_for_too_long() -> None:
-    """LATE_TIMEOUT ends the wait on all ranks alike."""
+    """LATE_TIMEOUT ends the wait of all ranks, half a second apart at most."""
     for victim in range(5):
         result = run(
             nranks=5,

@@ -13,7 +13,8 @@ from typing import Any
 from cluster import Slurm
 from support import ROOT
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
+# Slurm's states of jobs that have ended.
 _ENDED = {
     *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL"),
     *("DEADLINE", "OUT_OF_MEMORY", "PREEMPTED"),
@@ -21,7 +22,7 @@ _ENDED = {
 
 
 class Batch:
-    """A job that has been submitted.
+    """A batch job, which is submitted when the object is made.
 
     Parameters
     ----------
@@ -30,13 +31,21 @@ class Batch:
     script
         The name of a script in ``slurm/``.
     folder
-        The directory that the job is submitted from and leaves its results in.
+        The directory from which the job is submitted and in which it leaves results.
     python
-        The Python whose environment has the MPI library.
+        The Python that the job uses; its environment determines the MPI library.
     options
         Options of ``sbatch``.
     settings
-        Variables of the job.
+        Variables of the job's environment, which the script reads.
+
+    Attributes
+    ----------
+    folder, results : Path
+        The directory above, and the directory for results: the variable RESULTS, or
+        ``results`` in `folder`.
+    number : str
+        The job's number in Slurm.
     """
 
     def __init__(
@@ -62,35 +71,35 @@ class Batch:
             **settings,
         }
         path = str(ROOT / "slurm" / script)
-        said = slurm.run(
+        printed = slurm.run(
             *("sbatch", "--parsable", "--output=out.txt", *options, path),
             folder=folder,
             variables=variables,
         )
-        self.number = said.strip()
+        self.number = printed.strip()
 
     @property
     def state(self) -> str:
         """The job's state in Slurm, such as RUNNING."""
-        said = self._slurm.run("scontrol", "show", "job", self.number)
-        found = re.search(r"JobState=(\w+)", said)
-        assert found is not None, said
+        shown = self._slurm.run("scontrol", "show", "job", self.number)
+        found = re.search(r"JobState=(\w+)", shown)
+        assert found is not None, shown
         return found[1]
 
     @property
     def output(self) -> str:
-        """The job's output until now."""
+        """The text that the job has printed so far."""
         path = self.folder / "out.txt"
         return path.read_text(errors="replace") if path.exists() else ""
 
     @property
     def exit_code(self) -> int:
-        """The exit code that the job's script has recorded."""
+        """The exit code that the job's script has written to its results."""
         return int((self.results / "exit_code").read_text())
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """The results of the job's finished steps."""
+        """The results of those of the job's steps that are done."""
         lines = (self.results / "results.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
@@ -100,13 +109,15 @@ class Batch:
         return self.state
 
     def wait_until(self, holds: Callable[[], bool], limit_s: float) -> None:
-        """Wait for a condition; raise if the job ends or the limit passes first."""
+        """Wait until `holds()`; raise if the job ends first, or after `limit_s`."""
         deadline_s = time.monotonic() + limit_s
         while True:
             state = self.state
             if holds():
                 return
             if state in _ENDED or time.monotonic() > deadline_s:
-                said = f"{self.output}\n{self._slurm.log()}"
-                raise AssertionError(f"{state}; limit {limit_s} s\n{said}")
-            time.sleep(_LOOK_S)
+                raise AssertionError(
+                    f"the job is {state}, and what the test waits for has not happened "
+                    f"(limit {limit_s} s)\n{self.output}\n{self._slurm.log()}"
+                )
+            time.sleep(_POLL_S)

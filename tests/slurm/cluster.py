@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run a real Slurm on one machine, with its daemons in namespaces; this needs root.
 
-Munge and slurmctld run on the head, and a slurmd on every host. The daemons keep their
-state in the head's /run, which its hosts share. State, daemons and jobs end with the
-head. All other files are those of this machine, except that each host has its own
-/dev/shm.
+Munge and slurmctld run on a host called the head; every other host runs a slurmd. The
+daemons keep their state in the head's /run, which all hosts share. State, daemons and
+jobs end with the head. The hosts see all other files of this machine, but each host has
+its own /dev/shm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.testbed.host import Host
 
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
-# Without this library Slurm lists PMIx, but cannot load it.
+# Without this library Slurm lists PMIx among its plugins, but cannot load it.
 PMIX = "usr/lib/*/pmix2/lib/libpmix.so"
 
 FOLDER = "/run/slurm"
@@ -27,14 +27,14 @@ _SOCKET = f"{FOLDER}/munge/socket"
 _PORT = 6817
 _ADDRESS = "10.77.1.1"
 _LIMIT_S = 60
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _NODES_A_SWITCH = 2
 
 RATE_MBIT = 200  # of each link
 
-# TmpFS is each node's own /dev/shm, since PMIx names its folders there after the job
-# only. A node that does not answer for SlurmdTimeout seconds is down. A job is killed
-# KillWait seconds after its TERM.
+# TmpFS must be a different folder on each node, such as /dev/shm, since PMIx names its
+# folders there after the job only. A node that does not answer for SlurmdTimeout
+# seconds is down. A job gets SIGKILL KillWait seconds after its SIGTERM.
 _TEMPLATE = """
 ClusterName=test
 SlurmctldHost={head}
@@ -89,7 +89,7 @@ def one_network(nhosts: int) -> Iterator[tuple[Host, list[Host]]]:
         lines = "".join(f"{_ADDRESS} {name}\n" for name in [*names, "head"])
         head.write("/run/hosts", f"127.0.0.1 localhost\n{lines}")
         head.run("mount", "--bind", "/run/hosts", "/etc/hosts")
-        # extend() keeps each host as it is made, so all are closed even if one fails.
+        # extend() adds each host once it is made, so all are closed even if one fails.
         hosts.extend(Host(name, head, own_network=False) for name in names)
         yield head, hosts
     finally:
@@ -106,8 +106,8 @@ class Slurm:
     head
         The host on which the controller runs and jobs are submitted.
     hosts
-        The nodes. Slurm's topology has two on each switch, and numbers them from the
-        last to the first.
+        The nodes. Slurm's topology has two nodes on each switch, in reverse order: the
+        last two nodes are on the first switch.
     """
 
     def __init__(self, head: Host, hosts: Sequence[Host]) -> None:
@@ -116,7 +116,8 @@ class Slurm:
         head.run("mkdir", "-m", "755", "-p", FOLDER, f"{FOLDER}/munge")
         head.write(CONF, self._conf())
         head.write(f"{FOLDER}/topology.conf", self._topology())
-        # Without a plugin Slurm guesses one, and may fail to find what it will not use.
+        # If no plugin is named, Slurm looks for one, and may fail because it finds
+        # none, though it would not use it.
         head.write(f"{FOLDER}/cgroup.conf", "CgroupPlugin=cgroup/v1\n")
         self._start_munge()
         head.run("env", f"SLURM_CONF={CONF}", "slurmctld", "-i")
@@ -125,6 +126,7 @@ class Slurm:
         self.wait_idle()
 
     def _conf(self) -> str:
+        """Return the text of slurm.conf."""
         nodes = "".join(
             f"NodeName={name} NodeHostname={name} NodeAddr={name} Port={port} "
             "CPUs=2 RealMemory=1024\n"
@@ -139,6 +141,7 @@ class Slurm:
         )
 
     def _topology(self) -> str:
+        """Return the text of topology.conf."""
         names = list(reversed(self.hosts))
         leaves = [
             names[begin : begin + _NODES_A_SWITCH]
@@ -172,14 +175,14 @@ class Slurm:
         """Wait until all nodes can take a job."""
         deadline_s = time.monotonic() + _LIMIT_S + 2 * len(self.hosts)
         while True:
-            said = self.run("sinfo", "--noheader", "-N", "-t", "idle", "-o", "%N")
-            if set(said.split()) == set(self.hosts):
+            idle = self.run("sinfo", "--noheader", "-N", "-t", "idle", "-o", "%N")
+            if set(idle.split()) == set(self.hosts):
                 return
             if time.monotonic() > deadline_s:
                 raise RuntimeError(
                     f"not all nodes are idle:\n{self.run('sinfo', '-lN')}"
                 )
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def log(self) -> str:
         """Return the last lines of the controller's log."""
@@ -191,7 +194,19 @@ class Slurm:
         folder: str | Path = "/",
         variables: Mapping[str, str] | None = None,
     ) -> str:
-        """Run one of Slurm's commands on the head; return what it printed."""
+        """Run one of Slurm's commands on the head; return what it printed.
+
+        Raises RuntimeError, with all that it printed, if the command fails.
+
+        Parameters
+        ----------
+        command
+            The command and its arguments.
+        folder
+            The directory to run it in.
+        variables
+            Variables to add to its environment.
+        """
         words = [f"{name}={value}" for name, value in (variables or {}).items()]
         done = subprocess.run(
             [*self.head.enter(folder), "env", f"SLURM_CONF={CONF}", *words, *command],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures: the Slurms that the tests share."""
+"""Fixtures for the two Slurms that the tests share."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "sysctl")
 
 @pytest.fixture(scope="session")
 def able() -> None:
-    """Skip tests where Slurm or namespaces are missing."""
+    """Skip the test if this machine lacks Slurm, another tool, or namespaces."""
     for tool in (*TOOLS, *cluster.TOOLS):
         support.require_tool(tool)
     if not list(Path("/").glob(cluster.PMIX)):
-        support.absent(f"/{cluster.PMIX} is missing, which libpmix-dev has")
-    obstacle = host.obstacle()
-    if obstacle:
-        support.absent(obstacle)
+        support.skip_or_fail(f"/{cluster.PMIX} is missing, which libpmix-dev has")
+    reason = host.why_unavailable()
+    if reason:
+        support.skip_or_fail(reason)
 
 
 @pytest.fixture(scope="session")
-def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
-    """Return four hosts on a switch, with links of the same rate."""
+def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- must come first
+    """Yield four hosts on a switch, with links of the same rate."""
     with Cluster(4) as hosts:
         hosts.shape(cluster.RATE_MBIT)
         yield hosts
@@ -38,12 +38,12 @@ def links(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- comes first
 
 @pytest.fixture(scope="session")
 def network(links: Cluster) -> cluster.Slurm:
-    """Return a Slurm whose nodes have links of their own."""
+    """Return a Slurm on the hosts of `links`, each of which has its own link."""
     return cluster.Slurm(links.head, links.hosts)
 
 
 @pytest.fixture(scope="session")
-def machine(able: None) -> Iterator[cluster.Slurm]:  # noqa: ARG001 -- comes first
-    """Return a Slurm on four nodes that share the network of one machine."""
+def machine(able: None) -> Iterator[cluster.Slurm]:  # noqa: ARG001 -- must come first
+    """Yield a Slurm on four hosts that share the network of one machine."""
     with cluster.one_network(4) as (head, hosts):
         yield cluster.Slurm(head, hosts)

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.timeout(200)
 
 LIMIT_S = 120
 MPICH = MPICH_BIN / "python"
-BAD = 2
+BAD = 2  # the faulty node
 
 
 @contextlib.contextmanager
 def narrow(links: Cluster) -> Iterator[None]:
-    """Give a host an MTU that is less than that of the others."""
+    """Give the faulty node a smaller MTU than all others until the block ends."""
     links.hosts[BAD].run("ip", "link", "set", "eth0", "mtu", "1280")
     try:
         yield
@@ -35,7 +35,11 @@ def narrow(links: Cluster) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lossy(links: Cluster) -> Iterator[None]:
-    """Make a host lose single frames, since all of the few batches might arrive."""
+    """Have the switch lose a fifth of the frames that it sends to the faulty node.
+
+    It drops single frames. If it dropped the kernel's batches, which are few, all of
+    them might arrive.
+    """
     links.shape(RATE_MBIT, burst_bytes=SINGLE_BURST_BYTES)
     try:
         with links.losing([BAD], 0.2):
@@ -44,15 +48,18 @@ def lossy(links: Cluster) -> Iterator[None]:
         links.shape(RATE_MBIT)
 
 
-def spoilt(links: Cluster, how: str) -> AbstractContextManager[object]:
-    """Return a context in which a host's link is faulty."""
-    if how == "mtu":
+def faulty(links: Cluster, fault: str) -> AbstractContextManager[object]:
+    """Return a context in which a node is faulty: "mtu", "loss", or "deaf".
+
+    A deaf node receives no multicast.
+    """
+    if fault == "mtu":
         return narrow(links)
-    return lossy(links) if how == "loss" else links.losing([BAD])
+    return lossy(links) if fault == "loss" else links.losing([BAD])
 
 
 @pytest.mark.parametrize(
-    ("how", "check"),
+    ("fault", "check"),
     [
         ("deaf", "multicast"),
         ("loss", "multicast"),
@@ -60,10 +67,13 @@ def spoilt(links: Cluster, how: str) -> AbstractContextManager[object]:
     ],
 )
 def test_bad_node(
-    links: Cluster, network: Slurm, tmp_path: Path, how: str, check: str
+    links: Cluster, network: Slurm, tmp_path: Path, fault: str, check: str
 ) -> None:
-    """The doctor names the faulty node and prints the command that excludes it."""
-    with spoilt(links, how):
+    """The doctor's check names the faulty node, and the job prints how to exclude it.
+
+    The job's exit status is the doctor's.
+    """
+    with faulty(links, fault):
         batch = Batch(
             *(network, "doctor.sbatch", tmp_path, MPICH),
             options=["--nodes=4"],

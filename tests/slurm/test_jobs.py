@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""On healthy nodes each batch job completes, and its results are right."""
+"""On healthy nodes, each batch job completes, and its results are right.
+
+The jobs run in several places. A place is a Slurm's fixture, an MPI library's Python,
+and a shape: the number of nodes, and of ranks on each.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ pytestmark = pytest.mark.timeout(200)
 
 LIMIT_S = 90
 OPENMPI, MPICH = BIN / "python", MPICH_BIN / "python"
+# For each MPI library's Python, the value that the jobs pass to ``srun --mpi``.
 LAUNCHERS = {OPENMPI: "pmix", MPICH: "pmi2"}
 LONG = pytest.mark.long
 
@@ -32,7 +37,7 @@ PLACES = [
     pytest.param("machine", MPICH, (4, 1), id="machine-mpich-4x1", marks=LONG),
     pytest.param("machine", OPENMPI, (2, 2), id="machine-openmpi-2x2", marks=LONG),
 ]
-# For tests where one place suffices in the short version, to save time.
+# For tests that use only the second place unless --long is given.
 FIRST_IS_LONG = [
     pytest.param(*PLACES[0].values, id=PLACES[0].id, marks=LONG),
     *PLACES[1:],
@@ -41,9 +46,9 @@ FIRST_IS_LONG = [
 
 @pytest.fixture
 def submit(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Batch]:
-    """Return a function that submits a job of a shape: nodes, and ranks on each."""
+    """Return a function that submits a job in a place."""
 
-    def submit(
+    def submit_one(
         place: str, script: str, python: Path, shape: tuple[int, int], **settings: str
     ) -> Batch:
         nodes, ranks = shape
@@ -53,21 +58,21 @@ def submit(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Batc
             slurm, script, tmp_path, python, options=options, settings=settings
         )
 
-    return submit
+    return submit_one
 
 
 @pytest.mark.parametrize(("place", "python", "shape"), PLACES)
 def test_bench(
     submit: Callable[..., Batch], place: str, python: Path, shape: tuple[int, int]
 ) -> None:
-    """The benchmark picks the launcher, measures multicast on all nodes, reports."""
+    """The benchmark job finds the launcher, measures on all nodes, and reports."""
     nodes, ranks = shape
     batch = submit(
         *(place, "bench.sbatch", python, shape),
         NODES="all",
         SIZES="64K,128K",
         ITERATIONS="2",
-        # Without the bandwidth check: where nodes share processors, one is slower.
+        # All except the bandwidth check: nodes that share processors differ in it.
         CHECKS="nodes multicast control mtu",
     )
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output
@@ -83,7 +88,7 @@ def test_bench(
         assert measured["ranks"] == nodes * ranks
         order = (batch.results / "order.txt").read_text().split()
         assert measured["hosts"] == [name for name in order for _ in range(ranks)]
-        # The last two of four nodes are on the topology's first switch.
+        # Ranks are in the order of the switches; the first has the last two nodes.
         assert nodes == 2 or order == ["host2", "host3", "host0", "host1"]
         assert [row["block_bytes"] for row in measured["measured"]] == [65536, 131072]
         for row in measured["measured"]:
@@ -96,7 +101,7 @@ def test_bench(
 @LONG
 @pytest.mark.parametrize("python", [OPENMPI, MPICH], ids=["openmpi", "mpich"])
 def test_mpirun(submit: Callable[..., Batch], python: Path) -> None:
-    """The MPI library's own launcher works where it is chosen instead of srun."""
+    """With MPI_TYPE=mpirun the MPI library's own launcher starts the ranks."""
     batch = submit(
         *("network", "bench.sbatch", python, (4, 1)),
         NODES="2 4",
@@ -126,7 +131,7 @@ def test_mpirun(submit: Callable[..., Batch], python: Path) -> None:
 def test_slurm_takes_the_scripts(
     machine: Slurm, script: str, nodes: int, fits: bool
 ) -> None:
-    """Slurm accepts the scripts' options, and refuses more nodes than it has."""
+    """Slurm accepts the options in the scripts, but refuses more nodes than it has."""
     path = str(ROOT / "slurm" / script)
     command = "sbatch", "--test-only", f"--nodes={nodes}", path
     with (
@@ -143,13 +148,13 @@ def test_fsdp(
     python: Path,
     shape: tuple[int, int],
 ) -> None:
-    """The job unshards a file whose name has a blank, and every byte is right."""
+    """The FSDP job gathers a model rightly, though its file's name has a blank."""
     path = tmp_path / "two layers.safetensors"
     rng = np.random.default_rng(7)
     save_file({name: rng.random(100_003, np.float32) for name in "ab"}, path)
     # TRANSPORT=auto would take nodes that share a machine's network for one host.
-    how = {"TRANSPORTS": "udp", "DOCTOR": "off", "NODES": "all"}
-    batch = submit(place, "fsdp.sbatch", python, shape, FILE=path.name, **how)
+    settings = {"TRANSPORTS": "udp", "DOCTOR": "off", "NODES": "all"}
+    batch = submit(place, "fsdp.sbatch", python, shape, FILE=path.name, **settings)
     assert batch.wait(LIMIT_S) == "COMPLETED", batch.output
     (measured,) = batch.steps
     assert measured["ranks"] == shape[0] * shape[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""On many Slurm nodes on one machine, ranks start and the doctor ends."""
+"""The doctor's batch job on many Slurm nodes, all on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ OPENMPI = BIN / "python"
     ids=["16", "64"],
 )
 def test_many_nodes(tmp_path: Path, nnodes: int, limit_s: float) -> None:
-    """The doctor reports on every node, whatever it finds on so few processors."""
+    """The doctor reports on every node in time, whatever it finds.
+
+    With so many nodes on few processors, it may find slow nodes.
+    """
     with cluster.one_network(nnodes) as (head, hosts):
         slurm = cluster.Slurm(head, hosts)
         batch = Batch(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C API that Python sees is the one that the headers declare."""
+"""The Python module offers exactly the C API that the headers declare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADERS = sorted((ROOT / "ffi/include/mpimcast").glob("*.h"))
 
 
 def declared(pattern: str) -> set[str]:
-    """Return the names that a pattern's group finds in the headers' code."""
+    """Return all matches of a pattern's group in the headers, without comments."""
     found: set[str] = set()
     for header in HEADERS:
         code = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.DOTALL)
@@ -21,7 +21,7 @@ def declared(pattern: str) -> set[str]:
 
 
 def test_functions_and_constants() -> None:
-    """The module has every function and constant of the headers, and no other."""
+    """The module has each function and constant of the headers, and no other."""
     functions = declared(r"\b(mmc_\w+)\s*\(")
     constants = declared(r"\b(MMC_\w+)\s*=\s*\d") | declared(r"^#define (MMC_\w+)\s+\d")
     core = importlib.import_module("mpimcast._core")
@@ -29,10 +29,10 @@ def test_functions_and_constants() -> None:
 
 
 def test_structs() -> None:
-    """The module knows every struct of the headers.
+    """The module knows every struct of the headers, and the size of defined structs.
 
-    The compiler checks that layouts agree, when the module is built, and so does
-    cffi, when a struct is first used.
+    The compiler checks that the sizes agree when the module is built, and cffi checks
+    it when a struct is first used.
     """
     core = importlib.import_module("mpimcast._core")
     for struct in declared(r"\bstruct (mmc_\w+)"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rooms of bench/ depend downwards, and its modules in no circle."""
+"""The rooms of bench/ import only rooms below them, and its modules form no circle."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from graphlib import TopologicalSorter
 
 from support import ROOT
 
-# The rooms that each room may import from. The commands, which lie in bench/ itself,
-# may import from all of them.
+# For each room, a folder of bench/, the rooms from which it may import. The commands,
+# which are the modules in bench/ itself, may import from all rooms.
 MAY_IMPORT: dict[str, set[str]] = {
     "testbed": set(),
     "guest": set(),
@@ -22,7 +22,7 @@ COMMANDS = ""
 
 
 def modules() -> dict[str, set[str]]:
-    """Return the modules of bench/, and those of bench/ that each imports."""
+    """Return the modules of bench/, each with the modules of bench/ that it imports."""
     texts = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text()
         for path in sorted((ROOT / "bench").rglob("*.py"))
@@ -31,7 +31,10 @@ def modules() -> dict[str, set[str]]:
 
 
 def imported(text: str) -> set[str]:
-    """Return every name that may be a module that a Python file imports."""
+    """Return the modules that a Python file may import, and names taken from them.
+
+    For ``from a import b`` these are ``a`` and ``a.b``, since ``b`` may be a module.
+    """
     names: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
@@ -50,7 +53,7 @@ def room(module: str) -> str:
 
 
 def test_rooms() -> None:
-    """Every room is listed, and imports from none but those it may."""
+    """Every room is listed, and imports only from itself and the rooms it may use."""
     graph = modules()
     assert {room(module) for module in graph} == {*MAY_IMPORT, COMMANDS}
     wrong = [
@@ -64,6 +67,6 @@ def test_rooms() -> None:
 
 
 def test_no_circles() -> None:
-    """No rooms, and no modules, import each other in a circle."""
+    """Neither rooms nor modules import each other in a circle."""
     TopologicalSorter(MAY_IMPORT).prepare()
     TopologicalSorter(modules()).prepare()

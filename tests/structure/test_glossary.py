@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tree keeps to the words of the glossary."""
+"""The glossary explains each word once, and no file has a word that it bans."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ GLOSSARY = ROOT / "ffi/GLOSSARY.md"
 FOLDERS = ("mpimcast", "ffi", "tests", "bench", "slurm")
 SUFFIXES = (".c", ".h", ".py", ".pyi", ".md", ".sh", ".toml")
 
-# The glossary lists the refused words; results and fuzzers' inputs are data.
-DATA = ("ffi/GLOSSARY.md", "bench/results/", "tests/fuzz/corpus/")
+# The glossary itself, which lists the refused words, and folders of data.
+NOT_READ = ("ffi/GLOSSARY.md", "bench/results/", "tests/fuzz/corpus/")
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Return the cells of the table under a heading, without its two head lines."""
+    """Return the cells of each row of the table under a heading of the glossary."""
     text = GLOSSARY.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -30,12 +30,12 @@ def texts() -> Iterator[tuple[str, str]]:
         paths += sorted((ROOT / folder).rglob("*"))
     for path in paths:
         name = path.relative_to(ROOT).as_posix()
-        if path.suffix in SUFFIXES and not name.startswith(DATA):
+        if path.suffix in SUFFIXES and not name.startswith(NOT_READ):
             yield name, path.read_text()
 
 
 def test_each_word_once() -> None:
-    """Each term is explained once, and no explained term is refused."""
+    """Each term is explained in one row, and no term is also a refused word."""
     terms = [term for row in rows("Terms") for term in row[0].split(", ")]
     refused = [
         word for row in rows("Words that are not used") for word in row[0].split(", ")
@@ -47,7 +47,7 @@ def test_each_word_once() -> None:
 
 
 def test_refused_words() -> None:
-    """A refused word occurs nowhere, not even as a part of a name."""
+    """No file has a refused word, not even as a part of a name between underscores."""
     refused = [
         word for row in rows("Words that are not used") for word in row[0].split(", ")
     ]

@@ -1,37 +1,47 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Symbols between object files: rooms depend one way, and no files form a circle."""
+"""C files need only files in rooms at or below their own, and form no circles.
+
+The symbols of their objects prove it.
+"""
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from support import ROOT, absent, require_tool, run
+from support import ROOT, require_tool, run, skip_or_fail
 
 FFI = ROOT / "ffi"
 FLAGS = ("-std=c11", "-O0", "-D_GNU_SOURCE", f"-I{FFI}", f"-I{FFI}/include")
 
-# From the top down: a room may need only those below it.
+# From the top down: a room may need only the rooms below it.
 ROOMS = ("sim", "engine", "drivers", "core", "support")
 
-# By file, the files that it needs, all without suffixes.
+# The engine's public calls that are defined outside engine/api. This call takes no
+# lock, and the engine's own thread also calls it.
+OUTSIDE_API = {"mmc_thread_unbind"}
+
+# For each file, the files that it needs. Names are paths below ffi/ without suffixes.
 Needs = dict[str, set[str]]
 
 
 def compile_folder(folder: Path, out: Path) -> list[tuple[str, Path]]:
-    """Compile a folder's files; return their names under ffi/, and the objects."""
+    """Compile a folder's files; return each file's name and its object's path."""
     sources = sorted(folder.glob("*.c"))
     if folder.name == "verbs":
+        # This file replaces the others where rdma-core is missing.
         sources = [each for each in sources if each.name != "absent.c"]
     place = out / folder.relative_to(FFI)
     place.mkdir(parents=True)
     gcc = require_tool("gcc")
     verbs_headers = "/usr/include/rdma/rdma_cma.h"
     if folder.name == "verbs" and not Path(verbs_headers).exists():
-        absent(f"{verbs_headers} is needed")
+        skip_or_fail(f"{verbs_headers} is missing: apt install librdmacm-dev")
     run([gcc, *FLAGS, "-c", *sources], limit_s=120, cwd=place)
     return [
         (each.relative_to(FFI).with_suffix("").as_posix(), place / f"{each.stem}.o")
@@ -39,9 +49,24 @@ def compile_folder(folder: Path, out: Path) -> list[tuple[str, Path]]:
     ]
 
 
+class Symbols(NamedTuple):
+    """The symbols of all files.
+
+    Attributes
+    ----------
+    defined : dict
+        For each symbol, the file that defines it.
+    undefined : dict
+        For each file, the symbols that it uses without defining them.
+    """
+
+    defined: dict[str, str]
+    undefined: dict[str, set[str]]
+
+
 @pytest.fixture(scope="module")
-def needs(tmp_path_factory: pytest.TempPathFactory) -> Needs:
-    """Return the files that each file needs."""
+def symbols(tmp_path_factory: pytest.TempPathFactory) -> Symbols:
+    """Compile all files, and return their symbols."""
     out = tmp_path_factory.mktemp("links")
     folders = sorted(
         {path.parent for room in ROOMS for path in (FFI / room).rglob("*.c")}
@@ -53,9 +78,16 @@ def needs(tmp_path_factory: pytest.TempPathFactory) -> Needs:
     defined, undefined = {}, {}
     for name, path in objects.items():
         lines = run([nm, "-P", path], limit_s=60).splitlines()
-        symbols = [line.split()[:2] for line in lines]
-        undefined[name] = {symbol for symbol, kind in symbols if kind == "U"}
-        defined.update({symbol: name for symbol, kind in symbols if kind in "TDBRC"})
+        found = [line.split()[:2] for line in lines]
+        undefined[name] = {symbol for symbol, kind in found if kind == "U"}
+        defined.update({symbol: name for symbol, kind in found if kind in "TDBRC"})
+    return Symbols(defined, undefined)
+
+
+@pytest.fixture(scope="module")
+def needs(symbols: Symbols) -> Needs:
+    """Return for each file the files that define its undefined symbols."""
+    defined, undefined = symbols
     return {
         name: {defined[symbol] for symbol in wanted & defined.keys()} - {name}
         for name, wanted in undefined.items()
@@ -64,19 +96,19 @@ def needs(tmp_path_factory: pytest.TempPathFactory) -> Needs:
 
 def test_rooms(needs: Needs) -> None:
     """No file needs a file of a room above its own."""
-    rank = {room: number for number, room in enumerate(ROOMS)}
+    depth = {room: number for number, room in enumerate(ROOMS)}
     wrong = [
         f"{name} needs {other}"
         for name, others in needs.items()
         for other in others
-        if rank[other.split("/")[0]] < rank[name.split("/")[0]]
+        if depth[other.split("/")[0]] < depth[name.split("/")[0]]
     ]
     assert len(needs) > 100
     assert not wrong, "\n".join(wrong)
 
 
-def test_drivers(needs: Needs) -> None:
-    """Of the core, drivers need nothing but the header of a datagram."""
+def test_drivers_and_the_core(needs: Needs) -> None:
+    """Drivers need nothing of the core except the header of a datagram."""
     wanted = {
         other
         for name, others in needs.items()
@@ -86,9 +118,39 @@ def test_drivers(needs: Needs) -> None:
     assert wanted <= {"core/wire/header"}
 
 
-def test_circles(needs: Needs) -> None:
+def test_no_circles(needs: Needs) -> None:
     """No file needs itself through other files."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+
+
+def test_public_calls(symbols: Symbols, needs: Needs) -> None:
+    """The engine's public calls, which take the lock, are in engine/api.
+
+    No file below engine/api needs them, since it would take the lock twice.
+    """
+    public = {
+        call
+        for header in (FFI / "include/mpimcast").glob("*.h")
+        for call in re.findall(r"\b(mmc_\w+)\(", header.read_text())
+    }
+    places = {
+        call: symbols.defined[call]
+        for call in public & symbols.defined.keys()
+        if symbols.defined[call].startswith("engine/")
+    }
+    assert len(places) > 30
+    outside = {
+        call for call, place in places.items() if not place.startswith("engine/api/")
+    }
+    assert outside == OUTSIDE_API
+    wrong = [
+        f"{name} needs {other}"
+        for name, others in needs.items()
+        for other in others
+        if other.startswith("engine/api/")
+        and not name.startswith(("engine/api/", "sim/"))
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rooms of the Python package: who may import whom, and what each one shows."""
+"""The rooms of the Python package: who may import whom, and which names are public."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import mpimcast
 
 PACKAGE = ROOT / "mpimcast"
 
-# What each part may import, from the bottom up. A part is a room or a module of the
-# package; `_native.core` is one because the settings ask it whether FAULT is valid.
+# For each part of the package, the parts that it may import, from the bottom up. A part
+# is a room, or a module that is in no room. The module `core` of `_native` is a part by
+# itself, since the settings ask it whether FAULT is valid.
 ROOMS = {
     "errors": set(),
     "explanation": set(),
@@ -43,13 +44,13 @@ OUTSIDE = {
     "rich": {"cli"},
 }
 
-# By module, the modules of the package that it imports.
+# For each module, the modules of the package that it imports.
 Imports = dict[str, set[str]]
 
 
 @cache
 def modules() -> dict[str, Path]:
-    """Return the files of the package's modules, by names without the package's."""
+    """Return the files of the package's modules by name, without "mpimcast."."""
     return {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -62,9 +63,9 @@ def part(module: str) -> str:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield all that a file imports, in functions and for type checkers, too.
+    """Yield all names that a file imports, even in functions or for type checkers only.
 
-    A name taken from a module is yielded as if it were a module in it.
+    For ``from a import b`` that is ``a.b``.
     """
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -75,7 +76,10 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def home(name: str) -> str | None:
-    """Return the module of the package that a full name stands for or is taken from."""
+    """Return the module that a full name stands for, or that the name is taken from.
+
+    Return None if the package has no such module.
+    """
     words = name.split(".")
     if words[0] != "mpimcast" or name == "mpimcast.__version__":
         return None
@@ -89,7 +93,7 @@ def home(name: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def imports() -> Imports:
-    """Return what each module imports of the package."""
+    """Return for each module the other modules of the package that it imports."""
     return {
         module: {found for name in imported(path) if (found := home(name))} - {module}
         for module, path in modules().items()
@@ -97,7 +101,7 @@ def imports() -> Imports:
 
 
 def test_directions(imports: Imports) -> None:
-    """A module imports only what its part may import."""
+    """A module imports only the parts that its own part may import."""
     wrong = [
         f"{module} imports {other}"
         for module, others in imports.items()
@@ -109,13 +113,13 @@ def test_directions(imports: Imports) -> None:
 
 
 def test_the_table_has_no_circle() -> None:
-    """The parts themselves are in an order: none is above and below another."""
+    """The table lists all parts; none of them may import itself through others."""
     TopologicalSorter(ROOMS).prepare()
     assert {part(module) for module in modules()} == set(ROOMS)
 
 
 def test_no_circle(imports: Imports) -> None:
-    """No module needs itself through others, wherever and for whatever it imports."""
+    """No module imports itself through others, even in a function or for types."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
@@ -123,7 +127,7 @@ def test_no_circle(imports: Imports) -> None:
 
 
 def test_outside() -> None:
-    """MPI, the C module and the terminal are known only where they belong."""
+    """Only the listed parts import mpi4py, the C module and rich."""
     wrong = [
         f"{module} imports {name}"
         for module, path in modules().items()
@@ -134,8 +138,8 @@ def test_outside() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_rooms_show_nothing() -> None:
-    """A room itself has no names, so that importing one module does not load others."""
+def test_rooms_are_empty() -> None:
+    """A room's __init__.py has only a docstring, so importing it loads no module."""
     rooms = [module for module in modules() if module.endswith(".__init__")]
     assert len(rooms) > 10
     for room in rooms:
@@ -145,7 +149,7 @@ def test_rooms_show_nothing() -> None:
 
 
 def test_public_names() -> None:
-    """Each public name lives in a public module, whose every name is public."""
+    """Public modules define all public names, and no others."""
     public = {name for name in ROOMS if not name.startswith("_")} - {"cli"}
     names = {
         name
@@ -155,19 +159,3 @@ def test_public_names() -> None:
         and getattr(value, "__module__", "") == f"mpimcast.{module}"
     }
     assert names == set(mpimcast.__all__) - {"__version__"}
-
-
-def test_sizes() -> None:
-    """A file has at most 400 lines, a function 50 lines and six parameters."""
-    wrong = []
-    for module, path in modules().items():
-        text = path.read_text()
-        if len(text.splitlines()) > 400:
-            wrong.append(f"{module} is long")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef):
-                nlines = (node.end_lineno or 0) - node.lineno + 1
-                names = {each.arg for each in node.args.args + node.args.kwonlyargs}
-                if nlines > 50 or len(names - {"self", "cls"}) > 6:
-                    wrong.append(f"{module}: {node.name} is long")
-    assert not wrong, "\n".join(wrong)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whose memory an address is, according to stand-ins for device drivers.
+"""Buffers that a device driver says are in its device's memory are refused.
 
-A driver stays loaded, so each case is a process of its own.
+The drivers are stand-ins, built from accelerator.c. A driver cannot be unloaded, so
+each case runs in a separate process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 
@@ -13,15 +15,17 @@ import pytest
 import support
 
 SOURCE = Path(__file__).with_name("accelerator.c")
+# The name of each driver's library, and what its stand-in is built with.
 DRIVERS = {
     "CUDA": ("libcuda.so.1", "CUDA"),
     "HIP": ("libamdhip64.so.6", "HIP=6"),
     "HIP before 6": ("libamdhip64.so.5", "HIP=5"),
     "Level Zero": ("libze_loader.so.1", "LEVEL_ZERO"),
 }
-KINDS = {"host": 1, "device": 2, "managed": 3}
+KINDS = {"host": 1, "device": 2, "managed": 3}  # as in accelerator.c
 
-# Prints who holds memory: before a driver is loaded, once it is, and as each kind.
+# Prints which driver holds memory: before a driver is loaded, while the driver does not
+# know the memory, and then for each kind of memory, at its last byte and the next.
 ASK = """
 import ctypes, sys
 from mpimcast._mpi import accelerators
@@ -35,8 +39,9 @@ for name, kind in {kinds}.items():
     print(name, accelerators.holder(address + 99), accelerators.holder(address + 100))
 """
 
-# Passes arrays that claim to be on a device to `buffers.sending`.
-GATHER = """
+# Passes arrays that have CUDA's array interface to `buffers.sending`. The driver says
+# that their memory is of each kind in turn.
+SEND = """
 import ctypes, sys
 import numpy as np
 from mpi4py import MPI
@@ -65,7 +70,10 @@ for name, kind in {kinds}.items():
 
 
 def build(folder: Path, driver: str, name: str = "") -> Path:
-    """Build a driver and return its library's path."""
+    """Build a driver's stand-in, and return the path of the library.
+
+    It has the driver's usual name, or `name` if that is given.
+    """
     library, define = DRIVERS[driver]
     made = folder / (name or library)
     compiler = support.require_tool("gcc")
@@ -74,7 +82,7 @@ def build(folder: Path, driver: str, name: str = "") -> Path:
     return made
 
 
-def say(program: str, *arguments: object) -> list[str]:
+def printed(program: str, *arguments: object) -> list[str]:
     """Run a program and return the lines that it prints."""
     code = program.replace("{kinds}", str(KINDS))
     command = [sys.executable, "-c", code, *map(str, arguments)]
@@ -82,10 +90,10 @@ def say(program: str, *arguments: object) -> list[str]:
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_what_drivers_say(tmp_path: Path, driver: str) -> None:
-    """Memory is a device's only where its driver says so, exact to the last byte."""
+def test_memory_of_a_device(tmp_path: Path, driver: str) -> None:
+    """Memory is a device's only where its driver says so, exactly to the last byte."""
     name = driver.removesuffix(" before 6")
-    assert say(ASK, build(tmp_path, driver), 0) == [
+    assert printed(ASK, build(tmp_path, driver), 0) == [
         "no driver None",
         "unknown None",
         "host None None",
@@ -95,23 +103,26 @@ def test_what_drivers_say(tmp_path: Path, driver: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"), [("libcuda-1f2e3d4c.so.560.35", 0), ("wrapper.so", 256)]
+    ("name", "mode"),
+    [("libcuda-1f2e3d4c.so.560.35", 0), ("wrapper.so", ctypes.RTLD_GLOBAL)],
 )
-def test_other_names(tmp_path: Path, name: str, mode: int) -> None:
-    """A driver is found under a packager's name, or if loaded with RTLD_GLOBAL."""
-    assert "device CUDA None" in say(ASK, build(tmp_path, "CUDA", name), mode)
+def test_renamed_driver(tmp_path: Path, name: str, mode: int) -> None:
+    """A driver is found if a packager renamed it, or if it is loaded with RTLD_GLOBAL.
+
+    With RTLD_GLOBAL its functions are found by their names, whatever the driver's name.
+    """
+    assert "device CUDA None" in printed(ASK, build(tmp_path, "CUDA", name), mode)
 
 
-def test_another_library(tmp_path: Path) -> None:
-    """A library with a similar name is not taken for a driver."""
-    for name in ("libcudart.so.12", "libcuda.so.1"):
-        driver = "Level Zero" if name == "libcuda.so.1" else "CUDA"
-        assert "device None None" in say(ASK, build(tmp_path, driver, name), 0)
+def test_library_that_is_no_driver(tmp_path: Path) -> None:
+    """A library with only a driver's name, or only its functions, is not a driver."""
+    for driver, name in (("CUDA", "libcudart.so.12"), ("Level Zero", "libcuda.so.1")):
+        assert "device None None" in printed(ASK, build(tmp_path, driver, name), 0)
 
 
 def test_arrays(tmp_path: Path) -> None:
-    """Arrays in device memory are refused, and no others."""
-    said = say(GATHER, build(tmp_path, "CUDA"))
+    """An array is refused if and only if it has items and lies in device memory."""
+    said = printed(SEND, build(tmp_path, "CUDA"))
     refused = (
         "device buffer is not CPU-accessible: sendbuf lies in device memory, "
         "according to CUDA; mpimcast accepts buffers in host memory only"

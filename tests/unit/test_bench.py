@@ -34,7 +34,8 @@ ARGUMENTS = (
 HEADER_BYTES = 16
 LIMIT_S = 60
 
-# In the fifth Allgather all ranks fail, or rank 1 fails or spoils a byte.
+# Runs the benchmark, and makes its fifth Allgather go wrong as the first argument says:
+# all ranks fail, or rank 1 fails, or a byte is wrong on rank 1.
 WRAPPER = """
 import sys
 from mpi4py import MPI
@@ -69,7 +70,7 @@ sys.exit(main(sys.argv[2:]))
     ],
 )
 def test_bad_arguments(arguments: tuple[str, ...]) -> None:
-    """A bad argument is an error before anything is launched."""
+    """A bad argument is a usage error that names it."""
     command = [sys.executable, "-m", "mpimcast", "bench", *arguments]
     status, said = run_unchecked(command, limit_s=LIMIT_S)
     assert status == 2
@@ -84,7 +85,10 @@ def test_bad_arguments(arguments: tuple[str, ...]) -> None:
     "options", [(), ("--in-place",), ("--no-pre-barrier",), ("--no-verify",)]
 )
 def test_report(options: tuple[str, ...], tmp_path: Path) -> None:
-    """The report is complete, and its numbers agree with each other."""
+    """The JSON report is complete, and its numbers agree with the printed table.
+
+    The table has no escape sequences, since the output is not a terminal.
+    """
     path = tmp_path / "result.json"
     command = [*mpirun(NRANKS), "-m", "mpimcast", "bench", *ARGUMENTS, *options]
     said = run([*command, "--json", path], limit_s=LIMIT_S, **SETTINGS)
@@ -102,6 +106,7 @@ def test_report(options: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> None:
+    """Check what the report says about the run: arguments, versions, settings, load."""
     assert report["arguments"] == {
         "collectives": ["Allgather"],
         "sizes": list(BLOCKS),
@@ -128,18 +133,23 @@ def _check_surroundings(report: dict[str, Any], options: tuple[str, ...]) -> Non
 
 
 def _check_opening(opening: dict[str, Any]) -> None:
-    """Check that opening took a few exchanges among all ranks, of two messages each."""
+    """Check that opening took a few exchanges among all ranks, of two messages each.
+
+    In one exchange each rank sends a digest to others; in all other exchanges, a slot.
+    """
     assert set(opening) == {"seconds", "messages", "bytes"}
     assert 0 < opening["seconds"] < LIMIT_S
-    nturns, odd = divmod(opening["messages"], 2)
-    assert not odd
-    assert 7 <= nturns <= 10  # the network may be probed up to four times
+    nexchanges, remainder = divmod(opening["messages"], 2)
+    assert remainder == 0
+    # Six are always needed; the network is probed once, or up to four times.
+    assert 7 <= nexchanges <= 10
     slot_bytes, digest_bytes = 384, 36
-    sent_bytes = slot_bytes * (nturns - 1) + digest_bytes
+    sent_bytes = slot_bytes * (nexchanges - 1) + digest_bytes
     assert opening["bytes"] == (NRANKS - 1) * sent_bytes
 
 
 def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
+    """Check the measurement of an Allgather of one size: times, rates, bytes, path."""
     assert measured["collective"] == "Allgather"
     assert measured["block_bytes"] == nbytes
     assert measured["total_bytes"] == NRANKS * nbytes
@@ -187,12 +197,13 @@ def _check_measured(nbytes: int, measured: dict[str, Any]) -> None:
 
 
 def test_report_on_standard_output() -> None:
-    """With ``--json -`` only the report is printed, and no launcher is needed.
+    """With ``--json -`` only the report is printed.
 
-    Under Slurm, hosts have Slurm's names.
+    Without a launcher the command starts four ranks itself. If Slurm names the node,
+    the report has that name for the hosts.
     """
     command = [sys.executable, "-m", "mpimcast", "bench", *ARGUMENTS, "--json", "-"]
-    mpirun(NRANKS)  # lets root launch
+    mpirun(NRANKS)  # sets the variables that let root launch
     report = json.loads(run(command, limit_s=LIMIT_S, SLURMD_NODENAME="n7", **SETTINGS))
     assert report["ranks"] == 4
     assert report["hosts"] == ["n7"] * 4
@@ -201,7 +212,7 @@ def test_report_on_standard_output() -> None:
 
 @pytest.mark.parametrize("options", [(), ("--format", "nccl"), ("--root", "rotate")])
 def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
-    """Every collective is measured in its turn, and its data is right."""
+    """With ``all``, every collective is measured in turn, and its data is right."""
     path = tmp_path / "result.json"
     command = [*mpirun(NRANKS), "-m", "mpimcast", "bench", "all", *ARGUMENTS, *options]
     said = run([*command, "--json", path], limit_s=LIMIT_S, **SETTINGS)
@@ -209,7 +220,7 @@ def test_collectives(options: tuple[str, ...], tmp_path: Path) -> None:
     order = [(each["collective"], each["block_bytes"]) for each in report["measured"]]
     assert order == list(product(COLLECTIVES, BLOCKS))
     for measured in report["measured"]:
-        _check_collective(measured, rooted="rotate" not in options)
+        _check_collective(measured, has_fixed_root="rotate" not in options)
         size = "total_bytes" if "nccl" in options else "block_bytes"
         lines = re.findall(rf"^ +{measured[size]} .* 0$", said, re.MULTILINE)
         assert len(lines) >= 2, said  # blocking and nonblocking
@@ -230,7 +241,7 @@ def _check_conclusion(report: dict[str, Any], said: str) -> None:
 
 
 def _check_senders(measured: dict[str, Any]) -> None:
-    """Check that a fixed root's bytes are counted apart from the other ranks'."""
+    """Check that a fixed root's bytes are counted separately from the other ranks'."""
     for way in WAYS:
         each = measured[way]
         total_bytes = NRANKS * each["sent_bytes_per_rank"]
@@ -244,12 +255,13 @@ def _check_senders(measured: dict[str, Any]) -> None:
         assert 0 < ours["sent_bytes_per_other_rank"] < ours["sent_bytes_root"]
 
 
-def _check_collective(measured: dict[str, Any], *, rooted: bool) -> None:
+def _check_collective(measured: dict[str, Any], *, has_fixed_root: bool) -> None:
+    """Check the measurement of any collective: bytes by rank, times, overlap."""
     is_bcast = measured["collective"].lower().endswith("bcast")
     nblocks = 1 if is_bcast else NRANKS
     for way in WAYS:
-        assert ("sent_bytes_root" in measured[way]) == (is_bcast and rooted)
-    if is_bcast and rooted:
+        assert ("sent_bytes_root" in measured[way]) == (is_bcast and has_fixed_root)
+    if is_bcast and has_fixed_root:
         _check_senders(measured)
     assert measured["total_bytes"] == measured["block_bytes"] * nblocks
     for way in WAYS:
@@ -264,47 +276,47 @@ def _check_collective(measured: dict[str, Any], *, rooted: bool) -> None:
 
 
 def test_computation() -> None:
-    """Units of computation are proportional to the time asked for, at least one."""
+    """The units of computation are proportional to the time asked for, at least one."""
     computation = Computation()
     units = computation.units(0.01)
     assert computation.units(0.02) in (2 * units - 1, 2 * units, 2 * units + 1)
     assert computation.units(0) == 1
 
 
-def _spoiled(
-    tmp_path: Path, how: str, *options: str | Path, **settings: str
+def _run_wrapped(
+    tmp_path: Path, what_fails: str, *options: str | Path, **settings: str
 ) -> tuple[int, str]:
+    """Run the benchmark in WRAPPER; return its exit status and output.
+
+    With an empty `what_fails` nothing goes wrong.
+    """
     wrapper = tmp_path / "wrapper.py"
     wrapper.write_text(WRAPPER)
-    command = [*mpirun(NRANKS), wrapper, how, *ARGUMENTS, *options]
+    command = [*mpirun(NRANKS), wrapper, what_fails, *ARGUMENTS, *options]
     return run_unchecked(command, limit_s=LIMIT_S, **{**SETTINGS, **settings})
 
 
 @pytest.mark.parametrize("options", [(), ("--in-place", "--no-pre-barrier")])
 def test_a_wrong_byte(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """A wrong byte on one rank is counted and fails the run, unless --no-verify."""
+    """A wrong byte on one rank is counted, and fails the run unless --no-verify."""
     path = tmp_path / "result.json"
-    status, said = _spoiled(tmp_path, "wrong byte", *options, "--json", path)
+    status, said = _run_wrapped(tmp_path, "wrong byte", *options, "--json", path)
     assert status == 1
     assert said.count("mpimcast bench: wrong bytes: 1") == 1
-    found = [each["mpimcast"]["wrong_bytes"] for each in _sizes_of(path)]
-    assert found == [1, 0, 0, 0]
-    assert not any(each["mpi"]["wrong_bytes"] for each in _sizes_of(path))
-    status, said = _spoiled(tmp_path, "wrong byte", *options, "--no-verify")
+    measured = json.loads(path.read_text())["measured"]
+    assert [each["mpimcast"]["wrong_bytes"] for each in measured] == [1, 0, 0, 0]
+    assert not any(each["mpi"]["wrong_bytes"] for each in measured)
+    status, said = _run_wrapped(tmp_path, "wrong byte", *options, "--no-verify")
     assert status == 0
 
 
-def _sizes_of(path: Path) -> list[dict[str, Any]]:
-    return json.loads(path.read_text())["measured"]
-
-
 @pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
-@pytest.mark.parametrize("how", ["all fail", "one fails"])
-def test_a_failure(tmp_path: Path, how: str, option: str) -> None:
-    """All ranks end with one message, even if only one rank knows of the failure."""
-    status, said = _spoiled(tmp_path, how, option)
+@pytest.mark.parametrize("what_fails", ["all fail", "one fails"])
+def test_a_failure(tmp_path: Path, what_fails: str, option: str) -> None:
+    """A failed operation ends all ranks with one message, even if only one failed."""
+    status, said = _run_wrapped(tmp_path, what_fails, option)
     assert status == 1
-    rank = 0 if how == "all fail" else 1
+    rank = 0 if what_fails == "all fail" else 1
     assert said.count(f"mpimcast bench: rank {rank}: on purpose") == 1
     assert said.count("on purpose") == 1
 
@@ -312,7 +324,7 @@ def test_a_failure(tmp_path: Path, how: str, option: str) -> None:
 @pytest.mark.parametrize("option", ["--pre-barrier", "--no-pre-barrier"])
 def test_a_dead_network(tmp_path: Path, option: str) -> None:
     """A network that loses all data ends the run with one message."""
-    status, said = _spoiled(
+    status, said = _run_wrapped(
         tmp_path, "", option, MPIMCAST_FAULT="loss=1,kind=multicast+repair"
     )
     assert status == 1
@@ -329,11 +341,15 @@ def test_a_dead_network(tmp_path: Path, option: str) -> None:
         (("--root", str(NRANKS)), {}, f"no rank {NRANKS} among {NRANKS}"),
     ],
 )
-def test_bad_surroundings(
+def test_run_that_cannot_begin(
     arguments: tuple[str, ...], settings: dict[str, str], text: str, tmp_path: Path
 ) -> None:
-    """A run that cannot begin is reported once."""
-    status, said = _spoiled(tmp_path, "", *arguments, **settings)
+    """If a run cannot begin, rank 0 alone says why.
+
+    The reasons are a folder that does not exist, a bad setting, too little memory, and
+    a root that is not a rank.
+    """
+    status, said = _run_wrapped(tmp_path, "", *arguments, **settings)
     assert status == 1
     assert said.count("mpimcast bench: rank 0: ") == 1
     assert said.count(text) == 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Buffers of several blocks are interpreted as by the MPI library.
+"""Receive buffers of several blocks are understood as mpi4py understands them.
 
-A process can be its own neighbour several times. So the MPI library has a collective
-of several blocks in which no other process takes part.
+One process suffices to compare with the MPI library: it can be its own neighbour
+several times, and a neighbourhood collective then receives one block for each time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mpimcast._mpi import blocks
 
 NBLOCKS = 3
 NDOUBLES = 60
-VECTOR = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()
-SPREAD = MPI.INT.Create_resized(0, 12).Commit()
+VECTOR = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()  # a double, a gap, a double
+SPREAD = MPI.INT.Create_resized(0, 12).Commit()  # four bytes, and a gap of eight
 
 
 @pytest.fixture(scope="module")
@@ -32,22 +32,23 @@ def neighbours() -> Iterator[MPI.Distgraphcomm]:
     comm.Free()
 
 
-Place = Callable[[np.ndarray], object]
+# A function that turns an array into an argument that a program passes as recvbuf.
+MakeSpec = Callable[[np.ndarray], object]
 
 
 @st.composite
-def places(draw: st.DrawFn) -> Place:
-    """Draw a function that makes a message of a piece of memory, often a wrong one."""
+def specs(draw: st.DrawFn) -> MakeSpec:
+    """Draw a function that turns an array into a receive buffer, often a wrong one."""
 
-    def mostly(usual: st.SearchStrategy, *odd: object) -> st.SearchStrategy:
-        return st.sampled_from(odd) if draw(st.integers(0, 9)) == 0 else usual
+    def mostly(usual: st.SearchStrategy, *wrong: object) -> st.SearchStrategy:
+        return st.sampled_from(wrong) if draw(st.integers(0, 9)) == 0 else usual
 
-    owners: list[Place] = [
+    owners: list[MakeSpec] = [
         lambda memory: memory,
         lambda memory: memory.view("i4"),
         memoryview,
     ]
-    bad: list[Place] = [
+    bad: list[MakeSpec] = [
         lambda memory: memory[::2],
         lambda memory: memory.tobytes(),
         lambda _: 7,
@@ -56,14 +57,15 @@ def places(draw: st.DrawFn) -> Place:
     number = st.integers(0, 3)
     listed = st.lists(number, min_size=NBLOCKS, max_size=NBLOCKS)
     arrays = listed.map(np.array)
-    odd = [1.5] * NBLOCKS, [1] * (NBLOCKS + 1), "xyz", 1.5
-    counts = draw(mostly(st.none() | number | listed | arrays, *odd))
+    no_numbers = [1.5] * NBLOCKS, [1] * (NBLOCKS + 1), "xyz", 1.5
+    counts = draw(mostly(st.none() | number | listed | arrays, *no_numbers))
+    # Displacements that are far enough from each other for no blocks to overlap.
     apart = st.none() | st.integers(3, 6) | st.permutations([1, 5, 9])
-    displacements = None if counts is None else draw(mostly(apart, *odd))
+    displacements = None if counts is None else draw(mostly(apart, *no_numbers))
     types = st.sampled_from([None, "d", "i", MPI.DOUBLE, MPI.BYTE, VECTOR, SPREAD])
     datatype = draw(mostly(types, "zz", 5))
     both = draw(mostly(st.just((counts, displacements)), (1,), [1, 2]))
-    forms: list[Place] = [
+    forms: list[MakeSpec] = [
         owner,
         lambda memory: [owner(memory), counts],
         lambda memory: (owner(memory), datatype),
@@ -72,7 +74,7 @@ def places(draw: st.DrawFn) -> Place:
         lambda memory: (owner(memory), both, datatype),
         lambda memory: [owner(memory), counts, displacements, datatype],
     ]
-    wrong: list[Place] = [
+    wrong: list[MakeSpec] = [
         lambda memory: [owner(memory), counts, displacements, datatype, 1],
         lambda memory: [owner(memory)],
     ]
@@ -82,8 +84,11 @@ def places(draw: st.DrawFn) -> Place:
 SOURCE = np.random.default_rng(0).integers(0, 256, 8 * NDOUBLES, np.uint8)
 
 
-def ours(spec: object) -> list[int]:
-    """Fill the blocks of a message, and return each block's number of bytes."""
+def receive(spec: object) -> list[int]:
+    """Fill a receive buffer from SOURCE as an operation does; return the blocks' bytes.
+
+    Packed blocks are written to their places; otherwise the bytes are unpacked.
+    """
     taken = blocks.receiving(spec, NBLOCKS)
     ends = np.cumsum(taken.blocks_bytes)
     if taken.packed:
@@ -99,19 +104,19 @@ def ours(spec: object) -> list[int]:
 
 
 @settings(max_examples=500, deadline=None)
-@given(places())
-def test_as_the_library_receives(neighbours: MPI.Distgraphcomm, place: Place) -> None:
-    """Receiving fills the same bytes, or raises the same error, as the MPI library."""
+@given(specs())
+def test_as_mpi4py_receives(neighbours: MPI.Distgraphcomm, make_spec: MakeSpec) -> None:
+    """Receiving fills the same bytes, or raises the same error, as with mpi4py."""
     memories = np.full((2, NDOUBLES), -1.0)
     sizes, errors = [0] * NBLOCKS, []
     try:
-        sizes = ours(place(memories[0]))
+        sizes = receive(make_spec(memories[0]))
     except Exception as error:  # noqa: BLE001 -- whatever mpi4py raises
         errors.append((type(error), str(error)))
     begins = [sum(sizes[:index]) for index in range(NBLOCKS)]
     sent = [SOURCE, (sizes, begins), MPI.BYTE]
     try:
-        neighbours.Neighbor_alltoallv(sent, place(memories[1]))
+        neighbours.Neighbor_alltoallv(sent, make_spec(memories[1]))
     except Exception as error:  # noqa: BLE001 -- whatever mpi4py raises
         errors.append((type(error), str(error)))
     assert len(errors) in (0, 2)
@@ -119,8 +124,8 @@ def test_as_the_library_receives(neighbours: MPI.Distgraphcomm, place: Place) ->
     assert np.array_equal(*memories)
 
 
-def test_own_block() -> None:
-    """Each block can be packed alone, from where it lies."""
+def test_pack_block() -> None:
+    """A block can be packed by itself, as an Allgatherv in place needs."""
     memory = np.arange(20.0)
     taken = blocks.receiving([memory, [1, 0, 2], [4, 0, 1], VECTOR], NBLOCKS)
     assert taken.blocks_bytes == [16, 0, 32]
@@ -145,7 +150,7 @@ def test_own_block() -> None:
 def test_offsets(
     counts: list[int], displacements: list[int], first: int, offsets: list[int]
 ) -> None:
-    """Offsets are never negative, whatever the displacements."""
+    """Offsets count from the lowest byte of all blocks, so they are never negative."""
     memory = np.zeros(20)
     spec = [memory[5:], counts, displacements, MPI.DOUBLE]
     taken = blocks.receiving(spec, NBLOCKS)

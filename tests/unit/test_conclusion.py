@@ -11,7 +11,11 @@ from mpimcast.cli.bench.conclusion import conclude
 
 
 def row(nbytes: int, ratio: float, ours: float, theirs: float) -> dict[str, Any]:
-    """Return the part of a measurement that a conclusion reads."""
+    """Return the part of a measurement that a conclusion reads.
+
+    `ratio` is the MPI library's time as a multiple of mpimcast's; `ours` and `theirs`
+    are the bytes that a rank sent.
+    """
     return {
         "collective": "Bcast",
         "block_bytes": nbytes,
@@ -23,19 +27,21 @@ def row(nbytes: int, ratio: float, ours: float, theirs: float) -> dict[str, Any]
     }
 
 
-LEFT = row(8, 9.0, 100, 100) | {"path": "mpi", "reason": "below MIN_BYTES"}
+# A size that mpimcast leaves to the MPI library.
+BY_LIBRARY = row(8, 9.0, 100, 100) | {"path": "mpi", "reason": "below MIN_BYTES"}
 
-
-FASTER = [LEFT, row(1024, 1.5, 26, 100), row(2048, 2, 30, 100)]
+# mpimcast is faster at every size, slower at every size, faster from some size on, and
+# faster up to some size.
+FASTER = [BY_LIBRARY, row(1024, 1.5, 26, 100), row(2048, 2, 30, 100)]
 SLOWER = [row(1000, 0.5, 110, 100), row(1 << 20, 0.8, 110, 100)]
 LATER = [row(4096, 3, 90, 100), row(1024, 0.5, 101, 100), row(2048, 1.25, 90, 100)]
-MIXED = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
+EARLIER = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
 
 
 @pytest.mark.parametrize(
     ("rows", "faster", "saved"),
     [
-        ([LEFT], "nothing was multicast (below MIN_BYTES)", ""),
+        ([BY_LIBRARY], "nothing was multicast (below MIN_BYTES)", ""),
         (
             FASTER,
             "mpimcast is 1.5 to 2 times as fast as the MPI library at 1 KiB to 2 KiB",
@@ -53,12 +59,12 @@ MIXED = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
         ),
         (LATER, "below that, at 1 KiB, the MPI library is 2 times as fast", "fewer"),
         (
-            MIXED,
+            EARLIER,
             "mpimcast is 2 times as fast as the MPI library at 1 KiB",
             "50 % fewer",
         ),
         (
-            MIXED,
+            EARLIER,
             "the other sizes from 1 KiB to 2 KiB the MPI library is 4 times as fast",
             "",
         ),
@@ -66,7 +72,10 @@ MIXED = [row(1024, 2, 50, 100), row(2048, 0.25, 50, 100)]
     ],
 )
 def test_conclusion(rows: list[dict[str, Any]], faster: str, saved: str) -> None:
-    """The sentence tells which is faster, by how much and where, and bytes saved."""
+    """The sentence says which library is faster, at which sizes, and by how much.
+
+    It also says how many bytes mpimcast saved.
+    """
     (sentence,) = conclude(rows)
     assert sentence.startswith("Bcast: ")
     assert faster in sentence

@@ -11,7 +11,8 @@ import math
 import pytest
 
 from mpimcast import ConfigError
-from mpimcast._settings.config import Config, ignored_variables
+from mpimcast._settings.config import Config
+from mpimcast._settings.ignored import ignored_variables
 from mpimcast._settings.ranges import Groups, Ports
 
 NAMES = (
@@ -23,7 +24,7 @@ NAMES = (
 
 
 def test_defaults() -> None:
-    """The defaults are those that programs rely on."""
+    """The settings have the defaults that programs rely on."""
     config = Config.read({}, {})
     assert config == Config()
     assert config.transport == "auto"
@@ -74,8 +75,8 @@ def test_an_empty_variable_is_not_set() -> None:
         ("ports", "1-65535", Ports(1, 65535)),
     ],
 )
-def test_good(name: str, text: str, value: object) -> None:
-    """Values as users write them are accepted, in variables and as arguments."""
+def test_valid_values(name: str, text: str, value: object) -> None:
+    """A text has the same value in a variable and in a keyword."""
     assert getattr(Config.read({}, {f"MPIMCAST_{name.upper()}": text}), name) == value
     assert getattr(Config.read({name: text}, {}), name) == value
 
@@ -130,8 +131,8 @@ def test_transports() -> None:
         ("fault", "loss=5%", "a number from 0 to 1"),
     ],
 )
-def test_bad(name: str, text: str, words: str) -> None:
-    """A bad value is an error that says what is valid, with a valid example."""
+def test_invalid_values(name: str, text: str, words: str) -> None:
+    """A bad value is an error that says which values are valid, with an example."""
     variable = f"MPIMCAST_{name.upper()}"
     with pytest.raises(ConfigError) as caught:
         Config.read({name: text}, {})
@@ -166,7 +167,7 @@ def test_every_example() -> None:
 
 
 def test_fault() -> None:
-    """FAULT is checked by the C library, which says why it refuses a value."""
+    """The C library checks FAULT, and says why it refuses a value."""
     good = "loss=0.1,dup=0.02,reorder=0.05,seed=99"
     assert Config.read({"fault": good}, {}).fault == good
     with pytest.raises(ConfigError, match=r"fault=loss=2 is not valid .*seed"):
@@ -180,10 +181,13 @@ def test_groups_for_subgroups() -> None:
         Config.read({"group": "239.1.2.3", "subgroups": 4}, {})
 
 
-def test_ranges() -> None:
-    """Draws cover the range and no more, and the last port is followed by the first."""
+def test_draws_from_ranges() -> None:
+    """Random groups and ports cover their range; after the last port comes the first.
+
+    A draw of several groups returns the first of consecutive groups within the range.
+    """
     groups = Groups.parse("239.1.2.3-239.1.2.6")
-    drawn = {groups.draw(3) for _ in range(200)}
+    drawn = {groups.draw(3) for _ in range(200)}  # three of the four groups
     assert drawn == {groups.first, groups.first + 1}
     ports = Ports(30000, 30002)
     assert {ports.draw() for _ in range(200)} == {30000, 30001, 30002}
@@ -201,7 +205,7 @@ def test_ranges() -> None:
     ],
 )
 def test_ranges_are_shown_as_they_are_read(name: str, text: str) -> None:
-    """A range is shown as it was read, since ranks compare it and users copy it."""
+    """A range is shown as it was written: ranks compare it, and users copy it."""
     config = Config.read({name: text}, {})
     assert config.agreed()[name.upper()] == text
     assert Config.read({name: str(config.agreed()[name.upper()])}, {}) == config
@@ -211,7 +215,7 @@ def test_ranges_are_shown_as_they_are_read(name: str, text: str) -> None:
     ("given", "meant"),
     [("min_byte", "min_bytes"), ("TTL", "ttl"), ("transpor", "transport")],
 )
-def test_unknown(given: str, meant: str) -> None:
+def test_misspelt_keywords(given: str, meant: str) -> None:
     """A misspelt keyword is an error that suggests the nearest name and lists all."""
     words = (
         rf"there is no such setting: {given} \(did you mean {meant}\?\); "
@@ -221,8 +225,8 @@ def test_unknown(given: str, meant: str) -> None:
         Config.read({given: 1}, {})
 
 
-def test_unlike_any() -> None:
-    """If no name is near, none is suggested."""
+def test_keyword_unlike_any() -> None:
+    """The error about an unknown keyword suggests no name if none is similar."""
     with pytest.raises(
         ConfigError, match=r"there is no such setting: xyzzy; the settings are"
     ):
@@ -241,8 +245,8 @@ def test_unlike_any() -> None:
         ("MPIMCAST_XYZZY", "lists the settings"),
     ],
 )
-def test_ignored(variable: str, meant: str) -> None:
-    """A variable that is no setting is reported with the nearest name."""
+def test_misspelt_variables(variable: str, meant: str) -> None:
+    """A misspelt variable is reported as ignored, with the nearest name."""
     (sentence,) = ignored_variables({variable: "udp", "MPIMCAST_TTL": "2"})
     assert sentence.startswith(f"{variable}=udp is ignored: there is no such setting; ")
     assert sentence.endswith(meant)
@@ -255,13 +259,13 @@ def test_ignored(variable: str, meant: str) -> None:
         *("TRANSPORT", "MPI_TRANSPORT", "MPICH_ASYNC_PROGRESS"),
     ],
 )
-def test_not_ours(variable: str) -> None:
+def test_variables_of_others(variable: str) -> None:
     """Variables of the tests and of other libraries are not reported as misspelt."""
     assert ignored_variables({variable: "1"}) == []
 
 
-def test_empty_variables() -> None:
-    """An empty variable counts as not set, whatever its name."""
+def test_empty_misspelt_variable() -> None:
+    """A misspelt variable that is empty counts as not set, so it is not reported."""
     assert ignored_variables({"MPIMCAST_TRANSPROT": ""}) == []
 
 
@@ -277,7 +281,7 @@ def test_listing() -> None:
 
 
 def test_what_ranks_agree_on() -> None:
-    """Ranks agree on all settings but those of one machine or one process."""
+    """Ranks must have equal settings, except those of one machine or one process."""
     local = {"NET_DEVICES", "PROGRESS", "WARN_AFTER", "LOG"}
     assert set(Config().agreed()) == set(NAMES.split()) - local
 

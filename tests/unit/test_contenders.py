@@ -12,7 +12,7 @@ from bench.jobs.contenders import CONTENDERS
 
 
 def parse(*arguments: str) -> tuple[contenders.Contender, ...]:
-    """Return the contenders that a command's arguments choose."""
+    """Return the contenders that the arguments of a command choose."""
     parser = argparse.ArgumentParser(prog="command")
     contenders.add_option(parser, "default: all")
     chosen: tuple[contenders.Contender, ...] = parser.parse_args(arguments).contenders
@@ -28,7 +28,7 @@ def test_names(option: str) -> None:
 
 
 def test_the_old_name_is_hidden(capsys: pytest.CaptureFixture[str]) -> None:
-    """The help shows the option under its new name alone."""
+    """The help shows the option under its new name only."""
     with pytest.raises(SystemExit):
         parse("--help")
     said = capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_the_old_name_is_hidden(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--ways" not in said
 
 
-def test_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_contender(capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown name is a usage error, which lists the names that exist."""
     with pytest.raises(SystemExit):
         parse("--contenders", "mpich,mpi")

@@ -15,7 +15,11 @@ OPENING = {"open_ns", "open_messages", "open_bytes"}
 
 
 def test_every_counter_is_described() -> None:
-    """Exactly the counters of the C core and of opening are described, in sentences."""
+    """The counters of the C core and of opening, and no others, have descriptions.
+
+    A description is a sentence.
+    """
+    assert not set(core.counter_names()) & OPENING
     assert set(COUNTERS) == set(core.counter_names()) | OPENING
     for name, counter in COUNTERS.items():
         assert counter.meaning[0].isupper(), name
@@ -25,13 +29,13 @@ def test_every_counter_is_described() -> None:
 
 
 def test_units() -> None:
-    """A counter whose name ends with a unit has that unit."""
-    units = {"ns": "nanoseconds"}
-    known = {each.unit for each in COUNTERS.values()} | set(units)
+    """A counter whose name ends with a unit, such as ``open_ns``, has that unit."""
+    abbreviated = {"ns": "nanoseconds"}
+    units = {each.unit for each in COUNTERS.values()} | set(abbreviated)
     for name, counter in COUNTERS.items():
-        last = name.rpartition("_")[2]
-        if last in known and last != name:
-            assert counter.unit == units.get(last, last), name
+        suffix = name.rpartition("_")[2]
+        if suffix in units and suffix != name:
+            assert counter.unit == abbreviated.get(suffix, suffix), name
 
 
 def test_info_lists_counters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,5 +63,5 @@ def test_help_tells_exit_statuses(
 
 
 def test_statuses_of_the_doctor() -> None:
-    """The doctor's documented statuses are those of its verdicts, and 2."""
+    """The doctor's help has the statuses of all its verdicts, and 2 for bad usage."""
     assert set(commands.COMMANDS["doctor"].statuses) == {*STATUSES.values(), 2}

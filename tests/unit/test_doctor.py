@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor's conclusions from its observations: blame, covers, verdicts, tables."""
+"""The doctor's conclusions from its observations, and how it reports them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAIRS = list(itertools.permutations(NODES, 2))
 
 @given(st.lists(st.tuples(*[st.sampled_from("abcdefgh")] * 2), max_size=16))
 def test_cover(pairs: list[tuple[str, str]]) -> None:
-    """A cover touches every pair, and no smaller set of nodes does."""
+    """A smallest cover has a node of every pair; no smaller set of nodes has one."""
 
     def covers(nodes: Sequence[str]) -> bool:
         return all(one in nodes or two in nodes for one, two in pairs)
@@ -43,14 +43,15 @@ def test_cover(pairs: list[tuple[str, str]]) -> None:
 
 
 def test_cover_of_many() -> None:
-    """Stars among hundreds of nodes are found at once."""
+    """Three nodes that have trouble with all 500 nodes are found quickly."""
     names = [f"n{number}" for number in range(500)]
     bad = {"n7", "n77", "n300"}
-    assert smallest_cover((b, n) for b in sorted(bad) for n in names if n != b) == bad
+    pairs = ((each, name) for each in sorted(bad) for name in names if name != each)
+    assert smallest_cover(pairs) == bad
 
 
-def test_hears_nothing() -> None:
-    """A node that hears no other node is to blame alone."""
+def test_deaf_node() -> None:
+    """If a node hears no other node, it alone is blamed."""
     loss = {(one, two): 1.0 if two == "n3" else 0.0 for one, two in PAIRS}
     (fault,) = find_faults(loss)
     assert fault.node == "n3"
@@ -58,15 +59,15 @@ def test_hears_nothing() -> None:
     assert fault.words("multicast") == "it receives none of the multicast from others"
 
 
-def test_is_not_heard() -> None:
-    """A node that no other node hears is to blame alone."""
+def test_unheard_node() -> None:
+    """If no other node hears a node, it alone is blamed."""
     loss = {(one, two): 1.0 if one == "n3" else 0.0 for one, two in PAIRS}
     (fault,) = find_faults(loss)
     assert fault.words("multicast") == "others receive none of its multicast"
 
 
-def test_pair() -> None:
-    """Of a single lossy pair one node is blamed, and its message names the other."""
+def test_lossy_pair() -> None:
+    """If a pair of nodes loses datagrams, one is blamed; its message names both."""
     loss = dict.fromkeys(PAIRS, 0.0) | {("n1", "n3"): 0.25}
     (fault,) = find_faults(loss)
     assert fault.node == "n3"
@@ -75,13 +76,13 @@ def test_pair() -> None:
 
 
 def test_two_nodes() -> None:
-    """Of two nodes the message says that either may be to blame."""
+    """If there are only two nodes, the message says that either may be to blame."""
     (fault,) = find_faults({("n0", "n1"): 0.0, ("n1", "n0"): 1.0})
     assert "two nodes do not show which" in fault.words("multicast")
 
 
-def test_within_a_node() -> None:
-    """Ranks of one node that do not hear each other are that node's fault."""
+def test_loss_within_a_node() -> None:
+    """If ranks of one node do not hear each other, that node is blamed."""
     lost = {(0, 1): 1.0, (1, 0): 1.0, (0, 2): 0.0, (2, 0): 0.0, (1, 2): 0.0}
     (fault,) = find_faults(by_node(lost, ["n0", "n0", "n1"]))
     assert fault.node == "n0"
@@ -89,7 +90,7 @@ def test_within_a_node() -> None:
 
 
 def test_little_loss() -> None:
-    """Loss of 3 %, as healthy networks have, is no fault."""
+    """No node is blamed for a loss of 3 %, which occurs on healthy networks too."""
     assert find_faults(dict.fromkeys(PAIRS, 0.03)) == []
 
 
@@ -100,28 +101,28 @@ def test_little_loss() -> None:
     )
 )
 def test_isolate(case: tuple[int, set[int]]) -> None:
-    """Ranks with which no team can be opened are found by bisection."""
+    """Bisection finds the ranks that prevent a team of several from being opened."""
     nranks, bad = case
 
-    def opens(parts: Sequence[tuple[int, ...]]) -> list[bool]:
+    def can_open(parts: Sequence[tuple[int, ...]]) -> list[bool]:
         return [len(part) == 1 or not bad & set(part) for part in parts]
 
     assume(nranks - len(bad) > 1)
-    well = isolate(opens, tuple(range(nranks)))
-    assert set(well) == set(range(nranks)) - bad
+    good = isolate(can_open, tuple(range(nranks)))
+    assert set(good) == set(range(nranks)) - bad
 
 
-# ---- how it was started ------------------------------------------------------
+# ---- how the doctor was started ----------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("environment", "by", "size", "rank"),
+    ("variables", "by", "size", "rank"),
     [
         ({}, "", 1, 0),
         ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, "srun", 4, 3),
-        # In a batch script, not started by srun.
+        # A process that the batch script started itself, without srun.
         ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, "", 1, 0),
-        # srun --mpi=pmi2.
+        # Started by srun --mpi=pmi2, which also sets the variables of PMI.
         (
             {
                 "SLURM_STEP_NUM_TASKS": "4",
@@ -133,7 +134,7 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
             4,
             3,
         ),
-        # Started by mpirun, whose daemon was started by srun.
+        # Started by mpirun or mpiexec, whose daemons were started by srun.
         (
             {
                 "SLURM_STEP_NUM_TASKS": "2",
@@ -159,32 +160,35 @@ def test_isolate(case: tuple[int, set[int]]) -> None:
         ({"PMI_SIZE": "many", "PMI_RANK": "0"}, "", 1, 0),
     ],
 )
-def test_start(environment: dict[str, str], by: str, size: int, rank: int) -> None:
-    """A launcher's variables are told apart from those of its own launcher."""
-    assert find_start(environment) == (by, size, rank)
+def test_start(variables: dict[str, str], by: str, size: int, rank: int) -> None:
+    """Size and rank come from this process's launcher, not from the launcher's own."""
+    assert find_start(variables) == (by, size, rank)
 
 
-def test_alone_in_a_job() -> None:
-    """A batch script's own process is not taken for the whole job."""
-    alone = find_start({"SLURM_NTASKS": "4"})
-    (finding,) = launch.check_alone(alone, {"SLURM_NTASKS": "4"})
+def test_single_process_of_a_larger_job() -> None:
+    """A single process that a batch script starts without srun is a finding.
+
+    The batch job has four tasks; with srun the MPI job would have four ranks.
+    """
+    start = find_start({"SLURM_NTASKS": "4"})
+    (finding,) = launch.check_alone(start, {"SLURM_NTASKS": "4"})
     assert "4 tasks" in finding.what
     assert finding.mend.startswith("srun ")
-    assert list(launch.check_alone(alone, {})) == []
+    assert list(launch.check_alone(start, {})) == []
 
 
 @pytest.mark.parametrize(
     ("told", "names"),
     [
-        # Several nodes of Slurm on one host.
+        # Slurm emulates several nodes on one host.
         ([("n1", "box"), ("n2", "box")], ["n1", "n2"]),
-        # Ranks of two hosts that have the variables of one node.
+        # Ranks on two hosts were given the variables of one node.
         ([("n1", "box1"), ("n1", "box2")], ["box1", "box2"]),
         ([("n1", "box1"), ("n2", "box2"), ("n2", "box2")], ["n1", "n2", "n2"]),
     ],
 )
 def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
-    """Slurm's names of nodes are used unless the hosts contradict them."""
+    """Nodes have Slurm's names, unless one of these names stands for several hosts."""
     facts = [{"node": node, "host": host} for node, host in told]
     assert launch.node_names(facts) == names
 
@@ -198,15 +202,15 @@ def test_node_names(told: list[tuple[str, str]], names: list[str]) -> None:
     ],
 )
 def test_mpi_type(library: str, wanted: str) -> None:
-    """Each MPI library needs one type of PMI from srun."""
+    """Each MPI library has the type of PMI that srun must offer it with --mpi."""
     assert mpi_type_wanted(library) == wanted
 
 
 # ---- nodes ---------------------------------------------------------------------
 
 
-def node(name: str, **other: Any) -> dict[str, Any]:
-    """Return the facts of a healthy node, changed as given."""
+def node(name: str, **changes: Any) -> dict[str, Any]:
+    """Return the facts of a healthy node, with these changes."""
     interface = {
         "name": "eth0",
         "address": "10.0.0.1",
@@ -217,7 +221,7 @@ def node(name: str, **other: Any) -> dict[str, Any]:
     return {
         "name": name,
         "ranks": [0, 1],
-        "interface": interface | other.pop("interface", {}),
+        "interface": interface | changes.pop("interface", {}),
         "rdma": {"reason": "none"},
         "memlock_bytes": None,
         "rmem_max_bytes": 4 << 20,
@@ -225,17 +229,17 @@ def node(name: str, **other: Any) -> dict[str, Any]:
         "root": False,
         "cores": 8,
         "cpus": {"0": [0], "1": [1]},
-        **other,
+        **changes,
     }
 
 
-def compared(**other: Any) -> list[Finding]:
-    """Return the findings of three nodes, of which the second is changed as given."""
-    nodes = [node("n0"), node("n1", **other), node("n2")]
+def compared(**changes: Any) -> list[Finding]:
+    """Return the findings on three nodes, of which the second has these changes."""
+    nodes = [node("n0"), node("n1", **changes), node("n2")]
     return list(compare(nodes, ttl=1))
 
 
-def test_alike() -> None:
+def test_equal_nodes() -> None:
     """Equal nodes that lack nothing have no findings."""
     assert compared() == []
 
@@ -244,7 +248,7 @@ PORT = {"state": "active", "link_layer": "Ethernet", "mtu_bytes": 4096}
 
 
 @pytest.mark.parametrize(
-    ("other", "severity", "mend"),
+    ("changes", "severity", "mend"),
     [
         ({"interface": {"mtu_bytes": 1500}}, "degraded", "mtu 9000"),
         ({"interface": {"mtu_bytes": 65000}}, "note", "mtu 9000"),
@@ -257,16 +261,16 @@ PORT = {"state": "active", "link_layer": "Ethernet", "mtu_bytes": 4096}
     ],
     ids=["mtu", "jumbo", "subnet", "igmp", "buffers", "bound", "crowded", "rdma"],
 )
-def test_odd_node(other: dict[str, Any], severity: str, mend: str) -> None:
-    """The node that differs from the others is named, with its remedy."""
-    (finding,) = compared(**other)
+def test_different_node(changes: dict[str, Any], severity: str, mend: str) -> None:
+    """The finding names the node that differs from the others, and how to fix it."""
+    (finding,) = compared(**changes)
     assert finding.node == "n1"
     assert finding.severity == severity
     assert mend in finding.mend
 
 
 def test_locked_memory() -> None:
-    """On nodes with RDMA devices a low limit of locked memory is a finding."""
+    """On a node with an RDMA device, a low limit of locked memory is a finding."""
     rdma = {"ports": [PORT]}
     nodes = [
         node("n0", rdma=rdma),
@@ -281,18 +285,25 @@ def test_locked_memory() -> None:
 # ---- links ---------------------------------------------------------------------
 
 
-def test_best() -> None:
-    """A slow node does not make nodes slow that have fast links to others."""
-    rates = {("a", "b"): 1.0, ("b", "c"): 9.0, ("c", "a"): 9.0, ("a", "c"): 1.0}
-    ways = best(rates | {("b", "a"): 9.0, ("c", "b"): 9.0})
-    assert [way for way, rate in ways.items() if rate < 5] == [Way("a", leaving=True)]
+def test_best_rates() -> None:
+    """The rate of a node's link is its best rate to any other node, each way.
+
+    So node "a", which sends slowly, does not make its receivers look slow.
+    """
+    slow, fast = 1.0, 9.0
+    rates = {
+        **dict.fromkeys([("a", "b"), ("a", "c")], slow),
+        **dict.fromkeys([("b", "a"), ("b", "c"), ("c", "a"), ("c", "b")], fast),
+    }
+    slow_ways = [way for way, rate in best(rates).items() if rate == slow]
+    assert slow_ways == [Way("a", leaving=True)]
 
 
-# ---- what is told ----------------------------------------------------------------
+# ---- the doctor's report -------------------------------------------------------
 
 
 def report(*findings: Finding) -> Report:
-    """Return a report on two nodes."""
+    """Return a report on two nodes with these findings."""
     made = Report(0.0, ("launch", "multicast"), watched=False)
     made.nranks = 2
     made.nodes = [{"name": "n0", "ranks": [0]}, {"name": "n1", "ranks": [1]}]
@@ -323,7 +334,7 @@ def test_verdict(
     exclude: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The worst finding decides; the last line excludes nodes, but never all."""
+    """The worst finding decides; the last line excludes bad nodes, unless all are."""
     made = report(*findings)
     assert made.verdict == verdict
     assert made.exclude == exclude
@@ -333,7 +344,10 @@ def test_verdict(
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """The worst finding comes first, and brackets in a text are shown as they are."""
+    """The table has the worst finding first, and shows brackets as they are.
+
+    Rich, which prints the table, would otherwise take words in brackets for markup.
+    """
     report(NOTE, LOSSY).show(None)
     said = capsys.readouterr().out
     assert "2 ranks on 2 nodes" in said
@@ -342,7 +356,10 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_untested(capsys: pytest.CaptureFixture[str]) -> None:
-    """A check is called fine only if it was made and has no finding."""
+    """Only checks that were made and have no findings are reported as in order.
+
+    Checks that were not made are listed, each with the first reason that was given.
+    """
     made = Report(0.0, ("launch", "nodes", "multicast", "reads"), watched=False)
     made.nranks, made.nodes = 1, [{"name": "n0", "ranks": [0]}]
     made.skip(["multicast", "control", "reads"], "one rank")
@@ -361,6 +378,6 @@ def test_untested(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_tested(capsys: pytest.CaptureFixture[str]) -> None:
-    """If every check was made, the last line is the verdict alone."""
+    """If every check was made, the last line is only the verdict."""
     report(NOTE).show(None)
     assert capsys.readouterr().out.endswith("\nusable\n")

@@ -11,8 +11,8 @@ from mpimcast import ConfigError, Error, RankLeft, TimedOut, TransportError, err
 @pytest.mark.parametrize(
     "kind", [Error, ConfigError, TransportError, TimedOut, RankLeft]
 )
-def test_family(kind: type[Error]) -> None:
-    """Every error is a RuntimeError and an Error, and has all attributes."""
+def test_classes(kind: type[Error]) -> None:
+    """An error of any class is an Error and a RuntimeError, with all attributes."""
     error = kind("text", epoch=3, ranks=[1, 2], missing_chunks=4)
     assert isinstance(error, RuntimeError)
     assert isinstance(error, errors.Error)
@@ -21,7 +21,7 @@ def test_family(kind: type[Error]) -> None:
 
 
 def test_again() -> None:
-    """An error can be raised again, as a copy with a traceback of its own."""
+    """An error can be copied, and each copy raised with a separate traceback."""
     first = TimedOut("text", epoch=1, ranks=(2,), missing_chunks=3)
     second = first.again()
     assert second is not first
@@ -30,7 +30,7 @@ def test_again() -> None:
     assert second.args == first.args
 
 
-def test_nothing_in_particular() -> None:
-    """An error that concerns no operation has attributes that say so."""
+def test_defaults() -> None:
+    """An error that is not about an operation has no epoch, no ranks and no chunks."""
     error = Error("text")
     assert (error.epoch, error.ranks, error.missing_chunks) == (None, (), 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays in memory of the library."""
+"""`mpimcast.empty`, which makes arrays in the library's memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpimcast._native.engine import engine
 @pytest.mark.parametrize("shape", [7, (3, 5), (2, 0, 4), ()])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float64, "i4", [("a", "u1", 3)]])
 def test_like_numpy(shape: Any, dtype: Any) -> None:
-    """An array is as ``numpy.empty`` makes it, and can be written."""
+    """An array is like one from ``numpy.empty``, and can be written to."""
     made, model = mpimcast.empty(shape, dtype), np.empty(shape, dtype)
     assert (made.shape, made.dtype) == (model.shape, model.dtype)
     assert made.flags.c_contiguous
@@ -31,7 +31,7 @@ def test_objects() -> None:
 
 
 def test_lifetime() -> None:
-    """Memory lives until its last view is gone, and holds the engine as long."""
+    """The memory and its engine exist for as long as any view of the memory."""
     before = engine._nusers  # noqa: SLF001
     view = mpimcast.empty((4, 4))[1:]
     assert engine._nusers == before + 1  # noqa: SLF001

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The layers that the demo unshards."""
+"""The layers of the demo's model, each gathered from one shard on every rank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TENSORS = {
 
 
 def test_gpt2_small() -> None:
-    """The layers have the number of parameters of GPT-2 small."""
+    """All layers together have GPT-2 small's number of parameters, four bytes each."""
     layers = model.gpt2_small(1)
     assert sum(layer.nbytes for layer in layers) == 4 * 124_439_808
     assert len(layers) == 15
@@ -30,7 +30,7 @@ def test_gpt2_small() -> None:
 
 @pytest.mark.parametrize("nranks", [1, 3, 4, 7])
 def test_shards(nranks: int) -> None:
-    """Shards of one size make up the layer, padded at the end, for any number."""
+    """On any number of ranks, equal shards form the layer, padded with zeros."""
     layer = model.gpt2_small(1)[1]
     shards = [model.shard_of(layer, rank, nranks) for rank in range(nranks)]
     assert len({shard.size for shard in shards}) == 1
@@ -43,7 +43,7 @@ def test_shards(nranks: int) -> None:
 
 @pytest.mark.parametrize("kind", ["safetensors", "npz"])
 def test_file(kind: str, tmp_path: Path) -> None:
-    """A file's tensors are grouped into layers that hold exactly their bytes."""
+    """A file's tensors are grouped into layers that have exactly their bytes."""
     path = tmp_path / f"model.{kind}"
     if kind == "npz":
         np.savez(path, **TENSORS)
@@ -51,6 +51,7 @@ def test_file(kind: str, tmp_path: Path) -> None:
         save_file(TENSORS, path)
     layers = {layer.name: layer for layer in model.read_file(path)}
     assert set(layers) == {"h.0", "h.1", "h.10", "wte.weight", "empty"}
+    # Ten items of two bytes and seven of one byte, in either order.
     content = layers["h.0"].read(0, 27).tobytes()
     parts = [TENSORS["h.0.attn.weight"].tobytes(), TENSORS["h.0.attn.bias"].tobytes()]
     assert content in (b"".join(parts), b"".join(reversed(parts)))
@@ -75,7 +76,11 @@ def test_file(kind: str, tmp_path: Path) -> None:
     ],
 )
 def test_bad_file(name: str, content: bytes, tmp_path: Path) -> None:
-    """A file that is no model is refused with an error that names it."""
+    """A file that is not a model, or is damaged, is refused, and the error names it.
+
+    An npz is a zip file. A safetensors file has the length of its header in eight
+    bytes, then the header in JSON, then the data that the header's offsets refer to.
+    """
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pickled handles: under ``run``, without it, and from one to the other."""
+"""MPI handles are pickled and loaded with and without ``mpimcast run``, and across."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 from support import BIN, MPICH_BIN, mpirun, run
 
 LIMIT_S = 60
-UNDER = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
+# Python's arguments that start a program under ``mpimcast run`` or mpi4py's own runner.
+RUNNERS = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
 
-# Expressions of values that mpi4py can pickle.
-PLAIN = (
+# Expressions whose values mpi4py can pickle.
+EXPRESSIONS = (
     "MPI.COMM_NULL",
     "MPI.GROUP_EMPTY",
     "MPI.INFO_NULL",
@@ -46,12 +47,13 @@ def program(tmp_path: Path, code: str) -> Path:
     return path
 
 
-def alone(runner: str, code: str, *arguments: object) -> str:
-    """Run code on one rank and return its output."""
-    command = [sys.executable, *UNDER[runner], "-c", textwrap.dedent(code)]
+def printed(runner: str, code: str, *arguments: object) -> str:
+    """Run code on one rank by one of RUNNERS, and return what it prints."""
+    command = [sys.executable, *RUNNERS[runner], "-c", textwrap.dedent(code)]
     return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
 
 
+# Defines a function that yields copies of an object, one for each way to pickle it.
 COPIES = """
     import copy, pickle
     from mpi4py import MPI
@@ -68,12 +70,12 @@ COPIES = """
 """
 
 
-@pytest.mark.parametrize("runner", UNDER)
+@pytest.mark.parametrize("runner", RUNNERS)
 def test_copies(runner: str) -> None:
-    """A value that mpi4py can pickle is restored as it was, by every protocol."""
+    """Every pickle protocol restores a value that mpi4py can pickle, with its type."""
     code = f"""
     {COPIES}
-    for expression in {PLAIN}:
+    for expression in {EXPRESSIONS}:
         thing = eval(expression)
         for each in copies(thing):
             assert type(each) is type(thing), (expression, each)
@@ -90,11 +92,11 @@ def test_copies(runner: str) -> None:
         raise AssertionError("a communicator without a name was pickled")
     print("done")
     """
-    assert alone(runner, code) == "done\n"
+    assert printed(runner, code) == "done\n"
 
 
-def test_ours_come_back(tmp_path: Path) -> None:
-    """A world that one rank sends is, on the receiver, its own mpimcast world."""
+def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
+    """COMM_WORLD, sent to other ranks under ``run``, is mpimcast's COMM_WORLD there."""
     path = program(
         tmp_path,
         """
@@ -115,13 +117,13 @@ def test_ours_come_back(tmp_path: Path) -> None:
         """,
     )
     settings = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
-    for environment in (BIN, MPICH_BIN):
-        command = [*mpirun(3, environment=environment), *UNDER["run"], path]
+    for bin_folder in (BIN, MPICH_BIN):
+        command = [*mpirun(3, bin_folder=bin_folder), *RUNNERS["run"], path]
         assert run(command, limit_s=LIMIT_S, **settings).count("done") == 3
 
 
 def test_futures_and_pkl5(tmp_path: Path) -> None:
-    """A world sent to a worker of mpi4py.futures, or by pkl5, is mpimcast's there."""
+    """COMM_WORLD is mpimcast's even if mpi4py.futures or pkl5 pickled it."""
     path = program(
         tmp_path,
         """
@@ -144,13 +146,13 @@ def test_futures_and_pkl5(tmp_path: Path) -> None:
         print("done", flush=True)
         """,
     )
-    command = [*mpirun(3), *UNDER["run"], path]
+    command = [*mpirun(3), *RUNNERS["run"], path]
     assert run(command, limit_s=LIMIT_S).count("done") == 3
 
 
-@pytest.mark.parametrize("runner", UNDER)
-def test_from_one_to_the_other(tmp_path: Path, runner: str) -> None:
-    """A pickle may be made under ``run`` and loaded without, and the reverse."""
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_across_runners(tmp_path: Path, runner: str) -> None:
+    """A pickle made under ``run`` can be loaded without it, and the reverse."""
     path = tmp_path / "pickle"
     dump = """
         import pickle, sys
@@ -161,7 +163,7 @@ def test_from_one_to_the_other(tmp_path: Path, runner: str) -> None:
         things = [MPI.COMM_WORLD, MPI.COMM_SELF, MPI.Prequest, plain, ours]
         open(sys.argv[1], "wb").write(pickle.dumps(things))
     """
-    alone(runner, dump, path)
+    printed(runner, dump, path)
     load = """
         import pickle, sys
         from mpi4py import MPI
@@ -172,13 +174,17 @@ def test_from_one_to_the_other(tmp_path: Path, runner: str) -> None:
         assert type(ours).__module__ == "mpimcast.comm" and ours == MPI.COMM_SELF
         print("done")
     """
-    (other,) = set(UNDER) - {runner}
-    assert alone(other, load, path) == "done\n"
+    (other,) = set(RUNNERS) - {runner}
+    assert printed(other, load, path) == "done\n"
 
 
-def test_settings_go_along() -> None:
-    """Keywords are restored, unless the communicator has others when it is loaded."""
-    dumped = alone(
+def test_settings_are_restored() -> None:
+    """A loaded communicator has its settings again, except those of one machine alone.
+
+    If the process has another handle of it when the pickle is loaded, the settings of
+    that handle hold.
+    """
+    dumped = printed(
         "mpi4py",
         """
         import pickle
@@ -199,17 +205,17 @@ def test_settings_go_along() -> None:
         print(comm == MPI.COMM_WORLD, sorted(config.given().items()))
     """
     given = {"min_bytes": 0, "chains": "all", "entry_timeout": "inf", "zero_copy": True}
-    said = alone("mpi4py", load.format(dumped=dumped, before=""))
+    said = printed("mpi4py", load.format(dumped=dumped, before=""))
     assert said == f"True {sorted(given.items())}\n"
     before = "first = mpimcast.Intracomm(MPI.COMM_WORLD, min_bytes=8)"
-    said = alone("mpi4py", load.format(dumped=dumped, before=before))
+    said = printed("mpi4py", load.format(dumped=dumped, before=before))
     assert said == "True [('min_bytes', 8)]\n"
 
 
-@pytest.mark.parametrize("runner", UNDER)
+@pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
 def test_copyreg(runner: str, which: str) -> None:
-    """A program's copyreg reduction applies to this library's communicators too."""
+    """What a program tells copyreg of communicators holds for mpimcast's, too."""
     code = f"""
     import copyreg
     {COPIES}
@@ -223,11 +229,11 @@ def test_copyreg(runner: str, which: str) -> None:
         assert all(each is comm for each in copies(comm)), comm.name
     print("done")
     """
-    assert alone(runner, code) == "done\n"
+    assert printed(runner, code) == "done\n"
 
 
 def test_extension_codes() -> None:
-    """A constant with a copyreg extension code is restored as this library's."""
+    """COMM_WORLD, pickled as a copyreg extension code, is mpimcast's again."""
     code = f"""
     import copyreg
     {COPIES}
@@ -238,12 +244,12 @@ def test_extension_codes() -> None:
         assert all(each is constant for each in copies(constant))
     print("done")
     """
-    assert alone("run", code) == "done\n"
+    assert printed("run", code) == "done\n"
 
 
-@pytest.mark.parametrize("runner", UNDER)
-def test_constants_stay(runner: str) -> None:
-    """Constants survive ``free``, and keep their type in handles of other forms."""
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_constants(runner: str) -> None:
+    """Constants cannot be freed; what is made from their raw handle has their type."""
     code = """
     from mpi4py import MPI
     for constant in (MPI.COMM_WORLD, MPI.COMM_SELF):
@@ -263,11 +269,14 @@ def test_constants_stay(runner: str) -> None:
     assert type(MPI.COMM_SELF) is type(MPI.COMM_WORLD)
     print("done")
     """
-    assert alone(runner, code) == "done\n"
+    assert printed(runner, code) == "done\n"
 
 
 def test_communicators_of_compiled_code() -> None:
-    """A communicator that compiled code makes of a handle has this library's type."""
+    """A communicator that compiled code makes from a handle has the original's type.
+
+    Compiled code makes it with mpi4py's C function PyMPIComm_New().
+    """
     code = """
     import ctypes
     import mpimcast
@@ -285,5 +294,5 @@ def test_communicators_of_compiled_code() -> None:
         assert again == comm and type(again) is type(comm), comm
     print("done")
     """
-    for runner in UNDER:
-        assert alone(runner, code) == "done\n"
+    for runner in RUNNERS:
+        assert printed(runner, code) == "done\n"

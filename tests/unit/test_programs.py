@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whole programs under the launcher: how they begin, mix with MPI, and end."""
+"""Whole programs of several ranks: how they begin, how they use MPI, how they end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from support import BIN, MPICH_BIN, mpirun, require_tool, run, run_unchecked
 SETTINGS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 LIMIT_S = 60
 
+# Defines gather(), an Allgather whose result is checked.
 GATHER = """
 import numpy as np
 def gather(comm, count=3000):
@@ -31,7 +32,11 @@ def script(tmp_path: Path, code: str) -> Path:
 
 
 def test_run_a_script(tmp_path: Path) -> None:
-    """COMM_WORLD and all communicators derived from it are mpimcast's."""
+    """Under ``run``, COMM_WORLD and communicators derived from it multicast.
+
+    In every other way a script runs as under Python: it has its arguments, its name is
+    ``__main__``, and it can import the modules beside it.
+    """
     path = script(
         tmp_path,
         """
@@ -40,7 +45,7 @@ def test_run_a_script(tmp_path: Path) -> None:
         from mpi4py.MPI import COMM_WORLD
         assert __name__ == "__main__"
         assert sys.argv[1:] == ["one", "--two"], sys.argv
-        import neighbour
+        import module_beside
         assert COMM_WORLD is MPI.COMM_WORLD
         gather(COMM_WORLD)
         for comm in (COMM_WORLD.Dup(), COMM_WORLD.Split(COMM_WORLD.rank > 0)):
@@ -51,13 +56,13 @@ def test_run_a_script(tmp_path: Path) -> None:
         print("done", flush=True)
         """,
     )
-    (tmp_path / "neighbour.py").write_text("")
+    (tmp_path / "module_beside.py").write_text("")
     command = [*mpirun(3), "-m", "mpimcast", "run", path, "one", "--two"]
     assert run(command, limit_s=LIMIT_S, **SETTINGS).count("done") == 3
 
 
 def test_run_merges_with_self(tmp_path: Path) -> None:
-    """A merged communicator is mpimcast's on all ranks, though one merges COMM_SELF."""
+    """A merged communicator is mpimcast's on all ranks, though one brings COMM_SELF."""
     path = script(
         tmp_path,
         """
@@ -76,8 +81,8 @@ def test_run_merges_with_self(tmp_path: Path) -> None:
     assert run(command, limit_s=LIMIT_S, **SETTINGS).count("done") == 3
 
 
-def test_run_a_module(tmp_path: Path) -> None:
-    """``run -m`` runs a module of the search path, ``run -c`` a string."""
+def test_run_a_module_or_code(tmp_path: Path) -> None:
+    """``run -m`` runs a module of the search path, and ``run -c`` a string of code."""
     (tmp_path / "program.py").write_text(
         GATHER + "from mpi4py import MPI; gather(MPI.COMM_WORLD); print('done')"
     )
@@ -90,19 +95,22 @@ def test_run_a_module(tmp_path: Path) -> None:
     assert said.count("done") == 2
 
 
-def test_run_a_script_beside(tmp_path: Path) -> None:
-    """As in Python itself, ``__file__`` is absolute even if the given path is not."""
+def test_run_a_script_by_relative_path(tmp_path: Path) -> None:
+    """``__file__`` is absolute even if the given path is not, as in Python itself."""
     path = script(tmp_path, "print(__file__)")
     command = [sys.executable, "-m", "mpimcast", "run", path.name]
     assert run(command, limit_s=LIMIT_S, cwd=tmp_path).strip() == str(path)
 
 
-@pytest.mark.parametrize("environment", [BIN, MPICH_BIN])
-def test_run_leaves_the_initialising_to_the_program(
-    tmp_path: Path, environment: Path
+@pytest.mark.parametrize("bin_folder", [BIN, MPICH_BIN], ids=["openmpi", "mpich"])
+def test_run_leaves_initialisation_to_the_program(
+    tmp_path: Path, bin_folder: Path
 ) -> None:
-    """The program's ``mpi4py.rc`` holds, and COMM_WORLD is mpimcast's after Init."""
-    require_tool(str(environment / "mpirun"))
+    """A program under ``run`` may set ``mpi4py.rc`` and call MPI.Init_thread itself.
+
+    From then on COMM_WORLD is mpimcast's.
+    """
+    require_tool(str(bin_folder / "mpirun"))
     path = script(
         tmp_path,
         """
@@ -119,20 +127,20 @@ def test_run_leaves_the_initialising_to_the_program(
         MPI.Finalize()
         """,
     )
-    launcher = mpirun(2, environment=environment)
+    launcher = mpirun(2, bin_folder=bin_folder)
     said = run([*launcher, "-m", "mpimcast", "run", path], limit_s=LIMIT_S, **SETTINGS)
     assert said.count("done") == 2
 
 
 def test_run_without_mpi() -> None:
-    """A program that does not import mpi4py.MPI runs without it."""
+    """``run`` does not import mpi4py.MPI for a program that does not."""
     code = "import mpi4py, sys; print('mpi4py.MPI' in sys.modules)"
     said = run([sys.executable, "-m", "mpimcast", "run", "-c", code], limit_s=LIMIT_S)
     assert said.split() == ["False"]
 
 
-def test_run_with_a_setting_that_one_rank_has_wrong(tmp_path: Path) -> None:
-    """A bad setting on one rank ends the job, though the other rank waits in MPI."""
+def test_run_with_a_bad_setting_on_one_rank(tmp_path: Path) -> None:
+    """A bad setting on one rank ends the job, even while the other waits in MPI."""
     path = script(
         tmp_path,
         """
@@ -157,7 +165,10 @@ def test_run_with_a_setting_that_one_rank_has_wrong(tmp_path: Path) -> None:
 def test_an_exception_aborts(
     tmp_path: Path, ending: str, runner: tuple[str, ...]
 ) -> None:
-    """An exception's status ends the job, though ranks wait and Python exits slowly."""
+    """An exception or sys.exit on one rank ends the job with that rank's status.
+
+    The other ranks wait for that rank, and its atexit handlers are slow.
+    """
     path = script(
         tmp_path,
         f"""
@@ -166,7 +177,8 @@ def test_an_exception_aborts(
         import time
         from mpi4py import MPI
         if MPI.COMM_WORLD.rank == 1:
-            atexit.register(time.sleep, 0.5)  # after our own handler
+            # Registered before mpimcast's handler, and so run after it.
+            atexit.register(time.sleep, 0.5)
         import mpimcast
         comm = mpimcast.Intracomm(MPI.COMM_WORLD)
         gather(comm)
@@ -183,29 +195,41 @@ def test_an_exception_aborts(
 
 
 def test_an_exception_without_a_runner(tmp_path: Path) -> None:
-    """Without a runner the job is not aborted, but ranks learn which process ended."""
+    """Without ``run``, an exception ends only its rank, and the others name that rank.
+
+    Their operations fail with RankLeft.
+    """
     path = script(
         tmp_path,
         """
+        import sys
+        from pathlib import Path
         from mpi4py import MPI
         import mpimcast
         comm = mpimcast.Intracomm(MPI.COMM_WORLD, timeout=20)
         gather(comm)
+        comm.Barrier()  # a failure also ends an earlier operation that lacks data
         if comm.rank == 1:
             raise ValueError("on purpose")
         try:
             gather(comm)
         except mpimcast.RankLeft as error:
-            assert error.ranks == (1,), error
-            print("told", flush=True)
+            # A launcher that ends a failed job loses what it has not yet forwarded.
+            Path(sys.argv[1], str(comm.rank)).write_text(str(error.ranks))
         """,
     )
-    status, said = run_unchecked([*mpirun(3), path], limit_s=30, **SETTINGS)
+    told = tmp_path / "told"
+    told.mkdir()
+    status, said = run_unchecked([*mpirun(3), path, told], limit_s=30, **SETTINGS)
     assert status != 0
     assert "on purpose" in said
-    assert said.count("told") == 2
+    assert {each.name: each.read_text() for each in told.iterdir()} == {
+        "0": "(1,)",
+        "2": "(1,)",
+    }
 
 
+# By name, the last lines of a program.
 ENDINGS = {
     "by itself": "",
     "by Finalize": "MPI.Finalize()",
@@ -218,9 +242,9 @@ ENDINGS = {
 
 @pytest.mark.parametrize("name", ENDINGS)
 def test_the_end(tmp_path: Path, name: str) -> None:
-    """A program ends well, in whichever way, whatever is still open.
+    """A program may end in any way with communicators open, and has no error.
 
-    Control datagrams are lost until the end, so that ranks still need each other.
+    To the end, 20 % of all datagrams are lost, so that ranks still need each other.
     """
     path = script(
         tmp_path,
@@ -244,8 +268,12 @@ def test_the_end(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("btl", ["self,tcp", ""])
-def test_the_librarys_progress(tmp_path: Path, btl: str) -> None:
-    """While a rank gathers its MPI sends progress, so that the receiver can enter."""
+def test_mpi_progress_during_an_operation(tmp_path: Path, btl: str) -> None:
+    """While a rank waits in an Allgather, its MPI library completes an Isend.
+
+    The receiving rank enters the Allgather only when it has received everything. `btl`
+    is Open MPI's transport, or empty for the default.
+    """
     path = script(
         tmp_path,
         """
@@ -271,7 +299,7 @@ def test_the_librarys_progress(tmp_path: Path, btl: str) -> None:
 
 
 def test_a_forked_child(tmp_path: Path) -> None:
-    """A forked child is refused operations, and its end does not disturb its parent."""
+    """A forked child may not start operations; after its end its parent's go on."""
     path = script(
         tmp_path,
         """
@@ -287,7 +315,8 @@ def test_a_forked_child(tmp_path: Path) -> None:
                 gather(comm)
             except mpimcast.Error as error:
                 print("child:", error, flush=True)
-            # Ends as programs do, but for mpi4py's own handler, which may not.
+            # Runs Python's atexit handlers, as the end of a program does, but not
+            # mpi4py's own, which would finalise MPI here.
             import atexit
             atexit._run_exitfuncs()
             os._exit(0)
@@ -302,8 +331,8 @@ def test_a_forked_child(tmp_path: Path) -> None:
     assert "fork" in said
 
 
-def test_without_core_ranks_fall_back(tmp_path: Path) -> None:
-    """If one rank lacks the C library, all ranks use the MPI library, and say why."""
+def test_missing_c_library(tmp_path: Path) -> None:
+    """If one rank lacks the C library, all ranks use the MPI library and say why."""
     path = script(
         tmp_path,
         """
@@ -334,7 +363,7 @@ def test_demo_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_variable(tmp_path: Path) -> None:
-    """One warning is logged, by rank 0, however many communicators there are."""
+    """A misspelt variable is logged once, by rank 0, not once for each communicator."""
     path = script(
         tmp_path,
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark's measurements, what is derived from them, and the page."""
+"""The benchmark's measurements, the figures derived from them, and the results page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from support import ROOT, absent
+from support import ROOT, skip_or_fail
 
 from bench.cells import comparison, goals, summary
 from bench.cells.ratio import ratio
@@ -19,20 +19,24 @@ from bench.jobs.measurement import Measurement, Network
 from bench.page.spread import Spread
 
 NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second
-BLOCK = 100_000
+BLOCK_BYTES = 100_000
 
 
-def made(
+def measured(
     contender: str, round_: int, seconds: list[float], **changes: object
 ) -> Measurement:
-    """Return a measurement of four ranks that gather."""
-    port = {"sent_bytes": 4 * BLOCK, "sent_frames": 9, "dropped_frames": 1}
+    """Return a measurement of an Allgather of four ranks, with these changes.
+
+    It has two hosts' ports and the two switch ports to these hosts. The same number of
+    bytes left through each port.
+    """
+    port = {"sent_bytes": 4 * BLOCK_BYTES, "sent_frames": 9, "dropped_frames": 1}
     found = Measurement(
         cell="A",
         contender=contender,
         collective="Allgather",
         nranks=4,
-        block_bytes=BLOCK,
+        block_bytes=BLOCK_BYTES,
         round=round_,
         network=NETWORK,
         seconds=seconds,
@@ -50,14 +54,17 @@ def made(
 
 
 MEASUREMENTS = [
-    *(made("mpimcast", 0, [1, 2, 3]), made("mpimcast", 1, [4, 4, 4])),
-    *(made("mpich", 0, [3]), made("mpich", 1, [2])),
-    *(made("openmpi-tuned", 0, [2]), made("openmpi-tuned", 1, [2])),
+    *(measured("mpimcast", 0, [1, 2, 3]), measured("mpimcast", 1, [4, 4, 4])),
+    *(measured("mpich", 0, [3]), measured("mpich", 1, [2])),
+    *(measured("openmpi-tuned", 0, [2]), measured("openmpi-tuned", 1, [2])),
 ]
 
 
 def test_lines() -> None:
-    """A measurement is read back from its line, new or old; any other is an error."""
+    """A measurement can be read back from its line; any other line is an error.
+
+    A line of earlier versions, which has "way" instead of "contender", can be read too.
+    """
     for each in MEASUREMENTS:
         assert "\n" not in each.line()
         assert measurement.parse(each.line()) == each
@@ -70,33 +77,41 @@ def test_lines() -> None:
 
 
 def test_summary() -> None:
-    """A round counts with its median, and a contender with the median of its rounds."""
+    """A contender's time is the median of its rounds' times.
+
+    A round's time is the median of its operations' times. Bytes, drops and repairs are
+    taken from all rounds.
+    """
     ((scenario, contenders),) = summary.summarise(MEASUREMENTS).items()
     assert list(contenders) == ["mpimcast", "mpich", "openmpi-tuned"]
     (ours,) = contenders["mpimcast"]
     assert ours.rounds == {0: 2, 1: 4}
     assert ours.seconds == Spread(3, 2, 4)
+    # The busiest host sent 4 blocks in each of two rounds of three operations.
     assert ours.host_blocks == pytest.approx(8 / 6)
     assert ours.trunk_blocks is None
     assert (ours.processor_s, ours.dropped_frames) == (0.5, 8)
     assert (ours.lost_chunks, ours.repair_bytes, ours.lost_bytes) == (6, 100, 80)
     assert not ours.by_library
-    assert summary.link_part(scenario, ours) == 3 * BLOCK / (3 * 10**7 + 1000)
+    assert summary.link_part(scenario, ours) == 3 * BLOCK_BYTES / (3 * 10**7 + 1000)
 
 
 def test_ratio() -> None:
-    """The speed relative to the best peer's is taken round by round."""
+    """The speed relative to the best peer's is the median over the rounds.
+
+    With ``tuned=False`` only peers without tuning are considered.
+    """
     (contenders,) = summary.summarise(MEASUREMENTS).values()
-    assert ratio(contenders, BLOCK) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
-    assert ratio(contenders, BLOCK, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
+    assert ratio(contenders, BLOCK_BYTES) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
+    assert ratio(contenders, BLOCK_BYTES, tuned=False) == ("mpich", Spread(1, 0.5, 1.5))
     assert ratio(contenders, 1) is None
-    assert ratio({"mpimcast": contenders["mpimcast"]}, BLOCK) is None
+    assert ratio({"mpimcast": contenders["mpimcast"]}, BLOCK_BYTES) is None
 
 
 def test_goals() -> None:
-    """A goal counts its worst figure, and is left out if nothing was measured."""
+    """A goal's worst figure counts; a goal that was not measured is left out."""
     measurements = [
-        made(contender, 0, [seconds], block_bytes=nbytes)
+        measured(contender, 0, [seconds], block_bytes=nbytes)
         for nbytes, ours_s in ((goals.KIB, 9), (goals.MIB, 2), (2 * goals.MIB, 1))
         for contender, seconds in (
             ("mpimcast", ours_s),
@@ -113,11 +128,11 @@ def test_goals() -> None:
     assert "blocks over the trunk" not in found
 
 
-def test_losses() -> None:
-    """Times under loss are divided by those without loss, round by round."""
+def test_goals_under_loss() -> None:
+    """A time under loss is compared with the time without loss in the same round."""
     lossy = dataclasses.replace(NETWORK, loss=0.01)
     measurements = [
-        made("mpimcast", number, [seconds], cell="D", network=network)
+        measured("mpimcast", number, [seconds], cell="D", network=network)
         for network, rounds in ((NETWORK, (1, 2, 4)), (lossy, (1.5, 2, 8)))
         for number, seconds in enumerate(rounds)
     ]
@@ -129,17 +144,17 @@ def test_losses() -> None:
     assert found["bytes repaired for each byte lost"].figure == 50 / 40
 
 
-def test_committed() -> None:
-    """The committed tables, the README's too, are those of the latest measurements."""
+def test_committed_tables() -> None:
+    """The tables of both READMEs match the latest committed measurements."""
     try:
         from bench.cells import report
     except ImportError:
-        absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
+        skip_or_fail("matplotlib is not installed: pip install 'mpimcast[bench]'")
     *_, last = sorted(
         each for each in (ROOT / "bench/results").iterdir() if each.is_dir()
     )
     found = summary.summarise(measurement.read(sorted(last.glob("*.jsonl"))))
-    rows = {cut(line) for line in report.largest_table(found)}
+    rows = {without_times(line) for line in report.largest_table(found)}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     _, _, *shown = (line for line in readme.splitlines() if line.startswith("|"))
     assert len(shown) > 2
@@ -156,16 +171,19 @@ def test_committed() -> None:
         assert len(set(labels)) == len(labels)
 
 
-def cut(line: str) -> str:
-    """Return a row of the largest blocks without mpimcast's time and the peer."""
+def without_times(line: str) -> str:
+    """Return a row without the two columns that README.md lacks: time and peer."""
     cells = line.split("|")
     return "|".join(cells[:3] + cells[5:])
 
 
 def test_conclusion() -> None:
-    """The conclusion counts who is faster at the largest blocks, then lists cells."""
+    """The conclusion says in how many scenarios mpimcast is faster, then by how much.
+
+    Only the largest blocks of each scenario count. A sentence for each cell follows.
+    """
     measurements = [
-        made(contender, 0, [seconds], cell=cell, block_bytes=nbytes)
+        measured(contender, 0, [seconds], cell=cell, block_bytes=nbytes)
         for cell, nbytes, ours_s in (("A", 1024, 9), ("A", 2048, 1), ("C", 1024, 8))
         for contender, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
     ]
@@ -182,41 +200,49 @@ def test_conclusion() -> None:
     assert "mpimcast is 0.25 times as fast" in slow
 
 
-def test_labels() -> None:
+def test_goal_labels() -> None:
     """No two goals have the same label."""
     labels = [goal.label for goal in goals.GOALS]
     assert len(set(labels)) == len(labels)
 
 
 def test_stages() -> None:
-    """Counters of a run are converted to times and datagrams of one operation."""
+    """A run's counters are divided by its epochs, to give those of one operation."""
     counted = {"epochs": 8, "entry_ns": 4 * 10**9, "tx_control_datagrams": 20}
     (contenders,) = summary.summarise(
-        [made("mpimcast", 0, [1], counters=counted)]
+        [measured("mpimcast", 0, [1], counters=counted)]
     ).values()
     (ours,) = contenders["mpimcast"]
     assert ours.stages_s == {"entry": 0.5, "multicast": 0, "repair": 0, "release": 0}
-    assert ours.control == 2.5
+    assert ours.control_datagrams == 2.5
 
 
-def test_whose() -> None:
-    """An operation that went to the MPI library is marked as the library's."""
-    measurements = [made("mpimcast", 0, [1], counters={"epochs": 0}), *MEASUREMENTS[2:]]
+def test_by_library() -> None:
+    """If mpimcast multicast no operation, its result is marked as the MPI library's."""
+    measurements = [
+        measured("mpimcast", 0, [1], counters={"epochs": 0}),
+        *MEASUREMENTS[2:],
+    ]
     (contenders,) = summary.summarise(measurements).values()
     assert contenders["mpimcast"][0].by_library
     assert not contenders["mpich"][0].by_library
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "collective", "goes"),
+    ("nbytes", "collective", "is_enough"),
     [(300, "Allgather", True), (299, "Allgather", False), (100, "Bcast", True)],
 )
-def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
-    """A measurement is refused if a host's link carried less than the host got."""
+def test_links(nbytes: int, collective: str, *, is_enough: bool) -> None:
+    """A measurement is refused if a host's link carried less than the host received.
+
+    A host receives three of four blocks of 100 bytes; by a Bcast, one block or none.
+    """
     root = {"sent_bytes": 300 if collective == "Allgather" else 0}
     ports = {"host0": {"sent_bytes": 0}, "to0": root, "to1": {"sent_bytes": nbytes}}
-    found = made("mpich", 0, [1], block_bytes=100, collective=collective, ports=ports)
-    if goes:
+    found = measured(
+        "mpich", 0, [1], block_bytes=100, collective=collective, ports=ports
+    )
+    if is_enough:
         job.check_links(found)
     else:
         with pytest.raises(RuntimeError, match="not all went over its link"):
@@ -224,12 +250,14 @@ def test_links(nbytes: int, collective: str, *, goes: bool) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    """The page embeds its pictures, and shows all contenders and the ratios."""
+    """The page contains its pictures, needs no other file, and shows the ratios."""
     try:
         from bench.cells import report
     except ImportError:
-        absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
-    more = [dataclasses.replace(each, block_bytes=2 * BLOCK) for each in MEASUREMENTS]
+        skip_or_fail("matplotlib is not installed: pip install 'mpimcast[bench]'")
+    more = [
+        dataclasses.replace(each, block_bytes=2 * BLOCK_BYTES) for each in MEASUREMENTS
+    ]
     lossy = dataclasses.replace(NETWORK, loss=0.01)
     more += [dataclasses.replace(each, cell="D") for each in MEASUREMENTS]
     more += [

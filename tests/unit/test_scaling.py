@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A batch job's results, what is derived from them, and the page."""
+"""The results of a batch job, the figures derived from them, and the results page."""
 
 from __future__ import annotations
 
@@ -10,18 +10,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import absent
+from support import skip_or_fail
 
 from bench.page.spread import Spread
 from bench.scaling import curves
 from bench.scaling.nodes import compare
 from bench.scaling.results import CONTENDERS, OURS, RESULTS, Series, read
 
-BLOCK = 100_000
+BLOCK_BYTES = 100_000
 SERIES = Series("Allgather", "udp", 2, "topology")
 
 
-def made(
+def times(
+    seconds: Sequence[float], rank_seconds: Sequence[float], sent_bytes: float
+) -> dict[str, Any]:
+    """Return one library's part of a result: its times, and each rank's sent bytes."""
+    nranks = len(rank_seconds)
+    return {
+        "seconds": list(seconds),
+        "rank_seconds": list(rank_seconds),
+        "algbw_bytes_per_s": 1000.0,
+        "busbw_bytes_per_s": 1000.0 * (nranks - 1) / nranks,
+        "sent_bytes_per_rank": sent_bytes,
+        "wrong_bytes": 0,
+    }
+
+
+def result_of(
     nnodes: int,
     *,
     ours: Sequence[float] = (0.1,),
@@ -29,28 +44,30 @@ def made(
     slow: tuple[str, float] = ("", 1),
     **changes: Any,
 ) -> dict[str, Any]:
-    """Return a result of two ranks a node that gather; one node may be slow."""
+    """Return the result of a step that gathers with two ranks on each node.
+
+    Parameters
+    ----------
+    nnodes
+        Number of nodes; they are called n1, n2 and so on.
+    ours, theirs
+        Seconds that each operation of mpimcast and of the MPI library took.
+    slow
+        The name of a node, and the factor by which its ranks are slower.
+    **changes
+        Entries of the result to add or to replace.
+    """
     nodes = [f"n{1 + rank // 2}" for rank in range(2 * nnodes)]
     nranks = len(nodes)
-
-    def times(seconds: Sequence[float], sent_bytes: float) -> dict[str, Any]:
-        name, factor = slow
-        return {
-            "seconds": list(seconds),
-            "rank_seconds": [factor if each == name else 1 for each in nodes],
-            "algbw_bytes_per_s": 1000.0,
-            "busbw_bytes_per_s": 1000.0 * (nranks - 1) / nranks,
-            "sent_bytes_per_rank": sent_bytes,
-            "wrong_bytes": 0,
-        }
-
+    name, factor = slow
+    rank_seconds = [factor if each == name else 1 for each in nodes]
     row = {
         "collective": "Allgather",
-        "block_bytes": BLOCK,
-        "total_bytes": nranks * BLOCK,
+        "block_bytes": BLOCK_BYTES,
+        "total_bytes": nranks * BLOCK_BYTES,
         "path": "udp",
-        OURS: times(ours, BLOCK + 16),
-        "mpi": times(theirs, BLOCK * (nranks - 1)),
+        OURS: times(ours, rank_seconds, BLOCK_BYTES + 16),
+        "mpi": times(theirs, rank_seconds, BLOCK_BYTES * (nranks - 1)),
     }
     step = {"name": "a", "nodes": nnodes, "ranks_per_node": 2, "transport": "udp"}
     return {
@@ -66,26 +83,29 @@ def made(
 
 
 def written(folder: Path, results: Iterable[dict[str, Any]], rest: bytes = b"") -> Path:
-    """Write results, and then `rest`, to a job's file, and return its path."""
+    """Write results, followed by the bytes `rest`, to a job's file; return its path."""
     path = folder / RESULTS
     path.write_bytes(b"".join(b"%s\n" % json.dumps(r).encode() for r in results) + rest)
     return path
 
 
 def test_curves(tmp_path: Path) -> None:
-    """Steps on equally many nodes form one point, with time, bandwidth and bytes."""
-    results = [made(4), made(2, ours=[1, 2]), made(2, ours=[3, 4, 5])]
+    """Steps on the same number of nodes make a point: time, bandwidth, bytes sent.
+
+    A point's range goes from the 10th to the 90th percentile of all its operations.
+    """
+    results = [result_of(4), result_of(2, ours=[1, 2]), result_of(2, ours=[3, 4, 5])]
     steps, notes = read(written(tmp_path, results))
     assert not notes
     ((series, sizes),) = curves.by_series(steps).items()
     assert series == SERIES
-    two, four = sizes[BLOCK][OURS]
+    two, four = sizes[BLOCK_BYTES][OURS]
     assert (two.nnodes, four.nnodes) == (2, 4)
     assert two.seconds == pytest.approx((3, 1.4, 4.6))
     assert two.bandwidth == pytest.approx((3e5 / 3, 3e5 / 4.6, 3e5 / 1.4))
     assert four.bandwidth == pytest.approx([7e6] * 3)
-    assert four.sent_bytes == BLOCK + 16
-    assert [each.sent_bytes for each in sizes[BLOCK]["mpi"]] == [3e5, 7e5]
+    assert four.sent_bytes == BLOCK_BYTES + 16
+    assert [each.sent_bytes for each in sizes[BLOCK_BYTES]["mpi"]] == [3e5, 7e5]
     assert not two.by_library
     found = curves.openings(steps)
     assert [each.seconds for each in found["udp", 4]] == [0.2, 0.2]
@@ -93,10 +113,10 @@ def test_curves(tmp_path: Path) -> None:
 
 
 def test_demo(tmp_path: Path) -> None:
-    """A step of the demo is a measurement of the whole model."""
+    """A step that runs the demo is a measurement of the whole model."""
     ours = {"seconds": 0.5, "rank_seconds": [0.4, 0.5]}
     theirs = {"seconds": 2, "rank_seconds": [1, 2], "payload_bytes_sent_per_rank": 7}
-    result = made(2) | {
+    result = result_of(2) | {
         "ranks": 2,
         "hosts": ["n1", "n2"],
         "model": "GPT",
@@ -120,10 +140,18 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def test_efficiency(tmp_path: Path) -> None:
-    """Efficiency is bus bandwidth over that of the fewest nodes, 3 blocks in 0.1 s."""
-    results = [made(2), made(4, ours=[0.1, 0.2, 0.4]), made(8, ours=[0.5])]
+    """Efficiency is the bus bandwidth divided by the bus bandwidth on the fewest nodes.
+
+    The bus bandwidth is the bandwidth of a rank's link: with 4, 8 and 16 ranks, an
+    operation carries 3, 7 and 15 blocks to each rank.
+    """
+    results = [
+        result_of(2),
+        result_of(4, ours=[0.1, 0.2, 0.4]),
+        result_of(8, ours=[0.5]),
+    ]
     steps, _ = read(written(tmp_path, results))
-    points = curves.by_series(steps)[SERIES][BLOCK][OURS]
+    points = curves.by_series(steps)[SERIES][BLOCK_BYTES][OURS]
     two, four, eight = curves.efficiency(points)
     assert two == (2, Spread(1, 1, 1))
     median, low, high = four[1]
@@ -134,18 +162,18 @@ def test_efficiency(tmp_path: Path) -> None:
 
 
 def test_efficiency_where_nothing_is_carried(tmp_path: Path) -> None:
-    """A point without bandwidth has no efficiency and is no reference for others."""
-    alone = made(1)
+    """A point on one rank has no bandwidth or efficiency; other points ignore it."""
+    alone = result_of(1)
     for contender in CONTENDERS:
         alone["measured"][0][contender]["busbw_bytes_per_s"] = 0.0
-    steps, _ = read(written(tmp_path, [alone, made(2)]))
-    points = curves.by_series(steps)[SERIES][BLOCK][OURS]
+    steps, _ = read(written(tmp_path, [alone, result_of(2)]))
+    points = curves.by_series(steps)[SERIES][BLOCK_BYTES][OURS]
     assert curves.efficiency(points) == [(2, Spread(1, 1, 1))]
 
 
 def test_outliers(tmp_path: Path) -> None:
-    """A slow node is named, with how slow it is and how often."""
-    slow = [made(4, slow=("n3", 1.5))] * 3 + [made(4)] * 2
+    """A node that is slow in most of the steps is an outlier, and comes first."""
+    slow = [result_of(4, slow=("n3", 1.5))] * 3 + [result_of(4)] * 2
     steps, _ = read(written(tmp_path, slow))
     first, *others = compare(steps)
     assert first == ("n3", Spread(1.5, 1, 1.5), 6, 10)
@@ -157,21 +185,20 @@ def test_outliers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow", "nnodes", "found"),
+    ("factor", "nnodes", "outliers"),
     [(1.2, 4, []), (1.3, 4, ["n2"]), (1.3, 3, ["n2"]), (9, 2, []), (0.5, 4, [])],
 )
 def test_what_is_no_outlier(
-    slow: float, nnodes: int, found: list[str], tmp_path: Path
+    factor: float, nnodes: int, outliers: list[str], tmp_path: Path
 ) -> None:
-    """A node is no outlier if it is a little slower, one of two, or faster."""
-    steps, _ = read(written(tmp_path, [made(nnodes, slow=("n2", slow))]))
-    outliers = [each.name for each in compare(steps) if each.is_outlier]
-    assert outliers == found
+    """A node is not an outlier if it is a little slower, faster, or one of two."""
+    steps, _ = read(written(tmp_path, [result_of(nnodes, slow=("n2", factor))]))
+    assert [each.name for each in compare(steps) if each.is_outlier] == outliers
 
 
-def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
-    """If all nodes differ widely, the slowest of them is no outlier."""
-    result = made(4)
+def test_no_outlier_if_all_nodes_differ(tmp_path: Path) -> None:
+    """If the times of all nodes are far apart, the slowest node is not an outlier."""
+    result = result_of(4)
     for contender in CONTENDERS:
         times = [1, 1, 2, 2, 3, 3, 4, 4]
         result["measured"][0][contender]["rank_seconds"] = times
@@ -182,8 +209,8 @@ def test_nodes_that_differ_anyway(tmp_path: Path) -> None:
 
 
 def spoiled(*path: str | int, value: object) -> bytes:
-    """Return the line of a result in which one value is wrong."""
-    result: Any = made(2)
+    """Return the line of a result in which the value at `path` is replaced."""
+    result: Any = result_of(2)
     place = result
     for key in path[:-1]:
         place = place[key]
@@ -212,32 +239,37 @@ def spoiled(*path: str | int, value: object) -> bytes:
     ],
 )
 def test_what_is_no_result(line: bytes, tmp_path: Path) -> None:
-    """A line that is no result is left out and named; the other lines count."""
-    path = written(tmp_path, [made(2)], b"\n" + line + json.dumps(made(4)).encode())
+    """A line that is not a result is left out, with a note; the other lines count."""
+    path = written(
+        tmp_path, [result_of(2)], b"\n" + line + json.dumps(result_of(4)).encode()
+    )
     steps, (note,) = read(path)
     assert [each.nnodes for each in steps] == [2, 4]
     assert note.startswith("line 3 is left out: no results")
 
 
 def test_a_line_cut_off(tmp_path: Path) -> None:
-    """A last line that was cut off, as by a killed job, is left out."""
-    whole = json.dumps(made(4)).encode()
+    """A last line that was cut off, as happens when a job is killed, is left out."""
+    whole = json.dumps(result_of(4)).encode()
     for length in (1, 100, len(whole) - 1):
-        path = written(tmp_path, [made(2)], whole[:length])
+        path = written(tmp_path, [result_of(2)], whole[:length])
         steps, (note,) = read(path)
         assert len(steps) == 1
         assert note.startswith("line 2 is left out: cut off")
 
 
 def test_page(tmp_path: Path) -> None:
-    """The page embeds its pictures, names outliers, and says what is left out."""
+    """The page contains its pictures, names outliers, and says what is left out.
+
+    Text from the results is escaped, so that it cannot add elements to the page.
+    """
     try:
         from bench.scaling import report
     except ImportError:
-        absent("matplotlib is not installed: pip install 'mpimcast[bench]'")
-    results = [made(each, slow=("n2", 1.5)) for each in (1, 2, 4)]
+        skip_or_fail("matplotlib is not installed: pip install 'mpimcast[bench]'")
+    results = [result_of(each, slow=("n2", 1.5)) for each in (1, 2, 4)]
     results[0]["measured"][0]["path"] = "mpi"
-    results.append(made(3, opening={"seconds": 0, "messages": 0, "bytes": 0}))
+    results.append(result_of(3, opening={"seconds": 0, "messages": 0, "bytes": 0}))
     results[-1]["step"]["order"] = "<script>"
     written(tmp_path, results, b'{"step": "<script>')
     page = report.write(tmp_path).read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decisions of the batch scripts: the order of nodes, those missing, and the steps."""
+"""The decisions of the batch scripts: the order of nodes, the bad ones, the steps."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_shellcheck() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_nothing_of_a_site(script: Path) -> None:
-    """The scripts leave account, partition and the like to the command line."""
+def test_options_of_scripts(script: Path) -> None:
+    """The scripts set no options that differ between sites, such as partitions."""
     options = {
         line.split()[1].partition("=")[0]
         for line in script.read_text().splitlines()
@@ -61,14 +61,14 @@ def test_order(seed: int) -> None:
 
 
 def test_order_without_topology() -> None:
-    """Without a topology nodes are ordered by name, with numbers by value."""
+    """Without a topology, nodes are ordered by name, and numbers in names by value."""
     names = ["b", "a10", "7", "a9"]
     found = [Answer(name, name, shares=True) for name in names]
     assert nodes.in_order(found) == ["7", "a9", "a10", "b"]
 
 
 def test_answers() -> None:
-    """A prolog's output is not taken for an answer."""
+    """Other lines, such as a prolog's, are not taken for nodes' answers."""
     said = ["Welcome to this cluster", "core.n1 n1 shared", "", "n2 n2 apart", "a b c"]
     assert list(nodes.answers(said)) == [
         Answer("core.n1", "n1", shares=True),
@@ -77,7 +77,7 @@ def test_answers() -> None:
 
 
 def test_complaints() -> None:
-    """A node that is silent, or does not see the folder, is reported."""
+    """A node is reported if it has not answered, or does not share the job's folder."""
     found = [Answer("n1", "n1", shares=True), Answer("n2", "n2", shares=False)]
     wrong = nodes.complaints(["n1", "n2", "n3"], found)
     assert list(wrong) == ["n2", "n3"]
@@ -86,33 +86,33 @@ def test_complaints() -> None:
 
 
 def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the order, or the nodes to exclude."""
-    hosts, said = tmp_path / "hosts", tmp_path / "said"
+    """The command prints the order of nodes, or, if some are bad, those to exclude."""
+    hosts, answers = tmp_path / "hosts", tmp_path / "answers"
     hosts.write_text("n1\nn2\n")
-    said.write_text("s2.n1 n1 shared\ns1.n2 n2 shared\n")
-    assert nodes.main("check", str(hosts), str(said)) == 0
+    answers.write_text("s2.n1 n1 shared\ns1.n2 n2 shared\n")
+    assert nodes.main("check", str(hosts), str(answers)) == 0
     assert capsys.readouterr().out == "n2\nn1\n"
-    said.write_text("s2.n1 n1 shared\n")
-    assert nodes.main("check", str(hosts), str(said)) == 4
+    answers.write_text("s2.n1 n1 shared\n")
+    assert nodes.main("check", str(hosts), str(answers)) == 4
     assert "sbatch -x n2 ..." in capsys.readouterr().err
 
 
-def test_ranks() -> None:
-    """A step takes the first nodes, and repeats each for each of its ranks."""
+def test_node_of_each_rank() -> None:
+    """A step takes the first nodes in order; its ranks fill one node after another."""
     order = ["n3", "n1", "n2"]
     assert nodes.node_of_each_rank(order, 2, 2) == ["n3", "n3", "n1", "n1"]
     with pytest.raises(ValueError, match="3 nodes, the step wants 4"):
         nodes.node_of_each_rank(order, 4, 1)
 
 
-def test_lost() -> None:
-    """Nodes that Slurm calls down, failing or not responding are lost."""
+def test_lost_nodes() -> None:
+    """A node is lost if Slurm says that it is down, failing, or not responding (*)."""
     said = ["n1 allocated", "n2 down*", "n3 idle*", "n4 draining", "n5 fail", "noise"]
     assert nodes.lost(said) == {"n2": "down*", "n3": "idle*", "n5": "fail"}
 
 
 def test_blame() -> None:
-    """The blame has the error and the task that began, not those ended for it."""
+    """A step's first error is kept, without the errors of tasks that it ended."""
     said = [
         *("srun: cluster configuration lacks support for cpu binding", "Traceback"),
         *("  File x", "", "RuntimeError: so"),
@@ -126,7 +126,10 @@ def test_blame() -> None:
 
 
 def test_errors(tmp_path: Path) -> None:
-    """Errors bear their node's name, and the node that ended first is first."""
+    """A step's errors begin with their node's name, in the order in which tasks ended.
+
+    Files of other steps are left out; srun's own messages come last.
+    """
     for path, text in (
         ("2x1.err", "srun: error: n2: task 1: Killed\n"),
         ("2x1.n2.err", "Traceback\n  File x\nRuntimeError: so\n"),
@@ -159,19 +162,22 @@ def test_errors(tmp_path: Path) -> None:
     ],
 )
 def test_node_counts(asked: str, available: int, counts: list[int]) -> None:
-    """The counts are powers of two and the whole job, unless others are asked for."""
+    """Steps run on powers of two and on all nodes, unless other counts are given."""
     assert steps.node_counts(asked, available) == counts
 
 
 @pytest.mark.parametrize("asked", ["0", "3 9", "-1"])
-def test_node_counts_that_are_not_there(asked: str) -> None:
+def test_impossible_node_counts(asked: str) -> None:
     """A count that the job cannot have is an error with the job's number of nodes."""
     with pytest.raises(ValueError, match="the job has 8 nodes"):
         steps.node_counts(asked, 8)
 
 
 def test_plan() -> None:
-    """A plan has every combination but a rank alone; its words survive a shell."""
+    """A plan has a step for every combination, unless that has only one rank.
+
+    A step's words can be quoted for a shell and read back.
+    """
     environment = {"RANKS_PER_NODE": "1 2", "TRANSPORTS": "udp mpi", "SIZES": "64K"}
     plan = steps.plan("bench", environment, 2)
     assert len(plan) == len({step.name for step in plan}) == 3 * 2 * 2
@@ -190,7 +196,7 @@ def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIZES", "64K")
 
     def todo() -> list[str]:
-        return list(steps._todo("bench", tmp_path))  # noqa: SLF001 -- its command
+        return list(steps._todo("bench", tmp_path))  # noqa: SLF001 -- the command `todo`
 
     first, second = todo()
     lines, measured = tmp_path / "results.jsonl", tmp_path / "step.json"
@@ -201,8 +207,8 @@ def test_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(todo()) == 2
 
 
-def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    """A line cut off counts as not done, and the next result begins a new line."""
+def test_result_cut_off(tmp_path: Path) -> None:
+    """A step whose line was cut off is not done; the next result gets a new line."""
     path = tmp_path / "results.jsonl"
     one, two, three = steps.plan("bench", {"COLLECTIVES": "Bcast"}, 8)
     steps.record(path, one, {"measured": [1]})
@@ -215,8 +221,8 @@ def test_a_line_that_was_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["[]", "null", '{"step": 3}', "{", "\x00\xff"])
-def test_a_line_that_is_foreign(tmp_path: Path, line: str) -> None:
-    """A line that is no result counts as nothing done."""
+def test_line_that_is_no_result(tmp_path: Path, line: str) -> None:
+    """A line that is not a result does not count as a step that was done."""
     path = tmp_path / "results.jsonl"
     path.write_text(line + "\n")
     assert steps.done(path) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Items of DLPack's and CUDA's arrays are counted as mpi4py counts them."""
+"""Arrays with DLPack or CUDA's array interface have the items that mpi4py finds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from mpi4py import MPI
 
 from mpimcast._mpi import buffers
 
-NBYTES = 960  # a multiple of the size of every item
-CODES = range(7)  # of enum DLDataTypeCode
-BITS = (1, 4, 8, 16, 24, 32, 64, 80, 128)
-CPU, CUDA, CUDA_HOST = 1, 2, 3
-READ_ONLY = 1  # of the versioned flags
+# DLPack's names for its numbers.
+CODES = range(7)  # enum DLDataTypeCode
+CPU, CUDA, CUDA_HOST = 1, 2, 3  # enum DLDeviceType
+READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
-api = ctypes.pythonapi
-new_capsule = api.PyCapsule_New
+NBYTES = 960  # a multiple of the size of every item
+BITS = (1, 4, 8, 16, 24, 32, 64, 80, 128)
+
+new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype = ctypes.py_object
 new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
@@ -60,7 +61,11 @@ class ManagedVersioned(ctypes.Structure):
 
 
 class Tensor:
-    """A producer of DLPack, unversioned if `version` is 0."""
+    """A tensor that DLPack can export.
+
+    `dtype` is the items' type: its code, its bits and its number of lanes. If `version`
+    is 0, the tensor is exported without a version.
+    """
 
     def __init__(
         self,
@@ -95,7 +100,7 @@ class Tensor:
         return self.device, 0
 
     def __dlpack__(self, **options: object) -> object:
-        """Return a capsule, which this object must outlive."""
+        """Return a capsule that points into this object, which must outlive it."""
         assert ("stream" in options) == (self.device != CPU)
         if not self.version and "max_version" in options:
             raise TypeError("this producer is older than versions")
@@ -104,7 +109,7 @@ class Tensor:
 
 
 class CudaArray:
-    """A producer of the CUDA array interface."""
+    """An array that has the CUDA array interface."""
 
     def __init__(self, kind: str, item_bytes: int) -> None:
         self.memory = np.arange(NBYTES, dtype=np.uint8)
@@ -116,8 +121,11 @@ class CudaArray:
         }
 
 
-def accepts(array: object, displacement: int) -> bool:
-    """Return whether mpi4py finds `displacement` items, if it knows their type."""
+def has_items(array: object, displacement: int) -> bool:
+    """Return whether mpi4py finds at least `displacement` items in an array.
+
+    mpi4py raises KeyError if it does not know their type.
+    """
     try:
         MPI.COMM_SELF.Send_init([array, (0, displacement)], 0).Free()
     except ValueError:
@@ -126,13 +134,22 @@ def accepts(array: object, displacement: int) -> bool:
 
 
 def item_bytes(array: object) -> int:
-    """Return the size of an array's items, found by what mpi4py refuses."""
-    nitems = bisect.bisect(range(1, NBYTES + 1), 0, key=lambda n: not accepts(array, n))
+    """Return the size of an array's items according to mpi4py.
+
+    It refuses a displacement beyond the last item, which shows how many items there
+    are.
+    """
+    counts = range(1, NBYTES + 1)
+    nitems = bisect.bisect(counts, 0, key=lambda count: not has_items(array, count))
     return NBYTES // nitems
 
 
-def check(array: object) -> bool:
-    """Check an array's items against mpi4py; return whether it knows their type."""
+def check_items(array: object) -> bool:
+    """Compare the size of an array's items with the size that mpi4py finds.
+
+    Return whether mpi4py knows their type. If it does not, mpimcast must refuse the
+    array in the same way.
+    """
     try:
         expected = item_bytes(array)
     except KeyError:
@@ -147,18 +164,20 @@ def check(array: object) -> bool:
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("device", [CPU, CUDA, CUDA_HOST])
 def test_dlpack_types(device: int, version: int) -> None:
-    """Items of each type that DLPack can describe have the size that mpi4py finds."""
+    """Items of each DLPack type have the size that mpi4py finds."""
     known = [
-        check(Tensor(dtype, device, version=version))
+        check_items(Tensor(dtype, device, version=version))
         for dtype in itertools.product(CODES, BITS, (1, 2, 4))
     ]
     assert sum(known) > 100
 
 
 def test_cuda_types() -> None:
-    """Items of the CUDA array interface's types have the size that mpi4py finds."""
+    """Items of each type of CUDA's array interface have the size that mpi4py finds."""
     sizes = (1, 2, 3, 4, 8, 16, 32)
-    known = [check(CudaArray(*each)) for each in itertools.product("biufcV", sizes)]
+    known = [
+        check_items(CudaArray(*each)) for each in itertools.product("biufcV", sizes)
+    ]
     assert sum(known) > 30
 
 
@@ -186,7 +205,7 @@ def test_unknown_version() -> None:
 
 
 def test_memory_stays() -> None:
-    """A tensor's memory lives as long as the message."""
+    """A tensor's memory lives as long as the message that was made from it."""
     content = np.arange(4.0)
 
     class Producer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The bench's data: sizes, patterns and the blocks of each collective."""
+"""The work that `mpimcast bench` measures: sizes, patterns, blocks, turns."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from mpimcast.cli.bench.workload import Pattern, Workload, workload
     ],
 )
 def test_sizes(text: str, expected: list[int]) -> None:
-    """Sizes are lists of numbers and ranges."""
+    """Sizes can be listed one by one, or as ranges of powers of two."""
     assert sizes(text) == expected
 
 
 def test_ranges() -> None:
-    """A range has the powers of two from its first to its last number."""
+    """A range contains the powers of two from its first to its last number."""
     powers = {1, 2, 4, 8, 16, 32}
     for low, high in product(range(1, 40), range(40)):
         expected = [n for n in range(low, high + 1) if n in powers]
@@ -49,7 +49,7 @@ def test_ranges() -> None:
     "text", ["", "0", "0:8", "-1", "x", "1,", "8:", ":8", "1:2:3", "1.5K", "1T"]
 )
 def test_bad_sizes(text: str) -> None:
-    """A text that is no size is an error that shows valid ones."""
+    """A text that is not a size is an error that shows valid sizes."""
     with pytest.raises(ArgumentTypeError, match=r"such as 8, 64K|begins below 1"):
         sizes(text)
 
@@ -59,7 +59,7 @@ def test_bad_sizes(text: str) -> None:
     percent=st.integers(0, 100),
 )
 def test_percentile(values: list[float], percent: int) -> None:
-    """A percentile is the least value that enough values do not exceed."""
+    """The p-th percentile is the least value that p % of the values do not exceed."""
     enough = [
         value
         for value in values
@@ -69,7 +69,11 @@ def test_percentile(values: list[float], percent: int) -> None:
 
 
 def test_pattern() -> None:
-    """Patterns differ by rank, and in all bytes by step; wrong bytes are counted."""
+    """A pattern's wrong bytes are counted, even if they are another rank's or step's.
+
+    From step to step all bytes change, and from rank to rank most of them. A pattern
+    that is moved by some bytes differs from itself, so misplaced data is wrong data.
+    """
     nbytes = 5000
     pattern = Pattern(nbytes)
     block, other = np.empty((2, nbytes), np.uint8)
@@ -85,8 +89,8 @@ def test_pattern() -> None:
         assert pattern.wrong_bytes(rank, step, other) == 3
 
 
-def collect(works: list[Workload], name: str) -> None:
-    """Do by hand what a collective does with the arguments of all ranks."""
+def perform(works: list[Workload], name: str) -> None:
+    """Copy between the buffers of all ranks as the collective of this name would."""
     arguments = [work.arguments() for work in works]
     if name == "Bcast":
         root = arguments[0][1]
@@ -104,14 +108,14 @@ def collect(works: list[Workload], name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Allgather", "Allgatherv", "Bcast"])
 def test_workloads(name: str) -> None:
-    """A result is right until a byte changes, or until the step does."""
+    """A right result has no wrong byte, but at another step all its bytes are wrong."""
     ranks = [SimpleNamespace(rank=rank, size=3) for rank in range(3)]
     works = [workload(name, comm, 7, root=None) for comm in ranks]
     for turn in range(4):
         for work in works:
             work.turn_to(2 * turn, turn)
             work.fill()
-        collect(works, name)
+        perform(works, name)
         assert [work.wrong_bytes() for work in works] == [0, 0, 0]
         spoiled = works[0].arguments()[0 if name == "Bcast" else 1]
         (spoiled[0] if name == "Allgatherv" else spoiled).flat[5] ^= 1
@@ -124,7 +128,7 @@ def test_workloads(name: str) -> None:
     ("size", "nbytes", "blocks"), [(3, 8, [4, 8, 12]), (2, 1, [0, 2]), (1, 5, [5])]
 )
 def test_uneven_blocks(size: int, nbytes: int, blocks: list[int]) -> None:
-    """An Allgatherv's blocks grow with the rank, and their mean is as given."""
+    """An Allgatherv's blocks grow with the rank, and their mean is the given size."""
     work = workload("Allgatherv", SimpleNamespace(rank=0, size=size), nbytes)
     _, (counts, begins), _ = work.arguments()[1]
     assert counts == blocks
@@ -134,7 +138,7 @@ def test_uneven_blocks(size: int, nbytes: int, blocks: list[int]) -> None:
 
 @pytest.mark.parametrize("warmup", [0, 3])
 def test_turns(warmup: int) -> None:
-    """Both ways have a turn in each round, and begin rounds alternately."""
+    """Both libraries run in each round, and each runs first in every other round."""
     plan = Plan(
         iterations=8,
         warmup=warmup,

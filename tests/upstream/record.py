@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run test files of mpi4py by its own main.py, and record what passes.
+"""Run test files of mpi4py by its own main.py, and record which tests pass.
 
-``record.py TESTS RESULTS [arguments of main.py]``. Each rank writes a file of its own
-in the folder RESULTS line by line, so that it is of use after a crash too. Workers of
-mpi4py.futures also load this file, and loading it must have no effect there.
+Started as ``record.py TESTS RESULTS [arguments of main.py]``. Each rank writes its own
+file in the folder RESULTS, line by line, so that it is useful even after a crash.
+Workers of mpi4py.futures also load this file; loading it must have no effect there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Recorder(unittest.TextTestResult):
-    """Writes the name of each test that begins or passes."""
+    """A test result that writes the name of each test that begins or passes."""
 
     folder: Path
 
@@ -27,12 +27,12 @@ class Recorder(unittest.TextTestResult):
         self.file = (self.folder / f"rank.{rank}.tests").open("w", buffering=1)
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
-        """Record that a test begins, since it may be the last."""
+        """Record that a test begins, since it may be the last one before a crash."""
         super().startTest(test)
         self.file.write(f"begins {test.id()}\n")
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
-        """Record that a test passed with all its parts."""
+        """Record that a test passed with all its subtests."""
         super().addSuccess(test)
         self.file.write(f"passes {test.id()}\n")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tests that mpi4py comes with: where they are, and which of them pass."""
+"""The tests that come with mpi4py: fetch them, run them, and read which pass."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SETTINGS = {"MPIMCAST_TRANSPORT": "udp", "MPIMCAST_MIN_BYTES": "0"}
 
 
 def fetch() -> Path:
-    """Return the folder of the installed mpi4py's tests."""
+    """Return the folder with the tests of the installed version of mpi4py."""
     return sdist.fetch(f"mpi4py=={version('mpi4py')}") / "test"
 
 
 class Outcome(NamedTuple):
-    """The outcome of some files.
+    """The outcome of some test files.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     ended : set of str
         The files whose tests were all run, even if some failed.
     report : str
-        What was printed, and how each run ended that did not complete.
+        The output, and how each job that did not complete ended.
     """
 
     passed: list[set[str]]
@@ -46,7 +46,7 @@ def play(
 ) -> Outcome:
     """Run test files of mpi4py on several ranks.
 
-    All files run in one job. If that does not complete, each runs in a job of its own.
+    All files run in one job. If it does not complete, each file runs in a separate job.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ def _launch(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     record = Path(__file__).with_name("record.py")
-    launcher = mpirun(nranks, environment=LIBRARIES[library])
+    launcher = mpirun(nranks, bin_folder=LIBRARIES[library])
     status, report = run_unchecked(
         [*launcher, *runner, record, tests, folder, *files],
         limit_s=limit_s,
         cwd=folder,
-        # Workers of mpi4py.futures import the functions of a test from there.
+        # Workers of mpi4py.futures import a test's functions from this folder.
         PYTHONPATH=str(tests),
         **SETTINGS,
     )
@@ -103,7 +103,7 @@ def _launch(
         {line.removeprefix("passes ") for line in each if line.startswith("passes ")}
         for each in lines
     ]
-    # The status does not distinguish failed tests from a job that broke.
+    # The status does not distinguish failed tests from a broken job.
     if status != TIMED_OUT and all(each[-1:] == ["ends"] for each in lines):
         return Outcome(passed, set(files), report)
     last = [each[-1] if each else "nothing" for each in lines]

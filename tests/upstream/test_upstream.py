@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py's own tests: what passes without mpimcast passes under ``run`` too."""
+"""mpi4py's own tests: those that pass without mpimcast also pass under ``run``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 import sdist
 import suite
 
-# Files that take long, and use none of this library's collectives or use them in other
-# forms only, but for the blocking and persistent collectives of buffers in `PART`.
+# Slow files. Apart from the two in `PART`, they use none of this library's collectives,
+# or only other forms of them; those two use the blocking and persistent collectives of
+# buffers.
 SLOW = (
     *("test_datatype", "test_io", "test_pack", "test_rma", "test_rma_nb", "test_spawn"),
     *("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part", "test_util_dtlib"),
@@ -21,12 +22,12 @@ WHOLE_LIMIT_S = 1500
 
 
 def files() -> list[str]:
-    """Return the names of all files."""
+    """Return the names of all test files."""
     return sorted(path.stem for path in suite.fetch().glob("test_*.py"))
 
 
 def compare(library: str, nranks: int, chosen: list[str], limit_s: float) -> None:
-    """Check that what passes without mpimcast passes with it, on each rank."""
+    """Check that all tests that pass without mpimcast pass with it, on each rank."""
     without = suite.play(library, nranks, suite.WITHOUT, chosen, limit_s)
     assert without.ended, without.report
     assert all(without.passed), without.report
@@ -42,7 +43,7 @@ def compare(library: str, nranks: int, chosen: list[str], limit_s: float) -> Non
 @pytest.mark.timeout(2 * PART_LIMIT_S + sdist.LIMIT_S)
 @pytest.mark.parametrize(("library", "nranks"), PART)
 def test_part(library: str, nranks: int) -> None:
-    """Quick files, and one that takes seconds, pass as they do without mpimcast."""
+    """Quick files, and one that takes some seconds, pass as without mpimcast."""
     quick = [each for each in files() if each not in SLOW]
     compare(library, nranks, quick + PART[library, nranks], PART_LIMIT_S)
 
@@ -52,5 +53,5 @@ def test_part(library: str, nranks: int) -> None:
 @pytest.mark.parametrize("nranks", [1, 2, 3, 5])
 @pytest.mark.parametrize("library", suite.LIBRARIES)
 def test_whole(library: str, nranks: int) -> None:
-    """All files pass as they do without mpimcast."""
+    """All files pass as without mpimcast."""
     compare(library, nranks, files(), WHOLE_LIMIT_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures: the guest that the tests share."""
+"""Fixtures for the guest that the tests share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NDEVICES = 8
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Exclude the wait for the kernel's build from the tests' time limits."""
+    """Limit the time of each test, but not the wait for the guest's kernel."""
     here = Path(__file__).parent
     limit_s = 120 * _machine(config).slowness
     for item in items:
@@ -28,28 +28,29 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session")
 def linux(pytestconfig: pytest.Config) -> Path:
-    """Return the guest's kernel once it has been built and has booted."""
+    """Return the guest's kernel, built if necessary and booted once as a check."""
     for tool in _machine(pytestconfig).tools:
         support.require_tool(tool)
     emulated = pytestconfig.getoption("--qemu")
     try:
-        made = debian.debian() if emulated else kernel.kernel()
+        image = debian.debian() if emulated else kernel.kernel()
     except kernel.Unavailable as reason:
-        support.absent(str(reason))
+        support.skip_or_fail(str(reason))
         raise
     try:
-        with Guest(made, devices=0):
-            return made
+        with Guest(image, devices=0):
+            return image
     except Died as reason:
         pytest.fail(f"the guest does not boot: {reason}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
 def guest(linux: Path) -> Iterator[Guest]:
-    """Return a guest with an RDMA device for each of eight ranks."""
+    """Yield a guest with an RDMA device for each of eight ranks."""
     with Guest(linux, devices=NDEVICES) as guest:
         yield guest
 
 
 def _machine(config: pytest.Config) -> type[machine.Machine]:
+    """Return the kind of machine that runs the guest."""
     return machine.Emulated if config.getoption("--qemu") else machine.UserMode

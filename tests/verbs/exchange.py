@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Carry out one operation of any kind, in any form, on bytes."""
+"""Do one operation on bytes: any collective of KINDS in any form of FORMS."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from numpy.typing import NDArray
 KINDS = ("Allgather", "Allgatherv", "Bcast")
 FORMS = ("blocking", "request", "persistent")
 
-# The gap between the blocks of an Allgatherv.
+# The gap after each block of an Allgatherv.
 GAP_BYTES = 3
 
 Bytes = NDArray[np.uint8]
 
 
 class Exchange:
-    """The blocks of one operation, and where each is received.
+    """One operation: the size of each block, and where it is received.
 
     Parameters
     ----------
     kind
         One of KINDS.
     nbytes
-        The bytes of a block, or their mean where blocks are uneven.
+        The bytes of a block. An Allgatherv's blocks have this number, none, or twice as
+        many.
     op
-        The operation's number, which determines the root and the larger blocks.
+        The operation's number. It determines a Bcast's root, and the ranks that have
+        larger blocks in an Allgatherv.
     size
         The number of ranks.
 
@@ -50,22 +52,36 @@ class Exchange:
         if kind == "Bcast":
             self.blocks_bytes = [nbytes * (each == self._root) for each in range(size)]
         elif kind == "Allgatherv":
-            # One rank in four has an empty block, and one a block of twice the size.
-            parts = [(op + each) % 4 * 2 // 3 for each in range(size)]
-            self.blocks_bytes = [nbytes * part for part in parts]
+            # Blocks have these multiples of `nbytes` in turn.
+            multiples = [0, 0, 1, 2]
+            self.blocks_bytes = [
+                nbytes * multiples[(op + each) % 4] for each in range(size)
+            ]
             gap_bytes = GAP_BYTES
         steps = [each + gap_bytes for each in self.blocks_bytes]
         *self._begins, self.place_bytes = itertools.accumulate(steps, initial=0)
 
     def block(self, place: Bytes, rank: int) -> Bytes:
-        """Return the part of `place` that holds a rank's block."""
+        """Return the part of the whole result `place` that has a rank's block."""
         begin = self._begins[rank]
         return place[begin : begin + self.blocks_bytes[rank]]
 
     def run(
         self, comm: MPI.Intracomm, form: str, mine: Bytes | None, place: Any
     ) -> None:
-        """Do the operation; `mine` is None if this rank's block is in place already."""
+        """Do the operation, and return when it is complete.
+
+        Parameters
+        ----------
+        comm
+            A communicator of mpimcast or of the MPI library.
+        form
+            One of FORMS.
+        mine
+            This rank's block; None if it is already in `place`.
+        place
+            Memory for the whole result.
+        """
         sent: Any = MPI.IN_PLACE if mine is None else mine
         arguments: Sequence[Any] = (sent, place)
         if self._kind == "Bcast":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run gather.py's ranks with a given multicast group and Q_Key.
 
-The environment variables GROUP and QKEY hold both as numbers, which would otherwise
-be drawn at random.
+The environment variables GROUP and QKEY contain them as numbers. Without this program,
+both are drawn at random.
 """
 
 from __future__ import annotations

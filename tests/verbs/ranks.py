@@ -17,20 +17,20 @@ from bench.guest.guest import Guest
 
 PROGRAM = support.ROOT / "tests/netns/gather.py"
 
-# gather.py in the group and with the Q_Key of the variables GROUP and QKEY.
+# Runs gather.py with the group and the Q_Key in the variables GROUP and QKEY.
 KEYED = support.ROOT / "tests/verbs/keyed.py"
 
 # The payload of a device's chunks: packets of 4096 bytes, less the wire header.
-CHUNK = 4080
+CHUNK_BYTES = 4080
 
-# The library carries out every operation, over RDMA devices or not at all. The long
-# timeout keeps a busy machine from failing a rank.
+# With these settings mpimcast carries out every operation, and only over RDMA devices.
+# The timeout is long, so that no rank fails for lack of a processor.
 SETTINGS = {"transport": "verbs", "min_bytes": 0, "timeout": 40}
 
-# Ranks outlive others, and Finalize waits for no other rank, with these options.
+# Options of mpirun that let ranks outlive others, and Finalize wait for no rank.
 OUTLIVE = ("--enable-recovery", "--mca", "async_mpi_finalize", "1")
 
-# The path on which the programs import each other.
+# Variables of a job's environment: where programs find the modules that they import.
 VARIABLES = {"PYTHONPATH": str(support.ROOT / "tests/netns")}
 
 
@@ -44,22 +44,23 @@ def gather(
     beside: str = "",
     **options: Any,
 ) -> Results:
-    """Run ranks of gather.py; return their results, with every byte right.
+    """Run ranks of gather.py; check their bytes, and return their results.
 
     Parameters
     ----------
     guest
         The guest to run in.
     nranks
-        The number of ranks; each takes the next device.
+        The number of ranks; each uses the next device.
     limit_s
         How long the job may take, in seconds.
     failing
-        Whether errors are allowed.
+        Whether ranks may see errors.
     without
         Ranks that leave no result.
     beside
-        A script that a shell runs in the ranks' folder, while the job runs.
+        A script that a shell runs in the ranks' folder while the job runs. The
+        variable ``job`` is the launcher's process id.
     **options
         See job.
     """
@@ -67,11 +68,11 @@ def gather(
     if beside:
         script = f'"$@" & job=$!; cd {folder}; {beside}\nwait $job'
         command = ["sh", "-c", script, "sh", *command]
-    status, said = guest.run_unchecked(
+    status, output = guest.run_unchecked(
         command, limit_s=limit_s, cwd=support.ROOT, **VARIABLES
     )
     ranks = [rank for rank in range(nranks) if rank not in without]
-    return read(folder, ranks, failing=failing, why=f"{status}\n{said}")
+    return read(folder, ranks, failing=failing, why=f"{status}\n{output}")
 
 
 def job(
@@ -83,22 +84,23 @@ def job(
     program: Path = PROGRAM,
     **spec: Any,
 ) -> tuple[Path, list[str | Path]]:
-    """Return the folder of a new job and the command that runs it.
+    """Make the folder of a new job; return it, and the command that runs the job.
 
     Parameters
     ----------
     guest
         The guest to run in.
     nranks
-        The number of ranks; each takes the next device.
+        The number of ranks; each uses the next device.
     outlive
         Whether ranks go on when one has died.
     wrap
         A script that each rank's shell runs before the program.
     program
-        The program, whose argument is the folder, as with gather.py.
+        What the ranks run, with the folder as argument.
     **spec
-        See gather.Spec. Settings are added to SETTINGS.
+        The content of spec.json: the attributes of gather.Spec, or what the program
+        reads. Its `settings` are added to SETTINGS.
     """
     spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
     folder = Path(tempfile.mkdtemp(dir=guest.work))
@@ -112,7 +114,7 @@ def job(
 def losing(
     guest: Guest, number: int, netem: str, *, multicast_only: bool = True
 ) -> Iterator[None]:
-    """Make the switch's port to a device drop, delay or reorder packets.
+    """Have the switch's port to a device drop, delay or reorder packets for a while.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ def losing(
     netem
         The arguments of tc's netem.
     multicast_only
-        Whether only multicast is affected.
+        Whether this affects multicast only.
     """
     port = f"port{number}"
     if multicast_only:
@@ -145,8 +147,8 @@ def losing(
 
 def dropped(guest: Guest, number: int) -> int:
     """Return how many packets netem has dropped at the port to a device."""
-    said = guest.run(
+    output = guest.run(
         ["tc", "-statistics", "-json", "qdisc", "show", "dev", f"port{number}"],
         limit_s=20,
     )
-    return sum(each["drops"] for each in json.loads(said) if each["kind"] == "netem")
+    return sum(each["drops"] for each in json.loads(output) if each["kind"] == "netem")

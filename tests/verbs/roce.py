@@ -13,13 +13,14 @@ from typing_extensions import Self
 _ETHERNET = struct.Struct(">6s6sH")
 _IP = struct.Struct(">BBHHHBBH4s4s")
 _UDP = struct.Struct(">HHHH")
-_BASE = struct.Struct(">BBHII")  # BTH: opcode, flags, P_Key, queue pair, number
-_DATAGRAM = struct.Struct(">II")  # DETH: Q_Key, queue pair
+# BTH: opcode, flags, P_Key, destination queue pair, packet sequence number.
+_BASE = struct.Struct(">BBHII")
+_DATAGRAM = struct.Struct(">II")  # DETH: Q_Key, source queue pair
 _IMMEDIATE = struct.Struct(">I")
-_CHECK = struct.Struct("<I")
+_CHECK = struct.Struct("<I")  # the invariant CRC
 
 _IPV4 = 0x0800
-_PORT = 4791
+_PORT = 4791  # the UDP port of RoCE v2
 _SEND_ONLY_WITH_IMMEDIATE = 0x65  # unreliable datagram
 _QPN_MASK = 0xFFFFFF
 
@@ -31,11 +32,23 @@ class Datagram:
     Attributes
     ----------
     to_mac, from_mac : bytes
-        Ethernet addresses.
+        The Ethernet addresses.
     source, group : str
-        IPv4 addresses.
+        The IPv4 addresses: the source that it claims, and its destination.
+    udp_port : int
+        The UDP source port.
+    pkey, qkey : int
+        The P_Key and the Q_Key.
+    to_qpn : int
+        The number of the queue pair to which it is sent.
+    number : int
+        The packet sequence number.
     qpn : int
-        The number of the queue pair that the datagram claims as its source.
+        The number of the queue pair from which it claims to come.
+    immediate : int
+        The immediate, which is the index of mpimcast's header.
+    payload : bytes
+        What it carries: mpimcast's datagram.
     """
 
     to_mac: bytes
@@ -111,6 +124,7 @@ class Datagram:
         return ethernet + ip + udp + packet + check
 
     def _ip(self, nbytes: int, checksum: int) -> bytes:
+        """Return the IP header of a packet of `nbytes` in all."""
         return _IP.pack(
             *(0x45, 0, nbytes, 0, 0x4000, 1, socket.IPPROTO_UDP, checksum),
             *(socket.inet_aton(self.source), socket.inet_aton(self.group)),
@@ -118,13 +132,17 @@ class Datagram:
 
 
 def _internet_sum(header: bytes) -> int:
+    """Return the checksum of an IP header whose checksum is 0 so far (RFC 1071)."""
     total = sum(struct.unpack(f">{len(header) // 2}H", header))
     total = (total & 0xFFFF) + (total >> 16)
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
 
 
 def _invariant_crc(ip: bytes, udp: bytes, packet: bytes) -> int:
-    """Return the CRC of the fields that no router changes, with ones for the rest."""
+    """Return the CRC of a packet whose fields that routers may change are set to ones.
+
+    Eight bytes of ones replace the header of a local route, which RoCE v2 lacks.
+    """
     masked = [
         b"\xff" * 8,
         *(ip[:1], b"\xff", ip[2:8], b"\xff", ip[9:10], b"\xff\xff", ip[12:]),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run many rounds of operations in one job of rounds_rank.py, with loss if asked."""
+"""Run games in one job of rounds_rank.py; in a round the switch may lose chunks.
+
+A round is a group of operations. A game is a communicator and the rounds on it.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from typing import Any
 
 import support
 from ranks import SETTINGS
-from switch import CHUNK, DROPPED
+from switch import CHUNK_MATCH, DROPPED
 
 from bench.guest.guest import Failed, Guest
 
 PROGRAM = support.ROOT / "tests/verbs/rounds_rank.py"
 
-# Removes every rule by which the switch loses or counts packets.
+# A script that removes every rule by which the switch loses or counts packets.
 HEAL = """
 for path in /sys/class/net/{port,net}*; do
     tc qdisc del dev ${path##*/} root
@@ -35,8 +38,8 @@ class Outcome:
     Attributes
     ----------
     dropped, overflowed, arrived : int
-        Copies of chunks, by their fate on the switch, if the round had the switch
-        lose some; see switch.look.
+        Numbers of copies of chunks, by their fate on the switch; see switch.look. They
+        are 0 unless the round makes the switch lose packets.
     ranks : list of dict
         The counters of each rank.
     """
@@ -60,15 +63,17 @@ class Outcome:
     def check(self) -> None:
         """Check that each copy of a chunk is accounted for, if none was delayed.
 
-        A late rank lacks more than the switch drops: its device drops chunks for which
-        it has no receive, and the rank reads chunks that still wait in a queue. So the
-        copies are balanced for the switch, the devices and the ranks separately, which
-        holds even for late ranks.
+        A late rank may fetch more chunks than the switch drops: its device drops chunks
+        for which it has no receive, and the rank may read chunks that still wait in a
+        queue. So copies are counted separately at the switch, at the devices and at the
+        ranks, and the check holds even for late ranks.
         """
+        # One copy for each receiver of a multicast.
         ncopies = self.total("tx_multicast_datagrams") * (len(self.ranks) - 1)
         assert self.dropped + self.overflowed + self.arrived == ncopies, self
         heard = self.total("rx_multicast_datagrams")
         assert heard <= self.arrived, self
+        # A rank lacks the chunks that it did not receive or had no room to keep.
         lacked = ncopies - heard + self.total("rx_unparked_datagrams")
         assert self.fetched - self.total("rx_duplicate_chunks") == lacked, self
 
@@ -83,7 +88,10 @@ class Outcome:
 def game(
     nranks: int, rounds: Sequence[dict[str, Any]], *, nthreads: int = 1, **settings: Any
 ) -> Game:
-    """Return rounds for play(), on one communicator or on several at once."""
+    """Return a game for `play`: rounds on one communicator, or on `nthreads` at once.
+
+    The settings are added to SETTINGS.
+    """
     return {
         "nranks": nranks,
         "rounds": list(rounds),
@@ -95,7 +103,13 @@ def game(
 def play(
     guest: Guest, games: Sequence[Game], *, limit_s: float = 100
 ) -> list[list[Outcome]]:
-    """Play games in one job; return the outcomes, with every byte right."""
+    """Play games in one job, and check every byte.
+
+    Returns
+    -------
+    list of list of Outcome
+        By game, the outcomes of its rounds.
+    """
     nranks = max(each["nranks"] for each in games)
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     (folder / "spec.json").write_text(json.dumps({"games": games}))
@@ -103,34 +117,34 @@ def play(
     try:
         guest.run(command, limit_s=limit_s, cwd=support.ROOT)
     except Failed:
-        # The switch would otherwise go on losing packets in the next tests.
+        # Otherwise the switch would still lose packets in the next tests.
         guest.run(["bash", "-c", HEAL], limit_s=20)
         raise
     files = [folder / f"{rank}.json" for rank in range(nranks)]
-    told = [json.loads(file.read_text())["games"] for file in files]
+    results = [json.loads(file.read_text())["games"] for file in files]
     outcomes = []
     for number, each in enumerate(games):
-        ranks = [told[rank][number] for rank in range(each["nranks"])]
+        ranks = [results[rank][number] for rank in range(each["nranks"])]
         explained = ranks[0][0]["explained"]
         assert explained.startswith("verbs: RoCE multicast, rxe0:1"), explained
-        for rank, results in enumerate(ranks):
-            for result in results:
+        for rank, rounds in enumerate(ranks):
+            for result in rounds:
                 assert not result["wrong"], f"{each}, rank {rank}: {result['wrong']}"
-        outcomes.append([Outcome(results) for results in zip(*ranks, strict=True)])
+        outcomes.append([Outcome(round_) for round_ in zip(*ranks, strict=True)])
     return outcomes
 
 
 def losing(ports: Iterable[int], netem: str, others: str = "") -> dict[str, str]:
-    """Return a round's scripts that make the switch lose or delay packets.
+    """Return scripts for a round that make the switch lose or delay packets, and stop.
 
     Parameters
     ----------
     ports
-        The devices' numbers.
+        The switch's ports. Each has the number of the device behind it.
     netem
         The arguments of tc's netem for chunks.
     others
-        The arguments of tc's netem for all other packets; none if empty.
+        The arguments of tc's netem for all other packets; "" to leave them alone.
     """
     spoil = mend = ""
     for port in ports:
@@ -139,7 +153,7 @@ def losing(ports: Iterable[int], netem: str, others: str = "") -> dict[str, str]
             tc qdisc add dev port{port} root handle 1: prio bands 2 \\
                 priomap{" 0" * 16}
             tc qdisc add {at} 1:2 handle 3: netem {netem}
-            tc filter add {at} 1: protocol ip u32 {CHUNK} flowid 1:2
+            tc filter add {at} 1: protocol ip u32 {CHUNK_MATCH} flowid 1:2
             """
         if others:
             spoil += f"tc qdisc add {at} 1:1 handle 2: netem {others}\n"
@@ -148,9 +162,15 @@ def losing(ports: Iterable[int], netem: str, others: str = "") -> dict[str, str]
 
 
 def missing(port: int, chunks: Iterable[int]) -> dict[str, str]:
-    """Return a round's scripts that make the switch lose given chunks to a device.
+    """Return scripts for a round that make the switch drop given chunks at one port.
 
-    A filter knows a chunk by its index, which is also the packet's immediate.
+    Parameters
+    ----------
+    port
+        The number of the device behind the port.
+    chunks
+        The chunks' indices. A filter recognises a chunk by its index, which is also the
+        packet's immediate.
     """
     spoil = f"tc qdisc add dev port{port} clsact\n" + "".join(
         f"tc filter add dev port{port} egress pref 1 protocol ip u32 "

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run one rank of many rounds of operations, and compare with the MPI library's bytes.
+"""Run one rank of a job of many operations; compare with the MPI library's bytes.
 
-Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games: each
-opens a communicator of the first `nranks` ranks with its settings and plays rounds on
-it (see Round). The rank writes its results to FOLDER/RANK.json, game by game and round
-by round, and makes FOLDER/RANK.end as its last act.
+Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games. A
+game opens communicators of the first `nranks` ranks, `nthreads` of them, with its own
+settings, and plays rounds on each. A round is a group of operations, whose counters are
+read before and after (see Round). The rank writes its results to FOLDER/RANK.json, game
+by game and round by round, and makes FOLDER/RANK.end as its last act.
 """
 
 from __future__ import annotations
@@ -28,21 +29,23 @@ from mpi4py import MPI
 
 import mpimcast
 
+# The value that fills memory in which nothing may be written.
 POISON = 0xA5
 
-# How long copies of chunks may be on their way to a rank, or in its queues, after
-# their operations have ended.
+# How long after its operation's end a chunk may still be on its way to a rank, or in
+# the rank's queues.
 SETTLE_S = 2.0
 
-Counts = dict[str, int]
-
-# The number of old results that are kept and checked at the end.
+# This many of the oldest results, and as many of the latest, are kept, to see whether
+# they are written again.
 KEPT = 16
+
+Counts = dict[str, int]
 
 
 @dataclasses.dataclass
 class Round:
-    """A group of operations that are counted together.
+    """A group of operations whose counters are added up.
 
     Attributes
     ----------
@@ -51,20 +54,23 @@ class Round:
     repeat : int
         How often to run through all sizes.
     kinds, forms : list of str
-        Kinds and forms of exchange.py; each kind runs all sizes in each form.
+        Kinds and forms of exchange.py. All sizes are run in each form of each kind.
     place : str
-        The method of Places that returns memory for results, or "strided".
+        Where results are received: the name of a method of Places, or "strided" for
+        memory with holes.
     in_place : bool
         Whether every other operation uses MPI_IN_PLACE.
     bare : bool
-        Whether operations follow each other with nothing between them, not even
-        a check of the results.
-    apart : bool
-        Whether operations are started by one call and waited for by another.
+        Whether Allgathers follow each other directly, without a check of their results.
+    by_tests : bool
+        Whether operations are Iallgathers, completed by calling Test again and again
+        beside a persistent request.
     late : dict
-        For a rank, the seconds by which it is late for each operation.
+        By rank, the seconds by which it enters each operation late.
     spoil, mend : str
-        Shell scripts that rank 0 runs before and after the round.
+        Shell scripts that rank 0 runs before and after the round. They make the switch
+        lose packets, and undo that. With `spoil`, the round counts the fates of chunks
+        on the switch.
     """
 
     sizes: list[int]
@@ -74,14 +80,23 @@ class Round:
     place: str = "fresh"
     in_place: bool = False
     bare: bool = False
-    apart: bool = False
+    by_tests: bool = False
     late: dict[str, float] = dataclasses.field(default_factory=dict)
     spoil: str = ""
     mend: str = ""
 
 
 class Places:
-    """Memory for a round's results."""
+    """Memory for a round's results.
+
+    Each method named by Round.place returns what to pass as recvbuf, and the same
+    memory as bytes, all POISON.
+
+    Attributes
+    ----------
+    wrong : list of str
+        Descriptions of errors in old results.
+    """
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -95,7 +110,7 @@ class Places:
         return place, place
 
     def owned(self, nbytes: int) -> tuple[Any, Bytes]:
-        """Return the library's memory, the same for each operation of a size."""
+        """Return memory of mpimcast.empty, the same memory for each size."""
         if nbytes not in self._own:
             self._own[nbytes] = mpimcast.empty(nbytes, np.uint8)
         place = self._own[nbytes]
@@ -103,11 +118,14 @@ class Places:
         return place, place
 
     def poisoned(self, nbytes: int) -> tuple[Any, Bytes]:
-        """Return new memory, poison old results, and check one that is dropped."""
+        """Return new memory; poison old results and, if there are many, drop one.
+
+        The dropped result is the oldest one after the first KEPT. It must still be
+        poisoned.
+        """
         for old in self._used[-KEPT:]:
             old[:] = POISON
         if len(self._used) > 2 * KEPT:
-            # The first KEPT results stay poisoned until the end of the round.
             self._check(self._used.pop(KEPT))
         self._used.append(np.zeros(nbytes, np.uint8))
         return self._used[-1], self._used[-1]
@@ -123,14 +141,22 @@ class Places:
 
 
 class Player:
-    """One rank on one communicator."""
+    """One rank on one communicator.
+
+    Parameters
+    ----------
+    plain
+        The MPI library's communicator of the same ranks, for the bytes to compare with.
+    settings
+        The settings of mpimcast's communicator.
+    """
 
     def __init__(self, plain: MPI.Intracomm, settings: dict[str, Any]) -> None:
         self.plain = plain
         self.comm = mpimcast.Intracomm(plain.Dup(), **settings)
         self.random = np.random.default_rng(plain.rank)
         self.wrong: list[str] = []
-        self.apart = False
+        self.by_tests = False
 
     def exchange(
         self, each: Exchange, form: str, places: Places, how: str, *, in_place: bool
@@ -149,14 +175,14 @@ class Player:
         if in_place:
             each.block(place, rank)[:] = mine
         sent = MPI.IN_PLACE if in_place else mine
-        if self.apart:
-            self._gather_apart(sent, spec)
+        if self.by_tests:
+            self._gather_by_tests(sent, spec)
         else:
             each.run(self.comm, form, None if in_place else mine, spec)
         self._compare(place, expected, nbytes)
 
-    def _gather_apart(self, sent: Any, spec: Any) -> None:
-        """Do one operation by a request, while a persistent request is active."""
+    def _gather_by_tests(self, sent: Any, spec: Any) -> None:
+        """Do one Iallgather, and test it, while a persistent request is active."""
         other = np.zeros(self.comm.size * 3000, np.uint8)
         persistent = self.comm.Allgather_init(np.ones(3000, np.uint8), other)
         request = self.comm.Iallgather(sent, spec)
@@ -166,10 +192,14 @@ class Player:
         persistent.Wait()
         persistent.Free()
         if not other.all():
-            self.wrong.append("a persistent request has brought too little")
+            self.wrong.append("a persistent request has not delivered every byte")
 
     def _gather_strided(self, mine: Bytes, expected: Bytes) -> None:
-        """Receive into pieces with holes, whose size differs between ranks."""
+        """Receive into pieces with holes between them, whose size differs by rank.
+
+        Rank 0's holes have 1 byte. Each further rank's holes have 7 more bytes than
+        those of the rank before it.
+        """
         rank = self.comm.rank
         nbytes, piece, stride = len(mine), 100, 101 + 7 * rank
         npieces = nbytes // piece
@@ -184,12 +214,16 @@ class Player:
             self.wrong.append("bytes written between the pieces")
 
     def _compare(self, place: Bytes, expected: Bytes, nbytes: int) -> None:
+        """Note which bytes differ from those expected, in blocks of `nbytes`."""
         if not np.array_equal(place, expected):
             at = np.flatnonzero(place != expected)
-            self.wrong.append(f"{len(at)} of blocks of {nbytes}, from {at[0]} on")
+            self.wrong.append(f"{len(at)} bytes in blocks of {nbytes}, from {at[0]} on")
 
     def play(self, what: Round) -> dict[str, Any]:
-        """Play a round; return what was wrong and by how much counters grew."""
+        """Play a round; return what was wrong, and by how much counters have grown.
+
+        If the switch loses packets, also count the fates of chunks.
+        """
         with contextlib.ExitStack() as until_end:
             if what.spoil and self.comm.rank == 0:
                 until_end.enter_context(switch.counting(self.comm.size))
@@ -198,10 +232,10 @@ class Player:
     def _play(self, what: Round) -> dict[str, Any]:
         self.wrong = []
         self._shell(what.spoil)
-        begun = self._look(what)
+        switch_before = self._look(what)
         before = self.comm.stats()
         places = Places(self.comm.rank)
-        self.apart = what.apart
+        self.by_tests = what.by_tests
         begin_s = time.monotonic()
         if what.bare:
             self._gather_bare(what)
@@ -213,7 +247,7 @@ class Player:
         while True:
             self.plain.Barrier()
             stats = since(self.comm.stats(), before)
-            fate = since(self._look(what), begun)
+            fate = since(self._look(what), switch_before)
             is_late = time.monotonic() > deadline_s
             is_settled = self._is_settled(stats, fate) if what.spoil else True
             if self.plain.bcast(is_settled or is_late):
@@ -228,13 +262,13 @@ class Player:
         }
 
     def _look(self, what: Round) -> Counts:
-        """Return the switch's counts on rank 0 if the round makes it lose packets."""
+        """Return, on rank 0, the switch's counts if the round makes it lose packets."""
         return switch.look() if what.spoil and self.comm.rank == 0 else {}
 
     def _is_settled(self, stats: Counts, fate: Counts) -> bool:
-        """Return, on rank 0, whether the fate of each copy of a chunk is known.
+        """Return, on rank 0, whether the fate of every copy of a chunk is known.
 
-        The fate of a copy that a device has dropped never is.
+        The fate of a copy that a device has dropped never becomes known.
         """
         sent = self.plain.allreduce(stats["tx_multicast_datagrams"])
         heard = self.plain.allreduce(stats["rx_multicast_datagrams"])
@@ -242,6 +276,7 @@ class Player:
         return sum(fate.values()) >= ncopies and fate.get("arrived") == heard
 
     def _gather_all(self, what: Round, places: Places) -> None:
+        """Do the round's operations, and check each result."""
         sizes = what.sizes * what.repeat
         each = itertools.product(what.kinds, what.forms, sizes)
         for op, (kind, form, nbytes) in enumerate(each):
@@ -251,12 +286,14 @@ class Player:
             self.exchange(exchange, form, places, what.place, in_place=in_place)
 
     def _gather_bare(self, what: Round) -> None:
+        """Do the round's Allgathers without looking at their results."""
         mine = np.zeros(max(what.sizes), np.uint8)
         place = np.empty(self.comm.size * max(what.sizes), np.uint8)
         for nbytes in what.sizes * what.repeat:
             self.comm.Allgather(mine[:nbytes], place[: self.comm.size * nbytes])
 
     def _shell(self, script: str) -> None:
+        """Run a script on rank 0 while all other ranks wait."""
         self.plain.Barrier()
         if script and self.comm.rank == 0:
             subprocess.run(["/bin/sh", "-ec", script], check=True)
@@ -273,7 +310,7 @@ def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]
     nthreads = game["nthreads"]
     players = [Player(plain.Dup(), game["settings"]) for _ in range(nthreads)]
     for player in players:
-        # Opens the transport before counting begins.
+        # This opens the transport, so that the datagrams of opening are not counted.
         player.play(Round([1]))
     rounds = [Round(**each) for each in game["rounds"]]
     if nthreads == 1:
@@ -287,7 +324,11 @@ def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]
 
 
 def play_together(players: list[Player], rounds: list[Round]) -> list[dict[str, Any]]:
-    """Play on all communicators at once, started in a different order on each rank."""
+    """Play the rounds on all communicators at once, with a thread for each.
+
+    Each rank starts its threads in a different order. Return the results of each round
+    of each communicator.
+    """
     results: list[dict[str, Any]] = []
 
     def play(player: Player) -> None:
@@ -305,8 +346,8 @@ def play_together(players: list[Player], rounds: list[Round]) -> list[dict[str, 
     return results
 
 
-def watch(world: MPI.Intracomm) -> None:
-    """Wait for the other ranks without using the processor."""
+def await_others(world: MPI.Intracomm) -> None:
+    """Wait until all ranks are here, without using the processor."""
     all_here = world.Ibarrier()
     while not all_here.Test():
         time.sleep(0.02)
@@ -321,10 +362,10 @@ def main() -> None:
         plays = world.rank < game["nranks"]
         plain = world.Split(0 if plays else MPI.UNDEFINED)
         results.append(play_game(plain, game) if plays else [])
-        watch(world)
+        await_others(world)
     wrong = [each["wrong"] for rounds in results for each in rounds if each["wrong"]]
-    said = {"games": results, "wrong": wrong, "errors": []}
-    Path(f"{world.rank}.json").write_text(json.dumps(said))
+    outcome = {"games": results, "wrong": wrong, "errors": []}
+    Path(f"{world.rank}.json").write_text(json.dumps(outcome))
     rank = world.rank
     MPI.Finalize()
     Path(f"{rank}.end").touch()

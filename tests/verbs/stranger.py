@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Send forged datagrams into a job's group from a device that is not in the job.
+"""Send forged datagrams to a job's group from a device that is not in the job.
 
 Started as ``python stranger.py FOLDER INTERFACE SOURCE COUNT SEED``. The program
 listens on the Ethernet to learn the group, Q_Key and queue pair of the rank at SOURCE,
@@ -27,16 +27,17 @@ from roce import Datagram
 _SAMPLES = 50
 _LIMIT_S = 20
 _HEADER_BYTES = 16
-_INDEX_KINDS = 3 << 30
+_KIND_MASK = 3 << 30  # the upper two bits of an index; 0 is a chunk
 _ETH_P_ALL = 3
 
-# Short bursts keep queues from filling: every datagram should arrive and be counted.
+# Datagrams in a burst, and the pause after it. With short bursts no queue gets full, so
+# every datagram arrives and is counted.
 _BURST = 16
 _PAUSE_S = 0.002
 
 
 def listen(line: socket.socket, source: str) -> list[Datagram]:
-    """Return some chunks that SOURCE multicasts."""
+    """Return the next chunks that SOURCE multicasts."""
     heard: list[Datagram] = []
     line.settimeout(_LIMIT_S)
     while len(heard) < _SAMPLES:
@@ -48,12 +49,12 @@ def listen(line: socket.socket, source: str) -> list[Datagram]:
         if len(payload) > _HEADER_BYTES:
             (index,) = struct.unpack_from(">I", payload, _HEADER_BYTES - 4)
             assert datagram.immediate == index
-            if index & _INDEX_KINDS == 0:
+            if index & _KIND_MASK == 0:
                 heard.append(datagram)
     return heard
 
 
-# ---- what is forged ----------------------------------------------------------
+# ---- forgeries ---------------------------------------------------------------
 
 
 def own_address(datagram: Datagram) -> Datagram:
@@ -72,6 +73,8 @@ def other_key(datagram: Datagram) -> Datagram:
 
 
 def _forger(forge: Callable[[bytes], bytes]) -> Callable[[Datagram], Datagram]:
+    """Return a function that applies a forger of forge.py to a datagram's payload."""
+
     def changed(datagram: Datagram) -> Datagram:
         return dataclasses.replace(datagram, payload=forge(datagram.payload))
 
@@ -83,7 +86,7 @@ KINDS = [*map(_forger, FORGERS), own_address, other_queue, other_key]
 
 
 def main() -> None:
-    """Collect chunks that SOURCE multicasts, then send forgeries of them."""
+    """Collect chunks that SOURCE multicasts, then send forgeries to the same group."""
     folder, interface, source, count, seed = sys.argv[1:]
     random.seed(int(seed))
     line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Count the fates of chunks between the guest's devices, by the kernel's counters."""
+"""Count the fates of chunks between the devices, from the kernel's counters."""
 
 from __future__ import annotations
 
@@ -10,26 +10,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# The match by which tc's u32 knows a chunk. Control messages are multicast too, but one
-# of these two bits is set in their index, which is the packet's immediate.
-CHUNK = "match ip dst 224.0.0.0/4 match u32 0 0xc0000000 at 48"
+# The match with which tc's u32 filter recognises a chunk: by the group, and by the
+# upper two bits of the index, which is the packet's immediate. Control messages are
+# multicast too, but one of these bits is set in their index.
+CHUNK_MATCH = "match ip dst 224.0.0.0/4 match u32 0 0xc0000000 at 48"
 
-# The numbers of tc actions that count for the filters of several devices. tc numbers
-# other actions from 1 on.
+# Numbers of tc actions. Filters of several devices share the action with a number, and
+# so its counter. tc's own numbers for actions begin at 1.
 DROPPED = 1001
 ARRIVED = 1002
 
 
 @contextlib.contextmanager
 def counting(ndevices: int) -> Iterator[None]:
-    """Count chunks that arrive at the first devices, in one process at a time."""
+    """Count chunks that arrive at the first `ndevices` devices until the block ends.
+
+    Only one process may do so at a time.
+    """
     lines = []
     for number in range(ndevices):
         device = f"dev net{number}"
-        # A device's copy of its own chunks does not pass the switch.
+        # The copies of its own chunks that a device gets do not pass the switch.
         rules = [
             f"match ip src 10.8.0.{number + 1} action pass",
-            f"{CHUNK} action pass index {ARRIVED}",
+            f"{CHUNK_MATCH} action pass index {ARRIVED}",
         ]
         lines.append(f"qdisc add {device} clsact")
         lines += [
@@ -44,18 +48,17 @@ def counting(ndevices: int) -> Iterator[None]:
 
 
 def look() -> dict[str, int]:
-    """Count the fates of the copies of chunks, one copy for each receiver.
+    """Return the fates of copies of chunks so far; each receiver has one copy.
 
     Returns
     -------
     dropped
-        Copies that the switch has dropped as it was told to.
+        Copies that the switch dropped because a rule told it to.
     overflowed
-        Packets of all kinds that the kernel's queue behind the switch had no room for.
+        Packets of all kinds for which the kernel's queue after the switch had no room.
     arrived
-        Copies that have arrived at their device since `counting` began. Those that the
-        device then drops, because no receive is posted, are included: nothing counts
-        them.
+        Copies that arrived at a device since `counting` began. A device may still drop
+        them if no receive is posted; nothing counts that.
     """
     queues = _shown("qdisc", "show")
     netem = sum(each["drops"] for each in queues if each["kind"] == "netem")
@@ -73,16 +76,18 @@ def look() -> dict[str, int]:
 
 
 def _shown(*words: str) -> list[dict[str, Any]]:
-    said = subprocess.run(
+    """Return the output of tc's command, with counters, as parsed JSON."""
+    done = subprocess.run(
         ["tc", "-statistics", "-json", *words],  # noqa: S607 -- of PATH
         check=True,
         stdout=subprocess.PIPE,
     )
-    shown: list[dict[str, Any]] = json.loads(said.stdout)
+    shown: list[dict[str, Any]] = json.loads(done.stdout)
     return shown
 
 
 def _tc(lines: list[str]) -> None:
+    """Have tc carry out commands."""
     subprocess.run(
         ["tc", "-batch", "-"],  # noqa: S607 -- of PATH
         input="\n".join([*lines, ""]).encode(),

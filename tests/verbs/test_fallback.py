@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where RDMA devices cannot be used, all ranks say why and use another transport."""
+"""If RDMA devices cannot be used, all ranks say why, and use another transport."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ WAYS = Path(__file__).with_name("ways.py")
 NRANKS = 3
 SIZES = [1, 4080, 20_000]
 
-# Shell code that takes from root the right to open any file, or to lock any amount of
-# memory, for the command that is executed after it.
+# Scripts for `wrap` of ranks.job: they run the program without root's right to open any
+# file, or to lock any amount of memory.
 WITHOUT_FILES = 'set -- setpriv --bounding-set=-dac_override,-dac_read_search "$@"'
 WITHOUT_MEMORY = 'ulimit -l 256; set -- setpriv --bounding-set=-ipc_lock "$@"'
 
-# Hides libibverbs: mounts, over the libraries, a folder of links to all others.
+# Hides libibverbs: over the folder of libraries it mounts a folder with links to all
+# other libraries. SHOW undoes that.
 HIDE = """
 libraries=$(dirname "$(ldconfig -p | awk '/libibverbs.so.1 /{ print $NF; exit }')")
 libraries=$(realpath "$libraries")
@@ -45,21 +46,21 @@ rm -r /run/hidden /run/all /run/most
 
 @pytest.fixture(scope="module")
 def three(linux: Path) -> Iterator[Guest]:
-    """Return a guest for these tests alone, in which they may break devices."""
+    """Yield a guest with three devices for these tests only, which may break them."""
     with Guest(linux, devices=NRANKS) as guest:
         yield guest
 
 
 @pytest.fixture(scope="module")
-def none(linux: Path) -> Iterator[Guest]:
-    """Return a guest without any device."""
+def without_devices(linux: Path) -> Iterator[Guest]:
+    """Yield a guest without any device."""
     with Guest(linux, devices=0) as guest:
         yield guest
 
 
 @contextmanager
 def changed(guest: Guest, change: str, back: str) -> Iterator[None]:
-    """Change the guest by a shell script, and undo that by another one."""
+    """Run a shell script in the guest, and another one, `back`, at the block's end."""
     guest.run(["bash", "-ec", change], limit_s=20)
     try:
         yield
@@ -70,16 +71,16 @@ def changed(guest: Guest, change: str, back: str) -> Iterator[None]:
 def check(
     guest: Guest, reason: str, *, instead: str = "udp", wrap: str = "", **settings: Any
 ) -> Results:
-    """Check that a list of transports falls back, `verbs` fails, and both say why.
+    """Check that verbs,udp,mpi uses `instead`, that verbs fails, and that both say why.
 
     Parameters
     ----------
     guest
         The guest to run in.
     reason
-        The reason that all ranks have to give.
+        The reason that all ranks must give.
     instead
-        The transport that the list falls back to.
+        The transport that is used instead of verbs.
     wrap
         See ranks.job.
     **settings
@@ -107,32 +108,32 @@ def on_rank(rank: int, script: str) -> str:
     return f"if [ $OMPI_COMM_WORLD_RANK = {rank} ]; then {script}; fi"
 
 
-def test_no_device(none: Guest) -> None:
-    """Ranks fall back where the machine has no RDMA device."""
-    check(none, "rank 0: RDMA: ")
+def test_no_device(without_devices: Guest) -> None:
+    """Ranks use UDP if the machine has no RDMA device."""
+    check(without_devices, "rank 0: RDMA: ")
 
 
 def test_no_library(three: Guest) -> None:
-    """Ranks fall back where libibverbs is missing."""
+    """Ranks use UDP if libibverbs is missing."""
     with changed(three, HIDE, SHOW):
         check(three, "libibverbs.so.1: cannot open shared object file")
 
 
 def test_no_such_device_on_a_rank(three: Guest) -> None:
-    """All fall back to UDP if one rank's NET_DEVICES names no RDMA device."""
+    """All ranks use UDP if one rank's NET_DEVICES names no RDMA device."""
     only = on_rank(1, "export MPIMCAST_NET_DEVICES=lo")
     check(three, "rank 1: RDMA: ", wrap=only)
 
 
-def test_nothing_on_a_rank(three: Guest) -> None:
-    """All fall back to the MPI library if one rank's NET_DEVICES names nothing."""
+def test_no_interface_on_a_rank(three: Guest) -> None:
+    """All use the MPI library if one rank's NET_DEVICES names nothing that exists."""
     only = on_rank(1, "export MPIMCAST_NET_DEVICES=none")
     check(three, "rank 1: RDMA: ", instead="mpi", wrap=only)
 
 
 @pytest.mark.parametrize("ranks", ["all", pytest.param("one", marks=pytest.mark.long)])
 def test_no_permission(three: Guest, ranks: str) -> None:
-    """Ranks fall back where the devices' files may not be opened."""
+    """All ranks use UDP if one rank, or every rank, may not open the devices' files."""
     wrap = WITHOUT_FILES if ranks == "all" else on_rank(2, WITHOUT_FILES)
     which = 0 if ranks == "all" else 2
     files = "/dev/infiniband/uverbs*"
@@ -142,23 +143,25 @@ def test_no_permission(three: Guest, ranks: str) -> None:
 
 
 def test_no_memory(three: Guest) -> None:
-    """Ranks fall back where less memory may be locked than the queues need."""
+    """Ranks use UDP if they may lock less memory than the queues need."""
     check(three, "(check ulimit -l and the device's limits)", wrap=WITHOUT_MEMORY)
 
 
 def test_membership_refused(three: Guest) -> None:
-    """JOIN=attach fails where no socket may join a group; JOIN=auto does not."""
+    """If no socket may join a group, JOIN=attach fails, but JOIN=auto does not.
+
+    JOIN=auto first asks the connection manager, which succeeds.
+    """
     sysctl = "/proc/sys/net/ipv4/igmp_max_memberships"
     with changed(three, f"echo 0 >{sysctl}", f"echo 1000 >{sysctl}"):
         check(three, "cannot join 239.", instead="mpi", join="attach")
-        # By default the connection manager is asked first, and succeeds.
         results = gather(three, NRANKS, sizes=SIZES)
     assert results[0]["explained"].startswith("verbs: RoCE multicast")
 
 
 @pytest.mark.long
 def test_both_ways_refused(three: Guest) -> None:
-    """JOIN=auto fails where neither sockets nor the connection manager may join."""
+    """JOIN=auto fails if neither sockets nor the connection manager may join."""
     sysctl = "/proc/sys/net/ipv4/igmp_max_memberships"
     file = "/dev/infiniband/rdma_cm"
     forbid = f"echo 0 >{sysctl}; chmod 000 {file}"
@@ -167,7 +170,7 @@ def test_both_ways_refused(three: Guest) -> None:
 
 
 def test_no_connection_manager(three: Guest) -> None:
-    """Without the connection manager, a socket's membership suffices."""
+    """If the connection manager is unusable, a socket joins the group instead."""
     file = "/dev/infiniband/rdma_cm"
     with changed(three, f"chmod 000 {file}", f"chmod 666 {file}"):
         results = gather(three, NRANKS, sizes=SIZES, wrap=WITHOUT_FILES)
@@ -175,7 +178,7 @@ def test_no_connection_manager(three: Guest) -> None:
 
 
 def test_no_address(three: Guest) -> None:
-    """A device without an IPv4 address is left out, and refused if it is named."""
+    """A device without an IPv4 address is not chosen; naming it is an error."""
     address = "10.8.0.2/24 dev net1"
     with changed(
         three,
@@ -197,7 +200,7 @@ def test_no_address(three: Guest) -> None:
 
 
 def test_settings_differ(three: Guest) -> None:
-    """Settings of the verbs transport that differ between ranks are an error."""
+    """If ranks differ in verbs settings, all raise an error that names the settings."""
     results = gather(
         three,
         NRANKS,
@@ -213,7 +216,7 @@ def test_settings_differ(three: Guest) -> None:
 
 
 def test_named_devices(three: Guest) -> None:
-    """Ranks of a host are spread over the named ports, in the order of their names."""
+    """A host's ranks use the ports that NET_DEVICES names in turn, in its order."""
     results = gather(
         three, NRANKS, sizes=SIZES, settings={"net_devices": "rxe2:1, rxe1"}
     )

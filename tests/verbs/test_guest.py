@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest's devices and commands work, and failures of either are contained."""
+"""The guest's devices and commands work, and failures in it harm nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from bench.guest.guest import Died, Failed, Guest
 
 NDEVICES = 4
 
-# A server and a client, each on a device of its own.
+# Runs a server and a client on different devices, then prints how many packets the
+# switch has sent to each.
 PINGPONG = """
 ibv_rc_pingpong -e -n 50 -g 1 -d rxe0 &
 until ibv_rc_pingpong -e -n 50 -g 1 -d rxe1 10.8.0.1; do sleep 0.1; done
@@ -28,6 +29,7 @@ echo ports:
 cat /sys/class/net/port[01]/statistics/tx_packets
 """
 
+# An MPI program without mpimcast.
 HELLO = """
 import numpy as np
 from mpi4py import MPI
@@ -38,6 +40,7 @@ assert (gathered == np.arange(comm.size)).all()
 print("hello", comm.rank)
 """
 
+# Starts a guest, prints its process group, and keeps it until standard input ends.
 OWNER = """
 import sys
 from pathlib import Path
@@ -51,42 +54,42 @@ with Guest(Path(sys.argv[1]), devices=0) as guest:
 
 @pytest.fixture(scope="module")
 def four(linux: Path) -> Iterator[Guest]:
-    """Return a guest for these tests alone, with four devices."""
+    """Yield a guest with four devices for these tests only."""
     with Guest(linux, devices=NDEVICES) as guest:
         yield guest
 
 
 def test_devices(four: Guest) -> None:
-    """The guest has as many active devices as asked for, with an MTU of 4096 bytes."""
+    """The guest has the requested number of active devices, with 4096 bytes of MTU."""
     support.require_tool("ibv_devinfo")
-    said = four.run(["ibv_devinfo"], limit_s=30)
+    output = four.run(["ibv_devinfo"], limit_s=30)
     names = [f"rxe{number}" for number in range(NDEVICES)]
-    assert sorted(re.findall(r"hca_id:\s*(\w+)", said)) == names
-    assert said.count("PORT_ACTIVE (4)") == NDEVICES
-    assert len(re.findall(r"active_mtu:\s*4096 ", said)) == NDEVICES
+    assert sorted(re.findall(r"hca_id:\s*(\w+)", output)) == names
+    assert output.count("PORT_ACTIVE (4)") == NDEVICES
+    assert len(re.findall(r"active_mtu:\s*4096 ", output)) == NDEVICES
 
 
 def test_devices_talk(four: Guest) -> None:
-    """A reliable connection between two devices works, and passes the switch."""
+    """A reliable connection between two devices works, and goes through the switch."""
     support.require_tool("ibv_rc_pingpong")
-    said = four.run(["bash", "-c", PINGPONG], limit_s=60)
-    assert said.count("50 iters in") == 2
-    ports = said.split("ports:")[1].split()
+    output = four.run(["bash", "-c", PINGPONG], limit_s=60)
+    assert output.count("50 iters in") == 2
+    ports = output.split("ports:")[1].split()
     assert int(ports[0]) > 50
     assert int(ports[1]) > 50
 
 
 def test_mpi(four: Guest) -> None:
-    """The environment's MPI and Python work in the guest, with four ranks."""
+    """This environment's MPI and Python run four ranks in the guest."""
     (four.work / "hello.py").write_text(HELLO)
-    said = four.run([*support.mpirun(4), "hello.py"], limit_s=60)
-    hello = [line for line in said.splitlines() if line.startswith("hello")]
+    output = four.run([*support.mpirun(4), "hello.py"], limit_s=60)
+    hello = [line for line in output.splitlines() if line.startswith("hello")]
     assert sorted(hello) == [f"hello {rank}" for rank in range(4)]
 
 
 @pytest.mark.parametrize("status", [0, 3, 255])
 def test_status(four: Guest, status: int) -> None:
-    """The caller gets a command's exit status and both its outputs."""
+    """The caller gets a command's exit status, and both its outputs as one text."""
     command = ["sh", "-c", f"echo one; echo two >&2; exit {status}"]
     assert four.run_unchecked(command, limit_s=20) == (status, "one\ntwo\n")
     if status != 0:
@@ -95,34 +98,34 @@ def test_status(four: Guest, status: int) -> None:
 
 
 def test_signal(four: Guest) -> None:
-    """A signal that ends a command shows in its status as in a shell's."""
+    """If a signal ends a command, its status is 128 + the signal, as in a shell."""
     status, _ = four.run_unchecked(["sh", "-c", "kill -SEGV $$"], limit_s=20)
     assert status == 128 + signal.SIGSEGV
 
 
-def test_words(four: Guest, tmp_path: Path) -> None:
-    """Arguments, variables and folders arrive unchanged, with odd characters too."""
-    odd = "a 'b' \"c\" $d `e` \\ *\n"
+def test_arguments_arrive_unchanged(four: Guest, tmp_path: Path) -> None:
+    """Arguments, variables and folders may contain characters special to a shell."""
+    special = "a 'b' \"c\" $d `e` \\ *\n"
     folder = tmp_path / "with blanks"
     folder.mkdir()
-    printf = ["sh", "-c", 'printf "%s" "$1" "$ODD"; pwd', "sh", odd]
-    said = four.run(printf, limit_s=20, cwd=folder, ODD=odd)
-    assert said == f"{odd}{odd}{folder}\n"
+    printf = ["sh", "-c", 'printf "%s" "$1" "$SPECIAL"; pwd', "sh", special]
+    output = four.run(printf, limit_s=20, cwd=folder, SPECIAL=special)
+    assert output == f"{special}{special}{folder}\n"
 
 
 def test_files(four: Guest, tmp_path: Path) -> None:
-    """The guest can change files of the host in its work folder alone."""
-    (four.work / "ours").write_text("from the host")
-    assert four.run(["cat", "ours"], limit_s=20) == "from the host"
-    four.run(["cp", "ours", "theirs"], limit_s=20)
-    assert (four.work / "theirs").read_text() == "from the host"
-    status, said = four.run_unchecked(["touch", tmp_path / "file"], limit_s=20)
+    """The guest can change the host's files in its work folder, and nowhere else."""
+    (four.work / "hosts").write_text("from the host")
+    assert four.run(["cat", "hosts"], limit_s=20) == "from the host"
+    four.run(["cp", "hosts", "guests"], limit_s=20)
+    assert (four.work / "guests").read_text() == "from the host"
+    status, output = four.run_unchecked(["touch", tmp_path / "file"], limit_s=20)
     assert status != 0
-    assert "Read-only file system" in said
+    assert "Read-only file system" in output
 
 
 def test_hang(four: Guest) -> None:
-    """A command that exceeds its limit is ended, and nothing that it made is left."""
+    """A command that exceeds its limit is ended; its processes and files are gone."""
     begin_s = time.monotonic()
     hang = ["sh", "-c", "touch /dev/shm/left; setsid sleep 1234 & sleep 1234"]
     status, _ = four.run_unchecked(hang, limit_s=1)
@@ -134,7 +137,7 @@ def test_hang(four: Guest) -> None:
 
 
 def test_panic(linux: Path) -> None:
-    """A kernel that panics is reported with the cause, and another one is started."""
+    """If the kernel panics, the error says why; the next command gets a new guest."""
     panic = "echo 2 >/proc/sys/vm/panic_on_oom; tail /dev/zero"
     with Guest(linux, devices=0, memory="128M") as guest:
         with pytest.raises(Died, match=r"has ended(.|\n)*panic(.|\n)*Out of memory"):
@@ -143,7 +146,7 @@ def test_panic(linux: Path) -> None:
 
 
 def test_idle(four: Guest) -> None:
-    """Between commands the guest sleeps."""
+    """Between commands the guest uses less than a tenth of a processor."""
     four.run(["true"], limit_s=20)
     before = _cpu_ticks(four)
     time.sleep(1)
@@ -179,7 +182,11 @@ def test_a_killed_owner_leaves_no_guest(linux: Path, tmp_path: Path) -> None:
 
 
 def _processes(group: int) -> list[list[str]]:
-    """Return the fields of /proc/PID/stat behind the name, for a group's processes."""
+    """Return, for each live process of a group, the fields of /proc/PID/stat.
+
+    The first two fields, number and name, are left out: 0 is the state, 2 the process
+    group.
+    """
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -192,6 +199,8 @@ def _processes(group: int) -> list[list[str]]:
 
 
 def _cpu_ticks(guest: Guest) -> int:
+    """Return the processor time of the guest's processes, in hundredths of a second."""
     processes = _processes(guest.process.pid)
     assert processes, "the guest has ended"
+    # User time and system time.
     return sum(int(fields[11]) + int(fields[12]) for fields in processes)

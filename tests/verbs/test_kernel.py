@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest's kernel is built once and cached; a fake build replaces the real one."""
+"""The guest's kernel is built once and cached.
+
+The tests run bench/guest/kernel.py itself, but with a program that only pretends to
+build.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,17 @@ import support
 
 from bench.guest import kernel
 
-# The fake build counts itself, and goes on once the file $GO exists.
+# The program that runs instead of the build. It writes a line to $COUNT, waits until
+# the file $GO exists, and copies the package to "linux". It fails if an earlier build
+# left files.
 BUILD = """#!/bin/sh
 echo $$ >>"$COUNT"
 until test -e "$GO"; do sleep 0.02; done
 test ! -e left-over && touch left-over && cp "$1" linux
 """
 
-# Prints the bytes of the processor's state (Intel's manual, volume 1, section 13.2).
+# Prints how many bytes the processor's registers take when they are saved, with the
+# features that are enabled now (Intel's manual, volume 1, section 13.2).
 CPUID = """
 #include <cpuid.h>
 #include <stdio.h>
@@ -37,7 +44,7 @@ int main(void)
 }
 """
 
-# The parts of a kernel's source that registers.sh examines.
+# The parts of a kernel's source that registers.sh examines and changes.
 REGISTERS = "arch/x86/um/os-Linux/registers.c"
 SOURCE = {
     "arch/x86/um/user-offsets.c": """
@@ -64,12 +71,20 @@ void arch_init_registers(int pid)
 """,
 }
 
+# The program that runs instead of apt. The variable VERSION is the source's version.
 APT_CACHE = '#!/bin/sh\necho "SHA256: $VERSION"\n'
 APT_GET = "#!/bin/sh\necho a package >source.deb\n"
 
 
 class Machine:
-    """A folder with a copy of kernel.py, and programs that replace apt."""
+    """A folder with a copy of kernel.py, its cache, and programs that replace apt's.
+
+    Attributes
+    ----------
+    cache, count, go, program : Path
+        The cache of kernels; the file with one line for each build; the file that lets
+        builds go on; the copy of kernel.py.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.cache = folder / "cache/mpimcast"
@@ -96,7 +111,7 @@ class Machine:
         }
 
     def start(self, version: str = "1") -> subprocess.Popen[str]:
-        """Start a process that asks for the kernel."""
+        """Start a process that asks for the kernel of a version of the source."""
         return subprocess.Popen(
             [sys.executable, self.program],
             env={**self._environment, "VERSION": version},
@@ -106,10 +121,13 @@ class Machine:
         )
 
     def kernel(self, process: subprocess.Popen[str]) -> Path:
-        """Return the path of the kernel that a process asked for, once it has ended."""
-        said, _ = process.communicate(timeout=30)
-        assert process.returncode == 0, said
-        path = Path(said.strip())
+        """Wait for the end of a process of start(), and return the path it printed.
+
+        The file at that path must be the kernel that the build makes.
+        """
+        output, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, output
+        path = Path(output.strip())
         assert path.read_text() == "a package\n"
         return path
 
@@ -126,7 +144,7 @@ def await_true(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def enlarge(program: Path, register_bytes: int) -> None:
+def set_register_bytes(program: Path, register_bytes: int) -> None:
     """Change a copy of kernel.py to build kernels for another size of registers."""
     text = program.read_text()
     size = f"REGISTER_BYTES = {kernel.REGISTER_BYTES}"
@@ -136,14 +154,17 @@ def enlarge(program: Path, register_bytes: int) -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """Return a machine on which no kernel has been built."""
+    """Return a machine on which no kernel has been built yet."""
     for tool in ("gcc", "ld", "make", "strip", "tar", "xz"):
         support.require_tool(tool)
     return Machine(tmp_path)
 
 
 def test_one_builds_for_all(machine: Machine) -> None:
-    """One of several processes builds; none builds again until an input changes."""
+    """Of several processes, one builds the kernel, and all get it.
+
+    A kernel is built anew if the source, registers.sh or the size of registers changes.
+    """
     several = [machine.start() for _ in range(3)]
     await_true(lambda: machine.builds() == 1)
     machine.go.touch()
@@ -154,7 +175,7 @@ def test_one_builds_for_all(machine: Machine) -> None:
     paths.add(machine.kernel(machine.start(version="2")))
     machine.program.with_name("registers.sh").write_text("exit 1\n")
     paths.add(machine.kernel(machine.start()))
-    enlarge(machine.program, kernel.REGISTER_BYTES + 1)
+    set_register_bytes(machine.program, kernel.REGISTER_BYTES + 1)
     paths.add(machine.kernel(machine.start()))
     assert len(paths) == 4
     assert machine.builds() == 4
@@ -162,8 +183,8 @@ def test_one_builds_for_all(machine: Machine) -> None:
     assert len(names) == 5, "four kernels and a lock"
 
 
-def test_a_killed_build_is_no_obstacle(machine: Machine) -> None:
-    """A build starts once the last process of a killed build has ended."""
+def test_a_killed_build_is_done_again(machine: Machine) -> None:
+    """The next process waits until a killed build has no process left, then builds."""
     first = machine.start()
     await_true(lambda: machine.builds() == 1)
     first.kill()
@@ -178,33 +199,35 @@ def test_a_killed_build_is_no_obstacle(machine: Machine) -> None:
 
 
 def test_a_failed_build_says_why(machine: Machine) -> None:
-    """The last output of a failed build is shown, and nothing of it is kept."""
+    """The last output of a failed build is shown, and its files are removed."""
     machine.go.touch()
     build = machine.count.with_name("build.sh")
     build.write_text("#!/bin/sh\necho no more room; exit 1\n")
     process = machine.start()
-    said, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "no more room" in said
+    assert "no more room" in output
     assert [path.name for path in machine.cache.iterdir()] == ["guest-kernel.lock"]
 
 
 def test_registers_of_this_machine(tmp_path: Path) -> None:
-    """The size of the registers that kernel.py finds is the processor's own."""
+    """kernel.py finds the size of registers that the processor itself reports."""
     support.require_tool("gcc")
     (tmp_path / "cpuid.c").write_text(CPUID)
     support.run(["gcc", "-o", "cpuid", "cpuid.c"], limit_s=30, cwd=tmp_path)
-    said = support.run([tmp_path / "cpuid"], limit_s=10)
-    assert kernel.register_bytes() == int(said)
+    output = support.run([tmp_path / "cpuid"], limit_s=10)
+    assert kernel.register_bytes() == int(output)
 
 
 def test_too_many_registers(machine: Machine) -> None:
-    """A processor with more registers than the kernel has room for is refused."""
-    enlarge(machine.program, 8)
-    said, _ = (process := machine.start()).communicate(timeout=30)
+    """A processor whose registers exceed the kernel's room is refused."""
+    set_register_bytes(machine.program, 8)
+    output, _ = (process := machine.start()).communicate(timeout=30)
     assert process.returncode == 1
-    assert said.count("\n") == 1
-    assert re.match(r"this processor has \d+ bytes of registers, .* built for 8 ", said)
+    assert output.count("\n") == 1
+    assert re.match(
+        r"this processor has \d+ bytes of registers, .* built for 8 ", output
+    )
     assert machine.builds() == 0
 
 
@@ -216,8 +239,12 @@ def test_too_many_registers(machine: Machine) -> None:
         ("void arch_init_registers(", "void init_registers("),
     ],
 )
-def test_another_source(tmp_path: Path, old: str, new: str) -> None:
-    """A source that registers.sh does not know is refused, and a known one changed."""
+def test_a_source_that_is_not_known(tmp_path: Path, old: str, new: str) -> None:
+    """registers.sh refuses a source that differs from the one that it can change.
+
+    It changes the source that it knows: registers take 96 words, and the kernel reads
+    and writes as much of them as the host says.
+    """
     for name, text in SOURCE.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,9 +253,10 @@ def test_another_source(tmp_path: Path, old: str, new: str) -> None:
     spoilt = tmp_path / REGISTERS
     text = spoilt.read_text()
     spoilt.write_text(text.replace(old, new))
-    code, said = support.run_unchecked(change, limit_s=20)
+    code, output = support.run_unchecked(change, limit_s=20)
     assert code == 1
-    assert said.startswith(f"{REGISTERS} is not the one that registers.sh can change")
+    assert output.startswith("registers.sh has to be adapted to this kernel")
+    assert f"in {REGISTERS}, " in output
     for name, original in SOURCE.items():
         (tmp_path / name).write_text(original)
     support.run(change, limit_s=20)

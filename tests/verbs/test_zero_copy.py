@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chunks are received right in their places, without a copy."""
+"""With ZERO_COPY the device puts chunks in their places, and they are not copied."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import results
 import support
-from ranks import CHUNK, job, losing
+from ranks import CHUNK_BYTES, job, losing
 
 from bench.guest.guest import Guest
 
@@ -19,7 +19,7 @@ NRANKS = 4
 VICTIM = 2
 NOPS = 5
 NCHUNKS = 300  # per block
-RECEIVES = 64
+RECEIVES = 64  # posted receives of a queue
 TIMEOUT_S = 1.5
 
 
@@ -31,10 +31,20 @@ def run(
     after_s: float = 0,
     **settings: Any,
 ) -> results.Results:
-    """Run a job of zero_copy_rank.py; return the results, with every byte right."""
-    ours = {
+    """Run a job of zero_copy_rank.py; check every byte, and return the results.
+
+    Parameters
+    ----------
+    guest
+        The guest to run in.
+    owned, mishap, after_s
+        See zero_copy_rank.Rank.
+    **settings
+        Settings that are added to the defaults below, or replace them.
+    """
+    defaults = {
         "zero_copy": True,
-        "subgroups": NRANKS + 1,  # the last is for control
+        "subgroups": NRANKS + 1,  # one for each chain, and the last for control
         "receives": RECEIVES,
         "timeout": TIMEOUT_S if mishap else 10,
     }
@@ -43,49 +53,52 @@ def run(
         NRANKS,
         outlive=mishap == "die",
         program=PROGRAM,
-        nbytes=NCHUNKS * CHUNK - 7,
+        nbytes=NCHUNKS * CHUNK_BYTES - 7,
         nops=NOPS,
         owned=owned,
         mishap=mishap,
         after_s=after_s,
         victim=VICTIM,
-        settings={**ours, **settings},
+        settings={**defaults, **settings},
     )
     status, text = guest.run_unchecked(command, limit_s=100, cwd=support.ROOT)
     died = {VICTIM} if mishap == "die" else set()
     ranks = [rank for rank in range(NRANKS) if rank not in died]
-    said = results.read(folder, ranks, why=f"{status}\n{text}")
-    for result in said.values():
+    outcomes = results.read(folder, ranks, why=f"{status}\n{text}")
+    for result in outcomes.values():
         assert result["explained"].startswith("verbs")
-    return said
+    return outcomes
 
 
-def total(said: results.Results, counter: str) -> int:
-    """Return the sum of a counter over the ranks, none of which may have failed."""
-    assert not any(each["error"] for each in said.values())
-    return results.total(said, counter)
+def total(outcomes: results.Results, counter: str) -> int:
+    """Return the sum of a counter over the ranks; check that no rank failed."""
+    assert not any(each["error"] for each in outcomes.values())
+    return results.total(outcomes, counter)
 
 
 def test_nothing_lost(guest: Guest) -> None:
-    """Chunks are not copied, except those that take receives posted earlier."""
-    said = run(guest)
-    if total(said, "rx_lost_chunks") == 0:
-        assert total(said, "evacuated_chunks") == 0
-        blocks = NOPS * NRANKS * (NRANKS - 1)
-        least = blocks * (NCHUNKS - 2 * RECEIVES)
-        assert total(said, "zero_copy_chunks") >= least
-    assert total(said, "zero_copy_chunks") > 0
-    # Each result is registered once; the operations' own memory makes up the rest.
-    assert total(said, "registrations") <= NRANKS * (8 + 2)
+    """Chunks are not copied, except those that take receives posted earlier.
+
+    There are at most twice RECEIVES such chunks in a block.
+    """
+    outcomes = run(guest)
+    if total(outcomes, "rx_lost_chunks") == 0:
+        assert total(outcomes, "evacuated_chunks") == 0
+        nblocks = NOPS * NRANKS * (NRANKS - 1)
+        least = nblocks * (NCHUNKS - 2 * RECEIVES)
+        assert total(outcomes, "zero_copy_chunks") >= least
+    assert total(outcomes, "zero_copy_chunks") > 0
+    # Each result is registered once, and mpimcast's own memory adds registrations.
+    assert total(outcomes, "registrations") <= NRANKS * (8 + 2)
 
 
 @pytest.mark.long
 def test_other_memory(guest: Guest) -> None:
-    """Chunks are copied to memory that is not the library's, without registering it."""
-    said = run(guest, owned=False)
-    assert total(said, "zero_copy_chunks") == 0
-    if total(said, "rx_lost_chunks") == 0:
-        assert total(said, "registrations") <= NRANKS * 2
+    """Chunks are copied into memory not from mpimcast.empty; it is not registered."""
+    outcomes = run(guest, owned=False)
+    assert total(outcomes, "zero_copy_chunks") == 0
+    if total(outcomes, "rx_lost_chunks") == 0:
+        assert total(outcomes, "registrations") <= NRANKS * 2
 
 
 @pytest.mark.long
@@ -99,16 +112,16 @@ def test_other_memory(guest: Guest) -> None:
     ],
 )
 def test_subgroups(guest: Guest, subgroups: int, checksum: str) -> None:
-    """Chunks are copied where a subgroup carries several chains, or control."""
-    said = run(guest, subgroups=subgroups, chains="all", checksum=checksum)
-    assert (total(said, "zero_copy_chunks") > 0) == (subgroups > NRANKS)
+    """Chunks are copied if a subgroup carries several chains or control messages."""
+    outcomes = run(guest, subgroups=subgroups, chains="all", checksum=checksum)
+    assert (total(outcomes, "zero_copy_chunks") > 0) == (subgroups > NRANKS)
 
 
 @pytest.mark.long
-def test_turns(guest: Guest) -> None:
-    """Chunks are not copied in chains whose ranks receive their own chunks too."""
-    said = run(guest, chains="2", subgroups=3, progress="event")
-    assert total(said, "zero_copy_chunks") > 0
+def test_chains_of_several_ranks(guest: Guest) -> None:
+    """Chunks need not be copied even in chains whose ranks get their own chunks too."""
+    outcomes = run(guest, chains="2", subgroups=3, progress="event")
+    assert total(outcomes, "zero_copy_chunks") > 0
 
 
 @pytest.mark.parametrize(
@@ -122,28 +135,28 @@ def test_turns(guest: Guest) -> None:
     ],
 )
 def test_mispredicted(guest: Guest, netem: str) -> None:
-    """Chunks in another chunk's place are evacuated, and every byte is right."""
+    """A chunk that the device put in another chunk's place is copied out of it."""
     with ExitStack() as stack:
         for port in (1, 3):
             stack.enter_context(losing(guest, port, netem))
-        said = run(guest)
-    assert total(said, "evacuated_chunks") > 0
-    assert total(said, "zero_copy_chunks") > 0
-    assert total(said, "read_chunks") <= total(said, "rx_lost_chunks")
+        outcomes = run(guest)
+    assert total(outcomes, "evacuated_chunks") > 0
+    assert total(outcomes, "zero_copy_chunks") > 0
+    assert total(outcomes, "read_chunks") <= total(outcomes, "rx_lost_chunks")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("after_s", [0.02, 0.1])
 def test_interrupted(guest: Guest, after_s: float) -> None:
-    """A rank that gives an operation up gets its memory back, and so do others."""
-    said = run(guest, mishap="interrupt", after_s=after_s)
-    assert said[VICTIM]["error"] in ("Interrupted", "")
-    if said[VICTIM]["error"]:
-        assert any(said[rank]["error"] for rank in said if rank != VICTIM)
+    """After an exception in an operation, nothing is written to any rank's memory."""
+    outcomes = run(guest, mishap="interrupt", after_s=after_s)
+    assert outcomes[VICTIM]["error"] in ("Interrupted", "")
+    if outcomes[VICTIM]["error"]:
+        assert any(outcomes[rank]["error"] for rank in outcomes if rank != VICTIM)
 
 
 @pytest.mark.long
 def test_died(guest: Guest) -> None:
-    """Survivors fail when a rank dies, and nothing is written to their memory later."""
-    said = run(guest, mishap="die", after_s=0.02)
-    assert all(each["error"] for each in said.values())
+    """When a rank dies, all others fail; later nothing is written to their memory."""
+    outcomes = run(guest, mishap="die", after_s=0.02)
+    assert all(each["error"] for each in outcomes.values())

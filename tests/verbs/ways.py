@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run one rank of a job that tries a list of transports, and `verbs` alone.
+"""Run one rank of a job that tries TRANSPORT=verbs,udp,mpi, and then TRANSPORT=verbs.
 
-Started as ``python ways.py FOLDER``, with FOLDER/spec.json as for gather.py. In
-FOLDER/RANK.json each rank records the explanation and the error of a communicator of
-any transport (`any`), and of one of `verbs` alone.
+Started as ``python ways.py FOLDER``, with FOLDER/spec.json as for gather.py. The rank
+writes each one's explanation and error to FOLDER/RANK.json, as `any` and as `verbs`.
 """
 
 from __future__ import annotations
@@ -21,33 +20,36 @@ from pattern import pattern
 import mpimcast
 
 
-def take(transport: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """Gather over a communicator of a transport; return its explanation and error."""
+def try_transport(transport: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """Gather on a communicator with a transport; return its explanation and error."""
     settings = {**spec["settings"], "transport": transport}
     comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup(), **settings)
-    said: dict[str, Any] = {"wrong": [], "error": None}
+    outcome: dict[str, Any] = {"wrong": [], "error": None}
     try:
         for op, nbytes in enumerate(spec["sizes"]):
             got = np.zeros((comm.size, nbytes), np.uint8)
             comm.Allgather(pattern(comm.rank, op, nbytes), got)
             want = [pattern(rank, op, nbytes) for rank in range(comm.size)]
             if not np.array_equal(got, want):
-                said["wrong"].append(op)
+                outcome["wrong"].append(op)
     except mpimcast.Error as error:
-        said["error"] = [type(error).__name__, str(error)]
-    said["explained"] = str(comm.explain(spec["sizes"][0]))
+        outcome["error"] = [type(error).__name__, str(error)]
+    outcome["explained"] = str(comm.explain(spec["sizes"][0]))
     comm.Free()
-    return said
+    return outcome
 
 
 def main() -> None:
     """Run one rank."""
     os.chdir(sys.argv[1])
     spec = json.loads(Path("spec.json").read_text())
-    ways = {"any": take("verbs,udp,mpi", spec), "verbs": take("verbs", spec)}
+    ways = {
+        "any": try_transport("verbs,udp,mpi", spec),
+        "verbs": try_transport("verbs", spec),
+    }
     wrong = [way["wrong"] for way in ways.values() if way["wrong"]]
-    said = {**ways, "wrong": wrong, "errors": []}
-    Path(f"{MPI.COMM_WORLD.rank}.json").write_text(json.dumps(said))
+    outcome = {**ways, "wrong": wrong, "errors": []}
+    Path(f"{MPI.COMM_WORLD.rank}.json").write_text(json.dumps(outcome))
 
 
 if __name__ == "__main__":

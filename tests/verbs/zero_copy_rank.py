@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run one rank of a job whose chunks are received without a copy.
 
-Started as ``python zero_copy_rank.py FOLDER``. FOLDER/spec.json says what to do; the
-rank writes its results to FOLDER/RANK.json. Memory of completed and of abandoned
-operations is filled with poison, which must stay unchanged to the end.
+Started as ``python zero_copy_rank.py FOLDER``. FOLDER/spec.json says what to do (see
+Rank). The rank writes its results to FOLDER/RANK.json. When an operation has completed
+or was given up, its memory is filled with POISON, which must stay until the memory is
+used again.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from mpi4py import MPI
 import mpimcast
 
 POISON = 0xD1
-NPLACES = 3
+NPLACES = 3  # the number of results in memory; operations use them in turn
 
 
 class Interrupted(Exception):
-    """Raised by the signal handler."""
+    """Raised by the signal handler, in the middle of an operation."""
 
 
 def interrupt(*_: object) -> None:
@@ -42,38 +43,47 @@ def block(rank: int, op: int, nbytes: int) -> np.ndarray[Any, Any]:
 
 
 class Rank:
-    """One rank: its operations, its mishap and its results."""
+    """One rank: its operations, its mishap and its results.
+
+    Parameters
+    ----------
+    spec
+        `settings`, the communicator's settings; `nops`, the number of operations;
+        `nbytes`, the bytes of a block; `owned`, whether results are received in memory
+        of mpimcast.empty; `mishap`, what happens to the rank `victim` in the middle
+        operation, `after_s` after its beginning: "interrupt", "die", or "" for nothing.
+    """
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
         self.world = MPI.Intracomm(MPI.COMM_WORLD)
         self.comm = mpimcast.Intracomm(self.world.Dup(), **spec["settings"])
-        make = mpimcast.empty if spec["owned"] else np.empty
+        empty = mpimcast.empty if spec["owned"] else np.empty
         nbytes = self.comm.size * spec["nbytes"]
-        self.places = [make(nbytes, np.uint8) for _ in range(NPLACES)]
+        self.places = [empty(nbytes, np.uint8) for _ in range(NPLACES)]
         for place in self.places:
             place[:] = POISON
-        self.said: dict[str, Any] = {"wrong": [], "error": ""}
+        self.outcome: dict[str, Any] = {"wrong": [], "error": ""}
 
     def gather(self, op: int) -> None:
         """Check that a place is still poisoned, and do one operation into it."""
         place = self.places[op % NPLACES]
         if not (place == POISON).all():
-            self.said["wrong"].append([op, "written after release"])
+            self.outcome["wrong"].append([op, "written after release"])
         nbytes = self.spec["nbytes"]
         mine = block(self.comm.rank, op, nbytes)
-        hurt = op == self.spec["nops"] // 2 and self.comm.rank == self.spec["victim"]
-        if self.spec["mishap"] and hurt:
-            self.mishap()
+        is_victim = self.comm.rank == self.spec["victim"]
+        if self.spec["mishap"] and is_victim and op == self.spec["nops"] // 2:
+            self.arrange_mishap()
         try:
             self.comm.Allgather(mine, place)
             whole = [block(rank, op, nbytes) for rank in range(self.comm.size)]
             if not np.array_equal(place, np.concatenate(whole)):
-                self.said["wrong"].append([op, "bytes"])
+                self.outcome["wrong"].append([op, "bytes"])
         finally:
             place[:] = POISON
 
-    def mishap(self) -> None:
+    def arrange_mishap(self) -> None:
         """Arrange to be interrupted, or to exit, during the next operation."""
         kind, after_s = self.spec["mishap"], self.spec["after_s"]
         action = interrupt if kind == "interrupt" else lambda *_: os._exit(0)
@@ -86,13 +96,13 @@ class Rank:
             for op in range(self.spec["nops"]):
                 self.gather(op)
         except (mpimcast.Error, Interrupted) as error:
-            self.said["error"] = type(error).__name__
+            self.outcome["error"] = type(error).__name__
         if self.spec["mishap"] != "die":
             self.world.Barrier()
         if not all((place == POISON).all() for place in self.places):
-            self.said["wrong"].append([-1, "written after release"])
-        self.said["stats"] = self.comm.stats()
-        self.said["explained"] = str(self.comm.explain(self.spec["nbytes"]))
+            self.outcome["wrong"].append([-1, "written after release"])
+        self.outcome["stats"] = self.comm.stats()
+        self.outcome["explained"] = str(self.comm.explain(self.spec["nbytes"]))
 
 
 def main() -> None:
@@ -100,7 +110,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     rank = Rank(json.loads((folder / "spec.json").read_text()))
     rank.run()
-    (folder / f"{rank.comm.rank}.json").write_text(json.dumps(rank.said))
+    (folder / f"{rank.comm.rank}.json").write_text(json.dumps(rank.outcome))
     rank.comm.Free()
 
 

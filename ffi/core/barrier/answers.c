@@ -3,6 +3,7 @@
 
 #include "support/memory.h"
 
+/* The place of a rank to which no answer is owed. */
 #define NONE UINT32_MAX
 
 size_t mmc_answers_bytes(uint32_t nranks)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answers that a rank owes to the questions of others: at most one to each rank,
+ * The answers that this rank owes to the questions of others: at most one to each rank,
  * given in the order in which the ranks asked, so that no rank starves however many
- * others ask. A rank that asks about another epoch before it has its answer is ignored,
- * and asks again.
+ * others ask. As long as a rank is owed an answer, its questions about other epochs are
+ * ignored; it will ask again.
  */
 #ifndef MMC_CORE_BARRIER_ANSWERS_H
 #define MMC_CORE_BARRIER_ANSWERS_H
@@ -13,18 +13,19 @@
 #include <stdint.h>
 
 struct mmc_answer {
-	uint32_t peer;
-	uint32_t epoch;
-	uint32_t echo_us; /* the question's stamp, by the asker's clock */
+	uint32_t peer;	  /* the rank that asked */
+	uint32_t epoch;	  /* what it asked about */
+	uint32_t echo_us; /* its question's stamp, to be returned */
 };
 
 struct mmc_answers {
-	struct mmc_answer *ring; /* [nranks] answers owed */
-	/* [nranks] place in `ring`; UINT32_MAX: none is owed */
+	struct mmc_answer *ring; /* [nranks] the answers owed, as a queue */
+	/* [nranks] For each rank the place of its answer; UINT32_MAX: none is owed. */
 	uint32_t *places;
 	uint32_t nranks;
+	/* The place of the answer that has been owed for longest. */
 	uint32_t first;
-	uint32_t count;
+	uint32_t count; /* how many answers are owed */
 };
 
 /* Returns the bytes of memory for a stream of `nranks` ranks. */
@@ -37,12 +38,16 @@ void mmc_answers_init(struct mmc_answers *answers, uint8_t *memory,
 		      uint32_t nranks);
 
 /*
- * Owes `answer` to its peer, a rank below nranks, unless one is owed already for
- * another epoch; for the same epoch the newer stamp counts.
+ * Records that `answer` is owed to its peer, a rank below nranks. If an answer about
+ * the same epoch is owed to it already, that answer gets the newer stamp; if one about
+ * another epoch is, nothing changes.
  */
 void mmc_answers_owe(struct mmc_answers *answers, struct mmc_answer answer);
 
-/* Takes the answer that has been owed for longest; returns false if there is none. */
+/*
+ * Takes the answer that has been owed for longest from the queue and writes it to
+ * `answer`. Returns false if no answer is owed.
+ */
 bool mmc_answers_next(struct mmc_answers *answers, struct mmc_answer *answer);
 
 #endif

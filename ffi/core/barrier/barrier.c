@@ -17,7 +17,7 @@ void mmc_barrier_init(struct mmc_barrier *barrier, uint32_t rank,
 
 void mmc_barrier_join(struct mmc_barrier *barrier)
 {
-	barrier->open = true;
+	barrier->is_in = true;
 }
 
 /* Returns the rank that tells this one in round `round`. */
@@ -50,7 +50,7 @@ bool mmc_barrier_next(struct mmc_barrier *barrier, uint32_t *peer)
 {
 	uint32_t distance;
 
-	if (!barrier->open || barrier->told == barrier->nrounds ||
+	if (!barrier->is_in || barrier->told == barrier->nrounds ||
 	    barrier->told > barrier->rounds)
 		return false;
 	distance = UINT32_C(1) << barrier->told;

@@ -4,13 +4,12 @@
 void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 		       uint64_t at_ns, bool awaited)
 {
-	uint64_t age_ns = liveness->looked_ns - at_ns;
+	uint64_t seen_ns = mmc_min_u64(at_ns, liveness->observed_ns);
+	uint64_t age_ns = liveness->observed_ns - seen_ns;
 
-	if (at_ns > liveness->looked_ns)
-		age_ns = 0;
-	if (liveness->late_rank == MMC_PEER_ALL || at_ns > liveness->late_ns) {
+	if (liveness->late_rank == MMC_PEER_NONE || at_ns > liveness->late_ns) {
 		liveness->late_rank = rank;
-		liveness->late_ns = mmc_min_u64(at_ns, liveness->looked_ns);
+		liveness->late_ns = seen_ns;
 	}
 	liveness->idle_ns = mmc_min_u64(liveness->idle_ns, age_ns);
 	if (awaited)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The measurements of the network between the ranks; shared by the operations of a
- * stream, so that each begins with what the last one learnt.
+ * Measurements of the network between the ranks. The operations of a stream share
+ * it, so that each begins with what the last one learnt.
  */
 #ifndef MMC_CORE_FLOW_PATH_H
 #define MMC_CORE_FLOW_PATH_H
@@ -15,18 +15,22 @@ struct mmc_path {
 	uint64_t rate_bytes_per_s; /* rate at which a rank receives */
 	/* The window that no queue on the way overflows. */
 	struct mmc_window window;
-	bool measured;		/* the rate is no longer a guess */
-	uint32_t silent_chunks; /* chunks expected since any was heard */
-	uint64_t silent_ns; /* end of the first operation that heard nothing */
-	bool unicast;	    /* multicast has been given up */
+	bool measured; /* the rate is no longer a guess */
+	/* Chunks expected since the last one was heard by multicast. */
+	uint32_t silent_chunks;
+	/* When the first operation ended that expected the `silent_chunks`. */
+	uint64_t silent_ns;
+	bool unicast; /* multicast has been given up */
 	/* With `unicast`: a sender of which nothing arrived. */
 	uint32_t unheard;
 	uint64_t retry_ns;    /* with `unicast`: when to try multicast again */
 	uint64_t interval_ns; /* the time from one try to the next */
 	uint32_t ndeaf; /* operations in a row that did not hear some sender */
-	uint64_t deaf_ns; /* end of the first of the `ndeaf` operations */
-	uint32_t nlate;	  /* chunks or senders asked for too soon */
-	uint64_t late_ns; /* how long to wait for late chunks */
+	uint64_t deaf_ns; /* when the first of the `ndeaf` operations ended */
+	/* Chunks and senders asked for in this operation that only were slow. */
+	uint32_t nlate;
+	/* The allowance for slow chunks, learnt from `nlate`. */
+	uint64_t late_ns;
 	/* The least time for which the slowest receiver is waited for. */
 	uint64_t lag_ns;
 	/* Some of this rank's chunks had to be sent again in the last operation. */
@@ -35,28 +39,31 @@ struct mmc_path {
 };
 
 /*
- * The round trip and rate before anything is measured: the round trip of a local
- * network, and a rate that any link has, since a rate that is too low only makes one
- * wait longer.
+ * The round trip and the rate before anything is measured: the round trip is that of a
+ * local network, and the rate is one that any link has, since too low a rate only makes
+ * waits longer.
  */
 #define MMC_PATH_SRTT_NS (100 * MMC_US_NS)
 #define MMC_PATH_RATE_BYTES_PER_S UINT64_C(10000000)
 
-/* The least time for which a full window is waited for: some round trips. */
+/* The least time for which a sender with a full window waits: some round trips. */
 #define MMC_PATH_LAG_NS (500 * MMC_US_NS)
 
 /*
- * The same time where ranks share processors: in less than a scheduler's slice, every
- * receiver that waits for a processor would be overrun.
+ * The same where ranks share processors: a sender that waited for less than a
+ * scheduler's time slice would overrun every receiver that waits for a processor.
  */
 #define MMC_PATH_LAG_CROWDED_NS (10 * MMC_MS_NS)
 
 /* The least round trip: clocks are not finer, and repeating within 0 would not end. */
 #define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
 
-/* The longest round trip: a longer one was spent waiting for a processor. */
+/*
+ * The longest round trip: of a longer one the rest was spent waiting for a processor.
+ */
 #define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
 
+/* Initializes a path of which nothing is measured, and whose window has no limit. */
 static inline void mmc_path_init(struct mmc_path *path)
 {
 	*path = (struct mmc_path){
@@ -64,6 +71,32 @@ static inline void mmc_path_init(struct mmc_path *path)
 		.rate_bytes_per_s = MMC_PATH_RATE_BYTES_PER_S,
 		.lag_ns = MMC_PATH_LAG_NS,
 	};
+}
+
+/* Makes the path wait longer for slow receivers: ranks share processors. */
+static inline void mmc_path_crowd(struct mmc_path *path)
+{
+	path->lag_ns = MMC_PATH_LAG_CROWDED_NS;
+}
+
+/* Returns the window that no queue on the way overflows; 0 for no limit. */
+static inline uint32_t mmc_path_window_bytes(const struct mmc_path *path)
+{
+	return path->window.bytes;
+}
+
+/* Sets the window, as if it had been learnt; 0 for no limit. */
+static inline void mmc_path_set_window(struct mmc_path *path, uint32_t bytes)
+{
+	path->window.bytes = bytes;
+}
+
+/* Sets the rate at which a rank receives, as if it had been measured. */
+static inline void mmc_path_set_rate(struct mmc_path *path,
+				     uint64_t rate_bytes_per_s)
+{
+	path->rate_bytes_per_s = rate_bytes_per_s;
+	path->measured = true;
 }
 
 /* Smooths in a measured round trip (gain 1/8, as in RFC 6298). */
@@ -74,7 +107,10 @@ static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 	path->srtt_ns = (7 * path->srtt_ns + rtt_ns) / 8;
 }
 
-/* Smooths in the rate of `nbytes` received in `time_ns`, if they tell a rate. */
+/*
+ * Smooths in the rate of `nbytes` received in `time_ns`, unless the time is too short,
+ * or the bytes too many, to calculate it.
+ */
 static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 				     uint64_t time_ns)
 {
@@ -92,14 +128,15 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 }
 
 /*
- * The bounds of the allowance for late chunks: receive queues in software take turns.
+ * The bounds of the allowance for slow chunks. Receive queues in software are served in
+ * turns, so chunks may be slower than the network is.
  */
 #define MMC_PATH_LATE_MIN_NS MMC_MS_NS
 #define MMC_PATH_LATE_MAX_NS (16 * MMC_MS_NS)
 
 /*
- * Records that a multicast chunk arrived that was already fetched: multicast works, and
- * if it has been given up it is tried again at once.
+ * Records that a chunk arrived by multicast that had been repaired already: it was only
+ * slow, so multicast works. If multicast has been given up, it is tried again at once.
  */
 static inline void mmc_path_late(struct mmc_path *path)
 {
@@ -109,8 +146,8 @@ static inline void mmc_path_late(struct mmc_path *path)
 }
 
 /*
- * Adapts the allowance for lateness after an operation, as in RFC 8985: it doubles when
- * chunks arrived that had been given up, and slowly shrinks.
+ * Adapts the allowance for slow chunks after an operation, as in RFC 8985: it doubles
+ * when chunks arrived that had been taken for lost; otherwise it slowly shrinks.
  */
 static inline void mmc_path_settle(struct mmc_path *path)
 {
@@ -126,28 +163,30 @@ static inline void mmc_path_settle(struct mmc_path *path)
 	path->nlate = 0;
 }
 
-/* Missing some sender in this many operations in a row is no accident. */
+/* If some sender was not heard in this many operations in a row, it is no accident. */
 #define MMC_PATH_DEAF_EPOCHS 3
 
 /*
- * Multicast is given up when none of this many chunks arrived, from more than one
- * operation: a machine that stands still for a while may hear all chunks of one too
- * late.
+ * Multicast is given up when at least this many chunks of more than one operation were
+ * expected and none arrived. One operation is not enough: a machine that stands still
+ * for a while may hear all its chunks too late.
  */
 #define MMC_PATH_SILENT_CHUNKS 6
 
-/* The bounds of the interval between tries of multicast, which doubles. */
+/*
+ * The bounds of the interval between tries of multicast, which doubles at each failure.
+ */
 #define MMC_PATH_RETRY_MIN_NS (50 * MMC_MS_NS)
 #define MMC_PATH_RETRY_MAX_NS MMC_S_NS
 
-/* Returns whether nothing is to be multicast, as far as this rank is concerned. */
+/* Returns whether this rank wants nothing to be multicast at `now_ns`. */
 static inline bool mmc_path_is_deaf(const struct mmc_path *path,
 				    uint64_t now_ns)
 {
 	return path->unicast && now_ns < path->retry_ns;
 }
 
-/* Gives multicast up, perhaps again after a try, and sets when to try it next. */
+/* Gives multicast up, for the first time or after a try, and sets when to try next. */
 static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
 {
 	path->unicast = true;
@@ -157,31 +196,32 @@ static inline void mmc_path_give_up(struct mmc_path *path, uint64_t now_ns)
 	path->retry_ns = now_ns + path->interval_ns;
 }
 
-/* The chunks heard by multicast from when all had entered until the operation ended. */
+/* The multicast that one operation heard, from when all had entered until its end. */
 struct mmc_reception {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint32_t expected_chunks;
 	uint32_t heard_chunks;
-	/* A sender of which nothing arrived, or MMC_PEER_ALL. */
+	/* A sender of which nothing arrived, or MMC_PEER_NONE. */
 	uint32_t unheard;
 	/* How long multicast may lag behind control and reads that lose nothing. */
 	uint64_t lag_ns;
 };
 
 /*
- * How long connections that lose nothing may be ahead of multicast, where a machine with
- * few processors serves the queues one after the other.
+ * How long control and reads may be ahead of multicast where they use connections that
+ * lose nothing: a machine with few processors serves the queues one after the other.
  */
 #define MMC_PATH_LAG_RELIABLE_NS MMC_PATH_RETRY_MIN_NS
 
 /*
- * Returns whether enough chunks were expected and none arrived, for longer than multicast
- * may lag, the last of them from an operation that began after the first one without any
- * had ended.
+ * Adds up the chunks that were expected since the last one was heard. Returns whether
+ * they are so many that multicast must have failed. They must come from more than one
+ * operation, the latest of which began when the first had ended, and have been missing
+ * for longer than multicast may lag.
  */
-static inline bool mmc_path_is_silent(struct mmc_path *path,
-				      const struct mmc_reception *reception)
+static inline bool mmc_path_add_silence(struct mmc_path *path,
+					const struct mmc_reception *reception)
 {
 	if (reception->heard_chunks > 0) {
 		path->silent_chunks = 0;
@@ -195,11 +235,14 @@ static inline bool mmc_path_is_silent(struct mmc_path *path,
 	       reception->end_ns > path->silent_ns + reception->lag_ns;
 }
 
-/* Returns whether some sender was not heard in enough operations, and for long enough. */
-static inline bool mmc_path_lacks_sender(struct mmc_path *path,
-					 const struct mmc_reception *reception)
+/*
+ * Counts the operations in a row that did not hear some sender. Returns whether they
+ * are so many, and have gone on for so long, that multicast must have failed.
+ */
+static inline bool mmc_path_add_unheard(struct mmc_path *path,
+					const struct mmc_reception *reception)
 {
-	if (reception->unheard == MMC_PEER_ALL) {
+	if (reception->unheard == MMC_PEER_NONE) {
 		path->ndeaf = 0;
 		return false;
 	}
@@ -211,9 +254,9 @@ static inline bool mmc_path_lacks_sender(struct mmc_path *path,
 
 /*
  * Learns from what an operation has heard. A network may deliver multicast for a while
- * and then no more (when an IGMP querier goes away, for example): then multicast is
- * given up, and tried again ever more rarely. While some chunks arrive it is not given
- * up, however many are lost.
+ * and then no more, for example when an IGMP querier goes away. Then multicast is given
+ * up, and tried again ever more rarely. As long as chunks of every sender arrive, it is
+ * not given up, however many are lost.
  */
 static inline void mmc_path_heard(struct mmc_path *path,
 				  const struct mmc_reception *reception)
@@ -223,15 +266,15 @@ static inline void mmc_path_heard(struct mmc_path *path,
 
 	if (reception->expected_chunks == 0)
 		return;
-	failed = mmc_path_is_silent(path, reception);
-	failed |= mmc_path_lacks_sender(path, reception);
+	failed = mmc_path_add_silence(path, reception);
+	failed |= mmc_path_add_unheard(path, reception);
 	path->unicast = tried &&
 			(reception->heard_chunks == 0 || path->ndeaf > 0);
 	if (path->unicast || failed) {
 		path->unheard = reception->unheard;
 		mmc_path_give_up(path, reception->end_ns);
 	} else if (!tried) {
-		/* A network that fails now and then is trusted less for a time. */
+		/* A network that has failed is trusted again only by and by. */
 		path->interval_ns -= path->interval_ns / 64;
 	}
 }

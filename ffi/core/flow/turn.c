@@ -2,9 +2,11 @@
 #include "core/flow/turn.h"
 
 /* A predecessor that has been silent for less is probably waiting for a processor. */
-#define ALPHA_NS (2 * MMC_MS_NS)
+#define PATIENCE_MIN_NS (2 * MMC_MS_NS)
 
-/* How long to wait for the first sender of a chain that is far behind. */
+/*
+ * How long a sender waits for its chain's first one that has not sent all its chunks.
+ */
 #define FIRST_PATIENCE_NS (10 * MMC_MS_NS)
 
 /* How long the predecessor's answer may take, besides two round trips. */
@@ -14,8 +16,9 @@
 #define RATE_CHUNKS_MIN 64
 
 /*
- * The longest wait. A rate measured while waiting is too low, and trusting it would
- * make the next wait longer still.
+ * The longest time that any number of chunks is taken to need. A rate that was measured
+ * during a wait is too low, and without a limit it would make the next wait longer
+ * still.
  */
 #define WAIT_MAX_NS (100 * MMC_MS_NS)
 
@@ -34,13 +37,13 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 		.nchunks = block.nchunks,
 		.predecessor =
 			position == 0
-				? MMC_PEER_ALL
+				? MMC_PEER_NONE
 				: mmc_layout_sender(layout,
 						    block.number -
 							    schedule->nchains),
 		.flow_ns = now_ns,
 		.drained_ns = now_ns,
-		.patience_ns = ALPHA_NS,
+		.patience_ns = PATIENCE_MIN_NS,
 		.begin_ns = MMC_NEVER_NS,
 		.lag_ns = MMC_NEVER_NS,
 		.probe = { .at_ns = MMC_NEVER_NS },
@@ -48,9 +51,9 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 }
 
 /*
- * Returns the time that `nchunks` of one chain take while all chains share the link, at
- * the rate of this operation once enough chunks have arrived: the rate of earlier
- * operations may be wrong, or a guess.
+ * Returns the time that `nchunks` of one chain take while all chains share the link.
+ * Once enough chunks of this operation have arrived, their rate counts, since the rate
+ * of earlier operations may be wrong, or a guess.
  */
 static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      const struct mmc_loss *loss,
@@ -59,16 +62,13 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 			      uint64_t now_ns)
 {
 	uint64_t all_chunks = (uint64_t)nchunks * mmc_max_u32(1, loss->nopen);
-	/*
-	 * A rank that sends alone hears nothing: the chunks that receivers have stand
-	 * in.
-	 */
-	uint32_t came = mmc_max_u32(mmc_loss_heard(loss),
-				    watermark->drained[turn->chain]);
+	/* A lone sender hears nothing: what all receivers have shows its rate. */
+	uint32_t moved_chunks = mmc_max_u32(mmc_loss_heard(loss),
+					    watermark->drained[turn->chain]);
 	uint64_t time_ns;
 
-	if (came >= RATE_CHUNKS_MIN)
-		time_ns = all_chunks * (now_ns - turn->flow_ns) / came;
+	if (moved_chunks >= RATE_CHUNKS_MIN)
+		time_ns = all_chunks * (now_ns - turn->flow_ns) / moved_chunks;
 	else
 		time_ns = mmc_path_time_ns(
 			path, all_chunks * turn->schedule.layout.chunk_bytes);
@@ -76,9 +76,9 @@ static uint64_t chain_time_ns(const struct mmc_turn *turn,
 }
 
 /*
- * Returns when to stop waiting for the chain's first sender with more to come; 0: it
- * need not be waited for. Where as many senders as receivers follow have not ended, any
- * sender that begins makes receivers give up the first.
+ * Returns until when to wait for the chain's first sender with more to come; 0: not at
+ * all. Receivers follow only MMC_CHAIN_SEQUENCES senders of a chain. When all of those
+ * have more to come, another sender that begins makes receivers give up the first.
  */
 static uint64_t first_until_ns(const struct mmc_turn *turn,
 			       const struct mmc_chain *chain)
@@ -90,63 +90,72 @@ static uint64_t first_until_ns(const struct mmc_turn *turn,
 }
 
 /*
- * Returns whether the turn may begin: the predecessor's last chunks are in sight, or it
- * says that all are sent.
+ * Returns whether the predecessor has finished, or nearly so, and this turn may begin:
+ * it says that it has sent all its chunks, or at most half a batch of them has yet to
+ * arrive here.
  */
 static bool is_free(const struct mmc_turn *turn, const struct mmc_loss *loss,
 		    uint64_t now_ns)
 {
 	const struct mmc_chain *chain = &loss->chains[turn->chain];
 	uint32_t lead = turn->schedule.batch_chunks / 2;
-	const struct mmc_sequence *before;
+	const struct mmc_sequence *predecessor;
 
 	if (chain->turn >= turn->turn)
 		return true;
 	if (now_ns < first_until_ns(turn, chain))
 		return false;
-	before = mmc_chain_sequence(chain, turn->turn - 1);
-	if (before == NULL)
-		return mmc_chain_is_over(chain, turn->turn - 1);
-	/* Several small blocks may be in sight: no more begin than are followed. */
-	return before->told == before->nchunks ||
-	       (before->end + lead >= before->nchunks &&
+	predecessor = mmc_chain_sequence(chain, turn->turn - 1);
+	if (predecessor == NULL)
+		return mmc_chain_turn_has_ended(chain, turn->turn - 1);
+	/*
+	 * Several small blocks make up half a batch: no more may begin than are
+	 * followed.
+	 */
+	return predecessor->told == predecessor->nchunks ||
+	       (predecessor->end + lead >= predecessor->nchunks &&
 		chain->seen + lead >= turn->start &&
 		chain->nbegun + MMC_CHAIN_SEQUENCES / 4 >= turn->turn);
 }
 
-/* Decides when the predecessor has been silent for too long. */
+/*
+ * Sets `begin_ns`, when the predecessor will have been silent for too long, from what
+ * has been heard of it, or of the senders before it, since it was last asked.
+ */
 static void look_back(struct mmc_turn *turn, const struct mmc_loss *loss,
 		      const struct mmc_watermark *watermark,
 		      const struct mmc_path *path, uint64_t now_ns)
 {
 	const struct mmc_chain *chain = &loss->chains[turn->chain];
-	const struct mmc_sequence *at = mmc_chain_sequence(chain, chain->turn);
-	const struct mmc_sequence *before =
+	const struct mmc_sequence *sender =
+		mmc_chain_sequence(chain, chain->turn);
+	const struct mmc_sequence *predecessor =
 		mmc_chain_sequence(chain, turn->turn - 1);
 	uint64_t ahead_ns = 0;
 
-	if (before != NULL && before->end > 0)
-		at = before;
-	/* Other senders of the chain precede the predecessor and take their time. */
-	if (at != before)
+	if (predecessor != NULL && predecessor->end > 0)
+		sender = predecessor;
+	/* The predecessor may not have begun: the senders before it take their time. */
+	if (sender != predecessor)
 		ahead_ns = chain_time_ns(turn, loss, watermark, path,
 					 turn->start - mmc_min_u32(turn->start,
 								   chain->seen),
 					 now_ns);
-	if (at->heard_ns > turn->asked_ns)
-		turn->patience_ns = ALPHA_NS;
-	if (mmc_max_u64(at->heard_ns, turn->answered_ns) > turn->asked_ns)
+	if (sender->heard_ns > turn->asked_ns)
+		turn->patience_ns = PATIENCE_MIN_NS;
+	if (mmc_max_u64(sender->heard_ns, turn->answered_ns) > turn->asked_ns)
 		turn->asked = false;
 	if (!turn->asked)
-		turn->begin_ns = mmc_max_u64(at->heard_ns, turn->answered_ns) +
-				 turn->patience_ns + ahead_ns;
+		turn->begin_ns =
+			mmc_max_u64(sender->heard_ns, turn->answered_ns) +
+			turn->patience_ns + ahead_ns;
 }
 
-bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
-		  const struct mmc_watermark *watermark,
-		  const struct mmc_path *path, uint64_t now_ns)
+bool mmc_turn_take_question(struct mmc_turn *turn, const struct mmc_loss *loss,
+			    const struct mmc_watermark *watermark,
+			    const struct mmc_path *path, uint64_t now_ns)
 {
-	if (turn->began || mmc_turn_over(turn) || is_free(turn, loss, now_ns))
+	if (turn->began || mmc_turn_ended(turn) || is_free(turn, loss, now_ns))
 		return false;
 	look_back(turn, loss, watermark, path, now_ns);
 	if (turn->asked || now_ns < turn->begin_ns || path->backlog)
@@ -159,6 +168,7 @@ bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
 	return true;
 }
 
+/* Returns whether the predecessor has finished, or was asked and has not answered. */
 static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
 		      const struct mmc_watermark *watermark,
 		      const struct mmc_path *path, uint64_t now_ns)
@@ -173,9 +183,9 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 /*
- * Returns how many chunks the window leaves. A rank that was overtaken and the rank
- * that overtook it share the window: the chunks of the chain that all receivers have
- * are what counts.
+ * Returns how many more chunks the window lets this rank send. The window is the
+ * chain's: it counts from the position that all receivers have reached, so a rank that
+ * was overtaken shares it with the rank that overtook it.
  */
 static uint32_t window_left(const struct mmc_turn *turn,
 			    const struct mmc_watermark *watermark)
@@ -191,13 +201,14 @@ static uint32_t window_left(const struct mmc_turn *turn,
 	return (uint32_t)mmc_min_u64(limit - here, turn->nchunks);
 }
 
+/* Returns how many chunks of this rank's own chain have arrived by multicast. */
 static uint32_t chain_heard(const struct mmc_turn *turn,
 			    const struct mmc_loss *loss)
 {
 	return loss->chains[turn->chain].nheard;
 }
 
-/* Counts the chunks of others from now on. */
+/* Notes how many chunks have arrived, so that keeps_pace() counts those from now on. */
 static void set_pace(struct mmc_turn *turn, const struct mmc_loss *loss)
 {
 	turn->nchain_heard = chain_heard(turn, loss);
@@ -205,8 +216,9 @@ static void set_pace(struct mmc_turn *turn, const struct mmc_loss *loss)
 }
 
 /*
- * Returns whether each other open chain has brought as many chunks since set_pace() as
- * this one would with another batch, whichever of its senders sent them.
+ * Returns whether the other open chains have brought enough chunks since set_pace() for
+ * another batch of this one: each, on average, a batch more than this chain has
+ * brought, whichever of its senders sent those.
  */
 static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 {
@@ -220,7 +232,7 @@ static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 
 /*
  * Returns when to send another batch if no chunk arrives before: on an idle link no
- * other sender sets a pace.
+ * other sender sets the pace.
  */
 static uint64_t idle_until_ns(const struct mmc_turn *turn,
 			      const struct mmc_loss *loss,
@@ -233,8 +245,9 @@ static uint64_t idle_until_ns(const struct mmc_turn *turn,
 }
 
 /*
- * Schedules the probe: after a window's time without a chunk of its own, the sender
- * tells others how much they should have.
+ * Schedules the probe, by which the sender tells the receivers how much they should
+ * have: it is due when nothing has been sent for the time of a window and two round
+ * trips.
  */
 static void start_probe(struct mmc_turn *turn, const struct mmc_loss *loss,
 			const struct mmc_watermark *watermark,
@@ -247,7 +260,7 @@ static void start_probe(struct mmc_turn *turn, const struct mmc_loss *loss,
 	mmc_backoff_start(&turn->probe, now_ns, 2 * path->srtt_ns + window_ns);
 }
 
-/* Begins to wait for the window. */
+/* Begins to wait for receivers to free some of a full window. */
 static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 		       const struct mmc_watermark *watermark,
 		       const struct mmc_path *path, uint64_t now_ns)
@@ -264,10 +277,11 @@ static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 /*
- * Opens a full window by a batch at a time if no receiver has freed any of it for half
- * a window's time: then some receiver stands still, and what overflows there is
- * repaired. From then on the arrivals of other chains set the pace, so that no more is
- * on its way than before.
+ * Returns how many chunks to send although the window is full: none at first. If none
+ * of the window has been freed for half the time that a window takes, some receiver
+ * stands still, and what overflows there will be repaired. Then batches go out, one at
+ * a time, at the pace at which other chains' chunks arrive, so that no more is on its
+ * way than before.
  */
 static uint32_t wait_for_window(struct mmc_turn *turn,
 				const struct mmc_loss *loss,
@@ -296,7 +310,7 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 {
 	uint32_t left;
 
-	if (mmc_turn_over(turn))
+	if (mmc_turn_ended(turn))
 		return false;
 	if (!turn->began && !may_begin(turn, loss, watermark, path, now_ns))
 		return false;
@@ -321,16 +335,16 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 	return left > 0;
 }
 
-bool mmc_turn_probe(struct mmc_turn *turn, uint64_t now_ns)
+bool mmc_turn_take_probe(struct mmc_turn *turn, uint64_t now_ns)
 {
-	if (mmc_turn_over(turn))
+	if (mmc_turn_ended(turn))
 		mmc_backoff_stop(&turn->probe);
-	return mmc_backoff_due(&turn->probe, now_ns);
+	return mmc_backoff_fire(&turn->probe, now_ns);
 }
 
 uint64_t mmc_turn_deadline(const struct mmc_turn *turn)
 {
-	if (mmc_turn_over(turn))
+	if (mmc_turn_ended(turn))
 		return MMC_NEVER_NS;
 	if (!turn->began)
 		return turn->begin_ns;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends this rank's block: when its turn begins, and how far it may run ahead of the
- * slowest receiver. Neither carries correctness. A turn begins on the predecessor's
- * last chunks, or on its word that all are sent. A predecessor that has been silent is
- * asked, and overtaken if it does not answer: both then share the chain's window. A
- * window that is not respected loses datagrams, which are repaired. So a rank that
- * waits for too long goes on: no straggler and no lost report stalls the others.
+ * Decides when this rank's turn begins, and how far it may run ahead of the slowest
+ * receiver. A turn begins once the predecessor's last chunks arrive, or its word that
+ * all are sent. A predecessor that has been silent is asked, and is overtaken if it
+ * does not answer: both ranks then share the chain's window.
+ *
+ * The result does not depend on either decision being right: chunks that are lost
+ * because a window was exceeded are repaired. So a rank that has waited for too long
+ * goes on, and no straggler and no lost report stalls the others.
  */
 #ifndef MMC_CORE_FLOW_TURN_H
 #define MMC_CORE_FLOW_TURN_H
@@ -16,27 +18,29 @@
 
 struct mmc_turn {
 	struct mmc_schedule schedule;
-	uint32_t chain; /* this rank's chain */
-	uint32_t turn;	/* this rank's turn in its chain */
-	uint32_t start; /* the position of its first chunk */
-	uint32_t nchunks;
-	/* The index in this rank's block of the next chunk to send. */
+	uint32_t chain;	  /* this rank's chain */
+	uint32_t turn;	  /* this rank's turn in its chain */
+	uint32_t start;	  /* the position of its first chunk */
+	uint32_t nchunks; /* the chunks of its block */
+	/* The next chunk to send, counted from the first of its block. */
 	uint32_t next;
-	/* The predecessor in the chain, or MMC_PEER_ALL. */
+	/* The predecessor in the chain, or MMC_PEER_NONE. */
 	uint32_t predecessor;
-	uint64_t flow_ns; /* when the first turns began */
-	bool began;
+	uint64_t flow_ns;     /* when the operation's flow began */
+	bool began;	      /* this rank's turn has begun */
 	bool asked;	      /* a question to the predecessor is open */
 	uint64_t asked_ns;    /* when the predecessor was last asked */
 	uint64_t answered_ns; /* when the predecessor's last message arrived */
-	uint64_t patience_ns; /* how long its silence is borne */
+	/* How long it may be silent before it is asked. */
+	uint64_t patience_ns;
 	/* When to ask the predecessor; once it was asked, when to begin. */
 	uint64_t begin_ns;
-	uint32_t drained; /* the position of all receivers at the last look */
+	/* The position that all receivers had reached at the last call. */
+	uint32_t drained;
 	uint64_t drained_ns; /* when `drained` last changed */
 	uint64_t batch_ns; /* when the last batch beyond the window was sent */
 	uint64_t lag_ns;   /* when to go on although the window is full */
-	bool open_loop;	   /* the turn has gone on with a full window */
+	bool open_loop;	   /* the turn goes on although the window is full */
 	/* Chunks heard from other chains when set_pace() last ran. */
 	uint32_t nheard;
 	/* Chunks heard from this chain when set_pace() last ran. */
@@ -44,17 +48,19 @@ struct mmc_turn {
 	struct mmc_backoff probe; /* when to say how much has been sent */
 };
 
-/* Initializes the turn when the entry barrier has passed: nothing is sent yet. */
+/* Initializes the turn of `rank` when all have entered: nothing is sent yet. */
 void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 		   const struct mmc_schedule *schedule, uint64_t now_ns);
 
-/* Returns whether the whole block has been handed out. */
-static inline bool mmc_turn_over(const struct mmc_turn *turn)
+/* Returns whether mmc_turn_next() has handed out the whole block. */
+static inline bool mmc_turn_ended(const struct mmc_turn *turn)
 {
 	return turn->next == turn->nchunks;
 }
 
-/* Records a message of `source`: a predecessor that answers is not overtaken. */
+/*
+ * Records that a message of `source` arrived: a predecessor that answers is waited for.
+ */
 static inline void mmc_turn_hear(struct mmc_turn *turn, uint32_t source,
 				 uint64_t now_ns)
 {
@@ -63,14 +69,16 @@ static inline void mmc_turn_hear(struct mmc_turn *turn, uint32_t source,
 	turn->answered_ns = now_ns;
 }
 
-/* Returns whether to ask the silent predecessor for its record now. */
-bool mmc_turn_ask(struct mmc_turn *turn, const struct mmc_loss *loss,
-		  const struct mmc_watermark *watermark,
-		  const struct mmc_path *path, uint64_t now_ns);
+/*
+ * Returns whether to ask the silent predecessor for its record now; counts it as asked.
+ */
+bool mmc_turn_take_question(struct mmc_turn *turn, const struct mmc_loss *loss,
+			    const struct mmc_watermark *watermark,
+			    const struct mmc_path *path, uint64_t now_ns);
 
 /*
- * Returns whether chunks may be sent now. If so, writes the next run of this rank's
- * block, as indices in the block; the run counts as sent.
+ * Returns whether chunks are to be sent now. If so, writes the next run of them,
+ * counted from the first chunk of this rank's block, and counts it as sent.
  */
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 		   const struct mmc_watermark *watermark,
@@ -78,14 +86,15 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 		   struct mmc_run *run);
 
 /*
- * Returns whether to say now how much has been sent: receivers may wait for lost chunks
- * at the end of a full window, and report nothing.
+ * Returns whether to tell all ranks now how much this one has sent. Receivers that lack
+ * the end of a full window do not notice the loss otherwise, and report nothing that
+ * would free the window. Once true, it is true again ever more rarely.
  */
-bool mmc_turn_probe(struct mmc_turn *turn, uint64_t now_ns);
+bool mmc_turn_take_probe(struct mmc_turn *turn, uint64_t now_ns);
 
 /*
- * Returns when to call mmc_turn_ask(), mmc_turn_next() and mmc_turn_probe() again
- * although nothing arrives.
+ * Returns when to call mmc_turn_take_question(), mmc_turn_next() and
+ * mmc_turn_take_probe() again although nothing arrives.
  */
 uint64_t mmc_turn_deadline(const struct mmc_turn *turn);
 

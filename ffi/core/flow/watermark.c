@@ -5,10 +5,10 @@
 #include "support/memory.h"
 
 /*
- * A rank with children reports when its minima rise by one PASSED_ON-th of what may be
- * in flight.
+ * A rank with children passes its minima on when their rises add up to what may be in
+ * flight, divided by this.
  */
-#define PASSED_ON 16
+#define PASSED_ON_PART 16
 
 static uint32_t count_children(uint32_t rank, uint32_t nranks)
 {
@@ -21,15 +21,16 @@ static uint32_t count_children(uint32_t rank, uint32_t nranks)
 
 size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains)
 {
+	/* `own`, `told`, `drained` and `lengths`, and a row for each child. */
 	uint32_t nrows = 4 + mmc_min_u32(MMC_WATERMARK_FAN_IN, nranks);
 
 	return nrows * mmc_part_bytes(nchains * sizeof(uint32_t));
 }
 
 /*
- * Returns the advance of one chain that makes a report due: most of one sender's
- * window, in case the other senders are idle; 0 if every chain fits into its sender's
- * window.
+ * Returns by how much a single chain must advance until a report is due: by three
+ * quarters of one sender's window, in case the other senders are idle. Returns 0 if no
+ * report is needed, since every chain is shorter than a window.
  */
 static uint32_t report_step(const struct mmc_schedule *schedule)
 {
@@ -43,8 +44,8 @@ static uint32_t report_step(const struct mmc_schedule *schedule)
 }
 
 /*
- * Returns how many advances of all chains make a report due: a quarter of what all may
- * have in flight, since reports must not cost more than they save.
+ * Returns after how many advances of any chains a report is due: a quarter of the
+ * chunks that may be in flight. More reports would cost more than they save.
  */
 static uint32_t report_stride(const struct mmc_schedule *schedule)
 {
@@ -81,6 +82,7 @@ void mmc_watermark_init(struct mmc_watermark *watermark, uint8_t *memory,
 		watermark->lengths[c] = mmc_schedule_length(schedule, c);
 }
 
+/* Raises each of the `n` numbers in `row` that is below the same one in `positions`. */
 static void raise_row(uint32_t *row, const uint32_t *positions, uint32_t n)
 {
 	for (uint32_t c = 0; c < n; c++)
@@ -110,6 +112,7 @@ bool mmc_watermark_settle(struct mmc_watermark *watermark, uint32_t source,
 	return true;
 }
 
+/* Returns the least position of `chain` on this rank and those below it. */
 static uint32_t subtree_minimum(const struct mmc_watermark *watermark,
 				uint32_t chain)
 {
@@ -123,9 +126,9 @@ static uint32_t subtree_minimum(const struct mmc_watermark *watermark,
 }
 
 /*
- * Returns whether the minima have risen enough to be told. The advances that leaves
- * hold back are added to the delay, so the rise is small; only chains that still go on
- * count.
+ * Returns whether the minima have risen enough to be told. Leaves hold their reports
+ * back already, so a rank above them waits for a small rise only. What may be in flight
+ * is that of the chains that have not ended.
  */
 static bool is_worth_telling(const struct mmc_watermark *watermark,
 			     const uint32_t *positions)
@@ -140,13 +143,13 @@ static bool is_worth_telling(const struct mmc_watermark *watermark,
 	}
 	if (watermark->nchildren == 0)
 		return advance > 0;
-	return advance > (uint64_t)nopen * watermark->window_chunks / PASSED_ON;
+	return advance >
+	       (uint64_t)nopen * watermark->window_chunks / PASSED_ON_PART;
 }
 
-bool mmc_watermark_due(struct mmc_watermark *watermark, uint32_t *positions,
-		       uint32_t *peer)
+bool mmc_watermark_take_report(struct mmc_watermark *watermark,
+			       uint32_t *positions, uint32_t *peer)
 {
-
 	if (watermark->step_chunks == 0 || !watermark->moved)
 		return false;
 	watermark->moved = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes that may be on their way without overflowing a queue of the network. The
- * length of those queues is unknown: the window learns it from the losses of
+ * Learns how many bytes may be on their way without overflowing a queue of the network.
+ * How long those queues are is unknown, so the window follows from the losses of
  * operations, small and large ones alike.
  */
 #ifndef MMC_CORE_FLOW_WINDOW_H
@@ -10,58 +10,70 @@
 #include "core/types.h"
 #include "support/bits.h"
 
-/* The least window: one of a few batches can hardly be the cause of loss. */
+/* The least window: a few batches can hardly be the cause of loss. */
 #define MMC_WINDOW_CHUNKS_MIN 64
 
-/* The first window: most switches hold this much for a port. */
+/* The first window: most switches can queue this much at a port. */
 #define MMC_WINDOW_BYTES (UINT32_C(384) * 1024)
 
 /*
- * About half of what most switches hold: the rest is for a TCP stream on the same port.
+ * The window when the queues may be shared: about half of what most switches hold,
+ * which leaves the rest to a TCP stream on the same port.
  */
 #define MMC_WINDOW_SHARED_BYTES (UINT32_C(256) * 1024)
 
-/* The window grows by a batch. */
+/* The window grows by this many chunks: a batch. */
 #define MMC_WINDOW_STEP_CHUNKS 20
 
-/* The least sample: of fewer chunks, the share that is lost says little. */
+/* The least sample: the share that is lost of fewer chunks says little. */
 #define MMC_WINDOW_SAMPLE_CHUNKS 64
 
 /*
- * The bounds of `patience`. It doubles when the ceiling proves right, and has no bound
- * where a larger window was no faster.
+ * The bounds of `patience`, which doubles each time that growth leads to loss again.
+ * Where a larger window was no faster, the window stays for good.
  */
 #define MMC_WINDOW_PATIENCE_MIN 2
 #define MMC_WINDOW_PATIENCE_MAX 256
 
+/*
+ * Three shares, each of which is the whole divided by the number. If several receivers
+ * have lost more than the first of a sample's chunks, a queue overflows. Up to the
+ * second, hardly any chunks are lost. By the third the rate must rise for growth to be
+ * worth while.
+ */
+#define MMC_WINDOW_OVERFLOW_PART 16
+#define MMC_WINDOW_HARDLY_PART 256
+#define MMC_WINDOW_FASTER_PART 20
+
 struct mmc_window {
-	uint32_t bytes; /* 0: the network has no queues */
-	/* A larger window than this lost chunks; 0: none has. */
+	uint32_t bytes; /* the window; 0: no limit, and none is to be learnt */
+	/* The window grows no further than this; 0: as far as it can. */
 	uint32_t ceiling_bytes;
 	bool grew; /* the window grew after the last sample */
 	/* The rate of the sample after which the window last grew. */
 	uint64_t grown_rate_bytes_per_s;
-	/* The samples without loss for which the ceiling holds. */
+	/* After this many samples with hardly any loss, the ceiling rises. */
 	uint32_t patience;
-	uint32_t nclean;  /* samples in a row without loss */
+	uint32_t nclean;  /* such samples since the ceiling was last set */
 	uint32_t nchunks; /* this rank's chunks in the present sample */
 	uint32_t nlost;	  /* chunks of `nchunks` that had to be repaired */
-	/* Chunks of `nchunks` repaired for several receivers. */
-	uint32_t nshared;
+	uint32_t nshared; /* those that several receivers had lost */
 };
 
-/* The sample that an operation yields. */
+/* One operation, as it counts in a sample. */
 struct mmc_window_sample {
 	uint32_t window_bytes; /* the window of the operation */
 	uint32_t chunk_bytes;
 	uint32_t nchunks; /* chunks of this rank's block */
 	uint32_t nlost;	  /* chunks of `nchunks` that had to be repaired */
-	/* Chunks of `nchunks` repaired for several receivers. */
-	uint32_t nshared;
-	uint64_t rate_bytes_per_s;
+	uint32_t nshared; /* those that several receivers had lost */
+	uint64_t rate_bytes_per_s; /* at which the operation went */
 };
 
-/* Raises the ceiling after some samples without loss: the network may bear more now. */
+/*
+ * Counts a sample with hardly any loss. Raises the ceiling after `patience` of them,
+ * since the network may bear more now.
+ */
 static inline void mmc_window_lift(struct mmc_window *window,
 				   uint64_t step_bytes)
 {
@@ -76,7 +88,8 @@ static inline void mmc_window_lift(struct mmc_window *window,
 }
 
 /*
- * Bounds the window to `bytes` for a time, which doubles if growth was tried in vain.
+ * Sets the ceiling to `bytes`. With `grew`, growth was tried in vain, and the ceiling
+ * stays for twice as long as the last one did.
  */
 static inline void mmc_window_bound(struct mmc_window *window, uint64_t bytes,
 				    bool grew)
@@ -90,14 +103,27 @@ static inline void mmc_window_bound(struct mmc_window *window, uint64_t bytes,
 					       MMC_WINDOW_PATIENCE_MAX);
 }
 
+/* Returns whether operations have become faster since the window last grew. */
+static inline bool mmc_window_is_faster(const struct mmc_window *window,
+					const struct mmc_window_sample *sample)
+{
+	uint64_t before = window->grown_rate_bytes_per_s;
+
+	return sample->rate_bytes_per_s >
+	       before + before / MMC_WINDOW_FASTER_PART;
+}
+
 /*
- * Adapts the window after an operation, or as soon as operations have brought enough
- * chunks to tell. Where a queue overflows, many receivers lose bursts: the window is
- * halved. When loss follows growth, the window steps back and stays there for a time;
- * beyond MMC_WINDOW_BYTES it grows only while the rate does. A little loss without
- * growth is not the window's doing; but up to MMC_WINDOW_BYTES it may be that of a
- * queue which others fill as well, and the window leaves them the room above
- * MMC_WINDOW_SHARED_BYTES.
+ * Adds an operation to the sample, and adapts the window once the sample is large
+ * enough:
+ *
+ * When several receivers lose the same chunks, a queue on the way overflows, and the
+ * window is halved. When loss follows growth, the window steps back, and stays there
+ * for a time. Beyond MMC_WINDOW_BYTES it grows only as long as the rate does, too.
+ *
+ * A little loss without growth is not the window's doing. Up to MMC_WINDOW_BYTES,
+ * however, a queue may be the cause that others fill as well, so the window is then
+ * lowered to MMC_WINDOW_SHARED_BYTES to leave them room.
  */
 static inline void mmc_window_adapt(struct mmc_window *window,
 				    const struct mmc_window_sample *sample)
@@ -109,30 +135,29 @@ static inline void mmc_window_adapt(struct mmc_window *window,
 	bool grew = window->grew;
 	bool may_share = now_bytes > MMC_WINDOW_SHARED_BYTES &&
 			 now_bytes <= MMC_WINDOW_BYTES;
-	bool faster = sample->rate_bytes_per_s >
-		      window->grown_rate_bytes_per_s +
-			      window->grown_rate_bytes_per_s / 20;
+	bool many_lost;
 
 	window->nchunks += sample->nchunks;
 	window->nlost += sample->nlost;
 	window->nshared += sample->nshared;
 	if (window->bytes == 0 || window->nchunks < MMC_WINDOW_SAMPLE_CHUNKS)
 		return;
+	many_lost = window->nlost > window->nchunks / MMC_WINDOW_HARDLY_PART;
 	window->grew = false;
-	if (window->nshared > window->nchunks / 16) {
+	if (window->nshared > window->nchunks / MMC_WINDOW_OVERFLOW_PART) {
 		next_bytes = now_bytes / 2;
 		mmc_window_bound(window, now_bytes - now_bytes / 4, grew);
 	} else if (may_share && window->nlost > 0) {
 		next_bytes = MMC_WINDOW_SHARED_BYTES;
 		mmc_window_bound(window, next_bytes, grew);
-	} else if (grew && window->nlost > window->nchunks / 256 &&
-		   now_bytes > 2 * step_bytes) {
+	} else if (grew && many_lost && now_bytes > 2 * step_bytes) {
 		next_bytes = now_bytes - 2 * step_bytes;
 		mmc_window_bound(window, next_bytes, grew);
-	} else if (grew && !faster && now_bytes > MMC_WINDOW_BYTES) {
+	} else if (grew && now_bytes > MMC_WINDOW_BYTES &&
+		   !mmc_window_is_faster(window, sample)) {
 		window->ceiling_bytes = (uint32_t)now_bytes;
 		window->patience = UINT32_MAX;
-	} else if (window->nlost <= window->nchunks / 256) {
+	} else if (!many_lost) {
 		mmc_window_lift(window, step_bytes);
 		window->grew = now_bytes + step_bytes <=
 			       (window->ceiling_bytes == 0

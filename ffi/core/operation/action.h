@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The actions that the core wants done, in batches. The caller carries them out in
- * order and then asks for more.
+ * The actions that the core wants done, in batches. The engine carries them out in
+ * order, and then asks for more.
  */
 #ifndef MMC_CORE_OPERATION_ACTION_H
 #define MMC_CORE_OPERATION_ACTION_H
@@ -11,37 +11,42 @@
 struct mmc_op;
 
 enum mmc_action_kind {
-	/* Send the `nbytes` at `offset` of the arena, header included. */
+	/*
+	 * Send the control message of `nbytes`, header included, at `offset` of the
+	 * arena.
+	 */
 	MMC_ACTION_CONTROL,
 	/*
-	 * Send the chunks of `run`, one datagram each, and call mmc_op_on_sent() when
-	 * the network no longer reads them.
+	 * Send the chunks of `run`, one datagram each, and call mmc_op_on_sent() once
+	 * their memory is not read for that any more.
 	 */
 	MMC_ACTION_SEND,
 	/*
-	 * The operation has completed and its buffers are the user's again; with
-	 * `retain`, after a copy of this rank's block has been taken, which serves
-	 * later repairs.
+	 * The operation has completed, and its buffers are the user's again. With
+	 * `retain`, first copy this rank's block, from which later repairs are sent.
 	 */
 	MMC_ACTION_DONE,
 	/*
-	 * The operation has failed and its buffers are the user's again. The results of
-	 * reads under way are not used.
+	 * The operation has failed, and its buffers are the user's again. Reads that
+	 * are under way must not be placed any more.
 	 */
 	MMC_ACTION_FAILED,
-	/* Nothing refers to the operation any more: its memory may be reused. */
+	/* Reuse the operation's memory at will: nothing refers to it any more. */
 	MMC_ACTION_CLOSED,
 	/*
-	 * Read the words of `run` of the bitmap of `peer`, and after them its
-	 * generation, where its advert in the fetcher says, and call mmc_op_on_map().
+	 * Read the words of `run` of the bitmap of `peer`, and last its generation,
+	 * from where mmc_op_left_advert() says, and call mmc_op_on_map().
 	 */
 	MMC_ACTION_READ_MAP,
 	/*
-	 * Read the chunks of `run` of `peer`, and after them its generation, and call
-	 * mmc_op_on_read().
+	 * Read the chunks of `run` of `peer`, and last its generation, likewise, and
+	 * call mmc_op_on_read().
 	 */
 	MMC_ACTION_READ,
-	/* Let others read the result's memory, and call mmc_op_registered(). */
+	/*
+	 * Register the result's memory for others to read, and call
+	 * mmc_op_registered().
+	 */
 	MMC_ACTION_REGISTER,
 	/*
 	 * Find out by the transport whether the process of `peer` exists, and call
@@ -52,28 +57,30 @@ enum mmc_action_kind {
 
 struct mmc_action {
 	enum mmc_action_kind kind;
-	/* NULL for an answer about an epoch without an operation here. */
+	/* NULL: the action answers about an epoch that has no operation here. */
 	struct mmc_op *op;
 	uint32_t peer; /* a rank, or MMC_PEER_ALL for multicast */
-	bool repair;   /* the chunks of `run` are sent again */
-	bool retain;
+	bool repair;   /* SEND: the chunks of `run` are sent again */
+	bool retain;   /* DONE: a copy is needed */
+	/* SEND, READ: chunks; READ_MAP: words of a bitmap. */
 	struct mmc_run run;
-	uint32_t offset;
-	uint32_t nbytes;
+	uint32_t offset; /* CONTROL: where the message is in the arena */
+	uint32_t nbytes; /* CONTROL: how long it is */
 };
 
+/* The most actions in a batch, and the room for its control messages. */
 #define MMC_ACTIONS_MAX 32
 #define MMC_ACTIONS_ARENA_BYTES (4 * MMC_MESSAGE_BYTES_MAX)
 
 struct mmc_actions {
-	uint32_t count;
+	uint32_t count;	      /* actions in `items` */
 	uint32_t arena_bytes; /* bytes of `arena` in use */
 	enum mmc_checksum checksum;
 	struct mmc_action items[MMC_ACTIONS_MAX];
 	uint8_t arena[MMC_ACTIONS_ARENA_BYTES];
 };
 
-/* Begins an empty batch of datagrams protected by `checksum`. */
+/* Empties the batch. Its datagrams will be protected by `checksum`. */
 static inline void mmc_actions_init(struct mmc_actions *actions,
 				    enum mmc_checksum checksum)
 {
@@ -99,12 +106,15 @@ static inline bool mmc_actions_room_for(const struct mmc_actions *actions,
 		       n * MMC_MESSAGE_BYTES_MAX;
 }
 
-/* Adds an action of `kind`; there must be room. */
+/* Adds an action of `kind` for `op`, and returns it to be filled in. Needs room. */
 struct mmc_action *mmc_actions_add(struct mmc_actions *actions,
 				   enum mmc_action_kind kind,
 				   struct mmc_op *op);
 
-/* Adds a control message of `channel` and `epoch` to `peer`; there must be room. */
+/*
+ * Adds an action that sends `message` to `peer`, about `epoch` of `channel`. `op` is
+ * the operation of that epoch, or NULL if there is none here. Needs room.
+ */
 void mmc_actions_tell(struct mmc_actions *actions, struct mmc_op *op,
 		      uint64_t channel, uint32_t epoch, uint32_t peer,
 		      const struct mmc_message *message);

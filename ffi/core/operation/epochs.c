@@ -24,21 +24,16 @@ void mmc_epochs_init(struct mmc_epochs *epochs, void *memory, uint64_t channel,
 	mmc_answers_init(&epochs->answers, memory, nranks);
 }
 
-static uint32_t slot_of(uint32_t epoch)
-{
-	return epoch % MMC_EPOCHS_OPEN_MAX;
-}
-
 /* ---- starting ----------------------------------------------------------- */
 
 bool mmc_epochs_ready(const struct mmc_epochs *epochs)
 {
 	return epochs->poison.error == MMC_OK &&
-	       epochs->open[slot_of(epochs->last + 1)] == NULL &&
+	       epochs->open[mmc_epochs_slot(epochs->last + 1)] == NULL &&
 	       epochs->last - epochs->done < MMC_EPOCHS_ACTIVE_MAX;
 }
 
-/* Hands a new operation what others have said of it before it started. */
+/* Hands a new operation what others have said of it already. */
 static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 			    uint64_t now_ns)
 {
@@ -56,7 +51,7 @@ static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
 						 : MMC_MESSAGE_RECORD;
 		message.stamp_us = 0;
 		message.echo_us = 0;
-		message.late_rank = MMC_PEER_ALL;
+		message.late_rank = MMC_PEER_NONE;
 		message.late_age_ms = 0;
 		message.record = early->record;
 		message.nitems = early->advertised;
@@ -85,9 +80,9 @@ struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 	full.counters = epochs->counters;
 	op = mmc_op_init(memory, &full, now_ns);
 	epochs->last = epoch;
-	epochs->open[slot_of(epoch)] = op;
+	epochs->open[mmc_epochs_slot(epoch)] = op;
 	epochs->nopen++;
-	epochs->settled[slot_of(epoch)] = false;
+	epochs->settled[mmc_epochs_slot(epoch)] = false;
 	mmc_count(epochs->counters, MMC_COUNT_EPOCHS, 1);
 	hand_over_early(epochs, op, now_ns);
 	return op;
@@ -104,7 +99,7 @@ static void keep_advert(struct mmc_early *early,
 	early->advertised = true;
 }
 
-/* Returns what is kept of `source` for an epoch that is to start, or NULL. */
+/* Returns what is kept of `source` about `epoch`, or NULL. */
 static struct mmc_early *find_early(struct mmc_epochs *epochs, uint32_t source,
 				    uint32_t epoch)
 {
@@ -115,7 +110,7 @@ static struct mmc_early *find_early(struct mmc_epochs *epochs, uint32_t source,
 	return NULL;
 }
 
-/* Keeps what a partner says of an epoch that is to start. */
+/* Keeps what `source` says of an epoch that is to start. */
 static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
 		 const struct mmc_message *message)
 {
@@ -210,14 +205,15 @@ void mmc_epochs_on_gone(struct mmc_epochs *epochs, uint32_t peer)
 /* ---- polling ------------------------------------------------------------ */
 
 /*
- * Returns the record about an epoch without an operation here. After a failure the
- * epoch may have ended here before all ranks were done: others must not wait for more.
+ * Returns the record of this rank in an epoch that has no operation here. After a
+ * failure the epoch may have ended here before all ranks were done, so others are told
+ * of the failure, lest they wait for more.
  */
 static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 				     uint32_t epoch)
 {
 	const struct mmc_poison *poison = &epochs->poison;
-	struct mmc_record record = { .culprit = MMC_PEER_ALL };
+	struct mmc_record record = { .culprit = MMC_PEER_NONE };
 
 	if (poison->error != MMC_OK) {
 		record.flags = MMC_RECORD_FAILED;
@@ -251,7 +247,7 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 	       mmc_answers_next(&epochs->answers, &answer)) {
 		struct mmc_op *op = mmc_epochs_find(epochs, answer.epoch);
 
-		message.late_rank = MMC_PEER_ALL;
+		message.late_rank = MMC_PEER_NONE;
 		message.late_age_ms = 0;
 		if (op != NULL)
 			mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
@@ -264,8 +260,8 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 }
 
 /*
- * Notes when multicast is given up, and when it is used again: in two operations in a
- * row, since the first may be a try that fails.
+ * Notes since when multicast is not used. It counts as used again after two operations
+ * in a row, since the first may be a try that fails.
  */
 static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 {
@@ -279,19 +275,22 @@ static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 	} else if (epochs->nmulticast >= 2) {
 		epoch = 0;
 	}
-	/* Other threads that read the epoch must then find `deaf`. */
+	/* Another thread that reads this epoch must find the `deaf` of it. */
 	__atomic_store_n(&epochs->unicast_epoch, epoch, __ATOMIC_RELEASE);
 }
 
-/* Learns from a barrier how data travels and which older operations may close. */
+/*
+ * Once when `op` has passed its entry barrier, learns from it whether multicast is
+ * used, and which older operations are done on all ranks.
+ */
 static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 {
 	uint32_t epoch = op->config.epoch;
 	uint32_t lag = op->record.terms.lag_epochs;
 
-	if (!mmc_op_has_begun(op) || epochs->settled[slot_of(epoch)])
+	if (!mmc_op_has_begun(op) || epochs->settled[mmc_epochs_slot(epoch)])
 		return;
-	epochs->settled[slot_of(epoch)] = true;
+	epochs->settled[mmc_epochs_slot(epoch)] = true;
 	note_way(epochs, op);
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
 		struct mmc_op *other = epochs->open[i];
@@ -302,7 +301,7 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	}
 }
 
-/* Makes the failure of one operation the stream's. */
+/* Makes the failure of an operation, if it has failed, that of the stream. */
 static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 {
 	if (!(op->record.flags & MMC_RECORD_FAILED))
@@ -318,7 +317,7 @@ static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 		epochs->poison_terms = op->record.terms;
 }
 
-/* Advances `done` over the operations that have ended for the user. */
+/* Moves `done` behind the operations that have ended for the user. */
 static void advance_done(struct mmc_epochs *epochs)
 {
 	while (epochs->done != epochs->last) {
@@ -335,9 +334,11 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 {
 	uint32_t nopen = epochs->nopen;
 
-	/* Newest first: its barrier may close older operations, which then go too. */
+	/*
+	 * The newest goes first: its barrier may close older ones, which then go, too.
+	 */
 	for (uint32_t epoch = epochs->last; nopen > 0; epoch--) {
-		struct mmc_op *op = epochs->open[slot_of(epoch)];
+		struct mmc_op *op = epochs->open[mmc_epochs_slot(epoch)];
 
 		if (op == NULL)
 			continue;
@@ -346,7 +347,7 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		settle(epochs, op);
 		spread_failure(epochs, op);
 		if (op->holding == MMC_OP_NOTHING) {
-			epochs->open[slot_of(epoch)] = NULL;
+			epochs->open[mmc_epochs_slot(epoch)] = NULL;
 			epochs->nopen--;
 		}
 	}

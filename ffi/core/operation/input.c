@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events of an operation: what arrives from the network and the engine. */
+/*
+ * Implements the part of op.h that takes events: what the network and the engine bring.
+ */
 #include "core/operation/liveness.h"
 #include "core/operation/silence.h"
 #include "core/repair/silence.h"
@@ -9,7 +11,10 @@
 
 /* ---- chunks ------------------------------------------------------------- */
 
-/* Claims the `place`th chunk of `block` if its payload has the right length. */
+/*
+ * Claims chunk number `place`, from 0, of `block`, if its payload has the right length
+ * and it is not claimed yet. Returns the verdict on it.
+ */
 static inline enum mmc_verdict claim(struct mmc_op *op,
 				     const struct mmc_block *block,
 				     uint32_t place, size_t payload_bytes)
@@ -30,9 +35,9 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 	return MMC_VERDICT_PLACE;
 }
 
-/* Records that `chunk`, of `block`, has arrived, but not by multicast. */
-static void mend(struct mmc_op *op, const struct mmc_block *block,
-		 uint32_t chunk, uint64_t now_ns)
+/* Accounts for a chunk of `block` that was claimed as a repair or by a read. */
+static void note_repaired(struct mmc_op *op, const struct mmc_block *block,
+			  uint32_t chunk, uint64_t now_ns)
 {
 	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
 	struct mmc_sequence *sequence =
@@ -42,15 +47,15 @@ static void mend(struct mmc_op *op, const struct mmc_block *block,
 	mmc_loss_on_claimed(&op->repair.loss, chain, sequence,
 			    chunk - block->first, chunk, now_ns);
 	mmc_watermark_drain(&op->watermark, chain,
-			    op->repair.loss.chains[chain].npassed);
+			    op->repair.loss.chains[chain].ndrained);
 	if (op->mode != MMC_OP_UNICAST &&
 	    mmc_bitmap_test(&op->repair.loss.lost, chunk))
 		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 }
 
 /*
- * Takes a chunk sent again by its owner or by a rank that this one may ask for it. Kept
- * out of line: what it needs would slow the path of every other chunk.
+ * Takes a chunk that was sent again, by its owner or a rank that this one may ask for
+ * it. It is not inlined, since it would slow down the path of all other chunks.
  */
 __attribute__((noinline, cold)) static enum mmc_verdict
 on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
@@ -69,12 +74,12 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	verdict = claim(op, &block, chunk - block.first, payload_bytes);
 	if (verdict != MMC_VERDICT_PLACE || !mmc_op_has_begun(op))
 		return verdict;
-	mend(op, &block, chunk, now_ns);
+	note_repaired(op, &block, chunk, now_ns);
 	mmc_loss_helped(&op->repair.loss, now_ns);
 	return verdict;
 }
 
-/* A repaired chunk arrived after all: it was declared lost too early. */
+/* Records that a chunk arrives by multicast that was taken for lost too early. */
 __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 						      uint32_t chunk)
 {
@@ -85,7 +90,9 @@ __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 	op->repair.loss.chains[op->heard.chain].nheard++;
 }
 
-/* Refreshes the per-sender cache when the sender changes. */
+/*
+ * Looks up in `heard` what is needed of `source`, which is another sender than before.
+ */
 __attribute__((noinline)) static void change_heard(struct mmc_op *op,
 						   uint32_t source)
 {
@@ -131,7 +138,7 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	mmc_loss_hear(&op->repair.loss, chain, heard->sequence, place, now_ns);
 	mmc_loss_on_claimed(&op->repair.loss, heard->chain, heard->sequence,
 			    place, index, now_ns);
-	mmc_watermark_drain(&op->watermark, heard->chain, chain->npassed);
+	mmc_watermark_drain(&op->watermark, heard->chain, chain->ndrained);
 	return verdict;
 }
 
@@ -148,7 +155,7 @@ enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 	mmc_count(op->config.counters, MMC_COUNT_READ_CHUNKS, 1);
 	mmc_count(op->config.counters, MMC_COUNT_READ_BYTES, payload_bytes);
 	if (verdict == MMC_VERDICT_PLACE)
-		mend(op, &block, chunk, now_ns);
+		note_repaired(op, &block, chunk, now_ns);
 	return verdict;
 }
 
@@ -178,7 +185,7 @@ void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
 
 bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 {
-	if (!mmc_fetcher_over(&op->repair.fetcher, run, generation)) {
+	if (!mmc_fetcher_read_ended(&op->repair.fetcher, run, generation)) {
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 		return false;
 	}
@@ -193,13 +200,16 @@ void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* A rank that is about to give its buffers back takes no more requests. */
+/*
+ * Returns whether this rank is about to give its buffers back, and takes no more NAKs.
+ */
 static bool is_leaving(const struct mmc_op *op)
 {
 	return op->repair.policy->release == MMC_RELEASE_RIGHT &&
 	       op->state >= MMC_OP_RELEASE && op->right_done;
 }
 
+/* Takes a NAK, of whose chunks this rank may serve some. */
 static void on_nak(struct mmc_op *op, const struct mmc_nak *nak,
 		   uint64_t now_ns)
 {
@@ -217,7 +227,7 @@ static void read_nak(uint32_t source, const struct mmc_message *message,
 	       message->nitems * sizeof(*message->runs));
 }
 
-/* Keeps a NAK: the last ranks to enter are asked before they know that all have. */
+/* Keeps a NAK of a rank that knows before this one that all have entered. */
 static void keep_nak(struct mmc_op *op, uint32_t source,
 		     const struct mmc_message *message)
 {
@@ -235,6 +245,7 @@ void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns)
 	op->nearly = 0;
 }
 
+/* Takes an NCF: chunks that will be multicast need not be asked for. */
 static void on_confirmation(struct mmc_op *op,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
@@ -251,7 +262,7 @@ static void on_confirmation(struct mmc_op *op,
 	}
 }
 
-/* Takes the parts of a message that only make sense once data may flow. */
+/* Takes what matters in a message once all ranks have entered. */
 static void on_flow_message(struct mmc_op *op, uint32_t source,
 			    const struct mmc_message *message, uint64_t now_ns)
 {
@@ -263,8 +274,10 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 
 	mmc_turn_hear(&op->turn, source, now_ns);
 	mmc_op_hear_sent(op, source, message, now_ns);
-	/* Where control is not lost, a sender without a processor can be waited for. */
-	if (vain && op->config.reliable)
+	/*
+	 * Where control is not lost, the sender only lacked a processor: wait longer.
+	 */
+	if (vain && op->config.control_is_reliable)
 		op->config.path->nlate++;
 	switch (message->kind) {
 	case MMC_MESSAGE_NAK:
@@ -288,7 +301,7 @@ static void on_flow_message(struct mmc_op *op, uint32_t source,
 	}
 }
 
-/* Takes what a record says of its rank; returns whether a barrier has moved. */
+/* Takes the rounds and terms of a record; returns whether a barrier has advanced. */
 static bool hear_record(struct mmc_op *op, uint32_t source,
 			const struct mmc_record *record)
 {
@@ -310,7 +323,7 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	return moved;
 }
 
-/* Takes the news that matter for how this rank gets lost chunks. */
+/* Takes what the policy must know of a message: an advert, or that its rank is done. */
 static void hear_repair(struct mmc_op *op, uint32_t source,
 			const struct mmc_message *message, uint64_t now_ns)
 {
@@ -323,14 +336,16 @@ static void hear_repair(struct mmc_op *op, uint32_t source,
 		repair->policy->on_peer_done(repair, source, now_ns);
 }
 
-/* Returns the rank that the awaited one names, unless there is no such rank. */
+/*
+ * Returns the rank that a record of the awaited one names, if it is another than this.
+ */
 static uint32_t late_of(const struct mmc_op *op,
 			const struct mmc_record *record)
 {
 	bool known = record->culprit < op->config.nranks &&
 		     record->culprit != op->config.rank;
 
-	return known ? record->culprit : MMC_PEER_ALL;
+	return known ? record->culprit : MMC_PEER_NONE;
 }
 
 void mmc_op_on_message(struct mmc_op *op, uint32_t source,
@@ -355,7 +370,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	}
 	if (awaited) {
 		mmc_liveness_hear(&op->liveness);
-		op->late = late_of(op, record);
+		op->unentered = late_of(op, record);
 	}
 	mmc_op_hear_late(op, source, message, now_ns);
 	hear_repair(op, source, message, now_ns);
@@ -363,7 +378,10 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		mmc_op_renew(op);
 		mmc_op_ask_soon(op, now_ns);
 	}
-	/* A rank that asks this one may need what this one has not heard yet. */
+	/*
+	 * A rank that asks may wait for what this one has yet to hear, so this one
+	 * asks, too.
+	 */
 	if (op->state == MMC_OP_HELPING && message->stamp_us != 0 &&
 	    op->asking.at_ns == MMC_NEVER_NS)
 		mmc_op_ask_soon(op, now_ns);

@@ -5,30 +5,40 @@
 #include "support/bits.h"
 
 /*
- * A rank is inquired about after a silence of this or TIMEOUT / 4, whichever is less.
+ * The transport is asked about a rank that has been silent for this long, or for a
+ * quarter of TIMEOUT if that is less.
  */
 #define SILENCE_NS (250 * MMC_MS_NS)
 
-/* Inquiries are TIMEOUT / 8 apart, within these bounds. */
+/* The transport is asked every eighth of TIMEOUT, within these bounds. */
 #define INQUIRY_NS_MIN (20 * MMC_MS_NS)
 #define INQUIRY_NS_MAX MMC_S_NS
 
 /*
- * The longest pause between questions to a silent rank: it need not answer thousands.
+ * The longest pause that a rank's silence causes between questions to it. Pauses keep a
+ * stopped rank from finding thousands of questions when it resumes.
  */
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
-/* Keeps all ranks together from asking one rank more than 10,000 times a second. */
+/*
+ * A rank pauses for this times the number of ranks, so that all together ask one rank
+ * at most 10,000 times a second.
+ */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
-/* A rank that is silent for less may only be busy, and is not reported. */
-#define STILL_NS (3 * MMC_S_NS)
+/*
+ * How long a rank has to be silent before it is named to the user: until then it may
+ * merely be busy.
+ */
+#define NAMED_SILENCE_NS (3 * MMC_S_NS)
 
+/* Returns for how long a rank must be silent before the transport is asked. */
 static uint64_t silence_ns(const struct mmc_op *op)
 {
 	return mmc_min_u64(SILENCE_NS, op->config.timeout_ns / 4);
 }
 
+/* Returns the time between questions to the transport. */
 static uint64_t inquiry_interval_ns(const struct mmc_op *op)
 {
 	return mmc_min_u64(mmc_max_u64(op->config.timeout_ns / 8,
@@ -36,16 +46,17 @@ static uint64_t inquiry_interval_ns(const struct mmc_op *op)
 			   INQUIRY_NS_MAX);
 }
 
+/* Returns whether the awaited rank has been silent for silence_ns(). */
 static bool is_silent(const struct mmc_op *op)
 {
 	return op->liveness.unheard_ns >= silence_ns(op);
 }
 
 /*
- * Returns whether the ranks that hold the operation up have been silent long enough to
- * ask.
+ * Returns whether there is reason to ask the transport. While data flows, this is when no
+ * news has arrived for silence_ns(); otherwise, when the awaited rank is silent.
  */
-static bool is_quiet(const struct mmc_op *op)
+static bool needs_inquiry(const struct mmc_op *op)
 {
 	if (op->state == MMC_OP_FLOW)
 		return op->liveness.stalled_ns >= silence_ns(op);
@@ -62,18 +73,21 @@ static bool is_missed(const struct mmc_op *op, uint32_t peer)
 	if (peer == mmc_op_awaited(op))
 		return is_silent(op);
 	return op->state == MMC_OP_FLOW && peer == liveness->owner &&
-	       liveness->unseen_ns >= silence_ns(op);
+	       liveness->owner_unheard_ns >= silence_ns(op);
 }
 
 /* ---- patience ------------------------------------------------------------ */
 
-/* A rank that entered just in time is asked once more before it is named. */
+/*
+ * Returns ENTRY_TIMEOUT, plus the time to ask the awaited rank once more, since it may
+ * have entered at the last moment.
+ */
 static uint64_t entry_limit_ns(const struct mmc_op *op)
 {
 	return op->config.entry_timeout_ns + 2 * MMC_BACKOFF_MAX_NS;
 }
 
-/* A rank that never entered is named by the ranks that await it directly. */
+/* Returns whether the rank that this one awaits directly has not entered in time. */
 static bool entry_is_overdue(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
@@ -83,9 +97,8 @@ static bool entry_is_overdue(const struct mmc_op *op)
 }
 
 /*
- * Returns whether an answer can be expected at all. Where ranks answer in their own
- * calls only, a rank that computes before it enters, or after it is done, does not
- * answer.
+ * Returns whether an awaited rank must answer. If ranks answer only inside calls, a rank
+ * that has not entered yet, or is done already, may be computing and cannot answer.
  */
 static bool expects_answer(const struct mmc_op *op)
 {
@@ -93,9 +106,10 @@ static bool expects_answer(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank that has been late for LATE_TIMEOUT, or MMC_PEER_ALL. While data
- * flows any late rank holds all others up; before and after that only the rank awaited
- * here does.
+ * Returns the rank known to be late once the operation has waited for LATE_TIMEOUT, and
+ * until then MMC_PEER_NONE. While data flows any late rank holds all others up, so what counts is how long no
+ * news has arrived; before and after that it is how long the awaited rank has been
+ * silent.
  */
 static uint32_t overdue_rank(const struct mmc_op *op)
 {
@@ -105,29 +119,29 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 
 	if (op->config.late_timeout_ns == 0 || !expects_answer(op) ||
 	    waited_ns < op->config.late_timeout_ns)
-		return MMC_PEER_ALL;
+		return MMC_PEER_NONE;
 	return mmc_liveness_late(liveness, op->config.timeout_ns);
 }
 
 /*
- * Returns the rank to blame when nothing new arrives: the owner of the missing chunks
- * if it has been silent for TIMEOUT, since the awaited rank may itself be waiting for
- * that owner; otherwise the awaited rank.
+ * Returns the rank to blame when nothing new arrives. This is the owner of missing
+ * chunks if it has been silent for TIMEOUT, since the awaited rank may be waiting for
+ * it, too; otherwise it is the awaited rank.
  */
 static uint32_t idle_culprit(const struct mmc_op *op)
 {
 	const struct mmc_liveness *liveness = &op->liveness;
 
-	if (liveness->owner != MMC_PEER_ALL &&
-	    liveness->unseen_ns >= op->config.timeout_ns)
+	if (liveness->owner != MMC_PEER_NONE &&
+	    liveness->owner_unheard_ns >= op->config.timeout_ns)
 		return liveness->owner;
 	return mmc_op_awaited(op);
 }
 
 /*
- * Fails the operation when a wait is too long. Progress is waited for a little longer
- * than an answer: the awaited rank may itself await the rank that gives no answer, and
- * will say so.
+ * Fails the operation when a wait is too long. The limit for new data is a quarter longer
+ * than that for an answer, so that the rank which waits directly for a dead one fails
+ * first, and names it.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -139,7 +153,7 @@ static void check_patience(struct mmc_op *op)
 		mmc_op_fail(op, MMC_ENOENTRY, mmc_op_awaited(op), true);
 	else if (liveness->unproven_ns >= limit_ns && expects_answer(op))
 		mmc_op_fail(op, MMC_ENOANSWER, mmc_op_awaited(op), true);
-	else if (overdue != MMC_PEER_ALL)
+	else if (overdue != MMC_PEER_NONE)
 		mmc_op_fail(op, MMC_ELATE, overdue, true);
 	else if (op->state == MMC_OP_FLOW &&
 		 liveness->idle_ns >= limit_ns + limit_ns / 4)
@@ -149,60 +163,66 @@ static void check_patience(struct mmc_op *op)
 /* ---- inquiries ----------------------------------------------------------- */
 
 /*
- * Returns the owner of missing data that another rank, such as a neighbour, is awaited
- * for, or MMC_PEER_ALL. Only the owner may know what it has sent.
+ * Returns the owner of missing chunks that are expected from another rank, such as a
+ * neighbour, or MMC_PEER_NONE. The owner may be the only rank that knows what it has
+ * sent.
  */
-static uint32_t absent_owner(const struct mmc_op *op)
+static uint32_t unawaited_owner(const struct mmc_op *op)
 {
 	const struct mmc_bitmap *present = &op->present;
 	struct mmc_run missing;
 	uint32_t owner;
 
 	if (op->state != MMC_OP_FLOW)
-		return MMC_PEER_ALL;
+		return MMC_PEER_NONE;
 	missing = mmc_bitmap_next_clear(&present, 1, 0, op->layout.nchunks);
 	if (missing.count == 0)
-		return MMC_PEER_ALL;
+		return MMC_PEER_NONE;
 	owner = mmc_layout_owner(&op->layout, missing.first);
-	return owner == mmc_op_awaited(op) ? MMC_PEER_ALL : owner;
+	return owner == mmc_op_awaited(op) ? MMC_PEER_NONE : owner;
 }
 
-/* Asks the owner itself, and the transport about an owner that stays silent. */
+/*
+ * Asks the owner of missing chunks for its record and, if it stays silent, the
+ * transport about it.
+ */
 static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions)
 {
 	struct mmc_liveness *liveness = &op->liveness;
-	uint32_t owner = absent_owner(op);
+	uint32_t owner = unawaited_owner(op);
 
 	if (owner != liveness->owner) {
 		liveness->owner = owner;
-		liveness->unseen_ns = 0;
+		liveness->owner_unheard_ns = 0;
 	}
-	if (owner == MMC_PEER_ALL)
+	if (owner == MMC_PEER_NONE)
 		return;
 	if (mmc_actions_room(actions))
 		mmc_op_ask_record(op, owner, now_ns, actions);
-	if (mmc_actions_room(actions) && liveness->unseen_ns >= silence_ns(op))
+	if (mmc_actions_room(actions) &&
+	    liveness->owner_unheard_ns >= silence_ns(op))
 		mmc_actions_add(actions, MMC_ACTION_INQUIRE, op)->peer = owner;
 }
 
+/* Asks the transport about the awaited rank if it is silent, and about the owner. */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
 {
 	uint32_t peer = mmc_op_awaited(op);
 
 	op->liveness.inquire_ns = now_ns + inquiry_interval_ns(op);
-	if (peer != MMC_PEER_ALL && is_silent(op))
+	if (peer != MMC_PEER_NONE && is_silent(op))
 		mmc_actions_add(actions, MMC_ACTION_INQUIRE, op)->peer = peer;
 	inquire_owner(op, now_ns, actions);
 }
 
 /*
- * Tells all ranks of the late one by multicast, unless another rank just has: some
- * ranks await it only through others.
+ * Tells all ranks of the late one by multicast, unless a rank has done so recently. All
+ * are told, since ranks that do not await it are held up by ranks that do.
  */
-static void tell_witnessed(struct mmc_op *op, uint64_t now_ns,
-			   struct mmc_actions *actions)
+static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
+			      struct mmc_actions *actions)
 {
 	struct mmc_liveness *liveness = &op->liveness;
 
@@ -220,7 +240,7 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 
 	if (op->state > MMC_OP_RELEASE)
 		return;
-	mmc_liveness_look(liveness, now_ns);
+	mmc_liveness_advance(liveness, now_ns);
 	if (op->renewed) {
 		op->renewed = false;
 		mmc_liveness_renew(liveness);
@@ -228,11 +248,11 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 	check_patience(op);
 	if (op->state > MMC_OP_RELEASE || !op->config.inquires)
 		return;
-	if (is_quiet(op) && now_ns >= liveness->inquire_ns &&
+	if (needs_inquiry(op) && now_ns >= liveness->inquire_ns &&
 	    mmc_actions_room(actions))
 		inquire(op, now_ns, actions);
 	if (liveness->witnessed && mmc_actions_room(actions))
-		tell_witnessed(op, now_ns, actions);
+		tell_of_late_rank(op, now_ns, actions);
 }
 
 uint64_t mmc_op_liveness_deadline(const struct mmc_op *op)
@@ -241,19 +261,19 @@ uint64_t mmc_op_liveness_deadline(const struct mmc_op *op)
 	uint64_t at_ns = MMC_NEVER_NS;
 
 	if (expects_answer(op))
-		at_ns = mmc_look_deadline(liveness->looked_ns,
-					  liveness->unproven_ns,
-					  op->config.timeout_ns);
+		at_ns = mmc_observe_deadline(liveness->observed_ns,
+					     liveness->unproven_ns,
+					     op->config.timeout_ns);
 	if (op->config.inquires)
-		at_ns = mmc_min_u64(at_ns, is_quiet(op)
+		at_ns = mmc_min_u64(at_ns, needs_inquiry(op)
 						   ? liveness->inquire_ns
-						   : liveness->looked_ns +
+						   : liveness->observed_ns +
 							     silence_ns(op));
 	if (op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0)
 		at_ns = mmc_min_u64(at_ns,
-				    mmc_look_deadline(liveness->looked_ns,
-						      liveness->entering_ns,
-						      entry_limit_ns(op)));
+				    mmc_observe_deadline(liveness->observed_ns,
+							 liveness->entering_ns,
+							 entry_limit_ns(op)));
 	return at_ns;
 }
 
@@ -261,12 +281,12 @@ bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns)
 {
 	uint64_t pause_ns = 0;
 
-	if (!mmc_backoff_due(&op->asking, now_ns))
+	if (!mmc_backoff_fire(&op->asking, now_ns))
 		return false;
 	if (op->state <= MMC_OP_RELEASE)
 		pause_ns =
 			mmc_min_u64(op->liveness.unheard_ns / 16, ASK_NS_MAX);
-	/* While data flows all ranks may await the same one. */
+	/* While data flows, all ranks may await the same rank, and all would ask it. */
 	if (op->state == MMC_OP_FLOW)
 		pause_ns = mmc_max_u64(
 			pause_ns,
@@ -284,7 +304,7 @@ void mmc_op_on_alive(struct mmc_op *op, uint32_t peer)
 
 	if (!is_missed(op, peer))
 		return;
-	mmc_liveness_note(liveness, peer, liveness->looked_ns,
+	mmc_liveness_note(liveness, peer, liveness->observed_ns,
 			  peer == mmc_op_awaited(op));
 	liveness->witnessed = true;
 }
@@ -298,8 +318,8 @@ void mmc_op_on_gone(struct mmc_op *op, uint32_t peer)
 bool mmc_op_awaits_late(const struct mmc_op *op)
 {
 	return op->state <= MMC_OP_RELEASE &&
-	       op->liveness.unheard_ns >= STILL_NS &&
-	       mmc_op_awaited(op) != MMC_PEER_ALL &&
+	       op->liveness.unheard_ns >= NAMED_SILENCE_NS &&
+	       mmc_op_awaited(op) != MMC_PEER_NONE &&
 	       mmc_op_awaited(op) ==
 		       mmc_liveness_late(&op->liveness, op->config.timeout_ns);
 }

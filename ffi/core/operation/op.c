@@ -7,14 +7,14 @@
 #include "support/states.h"
 
 /*
- * A partner that is waited for is asked no sooner than this, since its message may be
- * lost. Where messages are not lost, the partner can only be dead, and asking is not
- * urgent.
+ * An awaited rank is asked after this time, in case its message was lost. Where
+ * messages are hardly ever lost, the rank is most likely just not ready, and asking is
+ * not urgent.
  */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 #define ASK_MIN_RELIABLE_NS (100 * MMC_MS_NS)
 
-/* Failure notices are sent this often: no rank would ask again for a lost one. */
+/* A failure is multicast so often, since no rank would ask for a lost message. */
 #define ALARMS 3
 
 /* ---- states ------------------------------------------------------------- */
@@ -110,7 +110,7 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
 
-/* Returns whether each sender has one datagram, and all of them few bytes. */
+/* Returns whether each sender has a single chunk, and all together are small. */
 static bool is_eager(const struct mmc_layout *layout, uint64_t eager_bytes)
 {
 	return layout->nchunks > 0 && layout->nchunks == layout->nsenders &&
@@ -122,7 +122,7 @@ static struct mmc_record first_record(const struct mmc_op_config *config,
 {
 	return (struct mmc_record){
 		.flags = MMC_RECORD_ENTERED,
-		.culprit = MMC_PEER_ALL,
+		.culprit = MMC_PEER_NONE,
 		.terms = {
 			.signature_min = config->signature,
 			.signature_max = config->signature,
@@ -140,8 +140,9 @@ static struct mmc_record first_record(const struct mmc_op_config *config,
 }
 
 /*
- * Places the generation's word at the end of a part, right before the bitmap in the
- * next. Nothing of an operation that does not repair by reading can be read.
+ * Takes a part of the memory for the generation, whose word goes to the end of the
+ * part, right before the next one, which is the bitmap `present`. With other policies
+ * than read nothing can be read, and no generation is needed.
  */
 static void lay_out_advert(const struct mmc_op *op, uint8_t **memory,
 			   struct mmc_repair_config *repair)
@@ -157,7 +158,7 @@ static void lay_out_advert(const struct mmc_op *op, uint8_t **memory,
 			(uint64_t)(*memory - (const uint8_t *)op);
 }
 
-/* Gives the parts of the operation their memory, in the footprint's order. */
+/* Divides the memory among the parts of the operation, as mmc_op_footprint() counts. */
 static void lay_out(struct mmc_op *op, uint8_t *memory)
 {
 	const struct mmc_op_config *config = &op->config;
@@ -191,7 +192,8 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 	op->watermark_memory = memory;
 }
 
-static void own_block_is_here(struct mmc_op *op)
+/* Records that this rank's own block is present, and lets others read that it is. */
+static void publish_own_block(struct mmc_op *op)
 {
 	struct mmc_run own;
 
@@ -216,8 +218,8 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 		.config = *config,
 		.state = MMC_OP_ENTRY,
 		.record = first_record(config, now_ns),
-		.heard = { .source = MMC_PEER_ALL },
-		.late = MMC_PEER_ALL,
+		.heard = { .source = MMC_PEER_NONE },
+		.unentered = MMC_PEER_NONE,
 		.stage_ns = now_ns,
 	};
 	rv = count_chunks(config, &op->layout);
@@ -225,7 +227,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	op->mode = is_eager(&op->layout, config->eager_bytes) ? MMC_OP_EAGER
 							      : MMC_OP_STAGED;
 	lay_out(op, (uint8_t *)memory + mmc_part_bytes(sizeof(*op)));
-	own_block_is_here(op);
+	publish_own_block(op);
 	mmc_barrier_init(&op->entry, config->rank, config->nranks);
 	mmc_barrier_init(&op->release, config->rank, config->nranks);
 	mmc_barrier_join(&op->entry);
@@ -237,8 +239,8 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns)
 {
-	uint64_t least_ns = op->config.reliable ? ASK_MIN_RELIABLE_NS
-						: ASK_MIN_NS;
+	uint64_t least_ns = op->config.control_is_reliable ? ASK_MIN_RELIABLE_NS
+							   : ASK_MIN_NS;
 
 	mmc_backoff_start(&op->asking, now_ns,
 			  mmc_max_u64(least_ns, 2 * op->config.path->srtt_ns));
@@ -274,7 +276,7 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 	switch (op->state) {
 	case MMC_OP_ENTRY:
 		return mmc_barrier_passed(&op->entry)
-			       ? MMC_PEER_ALL
+			       ? MMC_PEER_NONE
 			       : mmc_barrier_awaited(&op->entry);
 	case MMC_OP_FLOW:
 		return mmc_repair_awaited(&op->repair);
@@ -282,18 +284,18 @@ uint32_t mmc_op_awaited(const struct mmc_op *op)
 		if (op->repair.policy->release == MMC_RELEASE_RIGHT)
 			return mmc_op_right(op);
 		return mmc_barrier_passed(&op->release)
-			       ? MMC_PEER_ALL
+			       ? MMC_PEER_NONE
 			       : mmc_barrier_awaited(&op->release);
 	default:
-		return MMC_PEER_ALL;
+		return MMC_PEER_NONE;
 	}
 }
 
-uint32_t mmc_op_late(const struct mmc_op *op)
+uint32_t mmc_op_unentered(const struct mmc_op *op)
 {
 	if (op->state != MMC_OP_ENTRY || mmc_barrier_passed(&op->entry))
-		return MMC_PEER_ALL;
+		return MMC_PEER_NONE;
 	return mmc_barrier_awaited_joined(&op->entry)
-		       ? op->late
+		       ? op->unentered
 		       : mmc_barrier_awaited(&op->entry);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One operation as a state machine: the blocks of some ranks go to all of them. Events
- * go in (a chunk has arrived, has been placed, or has been sent; a message has arrived;
- * time has passed) and batches of actions come out. It never sees payload, sockets, a
- * clock or an allocator.
+ * go in: a chunk has arrived, has been placed or has been sent; a message has arrived;
+ * time has passed. Batches of actions come out.
  *
  * MMC_OP_TABLE holds the states and the events that lead from one to the next.
  */
@@ -20,14 +19,16 @@
 enum mmc_op_state {
 	MMC_OP_ENTRY,	/* waits until all ranks have entered */
 	MMC_OP_FLOW,	/* chunks are multicast and repaired */
-	MMC_OP_RELEASE, /* complete; others may need this rank's buffers */
-	/* Complete for the user, as all states below but the failures. */
-	MMC_OP_COPIED,	 /* a copy of this rank's block serves others */
-	MMC_OP_HELPING,	 /* the same; some rank waits in the release barrier */
+	MMC_OP_RELEASE, /* complete, but others may need this rank's buffers */
+	/* The states from here on are the end for the user. */
+	/* Others are served from a copy of this rank's block. */
+	MMC_OP_COPIED,
+	/* As in COPIED, but some ranks need the release barrier. */
+	MMC_OP_HELPING,
 	MMC_OP_DETACHED, /* no rank needs this one's block */
 	MMC_OP_CLOSED,	 /* no rank needs the operation any more */
-	MMC_OP_FAILED,
-	MMC_OP_REFUSED, /* failed before all had entered */
+	MMC_OP_FAILED,	 /* failed after all had entered */
+	MMC_OP_REFUSED,	 /* failed before all had entered */
 };
 
 /* X(state, event, next state) */
@@ -46,14 +47,14 @@ enum mmc_op_state {
 	X(DETACHED, ALL_DONE, CLOSED)
 
 enum mmc_op_event {
-	MMC_OP_ALL_ENTERED,
-	MMC_OP_COMPLETE, /* every chunk is present, none in flight */
-	/* COMPLETE, with a copy of a small block, as on all ranks. */
+	MMC_OP_ALL_ENTERED, /* the entry barrier was passed */
+	MMC_OP_COMPLETE,    /* every chunk is present, and none is in flight */
+	/* As COMPLETE; this rank copies its small block, and so do all others. */
 	MMC_OP_COMPLETE_WITH_COPY,
-	/* COMPLETE, with a copy of a small block; larger blocks have none. */
+	/* As COMPLETE; this rank copies its small block, but some are too large. */
 	MMC_OP_COMPLETE_AHEAD,
-	MMC_OP_RIGHT_DONE, /* no rank depends on this one's buffers */
-	MMC_OP_ALL_DONE,   /* all ranks are done, by this or a later barrier */
+	MMC_OP_RIGHT_DONE, /* the right neighbour needs this rank no more */
+	MMC_OP_ALL_DONE,   /* all are done, as this or a later barrier says */
 	MMC_OP_FAILURE,	   /* this or another rank has failed */
 };
 
@@ -64,13 +65,14 @@ enum mmc_op_mode {
 	MMC_OP_UNICAST, /* from neighbour to neighbour: some rank is deaf */
 };
 
-/* What an operation still holds, from all to nothing. */
+/* The memory that an operation still uses. */
 enum mmc_op_holding {
-	MMC_OP_BUFFERS, /* the user's buffers and its own memory */
-	MMC_OP_MEMORY,	/* its end was reported: only its own memory */
-	MMC_OP_NOTHING, /* CLOSED was handed out */
+	MMC_OP_BUFFERS, /* the user's buffers, and its own memory */
+	MMC_OP_MEMORY,	/* its own memory: DONE or FAILED was handed out */
+	MMC_OP_NOTHING, /* none: CLOSED was handed out */
 };
 
+/* What an operation is given when it starts. */
 struct mmc_op_config {
 	uint64_t channel;
 	uint32_t epoch;
@@ -78,9 +80,9 @@ struct mmc_op_config {
 	uint32_t nranks;
 	uint64_t signature; /* kind and sizes; equal on all ranks */
 	/*
-	 * The size of each rank's block; with `sole`, of `root`'s, while the other
-	 * ranks have none. If `blocks_bytes` is not NULL, it holds the size of each
-	 * rank's block instead: only mmc_op_footprint() and mmc_op_init() read it.
+	 * The size of each rank's block. With `sole`, only `root` has a block. If
+	 * `blocks_bytes` is not NULL, it has the size of each rank's block instead, and
+	 * is read by mmc_op_footprint() and mmc_op_init() only.
 	 */
 	uint64_t block_bytes;
 	const uint64_t *blocks_bytes; /* [nranks] sizes */
@@ -88,52 +90,57 @@ struct mmc_op_config {
 	uint32_t root;
 	uint32_t chunk_bytes;
 	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
-	uint32_t window_bytes; /* capacity of this rank's buffers */
-	uint32_t source_bytes; /* their capacity for a single sender */
-	/* Up to this total, chunks are sent before the entry barrier. */
+	uint32_t window_bytes; /* what this rank can buffer */
+	uint32_t source_bytes; /* what it can buffer of a single sender */
+	/* All blocks together up to this size are sent before all have entered. */
 	uint64_t eager_bytes;
-	/* Up to this block size, a copy serves repairs. */
+	/* A block up to this size is copied, and the copy serves repairs. */
 	uint64_t retain_bytes;
 	/* Epochs back to the last one that is done on this rank. */
 	uint32_t lag_epochs;
 	enum mmc_repair repair;
-	bool reliable; /* messages are rarely lost: a silent partner is late */
+	bool control_is_reliable; /* messages are hardly ever lost */
 	uint32_t batch_chunks; /* chunks sent in one go, if more than usual */
 	/* The most that one read of others' memory brings. */
 	uint32_t read_bytes;
 	/*
-	 * The memory that others may read here. Its map address is the address of the
-	 * operation's memory; the place of the bitmap in it is added by mmc_op_init().
+	 * The memory that others may read here. `map_address` is that of the
+	 * operation's memory; mmc_op_init() adds where the bitmap lies in it.
 	 */
 	struct mmc_advert advert;
-	uint64_t timeout_ns;
+	uint64_t timeout_ns;	   /* see struct mmc_stream_options */
 	uint64_t entry_timeout_ns; /* 0: none */
-	uint64_t late_timeout_ns;  /* for a rank that exists; 0: none */
+	uint64_t late_timeout_ns;  /* 0: none */
 	bool inquires;	 /* the transport can tell whether a rank exists */
-	bool unattended; /* ranks answer in their own calls only */
-	uint64_t seed;
+	bool unattended; /* ranks answer only inside calls of the library */
+	uint64_t seed;	 /* of random delays */
 	struct mmc_path *path;	       /* outlives the operation */
 	struct mmc_counters *counters; /* outlive the operation */
 };
 
-/* The block of the rank heard last, cached since the next chunk is often of it too. */
+/*
+ * What is looked up for a chunk, kept for the next one, which is often of the same
+ * sender.
+ */
 struct mmc_heard {
-	uint32_t source; /* MMC_PEER_ALL: none */
-	uint32_t chain;	 /* valid once the operation has begun */
-	uint32_t turn;	 /* in its chain, once the operation has begun */
-	/* NULL, or reused for another turn: check it. */
+	uint32_t source; /* the sender heard last; MMC_PEER_NONE: none */
+	uint32_t chain;	 /* its chain; valid once the operation has begun */
+	uint32_t turn;	 /* its turn; valid once the operation has begun */
+	/* Valid unless it is NULL or has another turn by now. */
 	struct mmc_sequence *sequence;
-	struct mmc_block block;
+	struct mmc_block block; /* its block */
 };
 
-/* The requests kept until this rank can serve them; a further one is sent again. */
+/*
+ * The most NAKs kept before all have entered; of a further one the sender asks again.
+ */
 #define MMC_OP_EARLY_MAX 4
 
-/* The senders that a child in the tree of reports misses. */
+/* A question of a child in the tree of reports: how much some ranks have sent. */
 struct mmc_op_question {
 	uint32_t child;
 	uint32_t nmissed;
-	uint32_t missed[MMC_SENT_MAX];
+	uint32_t missed[MMC_SENT_MAX]; /* the ranks that it asks about */
 };
 
 struct mmc_op {
@@ -145,135 +152,143 @@ struct mmc_op {
 	struct mmc_record record;
 	struct mmc_barrier entry;
 	struct mmc_barrier release;
-	struct mmc_bitmap claimed;
-	struct mmc_bitmap present;
+	struct mmc_bitmap claimed; /* chunks that were accepted */
+	struct mmc_bitmap present; /* chunks whose payload is in place */
 	struct mmc_schedule schedule;
 	struct mmc_repair_state repair;
 	struct mmc_watermark watermark;
 	struct mmc_turn turn;
 	uint8_t *schedule_memory;
 	uint8_t *watermark_memory;
-	uint32_t npresent;
-	uint32_t nplacing; /* placements in flight */
+	uint32_t npresent; /* how many chunks are present */
+	uint32_t nplacing; /* chunks claimed and not yet present */
 	uint32_t nsending; /* chunks handed out and not yet sent */
 	enum mmc_op_mode mode;
 	enum mmc_op_holding holding;
-	bool left_told; /* this rank told its left neighbour that it is done */
-	bool right_done;
-	uint8_t alarms; /* multicasts of a failure that are still due */
-	struct mmc_backoff asking; /* questions to the awaited rank */
-	/* The rank that the awaited rank says it waits for, or MMC_PEER_ALL. */
-	uint32_t late;
+	/* The left neighbour was told that this rank is done. */
+	bool left_told;
+	bool right_done; /* the right neighbour has said that it is done */
+	uint8_t alarms;	 /* how often a failure is still to be multicast */
+	struct mmc_backoff asking; /* when to ask the awaited rank next */
+	/*
+	 * A rank that has not entered, for which the awaited rank says that it waits;
+	 * MMC_PEER_NONE: none.
+	 */
+	uint32_t unentered;
 	bool renewed; /* news arrived: waits begin anew at the next poll */
-	/* NAKs of ranks that knew before this one that all have entered. */
+	/* NAKs of ranks that knew before this one that all had entered. */
 	struct mmc_nak early[MMC_OP_EARLY_MAX];
-	uint32_t nearly;
+	uint32_t nearly; /* how many of `early` are in use */
 	struct mmc_op_question questions[MMC_WATERMARK_FAN_IN];
 	uint32_t nquestions;
-	/* The root asks, for all ranks, how much this rank has sent. */
+	/* The root asks for all ranks how much this one has sent. */
 	bool summoned;
 	struct mmc_liveness liveness;
-	uint64_t stage_ns; /* when this stage of the counters began */
+	uint64_t stage_ns; /* when the stage began that the counters time */
 };
 
 /*
- * Returns the bytes of memory that an operation of this shape takes; 0 if it is
- * invalid.
+ * Returns the bytes of memory that an operation takes; 0 if its ranks, blocks and
+ * chunks are not possible.
  */
 size_t mmc_op_footprint(const struct mmc_op_config *config);
 
 /*
- * Enters an operation in `memory`, mmc_op_footprint() long and aligned to 16. This
- * rank's block counts as present.
+ * Enters an operation, and returns it. It takes `memory`, mmc_op_footprint() long and
+ * aligned to MMC_ALIGN_BYTES. This rank's block counts as present from the start.
  */
 struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 			   uint64_t now_ns);
 
 enum mmc_verdict {
-	MMC_VERDICT_PLACE, /* place the payload, then call mmc_op_on_placed() */
-	MMC_VERDICT_DUPLICATE, /* the chunk is here already: drop it */
-	MMC_VERDICT_FOREIGN,   /* the sender may not send this: drop it */
+	/* Place the payload, then call mmc_op_on_placed(). */
+	MMC_VERDICT_PLACE,
+	MMC_VERDICT_DUPLICATE, /* drop it: the chunk is claimed already */
+	MMC_VERDICT_FOREIGN,   /* drop it: the sender must not send this */
 };
 
 /*
- * Takes a datagram of `source` with `payload_bytes` of the chunk that the header's
- * `index` names. The chunk is claimed if the verdict is to place it.
+ * Takes a datagram of `source` that carries `payload_bytes` of the chunk which its
+ * header's `index` names. Returns what to do with it. If that is to place it, the chunk
+ * is claimed.
  */
 enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 				 uint32_t index, size_t payload_bytes,
 				 uint64_t now_ns);
 
-/* Records that the payload of `chunk`, which a verdict had placed, is in its place. */
+/* Records that the payload of `chunk` is in its place, as a verdict asked for. */
 void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk);
 
-/* Records that the network no longer reads `nchunks` of the SEND actions. */
+/* Records that `nchunks` chunks of SEND actions are no longer read from memory. */
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks);
 
 /*
- * Takes the end of the READ_MAP of `words`: `bytes` holds the words, then the
- * generation, in the neighbour's byte order, which is the same as this rank's; NULL if
- * the read has failed.
+ * Records that the action READ_MAP of `words` has ended. `bytes` holds the words, then
+ * the generation, in the neighbour's byte order, which must be that of this rank; NULL
+ * if the read has failed.
  */
 void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
 		   const uint8_t *bytes, uint64_t now_ns);
 
 /*
- * Takes the end of the READ of `run`: `generation` is the value read last; 0 if the
- * read has failed. Returns whether its chunks may be used; each is then passed to
- * mmc_op_on_fetched().
+ * Records that the action READ of `run` has ended. `generation` is the one that was
+ * read last, or 0 if the read has failed. Returns whether the chunks may be used; each
+ * must then be passed to mmc_op_on_fetched().
  */
 bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation);
 
 /*
- * Takes `chunk`, which a read has brought. The chunk is claimed if the verdict is to
- * place it, as in mmc_op_on_chunk().
+ * Takes `chunk`, which a read has brought. Returns what to do with it, as
+ * mmc_op_on_chunk() does.
  */
 enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 				   uint64_t now_ns);
 
 /*
- * Takes the end of the REGISTER: others may read all blocks at `address` with `key`;
- * with `ok` false, the memory cannot be registered.
+ * Records that the action REGISTER has ended. With `ok`, others may read all blocks at
+ * `address` with `key`; otherwise the memory cannot be registered.
  */
 void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
 		       uint32_t key);
 
 /*
- * Takes a control message of `source` about this epoch. The caller answers its stamp,
- * if it has one.
+ * Takes a control message of `source` about this epoch. If it has a stamp, the caller
+ * must see that it is answered.
  */
 void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		       const struct mmc_message *message, uint64_t now_ns);
 
 /*
- * Fails the operation; with `tell`, on all other ranks too. A rank that has all its
- * data already finishes it all the same.
+ * Fails the operation, unless it has ended for the user. One that has all its data
+ * completes all the same. With `tell`, the other ranks are told of the failure.
  */
 void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 		 bool tell);
 
-/* Records that the transport found the process of `peer` to exist. */
+/* Records that the transport has found that the process of `peer` exists. */
 void mmc_op_on_alive(struct mmc_op *op, uint32_t peer);
 
 /*
- * Records that the transport found the process of `peer` to have ended: an operation
- * that awaits `peer` fails.
+ * Records that the transport has found that the process of `peer` has ended. If the
+ * operation awaits `peer` and hears nothing of it, it fails.
  */
 void mmc_op_on_gone(struct mmc_op *op, uint32_t peer);
 
-/* Returns whether the awaited rank exists and has not answered for some seconds. */
+/*
+ * Returns whether the awaited rank has not answered for some seconds, though it exists.
+ */
 bool mmc_op_awaits_late(const struct mmc_op *op);
 
 /*
- * Clears the generation: reads of this rank's memory that have not ended will be of no
- * use.
+ * Clears the generation: reads of this rank's memory that have not ended yet bring
+ * nothing of use.
  */
 void mmc_op_close_advert(struct mmc_op *op);
 
-/* Records that all ranks are done, as a later operation's barrier has said. */
+/* Records that all ranks are done, as the barrier of a later operation has told. */
 void mmc_op_all_done(struct mmc_op *op);
 
-/* Adds the actions that are due to `actions`, as far as there is room. */
+/* Adds to `actions` what is due now, as far as there is room. */
 void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		 struct mmc_actions *actions);
 
@@ -281,29 +296,30 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 uint64_t mmc_op_deadline(const struct mmc_op *op);
 
 /*
- * Returns whether all ranks are known to have entered: schedule, repair, watermark and
- * turn are valid.
+ * Returns whether all ranks are known to have entered. The fields schedule, repair,
+ * watermark and turn are valid only then.
  */
 static inline bool mmc_op_has_begun(const struct mmc_op *op)
 {
 	return op->state != MMC_OP_ENTRY && op->state != MMC_OP_REFUSED;
 }
 
-/* Returns whether its end was reported: the buffers are the user's again. */
+/* Returns whether DONE or FAILED was handed out: the buffers are the user's again. */
 static inline bool mmc_op_is_reported(const struct mmc_op *op)
 {
 	return op->holding != MMC_OP_BUFFERS;
 }
 
-/* Returns whether a copy of this rank's block serves others. */
+/* Returns whether others are served from a copy of this rank's block. */
 static inline bool mmc_op_has_copy(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_COPIED || op->state == MMC_OP_HELPING;
 }
 
-/* Returns the rank that is waited for first, or MMC_PEER_ALL for none in particular. */
+/* Returns the rank that is awaited first, or MMC_PEER_NONE for none in particular. */
 uint32_t mmc_op_awaited(const struct mmc_op *op);
 
+/* Return the left and the right neighbour of this rank in the ring. */
 static inline uint32_t mmc_op_left(const struct mmc_op *op)
 {
 	return (op->config.rank + op->config.nranks - 1) % op->config.nranks;
@@ -315,30 +331,33 @@ static inline uint32_t mmc_op_right(const struct mmc_op *op)
 }
 
 /*
- * Returns a rank that has not entered and keeps this one waiting, or MMC_PEER_ALL.
- * Where this rank does not await it directly, it is the rank that others have named.
+ * Returns a rank that has not entered and holds this one up, or MMC_PEER_NONE: the
+ * awaited rank or, if that has entered, the one that it names.
  */
-uint32_t mmc_op_late(const struct mmc_op *op);
+uint32_t mmc_op_unentered(const struct mmc_op *op);
 
-/* Serves the requests that arrived before the operation had begun here. */
+/* Serves the NAKs that arrived before the operation had begun here. */
 void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns);
 
 /* Takes `event`, which the table must allow in the present state. */
 void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 
-/* Asks the awaited rank soon, then ever more rarely. */
+/* Sets when to ask the awaited rank: soon, then ever more rarely. */
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
 
-/* Records that something new has arrived, which makes all waits begin anew. */
+/* Records that something new has arrived, so that all waits begin anew. */
 static inline void mmc_op_renew(struct mmc_op *op)
 {
 	op->renewed = true;
 }
 
-/* Returns the name of a state. */
+/* Returns the name of a state, for logs and tests. */
 const char *mmc_op_state_name(enum mmc_op_state state);
 
-/* Returns whether `event` leads anywhere from `state`; if so, writes where. */
+/*
+ * Looks up where `event` leads from `state`. Returns true with that state in `*next`,
+ * or false with `state` in it if the table has no such row.
+ */
 bool mmc_op_next_state(enum mmc_op_state state, enum mmc_op_event event,
 		       enum mmc_op_state *next);
 

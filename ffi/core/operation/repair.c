@@ -19,12 +19,12 @@ void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 
 /* ---- what is lost -------------------------------------------------------- */
 
-void mmc_op_drain_passed(struct mmc_op *op)
+void mmc_op_update_drained(struct mmc_op *op)
 {
-	op->repair.loss.passed = false;
+	op->repair.loss.drained = false;
 	for (uint32_t c = 0; c < op->schedule.nchains; c++)
 		mmc_watermark_drain(&op->watermark, c,
-				    op->repair.loss.chains[c].npassed);
+				    op->repair.loss.chains[c].ndrained);
 }
 
 static void tell_nak(struct mmc_op *op, const struct mmc_nak *nak,
@@ -62,11 +62,14 @@ void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		return;
 	ask_for_lost(op, now_ns, actions);
 	mmc_op_ask_silent(op, now_ns, actions);
-	if (op->repair.loss.passed)
-		mmc_op_drain_passed(op);
+	if (op->repair.loss.drained)
+		mmc_op_update_drained(op);
 }
 
-/* ---- fetching ------------------------------------------------------------ */
+/*
+		 * ---- fetching
+		 * ------------------------------------------------------------
+		 */
 
 static void read_run(struct mmc_op *op, enum mmc_action_kind kind,
 		     struct mmc_run run, struct mmc_actions *actions)
@@ -112,7 +115,7 @@ void mmc_op_poll_fetch(struct mmc_op *op, uint64_t now_ns,
 
 /* ---- serving ------------------------------------------------------------- */
 
-/* Announces the chunks that will be multicast again, so that others need not ask. */
+/* Sends an NCF, which says what will be multicast, so that others need not ask. */
 static void tell_confirmation(struct mmc_op *op, struct mmc_actions *actions)
 {
 	struct mmc_message message;
@@ -143,8 +146,8 @@ void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions)
 
 	if (!mmc_actions_room(actions))
 		return;
-	if (mmc_advertiser_registers(advertiser))
+	if (mmc_advertiser_take_registration(advertiser))
 		mmc_actions_add(actions, MMC_ACTION_REGISTER, op);
-	else if (mmc_advertiser_tells(advertiser))
+	else if (mmc_advertiser_take_advert(advertiser))
 		mmc_op_tell_advert(op, actions);
 }

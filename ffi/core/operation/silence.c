@@ -4,8 +4,8 @@
 #include "core/operation/tell.h"
 #include "core/repair/silence.h"
 
-/* The questions to the parent without a word from it, before the sender is asked. */
-#define PATIENCE 2
+/* After so many questions without an answer of the parent, the sender is asked. */
+#define PARENT_QUESTIONS 2
 
 /* ---- asking -------------------------------------------------------------- */
 
@@ -13,7 +13,7 @@
 static bool asks_sender(const struct mmc_op *op,
 			const struct mmc_sequence *sequence)
 {
-	return op->config.rank == 0 || sequence->nvain >= PATIENCE ||
+	return op->config.rank == 0 || sequence->nvain >= PARENT_QUESTIONS ||
 	       sequence->rank == mmc_watermark_parent(op->config.rank);
 }
 
@@ -44,10 +44,12 @@ void mmc_op_ask_silent(struct mmc_op *op, uint64_t now_ns,
 
 /* ---- answering ----------------------------------------------------------- */
 
+/* Returns how much `rank`, which may be this one, has sent, as far as is known here. */
 static struct mmc_sent known(const struct mmc_op *op, uint32_t rank)
 {
 	if (rank == op->config.rank)
-		return (struct mmc_sent){ rank, op->record.sent_chunks };
+		return (struct mmc_sent){ .rank = rank,
+					  .nchunks = op->record.sent_chunks };
 	return mmc_silence_known(&op->repair.loss, rank);
 }
 
@@ -76,7 +78,10 @@ void mmc_op_tell_sent(struct mmc_op *op, struct mmc_actions *actions)
 
 /* ---- hearing ------------------------------------------------------------- */
 
-/* A newer question of a child takes the place of its last one. */
+/*
+ * Returns the place for a question of `child`, where its last one may still be; NULL if
+ * there is no room.
+ */
 static struct mmc_op_question *place_for(struct mmc_op *op, uint32_t child)
 {
 	for (uint32_t i = 0; i < op->nquestions; i++)
@@ -88,8 +93,8 @@ static struct mmc_op_question *place_for(struct mmc_op *op, uint32_t child)
 }
 
 /*
- * Keeps the question of `child`, and asks on about senders of which no more is known
- * here.
+ * Keeps the question of `child`, and asks further about the senders of which no more is
+ * known here than there.
  */
 static void hear_child(struct mmc_op *op, uint32_t child,
 		       const struct mmc_message *message, uint64_t now_ns)

@@ -2,8 +2,8 @@
 #include "core/operation/tell.h"
 
 /*
- * Writes which rank is late, as far as is known here. Its age is rounded up, so that it
- * grows each time it is passed on.
+ * Writes which rank is late, as far as is known here. The age of the evidence is
+ * rounded up, so that it grows each time that it is passed on.
  */
 static void write_late(const struct mmc_op *op, struct mmc_message *message)
 {
@@ -11,9 +11,10 @@ static void write_late(const struct mmc_op *op, struct mmc_message *message)
 
 	message->late_rank = mmc_liveness_late(liveness, op->config.timeout_ns);
 	message->late_age_ms = 0;
-	if (message->late_rank != MMC_PEER_ALL)
+	if (message->late_rank != MMC_PEER_NONE)
 		message->late_age_ms = (uint32_t)mmc_min_u64(
-			(liveness->looked_ns - liveness->late_ns) / MMC_MS_NS +
+			(liveness->observed_ns - liveness->late_ns) /
+					MMC_MS_NS +
 				1,
 			UINT32_MAX);
 }
@@ -26,7 +27,7 @@ void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 	message->echo_us = 0;
 	message->record = op->record;
 	if (!(op->record.flags & MMC_RECORD_FAILED))
-		message->record.culprit = mmc_op_late(op);
+		message->record.culprit = mmc_op_unentered(op);
 	message->nitems = 0;
 	write_late(op, message);
 }

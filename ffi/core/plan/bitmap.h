@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bitmap with one bit for each chunk, in 64-bit words, chunk 0 in the lowest bit of
- * word 0. Peers read these very words over the network, hence the release store.
+ * A bitmap with one bit for each chunk, in 64-bit words; chunk 0 has the lowest bit of
+ * word 0. Peers may read these words over the network while this rank changes them,
+ * hence mmc_bitmap_publish().
  */
 #ifndef MMC_CORE_PLAN_BITMAP_H
 #define MMC_CORE_PLAN_BITMAP_H
@@ -48,8 +49,8 @@ static inline bool mmc_bitmap_test_and_set(struct mmc_bitmap *map, uint32_t bit)
 }
 
 /*
- * Sets `bit`, which is below nbits, so that a reader that sees it set sees all that was
- * written before: peers read these words while this rank goes on.
+ * Sets `bit`, which is below nbits, in such a way that a peer which reads the bit as
+ * set also reads all that was written before, above all the chunk's payload.
  */
 static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
 {

@@ -3,12 +3,13 @@
 
 #include "support/memory.h"
 
+/* Returns how many chunks a block has. */
 static uint64_t chunks_of(uint64_t block_bytes, uint32_t chunk_bytes)
 {
 	return block_bytes / chunk_bytes + (block_bytes % chunk_bytes != 0);
 }
 
-/* Returns the payload of the last of `nchunks` chunks. */
+/* Returns the payload, in bytes, of the last of a block's `nchunks` chunks. */
 static uint32_t tail_of(uint64_t block_bytes, uint64_t nchunks,
 			uint32_t chunk_bytes)
 {
@@ -146,8 +147,9 @@ void mmc_layout_tabulate(struct mmc_layout *layout, uint8_t *memory,
 }
 
 /*
- * Returns a rank's block if only the root has one: the empty blocks of ranks before the
- * root lie at the start of its block, those of ranks after it at the end.
+ * Returns the block of `rank` where all but the root's are empty. Empty blocks of ranks
+ * before the root lie where its block begins, those of ranks after it where its block
+ * ends.
  */
 static struct mmc_block sole_block(const struct mmc_layout *layout,
 				   uint32_t rank)

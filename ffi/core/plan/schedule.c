@@ -12,20 +12,21 @@ size_t mmc_schedule_bytes(const struct mmc_layout *layout)
 	return mmc_part_bytes(layout->nsenders * sizeof(uint32_t));
 }
 
-/* Returns the most of `nchains` chains that a rank hears if all send at once. */
+/*
+ * Returns how many senders a rank hears, at the most, when all senders send at once and
+ * each of them has one of the `nchains` chains.
+ */
 static uint32_t heard_chains(const struct mmc_layout *layout, uint32_t nchains)
 {
-	/*
-	 * A sender does not hear itself; a rank with an empty block hears all senders.
-	 */
+	/* A sender does not hear itself, but a rank with an empty block hears all. */
 	if (layout->nsenders == layout->nranks)
 		nchains--;
 	return mmc_max_u32(nchains, 1);
 }
 
 /*
- * Chooses the chains: one for each sender, while that leaves each two of the smallest
- * batches; otherwise at least two.
+ * Chooses the number of chains: as many as senders, if the window then holds two of the
+ * smallest batches of each sender that a rank hears; otherwise fewer, but at least two.
  */
 static uint32_t auto_chains(const struct mmc_layout *layout,
 			    uint32_t window_chunks)
@@ -39,12 +40,14 @@ static uint32_t auto_chains(const struct mmc_layout *layout,
 	    window_chunks / heard_chains(layout, nsenders) >= two_batches)
 		return nsenders;
 	nchains = mmc_max_u32(2, window_chunks / two_batches);
-	/* Fewer chains with as few turns have as many turns each: all end together. */
+	/*
+	 * If fewer chains need no more turns, all chains have the same number of turns.
+	 */
 	nturns = (nsenders + nchains - 1) / nchains;
 	return mmc_max_u32(2, (nsenders + nturns - 1) / nturns);
 }
 
-/* Returns where each sender's chunks begin in its chain. */
+/* Returns the position of each sender's first chunk in its chain, if uneven. */
 static const uint32_t *starts_of(const struct mmc_layout *layout,
 				 uint32_t nchains, uint8_t *memory)
 {
@@ -54,13 +57,15 @@ static const uint32_t *starts_of(const struct mmc_layout *layout,
 		return NULL;
 	starts = mmc_part_take(&memory, layout->nsenders * sizeof(*starts));
 	for (uint32_t s = 0; s < layout->nsenders; s++) {
-		uint32_t before = s - nchains;
+		uint32_t predecessor;
 
 		starts[s] = 0;
-		if (s >= nchains)
-			starts[s] =
-				starts[before] +
-				layout->blocks[layout->senders[before]].nchunks;
+		if (s < nchains)
+			continue;
+		predecessor = s - nchains;
+		starts[s] =
+			starts[predecessor] +
+			layout->blocks[layout->senders[predecessor]].nchunks;
 	}
 	return starts;
 }
@@ -70,14 +75,14 @@ void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       uint32_t window_bytes, uint32_t source_bytes)
 {
 	uint32_t window_chunks = window_bytes / layout->chunk_bytes;
-	uint32_t sharers;
-	uint32_t share;
+	uint32_t sharers; /* senders that have chunks in flight at once */
+	uint32_t share;	  /* chunks that each of them may have in flight */
 
 	if (nchains == MMC_CHAINS_AUTO)
 		nchains = auto_chains(layout, window_chunks);
 	nchains = mmc_min_u32(nchains, layout->nsenders);
 	nchains = mmc_min_u32(nchains, MMC_CHAINS_MAX);
-	/* A chain's next sender may start before its predecessor has ended. */
+	/* In one of the chains the next sender may begin before the last has ended. */
 	sharers = nchains == layout->nsenders ? heard_chains(layout, nchains)
 					      : nchains + 1;
 	share = mmc_min_u32(window_chunks / sharers,

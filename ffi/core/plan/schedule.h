@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Plans the order in which senders multicast. M chains run side by side; in a chain the
- * senders take turns, one after the other. Sender s has turn s / M of chain s mod M, so
- * any M up to the number of senders will do and need not divide it. A chain's position
- * counts the chunks of its senders in the order of their turns. Ranks with empty blocks
+ * senders take turns, one after the other. Sender s has turn s / M of chain s mod M. M
+ * may be any number up to that of the senders, and need not divide it. Positions number
+ * the chunks of a chain, in the order of its senders' turns. Ranks with empty blocks
  * take no turn.
  */
 #ifndef MMC_CORE_PLAN_SCHEDULE_H
@@ -18,30 +18,35 @@ struct mmc_schedule {
 	uint32_t nchains; /* M: chains side by side */
 	/* The chunks that each active sender may have in flight. */
 	uint32_t window_chunks;
-	uint32_t batch_chunks; /* chunks sent in one go */
+	uint32_t batch_chunks; /* the chunks that a sender sends in one go */
 };
 
-/* Stands in place of a number of chains: choose it from the agreed window. */
+/* In place of a number of chains: it is to be chosen from the agreed window. */
 #define MMC_CHAINS_AUTO 0
 
-/* The datagrams of one batch: the fewest worth a system call, and the most. */
+/* The fewest datagrams in a batch that are worth a system call, and the most. */
 #define MMC_BATCH_CHUNKS_MIN 4
 #define MMC_BATCH_CHUNKS_MAX 20
 
-/* The most datagrams where a transport takes more: see mmc_schedule_widen(). */
+/*
+ * The most in a batch on a transport that takes more at a time: mmc_schedule_widen().
+ */
 #define MMC_BATCH_CHUNKS_WIDE 64
 
-/* Returns the bytes of memory for a layout's turns; 0 where formulas do. */
+/* Returns the bytes of memory that a schedule takes; 0 unless blocks are uneven. */
 size_t mmc_schedule_bytes(const struct mmc_layout *layout);
 
 /*
- * Plans the turns for blocks laid out by `layout` when every receiver buffers
- * `window_bytes`, and `source_bytes` of a single sender. With `nchains` MMC_CHAINS_AUTO
- * all senders send at once as long as the window holds two batches of each that a rank
- * hears; otherwise there are as many chains as it holds two batches of, but at least
- * two: fewer would idle a sender's own downlink. The result depends only on the
- * arguments, which are equal on every rank. `memory`, mmc_schedule_bytes() long, must
- * outlive the schedule and its copies.
+ * Plans the turns for blocks laid out by `layout`, given that every receiver can buffer
+ * `window_bytes`, of which at most `source_bytes` of a single sender.
+ *
+ * With MMC_CHAINS_AUTO for `nchains`, all senders send at once as long as the window
+ * holds two batches of each sender that a rank hears. Otherwise there are as many
+ * chains as the window holds two batches of, but at least two: with one chain, the link
+ * to the sending rank would be idle. The result depends only on the arguments, which
+ * are equal on all ranks.
+ *
+ * `memory`, mmc_schedule_bytes() long, must outlive the schedule and its copies.
  */
 void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       const struct mmc_layout *layout, uint32_t nchains,
@@ -49,7 +54,7 @@ void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 
 /*
  * Raises the batch to `batch_chunks`, which is at most MMC_BATCH_CHUNKS_WIDE, but not
- * beyond half a sender's window.
+ * beyond half a sender's window. Never lowers it.
  */
 static inline void mmc_schedule_widen(struct mmc_schedule *schedule,
 				      uint32_t batch_chunks)
@@ -61,7 +66,7 @@ static inline void mmc_schedule_widen(struct mmc_schedule *schedule,
 		schedule->batch_chunks = batch_chunks;
 }
 
-/* Returns the chain of the rank with `block`, also if it sends nothing. */
+/* Returns the chain of the rank with `block`; chain 0 if the block is empty. */
 static inline uint32_t mmc_schedule_chain(const struct mmc_schedule *schedule,
 					  const struct mmc_block *block)
 {
@@ -69,7 +74,8 @@ static inline uint32_t mmc_schedule_chain(const struct mmc_schedule *schedule,
 }
 
 /*
- * Returns the position of the first chunk of `block` in its chain, also if it has none.
+ * Returns the position of the first chunk of `block` in its chain; 0 if the block is
+ * empty.
  */
 static inline uint32_t mmc_schedule_start(const struct mmc_schedule *schedule,
 					  const struct mmc_block *block)
@@ -80,7 +86,7 @@ static inline uint32_t mmc_schedule_start(const struct mmc_schedule *schedule,
 	       schedule->layout.block_chunks;
 }
 
-/* Returns the turn in its chain of the rank with `block`, also if it sends nothing. */
+/* Returns the turn of the rank with `block` in its chain; turn 0 if it is empty. */
 static inline uint32_t mmc_schedule_turn(const struct mmc_schedule *schedule,
 					 const struct mmc_block *block)
 {
@@ -100,7 +106,8 @@ uint32_t mmc_schedule_length(const struct mmc_schedule *schedule,
 			     uint32_t chain);
 
 /*
- * Returns the rank whose chunk is at `position` of `chain`, which is below its length.
+ * Returns the rank whose chunk is at `position` of `chain`. The position must be below
+ * mmc_schedule_length().
  */
 uint32_t mmc_schedule_rank(const struct mmc_schedule *schedule, uint32_t chain,
 			   uint32_t position);

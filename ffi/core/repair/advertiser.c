@@ -11,7 +11,7 @@ static const struct mmc_transition transitions[] = {
 #undef ADVERTISER_ROW
 };
 
-/* Returns whether `event` led to another state. */
+/* Takes `event`; returns whether it leads to another state from the present one. */
 static bool step(struct mmc_advertiser *advertiser,
 		 enum mmc_advertiser_event event)
 {
@@ -28,11 +28,11 @@ static bool step(struct mmc_advertiser *advertiser,
 void mmc_advertiser_init(struct mmc_advertiser *advertiser,
 			 const struct mmc_advert *advert, uint64_t *generation)
 {
-	bool waits = advert->generation != 0 && !advert->has_data;
+	bool lacks_data = advert->generation != 0 && !advert->has_data;
 
 	*advertiser = (struct mmc_advertiser){
-		.state = waits ? MMC_ADVERTISER_UNREGISTERED
-			       : MMC_ADVERTISER_SETTLED,
+		.state = lacks_data ? MMC_ADVERTISER_UNREGISTERED
+				    : MMC_ADVERTISER_SETTLED,
 		.advert = *advert,
 		.generation = generation,
 	};
@@ -51,7 +51,7 @@ void mmc_advertiser_ask(struct mmc_advertiser *advertiser)
 	step(advertiser, MMC_ADVERTISER_ASKED);
 }
 
-bool mmc_advertiser_registers(struct mmc_advertiser *advertiser)
+bool mmc_advertiser_take_registration(struct mmc_advertiser *advertiser)
 {
 	return step(advertiser, MMC_ADVERTISER_HANDED_OUT);
 }
@@ -69,7 +69,7 @@ void mmc_advertiser_registered(struct mmc_advertiser *advertiser, bool ok,
 	}
 }
 
-bool mmc_advertiser_tells(struct mmc_advertiser *advertiser)
+bool mmc_advertiser_take_advert(struct mmc_advertiser *advertiser)
 {
 	return step(advertiser, MMC_ADVERTISER_TOLD);
 }

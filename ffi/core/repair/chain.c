@@ -6,31 +6,30 @@
 
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains)
 {
-	/*
-	 * A chain of few turns has one for each: nsenders / nchains, rounded up in
-	 * every chain.
-	 */
+	/* A chain of few turns has a sequence for each of them. */
 	return mmc_min_u32(MMC_CHAIN_SEQUENCES * nchains, nsenders + nchains);
 }
 
 /*
- * Returns a free place, or NULL. The search begins where mmc_chain_sequence() begins
- * for `turn`.
+ * Returns a free sequence, or NULL. The search begins where mmc_chain_sequence() will
+ * begin to look for `turn`.
  */
-static struct mmc_sequence *free_place(struct mmc_chain *chain, uint32_t turn)
+static struct mmc_sequence *free_sequence(struct mmc_chain *chain,
+					  uint32_t turn)
 {
 	uint32_t n = chain->nsequences;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct mmc_sequence *place = &chain->sequences[(turn + i) % n];
+		struct mmc_sequence *sequence =
+			&chain->sequences[(turn + i) % n];
 
-		if (place->turn == MMC_TURN_NONE)
-			return place;
+		if (sequence->turn == MMC_TURN_NONE)
+			return sequence;
 	}
 	return NULL;
 }
 
-/* Follows the sender of the first turn not yet followed; there must be a free place. */
+/* Follows the sender of the next turn. A sequence must be free. */
 static void follow_next(struct mmc_chain *chain,
 			const struct mmc_schedule *schedule, uint32_t number,
 			uint64_t now_ns)
@@ -40,7 +39,7 @@ static void follow_next(struct mmc_chain *chain,
 	uint32_t rank =
 		mmc_layout_sender(layout, turn * schedule->nchains + number);
 	const struct mmc_block block = mmc_layout_block(layout, rank);
-	struct mmc_sequence *sequence = free_place(chain, turn);
+	struct mmc_sequence *sequence = free_sequence(chain, turn);
 
 	MMC_ASSERT(sequence != NULL);
 	*sequence = (struct mmc_sequence){
@@ -51,12 +50,12 @@ static void follow_next(struct mmc_chain *chain,
 		.start = mmc_schedule_start(schedule, &block),
 		.nleft = block.nchunks,
 		.heard_ns = now_ns,
-		.trust_ns = MMC_NEVER_NS,
+		.late_at_ns = MMC_NEVER_NS,
 	};
 	mmc_backoff_stop(&sequence->silence);
 }
 
-/* Finds the first turn with more to come. */
+/* Sets `turn` to the first turn of which more is expected. */
 static void find_first(struct mmc_chain *chain, uint64_t now_ns)
 {
 	uint32_t before = chain->turn;
@@ -72,7 +71,7 @@ static void find_first(struct mmc_chain *chain, uint64_t now_ns)
 		first->heard_ns = now_ns;
 }
 
-/* Follows the senders that may begin soon. */
+/* Follows the senders that may begin soon, as far as sequences are free. */
 static void look_ahead(struct mmc_chain *chain,
 		       const struct mmc_schedule *schedule, uint32_t number,
 		       uint64_t now_ns)
@@ -81,7 +80,7 @@ static void look_ahead(struct mmc_chain *chain,
 				   mmc_max_u32(chain->nbegun, chain->turn) +
 					   MMC_CHAIN_AHEAD);
 
-	while (chain->nfollowed < end && free_place(chain, 0) != NULL)
+	while (chain->nfollowed < end && free_sequence(chain, 0) != NULL)
 		follow_next(chain, schedule, number, now_ns);
 }
 
@@ -110,15 +109,15 @@ void mmc_chain_end(struct mmc_chain *chain)
 	chain->lost_turns = chain->nturns;
 }
 
-void mmc_chain_delay(struct mmc_chain *chain, struct mmc_sequence *sequence,
-		     const struct mmc_bitmap *claimed, uint32_t end)
+void mmc_chain_mark_late(struct mmc_chain *chain, struct mmc_sequence *sequence,
+			 const struct mmc_bitmap *claimed, uint32_t end)
 {
 	struct mmc_run run = { .first = sequence->first + sequence->late_end };
 
 	if (end <= sequence->late_end)
 		return;
 	run.count = end - sequence->late_end;
-	chain->npassed += run.count - mmc_bitmap_count_run(claimed, run);
+	chain->ndrained += run.count - mmc_bitmap_count_run(claimed, run);
 	sequence->late_end = end;
 	sequence->end = mmc_max_u32(sequence->end, end);
 }
@@ -126,7 +125,7 @@ void mmc_chain_delay(struct mmc_chain *chain, struct mmc_sequence *sequence,
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end)
 {
-	mmc_chain_delay(chain, sequence, claimed, end);
+	mmc_chain_mark_late(chain, sequence, claimed, end);
 	sequence->lost_end = mmc_max_u32(sequence->lost_end, end);
 }
 
@@ -146,13 +145,13 @@ void mmc_chain_pass(struct mmc_chain *chain,
 	find_first(chain, now_ns);
 }
 
-/* Gives up the first sender followed, for lack of places. */
+/* Gives up the first sender that is followed, which frees its sequence. */
 static void give_up_first(struct mmc_chain *chain,
 			  const struct mmc_bitmap *claimed)
 {
 	struct mmc_sequence *first = mmc_chain_sequence(chain, chain->turn);
 
-	mmc_chain_delay(chain, first, claimed, first->nchunks);
+	mmc_chain_mark_late(chain, first, claimed, first->nchunks);
 	chain->late_turns = first->turn + 1;
 	first->turn = MMC_TURN_NONE;
 }
@@ -166,7 +165,7 @@ struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 	if (turn < chain->nbegun)
 		return mmc_chain_sequence(chain, turn);
 	while (turn >= chain->nfollowed) {
-		if (free_place(chain, 0) == NULL)
+		if (free_sequence(chain, 0) == NULL)
 			give_up_first(chain, claimed);
 		follow_next(chain, schedule, number, now_ns);
 		find_first(chain, now_ns);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The senders of a chain as a receiver follows them, one by one. A sender's chunks
+ * The senders of a chain. A receiver follows the active ones, each by itself. Their chunks
  * arrive in order, so a gap before a later chunk of the same sender is a loss once the
- * allowance for reordering has passed. A chunk that the sender's record reports as sent
- * is a loss too when no more chunks arrive. A chunk of another sender proves nothing:
- * that sender may have overtaken this one.
+ * allowance for reordering has passed. A chunk that a sender's record reports as sent
+ * is lost, too, if chunks of that sender cease to arrive. A chunk of another sender
+ * proves nothing: that sender may have overtaken this one.
  *
- * Few senders of a chain are active at a time, and only these are followed: senders
- * that have begun and not ended, senders that were overtaken, and some that may begin
- * soon. When there are more than MMC_CHAIN_SEQUENCES, the first is given up: all that
- * is missing of it is late.
+ * Few senders of a chain are active at a time, and only these are followed: those that
+ * have begun and not ended, those that were overtaken, and some that may begin soon. If
+ * there are more than MMC_CHAIN_SEQUENCES of them, the one with the earliest turn is given
+ * up: whatever is missing of its block is late.
  */
 #ifndef MMC_CORE_REPAIR_CHAIN_H
 #define MMC_CORE_REPAIR_CHAIN_H
@@ -18,76 +18,92 @@
 #include "core/plan/schedule.h"
 #include "support/timer.h"
 
-/* The sequences that a chain keeps at a time. */
+/* The most senders of a chain that are followed at a time. */
 #define MMC_CHAIN_SEQUENCES 16
 
-/* How many turns beyond the last that has begun are followed. */
+/* How many turns are followed beyond the last that has begun. */
 #define MMC_CHAIN_AHEAD (MMC_CHAIN_SEQUENCES / 4 + 1)
 
-/* The turn of a sequence that no sender uses. */
+/* The `turn` of a sequence that is not in use. */
 #define MMC_TURN_NONE UINT32_MAX
 
-/* The chunks of one sender, counted from the first of its block. */
+/*
+ * The chunks of one sender, as this rank follows them. `end` and each `..._end` is an
+ * offset from the first chunk of the sender's block: the end of those chunks of which
+ * its own comment speaks.
+ */
 struct mmc_sequence {
-	uint32_t turn; /* the sender's turn in its chain */
-	uint32_t rank;
-	uint32_t first; /* first chunk of its block */
-	uint32_t nchunks;
-	uint32_t start; /* position of its first chunk */
+	uint32_t turn;	  /* the sender's turn in its chain */
+	uint32_t rank;	  /* the sender */
+	uint32_t first;	  /* the first chunk of its block */
+	uint32_t nchunks; /* the chunks of its block */
+	uint32_t start;	  /* the position of its first chunk */
 	/* Chunks not claimed; of this rank's own block, chunks not sent. */
 	uint32_t nleft;
-	/* Chunks below have been sent: a later one arrived, or a record said so. */
+	/* The chunks below this have been sent: the last of them arrived or was told. */
 	uint32_t end;
-	uint32_t gap_end; /* `end` when gaps were noted */
-	/* Chunks missing below are late: no window waits for them. */
+	uint32_t gap_end; /* `end` when gaps were last noted */
+	/* The chunks missing below this are late: no window waits for them. */
 	uint32_t late_end;
-	uint32_t overdue_end; /* `late_end` when late chunks were noted */
-	uint32_t lost_end;    /* chunks missing below are lost */
-	uint32_t told;	      /* chunks sent, according to a record */
-	uint64_t told_ns;     /* when `told` last grew */
-	/* When the sender was last heard, or when its turn was reached. */
+	uint32_t
+		noted_late_end; /* `late_end` when late chunks were last noted */
+	uint32_t lost_end;	/* the chunks missing below this are lost */
+	uint32_t told;		/* chunks sent, as the sender's records say */
+	uint64_t told_ns;	/* when `told` last grew */
+	/* When the sender was last heard or, if later, when its turn was reached. */
 	uint64_t heard_ns;
-	/* When the chunks missing below `told` count as late. */
-	uint64_t trust_ns;
-	/* Questions about the sender's silence since `heard_ns`. */
+	/* The time from which chunks missing below `told` count as late. */
+	uint64_t late_at_ns;
+	/* When to ask about the sender next, if it stays silent. */
 	struct mmc_backoff silence;
-	/* When the sender, or the parent about it, was last asked. */
+	/*
+	 * When this rank last asked the sender, or asked this rank's parent in the tree
+	 * of reports about the sender.
+	 */
 	uint64_t asked_ns;
-	/* Questions since the parent last answered about the sender. */
+	/* Such questions since this rank's parent last answered. */
 	uint32_t nvain;
 	bool asked; /* a question about the sender is open */
-	/* A rank below in the tree of reports misses the sender too. */
+	/* A rank below this one in the tree of reports has asked about the sender. */
 	bool wanted;
 };
 
 struct mmc_chain {
-	struct mmc_sequence *sequences; /* [nsequences], in no order */
+	struct mmc_sequence *sequences; /* [nsequences] */
 	uint32_t nsequences;
-	uint32_t nturns;
-	uint32_t nfollowed; /* turns followed now or before */
-	uint32_t turn;	    /* the first turn with more to come */
-	/* No turn from this one on has been heard of. */
-	uint32_t nbegun;
-	uint32_t seen;		/* one past the furthest position received */
-	uint32_t npassed;	/* chunks here, late or lost */
-	uint32_t nheard;	/* chunks received by multicast */
-	uint32_t late_turns;	/* turns below that were given up are late */
-	uint32_t overdue_turns; /* `late_turns` when late chunks were noted */
-	uint32_t lost_turns;	/* turns below that were given up are lost */
+	uint32_t nturns;    /* the senders of the chain */
+	uint32_t nfollowed; /* the turns below this are followed, or were */
+	uint32_t turn;	    /* the first turn of which more is expected */
+	uint32_t nbegun;    /* the last turn that has begun, plus one */
+	uint32_t seen;	    /* the position after the furthest chunk received */
+	uint32_t ndrained;  /* chunks that are claimed, late or lost */
+	uint32_t nheard;    /* chunks received by multicast */
+	/* All missing chunks of turns below this that were given up are late. */
+	uint32_t late_turns;
+	/* `late_turns` when late chunks were last noted. */
+	uint32_t noted_late_turns;
+	/* All missing chunks of turns below this that were given up are lost. */
+	uint32_t lost_turns;
 };
 
-/* Returns the most sequences that the chains of a layout take. */
+/*
+	 * Returns the most sequences that `nchains` chains with `nsenders` senders in
+	 * all can take.
+	 */
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains);
 
-/* Initializes the chain of this `number`, and follows its first senders. */
+/*
+	 * Initializes chain `number` of the schedule with memory for its sequences, and
+	 * follows its first senders.
+	 */
 void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
-/* Ends the chain: no more is expected of any sender. */
+/* Ends the chain: no more chunks of any sender are expected by multicast. */
 void mmc_chain_end(struct mmc_chain *chain);
 
-/* Returns the sequence of a turn; NULL if it is not followed yet, or not any more. */
+/* Returns the sequence of `turn`; NULL if it is not yet, or no longer, followed. */
 static inline struct mmc_sequence *
 mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
 {
@@ -103,15 +119,18 @@ mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
 	return NULL;
 }
 
-/* Returns whether no more is expected of the sender of a turn. */
-static inline bool mmc_chain_is_over(const struct mmc_chain *chain,
-				     uint32_t turn)
+/* Returns whether `turn` was followed, and no more is expected of its sender. */
+static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
+					    uint32_t turn)
 {
 	return turn < chain->nfollowed &&
 	       mmc_chain_sequence(chain, turn) == NULL;
 }
 
-/* Returns how many chunks from the first of a turn's block on are here or lost. */
+/*
+ * Returns up to which offset in the block of the sender of `turn`, `nchunks` long, all
+ * chunks are known to be claimed or lost.
+ */
 static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 					  uint32_t turn, uint32_t nchunks)
 {
@@ -124,22 +143,26 @@ static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 	return turn < chain->nfollowed ? nchunks : 0;
 }
 
-/* Counts the chunks below `end` that are not in `claimed` as late. */
-void mmc_chain_delay(struct mmc_chain *chain, struct mmc_sequence *sequence,
-		     const struct mmc_bitmap *claimed, uint32_t end);
+/* Marks as late those of a sender's chunks below `end` that are not in `claimed`. */
+void mmc_chain_mark_late(struct mmc_chain *chain, struct mmc_sequence *sequence,
+			 const struct mmc_bitmap *claimed, uint32_t end);
 
-/* Counts the chunks below `end` that are not in `claimed` as lost. */
+/* Marks as lost those of a sender's chunks below `end` that are not in `claimed`. */
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 
-/* Follows the next senders in place of those of which no more is expected. */
+/*
+ * Stops following the senders of which no more is expected, and follows the next ones
+ * of chain `number` instead.
+ */
 void mmc_chain_pass(struct mmc_chain *chain,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
 /*
- * Follows the sender of `turn`, which has begun, and gives up earlier ones if need be.
- * Returns its sequence, or NULL if no more is expected of it.
+ * Records that `turn` of chain `number` has begun, and follows its sender. If there is
+ * no room, gives up the first senders that are followed. Returns the sender's sequence,
+ * or NULL if no more is expected of it.
  */
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_schedule *schedule,

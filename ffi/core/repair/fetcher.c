@@ -6,10 +6,10 @@
 #include "support/memory.h"
 #include "support/states.h"
 
-/* Longer round trips do not make looks rarer. */
+/* Looks and leases go by the round trip, but take a longer one for this. */
 #define SRTT_MAX_NS MMC_MS_NS
 
-/* A neighbour asked for its advert answers within two round trips, or never. */
+/* The neighbour is asked for its advert again no sooner than after this. */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 
 /* ---- states -------------------------------------------------------------- */
@@ -21,6 +21,7 @@ static const struct mmc_transition access_rows[] = {
 #undef ACCESS_ROW
 };
 
+/* Takes `event`, which the table must allow in the present state. */
 static void step_access(struct mmc_fetcher *fetcher,
 			enum mmc_fetch_access_event event)
 {
@@ -116,11 +117,11 @@ void mmc_fetcher_want(struct mmc_fetcher *fetcher,
 		      const struct mmc_bitmap *claimed, struct mmc_run run,
 		      uint64_t now_ns)
 {
-	bool grown = mmc_wants_add(&fetcher->wants, claimed, run,
-				   is_refused(fetcher));
+	bool any_new = mmc_wants_add(&fetcher->wants, claimed, run,
+				     is_refused(fetcher));
 
 	mmc_lease_want(&fetcher->lease, now_ns, fetcher->srtt_ns);
-	if (is_readable(fetcher) && grown)
+	if (is_readable(fetcher) && any_new)
 		mmc_look_soon(&fetcher->look, now_ns);
 	else if (fetcher->access == MMC_ACCESS_AWAITED &&
 		 fetcher->asking.at_ns == MMC_NEVER_NS)
@@ -216,8 +217,8 @@ bool mmc_fetcher_data(struct mmc_fetcher *fetcher,
 	return true;
 }
 
-bool mmc_fetcher_over(struct mmc_fetcher *fetcher, struct mmc_run run,
-		      uint64_t generation)
+bool mmc_fetcher_read_ended(struct mmc_fetcher *fetcher, struct mmc_run run,
+			    uint64_t generation)
 {
 	bool good = generation != 0 && generation == fetcher->advert.generation;
 
@@ -237,7 +238,9 @@ static uint32_t left(const struct mmc_fetcher *fetcher)
 	return (fetcher->rank + nranks - 1) % nranks;
 }
 
-/* Collects the chunks that the neighbour is to send, since it cannot be read. */
+/*
+ * Writes a NAK for due chunks, which the neighbour must send since it cannot be read.
+ */
 static bool ask_for_chunks(struct mmc_fetcher *fetcher,
 			   const struct mmc_bitmap *claimed,
 			   struct mmc_nak *nak)
@@ -256,7 +259,7 @@ static bool ask_for_chunks(struct mmc_fetcher *fetcher,
 	return nak->nruns > 0;
 }
 
-/* Asks for the advert, naming the chunks for which it is needed. */
+/* Writes a NAK that asks for the advert of the data, and names the wanted chunks. */
 static bool ask_for_advert(struct mmc_fetcher *fetcher,
 			   const struct mmc_bitmap *claimed, uint64_t now_ns,
 			   struct mmc_nak *nak)
@@ -264,7 +267,7 @@ static bool ask_for_advert(struct mmc_fetcher *fetcher,
 	uint32_t nchunks = claimed->nbits;
 
 	nak->direct = false;
-	if (!mmc_backoff_due(&fetcher->asking, now_ns))
+	if (!mmc_backoff_fire(&fetcher->asking, now_ns))
 		return false;
 	for (uint32_t from = 0; nak->nruns < MMC_RUNS_MAX && from < nchunks;) {
 		struct mmc_run run = mmc_bitmap_next_set(&fetcher->wants.wanted,
@@ -302,13 +305,13 @@ bool mmc_fetcher_ask_owner(struct mmc_fetcher *fetcher,
 {
 	struct mmc_lease *lease = &fetcher->lease;
 
-	if (mmc_lease_expires(lease, now_ns))
+	if (mmc_lease_expire(lease, now_ns))
 		for (uint32_t w = 0; w < mmc_wants_words(&fetcher->wants); w++)
 			lease->overdue.words[w] &=
 				mmc_wants_lacking(&fetcher->wants, claimed, w);
 	if (mmc_lease_ask(lease, &fetcher->layout, left(fetcher), nak))
 		return true;
-	if (mmc_lease_is_over(lease)) {
+	if (mmc_lease_has_ended(lease)) {
 		mmc_wants_forget(&fetcher->wants, claimed);
 		mmc_lease_renew(lease, &fetcher->wants.wanted, now_ns,
 				fetcher->srtt_ns);

@@ -6,6 +6,7 @@
 #include "support/memory.h"
 #include "support/states.h"
 
+/* A lease takes this long or so many round trips, whichever is longer. */
 #define LEASE_MIN_NS (50 * MMC_MS_NS)
 #define LEASE_ROUND_TRIPS 32
 
@@ -39,8 +40,8 @@ void mmc_lease_init(struct mmc_lease *lease, uint8_t *memory, uint32_t nchunks)
 			nchunks);
 }
 
-/* Begins a lease, long enough for chunks to come around a part of the ring. */
-static void run(struct mmc_lease *lease, uint64_t now_ns, uint64_t srtt_ns)
+/* Begins a lease, which is long enough for chunks to come a part of the ring's way. */
+static void begin(struct mmc_lease *lease, uint64_t now_ns, uint64_t srtt_ns)
 {
 	step(lease, MMC_LEASE_WANTED);
 	lease->ends_ns =
@@ -50,10 +51,10 @@ static void run(struct mmc_lease *lease, uint64_t now_ns, uint64_t srtt_ns)
 void mmc_lease_want(struct mmc_lease *lease, uint64_t now_ns, uint64_t srtt_ns)
 {
 	if (lease->state == MMC_LEASE_NONE)
-		run(lease, now_ns, srtt_ns);
+		begin(lease, now_ns, srtt_ns);
 }
 
-bool mmc_lease_expires(struct mmc_lease *lease, uint64_t now_ns)
+bool mmc_lease_expire(struct mmc_lease *lease, uint64_t now_ns)
 {
 	if (now_ns < lease->ends_ns)
 		return false;
@@ -63,7 +64,11 @@ bool mmc_lease_expires(struct mmc_lease *lease, uint64_t now_ns)
 	return true;
 }
 
-/* Collects runs of the block of the next overdue chunk's owner. */
+/*
+ * Writes a NAK for the owner of the next overdue chunk, with the overdue runs of that
+ * owner's block, and moves `next_chunk` behind them. It has no runs if nothing is
+ * overdue.
+ */
 static void collect(struct mmc_lease *lease, const struct mmc_layout *layout,
 		    struct mmc_nak *nak)
 {
@@ -91,7 +96,7 @@ static void collect(struct mmc_lease *lease, const struct mmc_layout *layout,
 bool mmc_lease_ask(struct mmc_lease *lease, const struct mmc_layout *layout,
 		   uint32_t left, struct mmc_nak *nak)
 {
-	if (!mmc_lease_is_over(lease))
+	if (!mmc_lease_has_ended(lease))
 		return false;
 	collect(lease, layout, nak);
 	if (nak->nruns == 0)
@@ -109,7 +114,7 @@ void mmc_lease_renew(struct mmc_lease *lease, const struct mmc_bitmap *wanted,
 	mmc_bitmap_copy(&lease->overdue, wanted);
 	lease->vain = lease->state == MMC_LEASE_ASKING;
 	if (mmc_bitmap_count_run(wanted, all) > 0)
-		run(lease, now_ns, srtt_ns);
+		begin(lease, now_ns, srtt_ns);
 	else
 		step(lease, MMC_LEASE_FETCHED);
 }

@@ -5,7 +5,7 @@
 #include "support/bits.h"
 #include "support/states.h"
 
-/* The longest time from one look at the neighbour's bitmap to the next. */
+/* The longest time from a look to the next. */
 #define INTERVAL_MAX_NS MMC_MS_NS
 
 static const struct mmc_transition transitions[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a fetcher looks at its neighbour's bitmap: a look reads the words that stand for
- * wanted chunks, from the first to the last. What the neighbour lacks is looked for
- * again after one round trip, then ever more rarely.
- *
+ * When a fetcher looks at its neighbour's bitmap. One look reads all words that stand
+ * for wanted chunks, by several reads. After a look that has found some, the next
+ * follows one round trip later. After one in vain it follows two round trips later, and
+ * each further look in vain doubles that time.
  * MMC_LOOK_TABLE holds the states and the events that lead from one to the next.
  */
 #ifndef MMC_CORE_REPAIR_LOOK_H
@@ -13,15 +13,15 @@
 
 enum mmc_look_state {
 	MMC_LOOK_NONE,	/* no look is under way */
-	MMC_LOOK_BEGUN, /* nothing has been read yet */
-	MMC_LOOK_VAIN,	/* words were read; no wanted chunk was present */
-	MMC_LOOK_FOUND, /* wanted chunks were present */
+	MMC_LOOK_BEGUN, /* a look has begun, but no read yet */
+	MMC_LOOK_VAIN,	/* reads have begun, but showed no wanted chunk yet */
+	MMC_LOOK_FOUND, /* reads have shown wanted chunks */
 };
 
 enum mmc_look_event {
-	MMC_LOOK_BEGIN,
-	MMC_LOOK_READ,	  /* words are being read */
-	MMC_LOOK_PRESENT, /* words show wanted chunks */
+	MMC_LOOK_BEGIN,	  /* a look begins */
+	MMC_LOOK_READ,	  /* a read of words begins */
+	MMC_LOOK_PRESENT, /* words that were read show wanted chunks */
 	MMC_LOOK_END,	  /* all words have been read, or cannot be */
 };
 
@@ -40,37 +40,37 @@ enum mmc_look_event {
 
 struct mmc_look {
 	enum mmc_look_state state;
-	bool again;	    /* another look is to follow this one at once */
-	uint32_t next_word; /* where it goes on; `nwords`: all were read */
-	uint32_t nwords;
-	uint32_t nreading; /* reads of words under way */
-	uint64_t at_ns;	   /* when to look again; MMC_NEVER_NS during a look */
-	uint64_t interval_ns;
-	uint64_t srtt_ns;
+	bool again;	    /* the next look is to follow this one at once */
+	uint32_t next_word; /* the first word not read; nwords: none is left */
+	uint32_t nwords;    /* the words of the bitmap */
+	uint32_t nreading;  /* reads of words under way */
+	uint64_t at_ns;	    /* when to look next; MMC_NEVER_NS during a look */
+	uint64_t interval_ns; /* the time from the last look to the next */
+	uint64_t srtt_ns;     /* the smoothed round trip */
 };
 
-/* Initializes `look` at a bitmap of `nwords` words; no look is due. */
+/* Initializes looks at a bitmap of `nwords` words; none is due yet. */
 void mmc_look_init(struct mmc_look *look, uint32_t nwords);
 
-/* Looks at once, or again as soon as the look under way ends. */
+/* Lets a look begin at once or, if one is under way, as soon as that ends. */
 void mmc_look_soon(struct mmc_look *look, uint64_t now_ns);
 
 /*
- * Returns whether words are left to read, from `next_word` on; begins the look that is
- * due for that.
+ * Begins a look if one is due. Returns whether one is under way that has words left to
+ * read, from `next_word` on.
  */
 bool mmc_look_goes_on(struct mmc_look *look, uint64_t now_ns);
 
-/* Records that the words from `next_word` up to `end_word` are being read. */
+/* Records that a read of the words from `next_word` up to `end_word` has begun. */
 void mmc_look_read(struct mmc_look *look, uint32_t end_word);
 
-/* Records that words which were read show wanted chunks. */
+/* Records that words that were read show wanted chunks. */
 void mmc_look_found(struct mmc_look *look);
 
-/* Ends the look if all its reads have ended, and says when to look again. */
+/* If all words of the look have been read, ends it and sets when to look next. */
 void mmc_look_end(struct mmc_look *look, uint64_t now_ns);
 
-/* Ends all looking: nothing can be read any more. */
+/* Ends the look under way, and lets no other begin: nothing can be read any more. */
 void mmc_look_stop(struct mmc_look *look);
 
 #endif

@@ -4,29 +4,30 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* A shorter silence more often means that the sender waits for a processor. */
+/* In a shorter silence the sender is most likely waiting for a processor. */
 #define QUIET_MIN_NS (300 * MMC_US_NS)
 
 /*
- * Requests are spread over this time, so that those of many ranks become one (see
- * repairer.h).
+ * The random delays of requests to owners, per rank and at the most. A rank that waits
+ * may hear that the chunk which it lacks will be multicast again.
  */
 #define JITTER_PER_RANK_NS (2 * MMC_US_NS)
 #define JITTER_MAX_NS MMC_MS_NS
 
 /*
- * A neighbour is itself being repaired, so it has more chunks when it is asked later.
+ * The same per rank for a neighbour, which lacks chunks itself, and has more of them
+ * later.
  */
 #define JITTER_RING_PER_RANK_NS (5 * MMC_US_NS)
 
-/* Network paths reorder within microseconds, hosts within a queue's turn. */
+/* The allowance is half a round trip, within these bounds. */
 #define ALLOWANCE_MIN_NS (50 * MMC_US_NS)
 #define ALLOWANCE_MAX_NS MMC_MS_NS
 
-/* Fewer chunks than this may all be lost by chance. */
+/* Fewer chunks of a chain than this may all be lost by chance. */
 #define DEAF_CHUNKS 8
 
-/* A lost request or answer is not worth repeating sooner. */
+/* However short the round trip is, an answer is waited for at least this long. */
 #define RETRY_MIN_NS (200 * MMC_US_NS)
 
 size_t mmc_loss_bytes(uint32_t nchunks, uint32_t nsenders, uint32_t nchains)
@@ -63,7 +64,7 @@ void mmc_loss_init(struct mmc_loss *loss, uint8_t *memory,
 	loss->sequences = (struct mmc_sequence *)memory;
 }
 
-/* ---- what comes --------------------------------------------------------- */
+/* ---- what arrives ------------------------------------------------------- */
 
 void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -76,9 +77,9 @@ void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns)
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];
 
-		chain->overdue_turns = chain->late_turns;
+		chain->noted_late_turns = chain->late_turns;
 		for (uint32_t i = 0; i < chain->nsequences; i++)
-			chain->sequences[i].overdue_end =
+			chain->sequences[i].noted_late_end =
 				chain->sequences[i].late_end;
 	}
 }
@@ -91,13 +92,13 @@ struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 	const struct mmc_schedule *schedule = &loss->schedule;
 	uint32_t number = mmc_schedule_chain(schedule, block);
 	struct mmc_chain *chain = &loss->chains[number];
-	uint32_t npassed = chain->npassed;
+	uint32_t ndrained = chain->ndrained;
 	struct mmc_sequence *sequence =
 		mmc_chain_follow(chain, schedule, number, claimed,
 				 mmc_schedule_turn(schedule, block), now_ns);
 
-	if (chain->npassed > npassed) {
-		loss->passed = true;
+	if (chain->ndrained > ndrained) {
+		loss->drained = true;
 		mmc_loss_mark_late(loss, now_ns);
 	}
 	return sequence;
@@ -125,7 +126,7 @@ void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	struct mmc_sequence *sequence =
 		mmc_loss_follow(loss, claimed, block, now_ns);
 
-	loss->chains[chain].npassed += run.count;
+	loss->chains[chain].ndrained += run.count;
 	if (sequence == NULL)
 		return;
 	sequence->heard_ns = now_ns;
@@ -139,7 +140,7 @@ void mmc_loss_sent(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		mmc_loss_pass(loss, chain, now_ns);
 }
 
-/* Accounts for the chunks of a sender that arrived before the plan was known. */
+/* Accounts for the chunks of a sender that arrived before the flow began here. */
 static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		     uint32_t owner, uint64_t now_ns)
 {
@@ -157,7 +158,7 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		uint32_t last = run.first + run.count - 1;
 
 		loss->chains[chain].nheard += run.count;
-		loss->chains[chain].npassed += run.count;
+		loss->chains[chain].ndrained += run.count;
 		sequence->nleft -= run.count;
 		mmc_loss_hear(loss, &loss->chains[chain], sequence,
 			      last - block.first, now_ns);
@@ -207,7 +208,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
 	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, terms->late_ns);
-	/* An answer is under way for longer than a round trip. */
+	/* A bare round trip would be too short for the answer to be made. */
 	loss->trip_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4);
 	loss->silence_ns = now_ns + loss->quiet_ns;
 	loss->silence_chain = schedule->nchains;
@@ -224,7 +225,7 @@ void mmc_loss_expect_nothing(struct mmc_loss *loss,
 	loss->nopen = 0;
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		mmc_chain_end(&loss->chains[c]);
-		loss->chains[c].npassed =
+		loss->chains[c].ndrained =
 			mmc_schedule_length(&loss->schedule, c);
 	}
 }
@@ -242,7 +243,7 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 	}
 }
 
-/* Returns whether chunks in [from, to) of a sequence are not here. */
+/* Returns whether any chunk in [from, to) of a sequence is missing. */
 static bool has_gap(const struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t from,
 		    uint32_t to)
@@ -252,13 +253,14 @@ static bool has_gap(const struct mmc_sequence *sequence,
 		       .count > 0;
 }
 
+/* Counts what is missing of the noted gaps as late. */
 static void delay_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		       uint64_t now_ns)
 {
 	bool again = false;
 
 	loss->gap_ns = MMC_NEVER_NS;
-	loss->passed = true;
+	loss->drained = true;
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];
 
@@ -267,8 +269,8 @@ static void delay_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 
 			if (sequence->turn >= chain->nbegun)
 				continue;
-			mmc_chain_delay(chain, sequence, claimed,
-					sequence->gap_end);
+			mmc_chain_mark_late(chain, sequence, claimed,
+					    sequence->gap_end);
 			again |= has_gap(sequence, claimed, sequence->late_end,
 					 sequence->end);
 		}
@@ -279,8 +281,8 @@ static void delay_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 }
 
 /*
- * Returns whether the chunks noted as late are lost. Chunks that overtook them may all
- * be ahead of them in the last queue: a window of every chain, while the link is busy.
+ * Returns whether the chunks noted as late are lost. While the link is busy, a window
+ * of every chain may be ahead of them in the last queue.
  */
 static bool is_overdue(const struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -292,6 +294,7 @@ static bool is_overdue(const struct mmc_loss *loss, uint64_t now_ns)
 	       mmc_loss_heard(loss) - loss->overdue_heard >= window_chunks;
 }
 
+/* Counts what is missing of the noted late chunks as lost. */
 static void lose_late(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		      uint64_t now_ns)
 {
@@ -302,7 +305,7 @@ static void lose_late(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];
 
-		chain->lost_turns = chain->overdue_turns;
+		chain->lost_turns = chain->noted_late_turns;
 		again |= chain->lost_turns < chain->late_turns;
 		for (uint32_t i = 0; i < chain->nsequences; i++) {
 			struct mmc_sequence *sequence = &chain->sequences[i];
@@ -310,7 +313,7 @@ static void lose_late(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			if (sequence->turn >= chain->nbegun)
 				continue;
 			mmc_chain_lose(chain, sequence, claimed,
-				       sequence->overdue_end);
+				       sequence->noted_late_end);
 			again |= has_gap(sequence, claimed, sequence->lost_end,
 					 sequence->late_end);
 		}
@@ -364,7 +367,7 @@ uint32_t mmc_loss_unheard(const struct mmc_loss *loss)
 			return mmc_schedule_rank(schedule, c,
 						 own_first ? own_chunks : 0);
 	}
-	return MMC_PEER_ALL;
+	return MMC_PEER_NONE;
 }
 
 uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decides when to ask for lost chunks, which rank to ask, and for how many. */
+/*
+ * Implements the part of loss.h that asks for lost chunks: when, whom, and for how
+ * many.
+ */
 #include "core/repair/loss.h"
 #include "support/bits.h"
 
-/* A smaller request would be answered in less than a batch or two. */
+/* The least budget: the answers to fewer chunks would not even fill two batches. */
 #define BUDGET_CHUNKS_MIN 32
 
-/* While chains still send, requests may use one part in BUDGET_PART of their budget. */
+/* While chains still send, the budget of requests is divided by this. */
 #define BUDGET_PART 4
 
-/* However slow the link is, no answer is under way for longer than this. */
+/* Even on a slow link, no answer takes longer than this. */
 #define QUEUED_MAX_NS (100 * MMC_MS_NS)
 
 /*
- * After this many requests it is clear that answers by multicast do not arrive; or,
- * where others' chunks do, that those of one sender do not.
+ * After so many requests it is clear that answers by multicast do not arrive at all;
+ * where other chunks do arrive, it takes more to tell that those of one sender do not.
  */
 #define NAKS_BEFORE_DIRECT 2
 #define NAKS_BEFORE_DIRECT_REACHED 6
@@ -24,7 +27,10 @@ bool mmc_loss_asks_directly(const struct mmc_loss *loss)
 	uint32_t nnaks = loss->reached ? NAKS_BEFORE_DIRECT_REACHED
 				       : NAKS_BEFORE_DIRECT;
 
-	/* A chunk is asked for in every retry interval or in every second one. */
+	/*
+	 * For two intervals in a row, since a chunk may be asked for only in every
+	 * second one.
+	 */
 	return loss->nasked >= nnaks && (loss->nasked - nnaks) % 4 < 2;
 }
 
@@ -39,7 +45,10 @@ static void time_answer(struct mmc_loss *loss, uint64_t time_ns)
 	loss->timed_chunk = UINT32_MAX;
 }
 
-/* Times the answer to this request, unless another of this retry interval is timed. */
+/*
+ * Times the answer to a request for `run`, unless one of this interval is timed
+ * already.
+ */
 static void time_request(struct mmc_loss *loss, struct mmc_run run,
 			 uint64_t now_ns)
 {
@@ -50,7 +59,7 @@ static void time_request(struct mmc_loss *loss, struct mmc_run run,
 	loss->timed_ns = now_ns;
 }
 
-/* Returns the first retry interval, which is longer than answers have taken. */
+/* Returns the first retry interval: as usual or, if longer, what answers have taken. */
 static uint64_t retry_ns(const struct mmc_loss *loss, uint64_t now_ns)
 {
 	return mmc_max_u64(mmc_loss_retry_ns(loss, now_ns),
@@ -60,7 +69,7 @@ static uint64_t retry_ns(const struct mmc_loss *loss, uint64_t now_ns)
 
 /*
  * Returns how many chunks may be asked for and not yet here. While chains still send,
- * their windows fill the queues, so the answers get only a part of the budget.
+ * their windows fill the queues, so there is room for only a part of the answers.
  */
 static uint32_t budget_chunks(const struct mmc_loss *loss)
 {
@@ -73,7 +82,7 @@ static uint32_t budget_chunks(const struct mmc_loss *loss)
 	return mmc_min_u32(most, loss->direct_chunks);
 }
 
-void mmc_loss_came(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
+void mmc_loss_arrived(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
 {
 	if (!mmc_bitmap_test(&loss->asked, chunk) &&
 	    !mmc_bitmap_test(&loss->before, chunk))
@@ -133,10 +142,10 @@ void mmc_loss_suppress(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 }
 
 /*
- * Returns whether answers may still be on their way. The request may have queued behind
+ * Returns whether answers may still be on their way: the request may have queued behind
  * one window of chunks, and the answer behind another.
  */
-static bool answers_queue(const struct mmc_loss *loss, uint64_t now_ns)
+static bool may_be_queued(const struct mmc_loss *loss, uint64_t now_ns)
 {
 	const struct mmc_schedule *schedule = &loss->schedule;
 	uint64_t window_chunks =
@@ -160,9 +169,9 @@ static uint32_t count_missed(const struct mmc_bitmap *asked,
 }
 
 /*
- * Adapts how many chunks are asked for by direct NAKs to how many the last ones
- * brought: when many answers are lost, the answers to all ranks overflow a queue on the
- * way.
+ * Adapts how many chunks are asked for by direct NAKs, after `nmissed` of those asked
+ * for in the interval before have not come. If many have not, the answers to all ranks
+ * together overflow a queue on the way.
  */
 static void adapt_direct_chunks(struct mmc_loss *loss, uint32_t nmissed)
 {
@@ -178,7 +187,7 @@ static void adapt_direct_chunks(struct mmc_loss *loss, uint32_t nmissed)
 }
 
 /*
- * Returns whether every chunk asked for may be asked for again, including the latest.
+ * Returns whether all chunks may be asked for again, even those of the latest request.
  */
 static bool all_are_old(const struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -187,18 +196,18 @@ static bool all_are_old(const struct mmc_loss *loss, uint64_t now_ns)
 }
 
 /*
- * Begins the next retry interval when it is due: chunks asked for before the last
- * interval may be asked for again.
+ * Begins the next retry interval when it is due. Chunks that were asked for before the
+ * interval that ends now may then be asked for again.
  */
 static void turn_interval(struct mmc_loss *loss,
 			  const struct mmc_bitmap *claimed, uint64_t now_ns)
 {
-	uint32_t nmissed;
-	bool old; /* every request is old */
+	uint32_t nmissed; /* chunks asked for before that have not come */
+	bool all_old;
 
 	if (now_ns < loss->retry.at_ns)
 		return;
-	if (answers_queue(loss, now_ns)) {
+	if (may_be_queued(loss, now_ns)) {
 		loss->retry.at_ns = now_ns + mmc_loss_retry_ns(loss, now_ns);
 		return;
 	}
@@ -206,9 +215,9 @@ static void turn_interval(struct mmc_loss *loss,
 					      mmc_loss_retry_ns(loss, now_ns));
 	nmissed = count_missed(&loss->before, claimed);
 	adapt_direct_chunks(loss, nmissed);
-	old = all_are_old(loss, now_ns);
-	if (old || nmissed > 0)
-		mmc_backoff_due(&loss->retry, now_ns);
+	all_old = all_are_old(loss, now_ns);
+	if (all_old || nmissed > 0)
+		mmc_backoff_fire(&loss->retry, now_ns);
 	else if (now_ns >= mmc_loss_ending_ns(loss))
 		loss->retry.at_ns =
 			loss->asked_ns + 2 * loss->retry.interval_ns;
@@ -217,7 +226,7 @@ static void turn_interval(struct mmc_loss *loss,
 	loss->retried_ns = now_ns;
 	loss->reached = mmc_loss_heard(loss) > loss->retried_heard;
 	loss->retried_heard = mmc_loss_heard(loss);
-	if (old)
+	if (all_old)
 		mmc_bitmap_clear_all(&loss->before);
 	else
 		mmc_bitmap_copy(&loss->before, &loss->asked);
@@ -228,9 +237,10 @@ static void turn_interval(struct mmc_loss *loss,
 }
 
 /*
- * Shortens the retry interval when the operation is ending. Answers then queue behind
- * no window any more: how long earlier ones took says nothing, and late ones are lost.
- * A neighbour's answers may still be on their way around the ring.
+ * Shortens the retry interval once, when the operation is ending. From then on answers
+ * queue behind no window: how long earlier answers took means nothing any more, and
+ * those that have not come are lost. This does not hold for neighbours, whose answers
+ * may still be on their way around the ring.
  */
 static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -245,7 +255,7 @@ static void hasten(struct mmc_loss *loss, uint64_t now_ns)
 		mmc_backoff_start(&loss->retry, now_ns, retry_ns);
 }
 
-/* Returns how many chunks from the first of a block on are here or lost. */
+/* Returns how many chunks of a block, counted from its first, are here or lost. */
 static uint32_t block_limit(const struct mmc_loss *loss,
 			    const struct mmc_block *block)
 {
@@ -256,6 +266,7 @@ static uint32_t block_limit(const struct mmc_loss *loss,
 		mmc_schedule_turn(schedule, block), block->nchunks);
 }
 
+/* Returns how many more chunks may be asked for now. */
 static uint32_t budget_left(const struct mmc_loss *loss)
 {
 	uint32_t budget = budget_chunks(loss);
@@ -264,7 +275,8 @@ static uint32_t budget_left(const struct mmc_loss *loss)
 }
 
 /*
- * Collects runs of one block to ask for; returns false when no more may be asked for.
+ * Adds runs of `owner`'s block to the NAK. Returns false when it is full or the budget
+ * used up.
  */
 static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint32_t owner, struct mmc_nak *nak)
@@ -300,7 +312,10 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	return true;
 }
 
-/* Continues the sweep up to the first chunk of another repairer. */
+/*
+ * Goes on with the sweep up to a chunk that another repairer is asked for, or until the
+ * NAK is full. Returns whether the NAK asks for anything.
+ */
 static bool sweep(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		  struct mmc_nak *nak)
 {
@@ -358,8 +373,8 @@ bool mmc_loss_ask(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	nak->direct = mmc_loss_asks_directly(loss);
 	note_asked(loss, nak, now_ns);
 	/*
-	 * The retry is also needed if all that is missing was announced: announced
-	 * repairs may be lost as well.
+	 * This is also needed if all that is missing was announced, since announced
+	 * repairs may be lost, too.
 	 */
 	start_retry(loss, now_ns);
 	return nak->nruns > 0;

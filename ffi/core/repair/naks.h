@@ -1,43 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What other ranks have asked a repairer for and not yet been sent. */
-#ifndef MMC_CORE_REPAIR_ASKS_H
-#define MMC_CORE_REPAIR_ASKS_H
+/*
+ * The NAKs that a repairer has yet to answer. Each is kept as the runs of one rank that
+ * have not been sent since.
+ */
+#ifndef MMC_CORE_REPAIR_NAKS_H
+#define MMC_CORE_REPAIR_NAKS_H
 
 #include "core/types.h"
 
-/* Asks kept at a time. A further one is dropped: its sender asks again. */
-#define MMC_ASKS_MAX 256
+/* The most runs that are kept. A further one is dropped: its sender will ask again. */
+#define MMC_NAKS_MAX 256
 
-struct mmc_ask {
+/* Chunks that `peer` has asked for, or was sent. */
+struct mmc_peer_run {
 	uint32_t peer;
 	struct mmc_run run;
 };
 
-struct mmc_asks {
-	uint32_t count;
-	struct mmc_ask items[MMC_ASKS_MAX];
+struct mmc_naks {
+	uint32_t count; /* how many of `items` are in use */
+	struct mmc_peer_run items[MMC_NAKS_MAX];
 };
 
-/* Returns whether one more can be kept. */
-static inline bool mmc_asks_room(const struct mmc_asks *asks)
+/* Returns whether there is room for one more run. */
+static inline bool mmc_naks_has_room(const struct mmc_naks *naks)
 {
-	return asks->count < MMC_ASKS_MAX;
+	return naks->count < MMC_NAKS_MAX;
 }
 
-/* Keeps that `peer` asks for `run`; there must be room. */
-static inline void mmc_asks_add(struct mmc_asks *asks, uint32_t peer,
+/* Records that `peer` has asked for `run`. There must be room. */
+static inline void mmc_naks_add(struct mmc_naks *naks, uint32_t peer,
 				struct mmc_run run)
 {
-	asks->items[asks->count++] = (struct mmc_ask){ peer, run };
+	naks->items[naks->count++] =
+		(struct mmc_peer_run){ .peer = peer, .run = run };
 }
 
 /*
- * Returns whether `peer` waits for `chunk`, and writes how many other asks are for it.
+ * Returns whether `peer` has asked for `chunk`, and writes to `nothers` how many
+ * requests of other ranks for it are kept.
  */
-bool mmc_asks_by(const struct mmc_asks *asks, uint32_t peer, uint32_t chunk,
-		 uint32_t *nothers);
+bool mmc_naks_include(const struct mmc_naks *naks, uint32_t peer,
+		      uint32_t chunk, uint32_t *nothers);
 
-/* Takes `run` out of the asks of `peer`, or of all ranks for MMC_PEER_ALL. */
-void mmc_asks_settle(struct mmc_asks *asks, uint32_t peer, struct mmc_run run);
+/*
+ * Removes the chunks of `run`, which have been sent, from the NAKs of `peer`, or of all
+ * ranks if that is MMC_PEER_ALL.
+ */
+void mmc_naks_remove(struct mmc_naks *naks, uint32_t peer, struct mmc_run run);
 
 #endif

@@ -50,7 +50,7 @@ static uint64_t never(const struct mmc_repair_state *repair)
 	return MMC_NEVER_NS;
 }
 
-/* NAKs tell an owner how many of its own chunks others lacked. */
+/* Owners learn from NAKs how many of their own chunks others lacked. */
 static struct mmc_repair_losses asked_for(const struct mmc_repair_state *repair,
 					  uint32_t own_chunks)
 {
@@ -62,7 +62,7 @@ static struct mmc_repair_losses asked_for(const struct mmc_repair_state *repair,
 }
 
 /*
- * nak: the owner is asked, and repairs by multicast the chunks that several ranks lack
+ * Policy nak: the owner is asked, and multicasts the chunks that several ranks lack
  * (after NORM, RFC 5740, and PGM, RFC 3208).
  */
 static uint32_t nak_repairer(uint32_t rank, uint32_t nranks, uint32_t owner,
@@ -96,10 +96,11 @@ static const struct mmc_repair_policy nak_policy = {
 };
 
 /*
- * neighbour: the left neighbour in the ring is asked, which spreads the load of a loss
- * that many ranks share. It may lack the chunk itself, so a third of the time the owner
- * is asked, which helps if it still holds its block: twice in a row, since a chunk is
- * asked for in every retry interval or in every second one.
+ * Policy neighbour: the left neighbour in the ring is asked, which spreads the work if
+ * many ranks share a loss. The neighbour may lack the chunk itself, so of six requests
+ * the last two go to the owner, which helps as long as it has not given its block back.
+ * They are two in a row since a chunk may be asked for only in every second retry
+ * interval.
  */
 static uint32_t neighbour_repairer(uint32_t rank, uint32_t nranks,
 				   uint32_t owner, uint32_t nasked)
@@ -145,7 +146,9 @@ static bool read_missing(struct mmc_repair_state *repair,
 	return false;
 }
 
-/* The right neighbour reads chunks, and asks for them directly if it cannot. */
+/*
+ * The right neighbour sends a direct NAK when it wants chunks, and others for adverts.
+ */
 static bool asks_for_memory(struct mmc_repair_state *repair,
 			    const struct mmc_nak *nak)
 {
@@ -187,8 +190,9 @@ static uint64_t fetch_deadline(const struct mmc_repair_state *repair)
 }
 
 /*
- * Owners do not learn who reads their chunks elsewhere, so the loss on this rank stands
- * for that of an average sender's block.
+ * Owners do not learn which of their chunks are read elsewhere. So the loss is
+ * estimated: an average block is taken to lose as large a share as this rank has lost
+ * of all others.
  */
 static struct mmc_repair_losses
 extrapolate(const struct mmc_repair_state *repair, uint32_t own_chunks)
@@ -201,12 +205,17 @@ extrapolate(const struct mmc_repair_state *repair, uint32_t own_chunks)
 				  ? repair->repairer.nlost
 				  : (uint32_t)(nlost * block_chunks / others);
 
-	return (struct mmc_repair_losses){ block_chunks, scaled, scaled };
+	return (struct mmc_repair_losses){
+		.block_chunks = block_chunks,
+		.nlost = scaled,
+		.nshared = scaled,
+	};
 }
 
 /*
- * read: the left neighbour's memory is read, which costs the neighbour nothing; the
- * fetcher turns to owners when that takes too long, and they gather as with nak.
+ * Policy read: the left neighbour's memory is read, which costs the neighbour nothing.
+ * If that takes too long, the fetcher asks the owners, which gather requests as with
+ * nak.
  */
 static const struct mmc_repair_policy read_policy = {
 	.name = "read",

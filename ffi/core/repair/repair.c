@@ -4,7 +4,7 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* A chunk is multicast again if one in this many ranks, and at least two, lack it. */
+/* A chunk is multicast again if one rank in so many lacks it, and at least two do. */
 #define SHARER_RANKS 16
 
 size_t mmc_repair_bytes(const struct mmc_layout *layout, uint32_t nchains,
@@ -59,9 +59,9 @@ void mmc_repair_begin(struct mmc_repair_state *repair,
 		mmc_layout_block(repair->layout, repair->rank);
 	struct mmc_repairer_config serving = {
 		.present = repair->present,
-		.own = { own.first, own.nchunks },
+		.own = { .first = own.first, .count = own.nchunks },
 		.gathers = repair->policy->gathers,
-		.sharers =
+		.multicast_min =
 			mmc_max_u32(2, repair->layout->nranks / SHARER_RANKS),
 		.rest_ns = terms->srtt_ns,
 	};
@@ -110,14 +110,14 @@ uint32_t mmc_repair_awaited(const struct mmc_repair_state *repair)
 			mmc_layout_owner(layout, missing.first), 0);
 	return repair->fetcher.nreading > 0
 		       ? (repair->rank + layout->nranks - 1) % layout->nranks
-		       : MMC_PEER_ALL;
+		       : MMC_PEER_NONE;
 }
 
 /* ---- serving ------------------------------------------------------------- */
 
 /*
- * Passes the part of a run that lies in `owner`'s block, and that this rank serves, on to
- * the repairer. The first `nheld` chunks of the block can be served.
+ * Passes on to the repairer that part of a run which lies in `owner`'s block, if this
+ * rank serves that. Only the first `nheld` chunks of the block can be served.
  */
 static void serve_block(struct mmc_repair_state *repair,
 			const struct mmc_nak *nak, struct mmc_run run,
@@ -133,14 +133,15 @@ static void serve_block(struct mmc_repair_state *repair,
 			    nak->peer))
 		return;
 	run.count = end - run.first;
-	/* Others spread their requests over as long a time as this rank does. */
+	/* Other ranks spread their requests over as long a time as this rank does. */
 	repair->repairer.gather_ns = mmc_loss_jitter_ns(&repair->loss, now_ns);
 	if (nak->direct && policy->gathers && owner == repair->rank)
-		mmc_repairer_ask_direct(&repair->repairer, nak->peer, run);
+		mmc_repairer_on_direct_nak(&repair->repairer, nak->peer, run);
 	else
-		mmc_repairer_ask(&repair->repairer, nak->peer, run, now_ns);
+		mmc_repairer_on_nak(&repair->repairer, nak->peer, run, now_ns);
 }
 
+/* Passes on to the repairer what this rank serves of a run, block by block. */
 static void serve_run(struct mmc_repair_state *repair,
 		      const struct mmc_nak *nak, struct mmc_run run,
 		      uint32_t sent_chunks, uint64_t now_ns)
@@ -164,7 +165,7 @@ void mmc_repair_on_nak(struct mmc_repair_state *repair,
 		       uint64_t now_ns)
 {
 	uint32_t nchunks = repair->layout->nchunks;
-	/* Runs of one NAK do not overlap: more than nchunks in all is nonsense. */
+	/* Runs of a NAK do not overlap, so together they have no more chunks. */
 	uint32_t left = nchunks;
 
 	if (repair->policy->on_nak(repair, nak))

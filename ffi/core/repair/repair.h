@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The repair of one operation: finds out which chunks multicast has lost, gets them,
- * and serves the chunks that other ranks ask for. How, its policy says (policy.h).
+ * The repair of one operation. It finds out which chunks multicast has lost, gets them,
+ * and serves the chunks that other ranks ask for, all by one policy (policy.h).
  */
 #ifndef MMC_CORE_REPAIR_REPAIR_H
 #define MMC_CORE_REPAIR_REPAIR_H
@@ -18,11 +18,11 @@ struct mmc_repair_config {
 	uint32_t nchains;    /* the most that the schedule may have */
 	uint32_t read_bytes; /* the most that one read brings */
 	uint64_t seed;	     /* of the random delays */
-	/* What they point to outlives the repair. */
+	/* The layout and both bitmaps must outlive the repair. */
 	const struct mmc_layout *layout;
 	const struct mmc_bitmap *claimed;
 	const struct mmc_bitmap *present;
-	/* What others may read, and the generation's word (advertiser.h). */
+	/* The memory that others may read, and the generation's word (advertiser.h). */
 	struct mmc_advert advert;
 	uint64_t *generation;
 };
@@ -35,12 +35,15 @@ struct mmc_repair_state {
 	uint32_t rank;
 	uint8_t *repairer_memory;
 	struct mmc_loss loss;
-	struct mmc_repairer repairer;	  /* valid once begun */
-	struct mmc_fetcher fetcher;	  /* used if the policy reads */
-	struct mmc_advertiser advertiser; /* likewise at the right neighbour */
+	struct mmc_repairer repairer;	  /* valid once the flow has begun */
+	struct mmc_fetcher fetcher;	  /* used with the policy read only */
+	struct mmc_advertiser advertiser; /* used with the policy read only */
 };
 
-/* The bytes of memory for the repair of `layout` in at most `nchains` chains. */
+/*
+	 * Returns the bytes of memory that the repair of `layout` in at most `nchains`
+	 * chains takes.
+	 */
 size_t mmc_repair_bytes(const struct mmc_layout *layout, uint32_t nchains,
 			enum mmc_repair policy);
 
@@ -48,26 +51,29 @@ size_t mmc_repair_bytes(const struct mmc_layout *layout, uint32_t nchains,
 void mmc_repair_init(struct mmc_repair_state *repair, uint8_t *memory,
 		     const struct mmc_repair_config *config);
 
-/* Begins the flow: chunks are expected as planned by `schedule`. */
+/* Begins the flow: chunks are expected as `schedule` plans. */
 void mmc_repair_begin(struct mmc_repair_state *repair,
 		      const struct mmc_schedule *schedule,
 		      const struct mmc_loss_terms *terms, uint64_t now_ns);
 
 /*
- * Goes on without multicast, which some rank does not hear: all chunks are missing, and
- * neighbours pass them on.
+ * Goes on without multicast, which some rank does not hear: neighbours ask each other
+ * for all chunks, and pass them on round the ring.
  */
 void mmc_repair_expect_nothing(struct mmc_repair_state *repair,
 			       uint64_t now_ns);
 
 /*
- * Returns whether a missing chunk is to be asked for by message; if so, writes the NAK.
- * Call until it returns false.
+ * Returns whether to send a NAK for missing chunks now. If so, writes it. To be called
+ * until it returns false.
  */
 bool mmc_repair_ask(struct mmc_repair_state *repair, uint64_t now_ns,
 		    struct mmc_nak *nak);
 
-/* Takes a NAK; of this rank's own block the first `sent_chunks` can be served. */
+/*
+ * Takes a NAK that has arrived. Of this rank's own block only the first `sent_chunks`
+ * chunks have been sent, and can be sent again.
+ */
 void mmc_repair_on_nak(struct mmc_repair_state *repair,
 		       const struct mmc_nak *nak, uint32_t sent_chunks,
 		       uint64_t now_ns);
@@ -77,8 +83,8 @@ bool mmc_repair_accepts(const struct mmc_repair_state *repair, uint32_t source,
 			uint32_t owner);
 
 /*
- * Returns the rank that is awaited: for the first missing chunk or for reads under way;
- * MMC_PEER_ALL if nothing is missing.
+ * Returns the rank that is awaited: the one that is asked for the first missing chunk
+ * or, if only reads are under way, the left neighbour; MMC_PEER_NONE if none is.
  */
 uint32_t mmc_repair_awaited(const struct mmc_repair_state *repair);
 
@@ -88,14 +94,17 @@ static inline uint32_t mmc_repair_right(const struct mmc_repair_state *repair)
 	return (repair->rank + 1) % repair->layout->nranks;
 }
 
-/* Returns whether `peer` is told of this rank's memory when it enters. */
+/* Returns whether `peer` gets this rank's advert in the entry barrier. */
 static inline bool
 mmc_repair_advertises_to(const struct mmc_repair_state *repair, uint32_t peer)
 {
 	return repair->policy->advertises && peer == mmc_repair_right(repair);
 }
 
-/* Returns when to ask for lost chunks, or to look for silent senders, or to fetch. */
+/*
+ * Returns when to ask for lost chunks, look for silent senders or fetch next, although
+ * nothing arrives.
+ */
 static inline uint64_t
 mmc_repair_deadline(const struct mmc_repair_state *repair)
 {

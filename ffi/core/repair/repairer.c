@@ -4,13 +4,18 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* If many ranks lack a chunk, several ask within 1/HASTE of the gathering time. */
-#define HASTE 4
+/*
+ * If many ranks lack a chunk, two ask for it within the gathering time divided by this.
+ */
+#define HASTE_PART 4
 
-/* This many answers may be repeats to one rank, for which the first were lost. */
+/*
+ * How many of the answers for a chunk may be repetitions, to ranks that lost the first
+ * answer.
+ */
 #define REPEATED 2
 
-/* The tally of a chunk that all ranks may lack. */
+/* The tally of a chunk that has gone to all. */
 #define COMMON UINT8_MAX
 
 size_t mmc_repairer_bytes(uint32_t nchunks)
@@ -25,7 +30,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	uint32_t nchunks = config->present->nbits;
 	size_t bytes = mmc_bitmap_bytes(nchunks);
 
-	repairer->asks.count = 0;
+	repairer->naks.count = 0;
 	repairer->ndirect_naks = 0;
 	repairer->ngiven = 0;
 	repairer->ngiven_before = 0;
@@ -34,7 +39,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	repairer->own = config->own;
 	repairer->present = config->present;
 	repairer->gathers = config->gathers;
-	repairer->sharers = config->sharers;
+	repairer->multicast_min = config->multicast_min;
 	repairer->idle = false;
 	repairer->several = false;
 	repairer->resting = false;
@@ -58,7 +63,10 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	memset(repairer->tally, 0, nchunks);
 }
 
-/* Forgets chunks sent longer ago than one to two resting times. */
+/*
+ * When a resting time ends, forgets what was sent before it. So each answer is
+ * remembered for one to two resting times.
+ */
 static void forget_sent(struct mmc_repairer *repairer, uint64_t now_ns)
 {
 	if (now_ns < repairer->rest_ends_ns)
@@ -82,12 +90,12 @@ static void forget_sent(struct mmc_repairer *repairer, uint64_t now_ns)
 	repairer->resting = false;
 }
 
-/* Returns whether `chunk` was sent to `peer` alone a short while ago. */
+/* Returns whether `chunk` was sent to `peer` alone in the remembered resting times. */
 static bool was_given(const struct mmc_repairer *repairer, uint32_t peer,
 		      uint32_t chunk)
 {
 	for (uint32_t i = 0; i < repairer->ngiven; i++) {
-		const struct mmc_ask *given = &repairer->given[i];
+		const struct mmc_peer_run *given = &repairer->given[i];
 
 		if (given->peer == peer &&
 		    chunk - given->run.first < given->run.count)
@@ -96,25 +104,26 @@ static bool was_given(const struct mmc_repairer *repairer, uint32_t peer,
 	return false;
 }
 
-/* Gathers for the full time: several ranks lack a chunk, and more may ask for it. */
-static void wait_for_all(struct mmc_repairer *repairer)
+/* Extends the gathering time to its full length: more ranks may ask for the chunk. */
+static void gather_fully(struct mmc_repairer *repairer)
 {
 	if (repairer->several)
 		return;
 	repairer->several = true;
-	repairer->ready_ns += repairer->gather_ns - repairer->gather_ns / HASTE;
+	repairer->ready_ns +=
+		repairer->gather_ns - repairer->gather_ns / HASTE_PART;
 }
 
-/* Returns whether `chunk` has gone to all, or to so many ranks that all may lack it. */
+/* Returns whether `chunk` is common: it went to all, or to enough single ranks. */
 static bool is_common(const struct mmc_repairer *repairer, uint32_t chunk)
 {
 	return repairer->gathers &&
 	       chunk - repairer->own.first < repairer->own.count &&
 	       repairer->tally[chunk] >=
-		       mmc_min_u32(repairer->sharers + REPEATED, COMMON);
+		       mmc_min_u32(repairer->multicast_min + REPEATED, COMMON);
 }
 
-/* Marks the chunk to go to all. */
+/* Marks `chunk` to go to all. */
 static void share(struct mmc_repairer *repairer, uint32_t chunk)
 {
 	mmc_bitmap_test_and_set(&repairer->shared, chunk);
@@ -123,11 +132,11 @@ static void share(struct mmc_repairer *repairer, uint32_t chunk)
 	repairer->unconfirmed = true;
 }
 
-/* Returns whether to keep a request for a common chunk. */
+/* Takes a request for a common chunk; returns whether to keep it. */
 static bool want_common(struct mmc_repairer *repairer, uint32_t chunk,
 			uint64_t now_ns)
 {
-	if (mmc_backoff_due(&repairer->phase, now_ns))
+	if (mmc_backoff_fire(&repairer->phase, now_ns))
 		mmc_bitmap_clear_all(&repairer->aired);
 	if (mmc_bitmap_test_and_set(&repairer->aired, chunk) ||
 	    mmc_bitmap_test_and_set(&repairer->wanted, chunk))
@@ -136,23 +145,26 @@ static bool want_common(struct mmc_repairer *repairer, uint32_t chunk,
 	return true;
 }
 
-/* Returns whether `peer`, not the first to want `chunk`, is to get it by unicast. */
+/*
+ * Takes the request of `peer` for a chunk that others want already. Returns whether to
+ * keep it: not if the chunk will go to all, or the same request is kept already.
+ */
 static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
 		     uint32_t chunk)
 {
 	uint32_t nothers;
 
 	if (mmc_bitmap_test(&repairer->shared, chunk) ||
-	    mmc_asks_by(&repairer->asks, peer, chunk, &nothers))
+	    mmc_naks_include(&repairer->naks, peer, chunk, &nothers))
 		return false;
-	wait_for_all(repairer);
-	if (nothers + 1 < repairer->sharers)
+	gather_fully(repairer);
+	if (nothers + 1 < repairer->multicast_min)
 		return true;
 	share(repairer, chunk);
 	return false;
 }
 
-/* Returns whether to keep the request of `peer` for `chunk`. */
+/* Takes the request of `peer` for `chunk`; returns whether to keep it. */
 static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
 		 uint64_t now_ns)
 {
@@ -165,38 +177,40 @@ static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
 	if (is_common(repairer, chunk))
 		return want_common(repairer, chunk, now_ns);
 	if (mmc_bitmap_test_and_set(&repairer->wanted, chunk))
-		return repairer->gathers ? want_too(repairer, peer, chunk)
-					 : !mmc_asks_by(&repairer->asks, peer,
-							chunk, &nothers);
+		return repairer->gathers
+			       ? want_too(repairer, peer, chunk)
+			       : !mmc_naks_include(&repairer->naks, peer, chunk,
+						   &nothers);
 	repairer->nlost++;
 	return true;
 }
 
-void mmc_repairer_ask(struct mmc_repairer *repairer, uint32_t peer,
-		      struct mmc_run run, uint64_t now_ns)
+void mmc_repairer_on_nak(struct mmc_repairer *repairer, uint32_t peer,
+			 struct mmc_run run, uint64_t now_ns)
 {
 	uint32_t end = run.first + run.count;
-	bool first = repairer->asks.count == 0;
+	bool first = repairer->naks.count == 0;
 
 	forget_sent(repairer, now_ns);
 	run.count = 0;
 	for (uint32_t chunk = run.first; chunk < end; chunk++) {
-		bool kept = mmc_asks_room(&repairer->asks) &&
+		bool kept = mmc_naks_has_room(&repairer->naks) &&
 			    want(repairer, peer, chunk, now_ns);
 
 		if (kept && run.count++ == 0)
 			run.first = chunk;
 		if (run.count > 0 && (!kept || chunk + 1 == end)) {
-			mmc_asks_add(&repairer->asks, peer, run);
+			mmc_naks_add(&repairer->naks, peer, run);
 			repairer->idle = false;
 			run.count = 0;
 		}
 	}
-	if (!first || repairer->asks.count == 0)
+	if (!first || repairer->naks.count == 0)
 		return;
 	repairer->several = false;
 	repairer->ready_ns =
-		now_ns + (repairer->gathers ? repairer->gather_ns / HASTE : 0);
+		now_ns +
+		(repairer->gathers ? repairer->gather_ns / HASTE_PART : 0);
 }
 
 /* Returns the first run of chunks in [from, end) that are wanted and present. */
@@ -215,7 +229,10 @@ static struct mmc_run next_wanted(const struct mmc_repairer *repairer,
 	return run;
 }
 
-/* Returns the first chunks of `asked` that can go in one batch, by one route. */
+/*
+ * Returns the first chunks of `asked` that can go in one batch: all to the same rank or
+ * all by multicast. Its count is 0 if none is present.
+ */
 static struct mmc_run next_batch(const struct mmc_repairer *repairer,
 				 struct mmc_run asked, uint32_t nchunks_max)
 {
@@ -243,16 +260,16 @@ static void count_answer(struct mmc_repairer *repairer, struct mmc_run run)
 			repairer->tally[chunk]++;
 }
 
-/* Marks `run` as sent to `peer` or all; chunks that others still want remain wanted. */
+/* Records that `run` goes to `peer`, or to all; what others still want stays wanted. */
 static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
 		     struct mmc_run run, uint64_t now_ns)
 {
 	uint32_t nothers;
 
-	mmc_asks_settle(&repairer->asks, peer, run);
+	mmc_naks_remove(&repairer->naks, peer, run);
 	for (uint32_t chunk = run.first; chunk < run.first + run.count;
 	     chunk++) {
-		mmc_asks_by(&repairer->asks, peer, chunk, &nothers);
+		mmc_naks_include(&repairer->naks, peer, chunk, &nothers);
 		if (nothers > 0)
 			continue;
 		mmc_bitmap_clear(&repairer->wanted, chunk);
@@ -262,7 +279,7 @@ static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
 		count_answer(repairer, run);
 	if (peer != MMC_PEER_ALL && repairer->ngiven < MMC_GIVEN_MAX)
 		repairer->given[repairer->ngiven++] =
-			(struct mmc_ask){ .peer = peer, .run = run };
+			(struct mmc_peer_run){ .peer = peer, .run = run };
 	else
 		mmc_bitmap_set_run(&repairer->recent, run);
 	repairer->resting = true;
@@ -270,8 +287,8 @@ static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
 		repairer->rest_ends_ns = now_ns + repairer->rest_ns;
 }
 
-void mmc_repairer_ask_direct(struct mmc_repairer *repairer, uint32_t peer,
-			     struct mmc_run run)
+void mmc_repairer_on_direct_nak(struct mmc_repairer *repairer, uint32_t peer,
+				struct mmc_run run)
 {
 	for (uint32_t i = 0; i < repairer->ndirect_naks; i++)
 		if (repairer->direct_naks[i].peer == peer &&
@@ -280,14 +297,14 @@ void mmc_repairer_ask_direct(struct mmc_repairer *repairer, uint32_t peer,
 			return;
 	if (repairer->ndirect_naks < MMC_DIRECT_NAKS_MAX)
 		repairer->direct_naks[repairer->ndirect_naks++] =
-			(struct mmc_ask){ .peer = peer, .run = run };
+			(struct mmc_peer_run){ .peer = peer, .run = run };
 }
 
 /* Writes the next piece of the oldest direct NAK. */
 static void next_direct(struct mmc_repairer *repairer, uint32_t nchunks_max,
 			uint32_t *peer, struct mmc_run *run)
 {
-	struct mmc_ask *first = &repairer->direct_naks[0];
+	struct mmc_peer_run *first = &repairer->direct_naks[0];
 
 	*peer = first->peer;
 	*run = first->run;
@@ -313,22 +330,22 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 	}
 	if (now_ns < repairer->ready_ns || repairer->idle)
 		return false;
-	for (uint32_t i = repairer->asks.count; i > 0; i--) {
-		struct mmc_ask ask = repairer->asks.items[i - 1];
+	for (uint32_t i = repairer->naks.count; i > 0; i--) {
+		struct mmc_peer_run nak = repairer->naks.items[i - 1];
 		struct mmc_run found =
-			next_batch(repairer, ask.run, nchunks_max);
+			next_batch(repairer, nak.run, nchunks_max);
 
 		if (found.count == 0)
 			continue;
 		*run = found;
 		*peer = mmc_bitmap_test(&repairer->shared, found.first)
 				? MMC_PEER_ALL
-				: ask.peer;
+				: nak.peer;
 		hand_out(repairer, *peer, found, now_ns);
 		return true;
 	}
 	repairer->idle = true;
-	if (repairer->asks.count == 0)
+	if (repairer->naks.count == 0)
 		repairer->ready_ns = MMC_NEVER_NS;
 	return false;
 }

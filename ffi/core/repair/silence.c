@@ -4,20 +4,21 @@
 #include "support/bits.h"
 
 /*
- * A sender that is silent for this long is asked, however many chunks are ahead of its
- * own.
+ * A sender that is silent for this long is asked, however many chunks of others may be
+ * ahead of its own.
  */
 #define BUSY_MAX_NS (100 * MMC_MS_NS)
 
 /*
- * A sender that waits for its window goes on by itself before the link is idle for this
- * long.
+ * On a link that has been idle for this long, a sender with a full window would have
+ * gone on by itself.
  */
 #define HELD_NS (5 * MMC_MS_NS)
 
 /*
- * Doubles the time to the next question: the sender has sent no more than is here, and
- * waits, for its window for example. Returns whether a question was open.
+ * Doubles the time to the next question, since the sender has sent no more than is
+ * here, and waits for something, such as its window. Returns whether a question was
+ * open.
  */
 static bool wait_longer(struct mmc_sequence *sequence, uint64_t now_ns)
 {
@@ -57,16 +58,16 @@ bool mmc_silence_tell(struct mmc_loss *loss, uint32_t owner,
 			mmc_min_u64(loss->silence_ns, now_ns + loss->quiet_ns);
 	}
 	if (pausing) {
-		sequence->trust_ns = now_ns + loss->allowance_ns;
+		sequence->late_at_ns = now_ns + loss->allowance_ns;
 		loss->silence_ns =
-			mmc_min_u64(loss->silence_ns, sequence->trust_ns);
+			mmc_min_u64(loss->silence_ns, sequence->late_at_ns);
 	}
 	return false;
 }
 
 /*
- * Counts chunks that the sender reported and that are not here as lost or late once it
- * is time; returns whether it did.
+ * Counts the chunks that the sender reported and that are not here as lost or late, if
+ * it is time to. Returns whether it was.
  */
 static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 		  struct mmc_sequence *sequence,
@@ -75,36 +76,35 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 	uint64_t last_ns = mmc_max_u64(sequence->heard_ns, sequence->told_ns);
 
 	if (sequence->told <= sequence->end) {
-		sequence->trust_ns = MMC_NEVER_NS;
+		sequence->late_at_ns = MMC_NEVER_NS;
 		return false;
 	}
 	/*
-	 * A chunk that arrives shows that chunks were still on their way after the
-	 * record.
+	 * A chunk that has arrived since shows that chunks were still on their way.
 	 */
-	if (sequence->trust_ns != MMC_NEVER_NS)
-		sequence->trust_ns =
-			mmc_max_u64(sequence->trust_ns,
+	if (sequence->late_at_ns != MMC_NEVER_NS)
+		sequence->late_at_ns =
+			mmc_max_u64(sequence->late_at_ns,
 				    sequence->heard_ns + loss->allowance_ns);
 	if (now_ns - last_ns >= loss->quiet_ns) {
 		mmc_chain_lose(chain, sequence, claimed, sequence->told);
 		loss->ask_ns = now_ns;
-	} else if (now_ns >= sequence->trust_ns) {
-		mmc_chain_delay(chain, sequence, claimed, sequence->told);
+	} else if (now_ns >= sequence->late_at_ns) {
+		mmc_chain_mark_late(chain, sequence, claimed, sequence->told);
 		mmc_loss_mark_late(loss, now_ns);
 	} else {
 		return false;
 	}
 	sequence->heard_ns = now_ns;
-	sequence->trust_ns = MMC_NEVER_NS;
-	loss->passed = true;
+	sequence->late_at_ns = MMC_NEVER_NS;
+	loss->drained = true;
 	return true;
 }
 
 /*
- * Returns for how long a sender is not asked while others' chunks keep the link busy.
- * All of those chunks may be ahead of its own: two windows of them, at the rate at
- * which they have arrived.
+ * Returns for how long a sender may be silent while others' chunks keep the link busy.
+ * Two windows of those chunks may be ahead of its own, at the rate at which they
+ * arrive.
  */
 static uint64_t busy_ns(const struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -119,9 +119,9 @@ static uint64_t busy_ns(const struct mmc_loss *loss, uint64_t now_ns)
 }
 
 /*
- * Returns whether a sender is silent although the link is free for it; a sender whose
- * window is full, as far as is known here, may be silent for longer; a sender that is
- * silent for `busy_ns` is asked on a busy link too.
+ * Returns whether a sender has been silent for too long. On an idle link that is soon;
+ * with `held`, when the sender's window seems to be full, it is later; on a busy link
+ * it is after `busy_ns`.
  */
 static bool is_silent(const struct mmc_loss *loss, bool held,
 		      const struct mmc_sequence *sequence, uint64_t now_ns)
@@ -135,10 +135,11 @@ static bool is_silent(const struct mmc_loss *loss, bool held,
 }
 
 /*
- * Returns whether a rank below misses the sender too and this rank has not just asked.
+ * Returns whether a rank below has asked about the sender and this rank has not just
+ * done so; forgets that the rank below has.
  */
-static bool is_wanted(const struct mmc_loss *loss,
-		      struct mmc_sequence *sequence, uint64_t now_ns)
+static bool take_wanted(const struct mmc_loss *loss,
+			struct mmc_sequence *sequence, uint64_t now_ns)
 {
 	bool wanted = sequence->wanted;
 
@@ -146,19 +147,19 @@ static bool is_wanted(const struct mmc_loss *loss,
 	return wanted && now_ns - sequence->asked_ns >= loss->quiet_ns;
 }
 
-/* Returns whether to ask about the sender now. */
+/* Returns whether to ask about the sender now; counts it as asked. */
 static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 		       struct mmc_sequence *sequence,
 		       const struct mmc_bitmap *claimed, bool held,
 		       uint64_t now_ns)
 {
 	uint64_t since_ns;
-	bool wanted = is_wanted(loss, sequence, now_ns);
+	bool wanted = take_wanted(loss, sequence, now_ns);
 
 	if (sequence->rank == loss->rank || sequence->nleft == 0 ||
 	    sequence->end == sequence->nchunks) {
 		mmc_backoff_stop(&sequence->silence);
-		sequence->trust_ns = MMC_NEVER_NS;
+		sequence->late_at_ns = MMC_NEVER_NS;
 		return false;
 	}
 	if (sequence->silence.at_ns == MMC_NEVER_NS)
@@ -174,9 +175,9 @@ static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 	}
 	if (wanted)
 		sequence->silence.at_ns = now_ns;
-	if (!mmc_backoff_due(&sequence->silence, now_ns))
+	if (!mmc_backoff_fire(&sequence->silence, now_ns))
 		return false;
-	/* While others keep the link busy the next question is as rare as this one. */
+	/* On a busy link the next question comes after the longest interval. */
 	if (now_ns - loss->heard_ns < loss->quiet_ns)
 		mmc_backoff_start(&sequence->silence, now_ns,
 				  MMC_BACKOFF_MAX_NS);
@@ -186,8 +187,8 @@ static bool ask_silent(struct mmc_loss *loss, struct mmc_chain *chain,
 }
 
 /*
- * Returns the next sender of the chain under inspection that has begun, or that may
- * have begun as the first; NULL behind the last.
+ * Returns the next sender, at `silence_place`, of the chain that is looked at: one that
+ * has begun or, as the first, may have begun. Returns NULL behind the last.
  */
 static struct mmc_sequence *next_sender(struct mmc_loss *loss,
 					struct mmc_chain *chain)
@@ -205,16 +206,16 @@ static struct mmc_sequence *next_sender(struct mmc_loss *loss,
 }
 
 /*
- * Returns whether the chain under inspection has advanced so far that its sender's
- * window is full, as far as is known here. When most chains have ended, missing chunks
- * are more likely lost.
+ * Returns whether the chain that is looked at has gone so far that its sender's window
+ * is full, as far as this rank knows. When most chains have ended, it is more likely
+ * that missing chunks are lost.
  */
 static bool is_held(const struct mmc_loss *loss, const uint32_t *drained)
 {
 	uint32_t c = loss->silence_chain;
 	uint64_t limit = (uint64_t)drained[c] + loss->schedule.window_chunks;
 
-	return loss->chains[c].npassed >= limit &&
+	return loss->chains[c].ndrained >= limit &&
 	       loss->nopen > loss->schedule.nchains / 4;
 }
 
@@ -242,7 +243,7 @@ struct mmc_sequence *mmc_silence_ask(struct mmc_loss *loss,
 				    is_held(loss, drained), now_ns);
 		loss->silence_ns = mmc_min_u64(
 			loss->silence_ns, mmc_min_u64(sequence->silence.at_ns,
-						      sequence->trust_ns));
+						      sequence->late_at_ns));
 		if (silent)
 			return sequence;
 	}
@@ -308,8 +309,7 @@ void mmc_silence_vouch(struct mmc_loss *loss, struct mmc_sent sent,
 		return;
 	sequence->nvain = 0;
 	/*
-	 * A parent that knows no more asks its own, so it may know more at the next
-	 * question.
+	 * A parent that knows no more asks further, so it may know more later.
 	 */
 	if (sent.nchunks > sequence->end)
 		mmc_silence_tell(loss, sent.rank, sent.nchunks, idle, now_ns);

@@ -102,7 +102,8 @@ struct mmc_run mmc_wants_take_due(struct mmc_wants *wants,
 			break;
 		mmc_bitmap_clear(&wants->due, wants->due_from++);
 		if (!mmc_bitmap_test(claimed, next.first))
-			run = (struct mmc_run){ next.first, 1 };
+			run = (struct mmc_run){ .first = next.first,
+						.count = 1 };
 	}
 	while (run.count > 0 && run.count < nmax && wants->due_from < nchunks &&
 	       mmc_bitmap_test(&wants->due, wants->due_from) &&

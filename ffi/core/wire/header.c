@@ -34,18 +34,19 @@ int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 {
 	size_t least_bytes = MMC_HEADER_BYTES;
 	struct mmc_header read;
-	uint16_t wrong;
+	uint16_t difference; /* of the checksum from the right one */
 
 	if (checksum == MMC_CHECKSUM_FULL)
 		least_bytes += MMC_CRC_BYTES;
 	if (datagram_bytes < least_bytes)
 		return -MMC_ESHORT;
 	read = mmc_header_peek(bytes);
-	wrong = checksum == MMC_CHECKSUM_OFF
-			? (uint16_t)read.channel
-			: fold16(read.channel, read.epoch, read.index,
-				 datagram_bytes);
-	if (wrong != 0 || read.index >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
+	difference = checksum == MMC_CHECKSUM_OFF
+			     ? (uint16_t)read.channel
+			     : fold16(read.channel, read.epoch, read.index,
+				      datagram_bytes);
+	if (difference != 0 ||
+	    read.index >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
 		return -MMC_ECORRUPT;
 	read.channel &= MMC_CHANNEL_MASK;
 	*header = read;

@@ -12,13 +12,14 @@
  *     01 index of a chunk, sent again as a repair       (30 bits)
  *     10 kind of a control message (see message.h)      (30 bits)
  *
- * A datagram on a team's own channel has a control message's index. With kind 0 it is a
- * probe: its epoch is the subgroup, and padding follows. The other kinds belong to
- * surveys (engine/survey.c): their epoch is a number.
+ * Datagrams on a team's own channel have the index of a control message. Those of kind
+ * 0 are probes: the epoch is the subgroup, and padding follows. Those of other kinds
+ * belong to a survey (engine/survey.c): the epoch is the datagram's number.
  *
- * A channel id has its low 16 bits clear; on the wire they hold a checksum of the
- * header and the datagram's length unless CHECKSUM=off. CHECKSUM=full also puts the
- * CRC32C (u32) of header and payload between the two, which the engine computes.
+ * The low 16 bits of a channel are clear. On the wire they hold a checksum of the
+ * header and the datagram's length, unless CHECKSUM=off. With CHECKSUM=full a CRC32C
+ * (u32) of header and payload, which the engine computes, stands between header and
+ * payload.
  */
 #ifndef MMC_CORE_WIRE_HEADER_H
 #define MMC_CORE_WIRE_HEADER_H
@@ -30,10 +31,16 @@ enum {
 	MMC_CRC_BYTES = 4, /* CRC32C behind the header under CHECKSUM=full */
 };
 
-/* The longest control message with its header, without a CRC: a report of all chains. */
+/*
+ * The longest control message with its header, without a CRC. It is a report: three
+ * numbers, and one for each chain, of 4 bytes each.
+ */
 #define MMC_MESSAGE_BYTES_MAX (MMC_HEADER_BYTES + 4 * (3 + MMC_CHAINS_MAX))
 
+/* The bits of a channel that are not the checksum's. */
 #define MMC_CHANNEL_MASK (~UINT64_C(0xffff))
+
+/* The bits of an index that tell what follows, and those for a chunk or a kind. */
 #define MMC_INDEX_CONTROL UINT32_C(0x80000000)
 #define MMC_INDEX_REPAIR UINT32_C(0x40000000)
 #define MMC_INDEX_MASK UINT32_C(0x3fffffff)
@@ -44,14 +51,15 @@ struct mmc_header {
 	uint32_t index;
 };
 
-/* The kind of a datagram by its header alone; the rows of the traffic counters. */
+/* The kinds of datagrams that are counted apart, and that the header alone tells. */
 enum mmc_traffic {
-	MMC_TRAFFIC_MULTICAST,
-	MMC_TRAFFIC_CONTROL,
-	MMC_TRAFFIC_REPAIR,
+	MMC_TRAFFIC_MULTICAST, /* chunks that are sent for the first time */
+	MMC_TRAFFIC_CONTROL,   /* control messages */
+	MMC_TRAFFIC_REPAIR,    /* chunks that are sent again */
 	MMC_TRAFFIC_COUNT,
 };
 
+/* Returns the kind of a datagram whose header has this index. */
 static inline enum mmc_traffic mmc_header_traffic(uint32_t index)
 {
 	if (index & MMC_INDEX_CONTROL)
@@ -75,7 +83,10 @@ void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
 int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		      size_t datagram_bytes, enum mmc_checksum checksum);
 
-/* Fields are read and written byte by byte: bare targets have no byte swap to call. */
+/*
+ * Write and read a number in network order. They go byte by byte, since bare targets
+ * have no function to swap bytes.
+ */
 static inline void mmc_put_u32(uint8_t *bytes, uint32_t value)
 {
 	for (unsigned i = 0; i < 4; i++)
@@ -101,7 +112,7 @@ static inline uint64_t mmc_get_u64(const uint8_t *bytes)
 
 /*
  * Returns the header at `bytes`, MMC_HEADER_BYTES long, without checking anything. The
- * low 16 bits of its channel are still the checksum.
+ * low 16 bits of its channel hold the checksum as it was received.
  */
 static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
 {

@@ -5,6 +5,7 @@
 #include "support/assert.h"
 #include "support/memory.h"
 
+/* The offsets of a message's fields behind the header. */
 enum {
 	STAMP = 0,
 	ECHO = 4,
@@ -50,6 +51,7 @@ static bool is_report(uint32_t kind)
 	return kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK;
 }
 
+/* Returns the length of an item: an advert, or two numbers of 4 bytes. */
 static size_t item_bytes(uint32_t kind)
 {
 	return kind == MMC_MESSAGE_ADVERT ? ADVERT_BYTES : 8;
@@ -164,6 +166,7 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	encode_items(bytes + ITEMS, message);
 }
 
+/* Returns whether a record has known flags only, and each field a possible value. */
 static bool record_is_sane(const uint8_t *bytes)
 {
 	const unsigned known = MMC_RECORD_ENTERED | MMC_RECORD_DONE |
@@ -179,7 +182,7 @@ static bool record_is_sane(const uint8_t *bytes)
 	       !(bytes[FLAGS] & MMC_RECORD_FAILED) == (bytes[FAILURE] == 0);
 }
 
-/* Keeps a run below MMC_CHUNKS_MAX, so that its end never wraps. */
+/* Returns whether a run ends below MMC_CHUNKS_MAX, so that its end never wraps. */
 static bool run_is_sane(struct mmc_run run)
 {
 	return run.count > 0 && run.first < MMC_CHUNKS_MAX &&
@@ -192,6 +195,7 @@ static bool advert_is_sane(const uint8_t *bytes, uint32_t nitems)
 	return nitems == 1 && mmc_get_u32(bytes + ADVERT_HAS_DATA) <= 1;
 }
 
+/* Reads all items but adverts; returns whether each is possible. */
 static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 {
 	for (uint32_t i = 0; i < message->nitems; i++) {
@@ -210,7 +214,7 @@ static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 	return true;
 }
 
-/* Reads a message with a fixed part into `message`, which has its kind already. */
+/* Reads a message that is no report into `message`, whose kind is set already. */
 static int decode_whole(struct mmc_message *message, const uint8_t *bytes,
 			size_t nbytes)
 {

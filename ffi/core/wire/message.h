@@ -7,8 +7,8 @@
  *
  * REPORT and WATERMARK alone are shorter (core/wire/report.h).
  *
- * A message with a stamp asks for an answer, which echoes the stamp: that measures the
- * round trip and proves that the asked process lives.
+ * A message with a stamp asks for an answer, which echoes the stamp. The answer
+ * measures the round trip, and proves that the process lives that was asked.
  */
 #ifndef MMC_CORE_WIRE_MESSAGE_H
 #define MMC_CORE_WIRE_MESSAGE_H
@@ -21,35 +21,38 @@ enum mmc_message_kind {
 	MMC_MESSAGE_RECORD, /* the record alone */
 	MMC_MESSAGE_NAK,    /* runs that the sender lacks */
 	MMC_MESSAGE_NCF,    /* runs that the sender will multicast again */
-	MMC_MESSAGE_REPORT, /* a position for each chain: a subtree's minima */
-	/* A position for each chain: all ranks' minima. */
+	/* For each chain the least position of a subtree. */
+	MMC_MESSAGE_REPORT,
+	/* For each chain the least position of all ranks. */
 	MMC_MESSAGE_WATERMARK,
 	MMC_MESSAGE_DIRECT_NAK, /* a NAK to be answered by unicast */
 	MMC_MESSAGE_ADVERT,	/* the memory of the sender that may be read */
-	MMC_MESSAGE_SENT, /* how much others have sent, as far as is known */
+	MMC_MESSAGE_SENT, /* how much other ranks have sent, as far as known */
 	MMC_MESSAGE_COUNT,
 };
 
-/* The first `nchunks` of the block of `rank` have been sent; maybe more. */
+/* That `rank` has sent at least the first `nchunks` chunks of its block. */
 struct mmc_sent {
 	uint32_t rank;
 	uint32_t nchunks;
 };
 
+/* The most ranks that one SENT lists. */
 #define MMC_SENT_MAX 64
 
 struct mmc_message {
 	enum mmc_message_kind kind;
-	uint32_t stamp_us; /* 0: no answer wanted */
-	uint32_t echo_us;  /* the stamp answered, 0 if none */
+	uint32_t stamp_us; /* the asker's clock; 0: no answer is wanted */
+	uint32_t echo_us;  /* the stamp that this answers; 0: none */
 	struct mmc_record record;
 	/*
-	 * A rank whose process existed but did not answer, and how long ago, as far as
-	 * the sender knows. It is not part of the record, since lateness passes.
+	 * A rank whose process exists but does not answer, and how long ago that was
+	 * last found, as far as the sender knows. This is not part of the record, which
+	 * only grows, whereas a late rank may answer again.
 	 */
 	uint32_t late_rank;
 	uint32_t late_age_ms; /* 0: no rank is known to be late */
-	uint32_t nitems;      /* runs, positions or counts; 1 for an advert */
+	uint32_t nitems;      /* how many of the following; 1 for an advert */
 	union {
 		struct mmc_advert advert;
 		struct mmc_run runs[MMC_RUNS_MAX];
@@ -58,7 +61,7 @@ struct mmc_message {
 	};
 };
 
-/* The bytes of a message's fixed part, where it has one, the header not counted. */
+/* The bytes between header and items in all messages but REPORT and WATERMARK. */
 #define MMC_MESSAGE_BYTES 72
 
 /* Returns the bytes that `message` takes behind its header. */
@@ -68,10 +71,10 @@ size_t mmc_message_bytes(const struct mmc_message *message);
 void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message);
 
 /*
- * Reads the message of kind `kind` (the header's index below the flag) from the
- * `nbytes` that follow the header. Returns 0, -MMC_ESHORT if it has not the length that
- * its fields ask for, or -MMC_EINVAL if the kind is unknown or a field is out of its
- * range. `message` is written only on success.
+ * Reads a message of `kind`, which is the header's index without MMC_INDEX_CONTROL,
+ * from the `nbytes` that follow the header. Returns 0, -MMC_ESHORT if its length does
+ * not agree with its fields, or -MMC_EINVAL if the kind is unknown or a field is out of
+ * its range. `message` is written only on success.
  */
 int mmc_message_decode(struct mmc_message *message, uint32_t kind,
 		       const uint8_t *bytes, size_t nbytes);

@@ -27,6 +27,7 @@ void mmc_record_merge(struct mmc_record *record, const struct mmc_record *other)
 		record->failure = other->failure;
 		record->culprit = other->culprit;
 	}
+	/* A rank that has not entered has no terms yet. */
 	if (!(record->flags & MMC_RECORD_ENTERED))
 		record->terms = other->terms;
 	else if (other->flags & MMC_RECORD_ENTERED)

@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rank's record: all that others need to know of its state in one epoch. It only
- * grows, and control messages carry it whole (except for reports), so that a lost
- * message is made good by the next and an old one changes nothing.
+ * grows, and every control message but a report carries all of it. So a lost message is
+ * made good by the next, and an old one changes nothing.
  */
 #ifndef MMC_CORE_WIRE_RECORD_H
 #define MMC_CORE_WIRE_RECORD_H
 
 #include "core/types.h"
 
-/* The values that the barrier merges; merging is idempotent and commutative. */
+/*
+ * The values on which the entry barrier makes all ranks agree: the least (MIN) or the
+ * greatest (MAX) of what each rank says. Merging terms twice, or in another order,
+ * makes no difference.
+ */
 struct mmc_terms {
 	/*
-	 * MIN: the signature of kind and bytes, equal to `signature_max` if all ranks
-	 * agree.
+	 * MIN and MAX of what tells an operation's kind and sizes: equal if all ranks
+	 * have started the same.
 	 */
 	uint64_t signature_min;
 	uint64_t signature_max;
 	uint32_t window_bytes; /* MIN: bytes that every receiver can buffer */
 	/* MIN: bytes of one sender that every receiver can buffer. */
 	uint32_t source_bytes;
-	uint32_t srtt_us;    /* MAX: round trip */
+	uint32_t srtt_us;    /* MAX: the smoothed round trip */
 	uint32_t lag_epochs; /* MAX: epochs back to the last one that is done */
 	/*
-	 * MAX: 0, or a rank that does not get what another one multicasts, so that
-	 * nothing is multicast in this epoch: see mmc_terms_deaf().
+	 * MAX: 0, or which rank does not get what which sender multicasts (see
+	 * mmc_terms_deaf()). Then nothing is multicast in this epoch.
 	 */
 	uint64_t deaf;
 };
 
-/* Returns the `mmc_terms.deaf` of a `rank` that gets no multicast of `sender`. */
+/*
+ * Returns the term `deaf` that says that `rank` gets no multicast of `sender`, or of
+ * any sender if that is MMC_PEER_ALL.
+ */
 static inline uint64_t mmc_terms_deaf(uint32_t rank, uint32_t sender)
 {
 	return ((uint64_t)rank + 1) << 32 | sender;
@@ -60,13 +67,15 @@ struct mmc_record {
 	uint8_t entry_rounds;
 	/* Rounds of the release barrier heard, from round 0 on. */
 	uint8_t release_rounds;
-	uint8_t failure; /* enum mmc_error */
+	/* Enum mmc_error; 0 unless MMC_RECORD_FAILED is set. */
+	uint8_t failure;
 	/*
-	 * The rank that failed. Before any failure, a rank that keeps the record's rank
-	 * waiting since it has not entered. MMC_PEER_ALL: none in particular.
+	 * The rank that is to blame for the failure. As long as nothing has failed, a
+	 * rank that has not entered and for which this one waits. MMC_PEER_NONE: none in
+	 * particular.
 	 */
 	uint32_t culprit;
-	/* The chunks of the rank's own block that it has multicast. */
+	/* How many chunks of its own block the rank has multicast. */
 	uint32_t sent_chunks;
 	struct mmc_terms terms;
 };
@@ -74,7 +83,7 @@ struct mmc_record {
 /* Merges `other` into `terms`. */
 void mmc_terms_merge(struct mmc_terms *terms, const struct mmc_terms *other);
 
-/* Merges the newer parts of `other` into `record`, both of one rank and epoch. */
+/* Adds what is new in `other` to `record`; both are of the same rank and epoch. */
 void mmc_record_merge(struct mmc_record *record,
 		      const struct mmc_record *other);
 

@@ -4,6 +4,7 @@
 #include "core/wire/varint.h"
 #include "support/assert.h"
 
+/* Returns a position as it is sent. */
 static uint32_t position_of(const struct mmc_message *message, uint32_t i)
 {
 	return mmc_min_u32(message->positions[i], MMC_VARINT_MAX);
@@ -47,11 +48,11 @@ void mmc_report_encode(uint8_t *bytes, const struct mmc_message *message)
 		bytes = mmc_varint_put(bytes, position_of(message, i) - least);
 }
 
-/* Reads the positions, given the least of them, which one of them must equal. */
+/* Reads the positions, which are sent less `least`; one of them must equal it. */
 static int decode_positions(struct mmc_message *message, const uint8_t **bytes,
 			    const uint8_t *end, uint32_t least)
 {
-	bool found = message->nitems == 0 && least == 0;
+	bool least_found = message->nitems == 0 && least == 0;
 
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		uint32_t above;
@@ -62,9 +63,9 @@ static int decode_positions(struct mmc_message *message, const uint8_t **bytes,
 		if (above > MMC_VARINT_MAX - least)
 			return -MMC_EINVAL;
 		message->positions[i] = least + above;
-		found |= above == 0;
+		least_found |= above == 0;
 	}
-	return found ? 0 : -MMC_EINVAL;
+	return least_found ? 0 : -MMC_EINVAL;
 }
 
 int mmc_report_decode(struct mmc_message *message, const uint8_t *bytes,
@@ -76,8 +77,8 @@ int mmc_report_decode(struct mmc_message *message, const uint8_t *bytes,
 
 	message->stamp_us = 0;
 	message->echo_us = 0;
-	message->record = (struct mmc_record){ .culprit = MMC_PEER_ALL };
-	message->late_rank = MMC_PEER_ALL;
+	message->record = (struct mmc_record){ .culprit = MMC_PEER_NONE };
+	message->late_rank = MMC_PEER_NONE;
 	message->late_age_ms = 0;
 	rv = mmc_varint_take(&bytes, end, &message->nitems);
 	if (rv == 0 && message->nitems > MMC_CHAINS_MAX)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The body of a REPORT and of a WATERMARK: the position of each chain, behind the
- * number of chunks that the sender has multicast itself. They are sent several times a
- * window, so they are short: no record, and numbers of one byte each as long as chains
- * keep abreast:
+ * The body of a REPORT and of a WATERMARK: how many chunks the sender itself has
+ * multicast, and the position of each chain. These messages are sent several times a
+ * window, so they are short. They have no record, and as long as chains keep abreast,
+ * most of their numbers take one byte each:
  *
- *     positions | chunks sent | least position | each position less that one
+ *     number of positions | chunks sent | least position | each position less the least
  *
- * All are of variable length (core/wire/varint.h). A position beyond MMC_VARINT_MAX is
- * sent as MMC_VARINT_MAX, which is true as well: positions only grow.
+ * All numbers are of variable length (core/wire/varint.h). A position beyond
+ * MMC_VARINT_MAX is sent as MMC_VARINT_MAX: a report may say less than is true.
  */
 #ifndef MMC_CORE_WIRE_REPORT_H
 #define MMC_CORE_WIRE_REPORT_H
@@ -22,11 +22,11 @@ size_t mmc_report_bytes(const struct mmc_message *message);
 void mmc_report_encode(uint8_t *bytes, const struct mmc_message *message);
 
 /*
- * Reads the `nbytes` that follow the header into `message`, except its kind. The record
- * says nothing but how much has been sent: no flag is set, and no term given. Returns
- * 0, -MMC_ESHORT if the length is not the one that the numbers ask for, or -MMC_EINVAL
- * if there are too many of them, one is out of its range, or they could be encoded in
- * fewer bytes; `message` is then undefined.
+ * Reads the `nbytes` that follow the header into `message`, except its kind. Its record
+ * says only how much has been sent: no flag is set, and the terms are empty. Returns 0,
+ * -MMC_ESHORT if the length does not agree with the numbers, or -MMC_EINVAL if there
+ * are too many numbers, one is out of its range, or they could be encoded in fewer
+ * bytes; after an error `message` is undefined.
  */
 int mmc_report_decode(struct mmc_message *message, const uint8_t *bytes,
 		      size_t nbytes);

@@ -11,6 +11,7 @@
 #include "core/wire/header.h"
 #include "support/bits.h"
 
+/* The largest number, and the bytes that it takes. */
 #define MMC_VARINT_MAX ((UINT32_C(1) << 30) - 1)
 #define MMC_VARINT_BYTES_MAX 4
 
@@ -29,14 +30,15 @@ static inline uint8_t *mmc_varint_put(uint8_t *bytes, uint32_t value)
 
 	for (size_t i = 0; i < nbytes; i++)
 		bytes[i] = (uint8_t)(value >> (8 * (nbytes - 1 - i)));
+	/* The highest two bits are 0, 1 or 2 for 1, 2 or 4 bytes. */
 	bytes[0] |= (uint8_t)((nbytes >> 1) << 6);
 	return bytes + nbytes;
 }
 
 /*
- * Reads a number from `*bytes`, which ends before `end`, and moves `*bytes` behind it.
- * Returns 0, -MMC_ESHORT if it is cut off, or -MMC_EINVAL if it has 8 bytes or could be
- * shorter.
+ * Reads a number at `*bytes`, and moves `*bytes` behind it. Returns 0, -MMC_ESHORT if
+ * `end`, where the bytes end, cuts the number off, or -MMC_EINVAL if it has 8 bytes or
+ * could have fewer.
  */
 static inline int mmc_varint_take(const uint8_t **bytes, const uint8_t *end,
 				  uint32_t *value)

@@ -9,26 +9,26 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* The longest time that a reordered datagram waits for others to pass it. */
+/* The longest time that a reordered datagram waits for later ones to pass. */
 #define REORDER_NS_MAX MMC_MS_NS
 
-/* One direction: the datagrams held back, and how many have passed. */
+/* One direction of the traffic: what is received, or what is sent. */
 struct direction {
-	struct mmc_fault_queue queue;
-	uint64_t passed;
+	struct mmc_fault_queue queue; /* datagrams that are held back */
+	uint64_t passed;	      /* how many have passed so far */
 };
 
 struct fault {
 	struct mmc_fault_wrapper wrapper;
-	uint32_t head_bytes; /* of each datagram: header and trailer */
+	uint32_t head_bytes; /* of each datagram: its header and CRC */
 	struct mmc_fault_judge judge;
 	struct mmc_fault_pool pool;
-	struct mmc_fault_queue lent; /* delivered by the last poll */
+	struct mmc_fault_queue lent; /* delivered, valid until the next poll */
 	struct direction rx;
 	struct direction tx;
 };
 
-static struct fault *of(struct mmc_endpoint *endpoint)
+static struct fault *fault_of(struct mmc_endpoint *endpoint)
 {
 	return (struct fault *)endpoint;
 }
@@ -36,8 +36,8 @@ static struct fault *of(struct mmc_endpoint *endpoint)
 /* ---- holding back -------------------------------------------------------- */
 
 /*
- * Holds back a copy of a datagram, or loses it if the pool is full. `source` is the
- * sender of a received one.
+ * Holds back a copy of a datagram as the verdict says, or drops it if the pool is
+ * exhausted. `source` is the sender of a received datagram.
  */
 static void hold(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source,
@@ -68,8 +68,9 @@ static void hold(struct fault *fault, struct direction *direction,
 }
 
 /*
- * Carries out the verdict on a datagram. Returns whether it passes as it is. Copies,
- * and a datagram that does not pass, are held back or lost.
+ * Judges a datagram, and carries out the verdict. Returns true if the datagram passes
+ * now and unchanged. Otherwise it is lost or held back; its copies are held back in any
+ * case. During a stall (`stalled`) nothing passes now.
  */
 static bool pass(struct fault *fault, struct direction *direction,
 		 const struct mmc_parcel *parcel, uint32_t source, bool stalled,
@@ -92,7 +93,10 @@ static bool pass(struct fault *fault, struct direction *direction,
 
 /* ---- receiving ----------------------------------------------------------- */
 
-/* Adds the events of due datagrams behind `nevents`; returns how many there are. */
+/*
+ * Writes events for datagrams that were held back and are due, behind the first
+ * `nevents` events. Returns the new number of events.
+ */
 static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 			    unsigned nevents, unsigned nmax, uint64_t now_ns)
 {
@@ -117,7 +121,7 @@ static unsigned deliver_due(struct fault *fault, struct mmc_event *events,
 	return nevents;
 }
 
-/* Returns a received datagram as a parcel; its payload may lie apart from its head. */
+/* Returns a received datagram in the form of a parcel. */
 static struct mmc_parcel parcel_of(const struct fault *fault,
 				   const struct mmc_event *event)
 {
@@ -135,13 +139,19 @@ static struct mmc_parcel parcel_of(const struct fault *fault,
 	return parcel;
 }
 
-/* Returns whether an answer to an inquiry passes; it is lost as received control is. */
-static bool finding_passes(struct fault *fault)
+/*
+ * Returns whether an answer to an inquiry passes: it is lost with the probability of a
+ * received control message.
+ */
+static bool answer_passes(struct fault *fault)
 {
 	return !mmc_fault_judge_datagram(&fault->judge, false, NULL, 0, 0).lost;
 }
 
-/* Keeps those of `count` events from `nevents` on that pass; returns their end. */
+/*
+ * Of the `count` events behind the first `nevents`, removes those that do not pass.
+ * Returns the new number of events.
+ */
 static unsigned filter(struct fault *fault, struct mmc_event *events,
 		       unsigned nevents, unsigned count, bool stalled,
 		       uint64_t now_ns)
@@ -153,7 +163,7 @@ static unsigned filter(struct fault *fault, struct mmc_event *events,
 
 		if (events[i].kind == MMC_EVENT_ALIVE ||
 		    events[i].kind == MMC_EVENT_GONE) {
-			if (finding_passes(fault))
+			if (answer_passes(fault))
 				events[nevents++] = events[i];
 			continue;
 		}
@@ -167,6 +177,7 @@ static unsigned filter(struct fault *fault, struct mmc_event *events,
 
 /* ---- sending ------------------------------------------------------------- */
 
+/* Sends the datagrams that were held back and are due. */
 static int send_due(struct fault *fault, uint64_t now_ns)
 {
 	struct mmc_fault_held *held;
@@ -187,13 +198,15 @@ static int send_due(struct fault *fault, uint64_t now_ns)
 	return rv;
 }
 
+/* Sends the parcels that pass, in as few calls as possible, then what is due. */
 static int fault_send(struct mmc_endpoint *endpoint,
 		      const struct mmc_parcel *parcels, unsigned nparcels)
 {
-	struct fault *fault = of(endpoint);
+	struct fault *fault = fault_of(endpoint);
 	struct mmc_endpoint *inner = fault->wrapper.inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
-	unsigned first = 0; /* begins a run that passes as it is */
+	/* Parcels from this one on pass, and have not been sent yet. */
+	unsigned first = 0;
 	int rv = 0;
 
 	for (unsigned i = 0; i < nparcels && rv == 0; i++) {
@@ -213,10 +226,15 @@ static int fault_send(struct mmc_endpoint *endpoint,
 
 /* ---- the driver ---------------------------------------------------------- */
 
+/*
+ * Reports datagrams that are due, then those that the inner endpoint has received, then
+ * those that have become due since: every datagram that passes lets reordered ones
+ * follow.
+ */
 static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		      unsigned nmax)
 {
-	struct fault *fault = of(endpoint);
+	struct fault *fault = fault_of(endpoint);
 	struct mmc_endpoint *inner = fault->wrapper.inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
 	bool stalled = mmc_fault_judge_stall_end_ns(&fault->judge, now_ns) >
@@ -247,7 +265,7 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 
 static uint64_t fault_deadline_ns(struct mmc_endpoint *endpoint)
 {
-	struct fault *fault = of(endpoint);
+	struct fault *fault = fault_of(endpoint);
 	struct mmc_endpoint *inner = fault->wrapper.inner;
 	uint64_t now_ns = inner->driver->now_ns(inner);
 	uint64_t stall_end_ns =
@@ -263,7 +281,7 @@ static uint64_t fault_deadline_ns(struct mmc_endpoint *endpoint)
 
 static void fault_close(struct mmc_endpoint *endpoint)
 {
-	struct fault *fault = of(endpoint);
+	struct fault *fault = fault_of(endpoint);
 
 	fault->wrapper.inner->driver->close(fault->wrapper.inner);
 	mmc_fault_pool_drain(&fault->pool, &fault->lent);
@@ -297,7 +315,7 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 		goto out_inner;
 	}
 	mmc_fault_wrapper_init(&fault->wrapper, inner);
-	fault->wrapper.endpoint.reliable = false;
+	fault->wrapper.endpoint.control_is_reliable = false;
 	fault->wrapper.driver.name = "fault";
 	fault->wrapper.driver.poll = fault_poll;
 	fault->wrapper.driver.send = fault_send;

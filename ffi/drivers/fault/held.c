@@ -11,8 +11,8 @@ static void destroy(struct mmc_fault_held *held)
 	free(held);
 }
 
-/* Returns a free element of the pool, or a new one; NULL without memory. */
-static struct mmc_fault_held *unlink_free(struct mmc_fault_pool *pool)
+/* Returns an element that was given back, or a new one; NULL if memory has run out. */
+static struct mmc_fault_held *free_or_new(struct mmc_fault_pool *pool)
 {
 	struct mmc_fault_held *held = pool->free;
 
@@ -30,7 +30,7 @@ struct mmc_fault_held *mmc_fault_pool_take(struct mmc_fault_pool *pool,
 
 	if (pool->nheld == MMC_FAULT_HELD_MAX)
 		return NULL;
-	held = unlink_free(pool);
+	held = free_or_new(pool);
 	if (held == NULL)
 		return NULL;
 	if (held->capacity_bytes < room_bytes) {

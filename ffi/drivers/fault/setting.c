@@ -10,18 +10,21 @@
 #define DELAY_US_MAX 10000000
 #define STALL_MS_MAX 10000
 
-/* The digits of a probability's fraction that count. */
+/* How many digits behind a probability's decimal point count; others are ignored. */
 #define FRACTION_DIGITS 9
 
 #define ALL_KINDS ((1u << MMC_TRAFFIC_COUNT) - 1)
 
-/* A part of the text; `at` is NULL behind the last part. */
+/* A part of the setting's text; `at` is NULL if the text has no further part. */
 struct span {
 	const char *at;
 	size_t length;
 };
 
-/* Cuts off and returns what precedes `separator`, which is skipped. */
+/*
+ * Returns the part of `rest` before the first `separator`, or all of it if there is
+ * none. `rest` becomes what follows the separator.
+ */
 static struct span cut(struct span *rest, char separator)
 {
 	const char *found = memchr(rest->at, separator, rest->length);
@@ -37,7 +40,7 @@ static struct span cut(struct span *rest, char separator)
 	return part;
 }
 
-static bool is(struct span span, const char *word)
+static bool equals(struct span span, const char *word)
 {
 	return span.length == strlen(word) &&
 	       memcmp(span.at, word, span.length) == 0;
@@ -60,7 +63,10 @@ static bool read_number(struct span span, uint64_t max, uint64_t *number)
 	return span.length > 0;
 }
 
-/* Does not use strtod(), which expects what the user's locale calls a number. */
+/*
+ * Reads a probability by hand: strtod() would expect the decimal point of the user's
+ * locale.
+ */
 static bool read_probability(struct span span, void *field, uint32_t rank)
 {
 	uint64_t whole, fraction = 0, one = 1;
@@ -102,6 +108,7 @@ static bool read_seed(struct span span, void *field, uint32_t rank)
 	return read_number(span, UINT64_MAX, field);
 }
 
+/* Reads ranks, and writes whether `rank` is one of them. */
 static bool read_ranks(struct span span, void *field, uint32_t rank)
 {
 	bool *applies = field;
@@ -121,8 +128,8 @@ static bool read_ranks(struct span span, void *field, uint32_t rank)
 static bool read_dir(struct span span, void *field, uint32_t rank)
 {
 	(void)rank;
-	*(bool *)field = is(span, "tx");
-	return is(span, "tx") || is(span, "rx");
+	*(bool *)field = equals(span, "tx");
+	return equals(span, "tx") || equals(span, "rx");
 }
 
 static bool read_kinds(struct span span, void *field, uint32_t rank)
@@ -133,13 +140,13 @@ static bool read_kinds(struct span span, void *field, uint32_t rank)
 	while (span.at != NULL) {
 		struct span word = cut(&span, '+');
 
-		if (is(word, "multicast"))
+		if (equals(word, "multicast"))
 			kinds |= 1u << MMC_TRAFFIC_MULTICAST;
-		else if (is(word, "control"))
+		else if (equals(word, "control"))
 			kinds |= 1u << MMC_TRAFFIC_CONTROL;
-		else if (is(word, "repair"))
+		else if (equals(word, "repair"))
 			kinds |= 1u << MMC_TRAFFIC_REPAIR;
-		else if (is(word, "all"))
+		else if (equals(word, "all"))
 			kinds = ALL_KINDS;
 		else
 			return false;
@@ -152,8 +159,12 @@ static bool read_kinds(struct span span, void *field, uint32_t rank)
 
 struct key {
 	const char *name;
-	const char *choices;
-	size_t offset; /* of its field in the clause */
+	const char *choices; /* what the value may be, for error texts */
+	size_t offset;	     /* of the key's field in the clause */
+	/*
+	 * Reads the value `span` into `field`, as it applies to `rank`. Returns false
+	 * if the value is not allowed.
+	 */
 	bool (*read)(struct span span, void *field, uint32_t rank);
 };
 
@@ -177,20 +188,23 @@ static const struct key keys[] = {
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
 
-/* Arguments for printf's "%.*s". */
+/* The two arguments that printf()'s "%.*s" takes. */
 #define SPAN(span) (int)(span).length, (span).at
 
-/* Returns the index of the key, or NKEYS. */
+/* Returns the index of the key in `keys`, or NKEYS if there is no such key. */
 static size_t find_key(struct span name)
 {
 	size_t i = 0;
 
-	while (i < NKEYS && !is(name, keys[i].name))
+	while (i < NKEYS && !equals(name, keys[i].name))
 		i++;
 	return i;
 }
 
-/* Reads one `key=value`; `seen` has a bit for each key that the clause had before. */
+/*
+ * Reads one `key=value` of a clause. Bit i of `seen` says that the clause has had key i
+ * before.
+ */
 static int parse_pair(struct span pair, uint32_t rank, uint32_t *seen,
 		      struct mmc_fault_clause *clause)
 {

@@ -23,16 +23,17 @@
 #define MMC_FAULT_CLAUSES_MAX 8
 
 struct mmc_fault_clause {
-	uint64_t loss; /* in parts of 2^32, like each probability */
+	/* Probabilities, in parts of 2^32. */
+	uint64_t loss;
 	uint64_t dup;
 	uint64_t reorder;
 	uint64_t corrupt;
 	uint64_t delay_us;
 	uint64_t stall_ms;
 	uint64_t seed;
-	uint32_t kinds; /* bit i is enum mmc_traffic i */
-	bool applies;	/* to the rank it was read for */
-	bool tx;
+	uint32_t kinds; /* bit i: datagrams of enum mmc_traffic i match */
+	bool applies;	/* to the rank that the setting was read for */
+	bool tx;	/* to datagrams that are sent, not to received ones */
 };
 
 struct mmc_fault_setting {
@@ -41,8 +42,9 @@ struct mmc_fault_setting {
 };
 
 /*
- * Reads `text` for rank `rank`. Returns 0, or -MMC_EINVAL, with what is wrong and what
- * could stand there in mmc_last_error(). `setting` is written only on success.
+ * Reads the setting `text` for `rank`. Returns 0, or -MMC_EINVAL if `text` is
+ * malformed: mmc_last_error() then says what is wrong and what is allowed instead.
+ * `setting` is written only on success.
  */
 int mmc_fault_parse(const char *text, uint32_t rank,
 		    struct mmc_fault_setting *setting);

@@ -4,34 +4,35 @@
 #include "support/bits.h"
 #include "support/error.h"
 
-/* A reordered datagram waits for 1 to this many others. */
+/* A datagram that is reordered waits until 1 to this many later ones have passed. */
 #define BEHIND_MAX 4
 
-/* The period of a stall is this many times its length. */
-#define STALL_PART 5
+/* Stalls begin at intervals of this many times their length. */
+#define STALL_PERIOD_RATIO 5
 
 /*
- * Returns the generator of a clause. Even seeds or ranks that differ in a single bit
- * give unrelated numbers.
+ * Returns the random generator of the clause with this index. Generators whose seeds or
+ * ranks differ in a single bit give unrelated numbers.
  */
-static struct mmc_prng stream_of(uint64_t seed, uint32_t rank, uint32_t place)
+static struct mmc_prng generator_of(uint64_t seed, uint32_t rank,
+				    uint32_t index)
 {
 	struct mmc_prng prng = { .state = seed };
 
 	prng.state = mmc_prng_next(&prng) ^ rank;
-	prng.state = mmc_prng_next(&prng) ^ place;
+	prng.state = mmc_prng_next(&prng) ^ index;
 	prng.state = mmc_prng_next(&prng);
 	return prng;
 }
 
 static uint64_t stall_period_ns(const struct mmc_fault_clause *clause)
 {
-	return STALL_PART * clause->stall_ms * MMC_MS_NS;
+	return STALL_PERIOD_RATIO * clause->stall_ms * MMC_MS_NS;
 }
 
 /*
- * Returns 0 if receivers would notice all corrupted datagrams, else -MMC_EINVAL; the
- * same on all ranks.
+ * Returns 0 if receivers would notice all corrupted datagrams, else -MMC_EINVAL. Looks
+ * at all clauses, so that the result is the same on all ranks.
  */
 static int check_corruption(const struct mmc_fault_setting *setting,
 			    enum mmc_checksum checksum)
@@ -74,13 +75,14 @@ int mmc_fault_judge_init(struct mmc_fault_judge *judge,
 			continue;
 		state = &judge->clauses[judge->nclauses++];
 		state->clause = *clause;
-		state->prng = stream_of(clause->seed, rank, i);
+		state->prng = generator_of(clause->seed, rank, i);
 		state->phase_ns =
 			mmc_prng_below(&state->prng, stall_period_ns(clause));
 	}
 	return 0;
 }
 
+/* Returns the bit of `kinds` that stands for a datagram with this head. */
 static uint32_t kind_of(const uint8_t *head, uint32_t head_bytes)
 {
 	enum mmc_traffic traffic = MMC_TRAFFIC_CONTROL;
@@ -90,15 +92,18 @@ static uint32_t kind_of(const uint8_t *head, uint32_t head_bytes)
 	return 1u << traffic;
 }
 
-/* Returns the number of leading bits whose corruption the receiver notices. */
-static uint64_t fragile_bits(enum mmc_checksum checksum, uint32_t nbytes)
+/* Returns how many bits, counted from the first, a checksum protects. */
+static uint64_t protected_bits(enum mmc_checksum checksum, uint32_t nbytes)
 {
 	if (checksum == MMC_CHECKSUM_HEADER)
 		nbytes = mmc_min_u32(nbytes, MMC_HEADER_BYTES);
 	return (uint64_t)nbytes * 8;
 }
 
-/* Lets one clause decide. Returns false if it lost the datagram. */
+/*
+ * Adds what one clause decides to the verdict on a datagram whose first `nbits` may be
+ * corrupted. Returns false if the clause drops the datagram.
+ */
 static bool apply(struct mmc_fault_clause_state *state,
 		  struct mmc_fault_verdict *verdict, uint64_t nbits)
 {
@@ -108,7 +113,10 @@ static bool apply(struct mmc_fault_clause_state *state,
 	if (mmc_prng_chance(prng, clause->loss))
 		return false;
 	if (mmc_prng_chance(prng, clause->corrupt)) {
-		/* One bit in all: a second could cancel the first in the checksum. */
+		/*
+		 * Only one bit is flipped in all: a second could cancel the first in
+		 * the checksum.
+		 */
 		verdict->corrupt = nbits > 0;
 		verdict->bit = (uint32_t)mmc_prng_below(prng, nbits);
 	}
@@ -131,7 +139,7 @@ struct mmc_fault_verdict mmc_fault_judge_datagram(struct mmc_fault_judge *judge,
 {
 	struct mmc_fault_verdict verdict = { .ncopies = 1 };
 	uint32_t kind = kind_of(head, head_bytes);
-	uint64_t nbits = fragile_bits(judge->checksum, nbytes);
+	uint64_t nbits = protected_bits(judge->checksum, nbytes);
 
 	for (unsigned i = 0; i < judge->nclauses && !verdict.lost; i++) {
 		struct mmc_fault_clause_state *state = &judge->clauses[i];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides what happens to a datagram. The clauses decide one after the other. Each
- * draws numbers of its own, which depend on nothing but (seed, rank, place of the
- * clause) and the datagrams that it has seen before.
+ * Decides what happens to a datagram. The clauses of a FAULT setting decide one after
+ * the other. Each has a random generator of its own, so its decisions depend only on
+ * the seed, the rank, the index of the clause, and the datagrams that it has matched
+ * before.
  */
 #ifndef MMC_DRIVERS_FAULT_VERDICT_H
 #define MMC_DRIVERS_FAULT_VERDICT_H
@@ -11,11 +12,11 @@
 #include "drivers/fault/setting.h"
 #include "support/prng.h"
 
-/* A clause with its state. */
 struct mmc_fault_clause_state {
 	struct mmc_fault_clause clause;
 	struct mmc_prng prng;
-	uint64_t phase_ns; /* of its stalls */
+	/* How far the clause is in its period of stalls at time 0. */
+	uint64_t phase_ns;
 };
 
 struct mmc_fault_judge {
@@ -24,34 +25,36 @@ struct mmc_fault_judge {
 	enum mmc_checksum checksum;
 };
 
+/* What happens to one datagram. */
 struct mmc_fault_verdict {
-	bool lost;
+	bool lost; /* if so, nothing else matters */
 	bool corrupt;
-	uint32_t bit;	 /* the one that is flipped if `corrupt` */
-	uint32_t behind; /* how many later datagrams go first */
-	uint32_t ncopies;
-	uint64_t delay_ns;
+	uint32_t bit;	   /* the bit of the datagram to flip if `corrupt` */
+	uint32_t behind;   /* how many later datagrams must pass before it */
+	uint32_t ncopies;  /* how often it passes: twice if duplicated once */
+	uint64_t delay_ns; /* how long it is held back */
 };
 
 /*
- * Prepares the clauses of `setting` that apply to `rank`. Returns 0, or -MMC_EINVAL, on
- * all ranks alike, if receivers with `checksum` would not notice every datagram that
- * the setting corrupts (see fault.h).
+ * Prepares the clauses of `setting` that apply to `rank`. Returns 0, or -MMC_EINVAL if
+ * receivers with `checksum` might not notice a datagram that the setting corrupts (see
+ * fault.h). The same setting has the same result on all ranks.
  */
 int mmc_fault_judge_init(struct mmc_fault_judge *judge,
 			 const struct mmc_fault_setting *setting, uint32_t rank,
 			 enum mmc_checksum checksum);
 
 /*
- * Decides on a datagram of `nbytes` whose first `head_bytes` are at `head`. A head that
- * is shorter than a header counts as control.
+ * Decides what happens to a datagram of `nbytes` that begins with the `head_bytes` at
+ * `head` and is sent if `tx`, else received. A datagram whose head is shorter than a
+ * header counts as control.
  */
 struct mmc_fault_verdict mmc_fault_judge_datagram(struct mmc_fault_judge *judge,
 						  bool tx, const uint8_t *head,
 						  uint32_t head_bytes,
 						  uint32_t nbytes);
 
-/* Returns when the stall at `now_ns` ends; `now_ns` if there is none. */
+/* Returns when the stall that is under way at `now_ns` ends, or `now_ns` if none is. */
 uint64_t mmc_fault_judge_stall_end_ns(const struct mmc_fault_judge *judge,
 				      uint64_t now_ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An endpoint around another, to which it passes on what it does not do itself. */
+/* An endpoint around another, `inner`, to which it passes on calls. */
 #ifndef MMC_DRIVERS_FAULT_WRAPPER_H
 #define MMC_DRIVERS_FAULT_WRAPPER_H
 
@@ -12,8 +12,9 @@ struct mmc_fault_wrapper {
 };
 
 /*
- * Makes a wrapper that passes on every call, and lacks those that `inner` lacks. The
- * caller sets `name`, `poll`, `send`, `deadline_ns` and `close` of its driver.
+ * Makes a wrapper that passes every call on to `inner`; calls that `inner` lacks are
+ * NULL. The caller then sets `name`, `poll`, `send`, `deadline_ns` and `close` of the
+ * wrapper's driver, which are NULL until then.
  */
 void mmc_fault_wrapper_init(struct mmc_fault_wrapper *wrapper,
 			    struct mmc_endpoint *inner);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Traffic over connections of the simulated network, which lose nothing. */
+/* The connections between hosts of the simulated network, which lose nothing. */
 #include "drivers/sim/outage.h"
 #include "drivers/sim/topology.h"
 
-/* Writes the links from one host to another, four at most. Returns their number. */
+/* The most links on the way from one host to another. */
+#define PATH_LINKS_MAX 4
+
+/* Writes the indices of the links from one host to another. Returns their number. */
 static unsigned path_of(const struct mmc_network *network, uint32_t from,
 			uint32_t to, uint32_t *links)
 {
@@ -11,19 +14,19 @@ static unsigned path_of(const struct mmc_network *network, uint32_t from,
 	uint32_t other = mmc_leaf_of(network, to);
 	unsigned n = 0;
 
-	links[n++] = from;
+	links[n++] = mmc_link_from_host(from);
 	if (leaf != other) {
-		links[n++] = mmc_trunk_up(network, leaf);
-		links[n++] = mmc_trunk_down(network, other);
+		links[n++] = mmc_link_to_spine(network, leaf);
+		links[n++] = mmc_link_from_spine(network, other);
 	}
-	links[n++] = network->options.nhosts + to;
+	links[n++] = mmc_link_to_host(network, to);
 	return n;
 }
 
 uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 			      uint32_t to)
 {
-	uint32_t links[4];
+	uint32_t links[PATH_LINKS_MAX];
 
 	return (uint64_t)path_of(network, from, to, links) *
 		       network->options.latency_ns +
@@ -33,10 +36,11 @@ uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 			      uint32_t to, uint64_t nbytes)
 {
-	uint32_t links[4];
+	uint32_t links[PATH_LINKS_MAX];
 	unsigned nlinks = path_of(network, from, to, links);
-	uint64_t at_ps = network->now_ns * 1000 +
-			 mmc_outage_left_ns(network, from, to) * 1000;
+	uint64_t at_ps =
+		(network->now_ns + mmc_outage_left_ns(network, from, to)) *
+		MMC_LINK_NS_PS;
 
 	for (unsigned i = 0; i < nlinks; i++) {
 		struct mmc_link *link = &network->links[links[i]];
@@ -46,7 +50,7 @@ uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 		at_ps += nbytes * link->byte_ps;
 		link->free_ps = at_ps;
 		link->bytes += nbytes;
-		at_ps += network->options.latency_ns * UINT64_C(1000);
+		at_ps += network->options.latency_ns * MMC_LINK_NS_PS;
 	}
-	return (at_ps + 999) / 1000;
+	return mmc_link_ps_to_ns(at_ps);
 }

@@ -7,6 +7,7 @@
 #include "drivers/sim/reads.h"
 #include "support/assert.h"
 
+/* The indices of an endpoint's queues; subgroup i has QUEUE_GROUPS + i. */
 enum { QUEUE_CONTROL, QUEUE_UNICAST, QUEUE_GROUPS };
 
 static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
@@ -37,7 +38,10 @@ static int sim_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 	return 0;
 }
 
-/* A group's datagrams share a queue, control or not, as they would share a socket. */
+/*
+ * Returns the queue that a frame belongs in. Control that is multicast shares the queue
+ * of its subgroup, as it would share the subgroup's socket.
+ */
 static uint32_t queue_of(const struct mmc_frame *frame)
 {
 	if (frame->peer == MMC_PEER_ALL)
@@ -60,7 +64,7 @@ void mmc_sim_endpoint_receive(struct mmc_sim_endpoint *endpoint,
 	     !mmc_sim_receives_arrive(endpoint, frame->subgroup, frame)) ||
 	    mmc_sim_queue_append(&endpoint->queues[queue], frame) < 0) {
 		endpoint->overrun_datagrams++;
-		mmc_network_lack(endpoint->options.network, frame, 1);
+		mmc_network_count_lacked(endpoint->options.network, frame, 1);
 		mmc_network_release(endpoint->options.network, frame);
 		return;
 	}
@@ -72,10 +76,11 @@ bool mmc_sim_endpoint_pending(const struct mmc_sim_endpoint *endpoint)
 {
 	return endpoint->queued_bytes > 0 ||
 	       endpoint->queued_control_bytes > 0 || endpoint->copies.made ||
-	       endpoint->reads_over || endpoint->receives.nplugs > 0 ||
+	       endpoint->ended_reads || endpoint->receives.nplugs > 0 ||
 	       endpoint->nanswered > 0;
 }
 
+/* Frees what the last poll has lent to the engine. */
 static void give_back(struct mmc_sim_endpoint *self)
 {
 	for (uint32_t i = 0; i < self->nlent; i++)
@@ -84,7 +89,7 @@ static void give_back(struct mmc_sim_endpoint *self)
 	mmc_sim_reads_give_back(self);
 }
 
-/* Returns where the payload of a polled frame lies; NULL: in the frame. */
+/* Returns where the payload of a frame that is polled lies; NULL: in the frame. */
 static const uint8_t *body_of(struct mmc_sim_endpoint *self, uint32_t queue,
 			      const struct mmc_frame *frame)
 {
@@ -120,7 +125,7 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 	return n;
 }
 
-/* Reports placements that were held back and are made now. */
+/* Reports payloads that `place` held back and that are in their places now. */
 static unsigned poll_settled(struct mmc_sim_endpoint *self,
 			     struct mmc_event *events, unsigned nmax)
 {
@@ -137,7 +142,7 @@ static unsigned poll_settled(struct mmc_sim_endpoint *self,
 	return n;
 }
 
-/* Sends plugs from the host to its own queues, where they are at once. */
+/* Sends plugs to the host's own queues; they arrive at once. */
 static void send_plugs(struct mmc_sim_endpoint *self)
 {
 	for (uint32_t i = 0; i < self->options.subgroups; i++) {
@@ -152,7 +157,10 @@ static void send_plugs(struct mmc_sim_endpoint *self)
 	}
 }
 
-/* Polls control and completions first; the data queues take turns at being first. */
+/*
+ * Reports completions and control first. Each call begins the other queues with a
+ * different one, so that none starves.
+ */
 static int sim_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		    unsigned nmax)
 {
@@ -219,7 +227,7 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 	return -MMC_EAGAIN;
 }
 
-void mmc_sim_endpoint_place_due(struct mmc_sim_endpoint *endpoint)
+void mmc_sim_endpoint_make_copy(struct mmc_sim_endpoint *endpoint)
 {
 	mmc_sim_copies_make(&endpoint->copies);
 }
@@ -285,7 +293,7 @@ static const struct mmc_driver driver = {
 	.close = sim_close,
 };
 
-/* Returns the driver without the calls that the options do not ask for. */
+/* Returns the driver without the functions that the options do not ask for. */
 static struct mmc_driver
 driver_for(const struct mmc_sim_endpoint_options *options)
 {

@@ -3,9 +3,16 @@
 
 #include <stdlib.h>
 
-/* Four children share two cache lines and halve the levels of a binary heap. */
-enum { CHILDREN = 4, CAPACITY_MIN = 256 };
+/*
+ * The children of a node. Four lie side by side in memory, and the heap has half as
+ * many levels as a binary one.
+ */
+#define CHILDREN 4
 
+/* The capacity with which a heap begins, in items. */
+#define CAPACITY_MIN 256
+
+/* Returns whether `a` leaves the heap before `b`. */
 static bool before(const struct mmc_heap_item *a, const struct mmc_heap_item *b)
 {
 	if (a->time_ns != b->time_ns)
@@ -19,6 +26,7 @@ void mmc_heap_free(struct mmc_heap *heap)
 	*heap = (struct mmc_heap){ 0 };
 }
 
+/* Makes room for another item. Returns 0 or -MMC_ENOMEM. */
 static int reserve(struct mmc_heap *heap)
 {
 	size_t capacity = heap->capacity ? 2 * heap->capacity : CAPACITY_MIN;
@@ -55,7 +63,7 @@ int mmc_heap_push(struct mmc_heap *heap, const struct mmc_heap_item *item)
 	return 0;
 }
 
-/* Returns the earliest child of `parent`, or nitems if it has none. */
+/* Returns the index of the earliest child of `parent`, or `nitems` if it has none. */
 static size_t first_child(const struct mmc_heap *heap, size_t parent)
 {
 	size_t from = parent * CHILDREN + 1;

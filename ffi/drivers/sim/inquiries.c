@@ -8,7 +8,7 @@
 struct mmc_sim_inquiry {
 	struct mmc_sim_inquiry *next;
 	uint32_t peer;
-	uint64_t due_ns;
+	uint64_t due_ns; /* when its answer arrives */
 	bool answered;
 	enum mmc_sim_kernel kernel; /* the answer, if `answered` */
 };

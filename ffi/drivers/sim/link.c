@@ -6,7 +6,7 @@
 bool mmc_link_enter(struct mmc_link *link, uint64_t nbytes, uint64_t now_ns,
 		    uint64_t *left_ns)
 {
-	uint64_t now_ps = now_ns * 1000;
+	uint64_t now_ps = now_ns * MMC_LINK_NS_PS;
 	uint64_t start_ps = mmc_max_u64(link->free_ps, now_ps);
 
 	link->entered++;
@@ -16,16 +16,17 @@ bool mmc_link_enter(struct mmc_link *link, uint64_t nbytes, uint64_t now_ns,
 	}
 	link->bytes += nbytes;
 	link->free_ps = start_ps + nbytes * link->byte_ps;
-	*left_ns = (link->free_ps + 999) / 1000;
+	*left_ns = mmc_link_ps_to_ns(link->free_ps);
 	return true;
 }
 
 uint64_t mmc_link_busy_ns(const struct mmc_link *link, uint64_t queue_bytes,
 			  uint64_t now_ns)
 {
-	uint64_t allowed_ps = now_ns * 1000 + queue_bytes * link->byte_ps;
+	uint64_t allowed_ps =
+		now_ns * MMC_LINK_NS_PS + queue_bytes * link->byte_ps;
 
 	if (link->free_ps <= allowed_ps)
 		return 0;
-	return (link->free_ps - allowed_ps + 999) / 1000;
+	return mmc_link_ps_to_ns(link->free_ps - allowed_ps);
 }

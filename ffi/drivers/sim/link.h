@@ -1,41 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One direction of a link: a queue of bytes that drops what does not fit, and a rate at
- * which bytes leave it.
+ * which bytes leave the queue. Links count time in picoseconds.
  */
 #ifndef MMC_DRIVERS_SIM_LINK_H
 #define MMC_DRIVERS_SIM_LINK_H
 
 #include "core/types.h"
 
-/* The highest rate: a byte takes a picosecond, the unit in which links count time. */
+/* A nanosecond in picoseconds. */
+#define MMC_LINK_NS_PS UINT64_C(1000)
+
+/* The highest rate, in Mbit/s: a byte takes one picosecond. */
 #define MMC_LINK_MBITS_MAX 8000000
 
 struct mmc_link {
-	uint64_t byte_ps; /* the time that one byte takes */
-	uint64_t queue_bytes;
-	uint64_t free_ps; /* when all that entered will have left */
-	uint64_t loss;
-	uint64_t duplicate;
-	uint32_t latency_ns;
-	uint32_t jitter_ns;
-	uint64_t entered; /* in datagrams, as all below but `bytes` */
-	uint64_t duplicated;
-	uint64_t delivered;
-	uint64_t overflowed;
-	uint64_t lost;
-	uint64_t bytes; /* of what entered, with overhead */
+	uint64_t byte_ps;     /* the time that one byte takes to leave */
+	uint64_t queue_bytes; /* the most bytes that wait in the queue */
+	uint64_t free_ps;     /* when all that has entered will have left */
+	uint64_t loss;	      /* a probability in parts of 2^32 */
+	uint64_t duplicate;   /* a probability in parts of 2^32 */
+	uint32_t latency_ns;  /* from leaving the queue to the other end */
+	uint32_t jitter_ns;   /* the most that is added to the latency */
+
+	/* The datagrams so far, counted by what became of them: */
+	uint64_t entered;    /* sent to this link */
+	uint64_t overflowed; /* did not fit into the queue */
+	uint64_t duplicated; /* came out twice */
+	uint64_t lost;	     /* lost on the way */
+	uint64_t delivered;  /* reached the other end */
+	/* The bytes that went into the queue, with MMC_FRAME_OVERHEAD_BYTES. */
+	uint64_t bytes;
 };
 
-/* Returns the time that a byte takes; `mbits` is 1 to MMC_LINK_MBITS_MAX. */
+/* Returns a time in nanoseconds, rounded up. */
+static inline uint64_t mmc_link_ps_to_ns(uint64_t time_ps)
+{
+	return (time_ps + MMC_LINK_NS_PS - 1) / MMC_LINK_NS_PS;
+}
+
+/* Returns the time that a byte takes at a rate of 1 to MMC_LINK_MBITS_MAX Mbit/s. */
 static inline uint64_t mmc_link_byte_ps(uint32_t mbits)
 {
 	return MMC_LINK_MBITS_MAX / mbits;
 }
 
 /*
- * Queues a datagram of `nbytes` in all. Returns false if it does not fit and is
- * dropped; otherwise writes when it has left, the link's latency not counted.
+ * Queues a datagram that takes `nbytes` on the link. Returns false if it does not fit
+ * and is dropped. Otherwise writes when it will have left the queue; the link's latency
+ * is not included.
  */
 bool mmc_link_enter(struct mmc_link *link, uint64_t nbytes, uint64_t now_ns,
 		    uint64_t *left_ns);

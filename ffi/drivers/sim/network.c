@@ -8,6 +8,7 @@
 #include "drivers/sim/topology.h"
 #include "support/assert.h"
 
+/* The kind of an event: a frame comes out of the link whose index is the target. */
 enum { KIND_FRAME = 0 };
 
 static bool rate_is_possible(uint32_t mbits)
@@ -15,6 +16,7 @@ static bool rate_is_possible(uint32_t mbits)
 	return mbits > 0 && mbits <= MMC_LINK_MBITS_MAX;
 }
 
+/* Returns a link as the options describe it; `last` if it leads to a host. */
 static struct mmc_link make_link(const struct mmc_network_options *options,
 				 uint32_t mbits, bool last)
 {
@@ -28,7 +30,7 @@ static struct mmc_link make_link(const struct mmc_network_options *options,
 	};
 }
 
-/* Draws a latency and a jitter for each link, up to the given ones. */
+/* Draws a latency and a jitter for each link, up to its present ones. */
 static void draw_links(struct mmc_network *network)
 {
 	for (uint32_t i = 0; i < network->nlinks; i++) {
@@ -90,15 +92,16 @@ void mmc_network_free(struct mmc_network *network)
 
 struct mmc_link *mmc_network_uplink(struct mmc_network *network, uint32_t host)
 {
-	return &network->links[host];
+	return &network->links[mmc_link_from_host(host)];
 }
 
 struct mmc_link *mmc_network_downlink(struct mmc_network *network,
 				      uint32_t host)
 {
-	return &network->links[network->options.nhosts + host];
+	return &network->links[mmc_link_to_host(network, host)];
 }
 
+/* Adds an event, or drops it, and its frame, if memory has run out. */
 static void schedule(struct mmc_network *network,
 		     const struct mmc_heap_item *item)
 {
@@ -122,7 +125,7 @@ void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
 		 });
 }
 
-/* Returns how many hosts a multicast goes on to from a link. */
+/* Returns how many hosts a multicast reaches by way of a link. */
 static uint32_t nhosts_behind(const struct mmc_network *network,
 			      uint32_t link_index)
 {
@@ -134,14 +137,14 @@ static uint32_t nhosts_behind(const struct mmc_network *network,
 	if (link_index < 2 * nhosts)
 		return link_index < nhosts ? nhosts - 1 : 1;
 	leaf = (link_index - 2 * nhosts) % nswitches;
-	nlocal = mmc_leaf_begin(network, leaf + 1) -
-		 mmc_leaf_begin(network, leaf);
-	return link_index < mmc_trunk_down(network, 0) ? nhosts - nlocal
-						       : nlocal;
+	nlocal = mmc_leaf_first_host(network, leaf + 1) -
+		 mmc_leaf_first_host(network, leaf);
+	return link_index < mmc_link_from_spine(network, 0) ? nhosts - nlocal
+							    : nlocal;
 }
 
-void mmc_network_lack(struct mmc_network *network,
-		      const struct mmc_frame *frame, uint32_t nhosts)
+void mmc_network_count_lacked(struct mmc_network *network,
+			      const struct mmc_frame *frame, uint32_t nhosts)
 {
 	bool all = frame->peer == MMC_PEER_ALL;
 
@@ -153,7 +156,10 @@ void mmc_network_lack(struct mmc_network *network,
 		network->lacked_chunks += nhosts;
 }
 
-/* Lets a copy of `frame` leave the link at `time_ns`, or up to its jitter later. */
+/*
+ * Schedules that a copy of `frame` comes out of the link at `time_ns`, or later by up
+ * to the link's jitter.
+ */
 static void fly(struct mmc_network *network, uint32_t link_index,
 		struct mmc_frame *frame, uint64_t time_ns)
 {
@@ -171,8 +177,8 @@ static void fly(struct mmc_network *network, uint32_t link_index,
 }
 
 /*
- * Returns how much longer the flow of a frame takes over the spine. Datagrams of one
- * source, subgroup and peer take the same route.
+ * Returns how much longer the route of a frame's flow over the spine is than the
+ * shortest one; 0 on links that do not lead to the spine.
  */
 static uint64_t detour_ns(const struct mmc_network *network,
 			  uint32_t link_index, const struct mmc_frame *frame)
@@ -183,12 +189,13 @@ static uint64_t detour_ns(const struct mmc_network *network,
 	};
 
 	if (network->options.detour_ns == 0 ||
-	    link_index < mmc_trunk_up(network, 0) ||
-	    link_index >= mmc_trunk_down(network, 0))
+	    link_index < mmc_link_to_spine(network, 0) ||
+	    link_index >= mmc_link_from_spine(network, 0))
 		return 0;
 	return mmc_prng_below(&flow, network->options.detour_ns);
 }
 
+/* Sends a frame over a link, whose queue may drop it. */
 static void enter_link(struct mmc_network *network, uint32_t link_index,
 		       struct mmc_frame *frame)
 {
@@ -197,8 +204,8 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 	uint64_t out_ns;
 
 	if (!mmc_link_enter(link, frame_bytes, network->now_ns, &out_ns)) {
-		mmc_network_lack(network, frame,
-				 nhosts_behind(network, link_index));
+		mmc_network_count_lacked(network, frame,
+					 nhosts_behind(network, link_index));
 		return;
 	}
 	out_ns += link->latency_ns + detour_ns(network, link_index, frame);
@@ -215,7 +222,10 @@ void mmc_network_release(struct mmc_network *network, struct mmc_frame *frame)
 	mmc_frames_release(&network->frames, frame);
 }
 
-/* Returns the bytes a datagram stands for; a chunk's count `payload_scale` times. */
+/*
+ * Returns the bytes that a datagram of `nbytes` stands for: each byte of a chunk's
+ * payload counts `payload_scale` times.
+ */
 static uint32_t scaled_bytes(const struct mmc_network *network,
 			     enum mmc_traffic traffic, uint32_t nbytes)
 {
@@ -255,7 +265,7 @@ void mmc_network_send(struct mmc_network *network, uint32_t source,
 	frame->nbytes = nbytes;
 	frame->scaled_bytes = scaled_bytes(network, frame->traffic, nbytes);
 	if (!network->tap || network->tap(network->tap_context, frame))
-		enter_link(network, source, frame);
+		enter_link(network, mmc_link_from_host(source), frame);
 	mmc_network_release(network, frame);
 }
 
@@ -270,16 +280,18 @@ uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 static void forward_down(struct mmc_network *network, uint32_t leaf,
 			 struct mmc_frame *frame)
 {
-	uint32_t nhosts = network->options.nhosts;
+	uint32_t end = mmc_leaf_first_host(network, leaf + 1);
 
 	if (frame->peer != MMC_PEER_ALL) {
-		enter_link(network, nhosts + frame->peer, frame);
+		enter_link(network, mmc_link_to_host(network, frame->peer),
+			   frame);
 		return;
 	}
-	for (uint32_t host = mmc_leaf_begin(network, leaf);
-	     host < mmc_leaf_begin(network, leaf + 1); host++)
+	for (uint32_t host = mmc_leaf_first_host(network, leaf); host < end;
+	     host++)
 		if (host != frame->source)
-			enter_link(network, nhosts + host, frame);
+			enter_link(network, mmc_link_to_host(network, host),
+				   frame);
 }
 
 /* Forwards a frame from the spine to the leaves that it is for. */
@@ -290,29 +302,28 @@ static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
 	if (frame->peer != MMC_PEER_ALL) {
 		uint32_t leaf = mmc_leaf_of(network, frame->peer);
 
-		enter_link(network, mmc_trunk_down(network, leaf), frame);
+		enter_link(network, mmc_link_from_spine(network, leaf), frame);
 		return;
 	}
 	for (uint32_t leaf = 0; leaf < network->options.nswitches; leaf++)
 		if (leaf != from)
-			enter_link(network, mmc_trunk_down(network, leaf),
+			enter_link(network, mmc_link_from_spine(network, leaf),
 				   frame);
 }
 
-/* Forwards a frame that leaves a link at a switch. */
+/* Forwards a frame that has reached a switch by a link. */
 static void forward(struct mmc_network *network, uint32_t link_index,
 		    struct mmc_frame *frame)
 {
-	uint32_t nhosts = network->options.nhosts;
+	uint32_t first_from_spine = mmc_link_from_spine(network, 0);
 	uint32_t leaf = mmc_leaf_of(network, frame->source);
 	bool all = frame->peer == MMC_PEER_ALL;
 
-	if (link_index >= mmc_trunk_down(network, 0)) {
-		forward_down(network, link_index - mmc_trunk_down(network, 0),
-			     frame);
+	if (link_index >= first_from_spine) {
+		forward_down(network, link_index - first_from_spine, frame);
 		return;
 	}
-	if (link_index >= 2 * nhosts) {
+	if (link_index >= mmc_link_to_spine(network, 0)) {
 		forward_spine(network, frame);
 		return;
 	}
@@ -320,10 +331,13 @@ static void forward(struct mmc_network *network, uint32_t link_index,
 		forward_down(network, leaf, frame);
 	if (network->options.nswitches > 1 &&
 	    (all || mmc_leaf_of(network, frame->peer) != leaf))
-		enter_link(network, mmc_trunk_up(network, leaf), frame);
+		enter_link(network, mmc_link_to_spine(network, leaf), frame);
 }
 
-/* Lets a frame out of a link. Returns whether it has arrived at a host. */
+/*
+ * Handles a frame that comes out of a link: it is lost, forwarded, or has arrived at a
+ * host. Returns whether it has arrived; `event` then reports the arrival.
+ */
 static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 {
 	uint32_t nhosts = network->options.nhosts;
@@ -333,8 +347,8 @@ static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 	if ((link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) ||
 	    mmc_outage_takes(network, event, frame)) {
 		link->lost++;
-		mmc_network_lack(network, frame,
-				 nhosts_behind(network, event->target));
+		mmc_network_count_lacked(network, frame,
+					 nhosts_behind(network, event->target));
 	} else {
 		link->delivered++;
 		if (event->target >= nhosts && event->target < 2 * nhosts) {

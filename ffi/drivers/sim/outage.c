@@ -4,7 +4,7 @@
 #include "drivers/sim/topology.h"
 
 /*
- * Returns whether this is multicast on its last link to a host that gets none at this
+ * Returns whether this is a multicast on its last link, to a host that is deaf at this
  * time.
  */
 static bool is_unheard(const struct mmc_network *network,
@@ -37,12 +37,12 @@ static bool is_cut(const struct mmc_network *network,
 		return frame->peer == MMC_PEER_ALL &&
 		       link < network->options.nhosts;
 	case MMC_OUTAGE_HOST:
-		return link == outage->place ||
-		       link == network->options.nhosts + outage->place;
+		return link == mmc_link_from_host(outage->place) ||
+		       link == mmc_link_to_host(network, outage->place);
 	case MMC_OUTAGE_LEAF:
 		return network->options.nswitches > 1 &&
-		       (link == mmc_trunk_up(network, outage->place) ||
-			link == mmc_trunk_down(network, outage->place));
+		       (link == mmc_link_to_spine(network, outage->place) ||
+			link == mmc_link_from_spine(network, outage->place));
 	default:
 		return false;
 	}

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* The capacity of a queue that has held a frame: a power of two, as all are. */
+/* The capacity with which a queue begins: a power of two, like all later ones. */
 #define CAPACITY_MIN 16
 
 static int grow(struct mmc_sim_queue *queue)

@@ -9,8 +9,8 @@
 /* The most reads that a host may have under way. */
 enum { READS_MAX = 16 };
 
-/* The time that a host that is off is tried before a read of its memory fails. */
-#define DEAD_NS (100 * MMC_MS_NS)
+/* How long a read tries to reach a host that is off before it fails. */
+#define UNREACHABLE_NS (100 * MMC_MS_NS)
 
 struct mmc_sim_read {
 	struct mmc_sim_read *next;
@@ -18,9 +18,9 @@ struct mmc_sim_read {
 	uint64_t cookie;
 	uint32_t peer;
 	unsigned npieces;
-	unsigned ndone; /* pieces read, the last perhaps in vain */
-	bool back;	/* on its way back */
-	int error;
+	unsigned ndone; /* pieces that were tried; the last may have failed */
+	bool back;	/* whether it is on its way back */
+	int error;	/* 0, or why a piece could not be read */
 	struct mmc_piece pieces[MMC_PIECES_MAX];
 	uint32_t nbytes;
 	uint8_t bytes[];
@@ -52,6 +52,7 @@ void mmc_sim_deregister_memory(struct mmc_endpoint *endpoint,
 	mmc_sim_regions_deregister_memory(self->options.regions, region);
 }
 
+/* Sets the time of a read's next step, and a timer for it. */
 static void await(struct mmc_sim_endpoint *self, struct mmc_sim_read *read,
 		  uint64_t time_ns)
 {
@@ -95,7 +96,8 @@ int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 }
 
 /*
- * Reads the next piece and awaits the next step: the piece after it, or the way back.
+ * Reads the next piece, and sets the time of the step after it: the following piece, or
+ * the arrival of the answer. A following piece is read half a link's latency later.
  */
 static void read_piece(struct mmc_sim_endpoint *self, struct mmc_sim_read *read)
 {
@@ -111,7 +113,7 @@ static void read_piece(struct mmc_sim_endpoint *self, struct mmc_sim_read *read)
 	read->ndone++;
 	read->back = read->ndone == read->npieces || read->error != 0;
 	if (read->error == -MMC_ENOANSWER)
-		await(self, read, now_ns + DEAD_NS);
+		await(self, read, now_ns + UNREACHABLE_NS);
 	else if (!read->back)
 		await(self, read, now_ns + 1 + network->options.latency_ns / 2);
 	else
@@ -120,7 +122,7 @@ static void read_piece(struct mmc_sim_endpoint *self, struct mmc_sim_read *read)
 					   self->options.host, read->nbytes));
 }
 
-void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *self)
+void mmc_sim_endpoint_step_reads(struct mmc_sim_endpoint *self)
 {
 	uint64_t now_ns = self->options.network->now_ns;
 	struct mmc_sim_read **at = &self->reads;
@@ -135,8 +137,8 @@ void mmc_sim_endpoint_read_due(struct mmc_sim_endpoint *self)
 			at = &read->next;
 		} else {
 			*at = read->next;
-			read->next = self->reads_over;
-			self->reads_over = read;
+			read->next = self->ended_reads;
+			self->ended_reads = read;
 		}
 	}
 }
@@ -146,10 +148,11 @@ unsigned mmc_sim_reads_poll(struct mmc_sim_endpoint *self,
 {
 	unsigned n = 0;
 
-	while (n + 2 <= nmax && self->reads_over) {
-		struct mmc_sim_read *read = self->reads_over;
+	/* A read that has failed takes two events. */
+	while (n + 2 <= nmax && self->ended_reads) {
+		struct mmc_sim_read *read = self->ended_reads;
 
-		self->reads_over = read->next;
+		self->ended_reads = read->next;
 		read->next = self->reads_lent;
 		self->reads_lent = read;
 		self->nreads--;
@@ -188,6 +191,6 @@ void mmc_sim_reads_give_back(struct mmc_sim_endpoint *self)
 void mmc_sim_reads_free(struct mmc_sim_endpoint *self)
 {
 	free_reads(&self->reads);
-	free_reads(&self->reads_over);
+	free_reads(&self->ended_reads);
 	free_reads(&self->reads_lent);
 }

@@ -7,6 +7,7 @@
 #include "drivers/sim/endpoint.h"
 #include "support/bits.h"
 
+/* Returns the slot of a subgroup's receive, given the receive's number. */
 static uint32_t slot_of(const struct mmc_sim_endpoint *self, uint64_t number)
 {
 	return (uint32_t)(number % self->options.receives);

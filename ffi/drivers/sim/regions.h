@@ -9,14 +9,14 @@
 #include "drivers/driver.h"
 
 struct mmc_sim_registered {
-	uint32_t host;
+	uint32_t host; /* whose memory it is */
 	const uint8_t *memory;
 	size_t nbytes;
 	bool deregistered;
-	bool dead; /* its host is off */
+	bool dead; /* whether its host is off */
 };
 
-/* The regions of all hosts; all zeros is none. */
+/* The regions that all hosts ever had. Begins as all zeros. */
 struct mmc_sim_regions {
 	struct mmc_sim_registered *items; /* indexed by key */
 	uint32_t nitems;
@@ -30,15 +30,16 @@ int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
 			const void *memory, size_t nbytes,
 			struct mmc_region *region);
 
+/* Ends the right of other hosts to read `region`. */
 void mmc_sim_regions_deregister_memory(struct mmc_sim_regions *regions,
 				       const struct mmc_region *region);
 
-/* Makes all memory of `host` unreadable, since it is off. */
+/* Makes all memory of `host` unreadable, since that host is off. */
 void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host);
 
 /*
- * Copies what `piece` of `host` holds now to `to`. Returns 0, -MMC_ENOANSWER if that
- * host is off, or -MMC_EIO if it does not let others read there.
+ * Copies to `to` what `piece`, a part of the memory of `host`, holds now. Returns 0,
+ * -MMC_ENOANSWER if that host is off, or -MMC_EIO if it does not let others read there.
  */
 int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
 			 const struct mmc_piece *piece, uint8_t *to);

@@ -17,9 +17,9 @@ void mmc_udp_batch_clear(struct mmc_udp_batch *batch)
 	batch->nmessages = 0;
 }
 
-/* Returns whether the newest message can take another datagram of `nbytes`. */
-static bool goes_on(const struct mmc_udp_batch *batch, uint32_t nbytes,
-		    const struct sockaddr_in *target)
+/* Returns whether a datagram of `nbytes` for `target` can join the newest message. */
+static bool can_join(const struct mmc_udp_batch *batch, uint32_t nbytes,
+		     const struct sockaddr_in *target)
 {
 	unsigned newest = batch->nmessages - 1;
 
@@ -46,7 +46,7 @@ static void begin_message(struct mmc_udp_batch *batch, uint32_t nbytes,
 	batch->ended = false;
 }
 
-/* Tells the kernel where to cut the newest message. */
+/* Tells the kernel to cut the newest message into datagrams of `length_bytes`. */
 static void cut(struct mmc_udp_batch *batch)
 {
 	unsigned newest = batch->nmessages - 1;
@@ -64,8 +64,8 @@ static void cut(struct mmc_udp_batch *batch)
 }
 
 /*
- * Adds a piece to the newest message. sendmmsg() only reads what it is given, although
- * its types do not say so.
+ * Adds a piece to the newest message. The cast removes `const`: sendmmsg() only reads
+ * the bytes, although its types do not say so.
  */
 static void add_piece(struct mmc_udp_batch *batch, const uint8_t *bytes,
 		      uint32_t nbytes)
@@ -89,7 +89,7 @@ void mmc_udp_batch_add(struct mmc_udp_batch *batch,
 
 	MMC_ASSERT(batch->nparcels < MMC_UDP_BATCH);
 	batch->nparcels++;
-	if (!goes_on(batch, nbytes, target))
+	if (!can_join(batch, nbytes, target))
 		begin_message(batch, nbytes, target);
 	add_piece(batch, parcel->head, parcel->head_bytes);
 	add_piece(batch, parcel->body, parcel->body_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A UDP endpoint as the files of this driver see it. */
+/* The UDP endpoint's structure, and the functions that the driver's files share. */
 #ifndef MMC_DRIVERS_UDP_ENDPOINT_H
 #define MMC_DRIVERS_UDP_ENDPOINT_H
 
@@ -12,8 +12,8 @@
 #include "drivers/udp/udp.h"
 
 /*
- * Indices of an endpoint's sockets. Subgroup i has MMC_UDP_GROUP0 + i; the sockets that
- * are connected to one source each follow.
+ * The indices of an endpoint's sockets. Subgroup i has MMC_UDP_GROUP0 + i. The sockets
+ * that are each connected to a single source follow, if there are any.
  */
 enum {
 	MMC_UDP_CONTROL,
@@ -22,7 +22,8 @@ enum {
 };
 
 /*
- * Tags of what epoll watches. A socket's tag is its index, which is below the others.
+ * The tags by which epoll tells apart what it watches. A socket's tag is its index,
+ * which is below these.
  */
 enum {
 	MMC_UDP_WATCH_LISTENER = MMC_UDP_SOCKETS_MAX,
@@ -31,7 +32,7 @@ enum {
 
 struct mmc_udp_socket {
 	int fd;
-	bool readable; /* at the last look, and not emptied since */
+	bool readable; /* epoll has reported it, and it was not emptied since */
 };
 
 struct mmc_udp {
@@ -39,31 +40,34 @@ struct mmc_udp {
 	struct mmc_udp_options options;
 	struct mmc_udp_socket sockets[MMC_UDP_SOCKETS_MAX];
 	unsigned nsockets;
-	unsigned turn; /* which socket after control is polled first */
-	int epoll_fd;  /* readable while a socket is */
-	bool joined;
+	/* The socket that is polled first, counted from MMC_UDP_DATA on. */
+	unsigned next_socket;
+	int epoll_fd; /* readable while any of the sockets is */
+	bool joined;  /* whether the groups were joined */
 	struct mmc_udp_address own;
 
 	struct mmc_udp_peers peers;
 	struct sockaddr_in *control;   /* where each rank receives control */
 	struct sockaddr_in *data;      /* where each rank receives repairs */
-	struct sockaddr_in *listeners; /* where its kernel vouches for it */
+	struct sockaddr_in *listeners; /* each rank's TCP listener */
 	struct sockaddr_in groups[MMC_UDP_SUBGROUPS_MAX];
 
-	/* Separate, so that data that waits to be taken does not hold up control. */
+	/* Control has its own: data that waits for a poll must not hold it up. */
 	struct mmc_udp_staging control_staging;
 	struct mmc_udp_staging data_staging;
 	uint32_t longest_bytes; /* the longest datagram that ranks send */
 
 	struct mmc_udp_batch batch;
-	uint64_t down_ns; /* since when the interface seems down, or 0 */
+	/* When send() first found the interface down; 0 if it seems up. */
+	uint64_t down_ns;
 
 	struct mmc_udp_listener listener;
 	struct mmc_udp_inquiries inquiries;
-	bool connecting; /* a connection to the listener waits */
-	bool finding;	 /* a connection of an inquiry became ready */
+	bool connecting; /* a connection may wait to be accepted */
+	bool finding;	 /* something has happened to an inquiry's connection */
 };
 
+/* Returns an address for socket calls; `ip` and `port` are in host order. */
 static inline struct sockaddr_in mmc_udp_socket_address(uint32_t ip,
 							uint32_t port)
 {
@@ -74,14 +78,17 @@ static inline struct sockaddr_in mmc_udp_socket_address(uint32_t ip,
 	};
 }
 
-/* Returns the bytes that surround a chunk: IPv4, UDP, our header and trailer. */
+/* The IPv4 header without options, and the UDP header. */
+#define MMC_UDP_IP_HEADERS_BYTES (20 + 8)
+
+/* Returns the bytes of a packet besides its chunk: all headers, and the CRC if any. */
 static inline uint32_t mmc_udp_around_bytes(enum mmc_checksum checksum)
 {
-	return 28 + MMC_HEADER_BYTES +
+	return MMC_UDP_IP_HEADERS_BYTES + MMC_HEADER_BYTES +
 	       (checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES : 0);
 }
 
-/* Returns whether there is a receive socket for each other rank. */
+/* Returns whether each subgroup has a receive socket for each other rank. */
 static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 {
 	return options->nranks > 1 &&
@@ -91,23 +98,24 @@ static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 }
 
 /*
- * Opens and binds the sockets and fills in `own`. Returns 0, -MMC_EADDRINUSE or
- * -MMC_EIO; `sockets` holds those that are open even after an error.
+ * Opens and binds the sockets and the listener, and fills in `own`. Returns 0,
+ * -MMC_EADDRINUSE or -MMC_EIO. Even after an error, `sockets` has those that are open.
  */
 int mmc_udp_open_sockets(struct mmc_udp *udp);
 
 /*
- * Joins the groups, and opens the sockets for single sources where the options want
- * them. The ranks' addresses must be known. Returns 0 or -MMC_EIO.
+ * Joins the groups, and opens the sockets for single sources if mmc_udp_has_sources().
+ * The ranks' addresses must be known. Returns 0, -MMC_EADDRINUSE or -MMC_EIO.
  */
 int mmc_udp_join_groups(struct mmc_udp *udp);
 
 /*
- * Returns how many bytes, in full chunks, the smallest receive buffer holds for
- * certain; at least one chunk.
+ * Returns how many bytes of payload the smallest receive buffer is sure to hold, if
+ * they arrive in full chunks; at least the length of one chunk.
  */
 uint32_t mmc_udp_safe_bytes(const struct mmc_udp *udp);
 
+/* The driver's poll() and send(), as driver.h and udp.h describe them. */
 int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		 unsigned nmax);
 

@@ -8,10 +8,14 @@
 #include "drivers/udp/udp.h"
 #include "support/assert.h"
 
-/* Offsets of the source in a filter, which sees a datagram from its UDP header on. */
+/*
+ * Where a filter finds the source of a datagram. Offsets count from the UDP header on,
+ * or from the IPv4 header on if SKF_NET_OFF is added.
+ */
 #define SOURCE_PORT 0
 #define SOURCE_IP ((uint32_t)SKF_NET_OFF + 12)
 
+/* How many instructions the filter has for each source. */
 #define STEPS_EACH 5
 
 int mmc_udp_refuse(int fd, const struct sockaddr_in *sources, unsigned count)
@@ -23,6 +27,11 @@ int mmc_udp_refuse(int fd, const struct sockaddr_in *sources, unsigned count)
 	steps[program.len++] = (struct sock_filter)BPF_STMT(
 		BPF_LD | BPF_H | BPF_ABS, SOURCE_PORT);
 	for (unsigned i = 0; i < count; i++) {
+		/*
+		 * If the port that was loaded is the source's, load and compare the IP
+		 * address. If both are equal, return 0 bytes: the datagram is dropped.
+		 * Otherwise load the port for the next source.
+		 */
 		const struct sock_filter refuse_one[STEPS_EACH] = {
 			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
 				 ntohs(sources[i].sin_port), 0, 4),

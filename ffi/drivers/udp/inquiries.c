@@ -12,8 +12,11 @@
 
 #include "support/bits.h"
 
-/* A connection is not made again when nothing was asked on it for this long. */
-#define RECONNECTS_NS (2 * MMC_S_NS)
+/*
+ * A connection that has ended is opened again only if the peer was asked about within
+ * this time.
+ */
+#define REOPEN_NS (2 * MMC_S_NS)
 
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 			    uint32_t tag)
@@ -25,7 +28,7 @@ void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 	};
 }
 
-/* Closes the connection, which also ends the kernel's watch of its descriptor. */
+/* Closes the connection, if any. That also ends epoll's watch of its descriptor. */
 static void disconnect(struct mmc_udp_inquiry *inquiry)
 {
 	if (inquiry->fd >= 0)
@@ -43,7 +46,8 @@ void mmc_udp_inquiries_destroy(struct mmc_udp_inquiries *inquiries)
 	inquiries->count = 0;
 }
 
-static void find(struct mmc_udp_inquiries *inquiries,
+/* Notes what was found, in place of an earlier finding that was not reported yet. */
+static void note(struct mmc_udp_inquiries *inquiries,
 		 struct mmc_udp_inquiry *inquiry, enum mmc_udp_finding finding)
 {
 	inquiries->nfound += inquiry->finding == MMC_UDP_FOUND_NOTHING;
@@ -52,10 +56,7 @@ static void find(struct mmc_udp_inquiries *inquiries,
 
 /* ---- connecting ---------------------------------------------------------- */
 
-/*
- * Begins a connection. If this process has no descriptor left, nothing is found out,
- * and the peer stays silent.
- */
+/* Begins a connection, unless this process has no descriptor left. */
 static void connect_to(struct mmc_udp_inquiries *inquiries,
 		       struct mmc_udp_inquiry *inquiry,
 		       const struct sockaddr_in *address, uint64_t now_ns)
@@ -73,14 +74,12 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 		socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (inquiry->fd < 0)
 		return;
-	/*
-	 * Each byte is a question of its own; Nagle's algorithm must not hold it back.
-	 */
+	/* Nagle's algorithm would hold a question back until the last was answered. */
 	setsockopt(inquiry->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	rv = connect(inquiry->fd, (const struct sockaddr *)address,
 		     sizeof(*address));
 	if (rv != 0 && errno == ECONNREFUSED)
-		find(inquiries, inquiry, MMC_UDP_FOUND_GONE);
+		note(inquiries, inquiry, MMC_UDP_FOUND_GONE);
 	if ((rv != 0 && errno != EINPROGRESS) ||
 	    epoll_ctl(inquiries->epoll_fd, EPOLL_CTL_ADD, inquiry->fd,
 		      &watch) != 0)
@@ -88,10 +87,11 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 }
 
 /*
- * Returns whether a connection leads to itself: for its own end the kernel may choose
- * the port that a process has given up (RFC 9293, 3.5, simultaneous open).
+ * Returns whether a connection leads to itself. If the listener's process on this host
+ * has ended, the kernel may choose the listener's port for this end of the connection,
+ * which then connects to itself (RFC 9293, 3.5, simultaneous open).
  */
-static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
+static bool leads_to_itself(const struct mmc_udp_inquiry *inquiry)
 {
 	struct sockaddr_in here = { .sin_port = 0 };
 	struct sockaddr_in there = { .sin_port = 0 };
@@ -107,7 +107,7 @@ static bool is_own_end(const struct mmc_udp_inquiry *inquiry)
 }
 
 /* Returns whether the connection has ended or failed. */
-static bool is_over(const struct mmc_udp_inquiry *inquiry)
+static bool has_ended(const struct mmc_udp_inquiry *inquiry)
 {
 	char byte;
 	ssize_t rv = recv(inquiry->fd, &byte, sizeof(byte), MSG_DONTWAIT);
@@ -118,15 +118,15 @@ static bool is_over(const struct mmc_udp_inquiry *inquiry)
 /* Returns whether the peer's kernel has acknowledged all that was sent. */
 static bool is_acknowledged(const struct mmc_udp_inquiry *inquiry)
 {
-	int unsent_bytes = 0;
+	int unacknowledged_bytes = 0;
 
-	return ioctl(inquiry->fd, SIOCOUTQ, &unsent_bytes) == 0 &&
-	       unsent_bytes == 0;
+	return ioctl(inquiry->fd, SIOCOUTQ, &unacknowledged_bytes) == 0 &&
+	       unacknowledged_bytes == 0;
 }
 
 /*
- * Returns whether the connection is still being established; `error` is 0 unless that
- * failed.
+ * Returns whether the connection is still being established. Writes to `error` why it
+ * failed, or 0.
  */
 static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 {
@@ -142,7 +142,7 @@ static bool is_pending(const struct mmc_udp_inquiry *inquiry, int *error)
 	       info.tcpi_state == TCP_SYN_SENT;
 }
 
-/* Finds out what has become of a connection. */
+/* Finds out what has become of a connection, and notes what that says of the peer. */
 static void look_at(struct mmc_udp_inquiries *inquiries,
 		    struct mmc_udp_inquiry *inquiry)
 {
@@ -151,18 +151,18 @@ static void look_at(struct mmc_udp_inquiries *inquiries,
 	if (!inquiry->established) {
 		if (is_pending(inquiry, &error))
 			return;
-		if (error == 0 && is_own_end(inquiry))
+		if (error == 0 && leads_to_itself(inquiry))
 			error = ECONNREFUSED;
 		if (error == ECONNREFUSED)
-			find(inquiries, inquiry, MMC_UDP_FOUND_GONE);
+			note(inquiries, inquiry, MMC_UDP_FOUND_GONE);
 		if (error != 0) {
 			disconnect(inquiry);
 			return;
 		}
 		inquiry->established = true;
-		find(inquiries, inquiry, MMC_UDP_FOUND_ALIVE);
+		note(inquiries, inquiry, MMC_UDP_FOUND_ALIVE);
 	}
-	if (is_over(inquiry)) {
+	if (has_ended(inquiry)) {
 		disconnect(inquiry);
 		inquiry->ended = true;
 	}
@@ -219,8 +219,8 @@ void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 		if (now_ns - inquiry->connected_ns >= MMC_UDP_RECONNECT_NS)
 			connect_to(inquiries, inquiry, address, now_ns);
 	} else if (inquiry->established && is_acknowledged(inquiry)) {
-		find(inquiries, inquiry, MMC_UDP_FOUND_ALIVE);
-		/* If the buffer is full, a question in it is unanswered anyway. */
+		note(inquiries, inquiry, MMC_UDP_FOUND_ALIVE);
+		/* This fails only if unanswered questions fill the buffer. */
 		send(inquiry->fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 }
@@ -237,13 +237,14 @@ void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries, uint32_t peer)
 }
 
 /*
- * Also makes ended connections again. The kernel of a killed process resets what the
- * process had not accepted, so its listener is tried at once, but not within
- * MMC_UDP_RECONNECT_NS of the last attempt.
+ * When a process is killed, its kernel resets the connections that the process had not
+ * accepted. So the listener of a connection that has ended is tried again at once: if
+ * that is refused, the process is gone. Two attempts are at least MMC_UDP_RECONNECT_NS
+ * apart.
  */
-void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,
-			    const struct sockaddr_in *addresses,
-			    uint64_t now_ns)
+void mmc_udp_inquiries_check(struct mmc_udp_inquiries *inquiries,
+			     const struct sockaddr_in *addresses,
+			     uint64_t now_ns)
 {
 	inquiries->due_ns = MMC_NEVER_NS;
 	for (uint32_t i = 0; i < inquiries->count; i++) {
@@ -253,8 +254,7 @@ void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,
 
 		if (inquiry->fd >= 0)
 			look_at(inquiries, inquiry);
-		if (!inquiry->ended ||
-		    now_ns - inquiry->asked_ns > RECONNECTS_NS)
+		if (!inquiry->ended || now_ns - inquiry->asked_ns > REOPEN_NS)
 			continue;
 		if (now_ns >= again_ns)
 			connect_to(inquiries, inquiry,
@@ -265,7 +265,7 @@ void mmc_udp_inquiries_look(struct mmc_udp_inquiries *inquiries,
 	}
 }
 
-unsigned mmc_udp_inquiries_poll(struct mmc_udp_inquiries *inquiries,
+unsigned mmc_udp_inquiries_take(struct mmc_udp_inquiries *inquiries,
 				struct mmc_event *events, unsigned nmax)
 {
 	unsigned n = 0;

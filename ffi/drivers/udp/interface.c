@@ -13,9 +13,9 @@
 #include "support/error.h"
 
 /*
- * Loopback would carry datagrams of 64 KiB, but the receive buffer of an ordinary user
- * holds six of those, and each is lost as a whole. So no chunk is longer than a jumbo
- * frame, which every layer below is used to.
+ * No chunk is longer than a jumbo Ethernet frame. Loopback would carry datagrams of 64
+ * KiB, but the receive buffer of an ordinary user holds only six of those, and each is
+ * lost as a whole.
  */
 uint32_t mmc_udp_chunk_bytes(const struct mmc_interface *interface,
 			     uint32_t checksum)
@@ -45,8 +45,8 @@ static struct in_addr ipv4_of(const struct ifaddrs *entry)
 }
 
 /*
- * Returns whether an interface can be used. Loopback multicasts although it does not
- * say so.
+ * Returns whether an interface is up, has an IPv4 address and can multicast. Loopback
+ * can, although its flags do not say so.
  */
 static bool is_usable(const struct ifaddrs *entry)
 {
@@ -91,8 +91,8 @@ static const struct ifaddrs *find_first(const struct ifaddrs *list,
 }
 
 /*
- * Returns the first usable interface of a comma-separated list, in which spaces do not
- * count; NULL: none.
+ * Returns the first usable interface that is named in `devices`, names or IPv4
+ * addresses separated by commas or spaces; NULL if there is none.
  */
 static const struct ifaddrs *find_any(const struct ifaddrs *list,
 				      const char *devices)
@@ -114,7 +114,7 @@ static const struct ifaddrs *find_any(const struct ifaddrs *list,
 	return found;
 }
 
-/* Writes "lo 127.0.0.1, eth0 10.0.0.1", as far as `size` allows. */
+/* Writes the usable interfaces, such as "lo 127.0.0.1, eth0 10.0.0.1", or "none". */
 static void list_usable(const struct ifaddrs *list, char *text, size_t size)
 {
 	size_t used = 0;
@@ -137,6 +137,7 @@ static void list_usable(const struct ifaddrs *list, char *text, size_t size)
 	}
 }
 
+/* Sets the error's text: why no interface was found. */
 static void explain(const struct ifaddrs *list, const char *devices,
 		    int same_host)
 {
@@ -168,7 +169,7 @@ static uint32_t query_mtu(const char *name)
 	return rv == 0 && request.ifr_mtu > 0 ? (uint32_t)request.ifr_mtu : 0;
 }
 
-/* Describes `entry` in `found`. Returns 0 or -MMC_ENODEV. */
+/* Writes what is known of `entry` to `found`. Returns 0 or -MMC_ENODEV. */
 static int describe(const struct ifaddrs *entry, struct mmc_interface *found)
 {
 	struct mmc_interface read = {
@@ -187,7 +188,9 @@ static int describe(const struct ifaddrs *entry, struct mmc_interface *found)
 	return 0;
 }
 
-/* Returns 0 or -MMC_ENODEV. */
+/*
+ * Lists the host's interfaces, to be freed by freeifaddrs(). Returns 0 or -MMC_ENODEV.
+ */
 static int list_interfaces(struct ifaddrs **list)
 {
 	if (getifaddrs(list) == 0)
@@ -238,9 +241,7 @@ int mmc_udp_interface(const char *devices, int same_host,
 	return rv;
 }
 
-/*
- * Writes the address that datagrams to `peer` leave from, as text; "" if there is none.
- */
+/* Writes the address that datagrams to `peer` leave from, as text, or "". */
 static void query_route(const struct sockaddr_in *peer, char *text,
 			socklen_t size)
 {
@@ -251,7 +252,7 @@ static void query_route(const struct sockaddr_in *peer, char *text,
 	*text = '\0';
 	if (fd < 0)
 		return;
-	/* Connecting sends nothing: it looks the route up, whatever the port. */
+	/* Connecting sends nothing: it looks up the route, whatever the port. */
 	if (connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&own, &own_size) == 0)
 		inet_ntop(AF_INET, &own.sin_addr, text, size);

@@ -8,16 +8,19 @@
 #include <unistd.h>
 
 struct lingering {
-	uint32_t address;
-	uint32_t group; /* 0 if the place is free */
+	uint32_t address; /* of the interface */
+	uint32_t group;	  /* 0 if the place is free */
 	uint64_t until_ns;
-	int fd;
+	int fd; /* a socket that is a member of the group */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lingering places[MMC_UDP_LINGERING_MAX];
 
-/* Returns a member of the group, or -1. A socket without a port receives nothing. */
+/*
+ * Returns a socket that is a member of the group, or -1. It is not bound to a port, so
+ * it receives nothing.
+ */
 static int join(uint32_t address, uint32_t group)
 {
 	struct ip_mreqn request = {
@@ -42,7 +45,10 @@ static void leave(struct lingering *place)
 	place->until_ns = 0;
 }
 
-/* Returns the group's place if it lingers already, else a free place or the oldest. */
+/*
+ * Returns the place of the group if it lingers already, else a free place, else that of
+ * the group that would be left next.
+ */
 static struct lingering *place_of(uint32_t address, uint32_t group)
 {
 	struct lingering *oldest = &places[0];

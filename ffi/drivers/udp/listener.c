@@ -14,10 +14,11 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct mmc_udp_listener *all;
+static struct mmc_udp_listener *all; /* all that are open; under `lock` */
 
 /* ---- fork() -------------------------------------------------------------- */
 
+/* The list must not change while a child gets its copy of it. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
@@ -28,6 +29,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Closes the child's copies, so that connections fail once the parent has ended. */
 static void in_child(void)
 {
 	for (struct mmc_udp_listener *at = all; at != NULL; at = at->next) {
@@ -67,13 +69,16 @@ static void delist(const struct mmc_udp_listener *listener)
 /* ---- listening ----------------------------------------------------------- */
 
 /*
- * The most attempts: another endpoint may have bound a port first, and not listen yet.
+ * How often to try to listen. SO_REUSEADDR lets two sockets bind the same port as long
+ * as neither listens, so another endpoint may take the port between bind() and
+ * listen().
  */
 #define ATTEMPTS_MAX 16
 
 /*
- * Opens a socket that listens, and writes its address. A port of a given range is taken
- * even if connections to its last owner are not forgotten yet.
+ * Opens a socket that listens, and writes its address. A port of a given range is used
+ * even if the kernel still remembers connections of the port's last owner. Returns the
+ * socket, or -1 with errno set.
  */
 static int try_to_listen(struct sockaddr_in *address,
 			 const struct mmc_ports *ports, int backlog)

@@ -9,6 +9,7 @@
 /* "udp4", with which no other driver's address begins. */
 #define ADDRESS_TAG UINT32_C(0x75647034)
 
+/* The offsets of the fields; see peers.h. */
 enum {
 	ADDRESS_RANK = 4,
 	ADDRESS_IP = 8,
@@ -48,6 +49,7 @@ int mmc_udp_address_decode(struct mmc_udp_address *address,
 	for (unsigned i = ADDRESS_END; i < MMC_UDP_ADDRESS_BYTES; i++)
 		if (bytes[i] != 0)
 			return -MMC_EINVAL;
+	/* Addresses from 224.0.0.0 on are multicast, reserved, or broadcast. */
 	if (read.ip == 0 || read.ip >> 28 >= 0xe)
 		return -MMC_EINVAL;
 	if (read.control_port == 0 || read.data_port == 0 ||
@@ -57,7 +59,7 @@ int mmc_udp_address_decode(struct mmc_udp_address *address,
 	return 0;
 }
 
-/* Returns the key of a source; never 0, which marks a free slot: no peer has port 0. */
+/* Returns the key of a source; never 0, which marks a free slot: no rank has port 0. */
 static uint64_t key_of(uint32_t ip, uint16_t port)
 {
 	return (uint64_t)ip << 16 | port;
@@ -67,7 +69,10 @@ static uint64_t key_of(uint32_t ip, uint16_t port)
 static struct mmc_udp_peer *probe(const struct mmc_udp_peers *peers,
 				  uint64_t key)
 {
-	/* The product spreads neighbouring ports over the high bits. */
+	/*
+	 * 2^64 divided by the golden ratio: the product spreads neighbouring ports over
+	 * the high bits (Fibonacci hashing).
+	 */
 	uint64_t mixed = key * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t at = (uint32_t)(mixed >> 32) & peers->mask;
 
@@ -80,6 +85,7 @@ int mmc_udp_peers_init(struct mmc_udp_peers *peers, uint32_t nranks)
 {
 	size_t nslots = 4;
 
+	/* Each rank has two entries, and half of the slots stay free. */
 	while (nslots < (size_t)nranks * 4)
 		nslots *= 2;
 	peers->slots = calloc(nslots, sizeof(*peers->slots));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The address that a rank publishes, and the table from a datagram's source to the rank
- * that sent it.
+ * The address that a rank publishes, and the table that maps the source of a datagram
+ * to the rank that has sent it.
  */
 #ifndef MMC_DRIVERS_UDP_PEERS_H
 #define MMC_DRIVERS_UDP_PEERS_H
@@ -11,32 +11,33 @@
 #define MMC_UDP_ADDRESS_BYTES 64
 
 /*
- * A rank's address. As the bytes that ranks exchange, in network order:
+ * A rank's address. The bytes that ranks exchange are, in network order:
  *
  *     0     4      8      12             14          16              18
  *     | tag | rank | IPv4 | control port | data port | listener port | zeros ...
  */
 struct mmc_udp_address {
 	uint32_t rank;
-	uint32_t ip; /* host order */
-	uint16_t control_port;
-	uint16_t data_port;
-	uint16_t listener_port; /* TCP */
+	uint32_t ip;	       /* host order */
+	uint16_t control_port; /* UDP: it receives control here */
+	uint16_t data_port; /* UDP: it receives repairs, sends multicast here */
+	uint16_t listener_port; /* TCP: its listener (listener.h) */
 };
 
+/* Writes MMC_UDP_ADDRESS_BYTES. */
 void mmc_udp_address_encode(uint8_t *bytes,
 			    const struct mmc_udp_address *address);
 
 /*
  * Reads MMC_UDP_ADDRESS_BYTES. Returns 0, or -MMC_EINVAL if they are no address of this
- * driver: a wrong tag, no unicast address, a port 0, or padding that is not zero.
- * `address` is written only on success.
+ * driver: the tag is wrong, the IP address is not a unicast address, a port is 0, or a
+ * byte of the padding is not 0. `address` is written only on success.
  */
 int mmc_udp_address_decode(struct mmc_udp_address *address,
 			   const uint8_t *bytes);
 
 struct mmc_udp_peer {
-	uint64_t key; /* IPv4 address and port; 0: free */
+	uint64_t key; /* made of the IPv4 address and port; 0: a free slot */
 	uint32_t rank;
 };
 
@@ -52,8 +53,9 @@ int mmc_udp_peers_init(struct mmc_udp_peers *peers, uint32_t nranks);
 void mmc_udp_peers_destroy(struct mmc_udp_peers *peers);
 
 /*
- * Adds one of a rank's two sources. Returns 0, or -MMC_EINVAL if the table has the
- * source already.
+ * Adds an address that `rank` sends from. Each rank has two: one for its control
+ * socket, and one for its data socket. Returns 0, or -MMC_EINVAL if the table has the
+ * address already.
  */
 int mmc_udp_peers_add(struct mmc_udp_peers *peers, uint32_t ip, uint16_t port,
 		      uint32_t rank);

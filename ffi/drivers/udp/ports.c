@@ -16,6 +16,7 @@ static int bind_to(int fd, const struct sockaddr_in *address, uint32_t port)
 	return bind(fd, (const struct sockaddr *)&full, sizeof(full));
 }
 
+/* Sets the error's text from errno. Returns -MMC_EIO. */
 static int explain(const struct sockaddr_in *address,
 		   const struct mmc_ports *ports)
 {

@@ -8,6 +8,10 @@
 #include "support/bits.h"
 #include "support/error.h"
 
+/*
+ * Returns the rank that sent a datagram; MMC_PEER_UNKNOWN if none did. No rank sends
+ * one that is longer than `longest_bytes`.
+ */
 static uint32_t source_of(const struct mmc_udp *udp,
 			  const struct mmc_udp_datagram *datagram)
 {
@@ -18,7 +22,10 @@ static uint32_t source_of(const struct mmc_udp *udp,
 				  ntohs(datagram->from->sin_port));
 }
 
-/* Makes events of staged datagrams, behind `nevents`; returns how many there are. */
+/*
+ * Writes events for datagrams in the staging memory, behind the first `nevents` events.
+ * Returns the new number of events, `nmax` at most.
+ */
 static unsigned deliver(const struct mmc_udp *udp,
 			struct mmc_udp_staging *staging,
 			struct mmc_event *events, unsigned nevents,
@@ -43,8 +50,8 @@ static unsigned deliver(const struct mmc_udp *udp,
 }
 
 /*
- * Returns whether an error passes: an unreachable peer or a busy host leaves it on a
- * socket.
+ * Returns whether an error of a socket will pass: an unreachable peer or a busy host
+ * has caused it, and the socket still works.
  */
 static bool is_passing(int error)
 {
@@ -64,8 +71,8 @@ static bool is_passing(int error)
 }
 
 /*
- * Fills `events` from index `nevents` up to `nmax` from one socket. Returns the number
- * of events that there are now, or a negative error.
+ * Receives from one socket, and writes events behind the first `nevents` events.
+ * Returns the new number of events, `nmax` at most, or a negative error.
  */
 static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 		 struct mmc_udp_staging *staging, struct mmc_event *events,
@@ -88,12 +95,15 @@ static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 	return (int)nevents;
 }
 
-/* Serves the sockets behind control, those first that have waited longest. */
+/*
+ * Does what drain() does, for all sockets but the control socket. Begins behind the
+ * socket that the previous call drained last.
+ */
 static int drain_in_turn(struct mmc_udp *udp, struct mmc_event *events,
 			 unsigned nevents, unsigned nmax)
 {
 	unsigned nothers = udp->nsockets - MMC_UDP_DATA;
-	unsigned first = udp->turn;
+	unsigned first = udp->next_socket;
 
 	for (unsigned i = 0; i < nothers && nevents < nmax; i++) {
 		unsigned at = (first + i) % nothers;
@@ -108,12 +118,13 @@ static int drain_in_turn(struct mmc_udp *udp, struct mmc_event *events,
 		if (rv < 0)
 			return rv;
 		nevents = (unsigned)rv;
-		udp->turn = at + 1;
+		udp->next_socket = at + 1;
 	}
 	return (int)nevents;
 }
 
-static void look(struct mmc_udp *udp)
+/* Notes which sockets and connections epoll reports. */
+static void note_readable(struct mmc_udp *udp)
 {
 	struct epoll_event found[MMC_UDP_SOCKETS_MAX];
 	int nfound = epoll_wait(udp->epoll_fd, found, MMC_UDP_SOCKETS_MAX, 0);
@@ -131,8 +142,8 @@ static void look(struct mmc_udp *udp)
 }
 
 /*
- * Writes, behind `nevents`, what inquiries have found. Inquiries about peers that were
- * heard end.
+ * Ends the inquiries about the sources of the first `nevents` events, and writes behind
+ * these events what the other inquiries have found. Returns the new number of events.
  */
 static unsigned take_findings(struct mmc_udp *udp, struct mmc_event *events,
 			      unsigned nevents, unsigned nmax)
@@ -143,9 +154,10 @@ static unsigned take_findings(struct mmc_udp *udp, struct mmc_event *events,
 	for (unsigned i = 0; i < nevents; i++)
 		mmc_udp_inquiries_heard(&udp->inquiries, events[i].source);
 	if (udp->finding || now_ns >= udp->inquiries.due_ns)
-		mmc_udp_inquiries_look(&udp->inquiries, udp->listeners, now_ns);
+		mmc_udp_inquiries_check(&udp->inquiries, udp->listeners,
+					now_ns);
 	udp->finding = false;
-	return nevents + mmc_udp_inquiries_poll(&udp->inquiries,
+	return nevents + mmc_udp_inquiries_take(&udp->inquiries,
 						events + nevents,
 						nmax - nevents);
 }
@@ -157,7 +169,7 @@ int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	int rv;
 
 	nmax = mmc_min_u32(nmax, MMC_UDP_BATCH);
-	look(udp);
+	note_readable(udp);
 	mmc_udp_staging_reuse(&udp->control_staging);
 	mmc_udp_staging_reuse(&udp->data_staging);
 	rv = drain(udp, &udp->sockets[MMC_UDP_CONTROL], &udp->control_staging,

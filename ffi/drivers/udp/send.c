@@ -8,12 +8,15 @@
 #include "support/error.h"
 
 /*
- * An interface that is down for longer than this counts as down for good: setting it up
- * again takes less.
+ * An interface through which nothing could be sent for this long counts as down for
+ * good: setting it up again would take less time.
  */
 #define DOWN_NS MMC_S_NS
 
-/* The pause for a device's queue, which no descriptor reports on. */
+/*
+ * How long to sleep, in milliseconds, while the device's queue is full: no descriptor
+ * reports when it has room again.
+ */
 #define QUEUE_MS 1
 
 /* Multicast always leaves from the data socket, the only one that is set up for it. */
@@ -35,7 +38,7 @@ static struct sockaddr_in *target_of(struct mmc_udp *udp,
 			       : &udp->data[parcel->peer];
 }
 
-/* Fills the batch with the first parcels, as long as they leave from one socket. */
+/* Fills the batch with the first parcels, up to one that leaves from another socket. */
 static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
 		       unsigned nparcels)
 {
@@ -48,15 +51,17 @@ static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
 	}
 }
 
+/* What follows from an error of sendmmsg() for the message that was refused. */
 enum outcome {
 	OUTCOME_RETRY,	/* send the message again */
-	OUTCOME_UNCUT,	/* send its datagrams one by one */
-	OUTCOME_LOST,	/* the message is lost */
-	OUTCOME_STUCK,	/* the message is lost, and all behind it */
-	OUTCOME_DOWN,	/* lost; the interface may be down for good */
-	OUTCOME_BROKEN, /* the socket is of no use */
+	OUTCOME_UNCUT,	/* the kernel cuts no runs: send single datagrams */
+	OUTCOME_LOST,	/* the message counts as lost */
+	OUTCOME_STUCK,	/* the message and all behind it count as lost */
+	OUTCOME_DOWN,	/* it counts as lost, but the interface may be down */
+	OUTCOME_BROKEN, /* the socket has failed for good */
 };
 
+/* Sleeps until the socket's buffer has room, but not longer than MMC_UDP_ROOM_MS. */
 static enum outcome wait_for_room(int fd)
 {
 	struct pollfd writable = { .fd = fd, .events = POLLOUT };
@@ -65,6 +70,7 @@ static enum outcome wait_for_room(int fd)
 	return rv == 0 ? OUTCOME_STUCK : OUTCOME_RETRY;
 }
 
+/* Returns what follows from `error`; `is_run` if the message has several datagrams. */
 static enum outcome outcome_of(int error, int fd, bool is_run)
 {
 	switch (error) {
@@ -72,9 +78,9 @@ static enum outcome outcome_of(int error, int fd, bool is_run)
 		return OUTCOME_RETRY;
 	case EAGAIN:
 		return wait_for_room(fd);
-	case EIO:	  /* the device computes no checksums */
-	case EINVAL:	  /* an old kernel, or datagrams above the MTU */
-	case ENOPROTOOPT: /* another system's error */
+	case EIO:	  /* the device cannot compute the checksums of a run */
+	case EINVAL:	  /* an old kernel, or datagrams that exceed the MTU */
+	case ENOPROTOOPT: /* systems that imitate Linux, without UDP_SEGMENT */
 		return is_run ? OUTCOME_UNCUT : OUTCOME_BROKEN;
 	case ENOBUFS:
 	case ENOMEM:
@@ -109,8 +115,8 @@ static int explain(const struct mmc_udp *udp, int error)
 }
 
 /*
- * Returns whether nothing could leave for so long that the interface counts as down for
- * good.
+ * Notes that the interface seems to be down. Returns whether that has lasted so long
+ * that it counts as down for good.
  */
 static bool is_down_for_good(struct mmc_udp *udp)
 {
@@ -122,8 +128,9 @@ static bool is_down_for_good(struct mmc_udp *udp)
 }
 
 /*
- * Sends the batch, and writes how many of its parcels have left or are lost: all,
- * unless the kernel refuses a run. In that case no run is formed any more.
+ * Sends the batch. Writes to `ngone` how many of its parcels have left or count as
+ * lost. These are all parcels, unless the kernel refuses a run: the caller then sends
+ * the rest again, as single datagrams. Returns 0 or -MMC_EIO.
  */
 static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 {

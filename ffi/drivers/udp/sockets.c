@@ -15,21 +15,28 @@
 #define UDP_GRO 104 /* the headers may be older than the kernel */
 #endif
 
-/* The size that is asked for; unprivileged users get what net.core.rmem_max allows. */
+/* The receive buffer to ask for; ordinary users get what net.core.rmem_max allows. */
 #define RCVBUF_BYTES (4 << 20)
+
+/*
+ * How many connections the listener queues for each rank: a peer may connect again
+ * before the process accepts its first connection.
+ */
+#define LISTENER_QUEUE_RANKS 2
 
 static int set_option(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* First tries to exceed what the system allows ordinary users. */
+/* Enlarges the receive buffer, for privileged users beyond net.core.rmem_max. */
 static void enlarge_buffer(int fd)
 {
 	if (set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF_BYTES) != 0)
 		set_option(fd, SOL_SOCKET, SO_RCVBUF, RCVBUF_BYTES);
 }
 
+/* Prepares a socket to send unicast and multicast. Returns 0, or -1 with errno set. */
 static int set_sending(int fd, const struct mmc_udp_options *options)
 {
 	struct in_addr via = {
@@ -43,8 +50,9 @@ static int set_sending(int fd, const struct mmc_udp_options *options)
 	if (set_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1))
 		return -1;
 	/*
-	 * PROBE sends a datagram whole or not at all, as DO does, but a forged "too
-	 * big" cannot shrink what this host may send.
+	 * Both IP_PMTUDISC_PROBE and IP_PMTUDISC_DO forbid fragments. But with PROBE
+	 * the kernel ignores ICMP messages that a packet was too big, which anyone can
+	 * forge.
 	 */
 	if (!options->interface.loopback &&
 	    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE))
@@ -52,7 +60,11 @@ static int set_sending(int fd, const struct mmc_udp_options *options)
 	return 0;
 }
 
-/* Lets other processes on the host receive the group on the same port. */
+/*
+ * Prepares a socket to receive one group, on a port where other processes of the host
+ * may also receive it. With IP_MULTICAST_ALL off, the socket gets no groups that only
+ * other sockets have joined. Returns 0, or -1 with errno set.
+ */
 static int set_receiving(int fd)
 {
 	if (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1))
@@ -60,15 +72,17 @@ static int set_receiving(int fd)
 	return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 }
 
+/* Sets the options of the endpoint's next socket. Returns 0, or -1 with errno set. */
 static int configure(const struct mmc_udp *udp, int fd, bool is_group)
 {
 	enlarge_buffer(fd);
-	/* A kernel that cannot hand over runs hands over single datagrams. */
+	/* Datagrams arrive in runs if the kernel knows UDP_GRO, otherwise singly. */
 	if (udp->nsockets != MMC_UDP_CONTROL)
 		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	return is_group ? set_receiving(fd) : set_sending(fd, &udp->options);
 }
 
+/* Sets the error's text from errno. Returns -MMC_EADDRINUSE or -MMC_EIO. */
 static int explain(const struct mmc_udp *udp, const struct sockaddr_in *address)
 {
 	int rv = errno == EADDRINUSE ? -MMC_EADDRINUSE : -MMC_EIO;
@@ -82,7 +96,7 @@ static int explain(const struct mmc_udp *udp, const struct sockaddr_in *address)
 	return rv;
 }
 
-/* Binds a socket; to one of the endpoint's own ports if `address` has none. */
+/* Binds a socket to `address`; if that has no port, to one of the option `ports`. */
 static int bind_socket(const struct mmc_udp *udp, int fd,
 		       const struct sockaddr_in *address)
 {
@@ -93,7 +107,10 @@ static int bind_socket(const struct mmc_udp *udp, int fd,
 	return explain(udp, address);
 }
 
-/* Opens the endpoint's next socket, bound as bind_socket() does it. */
+/*
+ * Opens the endpoint's next socket, binds it as bind_socket() does, and has epoll watch
+ * it. Only the socket of a group has a port in `address`.
+ */
 static int open_socket(struct mmc_udp *udp, const struct sockaddr_in *address)
 {
 	struct epoll_event watch = {
@@ -120,7 +137,7 @@ static int open_socket(struct mmc_udp *udp, const struct sockaddr_in *address)
 	return rv;
 }
 
-/* Returns the port that a socket is bound to, or 0. */
+/* Returns the port that a socket is bound to, or 0 if that cannot be found out. */
 static uint16_t bound_port(int fd)
 {
 	struct sockaddr_in address = { .sin_port = 0 };
@@ -131,16 +148,19 @@ static uint16_t bound_port(int fd)
 	return ntohs(address.sin_port);
 }
 
-/* Opens the listener. Connections are rare: edge-triggered, each wakes only once. */
+/*
+ * Opens the listener. It is watched edge-triggered, so that a connection that cannot be
+ * accepted wakes the process only once.
+ */
 static int open_listener(struct mmc_udp *udp, const struct sockaddr_in *address)
 {
 	struct epoll_event watch = {
 		.events = EPOLLIN | EPOLLET,
 		.data.u32 = MMC_UDP_WATCH_LISTENER,
 	};
-	int rv = mmc_udp_listener_open(&udp->listener, address,
-				       &udp->options.ports,
-				       2 * udp->options.nranks);
+	int rv = mmc_udp_listener_open(
+		&udp->listener, address, &udp->options.ports,
+		LISTENER_QUEUE_RANKS * udp->options.nranks);
 
 	if (rv == 0 && epoll_ctl(udp->epoll_fd, EPOLL_CTL_ADD, udp->listener.fd,
 				 &watch) != 0) {
@@ -184,6 +204,7 @@ int mmc_udp_open_sockets(struct mmc_udp *udp)
 
 /* ---- joining ------------------------------------------------------------- */
 
+/* Sets the error's text from errno; `what` could not be done. Returns -MMC_EIO. */
 static int explain_group(const struct mmc_udp *udp, unsigned subgroup,
 			 const char *what)
 {
@@ -210,9 +231,9 @@ static int join(const struct mmc_udp *udp, unsigned socket, unsigned subgroup)
 }
 
 /*
- * Gives every other rank's multicasts of a subgroup a socket of their own, and so a
- * receive buffer that nothing else fills. The sockets are connected before they join,
- * so that they never hold a datagram from another source.
+ * Opens a receive socket of a subgroup for each other rank, whose receive buffer only
+ * that rank's multicasts fill. A socket is connected to its source before it joins the
+ * group, so that it never receives a datagram from another source.
  */
 static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 {
@@ -239,17 +260,18 @@ static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 }
 
 /*
- * Keeps this rank's own multicast out of a subgroup's socket. Copies of it would take
- * room that no window accounts for, since the others' progress does not show how far
- * this rank has drained them. Where each source has a socket, this one then hears
- * strangers alone, which are counted.
+ * Keeps this rank's own multicasts out of a subgroup's first socket. Copies of them
+ * would take room in the receive buffer that no window accounts for: windows follow the
+ * progress of the other ranks, which does not depend on when this rank reads its
+ * copies. If each other rank has a socket of its own, keeps out all ranks, so that the
+ * first socket only receives from strangers.
  */
 static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 {
 	int fd = udp->sockets[MMC_UDP_GROUP0 + subgroup].fd;
 
 	if (!mmc_udp_has_sources(&udp->options)) {
-		/* Without filters poll() drops the rank's own copies. */
+		/* If the kernel has no filters, poll() drops the copies. */
 		mmc_udp_refuse(fd, &udp->data[udp->options.rank], 1);
 		return 0;
 	}
@@ -277,16 +299,21 @@ int mmc_udp_join_groups(struct mmc_udp *udp)
 /* ---- buffers ------------------------------------------------------------- */
 
 /*
- * Returns what the kernel charges a receive buffer for a datagram: at most the memory
- * behind it, a power of two with its own bookkeeping, and a descriptor.
+ * The most that Linux charges a receive buffer for a datagram: a block of memory whose
+ * length is a power of two, in which the kernel's own data follow the datagram, and a
+ * descriptor of the block (struct sk_buff).
  */
+#define BLOCK_BYTES_MIN 512
+#define BLOCK_OWN_BYTES 448
+#define DESCRIPTOR_BYTES 320
+
 static uint64_t charge_bytes(uint64_t datagram_bytes)
 {
-	uint64_t memory_bytes = 512;
+	uint64_t block_bytes = BLOCK_BYTES_MIN;
 
-	while (memory_bytes < datagram_bytes + 448)
-		memory_bytes *= 2;
-	return memory_bytes + 320;
+	while (block_bytes < datagram_bytes + BLOCK_OWN_BYTES)
+		block_bytes *= 2;
+	return block_bytes + DESCRIPTOR_BYTES;
 }
 
 uint32_t mmc_udp_safe_bytes(const struct mmc_udp *udp)
@@ -306,8 +333,9 @@ uint32_t mmc_udp_safe_bytes(const struct mmc_udp *udp)
 		if (effective >= 0 && (uint64_t)effective < least_bytes)
 			least_bytes = (uint64_t)effective;
 	}
-	/* The kernel may hold back a quarter while the queue is not empty. */
+	/* The kernel may still charge a quarter for datagrams that were read. */
 	nchunks = least_bytes * 3 / 4 / charge_bytes(datagram_bytes);
+	/* As a margin, payload never counts for more than 10 / 23 of the buffer. */
 	if (nchunks * chunk_bytes * 23 > least_bytes * 10)
 		nchunks = least_bytes * 10 / 23 / chunk_bytes;
 	return (uint32_t)((nchunks > 0 ? nchunks : 1) * chunk_bytes);

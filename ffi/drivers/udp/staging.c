@@ -13,7 +13,7 @@
 
 int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes)
 {
-	/* Pages that no datagram reaches are never touched. */
+	/* Memory that no datagram reaches is never touched, so it costs nothing. */
 	staging->memory = malloc((size_t)MMC_UDP_BATCH * slot_bytes);
 	staging->slot_bytes = slot_bytes;
 	staging->ndatagrams = 1;
@@ -33,7 +33,10 @@ void mmc_udp_staging_reuse(struct mmc_udp_staging *staging)
 	staging->ntaken = 0;
 }
 
-/* Points messages at their slots again, since the kernel has changed them. */
+/*
+ * Prepares the next `count` messages to be received, anew each time, since the kernel
+ * changes their headers.
+ */
 static void prepare(struct mmc_udp_staging *staging, unsigned count)
 {
 	for (unsigned i = staging->nreceived; i < staging->nreceived + count;

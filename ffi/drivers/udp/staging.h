@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory in which received datagrams stay until the engine has seen them. The
- * kernel may hand over a run of equally long datagrams from one source, of which the
- * last may be shorter, as one message (GRO). They are taken one by one, where they lie.
+ * The memory in which received datagrams stay until the engine has handled them. The
+ * kernel may hand over several datagrams as one message (generic receive offload, GRO):
+ * a *run* of datagrams from one source which are equally long, except that the last may
+ * be shorter. They are taken from the message one by one, without being copied.
  */
 #ifndef MMC_DRIVERS_UDP_STAGING_H
 #define MMC_DRIVERS_UDP_STAGING_H
@@ -13,10 +14,10 @@
 #include "core/types.h"
 #include "drivers/udp/udp.h"
 
-/* Holds the longest run that the kernel hands over. */
+/* Room for the longest run that the kernel hands over, in bytes. */
 #define MMC_UDP_RUN_BYTES 65536
 
-/* Room for the length of a run's datagrams, which the kernel reports. */
+/* Room for the control data by which the kernel reports the length of datagrams. */
 union mmc_udp_run_length {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(sizeof(int))];
@@ -25,10 +26,10 @@ union mmc_udp_run_length {
 struct mmc_udp_staging {
 	uint8_t *memory; /* MMC_UDP_BATCH slots, one for each message */
 	uint32_t slot_bytes;
-	unsigned nreceived;   /* messages received, in the first slots */
-	unsigned ntaken;      /* messages that were taken as a whole */
-	uint32_t taken_bytes; /* bytes taken of the next message */
-	uint32_t ndatagrams;  /* datagrams in the message taken last */
+	unsigned nreceived;   /* messages that are in the first slots */
+	unsigned ntaken;      /* messages that were taken to their end */
+	uint32_t taken_bytes; /* bytes that were taken of the next message */
+	uint32_t ndatagrams; /* in the last message that was taken to its end */
 	struct mmsghdr messages[MMC_UDP_BATCH];
 	struct iovec pieces[MMC_UDP_BATCH];
 	struct sockaddr_in from[MMC_UDP_BATCH];
@@ -38,11 +39,14 @@ struct mmc_udp_staging {
 struct mmc_udp_datagram {
 	const uint8_t *bytes;
 	uint32_t nbytes;
-	bool cut; /* it was longer than the slot */
+	bool cut; /* it was longer than the slot, and its end is missing */
 	const struct sockaddr_in *from;
 };
 
-/* Makes slots of `slot_bytes`. Returns 0 or -MMC_ENOMEM. */
+/*
+ * Makes the slots, of `slot_bytes` each; the structure is all zeros before. Returns 0
+ * or -MMC_ENOMEM.
+ */
 int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes);
 
 void mmc_udp_staging_destroy(struct mmc_udp_staging *staging);
@@ -54,15 +58,16 @@ static inline bool mmc_udp_staging_holds(const struct mmc_udp_staging *staging)
 }
 
 /*
- * Gives the slots back if every datagram in them has been taken; the taken ones must
- * not be used any more.
+ * Empties the slots if all datagrams in them were taken; these must not be used any
+ * more. Otherwise does nothing.
  */
 void mmc_udp_staging_reuse(struct mmc_udp_staging *staging);
 
 /*
- * Fetches messages from a socket, without waiting: as many as are likely to bring
- * `nwanted` datagrams, which is not 0. Writes whether the socket may hold more. Returns
- * the number of messages, or -1 with errno.
+ * Receives messages from a socket, without waiting: as many as are likely to have
+ * `nwanted` datagrams, at least one, going by the length of the last run. Writes to
+ * `more` whether the socket may have more messages. Returns the number of messages, or
+ * -1 with errno set.
  */
 int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 			    unsigned nwanted, bool *more);
@@ -72,8 +77,9 @@ bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
 			  struct mmc_udp_datagram *datagram);
 
 /*
- * Returns the length of the datagrams in a message of `nbytes`: all of it, unless the
- * kernel reports a length that makes sense.
+ * Returns the length of each datagram in a message of `nbytes`. It is what the kernel
+ * reports, or `nbytes` if the kernel reports nothing or a length that is not below
+ * `nbytes`: the message is then a single datagram.
  */
 uint32_t mmc_udp_run_length(struct msghdr *message, uint32_t nbytes);
 

@@ -11,7 +11,7 @@
 #include "drivers/udp/linger.h"
 #include "support/error.h"
 
-static struct mmc_udp *of(struct mmc_endpoint *endpoint)
+static struct mmc_udp *udp_of(struct mmc_endpoint *endpoint)
 {
 	return (struct mmc_udp *)endpoint;
 }
@@ -27,7 +27,10 @@ static uint64_t udp_now_ns(struct mmc_endpoint *endpoint)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Returns the most bytes of a datagram on this interface, headers included. */
+/*
+ * Returns the most bytes of a packet on this interface, headers included: an IPv4
+ * packet is no longer than 65535 bytes, even if the MTU is.
+ */
 static uint32_t packet_bytes_max(const struct mmc_udp_options *options)
 {
 	uint32_t mtu_bytes = options->interface.mtu_bytes;
@@ -101,7 +104,7 @@ static int allocate(struct mmc_udp *udp)
 	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
 }
 
-/* Keeps the groups joined for a while: this process may soon use them again. */
+/* Keeps the groups joined for a while, since this process may soon use them again. */
 static void linger(const struct mmc_udp *udp)
 {
 	uint64_t now_ns = udp_now_ns(NULL);
@@ -114,7 +117,7 @@ static void linger(const struct mmc_udp *udp)
 
 static void udp_close(struct mmc_endpoint *endpoint)
 {
-	struct mmc_udp *udp = of(endpoint);
+	struct mmc_udp *udp = udp_of(endpoint);
 
 	linger(udp);
 	mmc_udp_inquiries_destroy(&udp->inquiries);
@@ -137,7 +140,7 @@ static void udp_close(struct mmc_endpoint *endpoint)
 
 static void udp_address(struct mmc_endpoint *endpoint, uint8_t *address)
 {
-	mmc_udp_address_encode(address, &of(endpoint)->own);
+	mmc_udp_address_encode(address, &udp_of(endpoint)->own);
 }
 
 static bool is_own(const struct mmc_udp *udp,
@@ -183,7 +186,7 @@ static int add_rank(struct mmc_udp *udp, uint32_t rank, const uint8_t *bytes)
 
 static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 {
-	struct mmc_udp *udp = of(endpoint);
+	struct mmc_udp *udp = udp_of(endpoint);
 
 	for (uint32_t rank = 0; rank < udp->options.nranks; rank++) {
 		int rv = add_rank(udp, rank,
@@ -201,7 +204,7 @@ static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 static unsigned udp_fds(struct mmc_endpoint *endpoint, int *fds,
 			unsigned *ncontrol)
 {
-	const struct mmc_udp *udp = of(endpoint);
+	const struct mmc_udp *udp = udp_of(endpoint);
 
 	fds[0] = udp->sockets[MMC_UDP_CONTROL].fd;
 	fds[1] = udp->epoll_fd;
@@ -209,10 +212,10 @@ static unsigned udp_fds(struct mmc_endpoint *endpoint, int *fds,
 	return 2;
 }
 
-/* Is 0 while there are datagrams or findings that poll() had no room for. */
+/* Returns 0, which means now, if the last poll() had no room for everything found. */
 static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 {
-	const struct mmc_udp *udp = of(endpoint);
+	const struct mmc_udp *udp = udp_of(endpoint);
 
 	if (mmc_udp_staging_holds(&udp->data_staging) ||
 	    udp->inquiries.nfound > 0)
@@ -222,7 +225,7 @@ static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 
 static void udp_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
 {
-	struct mmc_udp *udp = of(endpoint);
+	struct mmc_udp *udp = udp_of(endpoint);
 
 	mmc_udp_inquiries_ask(&udp->inquiries, peer, &udp->listeners[peer],
 			      udp_now_ns(endpoint));
@@ -254,7 +257,7 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 		return -MMC_ENOMEM;
 	udp->endpoint.driver = &driver;
 	udp->endpoint.address_bytes = MMC_UDP_ADDRESS_BYTES;
-	udp->endpoint.apart = mmc_udp_has_sources(options);
+	udp->endpoint.has_buffer_per_source = mmc_udp_has_sources(options);
 	udp->options = *options;
 	udp->batch.cutting = true;
 	udp->epoll_fd = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for the driver where it was not built. */
+/* The functions of the driver in a library that was built without RDMA. */
 #include "drivers/verbs/verbs.h"
 #include "support/error.h"
 
@@ -18,10 +18,10 @@ int mmc_verbs_list(struct mmc_device *found, uint32_t nmax, uint32_t *nfound)
 	return absent();
 }
 
-int mmc_verbs_device(const char *devices, uint32_t place,
+int mmc_verbs_device(const char *devices, uint32_t local_rank,
 		     struct mmc_device *found)
 {
-	(void)devices, (void)place, (void)found;
+	(void)devices, (void)local_rank, (void)found;
 	return absent();
 }
 

@@ -8,13 +8,14 @@
 /* "vrb1", with which no other driver's address begins. */
 #define ADDRESS_TAG UINT32_C(0x76726231)
 
-#define MTU_MAX 5 /* IBV_MTU_4096 */
-#define LID_MULTICAST 0xc000
-#define NUMBER_MAX UINT32_C(0xffffff) /* 24 bits, for queue pairs and packets */
-#define QPN_MULTICAST NUMBER_MAX
-#define QPN_FIRST 2 /* QPNs 0 and 1 are the management's */
-#define READS_MAX 255
+#define MTU_MAX 5		      /* IBV_MTU_4096 */
+#define LID_MULTICAST 0xc000	      /* the first LID that is a group's */
+#define NUMBER_MAX UINT32_C(0xffffff) /* QPNs and PSNs have 24 bits */
+#define QPN_MULTICAST NUMBER_MAX      /* the QPN of multicasts */
+#define QPN_FIRST 2   /* QPNs 0 and 1 are reserved for management */
+#define READS_MAX 255 /* the device's limits have 8 bits */
 
+/* The offsets of the fields; see address.h. */
 enum {
 	ADDRESS_RANK = 4,
 	ADDRESS_GID = 8,
@@ -78,8 +79,8 @@ static bool is_qpn(uint32_t number)
 	return number >= QPN_FIRST && number < QPN_MULTICAST;
 }
 
-/* Returns whether GID and LID can belong to a single port. */
-static bool is_port(const struct mmc_verbs_address *address)
+/* Returns whether MTU, GID and LID can be those of a single port, not of a group. */
+static bool is_single_port(const struct mmc_verbs_address *address)
 {
 	static const uint8_t nobody[MMC_VERBS_GID_BYTES];
 	uint32_t ipv4 = mmc_verbs_gid_ipv4(address->gid);
@@ -93,7 +94,8 @@ static bool is_port(const struct mmc_verbs_address *address)
 	       address->lid != 0 && address->lid < LID_MULTICAST;
 }
 
-static bool has_queues(const struct mmc_verbs_address *address)
+/* Returns whether all QPNs and PSNs are in their range. */
+static bool has_valid_numbers(const struct mmc_verbs_address *address)
 {
 	if (!is_qpn(address->unicast_qpn))
 		return false;
@@ -136,7 +138,7 @@ int mmc_verbs_address_decode(struct mmc_verbs_address *address,
 			.qpn = mmc_get_u32(at),
 			.psn = mmc_get_u32(at + 4),
 		};
-	if (!is_port(&read) || !has_queues(&read))
+	if (!is_single_port(&read) || !has_valid_numbers(&read))
 		return -MMC_EINVAL;
 	*address = read;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completion queue that can be peeked into. */
+/* A completion queue that can tell whether it has a completion without losing it. */
 #ifndef MMC_DRIVERS_VERBS_COMPLETIONS_H
 #define MMC_DRIVERS_VERBS_COMPLETIONS_H
 
@@ -9,8 +9,12 @@
 
 struct mmc_verbs_completions {
 	struct ibv_cq *queue;
-	struct ibv_wc first; /* taken from the queue by a peek, if `peeked` */
-	bool peeked;	     /* `first` has not been handed out yet */
+	/*
+	 * If `peeked`, the first completion: a peek has moved it here from the queue,
+	 * and it was not taken yet.
+	 */
+	struct ibv_wc first;
+	bool peeked;
 };
 
 /* Returns whether there is a completion, and leaves it there. */
@@ -24,8 +28,8 @@ mmc_verbs_completions_peek(struct mmc_verbs_completions *completions)
 }
 
 /*
- * Takes up to `nmax` completions, which is not 0. Returns their number, or less than 0
- * on an error.
+ * Takes up to `nmax` completions, at least one, and writes them to `found`. Returns
+ * their number, or a negative number after an error.
  */
 static inline int
 mmc_verbs_completions_take(struct mmc_verbs_completions *completions,

@@ -35,6 +35,7 @@ static int read_address(const struct mmc_verbs *verbs, uint32_t rank,
 	return 0;
 }
 
+/* Adds the rank's queue pairs to `peers`, so that their datagrams are recognized. */
 static int add_queues(struct mmc_verbs *verbs,
 		      const struct mmc_verbs_address *address)
 {
@@ -57,7 +58,7 @@ bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
 
 	if (rank->ah != NULL)
 		return true;
-	/* A failed attempt may take a second, in which the network does not answer. */
+	/* A failed attempt may ask the network for a second, so attempts are rare. */
 	if (endpoint->driver->now_ns(endpoint) < rank->retry_ns)
 		return false;
 	ah_attr = mmc_verbs_ah_attr(&verbs->port, rank->gid, rank->lid,
@@ -68,6 +69,7 @@ bool mmc_verbs_find_ah(struct mmc_verbs *verbs, struct mmc_verbs_rank *rank)
 	return rank->ah != NULL;
 }
 
+/* Adopts the address of a rank, and connects to it if it is a partner. */
 static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
 		    const uint8_t *bytes)
 {
@@ -96,15 +98,19 @@ static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
 						&address,
 						&address.connections[at]);
 		/*
-		 * Make the address handle now: when the connection breaks, the rank may
-		 * be unreachable.
+		 * Make the address handle now. Datagrams need it when the connection
+		 * has broken, and by then the network may no longer resolve the
+		 * address.
 		 */
 		mmc_verbs_find_ah(verbs, added);
 	}
 	return rv;
 }
 
-/* Lets each subgroup's queue receive from its group, and send to it. */
+/*
+ * Attaches each subgroup's queue pair to its group, to receive from it, and makes the
+ * address handle to send to it.
+ */
 static int attach(struct mmc_verbs *verbs)
 {
 	int error = 0;

@@ -9,24 +9,25 @@
 
 #include "support/bits.h"
 
-/* Control messages on their way to one peer at a time. */
+/* The most control messages on their way to one peer. */
 #define NSLOTS 16
 
-/* Send requests of a connection: messages, reads and an inquiry. */
+/* The most send requests of a connection: messages, reads and one inquiry. */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
-/* Receives that are posted for each partner, and the least for all together. */
+/* Receives posted for each partner, and the minimum posted in total. */
 #define RECEIVES 32
 #define RECEIVES_MIN 64
 
-#define NUMBER_MASK 0xffffff
+/* A PSN has 24 bits. */
+#define PSN_MASK 0xffffff
 
 /*
- * A packet is sent again after 4.096 us * 2^exponent, or up to four times that (IBTA
- * 9.7.6.1.3). That is 134 ms for the largest exponent, 17 ms for the smallest: a
- * machine may be busy with other things for as long. It is sent again six times, since
- * seven would mean without end in Soft-RoCE. A receiver that has nothing posted is
- * asked again each 0.64 ms, without end: a stopped process is alive.
+ * A packet that is not answered is sent again after 4.096 us * 2^exponent: after 134 ms
+ * with the largest exponent, and 17 ms with the smallest. With less, a machine that is
+ * merely busy would seem not to answer. An adapter may take up to four times as long
+ * (IBTA 9.7.6.1.3). RETRIES is how often a packet is sent again: 6, not the maximum of
+ * 7, since Soft-RoCE takes 7 to mean "for ever".
  */
 #define EXPONENT_MIN 12
 #define EXPONENT_MAX 15
@@ -34,11 +35,18 @@
 #define RETRIES 6
 #define RETRY_NS_MAX(exponent)                                                 \
 	(4 * (RETRIES + 1) * (EXPONENT_UNIT_NS << (exponent)))
+
+/*
+ * If the peer has no receive posted, the adapter tries again every 0.64 ms (code 12 of
+ * the RNR timer), for ever: a stopped process posts none, but it is alive.
+ */
 #define RNR_TIMER 12
 #define RNR_RETRIES_ENDLESS 7
 
+/* The first half of a GID names the InfiniBand subnet. */
 #define GID_PREFIX_BYTES 8
 
+/* Creates what all connections share. Returns 0 or an error, with the reason set. */
 static int create_shared(struct mmc_verbs_connections *connections,
 			 const struct mmc_verbs_port *port,
 			 struct ibv_comp_channel *channel)
@@ -70,14 +78,16 @@ static int create_shared(struct mmc_verbs_connections *connections,
 	return rv;
 }
 
+/* Draws a random PSN. Returns false, with errno set, if that is not possible. */
 static bool draw_psn(struct mmc_verbs_connection *connection)
 {
 	if (getrandom(&connection->psn, sizeof(connection->psn), 0) < 0)
 		return false;
-	connection->psn &= NUMBER_MASK;
+	connection->psn &= PSN_MASK;
 	return true;
 }
 
+/* Creates one connection. Returns 0 or an error, with the reason set. */
 static int create(struct mmc_verbs_connections *connections,
 		  struct mmc_verbs_connection *connection,
 		  const struct mmc_verbs_port *port)
@@ -146,7 +156,10 @@ void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections)
 
 /* ---- connecting ---------------------------------------------------------- */
 
-/* Allows the peer to send messages and to read registered memory, but not to write. */
+/*
+ * Moves a queue pair from RESET to INIT. Allows the peer to read registered memory, but
+ * not to write. Returns 0 or an errno value, as to_receive() and to_send() do.
+ */
 static int to_init(const struct mmc_verbs_connection *connection,
 		   const struct mmc_verbs_port *port)
 {
@@ -188,6 +201,10 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 					 IBV_QP_MIN_RNR_TIMER);
 }
 
+/*
+ * Returns the largest exponent with which all retries end within mmc_verbs_retrying_ns(),
+ * but no less than EXPONENT_MIN. Without a timeout it is EXPONENT_MAX.
+ */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
 	uint8_t exponent = EXPONENT_MAX;
@@ -216,8 +233,8 @@ static int to_send(const struct mmc_verbs_connection *connection,
 					 IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-int mmc_verbs_connection_raise(struct mmc_verbs_connection *connection,
-			       const struct mmc_verbs_port *port)
+int mmc_verbs_connection_bring_up(struct mmc_verbs_connection *connection,
+				  const struct mmc_verbs_port *port)
 {
 	int error = to_init(connection, port);
 
@@ -250,7 +267,7 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 	connection->theirs = *end;
 	connection->keys[0] = connection->psn;
 	connection->keys[1] = end->psn;
-	error = mmc_verbs_connection_raise(connection, port);
+	error = mmc_verbs_connection_bring_up(connection, port);
 	if (error == 0)
 		return 0;
 	snprintf(what, sizeof(what), "connect to rank %u", connection->peer);
@@ -276,7 +293,7 @@ bool mmc_verbs_is_silence(enum ibv_wc_status status)
 	       status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
-bool mmc_verbs_may_pass(enum ibv_wc_status status)
+bool mmc_verbs_is_transient(enum ibv_wc_status status)
 {
 	return mmc_verbs_is_silence(status) || status == IBV_WC_WR_FLUSH_ERR ||
 	       status == IBV_WC_LOC_QP_OP_ERR;
@@ -289,14 +306,14 @@ bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 	if (!draw_psn(connection) ||
 	    mmc_ibv.modify_qp(connection->qp, &attributes, IBV_QP_STATE) != 0)
 		return false;
-	connection->slots.nleft = connection->slots.nfilled;
+	connection->slots.nsent = connection->slots.nfilled;
 	connection->nreads = 0;
 	connection->inquiring = false;
 	connection->silent = false;
 	return true;
 }
 
-/* Takes a connection down, to be brought up again. Returns whether it is down now. */
+/* Takes a connection down, if it can come up again. Returns whether it is down now. */
 static bool take_down(struct mmc_verbs_connections *connections,
 		      struct mmc_verbs_connection *connection)
 {
@@ -305,10 +322,14 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	if (connections->port->options.timeout_ns == 0 ||
 	    !mmc_verbs_connection_reset(connection))
 		return false;
-	if (connection->proven || connection->epoch == 0)
+	/*
+	 * If no packet has passed since the connection last came up, it counts as down
+	 * from the earlier break on.
+	 */
+	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;
 	connection->link = MMC_VERBS_LINK_DOWN;
-	connection->epoch++;
+	connection->incarnation++;
 	connection->offer_ns = now_ns;
 	connection->pause_ns = 0;
 	connections->ndown++;
@@ -322,7 +343,8 @@ void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
 	if (connection->link != MMC_VERBS_LINK_UP)
 		return;
 	connection->status = status;
-	if (mmc_verbs_may_pass(status) && take_down(connections, connection))
+	if (mmc_verbs_is_transient(status) &&
+	    take_down(connections, connection))
 		return;
 	connection->link = MMC_VERBS_LINK_BROKEN;
 	connections->nbroken++;
@@ -343,8 +365,8 @@ void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 	connection->vouched = true;
 }
 
-void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
-			    struct mmc_verbs_connection *connection)
+void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
+			     struct mmc_verbs_connection *connection)
 {
 	connection->inquiring = false;
 	mmc_verbs_connection_vouch(connections, connection);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reliable connections of a rank, one to each partner: they carry control and the
- * reads of its partners' memory. All receive from one shared ring. A connection whose
- * peer's adapter does not answer goes down; reconnect.h brings it up again.
+ * The reliable connections of a rank, one to each partner. They carry control messages
+ * and reads of memory. What they receive goes to one ring of slots, which they share.
+ * If the peer's adapter does not answer any more, a connection goes *down*; reconnect.h
+ * brings it up again. If that fails, or is not possible, the connection is *broken* for
+ * good.
  */
 #ifndef MMC_DRIVERS_VERBS_CONNECTIONS_H
 #define MMC_DRIVERS_VERBS_CONNECTIONS_H
@@ -17,56 +19,68 @@
 #define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES)
 
 /*
- * The two parts of TIMEOUT. The adapter's retries end in the first; in the second a
- * connection that is down comes up again or breaks.
+ * The time for which a peer may be silent, `timeout_ns`, has two parts. In the first,
+ * whose length this returns, the adapter sends unanswered packets again, and then gives
+ * up.
  */
 static inline uint64_t mmc_verbs_retrying_ns(uint64_t timeout_ns)
 {
 	return timeout_ns / 8 * 3;
 }
 
+/*
+ * In the second part, whose length this returns, a connection that is down comes up
+ * again or breaks.
+ */
 static inline uint64_t mmc_verbs_patience_ns(uint64_t timeout_ns)
 {
 	return timeout_ns / 8 * 5;
 }
 
 enum mmc_verbs_link {
-	MMC_VERBS_LINK_NEW,
+	MMC_VERBS_LINK_NEW, /* created, not connected yet */
 	MMC_VERBS_LINK_UP,
-	MMC_VERBS_LINK_DOWN,   /* reset: no request is posted to it */
-	MMC_VERBS_LINK_BROKEN, /* for good; the engine is not told yet */
-	MMC_VERBS_LINK_TOLD,
+	MMC_VERBS_LINK_DOWN,   /* reset: no request may be posted */
+	MMC_VERBS_LINK_BROKEN, /* for good; the engine was not told yet */
+	MMC_VERBS_LINK_TOLD,   /* broken for good, and the engine was told */
 };
 
-/* The peer's port, as packets to it need it. */
+/* How to address packets to the peer's port. */
 struct mmc_verbs_remote {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
-	uint8_t mtu;   /* enum ibv_mtu, the smaller of both ports' MTUs */
-	bool ethernet; /* RoCE */
+	uint8_t mtu;   /* enum ibv_mtu: the smaller of both ports' MTUs */
+	bool ethernet; /* whether the port is RoCE */
 };
 
 struct mmc_verbs_connection {
-	uint32_t peer;
-	uint32_t psn;
+	uint32_t peer; /* the rank at the other end */
+	uint32_t psn;  /* of the first packet that this end sends */
 	enum mmc_verbs_link link;
 	enum ibv_wc_status status; /* why the connection is down or broken */
 	struct ibv_qp *qp;
 	struct mmc_verbs_remote remote;
-	struct mmc_verbs_end theirs;
-	/* The first PSNs of this rank and of the peer, which no third rank knows. */
+	struct mmc_verbs_end theirs; /* the peer's end */
+	/*
+	 * The PSNs of both ends when the connection first came up, this end's first. No
+	 * stranger knows them, so an offer that has them comes from a rank.
+	 */
 	uint32_t keys[2];
-	uint32_t epoch;	   /* how often it was made again, as both ends count */
-	bool proven;	   /* something has passed since it came up */
+	/*
+	 * How often the connection was made again: both ends agree on this number when
+	 * it comes up.
+	 */
+	uint32_t incarnation;
+	bool proven;	   /* whether anything has passed since it came up */
 	uint64_t down_ns;  /* while down: since when nothing has passed */
-	uint64_t offer_ns; /* while down: when the peer gets the next offer */
-	uint64_t pause_ns; /* while down: the last pause between two offers */
+	uint64_t offer_ns; /* while down: when to send the next offer */
+	uint64_t pause_ns; /* while down: the pause before that offer */
 	struct mmc_verbs_slots slots;
 	uint32_t reads_max; /* pieces that may be read at a time */
 	uint32_t nreads;    /* pieces that are being read */
-	bool silent;	/* the peer was inquired about, and not heard since */
-	bool inquiring; /* a read of no bytes is under way */
-	bool vouched;	/* the peer exists; the engine is not told yet */
+	bool silent;	/* the engine has inquired; nothing was heard since */
+	bool inquiring; /* an inquiry, a read of no bytes, is under way */
+	bool vouched;	/* the peer exists, and the engine was not told yet */
 	uint64_t inquired_ns; /* when the last inquiry was posted */
 };
 
@@ -74,19 +88,20 @@ struct mmc_verbs_connections {
 	const struct mmc_verbs_port *port;
 	struct mmc_verbs_connection *items;
 	uint32_t count;
-	uint32_t ndown;
-	uint32_t nbroken; /* broken connections the engine is not told of yet */
-	uint32_t nvouched; /* vouched peers the engine is not told of yet */
-	struct ibv_srq *srq;
+	uint32_t ndown;	     /* connections that are down */
+	uint32_t nbroken;    /* those in the state MMC_VERBS_LINK_BROKEN */
+	uint32_t nvouched;   /* those with `vouched` */
+	struct ibv_srq *srq; /* the shared receive queue */
 	struct mmc_verbs_completions received;
 	struct ibv_cq *send_cq; /* of messages, reads and inquiries */
 	struct mmc_verbs_ring ring;
 };
 
 /*
- * Creates the connections of this rank to its partners, not yet connected; completions
- * go to `channel`. Returns 0 or an error, with the reason set; the caller calls
- * mmc_verbs_connections_destroy() in either case.
+ * Creates the queue pairs for the connections to this rank's partners. They are not
+ * connected yet. Their completions are notified to `channel`. Returns 0 or an error,
+ * with the reason set; the caller must call mmc_verbs_connections_destroy() in either
+ * case.
  */
 int mmc_verbs_connections_init(struct mmc_verbs_connections *connections,
 			       const struct mmc_verbs_port *port,
@@ -95,8 +110,8 @@ int mmc_verbs_connections_init(struct mmc_verbs_connections *connections,
 void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections);
 
 /*
- * Connects to the peer at `address`, whose end of the connection is `end`. Returns 0 or
- * an error, with the reason set.
+ * Connects to the peer for the first time. `address` is the peer's, and `end` its end
+ * of this connection. Returns 0 or an error, with the reason set.
  */
 int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 			       const struct mmc_verbs_port *port,
@@ -104,19 +119,19 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 			       const struct mmc_verbs_end *end);
 
 /*
- * Resets a connection that is up or down and has no reads under way, and draws a new
- * PSN. No request posted before uses memory any more, and what was on its way is lost.
- * Completions from before the reset must be ignored until none is left. Returns whether
- * the device complies.
+ * Resets a connection that is up or down, and draws a new PSN. What was on its way is
+ * lost: the caller fails the reads that were under way. On return no request uses
+ * memory any more. Completions of requests from before the reset may still be found,
+ * and must be ignored. Returns false if the device refuses to reset.
  */
 bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection);
 
 /*
- * Brings up a connection that was reset, to the peer's end in `theirs`. Returns 0 or an
- * errno value.
+ * Brings up a connection that is new or was reset, to the peer's end `theirs`. Returns
+ * 0 or an errno value.
  */
-int mmc_verbs_connection_raise(struct mmc_verbs_connection *connection,
-			       const struct mmc_verbs_port *port);
+int mmc_verbs_connection_bring_up(struct mmc_verbs_connection *connection,
+				  const struct mmc_verbs_port *port);
 
 /* Marks a connection that is down as broken for good. */
 void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
@@ -126,43 +141,45 @@ void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 bool mmc_verbs_is_silence(enum ibv_wc_status status);
 
 /*
- * Returns whether a port that is down may be the reason for `status`. With Soft-RoCE
- * that takes queue pairs of all kinds to error, which only flushed requests show.
+ * Returns whether `status` may be due to a port that is down, which may come up again.
+ * On Soft-RoCE all queue pairs then enter the error state, and the only sign of that is
+ * that requests end as flushed.
  */
-bool mmc_verbs_may_pass(enum ibv_wc_status status);
+bool mmc_verbs_is_transient(enum ibv_wc_status status);
 
 /* Returns the connection whose queue pair has this number, or NULL. */
 struct mmc_verbs_connection *
 mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 			  uint32_t qpn);
 
-/* The id of a request that is an inquiry; no slot and no read has this id. */
+/* The id of a request that is an inquiry. No message and no read has this id. */
 #define MMC_VERBS_ID_INQUIRY (UINT64_C(1) << 62)
 
 /*
- * Inquires over a connection that has just come up, to prove that it works. One that
- * cannot read is taken as proven.
+ * Begins an inquiry over a connection that has just come up: the answer proves that the
+ * connection works. A connection that cannot read counts as proven at once.
  */
 void mmc_verbs_inquiry_start(struct mmc_verbs_connection *connection);
 
 /*
- * Notes that the peer's process exists, which mmc_verbs_inquiries_take() reports once.
+ * Notes that the peer's process exists, so that mmc_verbs_inquiries_take() reports it
+ * once.
  */
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection);
 
-/* Ends the inquiry about the connection's peer, which was answered. */
-void mmc_verbs_inquiry_over(struct mmc_verbs_connections *connections,
-			    struct mmc_verbs_connection *connection);
+/* Handles the answer to the inquiry that is under way over a connection. */
+void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
+			     struct mmc_verbs_connection *connection);
 
-/* Writes the event of a peer that was vouched for. Returns false if there is none. */
+/* Writes the event that a `vouched` peer exists. Returns false if there is none. */
 bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
 			      struct mmc_event *event);
 
 /*
- * Takes down a connection that is up, because of `status`. It may come up again if
- * `status` may pass and there is a TIMEOUT to do so in; otherwise it is marked as
- * broken.
+ * Takes down a connection that is up, because a request has ended with `status`. It can
+ * come up again later, if mmc_verbs_is_transient() and the option timeout_ns is not 0;
+ * otherwise it is marked as broken. Does nothing to a connection that is not up.
  */
 void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection,

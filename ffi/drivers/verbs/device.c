@@ -20,11 +20,10 @@
 #include "support/bits.h"
 #include "support/error.h"
 
-/*
- * An IPoIB hardware address has flags and a queue pair, then the GID. IPoIB adds a
- * header to each payload.
- */
+/* The GID's offset in an IPoIB hardware address: flags and a QPN come first. */
 #define IPOIB_GID_OFFSET 4
+
+/* The header that IPoIB puts before each IP packet. */
 #define IPOIB_HEADER_BYTES 4
 
 /* ---- one port ------------------------------------------------------------ */
@@ -47,7 +46,7 @@ static void find_address(const struct ifaddrs *list, struct mmc_device *device)
 			device->address = ipv4_of(list);
 }
 
-/* Returns whether a network interface is IPoIB on the port that has `gid`. */
+/* Returns whether a network interface is that of IPoIB on the port with this GID. */
 static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
 {
 	const uint8_t *hardware;
@@ -66,6 +65,7 @@ static bool is_ipoib(const struct ifaddrs *entry, const uint8_t *gid)
 	       0;
 }
 
+/* Writes the network interface of IPoIB on the port, and its address, if it has one. */
 static void find_ipoib(struct mmc_device *device)
 {
 	struct ifaddrs *list;
@@ -84,7 +84,10 @@ static void find_ipoib(struct mmc_device *device)
 	freeifaddrs(list);
 }
 
-/* Writes the first GID that `device` can be addressed by, if there is one. */
+/*
+ * Writes the first GID by which the port can be addressed, if there is one, and the
+ * network interface that belongs to it.
+ */
 static void find_gid(struct ibv_context *context, int ngids,
 		     struct mmc_device *device)
 {
@@ -112,6 +115,7 @@ static void find_gid(struct ibv_context *context, int ngids,
 	}
 }
 
+/* Writes what is known of a port. */
 static void describe(struct ibv_context *context, uint8_t port,
 		     struct mmc_device *device)
 {
@@ -122,7 +126,7 @@ static void describe(struct ibv_context *context, uint8_t port,
 		return;
 	device->ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
 	device->state = attributes.state;
-	device->mtu_bytes = 128U << attributes.active_mtu;
+	device->mtu_bytes = mmc_verbs_mtu_bytes(attributes.active_mtu);
 	device->lid = attributes.lid;
 	find_gid(context, attributes.gid_tbl_len, device);
 }
@@ -131,8 +135,8 @@ static void describe(struct ibv_context *context, uint8_t port,
 
 struct found {
 	struct mmc_device *devices;
-	uint32_t nmax;
-	uint32_t count;
+	uint32_t nmax;	/* how many there is room for */
+	uint32_t count; /* how many there are, even if there is no room */
 };
 
 static void add(struct found *found, const struct mmc_device *device)
@@ -142,7 +146,7 @@ static void add(struct found *found, const struct mmc_device *device)
 	found->count++;
 }
 
-/* Adds all ports of a device; one that cannot be opened is listed as a port 0. */
+/* Adds all ports of a device; if it cannot be opened, adds a port 0 for it. */
 static void add_ports(struct found *found, struct ibv_device *device)
 {
 	struct ibv_context *context = mmc_ibv.open_device(device);
@@ -195,8 +199,8 @@ int mmc_verbs_list(struct mmc_device *devices, uint32_t nmax, uint32_t *nfound)
 }
 
 /*
- * Says why a device does not open. The errno that libibverbs leaves is misleading, so
- * its file is opened here.
+ * Sets the error's text: why a device cannot be opened. The errno that libibverbs
+ * leaves is misleading, so this function tries to open the device's file.
  */
 static void explain_closed(const struct ibv_device *device, int error)
 {
@@ -235,8 +239,9 @@ struct ibv_context *mmc_verbs_open_device(const char *name)
 /* ---- chunks -------------------------------------------------------------- */
 
 /*
- * An InfiniBand group has the MTU of IPoIB's broadcast group, which may be less than
- * the port's. In connected mode IPoIB does not show that MTU.
+ * Returns the MTU of a group on InfiniBand: that of IPoIB's broadcast group, which may
+ * be less than the port's. In IPoIB's connected mode, where the MTU of the interface is
+ * larger, returns the port's.
  */
 static uint32_t group_mtu_bytes(const struct mmc_device *device)
 {

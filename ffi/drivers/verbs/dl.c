@@ -27,9 +27,10 @@ struct symbol {
 static const struct symbol ibv_symbols[] = { MMC_IBVERBS_SYMBOLS(IBV_SYMBOL) };
 static const struct symbol cm_symbols[] = { MMC_RDMACM_SYMBOLS(CM_SYMBOL) };
 
+/* Why the libraries could not be loaded, or "". */
 static char failure[256];
 
-/* Fills `table` from the library `name`. Returns whether it has all symbols. */
+/* Writes to `table` the functions of the library `name`. Returns whether it has all. */
 static bool load(const char *name, const struct symbol *symbols, size_t count,
 		 void *table)
 {
@@ -50,7 +51,7 @@ static bool load(const char *name, const struct symbol *symbols, size_t count,
 				 name, symbols[i].name, symbols[i].version);
 			return false;
 		}
-		/* ISO C has no cast from an object's to a function's address. */
+		/* ISO C does not allow a cast from `void *` to a function. */
 		memcpy((char *)table + symbols[i].offset, &symbol,
 		       sizeof(symbol));
 	}
@@ -65,9 +66,10 @@ static void load_both(void)
 		  sizeof(cm_symbols) / sizeof(cm_symbols[0]), &mmc_cm))
 		return;
 	/*
-	 * With kernels before 5.12 a forked child keeps the pages that the device
-	 * knows, and the parent gets copies; this call prevents that. It may fail where
-	 * other code has registered memory already, which then decides about forks.
+	 * With kernels before 5.12, after fork() the child keeps the pages that the
+	 * device knows, and the parent gets copies, of which the device does not know.
+	 * This call prevents that. It may fail if other code of the process has
+	 * registered memory already; then that code is responsible.
 	 */
 	mmc_ibv.fork_init();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libibverbs and librdmacm, opened at run time: one build serves machines with and
- * without them. The calls that post and poll are inline in their headers and go through
- * the device's own table, so only the functions below are looked up.
+ * libibverbs and librdmacm, opened at run time, so that one build of this library runs
+ * on machines with and without them. The functions below are looked up by name. Those
+ * that post requests and poll are inline in the libraries' headers and need no look-up.
  */
 #ifndef MMC_DRIVERS_VERBS_DL_H
 #define MMC_DRIVERS_VERBS_DL_H
@@ -10,7 +10,10 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-/* The prefix, name and version of every function; older versions of some exist, too. */
+/*
+ * The prefix, name and version of each function. The version matters: some functions
+ * also exist in an older one.
+ */
 #define MMC_IBVERBS_SYMBOLS(X)                                                 \
 	X(ibv, fork_init, "IBVERBS_1.1")                                       \
 	X(ibv, get_device_list, "IBVERBS_1.1")                                 \
@@ -56,7 +59,7 @@
 	X(rdma, get_cm_event, "RDMACM_1.0")                                    \
 	X(rdma, ack_cm_event, "RDMACM_1.0")
 
-/* Members have no prefix, since some of the full names are macros that call others. */
+/* The members have no prefix, since some of the full names are also macros. */
 #define MMC_DL_MEMBER(prefix, name, version) __typeof__(&prefix##_##name) name;
 struct mmc_ibv {
 	MMC_IBVERBS_SYMBOLS(MMC_DL_MEMBER)
@@ -71,8 +74,9 @@ extern struct mmc_ibv mmc_ibv;
 extern struct mmc_cm mmc_cm;
 
 /*
- * Opens both libraries on the first call; they stay open. Returns 0, or -MMC_ENODEV
- * with the reason. Any thread may call.
+ * Opens both libraries in the first call; they stay open. Returns 0, or -MMC_ENODEV
+ * with the reason set if a library or a function in it is missing. Any thread may call
+ * this.
  */
 int mmc_verbs_load(void);
 

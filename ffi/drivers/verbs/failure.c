@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ends an endpoint that has failed, and takes down queue pairs, which may be started
- * again.
+ * Marks an endpoint as failed, and takes down queues, which a recovery may start again.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +39,7 @@ void mmc_verbs_break_queue(struct mmc_verbs *verbs,
 	if (queue->down)
 		return;
 	queue->status = status;
-	if (!mmc_verbs_may_pass(status) ||
+	if (!mmc_verbs_is_transient(status) ||
 	    verbs->port.options.timeout_ns == 0) {
 		mmc_verbs_fail_queue(verbs, queue);
 		return;

@@ -48,8 +48,8 @@ void mmc_verbs_groups_leave(struct mmc_verbs_groups *groups)
 /* ---- by sockets ---------------------------------------------------------- */
 
 /*
- * Joins a group by a socket. Attaching alone is not enough: the network must know of a
- * member.
+ * Joins a group by a socket, so that the network knows of a member: attaching a queue
+ * pair to the group does not tell the network.
  */
 static int join_socket(const struct mmc_verbs_groups *groups,
 		       struct mmc_verbs_group *group)
@@ -101,8 +101,8 @@ static int rejoin_socket(struct mmc_verbs_groups *groups,
 /* ---- by either means ----------------------------------------------------- */
 
 /*
- * Joins by sockets instead of the connection manager. If that also fails, the error
- * gives both reasons.
+ * Joins by sockets after the connection manager has failed. If that fails, too, the
+ * error's text has both reasons.
  */
 static int fall_back(struct mmc_verbs_groups *groups)
 {

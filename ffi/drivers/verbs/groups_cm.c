@@ -18,7 +18,10 @@ static struct sockaddr_in ipv4_address(uint32_t address)
 	};
 }
 
-/* Opens an rdma_cm id on the port's own interface. */
+/*
+ * Opens a connection manager's id that is bound to the port's network interface.
+ * Returns 0 or -MMC_EIO, with the reason set.
+ */
 static int open_id(struct mmc_verbs_groups *groups)
 {
 	const struct mmc_device *device = &groups->port->options.device;
@@ -47,10 +50,9 @@ static int open_id(struct mmc_verbs_groups *groups)
 	return -MMC_EIO;
 }
 
-/* Adopts what the fabric says of a group. */
-static void joined(struct mmc_verbs_groups *groups,
-		   struct mmc_verbs_group *group,
-		   const struct ibv_ah_attr *said)
+/* Adopts the address that the fabric has given a group. */
+static void adopt(struct mmc_verbs_groups *groups,
+		  struct mmc_verbs_group *group, const struct ibv_ah_attr *said)
 {
 	const struct mmc_team_options *options = &groups->port->options;
 
@@ -71,12 +73,12 @@ static void take_answer(struct mmc_verbs_groups *groups,
 			const struct rdma_cm_event *event, uint32_t *nlost)
 {
 	if (event->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
-		joined(groups, group, &event->param.ud.ah_attr);
+		adopt(groups, group, &event->param.ud.ah_attr);
 		group->renewed = true;
 		group->lost = false;
 		return;
 	}
-	/* A member gets this event also when its port has been down, or has another LID. */
+	/* A member also gets this event if its port was down, or has a new LID. */
 	mmc_verbs_groups_refused(groups, group, strerror(-event->status));
 	group->renewed = false;
 	group->lost = true;
@@ -103,7 +105,7 @@ bool mmc_verbs_groups_hear(struct mmc_verbs_groups *groups, uint32_t *nlost)
 	return any;
 }
 
-/* Returns how many groups the fabric has let this rank join. */
+/* Returns in how many groups the fabric has made this rank a member. */
 static uint32_t count_joined(const struct mmc_verbs_groups *groups)
 {
 	uint32_t count = 0;
@@ -113,7 +115,8 @@ static uint32_t count_joined(const struct mmc_verbs_groups *groups)
 	return count;
 }
 
-static int await(struct mmc_verbs_groups *groups)
+/* Waits until this rank is a member of all groups. Returns 0 or -MMC_EIO. */
+static int await_all(struct mmc_verbs_groups *groups)
 {
 	struct pollfd watched = {
 		.fd = groups->channel->fd,
@@ -136,6 +139,7 @@ static int await(struct mmc_verbs_groups *groups)
 	return nlost == 0 ? 0 : -MMC_EIO;
 }
 
+/* Asks to join a group. Returns 0, or -MMC_EIO if that fails at once. */
 static int ask(struct mmc_verbs_groups *groups, struct mmc_verbs_group *group)
 {
 	struct sockaddr_in address = ipv4_address(group->address);
@@ -163,7 +167,7 @@ int mmc_verbs_groups_join_through_cm(struct mmc_verbs_groups *groups)
 
 	for (uint32_t i = 0; i < groups->count && rv == 0; i++)
 		rv = ask(groups, &groups->items[i]);
-	return rv == 0 ? await(groups) : rv;
+	return rv == 0 ? await_all(groups) : rv;
 }
 
 int mmc_verbs_groups_rejoin_cm(struct mmc_verbs_groups *groups,

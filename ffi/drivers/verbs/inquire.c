@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asks a partner's adapter whether its process exists. A read of no bytes needs neither
- * a key (IBTA C9-88) nor a posted receive nor the process: the adapter answers it as
- * long as the queue pair exists.
+ * Asks a partner's adapter whether the partner's process exists. The inquiry is a read
+ * of no bytes, which needs no key (IBTA C9-88) and no posted receive. The adapter
+ * answers it without the process, but only as long as the process's queue pair exists.
  */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 
 /*
- * A request that is not answered fails within this time: 7 attempts of at most 4 * 134
- * ms each (IBTA 9.7.6.1.3). One that is older and has not failed is being put off by
- * the receiver, which has no receive posted.
+ * A request that the adapter does not answer fails within this time: after 7 attempts,
+ * of at most 4 * 134 ms each (IBTA 9.7.6.1.3). If a request is older and has not
+ * failed, the adapter answers, but makes an earlier message wait for a receive to be
+ * posted: so the process exists.
  */
 #define UNANSWERED_NS_MAX (4 * MMC_S_NS)
 
+/* Posts an inquiry. Returns 0 or an errno value. */
 static int post(const struct mmc_verbs_connection *connection)
 {
 	struct ibv_send_wr request = {

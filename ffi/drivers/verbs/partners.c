@@ -4,6 +4,7 @@
 #include "support/assert.h"
 #include "support/bits.h"
 
+/* Adds a partner, unless it is among the first `count`. Returns how many there are. */
 static uint32_t add(uint32_t *partners, uint32_t count, uint32_t partner)
 {
 	for (uint32_t i = 0; i < count; i++)

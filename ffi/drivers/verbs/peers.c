@@ -4,18 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the slot that holds the queue, or the free one where it belongs. */
+/* Returns the slot that holds the queue pair, or the free one where it belongs. */
 static struct mmc_verbs_peer *probe(const struct mmc_verbs_peers *peers,
 				    const uint8_t *gid, uint32_t qpn)
 {
 	uint64_t key;
 	uint32_t at;
 
-	/*
-	 * The prefixes of GIDs are equal within a fabric, so only the rest is hashed.
-	 */
+	/* Within a fabric the first halves of GIDs are equal: hash the rest. */
 	memcpy(&key, gid + MMC_VERBS_GID_BYTES - sizeof(key), sizeof(key));
-	/* The product spreads neighbouring numbers over the high bits. */
+	/*
+	 * 2^64 divided by the golden ratio: the product spreads neighbouring numbers
+	 * over the high bits (Fibonacci hashing).
+	 */
 	key = (key ^ (uint64_t)qpn << 8) * UINT64_C(0x9e3779b97f4a7c15);
 	at = (uint32_t)(key >> 32) & peers->mask;
 	while (peers->slots[at].qpn != 0 &&

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Direct placement (drivers/placement.h) by a verbs device. */
+/* Direct placement, as drivers/placement.h describes it, by an RDMA device. */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
 /*
- * A paused queue is flushed when none of its aimed slots has completed for this long.
+ * A paused queue is flushed if for this long none of its slots that aim at places has
+ * completed.
  */
 #define FLUSH_NS (100 * MMC_MS_NS)
 
@@ -19,6 +20,7 @@ uint8_t *mmc_verbs_placement_take(struct mmc_verbs *verbs,
 	uint32_t index = queue->ring.placement_queue;
 	uint32_t *nplugs = &placement->queues[index].nplugs;
 
+	/* The rank's own datagrams, plugs among them, are not for the engine. */
 	if (source == verbs->own.rank) {
 		if (nbytes > 0)
 			placement->loops = true;
@@ -37,8 +39,8 @@ void mmc_verbs_placement_resume(struct mmc_verbs *verbs)
 }
 
 /*
- * Resets the queue, so that no slot posted before is filled any more. Where the device
- * refuses, slots aim at their places until the operation has failed.
+ * Resets the queue, so that no slot that was posted before is filled any more. If the
+ * device refuses, fails the endpoint: the slots then still aim at places.
  */
 static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
@@ -52,10 +54,10 @@ static int flush(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 }
 
 /*
- * Uses up the slots of a paused queue that still aim at places: by plugs, or by a flush
- * if these do not help in time.
+ * Helps to use up the slots of a paused queue that still aim at places: sends plugs,
+ * and flushes the queue if these do not help in time.
  */
-static void clear(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
+static void use_up(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 {
 	struct mmc_endpoint *endpoint = &verbs->endpoint;
 	struct mmc_placement_queue *receives =
@@ -74,8 +76,8 @@ static void clear(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue)
 		flush(verbs, queue);
 		return;
 	}
-	receives->nplugs +=
-		mmc_verbs_plug(verbs, queue, mmc_placement_plugs(receives));
+	receives->nplugs += mmc_verbs_send_plugs(verbs, queue,
+						 mmc_placement_plugs(receives));
 }
 
 unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
@@ -85,7 +87,7 @@ unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
 	uint64_t cookie;
 
 	for (uint32_t i = 0; i < verbs->placement.nqueues; i++)
-		clear(verbs, &verbs->queues[i]);
+		use_up(verbs, &verbs->queues[i]);
 	while (count < nmax &&
 	       mmc_placement_take_settled(&verbs->placement, &cookie))
 		events[count++] = (struct mmc_event){

@@ -6,25 +6,28 @@
 #include "support/bits.h"
 #include "support/error.h"
 
+/* The most completions that are taken from a queue in one go. */
 #define COMPLETIONS 32
 
-/* The device's events are looked for once in this many polls. */
+/* One in this many polls looks for events of the device. */
 #define DEVICE_INTERVAL 1024
 
 /*
- * Over IPv4 the routing header's 40 bytes hold 20 undefined ones, then the IPv4 header.
+ * The offset of the source's GID in a routing header. On RoCE over IPv4 the header is
+ * 20 undefined bytes, followed by the IPv4 header, in which the source is at 12.
  */
-#define GRH_IPV4_SOURCE 32
 #define GRH_SOURCE 8
+#define GRH_IPV4_SOURCE (20 + 12)
 
-/* The events of a poll: where they go, how many there are, and how many fit for now. */
+/* Where the events of a poll go. */
 struct sink {
 	struct mmc_event *events;
-	unsigned count;
-	unsigned nmax;
-	bool any; /* something has completed, with an event or without */
+	unsigned count; /* how many events there are */
+	unsigned nmax;	/* how many there may be for now */
+	bool any;	/* whether anything has completed, even without event */
 };
 
+/* Takes completions, at most as many as there is room for events. */
 static int take_completions(struct mmc_verbs_completions *completions,
 			    struct ibv_wc *found, struct sink *sink)
 {
@@ -39,6 +42,7 @@ static int take_completions(struct mmc_verbs_completions *completions,
 
 /* ---- datagrams ----------------------------------------------------------- */
 
+/* Returns the rank that has sent a datagram, by its routing header and queue pair. */
 static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 			  const struct ibv_wc *completion)
 {
@@ -56,8 +60,9 @@ static uint32_t source_of(const struct mmc_verbs *verbs, const uint8_t *grh,
 }
 
 /*
- * Ends a peer's silence, since a datagram proves that it lives. Otherwise two partners
- * that take each other for silent would send datagrams alone for ever.
+ * Notes that a peer is not silent, since a datagram from it has arrived. Otherwise two
+ * partners that take each other for silent would never again use their connection, but
+ * send each other datagrams only.
  */
 static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 {
@@ -73,8 +78,9 @@ static void hear_peer(struct mmc_verbs *verbs, uint32_t source, uint16_t lid)
 }
 
 /*
- * Reports a datagram that a queue has received, unless this rank has sent it. Nothing
- * is reported after a failure: a broken device may have put the payload anywhere.
+ * Reports a datagram that a queue has received, unless this rank has sent it itself.
+ * After the endpoint has failed, nothing is reported: a broken device may have put the
+ * payload anywhere.
  */
 static void take_datagram(struct mmc_verbs *verbs,
 			  struct mmc_verbs_queue *queue,
@@ -110,11 +116,11 @@ static void take_datagram(struct mmc_verbs *verbs,
 }
 
 /*
- * Takes a datagram that is the driver's own; the engine's datagrams have an immediate.
- * Returns whether it was one.
+ * Handles a datagram that is another rank's offer to reconnect. Returns false if it is
+ * not an offer but a datagram for the engine.
  */
-static bool take_own(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
-		     const struct ibv_wc *completion)
+static bool take_offer(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
+		       const struct ibv_wc *completion)
 {
 	struct mmc_verbs_ring *ring = &queue->ring;
 	uint64_t slot = completion->wr_id;
@@ -129,7 +135,7 @@ static bool take_own(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	if ((completion->wc_flags & IBV_WC_WITH_IMM) ||
 	    completion->byte_len != MMC_VERBS_GRH_BYTES + sizeof(bytes))
 		return false;
-	/* The part behind a header's length lies in the body. */
+	/* A receive's head takes as many bytes as a header has, its body the rest. */
 	memcpy(bytes, head + MMC_VERBS_GRH_BYTES, head_bytes);
 	memcpy(bytes + head_bytes, mmc_verbs_ring_body(ring, slot),
 	       sizeof(bytes) - head_bytes);
@@ -140,6 +146,7 @@ static bool take_own(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	return true;
 }
 
+/* Reports what a queue has received, as far as there is room. */
 static void poll_queue(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		       struct sink *sink)
 {
@@ -155,7 +162,7 @@ static void poll_queue(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 				mmc_verbs_break_queue(verbs, queue,
 						      found[i].status);
 			else if (queue != &verbs->unicast ||
-				 !take_own(verbs, queue, &found[i]))
+				 !take_offer(verbs, queue, &found[i]))
 				take_datagram(verbs, queue, &found[i], sink);
 		mmc_verbs_ring_post(&queue->ring);
 	} while (count > 0 && !queue->down);
@@ -164,26 +171,30 @@ static void poll_queue(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 }
 
 /*
- * A source sends its chunks to the groups in turn. So the queues are polled in turn, a
- * few chunks at a time: if one ran ahead, the other groups' chunks would look lost.
+ * Reports what the subgroups' queues have received, until they are empty or there are
+ * `nmax` events. A source sends its chunks to the groups in turn, so the queues are
+ * polled in turn, too, a few chunks at a time. If one queue got ahead, the chunks in
+ * the others would look lost.
  */
 static void poll_groups(struct mmc_verbs *verbs, struct sink *sink,
 			unsigned nmax)
 {
 	uint32_t count = verbs->port.options.subgroups;
+	/* So each queue has about four turns in a poll. */
 	unsigned share = mmc_max_u32(nmax / (4 * count), 1);
 	uint32_t nempty = 0; /* queues in a row that gave less than a share */
 
 	while (nempty < count && sink->count < nmax) {
 		sink->nmax = mmc_min_u32(sink->count + share, nmax);
-		poll_queue(verbs, &verbs->queues[verbs->turn], sink);
+		poll_queue(verbs, &verbs->queues[verbs->next_queue], sink);
 		nempty = sink->count < sink->nmax ? nempty + 1 : 0;
-		verbs->turn = (verbs->turn + 1) % count;
+		verbs->next_queue = (verbs->next_queue + 1) % count;
 	}
 }
 
 /* ---- connections --------------------------------------------------------- */
 
+/* Handles the completion of a receive that the connections share. */
 static void take_message(struct mmc_verbs *verbs,
 			 const struct ibv_wc *completion, struct sink *sink)
 {
@@ -213,6 +224,7 @@ static void take_message(struct mmc_verbs *verbs,
 	};
 }
 
+/* Reports messages of connections, reads that have ended, and peers that exist. */
 static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
@@ -243,13 +255,13 @@ static void poll_connections(struct mmc_verbs *verbs, struct sink *sink)
 /* ---- what is broken ------------------------------------------------------ */
 
 /*
- * Returns whether `status` is the peer's fault rather than this device's, as far as one
- * can tell.
+ * Returns whether `status` is the fault of the peer, as far as can be told, and not
+ * that of this rank's device.
  */
 static bool is_of_peer(enum ibv_wc_status status)
 {
 	switch (status) {
-	case IBV_WC_LOC_ACCESS_ERR: /* a read by this rank without the right */
+	case IBV_WC_LOC_ACCESS_ERR: /* the peer has read memory without right */
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_OP_ERR:
@@ -260,6 +272,7 @@ static bool is_of_peer(enum ibv_wc_status status)
 	}
 }
 
+/* Reports that a connection is broken. */
 static void tell_connection(struct mmc_verbs *verbs,
 			    struct mmc_verbs_connection *connection,
 			    struct sink *sink)
@@ -273,14 +286,17 @@ static void tell_connection(struct mmc_verbs *verbs,
 	sink->events[sink->count++] = (struct mmc_event){
 		.kind = MMC_EVENT_BROKEN,
 		.source = is_of_peer(connection->status) ? connection->peer
-							 : MMC_PEER_ALL,
+							 : MMC_PEER_NONE,
 		.error = mmc_verbs_is_silence(connection->status)
 				 ? -MMC_ENOANSWER
 				 : -MMC_EIO,
 	};
 }
 
-/* Reports one failure each call, so that the error text is that failure's. */
+/*
+ * Reports one failure, if there is any. Each poll reports only one, since only one
+ * error has a text at a time.
+ */
 static void tell_broken(struct mmc_verbs *verbs, struct sink *sink)
 {
 	struct mmc_verbs_connection *connection = verbs->connections.items;
@@ -292,7 +308,7 @@ static void tell_broken(struct mmc_verbs *verbs, struct sink *sink)
 		mmc_error_set("%s", verbs->failure);
 		sink->events[sink->count++] = (struct mmc_event){
 			.kind = MMC_EVENT_BROKEN,
-			.source = MMC_PEER_ALL,
+			.source = MMC_PEER_NONE,
 			.error = -MMC_EIO,
 		};
 	} else if (verbs->connections.nbroken > 0) {
@@ -306,6 +322,7 @@ int mmc_verbs_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		   unsigned nmax)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	/* Half of the room is left to the groups. */
 	struct sink sink = { .events = events, .nmax = (nmax + 1) / 2 };
 
 	if (verbs->npolls++ % DEVICE_INTERVAL == 0)

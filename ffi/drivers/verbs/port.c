@@ -34,8 +34,9 @@ int mmc_verbs_explain(const struct mmc_verbs_port *port, const char *what,
 }
 
 /*
- * Returns -MMC_ENODEV with the reason. The limit on locked memory may be the cause, but
- * without its resources the device is of no use.
+ * Sets the error's text from errno: why the device cannot be used. Returns -MMC_ENODEV
+ * even if the limit on locked memory is the cause, since the device is of no use
+ * without its resources.
  */
 static int refuse(const struct mmc_verbs_port *port, const char *what)
 {

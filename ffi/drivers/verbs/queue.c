@@ -5,9 +5,10 @@
 
 #include "drivers/verbs/device.h"
 
+/* The most completions that are taken in one go. */
 #define COMPLETIONS 16
 
-/* Takes the queue pair from its creation to where it can send. */
+/* Takes a new or reset queue pair to the state in which it can receive and send. */
 static int start(struct mmc_verbs_queue *queue,
 		 const struct mmc_verbs_port *port)
 {
@@ -38,6 +39,7 @@ static int start(struct mmc_verbs_queue *queue,
 	return mmc_verbs_explain(port, "start a datagram queue pair", error);
 }
 
+/* Creates the queue pair and its completion queues. */
 static int create(struct mmc_verbs_queue *queue,
 		  const struct mmc_verbs_port *port,
 		  struct ibv_comp_channel *channel, uint32_t nreceives)
@@ -69,8 +71,8 @@ static int create(struct mmc_verbs_queue *queue,
 }
 
 /*
- * A slot holds whatever the port can receive, from any sender: on some devices a
- * datagram that does not fit ends the queue pair.
+ * A slot has room for the longest datagram that the port can receive, since a stranger
+ * may send it: on some devices a datagram that does not fit ends the queue pair.
  */
 int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 			 const struct mmc_verbs_port *port,
@@ -78,7 +80,7 @@ int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 {
 	uint32_t head_bytes =
 		mmc_verbs_head_bytes((enum mmc_checksum)port->options.checksum);
-	uint32_t mtu_bytes = 128U << port->mtu;
+	uint32_t mtu_bytes = mmc_verbs_mtu_bytes(port->mtu);
 	int rv = create(queue, port, channel, nreceives);
 
 	if (rv == 0)
@@ -116,7 +118,7 @@ bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 				*status = found[i].status;
 				return false;
 			}
-			mmc_verbs_slots_left(&queue->slots, found[i].wr_id);
+			mmc_verbs_slots_complete(&queue->slots, found[i].wr_id);
 			queue->proven = true;
 		}
 	} while (count == COMPLETIONS);
@@ -143,7 +145,7 @@ int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 		;
 	while (ibv_poll_cq(queue->send_cq, COMPLETIONS, found) > 0)
 		;
-	slots->nleft = slots->nfilled;
+	slots->nsent = slots->nfilled;
 	if (placement != NULL) {
 		mmc_placement_clear(
 			&placement->queues[queue->ring.placement_queue]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A queue of unreliable datagrams: a queue pair that sends and receives. It belongs to
- * one multicast group, or takes what is sent to this rank alone.
+ * A queue: an unreliable datagram queue pair, with the memory of the datagrams that it
+ * sends and receives. It belongs to one multicast group, or to the unicast datagrams.
  */
 #ifndef MMC_DRIVERS_VERBS_QUEUE_H
 #define MMC_DRIVERS_VERBS_QUEUE_H
@@ -10,10 +10,10 @@
 #include "drivers/verbs/ring.h"
 #include "drivers/verbs/slots.h"
 
-/* The device puts a routing header before each datagram. */
+/* The global routing header, which the device puts before each received datagram. */
 #define MMC_VERBS_GRH_BYTES 40
 
-/* The most datagrams of a queue that are on their way out at a time. */
+/* The most datagrams of a queue that are being sent at a time. */
 #define MMC_VERBS_SENDS 128
 
 struct mmc_verbs_queue {
@@ -22,19 +22,21 @@ struct mmc_verbs_queue {
 	struct ibv_qp *qp;
 	struct mmc_verbs_ring ring;
 	struct mmc_verbs_slots slots;
-	bool down;   /* in error: nothing passes until it is flushed */
-	bool proven; /* something has passed since it was started */
+	bool down;   /* an error has occurred: nothing passes until a flush */
+	bool proven; /* whether anything was sent since it was last started */
 	enum ibv_wc_status status; /* why it is down */
-	uint64_t down_ns;  /* while down: since when nothing has passed */
-	uint64_t flush_ns; /* when the queue is flushed, or 0 */
-	uint32_t naimed;   /* aimed slots when last looked at */
+	uint64_t down_ns;	   /* while down: since when nothing passes */
+
+	/* For direct placement, while the queue is paused: */
+	uint64_t flush_ns; /* when to flush the queue, or 0 */
+	uint32_t naimed;   /* slots that aimed at places in the last poll */
 };
 
 /*
- * Makes a queue that has `nreceives` posted and can send at once. Completions of its
- * receives go to `channel`. The ring's `placement` may be set before the call. Returns 0
- * or an error, with the reason set; the caller calls mmc_verbs_queue_destroy() in
- * either case.
+ * Makes a queue that has posted `nreceives` receives and can send. Completions of
+ * receives are notified to `channel`. If receives may aim at places, the caller has set
+ * the ring's `placement` before. Returns 0 or an error, with the reason set; the caller
+ * must call mmc_verbs_queue_destroy() in either case.
  */
 int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 			 const struct mmc_verbs_port *port,
@@ -44,16 +46,16 @@ int mmc_verbs_queue_init(struct mmc_verbs_queue *queue,
 void mmc_verbs_queue_destroy(struct mmc_verbs_queue *queue);
 
 /*
- * Takes in which slots have left. Returns false if a datagram could not be sent, with
- * the status of the first failure.
+ * Notes which datagrams have left, so that their slots can be used again. Returns false
+ * if one could not be sent, and writes the status of the first such failure.
  */
 bool mmc_verbs_queue_reap(struct mmc_verbs_queue *queue,
 			  enum ibv_wc_status *status);
 
 /*
- * Resets the queue pair and starts it again. No receive posted before is filled after
- * the call, none aims at a place, and what was on its way in or out is lost. Returns 0
- * or an error, with the reason set.
+ * Resets the queue pair and starts it again. Receives that were posted before are
+ * posted anew, and none aims at a place. What was on its way in or out is lost. Returns
+ * 0 or an error, with the reason set.
  */
 int mmc_verbs_queue_flush(struct mmc_verbs_queue *queue,
 			  const struct mmc_verbs_port *port);

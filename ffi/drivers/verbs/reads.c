@@ -3,9 +3,10 @@
 
 #include "support/assert.h"
 
+/* The most completions that are taken in one go. */
 #define COMPLETIONS 16
 
-/* Marks a request's id as a read's; the rest is the index of the read. */
+/* Marks the id of a request as a read's; the rest of it is the index of the read. */
 #define ID_READ (UINT64_C(1) << 63)
 
 int mmc_verbs_reads_init(struct mmc_verbs_reads *reads,
@@ -39,10 +40,10 @@ static struct mmc_verbs_read *find_free(struct mmc_verbs_reads *reads)
 }
 
 /*
- * Posts a read's pieces. The device reads the pieces of one queue pair in order, also
- * when it has to ask again. A read after a read needs no fence (IBTA, table of the
- * ordering of work requests), but one is set. Only the last piece is signalled: then
- * all are there.
+ * Posts one request for each piece of a read. A device carries out the reads of a queue
+ * pair in their order, even if it has to repeat some; IBTA requires no fence between
+ * two reads for that, but one is set to be sure. Only the last piece is signalled: once
+ * it has completed, all have. Returns 0 or an errno value.
  */
 static int post(const struct mmc_verbs_reads *reads,
 		const struct mmc_verbs_read *read,
@@ -89,7 +90,7 @@ int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 	uint32_t nbytes = 0;
 
 	MMC_ASSERT(npieces > 0 && npieces <= MMC_PIECES_MAX);
-	/* Control shares the queue pair and must not wait for reads. */
+	/* More reads than the peer serves at a time would hold up control messages. */
 	if (read == NULL ||
 	    (connection->nreads > 0 &&
 	     connection->nreads + npieces > connection->reads_max))
@@ -107,7 +108,7 @@ int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 		.npieces = npieces,
 	};
 	connection->nreads += npieces;
-	/* Some pieces may have been posted, so this ends as a failed read does. */
+	/* Some pieces may have been posted, so the read fails like any other. */
 	if (post(reads, read, pieces) != 0)
 		mmc_verbs_reads_break(reads, connections, connection,
 				      IBV_WC_GENERAL_ERR);
@@ -130,10 +131,11 @@ void mmc_verbs_reads_break(struct mmc_verbs_reads *reads,
 			continue;
 		read->state = MMC_VERBS_READ_FAILED;
 		read->reset = connection->link == MMC_VERBS_LINK_DOWN;
-		reads->nover++;
+		reads->nended++;
 	}
 }
 
+/* Handles the successful end of the request with this id. */
 static void finish(struct mmc_verbs_reads *reads,
 		   struct mmc_verbs_connections *connections,
 		   struct mmc_verbs_connection *connection, uint64_t id)
@@ -142,11 +144,11 @@ static void finish(struct mmc_verbs_reads *reads,
 
 	connection->proven = true;
 	if (id == MMC_VERBS_ID_INQUIRY) {
-		mmc_verbs_inquiry_over(connections, connection);
+		mmc_verbs_inquiry_ended(connections, connection);
 		return;
 	}
 	if (!(id & ID_READ)) {
-		mmc_verbs_slots_left(&connection->slots, id);
+		mmc_verbs_slots_complete(&connection->slots, id);
 		return;
 	}
 	read = &reads->items[id & ~ID_READ];
@@ -154,7 +156,7 @@ static void finish(struct mmc_verbs_reads *reads,
 		return;
 	connection->nreads -= read->npieces;
 	read->state = MMC_VERBS_READ_DONE;
-	reads->nover++;
+	reads->nended++;
 }
 
 bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
@@ -174,7 +176,7 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 							  found[i].qp_num);
 
 			MMC_ASSERT(connection != NULL);
-			/* Completions from before the reset no longer count. */
+			/* This completion is from before the reset. */
 			if (connection->link == MMC_VERBS_LINK_DOWN)
 				continue;
 			if (found[i].status == IBV_WC_SUCCESS)
@@ -191,8 +193,8 @@ bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 }
 
 /*
- * Returns the next state of a failed read. A connection that was reset does not use the
- * read's memory any more.
+ * Returns the next state of a failed read that was reported. If its connection was
+ * reset, nothing uses the read's memory any more.
  */
 static enum mmc_verbs_read_state
 state_of_failed(const struct mmc_verbs_read *read)
@@ -206,7 +208,7 @@ bool mmc_verbs_reads_take(struct mmc_verbs_reads *reads,
 	struct mmc_verbs_read *read = reads->items;
 	bool done;
 
-	if (reads->nover == 0)
+	if (reads->nended == 0)
 		return false;
 	while (read->state != MMC_VERBS_READ_DONE &&
 	       read->state != MMC_VERBS_READ_FAILED)
@@ -220,7 +222,7 @@ bool mmc_verbs_reads_take(struct mmc_verbs_reads *reads,
 		.cookie = read->cookie,
 	};
 	read->state = done ? MMC_VERBS_READ_LENT : state_of_failed(read);
-	reads->nover--;
+	reads->nended--;
 	reads->nlent += done;
 	return true;
 }

@@ -8,8 +8,20 @@
 
 #define TAG UINT32_C(0x6d6d634f) /* "mmcO" */
 
-#define NUMBER_MAX 0xffffff
+#define PSN_MAX 0xffffff
 #define LID_MULTICAST 0xc000 /* the first LID that is a group's */
+
+/* The offsets of the fields; see reconnect.h. */
+enum {
+	OFFER_KEYS = 4,
+	OFFER_INCARNATION = 12,
+	OFFER_PSN = 16,
+	OFFER_LID = 20,
+};
+
+/* The low half of the word at OFFER_LID: bit 0 is `taken`, and the others are 0. */
+#define TAKEN_MASK 0xffffU
+#define TAKEN_BIT 1U
 
 /* The first pause between two offers, and the longest. */
 #define PAUSE_NS (10 * MMC_MS_NS)
@@ -20,11 +32,12 @@
 void mmc_verbs_offer_encode(uint8_t *bytes, const struct mmc_verbs_offer *offer)
 {
 	mmc_put_u32(bytes, TAG);
-	mmc_put_u32(bytes + 4, offer->keys[0]);
-	mmc_put_u32(bytes + 8, offer->keys[1]);
-	mmc_put_u32(bytes + 12, offer->epoch);
-	mmc_put_u32(bytes + 16, offer->psn);
-	mmc_put_u32(bytes + 20, (uint32_t)offer->lid << 16 | offer->taken);
+	mmc_put_u32(bytes + OFFER_KEYS, offer->keys[0]);
+	mmc_put_u32(bytes + OFFER_KEYS + 4, offer->keys[1]);
+	mmc_put_u32(bytes + OFFER_INCARNATION, offer->incarnation);
+	mmc_put_u32(bytes + OFFER_PSN, offer->psn);
+	mmc_put_u32(bytes + OFFER_LID,
+		    (uint32_t)offer->lid << 16 | offer->taken);
 }
 
 bool mmc_verbs_offer_decode(struct mmc_verbs_offer *offer, const uint8_t *bytes,
@@ -35,16 +48,17 @@ bool mmc_verbs_offer_decode(struct mmc_verbs_offer *offer, const uint8_t *bytes,
 
 	if (nbytes != MMC_VERBS_OFFER_BYTES || mmc_get_u32(bytes) != TAG)
 		return false;
-	last = mmc_get_u32(bytes + 20);
+	last = mmc_get_u32(bytes + OFFER_LID);
 	read = (struct mmc_verbs_offer){
-		.keys = { mmc_get_u32(bytes + 4), mmc_get_u32(bytes + 8) },
-		.epoch = mmc_get_u32(bytes + 12),
-		.psn = mmc_get_u32(bytes + 16),
+		.keys = { mmc_get_u32(bytes + OFFER_KEYS),
+			  mmc_get_u32(bytes + OFFER_KEYS + 4) },
+		.incarnation = mmc_get_u32(bytes + OFFER_INCARNATION),
+		.psn = mmc_get_u32(bytes + OFFER_PSN),
 		.lid = (uint16_t)(last >> 16),
-		.taken = last & 1,
+		.taken = last & TAKEN_BIT,
 	};
-	if (read.epoch == 0 || read.psn > NUMBER_MAX || (last & 0xfffe) != 0 ||
-	    read.lid >= LID_MULTICAST)
+	if (read.incarnation == 0 || read.psn > PSN_MAX ||
+	    (last & TAKEN_MASK & ~TAKEN_BIT) != 0 || read.lid >= LID_MULTICAST)
 		return false;
 	*offer = read;
 	return true;
@@ -57,7 +71,7 @@ static void send_offer(struct mmc_verbs *verbs,
 {
 	const struct mmc_verbs_offer offer = {
 		.keys = { connection->keys[0], connection->keys[1] },
-		.epoch = connection->epoch,
+		.incarnation = connection->incarnation,
 		.psn = connection->psn,
 		.lid = verbs->own.lid,
 		.taken = connection->link == MMC_VERBS_LINK_UP,
@@ -68,6 +82,7 @@ static void send_offer(struct mmc_verbs *verbs,
 	mmc_verbs_tell(verbs, connection->peer, bytes, sizeof(bytes));
 }
 
+/* Returns when a connection that is down is given up. */
 static uint64_t patience_end_ns(const struct mmc_verbs *verbs,
 				const struct mmc_verbs_connection *connection)
 {
@@ -76,7 +91,8 @@ static uint64_t patience_end_ns(const struct mmc_verbs *verbs,
 }
 
 /*
- * Gives a connection up. The peer is to blame only if this rank's own port is active.
+ * Gives up a connection that is down. If this rank's own port is down, that is the
+ * reason, and the whole endpoint fails.
  */
 static void give_up(struct mmc_verbs *verbs,
 		    struct mmc_verbs_connection *connection)
@@ -136,8 +152,8 @@ uint64_t mmc_verbs_reconnect_deadline_ns(const struct mmc_verbs *verbs)
 /* ---- taking an offer ----------------------------------------------------- */
 
 /*
- * Takes this end to the offer's epoch, which must be later than its own. Returns
- * whether the connection is down now, ready for the offer.
+ * Takes this end to the incarnation of the offer, which is later than its own. Returns
+ * whether the connection is down now, and ready to be brought up with the offer.
  */
 static bool follow(struct mmc_verbs *verbs,
 		   struct mmc_verbs_connection *connection,
@@ -148,36 +164,39 @@ static bool follow(struct mmc_verbs *verbs,
 				      connection, IBV_WC_RETRY_EXC_ERR);
 	else if (!mmc_verbs_connection_reset(connection))
 		mmc_verbs_connection_give_up(&verbs->connections, connection);
-	connection->epoch = offer->epoch;
+	connection->incarnation = offer->incarnation;
 	return connection->link == MMC_VERBS_LINK_DOWN;
 }
 
-/* Begins a new epoch at this end, or gives up if the device does not comply. */
-static void begin_epoch(struct mmc_verbs *verbs,
-			struct mmc_verbs_connection *connection)
+/*
+ * Begins a new incarnation at this end. Gives up the connection if the device refuses.
+ */
+static void begin_incarnation(struct mmc_verbs *verbs,
+			      struct mmc_verbs_connection *connection)
 {
 	if (!mmc_verbs_connection_reset(connection)) {
 		mmc_verbs_connection_give_up(&verbs->connections, connection);
 		return;
 	}
-	connection->epoch++;
+	connection->incarnation++;
 	connection->pause_ns = 0;
 	connection->offer_ns = mmc_verbs_clock_ns() + PAUSE_NS;
 }
 
+/* Brings up a connection that is down with the peer's offer. */
 static void raise_to(struct mmc_verbs *verbs,
 		     struct mmc_verbs_connection *connection,
 		     const struct mmc_verbs_offer *offer)
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
 
-	/* A completion of the last epoch must not be mistaken for one of the next. */
+	/* The next incarnation must not take completions of the last for its own. */
 	mmc_verbs_reads_reap(&verbs->reads, connections);
 	connection->theirs.psn = offer->psn;
 	connection->remote.lid = offer->lid;
-	/* The peer may not be reachable yet, or no longer. */
-	if (mmc_verbs_connection_raise(connection, &verbs->port) != 0) {
-		begin_epoch(verbs, connection);
+	/* The peer may not be reachable yet, or may no longer be. */
+	if (mmc_verbs_connection_bring_up(connection, &verbs->port) != 0) {
+		begin_incarnation(verbs, connection);
 		return;
 	}
 	connections->ndown--;
@@ -203,10 +222,10 @@ bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
 	    connection->link != MMC_VERBS_LINK_DOWN)
 		return true;
 	mmc_verbs_follow_lid(verbs, source, offer.lid);
-	if (offer.epoch > connection->epoch &&
+	if (offer.incarnation > connection->incarnation &&
 	    !follow(verbs, connection, &offer))
 		return true;
-	if (offer.epoch == connection->epoch) {
+	if (offer.incarnation == connection->incarnation) {
 		if (connection->link == MMC_VERBS_LINK_DOWN)
 			raise_to(verbs, connection, &offer);
 		if (!offer.taken && connection->link == MMC_VERBS_LINK_UP)

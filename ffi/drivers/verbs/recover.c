@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recovery after a port comes back, or its subnet manager has announced a change:
- * the kernel has ended memberships, routes to ports may have changed, and a switch may
- * have forgotten its members.
+ * Recovery after this rank's port has come back, or the subnet manager has announced a
+ * change. The kernel may have ended memberships in groups, switches may have forgotten
+ * members, and ports may have new addresses. So queues that are down are started again,
+ * address handles are made again, and groups are joined again.
  */
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
 #include "support/bits.h"
 
-/* The pause before the next attempt, after the fabric or a queue has refused. */
+/* The pause until the next attempt, if the fabric or a queue has refused. */
 #define AGAIN_NS (500 * MMC_MS_NS)
 
 void mmc_verbs_recover_soon(struct mmc_verbs *verbs, bool ahs_stale)
@@ -41,10 +42,10 @@ uint64_t mmc_verbs_recover_deadline_ns(const struct mmc_verbs *verbs)
 /* ---- the port and addresses ---------------------------------------------- */
 
 /*
- * Looks up the port's LID and the index of its GID as they are now. Returns whether the
+ * Looks up the LID and the index of the GID that the port has now. Returns whether the
  * port is active.
  */
-static bool look_at_port(struct mmc_verbs *verbs)
+static bool refresh_port(struct mmc_verbs *verbs)
 {
 	struct mmc_device *device = &verbs->port.options.device;
 	struct ibv_port_attr attributes;
@@ -84,8 +85,8 @@ static void destroy_ah(struct mmc_verbs_rank *rank)
 }
 
 /*
- * Destroys the address handles of all ranks. Returns false if datagrams that use them
- * are still to leave.
+ * Destroys the address handles of all ranks; they are made again when needed. Returns
+ * false, and destroys none, if datagrams that use them have not left.
  */
 static bool destroy_ahs(struct mmc_verbs *verbs)
 {
@@ -110,8 +111,8 @@ void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid)
 /* ---- groups -------------------------------------------------------------- */
 
 /*
- * Lets a subgroup's queue receive from its group and send to it, as the fabric now
- * describes the group. Returns whether that is done.
+ * Lets a subgroup's queue send to the address that its group has now, and receive from
+ * it. Returns whether that has succeeded.
  */
 static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
 {
@@ -141,7 +142,10 @@ static bool attach_again(struct mmc_verbs *verbs, uint32_t subgroup)
 
 /* ---- queues -------------------------------------------------------------- */
 
-/* Restarts a queue that is down. Returns whether the queue works now. */
+/*
+ * Restarts a queue that is down, if the port is `active`; fails the endpoint if the
+ * queue has been down for too long. Returns whether the queue works now.
+ */
 static bool restart(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		    bool active)
 {
@@ -157,6 +161,7 @@ static bool restart(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	return false;
 }
 
+/* Restarts the queues that are down. Returns whether all queues work now. */
 static bool restart_all(struct mmc_verbs *verbs, bool active)
 {
 	bool done = restart(verbs, &verbs->unicast, active);
@@ -168,7 +173,7 @@ static bool restart_all(struct mmc_verbs *verbs, bool active)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Moves a group's recovery one step on. Returns whether it is complete. */
+/* Moves the recovery of a group one step on. Returns whether that was the last step. */
 static bool regain(struct mmc_verbs *verbs, uint32_t subgroup)
 {
 	struct mmc_verbs_group *group = &verbs->groups.items[subgroup];
@@ -191,7 +196,7 @@ void mmc_verbs_recover_poll(struct mmc_verbs *verbs)
 	if (verbs->recover_ns == MMC_NEVER_NS ||
 	    mmc_verbs_clock_ns() < verbs->recover_ns)
 		return;
-	active = look_at_port(verbs);
+	active = refresh_port(verbs);
 	done = restart_all(verbs, active) && active;
 	if (done) {
 		verbs->ahs_stale = verbs->ahs_stale && !destroy_ahs(verbs);

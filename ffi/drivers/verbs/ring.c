@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 
+/* A cache line: no two slots share one. */
 #define LINE_BYTES 64
 
-/* The pieces of a slot: its header, a place, and the rest of the payload. */
+/* The pieces of a slot: its head; the place that it aims at, if any; its body. */
 #define PIECES 3
 
+/* Rounds up to whole cache lines. */
 static uint32_t stride_bytes(uint32_t nbytes)
 {
 	return (nbytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
@@ -25,6 +27,7 @@ static void append(struct mmc_verbs_slot_list *list,
 	list->last = request;
 }
 
+/* Fills in the request of a slot that aims at nothing, and adds it to the free ones. */
 static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
 		     uint32_t head_bytes, uint32_t body_bytes)
 {
@@ -91,7 +94,10 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
 	append(&ring->free, &ring->requests[slot]);
 }
 
-/* Describes to the device what a slot aims at: its place, if any, and its own memory. */
+/*
+ * Fills in the pieces of a slot's request by what the slot aims at. The body takes what
+ * does not fit into the place, or everything if the slot aims at none.
+ */
 static void describe_aim(struct mmc_verbs_ring *ring, uint32_t slot)
 {
 	const struct mmc_prediction *aim =
@@ -118,10 +124,10 @@ static void describe_aim(struct mmc_verbs_ring *ring, uint32_t slot)
 }
 
 /*
- * Decides where the slots that are about to be posted put their payload. The decision
- * stands if a slot is refused and posted later.
+ * Decides what the slots that are about to be posted aim at. If the device refuses a
+ * slot, the decision stands until the slot is posted later.
  */
-static void aim(struct mmc_verbs_ring *ring)
+static void aim_free_slots(struct mmc_verbs_ring *ring)
 {
 	const struct mmc_placement_queue *queue =
 		&ring->placement->queues[ring->placement_queue];
@@ -150,11 +156,11 @@ void mmc_verbs_ring_post(struct mmc_verbs_ring *ring)
 	if (ring->free.first == NULL)
 		return;
 	if (ring->placement != NULL)
-		aim(ring);
+		aim_free_slots(ring);
 	rv = ring->srq != NULL
 		     ? ibv_post_srq_recv(ring->srq, ring->free.first, &refused)
 		     : ibv_post_recv(ring->qp, ring->free.first, &refused);
-	/* A device in trouble may refuse some; they are posted again later. */
+	/* A device in trouble may refuse some, which are then posted next time. */
 	ring->free.first = rv == 0 ? NULL : refused;
 }
 
@@ -171,7 +177,7 @@ void mmc_verbs_ring_reuse(struct mmc_verbs_ring *ring)
 	mmc_verbs_ring_post(ring);
 }
 
-/* Marks a request's id: its slot is in one of the lists. */
+/* Marks the id of a request whose slot is in one of the lists. */
 #define LISTED (UINT64_C(1) << 63)
 
 static void mark(const struct mmc_verbs_slot_list *list)

@@ -2,29 +2,49 @@
 #include <sched.h>
 #include <string.h>
 
+#include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
 #include "support/assert.h"
 #include "support/bits.h"
 #include "support/error.h"
 
-/* How a parcel is sent: by which queue pair, and to which address. */
+/* The queue pair by which a parcel is sent, and the address to which it goes. */
 struct route {
 	struct mmc_verbs_queue *queue; /* NULL: over a connection */
 	struct ibv_qp *qp;
 	struct mmc_verbs_slots *slots;
+
+	/* The target of a datagram: */
 	struct ibv_ah *ah;
 	uint32_t qpn;
 };
 
+/* The number of the target's queue pair in all multicasts. */
 #define QPN_MULTICAST 0xffffff
+
+/* Returns the route of a datagram that `queue` sends to this target. */
+static struct route route_by(struct mmc_verbs_queue *queue, struct ibv_ah *ah,
+			     uint32_t qpn)
+{
+	return (struct route){
+		.queue = queue,
+		.qp = queue->qp,
+		.slots = &queue->slots,
+		.ah = ah,
+		.qpn = qpn,
+	};
+}
 
 /* ---- the route ----------------------------------------------------------- */
 
 /*
- * Returns whether a peer's connection can take the parcel now. A stopped peer takes
- * nothing: what does not fit goes as a datagram, which may be lost. To a silent peer
- * everything goes as datagrams, which leaves receives posted there: without any, it
- * could not answer an inquiry behind a message that waits for one.
+ * Returns whether a parcel can go over a peer's connection now. If not, it goes as a
+ * unicast datagram, which may be lost: for example if the peer is stopped, so that the
+ * connection's slots are all filled.
+ *
+ * Nothing goes over the connection to a silent peer. If the peer is stopped, it posts
+ * no receives, and messages would use up those that it has posted. The next message
+ * would then wait, and an inquiry behind that message would not be answered.
  */
 static bool connection_takes(struct mmc_verbs *verbs,
 			     const struct mmc_verbs_connection *connection,
@@ -35,48 +55,49 @@ static bool connection_takes(struct mmc_verbs *verbs,
 	    parcel->head_bytes + parcel->body_bytes >
 		    MMC_VERBS_MESSAGE_BYTES_MAX)
 		return false;
-	if (!mmc_verbs_slots_room(&connection->slots))
+	if (!mmc_verbs_slots_have_room(&connection->slots))
 		mmc_verbs_reads_reap(&verbs->reads, &verbs->connections);
 	return connection->link == MMC_VERBS_LINK_UP &&
-	       mmc_verbs_slots_room(&connection->slots);
+	       mmc_verbs_slots_have_room(&connection->slots);
 }
 
-/* Returns false if the peer cannot be addressed: the parcel is then lost. */
+/*
+ * Finds the route of a parcel. Returns false if the peer cannot be addressed; the
+ * parcel is then lost.
+ */
 static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 		       struct route *route)
 {
-	struct mmc_verbs_queue *queue = &verbs->unicast;
 	struct mmc_verbs_rank *rank;
 
 	if (parcel->peer == MMC_PEER_ALL) {
 		uint32_t subgroup = parcel->subgroup;
 
 		MMC_ASSERT(subgroup < verbs->port.options.subgroups);
-		queue = &verbs->queues[subgroup];
-		*route = (struct route){ queue, queue->qp, &queue->slots,
-					 verbs->group_ahs[subgroup],
-					 QPN_MULTICAST };
+		*route = route_by(&verbs->queues[subgroup],
+				  verbs->group_ahs[subgroup], QPN_MULTICAST);
 		return true;
 	}
 	MMC_ASSERT(parcel->peer < verbs->port.options.nranks);
 	rank = &verbs->ranks[parcel->peer];
 	if (connection_takes(verbs, rank->connection, parcel)) {
-		*route = (struct route){ .qp = rank->connection->qp,
-					 .slots = &rank->connection->slots };
+		*route = (struct route){
+			.qp = rank->connection->qp,
+			.slots = &rank->connection->slots,
+		};
 		return true;
 	}
 	if (!mmc_verbs_find_ah(verbs, rank))
 		return false;
-	*route = (struct route){ queue, queue->qp, &queue->slots, rank->ah,
-				 rank->unicast_qpn };
+	*route = route_by(&verbs->unicast, rank->ah, rank->unicast_qpn);
 	return true;
 }
 
 /* ---- sending ------------------------------------------------------------- */
 
 /*
- * Waits until at most `nslots_max` datagrams of the queue are still to leave. Returns
- * false if that takes too long, or the queue is broken.
+ * Waits until at most `nslots_max` datagrams of the queue have not left yet. Returns
+ * false if that takes longer than MMC_VERBS_ROOM_NS, or the queue is down.
  */
 static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 		  uint32_t nslots_max)
@@ -97,26 +118,24 @@ static bool drain(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 			until_ns = mmc_verbs_clock_ns() + MMC_VERBS_ROOM_NS;
 		else if (mmc_verbs_clock_ns() > until_ns)
 			return false;
-		/*
-		 * Where there is one processor, a software device needs it to send the
-		 * datagrams.
-		 */
+		/* Soft-RoCE needs a processor to send, and there may be only one. */
 		sched_yield();
 	}
 	return true;
 }
 
 /*
- * Waits until all multicast has left. A record says how much was multicast before it.
- * If it overtook that on its own queue pair, the rest would be taken for lost.
+ * Waits until all multicast has left, so that no control message overtakes it on
+ * another queue pair. A record says how many chunks this rank has multicast: chunks
+ * that the record overtakes would be taken for lost.
  */
-static void let_multicast_leave(struct mmc_verbs *verbs)
+static void wait_for_multicast(struct mmc_verbs *verbs)
 {
 	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
 		drain(verbs, &verbs->queues[i], 0);
 }
 
-/* Fills the next slot with a parcel. Returns the request that sends it, addressed. */
+/* Fills the next slot with a parcel. Returns the request that sends it by `route`. */
 static struct ibv_send_wr *fill(const struct mmc_verbs *verbs,
 				const struct route *route,
 				const struct mmc_parcel *parcel)
@@ -132,6 +151,7 @@ static struct ibv_send_wr *fill(const struct mmc_verbs *verbs,
 	return request;
 }
 
+/* Posts the requests from `first` on. Returns 0 or an error, with the reason set. */
 static int post(const struct mmc_verbs *verbs, const struct route *route,
 		struct ibv_send_wr *first)
 {
@@ -150,7 +170,7 @@ static int post(const struct mmc_verbs *verbs, const struct route *route,
 static int check_length(const struct mmc_verbs *verbs,
 			const struct mmc_parcel *parcel)
 {
-	uint32_t mtu_bytes = 128U << verbs->port.mtu;
+	uint32_t mtu_bytes = mmc_verbs_mtu_bytes(verbs->port.mtu);
 
 	if (parcel->head_bytes + parcel->body_bytes <= mtu_bytes)
 		return 0;
@@ -162,8 +182,9 @@ static int check_length(const struct mmc_verbs *verbs,
 }
 
 /*
- * Sends the first parcels, for as long as they go by one queue pair and it has room.
- * Writes how many have left or are lost.
+ * Sends the first of the parcels, up to one that goes by another queue pair or for
+ * which there is no room. Writes to `ngone` how many were posted or are lost. Returns 0
+ * or an error, with the reason set.
  */
 static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 		    unsigned nparcels, unsigned *ngone)
@@ -192,24 +213,23 @@ static int send_run(struct mmc_verbs *verbs, const struct mmc_parcel *parcels,
 		*next = last;
 		next = &last->next;
 		++*ngone;
-	} while (*ngone < nparcels && mmc_verbs_slots_room(route.slots) &&
+	} while (*ngone < nparcels && mmc_verbs_slots_have_room(route.slots) &&
 		 check_length(verbs, &parcels[*ngone]) == 0 &&
 		 find_route(verbs, &parcels[*ngone], &other) &&
 		 other.slots == route.slots);
 	if (route.queue != NULL)
 		last->send_flags |= IBV_SEND_SIGNALED;
 	rv = post(verbs, &route, first);
-	/* A connection's completions report a failure, and whose connection it was. */
+	/* The failure of a connection is reported when its requests complete. */
 	return route.queue != NULL ? rv : 0;
 }
 
-uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
-			uint32_t count)
+uint32_t mmc_verbs_send_plugs(struct mmc_verbs *verbs,
+			      struct mmc_verbs_queue *queue, uint32_t count)
 {
 	struct mmc_verbs_rank *self = &verbs->ranks[verbs->own.rank];
 	const struct mmc_parcel nothing = { .head = self->gid };
-	struct route route = { queue, queue->qp, &queue->slots, NULL,
-			       queue->qp->qp_num };
+	struct route route = route_by(queue, NULL, queue->qp->qp_num);
 	struct ibv_send_wr *first = NULL;
 	struct ibv_send_wr *last = NULL;
 	struct ibv_send_wr **next = &first;
@@ -220,7 +240,8 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	    !mmc_verbs_queue_reap(queue, &status))
 		return 0;
 	route.ah = self->ah;
-	for (; nsent < count && mmc_verbs_slots_room(&queue->slots); nsent++) {
+	for (; nsent < count && mmc_verbs_slots_have_room(&queue->slots);
+	     nsent++) {
 		last = fill(verbs, &route, &nothing);
 		last->num_sge = 0;
 		*next = last;
@@ -235,9 +256,11 @@ uint32_t mmc_verbs_plug(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 void mmc_verbs_tell(struct mmc_verbs *verbs, uint32_t peer,
 		    const uint8_t *bytes, uint32_t nbytes)
 {
-	const struct mmc_parcel parcel = { .head = bytes,
-					   .head_bytes = nbytes,
-					   .peer = peer };
+	const struct mmc_parcel parcel = {
+		.head = bytes,
+		.head_bytes = nbytes,
+		.peer = peer,
+	};
 	struct mmc_verbs_queue *queue = &verbs->unicast;
 	struct mmc_verbs_rank *rank = &verbs->ranks[peer];
 	struct ibv_send_wr *request;
@@ -246,8 +269,7 @@ void mmc_verbs_tell(struct mmc_verbs *verbs, uint32_t peer,
 	if (!mmc_verbs_find_ah(verbs, rank) ||
 	    !drain(verbs, queue, queue->slots.nslots - 1))
 		return;
-	route = (struct route){ queue, queue->qp, &queue->slots, rank->ah,
-				rank->unicast_qpn };
+	route = route_by(queue, rank->ah, rank->unicast_qpn);
 	request = fill(verbs, &route, &parcel);
 	request->opcode = IBV_WR_SEND;
 	request->send_flags |= IBV_SEND_SIGNALED;
@@ -263,12 +285,12 @@ int mmc_verbs_send(struct mmc_endpoint *endpoint,
 		   const struct mmc_parcel *parcels, unsigned nparcels)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	/* A multicast overtakes no other if one queue pair sends them all. */
+	bool in_order = nparcels > 0 && parcels->peer == MMC_PEER_ALL &&
+			verbs->port.options.subgroups == 1;
 
-	bool alone = nparcels > 0 && parcels->peer == MMC_PEER_ALL &&
-		     verbs->port.options.subgroups == 1;
-
-	if (nparcels > 0 && parcels->control && !alone)
-		let_multicast_leave(verbs);
+	if (nparcels > 0 && parcels->control && !in_order)
+		wait_for_multicast(verbs);
 	while (nparcels > 0 && verbs->failure[0] == '\0') {
 		unsigned ngone;
 		int rv = send_run(verbs, parcels, nparcels, &ngone);

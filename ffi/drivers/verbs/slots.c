@@ -8,7 +8,11 @@
 #include "core/wire/header.h"
 #include "support/assert.h"
 
+/* A cache line: no two slots share one. */
 #define LINE_BYTES 64
+
+/* The device reports this many datagrams that have left in each round of the ring. */
+#define SIGNALS 4
 
 int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
 			 const struct mmc_verbs_port *port, uint32_t nslots,
@@ -33,8 +37,9 @@ void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots)
 }
 
 /*
- * Returns the index in the parcel's header, in network order, or 0 if the head is
- * shorter than a header. Only monitors read the immediate's value.
+ * Returns the immediate of a datagram: the index in its header, in network order, or 0
+ * if it has no whole header. The receiver does not need it; it is there for monitors of
+ * the traffic.
  */
 static uint32_t immediate_of(const struct mmc_parcel *parcel)
 {
@@ -49,7 +54,7 @@ struct ibv_send_wr *mmc_verbs_slots_fill(struct mmc_verbs_slots *slots,
 	uint32_t number = slots->nfilled++;
 	uint32_t slot = number & (slots->nslots - 1);
 	uint8_t *to = slots->memory.bytes + (size_t)slot * slots->slot_bytes;
-	uint32_t interval = slots->nslots / 4;
+	uint32_t interval = slots->nslots / SIGNALS;
 
 	MMC_ASSERT(parcel->head_bytes + parcel->body_bytes <=
 		   slots->slot_bytes);

@@ -13,15 +13,17 @@
 #include "support/error.h"
 
 /*
- * Receives that all subgroups together have posted: as many as fit into the 8 MiB that
- * ordinary users may lock on most systems, or hold a large operation where there is no
- * limit. RECEIVES_MIN is the least for each subgroup.
+ * How many receives all subgroups together have posted. Where memory that can be locked
+ * is limited, they fit into 8 MiB, the limit of ordinary users on most systems. Where
+ * it is not, they hold a large operation.
  */
 #define RECEIVES_LIMITED 1024
-#define RECEIVES 4096
+#define RECEIVES_UNLIMITED 4096
+
+/* The least number of receives that each subgroup has posted. */
 #define RECEIVES_MIN 64
 
-/* The probes that a rank multicasts to each group at open; it receives its own, too. */
+/* How many probes a rank multicasts to each group at open, and also receives itself. */
 #define PROBES 2
 
 /* Receives posted for datagrams to this rank alone. */
@@ -108,7 +110,10 @@ static int allocate(struct mmc_verbs *verbs)
 				    options->nranks * (options->subgroups + 1));
 }
 
-/* Chooses how many receives each subgroup's queue has posted. */
+/*
+ * Chooses how many receives each subgroup's queue posts. Returns 0, or -MMC_EINVAL if
+ * the option `receives`, or the device's limit, is too small for the probes.
+ */
 static int choose_receives(const struct mmc_verbs_port *port,
 			   uint32_t *nreceives)
 {
@@ -123,7 +128,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	/* The limit usually does not apply to root. */
 	if (geteuid() == 0 || (getrlimit(RLIMIT_MEMLOCK, &lockable) == 0 &&
 			       lockable.rlim_cur == RLIM_INFINITY))
-		wanted = RECEIVES;
+		wanted = RECEIVES_UNLIMITED;
 	wanted = mmc_max_u32(wanted / options->subgroups, RECEIVES_MIN);
 	*nreceives = mmc_min_u32(mmc_max_u32(wanted, least), most);
 	if (options->receives != 0)
@@ -136,7 +141,7 @@ static int choose_receives(const struct mmc_verbs_port *port,
 	return -MMC_EINVAL;
 }
 
-/* Lets the receives of the groups' queues place payloads directly. */
+/* Prepares the receives of the subgroups' queues for direct placement. */
 static int open_placement(struct mmc_verbs *verbs, uint32_t nreceives)
 {
 	const struct mmc_team_options *options = &verbs->port.options;
@@ -149,7 +154,7 @@ static int open_placement(struct mmc_verbs *verbs, uint32_t nreceives)
 	}
 	return mmc_placement_init(&verbs->placement, options->subgroups,
 				  nreceives, head_bytes,
-				  128U << verbs->port.mtu);
+				  mmc_verbs_mtu_bytes(verbs->port.mtu));
 }
 
 static int open_queues(struct mmc_verbs *verbs, uint32_t nreceives)
@@ -313,8 +318,9 @@ static const struct mmc_driver driver = {
 };
 
 /*
- * Returns what the receives of all subgroups hold, in full chunks, less an eighth; with
- * zero-copy, what those of one subgroup hold, since a rank sends all its chunks to one.
+ * Returns how many bytes, in full chunks, seven eighths of the receives of all
+ * subgroups hold. With zero-copy receive, counts those of one subgroup only, since a
+ * rank then sends all its chunks to one subgroup.
  */
 static uint32_t buffer_bytes_of(const struct mmc_team_options *options,
 				uint32_t nreceives)
@@ -361,9 +367,9 @@ int mmc_verbs_open(const struct mmc_team_options *options,
 	verbs->endpoint.address_bytes = mmc_verbs_address_bytes(
 		verbs->own.nsubgroups, verbs->own.nconnections);
 	verbs->endpoint.read_bytes_max = MMC_VERBS_READ_BYTES_MAX;
-	verbs->endpoint.reliable = true;
+	verbs->endpoint.control_is_reliable = true;
 	verbs->endpoint.timeout_ns = options->timeout_ns;
-	/* The next batch is filled in while one leaves. */
+	/* Half of the slots, so that one batch is filled in while another leaves. */
 	verbs->endpoint.batch_datagrams = MMC_VERBS_SENDS / 2;
 	*buffer_bytes = buffer_bytes_of(options, nreceives);
 	*endpoint = &verbs->endpoint;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lets a thread sleep until something completes, and takes events of the device. */
+/*
+ * Lets a thread sleep until something completes, and handles the events of the device.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@
 
 /* ---- the channels -------------------------------------------------------- */
 
+/* Opens a completion channel whose descriptor does not block; NULL with errno set. */
 static struct ibv_comp_channel *open_channel(const struct mmc_verbs_port *port)
 {
 	struct ibv_comp_channel *channel =
@@ -43,7 +46,7 @@ void mmc_verbs_watch_destroy(struct mmc_verbs *verbs)
 		mmc_ibv.destroy_comp_channel(verbs->data);
 }
 
-/* Empties a channel. Returns whether there was anything. */
+/* Takes all notifications from a channel. Returns whether there was any. */
 static bool drain(struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *queue;
@@ -58,8 +61,8 @@ static bool drain(struct ibv_comp_channel *channel)
 }
 
 /*
- * Empties both channels even if the first holds something: a queue does not report
- * twice.
+ * Takes all notifications from both channels. Returns whether there was any. Each queue
+ * notifies only once for each request, so both channels must be emptied.
  */
 static bool drain_both(struct mmc_verbs *verbs)
 {
@@ -68,7 +71,8 @@ static bool drain_both(struct mmc_verbs *verbs)
 	return drain(verbs->data) || control;
 }
 
-static void ask_all(struct mmc_verbs *verbs)
+/* Asks all completion queues to notify their channel at the next completion. */
+static void request_notifications(struct mmc_verbs *verbs)
 {
 	ibv_req_notify_cq(verbs->unicast.received.queue, 0);
 	for (uint32_t i = 0; i < verbs->port.options.subgroups; i++)
@@ -89,7 +93,7 @@ static bool is_due(const struct mmc_verbs *verbs)
 }
 
 /* Returns whether a poll would find something. */
-static bool has_come(struct mmc_verbs *verbs)
+static bool has_events(struct mmc_verbs *verbs)
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
 
@@ -102,13 +106,15 @@ static bool has_come(struct mmc_verbs *verbs)
 		if (mmc_verbs_completions_peek(&verbs->queues[i].received))
 			return true;
 	return mmc_verbs_completions_peek(&verbs->unicast.received) ||
-	       is_due(verbs) || verbs->reads.nover > 0 ||
+	       is_due(verbs) || verbs->reads.nended > 0 ||
 	       connections->nbroken > 0 || connections->nvouched > 0 ||
 	       (verbs->failure[0] != '\0' && !verbs->told);
 }
 
 /*
- * A queue reports once for each request to notify, and only what completes after that.
+ * A completion queue notifies once for each request, and only of what completes after
+ * the request. So this asks again after each notification, and then looks for what has
+ * completed before.
  */
 bool mmc_verbs_arm(struct mmc_endpoint *endpoint)
 {
@@ -116,9 +122,9 @@ bool mmc_verbs_arm(struct mmc_endpoint *endpoint)
 
 	mmc_verbs_watch_device(verbs);
 	if (drain_both(verbs) || !verbs->armed)
-		ask_all(verbs);
+		request_notifications(verbs);
 	verbs->armed = true;
-	return has_come(verbs);
+	return has_events(verbs);
 }
 
 unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
@@ -127,7 +133,8 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 	const struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
 
 	/*
-	 * Events of the device and the fabric wake any thread that waits for control.
+	 * Threads that wait for control also handle events of the device and of the
+	 * fabric, so their descriptors count as control's.
 	 */
 	fds[0] = verbs->control->fd;
 	fds[1] = verbs->port.context->async_fd;
@@ -143,7 +150,7 @@ unsigned mmc_verbs_fds(struct mmc_endpoint *endpoint, int *fds,
 
 /* ---- the device ---------------------------------------------------------- */
 
-/* Returns whether a port's event is about this rank's port. */
+/* Returns whether an event of a port is about this rank's port. */
 static bool is_ours(const struct mmc_verbs *verbs,
 		    const struct ibv_async_event *event)
 {
@@ -152,8 +159,8 @@ static bool is_ours(const struct mmc_verbs *verbs,
 }
 
 /*
- * Handles an event of the device. A port that goes down may come up again; until then
- * the operations' deadlines decide.
+ * Handles an event of the device. The event that a port goes down is ignored: the port
+ * may come up again, and if not, the operations time out.
  */
 static void take_device_event(struct mmc_verbs *verbs,
 			      const struct ibv_async_event *event)

@@ -4,10 +4,11 @@
 
 #include "engine/callers.h"
 #include "engine/engine.h"
+#include "engine/progress.h"
 #include "engine/responder.h"
 #include "support/error.h"
 
-/* The version of wire format (core/wire/header.h, message.h) and state machine. */
+/* To be raised with every change to the wire format or to the state machine. */
 #define WIRE_VERSION 7
 
 uint32_t mmc_wire_version(void)
@@ -77,4 +78,36 @@ void mmc_engine_destroy(struct mmc_engine *engine)
 	if (!engine->stepped)
 		mmc_responder_stop(engine);
 	free_engine(engine);
+}
+
+void mmc_engine_make_progress(struct mmc_engine *engine)
+{
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	while (mmc_engine_progress(engine))
+		;
+	mmc_engine_leave(engine);
+}
+
+int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended)
+{
+	if (getpid() != engine->pid)
+		return -MMC_EFORKED;
+	pthread_mutex_lock(&engine->mutex);
+	while (engine->nended == *nended && !engine->roused)
+		pthread_cond_wait(&engine->ended, &engine->mutex);
+	*nended = engine->nended;
+	engine->roused = false;
+	pthread_mutex_unlock(&engine->mutex);
+	return 0;
+}
+
+void mmc_engine_rouse(struct mmc_engine *engine)
+{
+	if (getpid() != engine->pid)
+		return;
+	pthread_mutex_lock(&engine->mutex);
+	engine->roused = true;
+	pthread_cond_broadcast(&engine->ended);
+	pthread_mutex_unlock(&engine->mutex);
 }

@@ -6,19 +6,20 @@
 #include "engine/callers.h"
 #include "support/clock.h"
 
-/* Copies of each probe: one may be lost although the network is healthy. */
+/* How often each probe is sent: even a healthy network may lose one. */
 #define COPIES 3
 
-/* The payload of a short probe: every path carries that much. */
+/* The payload of a short probe, which every path carries. */
 #define SHORT_BYTES 64
 
-/* Returns all subgroups as bits. */
+/* Returns what the team's `heard` of a rank is when it has been heard everywhere. */
 static uint64_t all_subgroups(const struct mmc_team *team)
 {
 	uint32_t nsubgroups = team->options.subgroups;
 
-	return nsubgroups >= 64 ? ~UINT64_C(0)
-				: (UINT64_C(1) << nsubgroups) - 1;
+	return nsubgroups >= MMC_HEARD_SUBGROUPS_MAX
+		       ? ~UINT64_C(0)
+		       : (UINT64_C(1) << nsubgroups) - 1;
 }
 
 static int send_probe(struct mmc_team *team, uint32_t subgroup,
@@ -28,8 +29,8 @@ static int send_probe(struct mmc_team *team, uint32_t subgroup,
 	uint8_t head[MMC_HEADER_BYTES + MMC_CRC_BYTES];
 	const struct mmc_parcel parcel = {
 		.head = head,
-		.head_bytes = mmc_team_own_head(team, head, subgroup, 0,
-						padding, padding_bytes),
+		.head_bytes = mmc_team_write_head(team, head, subgroup, 0,
+						  padding, padding_bytes),
 		.body = padding,
 		.body_bytes = padding_bytes,
 		.peer = MMC_PEER_ALL,
@@ -55,7 +56,10 @@ static int send_probes(struct mmc_team *team, const uint8_t *padding)
 	return rv;
 }
 
-/* Sends each copy of the probes at its time, and listens in between. */
+/*
+ * Sends each copy of the probes at its time, and listens in between by waiting for
+ * `listening`, which never completes.
+ */
 static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 {
 	uint8_t *padding = calloc(1, team->options.chunk_bytes);
@@ -68,14 +72,15 @@ static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 						       team->options.nranks, i);
 
 		while (mmc_clock_now_ns() < at_ns)
-			mmc_engine_run(team->engine, listening, at_ns);
+			mmc_engine_wait_for(team->engine, listening, at_ns);
 		rv = send_probes(team, padding);
 	}
 	free(padding);
 	return rv;
 }
 
-static struct mmc_probe findings(const struct mmc_team *team)
+/* Returns which ranks have not been heard yet. */
+static struct mmc_probe unheard_ranks(const struct mmc_team *team)
 {
 	struct mmc_probe probe = { .rank = UINT32_MAX };
 	uint64_t all = all_subgroups(team);
@@ -104,14 +109,14 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 	if (rv != 0)
 		return rv;
 	rv = send_copies(team, &listening);
-	while (rv == 0 && findings(team).unheard_full > 0 &&
+	while (rv == 0 && unheard_ranks(team).unheard_full > 0 &&
 	       spent_ns < slice_ns) {
-		mmc_engine_run(team->engine, &listening,
-			       mmc_clock_now_ns() + step_ns);
+		mmc_engine_wait_for(team->engine, &listening,
+				    mmc_clock_now_ns() + step_ns);
 		spent_ns += step_ns;
 	}
 	if (rv == 0)
-		*probe = findings(team);
+		*probe = unheard_ranks(team);
 	mmc_engine_leave(team->engine);
 	return rv;
 }

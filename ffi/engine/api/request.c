@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls of a program on an operation: start, wait, cancel, ask, free. */
+/* Implements mpimcast/request.h. */
 #include "engine/request.h"
+
 #include "engine/breakdown.h"
 #include "engine/callers.h"
 #include "engine/placement.h"
 #include "engine/progress.h"
+#include "engine/spares.h"
 #include "support/assert.h"
 #include "support/clock.h"
 
-/* Returns what a wait returns in the present state of a request. */
+/*
+ * Returns what mmc_request_wait() is to return for a request in its present state, and
+ * sets the thread's last error if that is an error.
+ */
 static int outcome(struct mmc_request *request)
 {
-	if (!mmc_request_over(request))
+	if (!mmc_request_is_complete(request))
 		return MMC_EAGAIN;
 	if (request->failure.error != 0)
-		mmc_team_explain(request->stream->team);
+		mmc_team_set_last_error(request->stream->team);
 	return request->failure.error;
 }
 
@@ -30,7 +35,8 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 		return rv;
 	rv = mmc_request_start(stream, operation, request);
 	if (rv == 0 && slice_ns > 0)
-		mmc_engine_run(engine, *request, mmc_clock_now_ns() + slice_ns);
+		mmc_engine_wait_for(engine, *request,
+				    mmc_clock_now_ns() + slice_ns);
 	mmc_engine_leave(engine);
 	if (rv != 0)
 		return rv;
@@ -48,24 +54,15 @@ int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 	uint64_t until_ns = mmc_clock_now_ns() + slice_ns;
 	int rv;
 
-	if (slice_ns == 0 || mmc_request_over(request) ||
+	if (slice_ns == 0 || mmc_request_is_complete(request) ||
 	    mmc_engine_follow(engine, request, until_ns))
 		return outcome(request);
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
-	mmc_engine_run(engine, request, until_ns);
+	mmc_engine_wait_for(engine, request, until_ns);
 	mmc_engine_leave(engine);
 	return outcome(request);
-}
-
-void mmc_engine_move(struct mmc_engine *engine)
-{
-	if (mmc_engine_enter(engine) != 0)
-		return;
-	while (mmc_engine_progress(engine))
-		;
-	mmc_engine_leave(engine);
 }
 
 void mmc_request_cancel(struct mmc_request *request)
@@ -79,22 +76,23 @@ void mmc_request_cancel(struct mmc_request *request)
 
 	if (mmc_engine_enter(engine) != 0)
 		return;
-	if (!mmc_request_over(request)) {
-		poison.epoch = request->op != NULL ? request->op->config.epoch
-						   : stream->epochs.last;
+	if (!mmc_request_is_complete(request)) {
+		poison.epoch = request->op != NULL
+				       ? mmc_op_epoch(request->op)
+				       : mmc_epochs_last(&stream->epochs);
 		mmc_epochs_poison(&stream->epochs, poison, true);
-		stream->stirred = true;
+		stream->needs_poll = true;
 		mmc_request_end_placement(request, false);
 		/*
-		 * One round reports only some of the payloads that direct placement
-		 * held back.
+		 * The operation fails when no placement is under way any more. The
+		 * driver may take several rounds to report those it has held back.
 		 */
 		while (mmc_engine_progress(engine) && !engine->stepped &&
-		       !mmc_request_over(request))
+		       !mmc_request_is_complete(request))
 			;
 	}
 	if (!engine->stepped)
-		MMC_ASSERT(mmc_request_over(request));
+		MMC_ASSERT(mmc_request_is_complete(request));
 	mmc_engine_leave(engine);
 }
 
@@ -126,20 +124,20 @@ void mmc_request_waiting(struct mmc_request *request,
 
 	*waiting = (struct mmc_waiting){
 		.rank = UINT32_MAX,
-		.late = UINT32_MAX,
+		.unentered = UINT32_MAX,
 	};
 	if (mmc_engine_enter(engine) != 0)
 		return;
 	op = request->op;
 	waiting->waited_ns =
 		mmc_team_now_ns(request->stream->team) - request->start_ns;
-	if (op != NULL && !mmc_request_over(request)) {
+	if (op != NULL && !mmc_request_is_complete(request)) {
 		waiting->entered = mmc_op_has_begun(op);
-		waiting->epoch = op->config.epoch;
+		waiting->epoch = mmc_op_epoch(op);
 		waiting->rank = mmc_op_awaited(op);
-		waiting->late = mmc_op_late(op);
-		waiting->still = mmc_op_awaits_late(op);
-		waiting->missing_chunks = op->layout.nchunks - op->npresent;
+		waiting->unentered = mmc_op_unentered(op);
+		waiting->silent = mmc_op_awaits_late(op);
+		waiting->missing_chunks = mmc_op_missing_chunks(op);
 	}
 	mmc_engine_leave(engine);
 }

@@ -4,11 +4,14 @@
 
 #include "engine/breakdown.h"
 #include "engine/callers.h"
-#include "engine/request.h"
+#include "engine/spares.h"
 #include "support/error.h"
 
-/* Finds a free place in the team's table, which grows if it is full. */
-static int find_place(struct mmc_team *team, uint32_t *index)
+/*
+ * Writes a free index of the team's `streams`, which grows if it is full. Returns 0 or
+ * -MMC_ENOMEM.
+ */
+static int find_index(struct mmc_team *team, uint32_t *index)
 {
 	uint32_t nstreams = team->nstreams;
 	struct mmc_stream **grown;
@@ -28,10 +31,11 @@ static int find_place(struct mmc_team *team, uint32_t *index)
 	return 0;
 }
 
-/* Inserts a stream by its channel, so that datagrams find it. */
+/* Inserts a stream into `by_channel`, where datagrams find it. */
 static int enlist(struct mmc_team *team, struct mmc_stream *stream)
 {
-	uint32_t place = mmc_team_channel_place(team, stream->epochs.channel);
+	uint32_t place = mmc_team_channel_index(
+		team, mmc_epochs_channel(&stream->epochs));
 	struct mmc_stream **grown =
 		realloc(team->by_channel, (team->nopen + 1) * sizeof(*grown));
 
@@ -45,6 +49,7 @@ static int enlist(struct mmc_team *team, struct mmc_stream *stream)
 	return 0;
 }
 
+/* Removes a stream from `by_channel`. */
 static void delist(struct mmc_team *team, const struct mmc_stream *stream)
 {
 	uint32_t place = 0;
@@ -57,8 +62,8 @@ static void delist(struct mmc_team *team, const struct mmc_stream *stream)
 }
 
 /*
- * Sets the endpoint's timeout to the shortest of all streams: a broken connection must
- * be made anew within that time.
+ * Sets the endpoint's timeout to the shortest one of the team and its streams: within
+ * that time the driver must have made a broken connection anew.
  */
 static void limit_silence(struct mmc_team *team)
 {
@@ -73,13 +78,16 @@ static void limit_silence(struct mmc_team *team)
 static int check_options(const struct mmc_stream_options *options)
 {
 	if (options->repair > MMC_REPAIR_READ || options->timeout_ns == 0) {
-		mmc_error_set("repair %u, timeout %llu ns", options->repair,
+		mmc_error_set("invalid options: repair strategy %u, "
+			      "timeout %llu ns",
+			      options->repair,
 			      (unsigned long long)options->timeout_ns);
 		return -MMC_EINVAL;
 	}
 	return 0;
 }
 
+/* Makes a stream one of the team's. Fails with the team's error if that is broken. */
 static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 {
 	int rv = mmc_engine_enter(team->engine);
@@ -87,11 +95,11 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 	if (rv != 0)
 		return rv;
 	if (team->poison.error != MMC_OK) {
-		mmc_team_explain(team);
+		mmc_team_set_last_error(team);
 		rv = -(int)team->poison.error;
 	}
 	if (rv == 0)
-		rv = find_place(team, &stream->index);
+		rv = find_index(team, &stream->index);
 	if (rv == 0)
 		rv = enlist(team, stream);
 	if (rv == 0) {
@@ -116,6 +124,7 @@ static int begin(struct mmc_stream *stream)
 	return mmc_parking_init(&stream->parking, team->chunk_bytes);
 }
 
+/* Frees a stream and what begin() has allocated. */
 static void end(struct mmc_stream *stream)
 {
 	mmc_parking_close(&stream->parking);
@@ -158,8 +167,8 @@ void mmc_stream_close(struct mmc_stream *stream)
 	team->streams[stream->index] = NULL;
 	delist(team, stream);
 	limit_silence(team);
-	if (team->last == stream)
-		team->last = NULL;
+	if (team->latest_stream == stream)
+		team->latest_stream = NULL;
 	mmc_stream_drop_requests(stream);
 	mmc_engine_leave(team->engine);
 	end(stream);
@@ -171,7 +180,7 @@ void mmc_stream_leave(struct mmc_stream *stream)
 
 	if (mmc_engine_enter(stream->team->engine) != 0)
 		return;
-	final = stream->epochs.last;
+	final = mmc_epochs_last(&stream->epochs);
 	for (const struct mmc_request *queued = stream->queue; queued != NULL;
 	     queued = queued->next)
 		final++;
@@ -181,61 +190,33 @@ void mmc_stream_leave(struct mmc_stream *stream)
 
 uint32_t mmc_stream_unicast_epoch(struct mmc_stream *stream)
 {
-	return __atomic_load_n(&stream->epochs.unicast_epoch, __ATOMIC_ACQUIRE);
+	return mmc_epochs_unicast_epoch(&stream->epochs);
 }
 
-void mmc_stream_detour(struct mmc_stream *stream, struct mmc_detour *detour)
+void mmc_stream_unicast_reason(struct mmc_stream *stream,
+			       struct mmc_unicast_reason *reason)
 {
-	const struct mmc_epochs *epochs = &stream->epochs;
+	uint64_t deaf;
 
-	*detour = (struct mmc_detour){
+	*reason = (struct mmc_unicast_reason){
 		.epoch = mmc_stream_unicast_epoch(stream),
 	};
-	if (detour->epoch == 0)
+	if (reason->epoch == 0)
 		return;
-	detour->rank = mmc_deaf_rank(epochs->deaf);
-	detour->sender = mmc_deaf_sender(epochs->deaf);
+	deaf = mmc_epochs_deaf(&stream->epochs);
+	reason->rank = mmc_deaf_rank(deaf);
+	reason->sender = mmc_deaf_sender(deaf);
 }
 
 void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure)
 {
-	const struct mmc_poison *poison = &stream->epochs.poison;
+	const struct mmc_poison poison =
+		mmc_epochs_first_failure(&stream->epochs);
 
-	mmc_team_explain(stream->team);
+	mmc_team_set_last_error(stream->team);
 	*failure = (struct mmc_failure){
-		.error = -(int)poison->error,
-		.epoch = poison->epoch,
-		.culprit = poison->culprit,
+		.error = -(int)poison.error,
+		.epoch = poison.epoch,
+		.culprit = poison.culprit,
 	};
-}
-
-uint32_t mmc_counter_count(void)
-{
-	return MMC_COUNTER_COUNT;
-}
-
-const char *mmc_counter_name(uint32_t index)
-{
-	static const char *const names[] = {
-#define MMC_COUNTER_NAME(counter, name) name,
-		MMC_COUNTER_TABLE(MMC_COUNTER_NAME)
-#undef MMC_COUNTER_NAME
-	};
-
-	_Static_assert(sizeof(names) / sizeof(*names) == MMC_COUNTER_COUNT,
-		       "each counter has a name");
-	return index < MMC_COUNTER_COUNT ? names[index] : "";
-}
-
-void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values)
-{
-	memcpy(values, stream->counters.value, sizeof(stream->counters.value));
-}
-
-void mmc_team_counters(struct mmc_team *team, uint64_t *values)
-{
-	memcpy(values, team->counters.value, sizeof(team->counters.value));
-	values[MMC_COUNT_EVACUATED_CHUNKS] = team->endpoint->evacuated;
-	values[MMC_COUNT_RECONNECTS] = team->endpoint->reconnects;
-	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
 }

@@ -9,7 +9,7 @@
 #include "support/clock.h"
 #include "support/error.h"
 
-/* Datagrams handed to the driver at a time. */
+/* The most datagrams that are handed to the driver at a time. */
 #define BATCH 32
 
 int mmc_team_survey_begin(struct mmc_team *team, uint32_t id, uint32_t nnumbers)
@@ -18,8 +18,8 @@ int mmc_team_survey_begin(struct mmc_team *team, uint32_t id, uint32_t nnumbers)
 	int rv;
 
 	if (nnumbers == 0 || nnumbers > MMC_SURVEY_NUMBERS_MAX) {
-		mmc_error_set("a survey of %u numbers; 1 to %u are possible",
-			      nnumbers, MMC_SURVEY_NUMBERS_MAX);
+		mmc_error_set("a survey has 1 to %u numbers, not %u",
+			      MMC_SURVEY_NUMBERS_MAX, nnumbers);
 		return -MMC_EINVAL;
 	}
 	survey = mmc_survey_new(id, nnumbers, team->options.nranks);
@@ -37,7 +37,7 @@ int mmc_team_survey_begin(struct mmc_team *team, uint32_t id, uint32_t nnumbers)
 }
 
 /* Sends `number` datagrams, at most BATCH, from number `first` on. */
-static int send_batch(struct mmc_team *team, const struct mmc_salvo *salvo,
+static int send_batch(struct mmc_team *team, const struct mmc_burst *burst,
 		      const uint8_t *body, uint32_t first, uint32_t number)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
@@ -45,47 +45,52 @@ static int send_batch(struct mmc_team *team, const struct mmc_salvo *salvo,
 	struct mmc_parcel parcels[BATCH];
 
 	for (uint32_t i = 0; i < number; i++) {
-		uint32_t kind = salvo->asks ? MMC_SURVEY_ASK : MMC_SURVEY_COUNT;
+		uint32_t kind = burst->asks ? MMC_SURVEY_ASK : MMC_SURVEY_COUNT;
 
 		parcels[i] = (struct mmc_parcel){
 			.head = heads[i],
 			.body = body,
-			.body_bytes = salvo->nbytes,
-			.peer = salvo->peer,
+			.body_bytes = burst->nbytes,
+			.peer = burst->peer,
 			.subgroup = (first + i) % team->options.subgroups,
-			.control = salvo->asks != 0,
+			.control = burst->asks != 0,
 		};
-		parcels[i].head_bytes = mmc_team_own_head(
-			team, heads[i], first + i, kind, body, salvo->nbytes);
+		parcels[i].head_bytes = mmc_team_write_head(
+			team, heads[i], first + i, kind, body, burst->nbytes);
 	}
 	return endpoint->driver->send(endpoint, parcels, number);
 }
 
-static int check_salvo(const struct mmc_team *team,
-		       const struct mmc_salvo *salvo)
+/* Returns 0, or -MMC_EINVAL with the reason if the team cannot send the burst. */
+static int check_burst(const struct mmc_team *team,
+		       const struct mmc_burst *burst)
 {
 	const struct mmc_team_options *options = &team->options;
-	bool all = salvo->peer == MMC_PEER_ALL;
+	uint32_t nnumbers = team->survey == NULL ? 0 : team->survey->nnumbers;
+	bool all = burst->peer == MMC_PEER_ALL;
 
 	if (team->survey == NULL || !team->connected)
-		mmc_error_set("no survey has begun");
-	else if (all ? salvo->asks != 0 : salvo->peer >= options->nranks)
-		mmc_error_set("rank %u of %u cannot be asked", salvo->peer,
-			      options->nranks);
-	else if (salvo->nbytes < MMC_SURVEY_BYTES_MIN ||
-		 salvo->nbytes > options->chunk_bytes)
-		mmc_error_set("%u bytes; %u to %u are possible", salvo->nbytes,
-			      MMC_SURVEY_BYTES_MIN, options->chunk_bytes);
-	else if (salvo->first > team->survey->nnumbers ||
-		 salvo->count > team->survey->nnumbers - salvo->first)
-		mmc_error_set("numbers %u and %u more, of %u", salvo->first,
-			      salvo->count, team->survey->nnumbers);
+		mmc_error_set("no survey has begun on this team");
+	else if (!all && burst->peer >= options->nranks)
+		mmc_error_set("rank %u of %u ranks is out of range",
+			      burst->peer, options->nranks);
+	else if (all && burst->asks != 0)
+		mmc_error_set("a multicast datagram cannot ask for answers");
+	else if (burst->nbytes < MMC_SURVEY_BYTES_MIN ||
+		 burst->nbytes > options->chunk_bytes)
+		mmc_error_set("a payload has %u to %u bytes, not %u",
+			      MMC_SURVEY_BYTES_MIN, options->chunk_bytes,
+			      burst->nbytes);
+	else if (burst->first > nnumbers ||
+		 burst->count > nnumbers - burst->first)
+		mmc_error_set("%u numbers from %u on exceed the survey's %u",
+			      burst->count, burst->first, nnumbers);
 	else
 		return 0;
 	return -MMC_EINVAL;
 }
 
-int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo)
+int mmc_team_survey_send(struct mmc_team *team, const struct mmc_burst *burst)
 {
 	uint32_t sent = 0;
 	uint8_t *body;
@@ -93,19 +98,19 @@ int mmc_team_survey_send(struct mmc_team *team, const struct mmc_salvo *salvo)
 
 	if (rv != 0)
 		return rv;
-	rv = check_salvo(team, salvo);
-	body = rv == 0 ? calloc(1, salvo->nbytes) : NULL;
+	rv = check_burst(team, burst);
+	body = rv == 0 ? calloc(1, burst->nbytes) : NULL;
 	if (rv == 0 && body == NULL)
 		rv = -MMC_ENOMEM;
-	while (rv == 0 && sent < salvo->count) {
-		uint32_t n = mmc_min_u32(BATCH, salvo->count - sent);
+	while (rv == 0 && sent < burst->count) {
+		uint32_t n = mmc_min_u32(BATCH, burst->count - sent);
 
 		mmc_survey_write_body(
 			body, team->survey->id,
 			mmc_survey_time_us(mmc_team_now_ns(team)));
-		rv = send_batch(team, salvo, body, salvo->first + sent, n);
+		rv = send_batch(team, burst, body, burst->first + sent, n);
 		sent += n;
-		/* Makes room in the receive buffers for what arrives meanwhile. */
+		/* Other ranks send, too: make room in the receive buffers. */
 		mmc_engine_progress(team->engine);
 	}
 	free(body);
@@ -123,11 +128,11 @@ int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 	if (rv != 0)
 		return rv;
 	if (team->survey == NULL) {
-		mmc_error_set("no survey has begun");
+		mmc_error_set("no survey has begun on this team");
 		rv = -MMC_EINVAL;
 	} else {
-		mmc_engine_run(team->engine, &listening,
-			       mmc_clock_now_ns() + slice_ns);
+		mmc_engine_wait_for(team->engine, &listening,
+				    mmc_clock_now_ns() + slice_ns);
 		for (uint32_t r = 0; r < team->options.nranks; r++)
 			heard[r] = team->survey->heard[r];
 	}

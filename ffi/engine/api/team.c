@@ -16,13 +16,14 @@ static int check_options(const struct mmc_team_options *options)
 {
 	if (options->nranks == 0 || options->rank >= options->nranks ||
 	    options->nranks > UINT32_C(1) << MMC_ROUNDS_MAX) {
-		mmc_error_set("rank %u of %u is out of range", options->rank,
-			      options->nranks);
+		mmc_error_set("rank %u of %u ranks is out of range",
+			      options->rank, options->nranks);
 		return -MMC_EINVAL;
 	}
 	if (options->chunk_bytes == 0 || options->subgroups == 0 ||
 	    options->checksum > MMC_CHECKSUM_FULL) {
-		mmc_error_set("chunk of %u bytes, %u subgroups, checksum %u",
+		mmc_error_set("invalid options: %u bytes per chunk, %u "
+			      "subgroups, checksum mode %u",
 			      options->chunk_bytes, options->subgroups,
 			      options->checksum);
 		return -MMC_EINVAL;
@@ -57,9 +58,10 @@ static struct mmc_team *new_team(uint32_t nranks)
 }
 
 /*
- * Returns the window to begin with, 0 for no limit. RDMA networks hold packets back
- * rather than drop them, as a rule; other networks have queues in their switches.
- * Loopback has no queues beside the receive buffers.
+ * Returns the window to begin with, or 0 for no limit. As a rule, an RDMA network holds
+ * packets back rather than drop them, so only the receive buffers limit it. On other
+ * networks the queues of switches do, which are unknown. Loopback has no such queues;
+ * an interface without an address is the simulator's, which sets its own window.
  */
 static uint32_t first_window_bytes(const struct mmc_team_options *options,
 				   uint32_t buffer_bytes)
@@ -93,9 +95,10 @@ int mmc_team_create_on(struct mmc_engine *engine, struct mmc_endpoint *endpoint,
 	new->buffer_bytes = buffer_bytes;
 	new->generation = options->channel;
 	mmc_path_init(&new->path);
-	new->path.window.bytes = first_window_bytes(options, buffer_bytes);
+	mmc_path_set_window(&new->path,
+			    first_window_bytes(options, buffer_bytes));
 	if (options->crowded != 0)
-		new->path.lag_ns = MMC_PATH_LAG_CROWDED_NS;
+		mmc_path_crowd(&new->path);
 	new->next = engine->teams;
 	engine->teams = new;
 	mmc_engine_leave(engine);

@@ -5,18 +5,24 @@
  * result on every machine.
  *
  * A run carries out operations, measures them, and checks every property that it can
- * see: right bytes, an end, nothing sent outside the protocol, nothing written after
- * release, every datagram accounted for.
+ * see: that the results are right, that all operations end, that nothing is sent
+ * outside the protocol, that no buffer is written after its release, and that every
+ * datagram is accounted for.
  */
 #ifndef MPIMCAST_SIM_H
 #define MPIMCAST_SIM_H
 
 #include <mpimcast/mmc.h>
 
+/* Bytes of the text that describes a broken property, with the final 0. */
 #define MMC_SIM_TEXT_SIZE 256
-#define MMC_SIM_NOBODY 0xffffffff /* in place of a rank or a kind */
 
-/* From this number of ranks on, datagrams carry stamps instead of payloads. */
+#define MMC_SIM_NOBODY 0xffffffff /* in place of a rank or a kind: none */
+
+/*
+ * From this number of ranks on, datagrams carry short stamps that identify payloads
+ * instead of the payloads themselves, to save time and memory.
+ */
 #define MMC_SIM_STAMPED_RANKS 65
 
 /* The kinds of outages: of all multicast, or of all traffic of one rank or leaf. */
@@ -27,25 +33,31 @@ enum mmc_sim_outage {
 	MMC_SIM_OUTAGE_LEAF = 3,
 };
 
-/* Probabilities are in parts per million, rates in Mbit/s, times in nanoseconds. */
+/*
+ * Times are in nanoseconds (_ns), rates in Mbit/s (_mbits), probabilities in parts per
+ * million (_ppm). What a spec leaves open, a run draws from the seed.
+ */
 struct mmc_sim_spec {
 	uint64_t seed;
 
-	/* The operations. In an Allgatherv each rank draws up to block_bytes. */
+	/* The operations. In an Allgatherv each rank draws a size up to block_bytes. */
 	uint32_t nranks;
 	uint32_t nstreams;
 	uint32_t nops; /* operations of each stream, one after the other */
 	uint32_t kind; /* enum mmc_kind; 0: each operation draws its own */
 	uint32_t root; /* of Bcasts; MMC_SIM_NOBODY: each draws its own */
 	uint64_t block_bytes; /* what a rank contributes to an operation */
-	uint32_t vary_blocks; /* operations draw sizes up to block_bytes */
-	uint32_t pipelined;   /* start a stream's operations all at once */
-	uint32_t shuffled; /* each rank starts the streams in its own order */
-	uint32_t in_place; /* some ranks use MPI_IN_PLACE */
+	/* Whether each operation draws a size up to block_bytes. */
+	uint32_t vary_blocks;
+	/* Whether a stream's operations are all started at once. */
+	uint32_t pipelined;
+	/* Whether each rank starts the streams in an order of its own. */
+	uint32_t shuffled;
+	uint32_t in_place;	  /* whether some ranks use MPI_IN_PLACE */
 	uint64_t entry_spread_ns; /* longest delay of a rank's first entry */
 	uint64_t gap_spread_ns;	  /* longest pause before each next operation */
-	uint32_t late_rank; /* enters late_ns later; MMC_SIM_NOBODY: none */
-	uint64_t late_ns;
+	uint32_t delayed_rank;	  /* the rank that enters later than it would */
+	uint64_t delay_ns;	  /* by how much it enters later */
 
 	/* The protocol, as in struct mmc_stream_options and team options. */
 	uint32_t chains;
@@ -54,8 +66,9 @@ struct mmc_sim_spec {
 	uint32_t checksum;
 	uint32_t chunk_bytes;
 	uint32_t window_bytes;
-	uint32_t adaptive;    /* windows adapt to the network's queues */
-	uint32_t known_mbits; /* rate that ranks have measured; 0: none */
+	uint32_t adaptive; /* whether windows adapt to the network's queues */
+	/* The rate that ranks take for measured at the beginning; 0: none. */
+	uint32_t known_mbits;
 	uint32_t eager_bytes;
 	uint64_t timeout_ns;
 	uint64_t entry_timeout_ns;
@@ -63,12 +76,13 @@ struct mmc_sim_spec {
 
 	/* The hosts. */
 	uint64_t buffer_bytes; /* data that a host's receive buffer holds */
-	uint64_t send_bytes;  /* data that a host can queue ahead of its link */
-	uint64_t wake_ns;     /* time from an arrival until the engine runs */
-	uint32_t host_ranks;  /* consecutive ranks that stall together */
-	uint64_t place_ns;    /* time that a placement takes; 0: none */
-	uint64_t tight_ranks; /* bit r: rank r registers few regions */
-	uint32_t registrations; /* how many a tight rank registers at a time */
+	uint64_t send_bytes;   /* data that may wait for a host's link */
+	uint64_t wake_ns;      /* time from an arrival until the engine runs */
+	uint32_t host_ranks;   /* consecutive ranks that stall together */
+	uint64_t place_ns;     /* time that a placement takes; 0: none */
+	/* Bit r: rank r can register only a few regions of memory at a time. */
+	uint64_t tight_ranks;
+	uint32_t registrations; /* how many regions those ranks can register */
 	/*
 	 * Receives that a host has posted for each subgroup, to place chunks directly;
 	 * 0: chunks are copied to their places.
@@ -76,51 +90,53 @@ struct mmc_sim_spec {
 	uint32_t zero_copy;
 
 	/* The network. */
-	uint32_t nswitches; /* leaves under a spine; 1: a single switch */
-	uint32_t link_mbits;
-	uint32_t trunk_mbits;
-	uint32_t latency_ns; /* of each link */
-	uint32_t jitter_ns;  /* random addition on the link to a host */
-	/*
-	 * Each link draws its own latency and jitter, up to latency_ns and jitter_ns.
-	 */
+	uint32_t nswitches;   /* leaf switches under a spine; 1: one switch */
+	uint32_t link_mbits;  /* of a link between a host and its switch */
+	uint32_t trunk_mbits; /* of a link between a leaf and the spine */
+	uint32_t latency_ns;  /* of each link */
+	uint32_t jitter_ns;   /* random addition on the link to a host */
+	/* Whether each link draws its own latency and jitter, up to these. */
 	uint32_t uneven;
 	uint32_t detour_ns;   /* longest extra delay of a flow over the spine */
 	uint64_t queue_bytes; /* of each switch port */
 	uint32_t loss_ppm;    /* on each link to a host, independently */
-	uint32_t uplink_loss_ppm; /* on other links, for all hosts behind */
-	uint32_t duplicate_ppm;
+	uint32_t uplink_loss_ppm;   /* on other links, for all hosts behind */
+	uint32_t duplicate_ppm;	    /* datagrams that arrive twice */
 	char fault[MMC_FAULT_SIZE]; /* FAULT setting of each endpoint, or "" */
-	/* Traffic is only counted: faults with dir=tx make good senders look bad. */
+	/*
+	 * Whether traffic is counted, but not checked against the protocol: with a
+	 * fault in what is sent (dir=tx), good senders would seem to break it.
+	 */
 	uint32_t unwatched;
 
 	/* The mishaps of the run. */
 	/*
-	 * The rank that stalls, with the host_ranks of its host, for stall_ns of every
-	 * stall_period_ns, first from stall_begin_ns on; MMC_SIM_NOBODY: all ranks,
-	 * each host at times of its own.
+	 * The rank that stalls, together with the other ranks of its host: for stall_ns
+	 * from stall_begin_ns on, and again after each stall_period_ns. MMC_SIM_NOBODY:
+	 * all ranks stall, those of each host at times of their own.
 	 */
 	uint32_t stalled_rank;
 	uint64_t stall_begin_ns;
 	uint64_t stall_ns;
 	uint64_t stall_period_ns;
-	uint32_t dead_rank; /* its host is off from dead_ns on */
+	uint32_t dead_rank; /* the rank whose host is off from dead_ns on */
 	uint64_t dead_ns;
-	uint32_t ended_rank; /* its process ends at ended_ns */
+	uint32_t ended_rank; /* the rank whose process ends at ended_ns */
 	uint64_t ended_ns;
-	uint32_t cancelling_rank; /* cancels its operations at cancel_ns */
-	uint64_t cancel_ns;
-	uint64_t deaf_ranks;	/* bit r: rank r gets no multicast */
-	uint64_t deaf_ns;	/* start of the deafness */
-	uint64_t deaf_end_ns;	/* end of the deafness; 0: it lasts */
-	uint32_t outage;	/* enum mmc_sim_outage */
-	uint32_t outage_place;	/* the rank or leaf that is cut off */
-	uint64_t outage_ns;	/* start of the outage */
-	uint64_t outage_end_ns; /* end of the outage */
+	uint32_t cancelling_rank; /* the rank that cancels its operations */
+	uint64_t cancel_ns;	  /* when it does */
+	uint64_t deaf_ranks;	  /* bit r: rank r gets no multicast */
+	uint64_t deaf_ns;	  /* start of the deafness */
+	uint64_t deaf_end_ns;	  /* end of the deafness; 0: it lasts */
+	uint32_t outage;	  /* enum mmc_sim_outage */
+	uint32_t outage_place;	  /* the rank or leaf that is cut off */
+	uint64_t outage_ns;	  /* start of the outage */
+	uint64_t outage_end_ns;	  /* end of the outage */
 	/*
-	 * The network loses one control datagram of this kind: enum mmc_message_kind,
-	 * or 8 for a record of a rank that is done. It is the drop_nth before the last
-	 * one that a run without this loss sends.
+	 * The kind of the one control datagram that the network loses: an enum
+	 * mmc_message_kind, or the number behind its last for a record of a rank that
+	 * is done; MMC_SIM_NOBODY: none is lost. Of the datagrams of this kind that a
+	 * run without the loss sends, it is the last but `drop_nth`.
 	 */
 	uint32_t drop_kind;
 	uint32_t drop_nth;
@@ -130,30 +146,34 @@ struct mmc_sim_spec {
 	uint64_t limit_events;
 };
 
-/* Writes the spec of one operation of 4 ranks on a healthy 100 Gbit/s switch. */
+/*
+ * Writes the spec of one operation of 4 ranks on a switch of 100 Gbit/s, without
+ * mishaps.
+ */
 void mmc_sim_spec_init(struct mmc_sim_spec *spec);
 
-/* Writes the spec of the test's random case `seed`. */
+/* Writes the spec of random case number `seed`: all kinds of networks and mishaps. */
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec);
 
 /*
- * Writes the spec of random case `seed` with `nranks_min` to `nranks_max` ranks, where
- * machines may stall and paths differ, but mostly no worse.
+ * Writes the spec of random case number `seed` with `nranks_min` to `nranks_max` ranks.
+ * Its paths differ, machines may stall, and the network may fail for a while.
  */
 void mmc_sim_crowd(uint64_t seed, uint32_t nranks_min, uint32_t nranks_max,
 		   struct mmc_sim_spec *spec);
 
-/* Traffic by kind: multicast, control, repair. */
+/* Traffic by kind: 0 multicast, 1 control, 2 repair. */
 struct mmc_sim_traffic {
 	uint64_t datagrams[3];
-	uint64_t bytes[3]; /* with this library's header */
+	uint64_t bytes[3]; /* including this library's header */
 };
 
+/* What a run has measured of one rank. */
 struct mmc_sim_rank {
 	int error; /* of its first failed operation, or 0 */
 	uint32_t failed_ops;
 	uint32_t done_ops;
-	uint64_t end_ns;  /* end of its last operation */
+	uint64_t end_ns;  /* when its last operation ended */
 	uint64_t busy_ns; /* longest time of one operation */
 	struct mmc_sim_traffic tx;
 	struct mmc_sim_traffic rx;
@@ -162,6 +182,7 @@ struct mmc_sim_rank {
 	uint64_t repaired_chunks;
 	uint64_t duplicate_chunks;
 	uint64_t reads; /* reads of chunks from the left neighbour */
+	/* The rest are the counters of these names. */
 	uint64_t read_chunks;
 	uint64_t failed_reads;
 	uint64_t registrations;
@@ -169,64 +190,78 @@ struct mmc_sim_rank {
 	uint64_t evacuated_chunks;
 };
 
+/* What a run has measured of one direction of a link. */
 struct mmc_sim_link {
 	char name[32];
-	uint64_t bytes; /* with 42 bytes of Ethernet, IP, UDP per datagram */
+	/* Including 42 bytes of Ethernet, IP and UDP headers per datagram. */
+	uint64_t bytes;
 	uint64_t datagrams;
-	uint64_t lost_datagrams;
-	uint64_t overflowed_datagrams;
+	uint64_t lost_datagrams;       /* at random, or in an outage */
+	uint64_t overflowed_datagrams; /* for lack of room in its queue */
 };
 
-/* The costs of a run that laws bound (sim/laws.h). */
+/* The costs of a run for which sim/laws.h has bounds. */
 struct mmc_sim_figures {
-	/* Chunks lost on the way, once per receiver; a lost repair counts once. */
-	uint64_t lacked_chunks;
-	uint64_t lacked_control;
-	uint64_t repair_chunks; /* sent again (a multicast once), or read */
 	/*
-	 * Control datagrams of the rank, in one operation, that comes closest to its
-	 * bound; questions about stalled ranks, and answers to them, are counted apart.
+	 * Chunks that receivers lack because the network lost them, summed over the
+	 * receivers; a lost repair counts once.
+	 */
+	uint64_t lacked_chunks;
+	uint64_t lacked_control; /* the same of control datagrams */
+	/* Chunks that were sent again, a multicast counted once, or read. */
+	uint64_t repair_chunks;
+	/*
+	 * Control datagrams that one rank sent in one operation, and the bound for
+	 * them: those of the rank and the operation that come closest to their bound.
+	 * Questions about stalled ranks, and answers to them, do not count.
 	 */
 	uint32_t control_most;
 	uint32_t control_bound;
-	uint32_t excused_most; /* most questions about stalled ranks */
-	uint32_t unicast_ops;  /* operations in which nothing was multicast */
-	uint32_t agreed_bytes; /* the least window of an operation */
-	uint32_t window_bytes; /* the least final window; 0: no limit */
+	/* The most questions that one rank asked about stalled ranks. */
+	uint32_t excused_most;
+	uint32_t unicast_ops; /* operations in which nothing was multicast */
+	/* The least window on which ranks agreed for an operation. */
+	uint32_t agreed_bytes;
+	/* The least window that a rank has learnt at the end; 0: no limit. */
+	uint32_t window_bytes;
 };
 
+/* What a run has measured and found. */
 struct mmc_sim_result {
 	uint32_t nranks;
 	uint32_t nlinks;
-	struct mmc_sim_rank *ranks;
-	struct mmc_sim_link *links;
-	uint32_t stamped; /* datagrams carried stamps, counted as payload */
-	uint64_t time_ns; /* from the first start to the last end */
-	uint64_t idle_ns; /* arrival of the last datagram */
-	uint64_t events;
-	uint64_t datagrams; /* delivered to hosts */
+	struct mmc_sim_rank *ranks; /* [nranks] */
+	struct mmc_sim_link *links; /* [nlinks] */
+	/* Whether datagrams carried stamps, whose bytes are counted as payload. */
+	uint32_t stamped;
+	uint64_t time_ns;	  /* from the first start to the last end */
+	uint64_t last_arrival_ns; /* when the last datagram arrived */
+	uint64_t events;	  /* steps of the simulation */
+	uint64_t datagrams;	  /* delivered to hosts */
 	struct mmc_sim_figures figures;
-	/* The first broken property, or "". */
+	/* Which property was broken first, and how; "" if none was. */
 	char violation[MMC_SIM_TEXT_SIZE];
 };
 
 /*
- * Runs a spec to its end. Returns 0 with `result` filled, even if a property was
- * violated; it is to be cleared with mmc_sim_result_clear(). Returns -MMC_EINVAL if the
- * spec cannot be run, or -MMC_ENOMEM.
+ * Runs a spec to its end. Returns 0 and fills `result`, even if a property was broken;
+ * mmc_sim_result_clear() must then free it. Returns -MMC_EINVAL if the spec cannot be
+ * run, or -MMC_ENOMEM.
  */
 int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result);
 
+/* Frees what mmc_sim_run() has allocated for `result`. */
 void mmc_sim_result_clear(struct mmc_sim_result *result);
 
 /*
- * Runs `count` random cases, from seed `first` on. Returns how many held: if fewer than
- * `count`, case `first` + that number is the first that did not, and `violation`,
- * MMC_SIM_TEXT_SIZE long, says why.
+ * Runs `count` cases of mmc_sim_case(), from seed `first` on, until one breaks a
+ * property. Returns how many broke none: if that is fewer than `count`, then `first`
+ * plus that number is the seed that did, and the reason is written to `violation`,
+ * MMC_SIM_TEXT_SIZE long.
  */
 uint64_t mmc_sim_run_cases(uint64_t first, uint64_t count, char *violation);
 
-/* Does the same for the cases of mmc_sim_crowd(). */
+/* Does what mmc_sim_run_cases() does, but with the cases of mmc_sim_crowd(). */
 uint64_t mmc_sim_run_crowds(uint64_t first, uint64_t count, uint32_t nranks_min,
 			    uint32_t nranks_max, char *violation);
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For Spack, as ``packages/py_mpimcast/package.py`` of a repository.
+"""The package for Spack: ``packages/py_mpimcast/package.py`` of a repository.
 
-Not tried: written after the documentation of Spack 1, which has never read it. There is
-no release to fetch yet either, so a version is a checkout: `spack develop`.
+Not tested: it follows the documentation of Spack 1, but no Spack has read it. There is
+no release to fetch yet, so a version is a checkout: `spack develop`.
 """
 
 from spack.package import depends_on, license, maintainers, variant, version
@@ -28,7 +28,8 @@ class PyMpimcast(PythonPackage):
     depends_on("py-mpi4py@4:", type="run")
     depends_on("py-numpy@1.24:", type="run")
     depends_on("py-rich@13:", type="run")
-    # Its headers at build time; at run time its libraries, by the module's search path.
+    # The build needs its headers. At run time the module's search path leads to its
+    # libraries.
     depends_on("rdma-core@32:", type=("build", "run"), when="+verbs")
 
     def config_settings(self, spec, prefix):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``python -m mpimcast bench``: time collectives of mpimcast and of the MPI library.
 
-Both take turns in one run, so that whatever disturbs one disturbs the other too. On
-one machine, where all ranks share a clock, an operation's time runs from the last
-rank's start to the last rank's end. Elsewhere it is the longest time that any rank
-spent in it, including the wait for ranks that started later. Run it under a launcher;
-started alone, it starts four ranks.
+Both take turns in one run, so that disturbances affect both alike. On one machine,
+where all ranks share a clock, an operation's time runs from the last rank's start to
+the last rank's end. Elsewhere it is the longest time that any rank spent in it,
+including the wait for ranks that started later. Run it under a launcher; started
+alone, it starts four ranks.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
     Report = dict[str, Any]
 
-# Variables that a report shows, but for what would let others into a cluster.
+# The prefixes of variables that a report shows, and of those that it must not show,
+# since they would let others into a cluster.
 _VARIABLES = ("MPIMCAST_", "OMPI_", "SLURM_")
 _SECRETS = ("SLURM_JWT",)
 
-# What a rank that has failed waits for the others in excess of TIMEOUT.
+# How much longer than TIMEOUT a rank that has failed waits for the others.
 _PATIENCE_S = 2.0
 
 
@@ -76,9 +77,9 @@ def _bench(options: argparse.Namespace) -> int:
     def prepare() -> Intracomm:
         _check_root(options.root, ranks.size)
         comm = Intracomm(ranks.library, transport=_transport())
-        comm.stats()  # which needs the C library
+        comm.stats()  # fails now if there is no C library
         if ranks.rank == 0 and path is not None:
-            path.open("a").close()  # before the work: an error is told now
+            path.open("a").close()  # fails now, before the work
         return comm
 
     def write() -> None:
@@ -108,14 +109,14 @@ def _check_root(root: int | None, size: int) -> None:
 
 
 def _patience_s() -> float:
-    """Return how long to wait for ranks that fail when their TIMEOUT is over."""
+    """Return how long to wait for ranks that fail once their TIMEOUT has passed."""
     with contextlib.suppress(Error):
         return Config.read({}).timeout + _PATIENCE_S
     return _PATIENCE_S
 
 
 def _transport() -> str:
-    """Return the transports to measure, multicast also where auto would not take it."""
+    """Return the transports to measure; multicast even where auto would not take it."""
     return ",".join(Config.read({}).transports)
 
 
@@ -164,7 +165,7 @@ def _say(bar: terminal.Bar, lines: Iterable[str]) -> None:
 def _surroundings(
     ranks: Ranks, collectives: list[str], sizes: list[int], plan: Plan
 ) -> Report:
-    """Return the report without what is measured."""
+    """Return the report before anything is measured."""
     found = info.gather(Config.read({"transport": _transport()}))
     known = ("python", "mpi4py", "mpi")
     return {
@@ -195,7 +196,7 @@ def _surroundings(
 
 
 def _opening(ranks: Ranks, comm: Intracomm) -> Report:
-    """Return what opening took: of each the most on any rank, zeros if not opened."""
+    """Return the most that opening took on any rank; zeros if nothing was opened."""
     counters = ranks.library.allgather(comm.stats())
     most = {name: max(each[name] for each in counters) for name in counters[0]}
     return {

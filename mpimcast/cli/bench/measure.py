@@ -136,8 +136,8 @@ class _Measurement:
         self._nbytes = nbytes
         self._blocks = not collective.startswith("I")
         self._nparts = 1 if self._blocks else len(PARTS)
-        # When each part of each step began and ended, in seconds. Unless ranks share
-        # a clock, both times count from the rank's own begin of the part.
+        # The times at which each part of each step began and ended, in seconds. Unless
+        # ranks share a clock, they count from when this rank began the part.
         self._times = np.zeros((plan.nsteps, self._nparts, 2))
         self._rank_s = np.zeros(plan.nsteps)  # the operation's time on this rank alone
         self._processor_s = np.zeros(plan.nsteps)

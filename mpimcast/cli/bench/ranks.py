@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# The errors of which a rank tells the others; any other is a fault of the program.
+# The errors of which a rank tells the others; any other is a bug.
 _FAILURES = (Error, ImportError, MemoryError, OSError)
 
 
@@ -73,7 +73,7 @@ class Ranks:
     def _tell(
         self, told: tuple[str, object], maxima: NDArray[np.float64]
     ) -> list[tuple[str, object]]:
-        """Reduce to maxima, infinite ones if a rank has failed; only then tell more."""
+        """Reduce to maxima, infinite if a rank has failed; only then share failures."""
         failure, _ = told
         if failure:
             maxima.fill(math.inf)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Prints a benchmark's report as lines of text, in the manner of OSU's or NCCL's."""
+"""Prints a benchmark's report as lines of text, as OSU's or NCCL's benchmarks do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMES = ("min", "median", "p99")
 
 
 class Table:
-    """Common part of all tables, each of which has a line for each size."""
+    """The common part of all tables, each of which has a line for each size."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -55,7 +55,7 @@ class Table:
         yield from self._columns(collective)
 
     def of(self, measured: Report) -> Iterator[str]:
-        """Yield the line of one size, after what carried it and why if that is new."""
+        """Yield the line of one size; before it what carried it and why, if new."""
         self._path = measured["path"]
         told = f"# {self._path}: {measured['reason']}"
         if re.sub(r"\d+", "", told) != self._told:
@@ -83,8 +83,8 @@ class Osu(Table):
 
     def heading(self, collective: str) -> Iterator[str]:
         """Yield the heading of one collective."""
-        # The columns of bytes sent: a fixed root has its own, since it sends another
-        # number of bytes than the other ranks.
+        # The columns of bytes sent. A fixed root has its own, since it does not send as
+        # many bytes as the other ranks.
         rooted = collective.lower().endswith("bcast")
         self._senders = {"sent": "sent_bytes_per_rank"}
         if rooted and self._report["arguments"]["root"] is not None:

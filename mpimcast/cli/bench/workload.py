@@ -16,9 +16,10 @@ _SPAN = 1 << 16
 
 
 class Pattern:
-    """The bytes that ranks contribute, which at every place differ by operation.
+    """The bytes that ranks contribute.
 
-    So a byte that the previous operation left cannot be taken for a correct one.
+    At every place they change from one operation to the next, so that a byte which the
+    previous operation left cannot be taken for a correct one.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -47,7 +48,7 @@ class Workload:
     total_bytes : int
         The size of the result.
     unicast_bytes : float
-        The least mean of the bytes that ranks send if each datagram has one receiver.
+        The fewest bytes that ranks send, on average, if each datagram has one receiver.
     root_unicast_bytes : float or None
         The bytes that the root sends by unicast in a chain; None without a fixed root.
     bus_part : float

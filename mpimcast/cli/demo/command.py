@@ -138,7 +138,7 @@ def _sent(library: MPI.Intracomm, comm: Intracomm) -> Report:
 
 
 class _Gathered(NamedTuple):
-    """What came of gathering all layers both ways, on this rank.
+    """Results of this rank after gathering all layers both ways.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ def _gather_all(
         for layer in layers:
             shard = model.shard_of(layer, comm.rank, nranks)
             places = ours[: shard.size * nranks], theirs[: shard.size * nranks]
-            # So that what is not written cannot be taken for what is right.
+            # Bytes that neither library writes must not compare equal.
             places[0].fill(0x55)
             places[1].fill(0xAA)
             ours_s += _timed(library, comm, shard, places[0])

@@ -39,7 +39,7 @@ class Layer:
 
 
 def shard_of(layer: Layer, rank: int, nranks: int) -> NDArray[np.uint8]:
-    """Return a rank's shard, all of one size as in FSDP; zeros pad the last ones."""
+    """Return a rank's shard. As in FSDP all have one size; zeros pad the last ones."""
     shard_bytes = -(-layer.nbytes // nranks)
     shard = np.zeros(shard_bytes, np.uint8)
     begin = min(rank * shard_bytes, layer.nbytes)
@@ -67,7 +67,7 @@ def gpt2_small(seed: int) -> list[Layer]:
 
 @dataclass(frozen=True)
 class _RandomWeights:
-    """Bytes of float32 in [0, 1), which are equal for equal places in every reading."""
+    """Random float32 in [0, 1), as bytes that are the same each time they are read."""
 
     seed: tuple[int, int]
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, SurveyPlan, survey
+from mpimcast.cli.doctor.survey import Burst, SurveyPlan, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _SENT_MAX = 4096
 _SENT_BYTES = 8 << 20
 _SEND_S = 0.1
-_PART = 64  # datagrams in one salvo
+_PART = 64  # datagrams in one burst
 
 # A link is slow below this fraction of the usual rate.
 _SLOW_PART = 0.5
 
-# How many ways are measured alone, one after the other; each takes half a second.
+# The most ways that are measured alone, one after the other; each takes half a second.
 _SUSPECTS_MAX = 8
 
 
@@ -132,8 +132,8 @@ def _rates(
     edges = {(first[one], first[two]) for one, two in pairs}
     nbytes = trial.chunk_bytes
     nnumbers = max(_PART, min(_SENT_MAX, _SENT_BYTES // nbytes) // _PART * _PART)
-    salvos = [
-        Salvo(trial.members.index(target), range(number, number + _PART), nbytes)
+    bursts = [
+        Burst(trial.members.index(target), range(number, number + _PART), nbytes)
         for source, target in edges
         for number in range(0, nnumbers, _PART)
         if source == world.rank
@@ -141,7 +141,7 @@ def _rates(
     awaited = {trial.members.index(one) for one, two in edges if two == world.rank}
     plan = SurveyPlan(
         nnumbers,
-        salvos,
+        bursts,
         lambda place, heard: place not in awaited or heard.ndistinct == nnumbers,
         for_s=_SEND_S,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds the nodes to blame for what is lost between pairs of nodes."""
+"""Finds the nodes to blame for losses between pairs of nodes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ LOSS_SILENT = 0.99
 
 
 class Fault(NamedTuple):
-    """A node to blame, and what is lost on the way to it and from it.
+    """A node to blame, and the losses on the way to it and from it.
 
     Attributes
     ----------
     node : str
         The node's name.
     incoming : dict
-        The fraction that does not arrive at it, by the nodes that lose too much of
-        what they send to it.
+        The fraction of a sender's datagrams that does not arrive at this node, by
+        sender. Senders that do not lose too much are not in it.
     outgoing : dict
-        The fraction of what it sends that does not arrive, by the nodes at which too
-        little arrives.
+        The fraction of this node's datagrams that does not arrive at a receiver, by
+        receiver. Receivers that do not lose too much are not in it.
     others : tuple of str
         The nodes that are not to blame.
     """
@@ -82,7 +82,7 @@ class Fault(NamedTuple):
 
 
 def _does_not_receive(share: float, *, one: bool) -> str:
-    """Return what one node, or several, do when a share does not arrive."""
+    """Return the verb of one node, or several, at which a share does not arrive."""
     if share >= LOSS_SILENT:
         return "receives none of" if one else "receive none of"
     return f"{'loses' if one else 'lose'} {100 * share:.0f} % of"

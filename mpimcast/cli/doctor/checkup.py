@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_world(report: Report, start: Start) -> bool:
-    """Report, and return, whether MPI's world differs from what was started."""
+    """Report and return whether MPI's world differs from the processes started."""
     report.nodes = [{"name": node_name(), "ranks": [0]}]
     report.nranks = 1
     wrong = list(launch.check_size(start))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``python -m mpimcast doctor``: find the nodes that break collectives, and why.
 
-Run it under mpirun or srun, with the ranks and on the nodes of the job to come; alone
-it checks this node. Every finding names the node, what is wrong there, and a command
+Run it under mpirun or srun, with the ranks and on the nodes of your next job; alone it
+checks this node. Every finding names the node, what is wrong there, and a command
 that fixes it or shows more. Notes do not affect the exit status.
 """
 
@@ -113,7 +113,7 @@ def _tell(report: Report, path: str | None, *, shown: bool) -> int:
 
 
 def _asked(checks: Sequence[str]) -> tuple[str, ...]:
-    """Return the checks to run, in order, and always the first, which others need."""
+    """Return the checks to run, in order; the first always, since others need it."""
     return tuple(
         name for name in CHECKS if not checks or name in checks or name == CHECKS[0]
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpimcast.cli.doctor.blame import by_node, find_faults
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, SurveyPlan, survey
+from mpimcast.cli.doctor.survey import Burst, SurveyPlan, survey
 
 if TYPE_CHECKING:
     from mpimcast._native.endpoint import Heard
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _SENT = 16
 _BYTES = 64
 
-# With more ranks each asks only the ranks at distances that are powers of two, as in
-# a barrier.
+# With more ranks than this, each asks only the ranks at distances that are powers of
+# two, as in a barrier.
 _ALL_PAIRS_MAX = 64
 
 
@@ -48,9 +48,9 @@ def _ask(world: World, trial: Trial) -> dict[tuple[int, int], Heard]:
     nranks = len(trial.members)
     partners = _partners(nranks)
     mine = trial.endpoint.rank if trial.endpoint is not None else 0
-    # One datagram to each partner in turn, so that no receive buffer gets all at once.
-    salvos = [
-        Salvo((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
+    # One datagram to each partner in turn, so that none gets all its datagrams at once.
+    bursts = [
+        Burst((mine + step) % nranks, range(i, i + 1), _BYTES, asks=True)
         for i in range(_SENT)
         for step in partners
     ]
@@ -60,7 +60,7 @@ def _ask(world: World, trial: Trial) -> dict[tuple[int, int], Heard]:
             heard.ndistinct == _SENT and heard.nanswers > 0
         )
 
-    result = survey(world, trial, SurveyPlan(_SENT, salvos, is_whole))
+    result = survey(world, trial, SurveyPlan(_SENT, bursts, is_whole))
     place = {rank: place for place, rank in enumerate(trial.members)}
     return {
         (source, target): heard

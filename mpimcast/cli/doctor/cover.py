@@ -19,8 +19,8 @@ def smallest_cover(pairs: Iterable[tuple[str, str]]) -> set[str]:
     """Return few nodes such that every pair has one of them.
 
     Their number is the least possible, unless the pairs are so many and so tangled
-    that the search gives up. Of equally good nodes those with more pairs are taken; of
-    a lone pair, its second node.
+    that the search gives up. Among equally good nodes, take those with more pairs; of
+    a lone pair, take the second node.
     """
     graph: Graph = defaultdict(set)
     alone = set()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# The least severe first. A note needs no repair.
+# From the least severe to the most. A note needs no repair.
 SEVERITIES = ("note", "degraded", "unusable")
 
 # The verdict for each severity, and the exit status for each verdict.

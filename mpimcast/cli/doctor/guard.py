@@ -2,7 +2,7 @@
 """Guards a process by its parent, which ends it in time whatever happens to it.
 
 An MPI library may wait for a rank for ever, inside a call that lets no Python thread
-run, as at its start.
+run; the call that initialises it is one.
 """
 
 from __future__ import annotations

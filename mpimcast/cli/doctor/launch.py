@@ -13,8 +13,9 @@ from mpi4py import MPI
 
 from mpimcast import __version__
 from mpimcast._mpi.library import library_name
-from mpimcast._settings.config import Config, ignored_variables
-from mpimcast._support.naming import odd_ones
+from mpimcast._settings.config import Config
+from mpimcast._settings.ignored import ignored_variables
+from mpimcast._support.naming import usual_and_deviants
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.start import mpi_type, mpi_type_wanted, mpi_types_there
 from mpimcast.cli.node import node_name
@@ -30,8 +31,8 @@ Facts = dict[str, Any]
 
 LIBRARY = "the MPI library's own collectives"
 
-# Facts that must be equal on all ranks, then facts that should be, with the advice for
-# where they are not.
+# Facts that must be equal on all ranks, then facts that should be, each with advice on
+# how to make it so.
 _SAME = {
     "mpi": "have every node run the same MPI library: load the same module, or use the "
     "same environment",
@@ -45,7 +46,7 @@ _ALIKE = {
 
 
 def check_size(start: Start) -> Iterator[Finding]:
-    """Compare the world's size with the number that the launcher said it starts."""
+    """Compare the world's size with the number of processes that were started."""
     size = MPI.COMM_WORLD.size
     if size == start.size:
         return
@@ -145,7 +146,7 @@ def check_alike(world: World, told: Sequence[Facts]) -> Iterator[Finding]:
 
 
 def check_ignored(world: World, told: Sequence[Facts]) -> Iterator[Finding]:
-    """Report each variable that looks like a setting and is none."""
+    """Report each variable that looks like a setting but is none."""
     for sentence in dict.fromkeys(each for fact in told for each in fact["ignored"]):
         nodes = world.names(
             rank for rank, fact in enumerate(told) if sentence in fact["ignored"]
@@ -167,7 +168,7 @@ def _differ(
     """Yield a finding for each node where a value differs from that of most ranks."""
     if not values:
         return
-    usual, odd = odd_ones(values)
+    usual, odd = usual_and_deviants(values)
     for node in world.names(whole[place] for place in odd):
         place = next(place for place in odd if world.nodes[whole[place]] == node)
         yield Finding(

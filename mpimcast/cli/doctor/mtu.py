@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Salvo, SurveyPlan, survey
+from mpimcast.cli.doctor.survey import Burst, SurveyPlan, survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Largest = dict[str, Any]
 
-# Datagrams of each length, so that one or two may be lost by chance.
+# How many datagrams of each length are sent, so that chance may lose one or two.
 _COPIES = 4
 
 
@@ -36,14 +36,14 @@ def largest(world: World, trial: Trial, *, narrow: bool) -> Largest:
     if not narrow:
         nodes = dict.fromkeys(world.names(trial.members), full)
         return {"full_bytes": full, "largest_bytes": nodes}
-    lengths = sorted({n for n in trial.kind.narrower if n < full} | {full})
-    salvos = [
-        Salvo(None, range(i * _COPIES, (i + 1) * _COPIES), nbytes)
+    lengths = sorted({n for n in trial.kind.smaller_chunk_bytes if n < full} | {full})
+    bursts = [
+        Burst(None, range(i * _COPIES, (i + 1) * _COPIES), nbytes)
         for i, nbytes in enumerate(lengths)
     ]
     nnumbers = len(lengths) * _COPIES
     plan = SurveyPlan(
-        nnumbers, salvos, lambda _, heard: heard.ndistinct == nnumbers, in_turn=True
+        nnumbers, bursts, lambda _, heard: heard.ndistinct == nnumbers, in_turn=True
     )
     result = survey(world, trial, plan)
     names = world.names(trial.members)

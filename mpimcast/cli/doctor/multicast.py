@@ -9,7 +9,7 @@ from mpimcast._session.bootstrap import PROBES_S
 from mpimcast.cli.doctor import mtu
 from mpimcast.cli.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.doctor.survey import Result, Salvo, SurveyPlan, survey
+from mpimcast.cli.doctor.survey import Burst, Result, SurveyPlan, survey
 from mpimcast.cli.doctor.trial import Trial
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHORT_BYTES = 64
 
 # How many datagrams of each length a rank multicasts: at most the first, at least the
-# second, and the third divided among all ranks in between.
+# second; between these, the third divided by the number of ranks.
 _SENT_MAX, _SENT_MIN, _SENT_TOGETHER = 64, 8, 512
 
 # How often the remaining nodes are tried if they show faults hidden before.
@@ -38,7 +38,7 @@ _PAIR = 2
 
 
 class Sweep(NamedTuple):
-    """What ranks heard of short and of full datagrams, by pairs of ranks."""
+    """Counts of the short and full datagrams that were heard, by pairs of ranks."""
 
     sent: int
     short: dict[Pair, Heard]
@@ -46,7 +46,7 @@ class Sweep(NamedTuple):
     failures: dict[int, str]
 
     def better(self, other: Sweep) -> Sweep:
-        """Return for each pair the sweep's result in which more was heard."""
+        """Return, for each pair, the result of the sweep in which more was heard."""
         return self._replace(
             short={pair: max(h, other.short[pair]) for pair, h in self.short.items()},
             full={pair: max(h, other.full[pair]) for pair, h in self.full.items()},
@@ -109,7 +109,7 @@ def check(report: Report, world: World, trial: Trial, instead: str) -> Trial:
 
 
 def _try_without(bad: set[str], report: Report, world: World, trial: Trial) -> Trial:
-    """Try without the nodes to blame, and without those that then show faults, too."""
+    """Try without the nodes to blame, then also without those that show faults."""
     for _ in range(_TRIES):
         rest = tuple(r for r in trial.members if world.nodes[r] not in bad)
         if not bad or len(world.names(rest)) <= 1:
@@ -134,9 +134,9 @@ def _sweep(world: World, trial: Trial) -> Sweep:
     full_bytes = trial.chunk_bytes
 
     def hear(nbytes: int) -> Result:
-        salvos = [Salvo(None, range(sent), nbytes)]
+        bursts = [Burst(None, range(sent), nbytes)]
         plan = SurveyPlan(
-            sent, salvos, lambda _, heard: heard.ndistinct == sent, in_turn=True
+            sent, bursts, lambda _, heard: heard.ndistinct == sent, in_turn=True
         )
         return survey(world, trial, plan)
 
@@ -206,7 +206,7 @@ def _nowhere(instead: str) -> Finding:
 
 
 def _mend(fault: Fault, device: str) -> str:
-    """Return what to try, and where."""
+    """Return commands that may mend a fault, and where to run them."""
     if not fault.silent:
         return (
             f"on {fault.node}: ethtool -S {device}, and check its cable and port; "

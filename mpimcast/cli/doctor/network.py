@@ -2,8 +2,8 @@
 """Checks the network between ranks, and finds the ranks for which it works.
 
 The endpoints are those that a communicator would open, over the transport that it
-would choose. Where nodes are to blame, the remaining ones are tried without them, and
-all further checks run among the remaining ones.
+would choose. If nodes are to blame, the others are tried again without them, and all
+further checks run among those others.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _examine(
 ) -> None:
     """Run the checks over the first transport that can be opened."""
     for kind, worse in zip(kinds, [*kinds[1:], None], strict=True):
-        # What takes over if a team cannot be opened over this transport.
+        # The transport that takes over if a team cannot be opened over `kind`.
         instead = worse.name if worse else LIBRARY
         if worse is None and "mpi" not in config.transports:
             instead = ""

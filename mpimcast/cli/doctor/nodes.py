@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast._native.transport import Udp
 from mpimcast._session import bootstrap
-from mpimcast._support.naming import odd_ones
+from mpimcast._support.naming import usual_and_deviants
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.info import rdma
 from mpimcast.errors import Error
@@ -83,7 +83,7 @@ def _interface(world: World, config: Config, facts: Sequence[Facts]) -> Facts:
     if not all(introductions):
         return {"reason": "a rank cannot load mpimcast's C library"}
     udp = Udp(config, bootstrap.draft_of(introductions, world.rank))
-    for found in udp.candidates():
+    for found in udp.candidate_interfaces():
         if not isinstance(found, Error):
             return _described(found)
     return {"reason": "no interface leads to rank 0"}
@@ -140,7 +140,7 @@ def _note(node: str, what: str, mend: str) -> Finding:
 
 def _mtus(nodes: Sequence[Facts]) -> Iterator[Finding]:
     mtus = [node["interface"]["mtu_bytes"] for node in nodes]
-    usual, odd = odd_ones(mtus)
+    usual, odd = usual_and_deviants(mtus)
     for place in odd:
         node, mtu = nodes[place], mtus[place]
         device = node["interface"]["name"]
@@ -158,7 +158,7 @@ def _mtus(nodes: Sequence[Facts]) -> Iterator[Finding]:
 
 def _subnets(nodes: Sequence[Facts], ttl: int) -> Iterator[Finding]:
     subnets = [node["interface"]["subnet"] for node in nodes]
-    usual, odd = odd_ones(subnets)
+    usual, odd = usual_and_deviants(subnets)
     nrouters = max(ttl - 1, 0)
     routers = f"{nrouters} router{'' if nrouters == 1 else 's'}"
     for place in odd:
@@ -173,7 +173,7 @@ def _subnets(nodes: Sequence[Facts], ttl: int) -> Iterator[Finding]:
 
 def _igmp(nodes: Sequence[Facts]) -> Iterator[Finding]:
     versions = [node["interface"]["igmp"] for node in nodes]
-    usual, odd = odd_ones(versions)
+    usual, odd = usual_and_deviants(versions)
     for place in odd:
         name, device = nodes[place]["name"], nodes[place]["interface"]["name"]
         yield _note(
@@ -194,7 +194,7 @@ def _ports(nodes: Sequence[Facts]) -> Iterator[Finding]:
         )
         for node in nodes
     ]
-    usual, odd = odd_ones(ports)
+    usual, odd = usual_and_deviants(ports)
     for place in odd:
         name = nodes[place]["name"]
         yield _note(
@@ -212,7 +212,7 @@ def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
     """Compare the limits of socket buffers' sizes."""
     for limit in ("rmem_max", "wmem_max"):
         values = [node[f"{limit}_bytes"] for node in nodes]
-        usual, odd = odd_ones(values)
+        usual, odd = usual_and_deviants(values)
         for place in odd:
             name = nodes[place]["name"]
             yield _note(

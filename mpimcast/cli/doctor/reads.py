@@ -27,7 +27,7 @@ _CHANNEL = 1 << 16  # any channel will do, since the team has no other stream
 
 
 def check(report: Report, world: World, trial: Trial) -> None:
-    """Run an Allgather in which no multicast arrives, so that all must be read."""
+    """Run an Allgather in which no multicast arrives, so that all data must be read."""
     report.measured["reads"] = measured = {"transport": trial.kind.name, "chunks": {}}
     if trial.kind.name != "verbs":
         report.skip(
@@ -73,12 +73,12 @@ def _stream(trial: Trial, config: Config) -> Stream | None:
 
 
 def _gather(stream: Stream) -> int:
-    """Return how many chunks this rank has read; 0 if the result is not right."""
+    """Return how many chunks this rank has read; 0 if the result is wrong."""
     rank, nranks = stream.endpoint.rank, stream.endpoint.nranks
     block = np.full(_BLOCK_BYTES, rank % 251, np.uint8)
     place = np.frombuffer(engine.allocate(_BLOCK_BYTES * nranks), np.uint8)
     description = Description("allgather", _BLOCK_BYTES)
-    description.at(block.ctypes.data, place.ctypes.data)
+    description.set_addresses(block.ctypes.data, place.ctypes.data)
     native = NativeOperation(stream, "Allgather")
     try:
         over = native.start(description)

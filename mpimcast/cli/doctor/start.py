@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How this process was started: by which launcher, and as which of how many."""
+"""How this process was started: by which launcher, and among how many processes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SLICE_S = 0.005
 
-# Listening ends after the first time without news, or after the second in all.
+# How long listening goes on without news, and how long it lasts at most.
 _QUIET_S = 0.15
 _LISTEN_S = 2.0
 
@@ -29,7 +29,7 @@ _PACE_BYTES_PER_S = 12.5e6
 _idents = count(1)
 
 
-class Salvo(NamedTuple):
+class Burst(NamedTuple):
     """Datagrams that a rank sends.
 
     Attributes
@@ -51,17 +51,17 @@ class Salvo(NamedTuple):
 
 
 class SurveyPlan(NamedTuple):
-    """What a rank sends in a survey, and what it listens for.
+    """The datagrams that a rank sends in a survey, and those that it listens for.
 
     Attributes
     ----------
     nnumbers : int
         How many numbers a rank may send.
-    salvos : sequence of Salvo
+    bursts : sequence of Burst
         The datagrams that this rank sends.
     is_whole : callable
-        Returns, by a member's place and what was heard of it, whether nothing more of
-        it need be awaited.
+        Takes a member's place and what was heard from it; returns whether nothing more
+        from it need be awaited.
     in_turn : bool
         Whether members send one after the other.
     for_s : float
@@ -69,7 +69,7 @@ class SurveyPlan(NamedTuple):
     """
 
     nnumbers: int
-    salvos: Sequence[Salvo]
+    bursts: Sequence[Burst]
     is_whole: Callable[[int, Heard], bool]
     in_turn: bool = False
     for_s: float = float("inf")
@@ -81,7 +81,7 @@ class Result(NamedTuple):
     Attributes
     ----------
     heard : dict
-        What the second rank of each pair has heard of the first, the sender.
+        What a receiver has heard from a sender, by pairs of sender and receiver.
     failures : dict
         The reason why a rank could not send, by rank.
     """
@@ -128,21 +128,21 @@ def _listener(endpoint: Endpoint | None) -> Callable[[], None]:
     def nothing() -> None:
         pass
 
-    return nothing if endpoint is None else endpoint.move
+    return nothing if endpoint is None else endpoint.make_progress
 
 
 def _send(endpoint: Endpoint | None, plan: SurveyPlan) -> str:
-    """Send all salvos; return the reason if that fails, else ""."""
+    """Send all bursts; return the reason if that fails, else ""."""
     if endpoint is None:
         return ""
     if plan.in_turn:
-        each_bytes = sum(len(each.numbers) * each.nbytes for each in plan.salvos)
+        each_bytes = sum(len(each.numbers) * each.nbytes for each in plan.bursts)
         endpoint.listen_survey(endpoint.rank * each_bytes / _PACE_BYTES_PER_S)
     until_s = time.monotonic() + plan.for_s
     try:
-        for salvo in plan.salvos:
+        for burst in plan.bursts:
             if time.monotonic() < until_s:
-                endpoint.send_survey(*salvo[:3], asks=salvo.asks)
+                endpoint.send_survey(*burst[:3], asks=burst.asks)
     except TransportError as error:
         return str(error)
     return ""

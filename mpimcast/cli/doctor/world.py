@@ -47,7 +47,7 @@ class World:
         self._words: list[object] = []  # memory that MPI may still read or write
 
     def meet(self) -> None:
-        """Begin, and wait until all ranks have done so."""
+        """Begin the first stage, and wait until all ranks have begun it."""
         self.begin("launch")
         private, request = MPI.Intracomm.Idup(MPI.COMM_WORLD)
         complete(request, self.left_s, self._stage)

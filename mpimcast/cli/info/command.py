@@ -17,7 +17,8 @@ from typing import Any
 
 from mpimcast import __version__
 from mpimcast._mpi.library import LibraryError, library_name, load
-from mpimcast._settings.config import Config, ignored_variables
+from mpimcast._settings.config import Config
+from mpimcast._settings.ignored import ignored_variables
 from mpimcast.cli import commands
 from mpimcast.cli.info import firewall
 from mpimcast.cli.info.counters import COUNTERS
@@ -53,7 +54,7 @@ def main(argv: list[str]) -> int:
 
 
 def gather(config: Config) -> dict[str, Any]:
-    """Collect the report, in terms of JSON. Does not initialise MPI."""
+    """Collect the report, fit for JSON, without initialising MPI."""
     mpi = _mpi()
     try:
         from mpimcast._native import core
@@ -92,7 +93,7 @@ def gather(config: Config) -> dict[str, Any]:
 
 
 def _chosen(config: Config, place: str, usable: list[str]) -> str | None:
-    """Return the transport of a job at that place; None if there is none for it."""
+    """Return the transport of a job at that place; None if it can use none."""
     alone = place == "one host" and config.transport == "auto"
     names = ["mpi"] if alone else config.transports
     return next((name for name in names if name in usable), None)
@@ -122,7 +123,7 @@ def _interface(config: Config, place: str) -> dict[str, Any]:
 
 
 def _verbs(config: Config) -> dict[str, Any]:
-    """Say which port the first rank of this host would use, or why there is none."""
+    """Return the port for this host's first rank, or the reason why there is none."""
     from mpimcast._native import devices
 
     try:

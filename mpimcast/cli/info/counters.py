@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the counters of ``Intracomm.stats()`` mean; most are counted by the C core."""
+"""Meanings of the counters of ``Intracomm.stats()``; the C core counts most."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _traffic(kind: str, what: str) -> dict[str, Counter]:
 COUNTERS: dict[str, Counter] = {
     "epochs": Counter("operations", "Operations started through multicast."),
     "unicast_epochs": Counter(
-        "operations", "Those of them that went round a ring of unicast instead."
+        "operations", "Operations whose blocks went round a ring by unicast."
     ),
     **_traffic("multicast", "in the first transmission of chunks"),
     **_traffic("repair", "in retransmissions of chunks"),

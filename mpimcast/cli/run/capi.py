@@ -30,7 +30,7 @@ _kept: list[object] = []
 
 
 def wrap_communicators(wrap: Callable[[MPI.Comm], MPI.Comm]) -> None:
-    """Have `wrap` applied to each communicator that an extension module makes.
+    """Apply `wrap` to each communicator that an extension module makes.
 
     Extension modules that were imported earlier keep mpi4py's function.
     """

@@ -28,8 +28,8 @@ usage: python -m mpimcast run [--summary] SCRIPT [ARGUMENT ...]
 
 Runs a program as `python -m mpi4py` does: an exception that nobody catches aborts
 the job. MPI.COMM_WORLD, MPI.COMM_SELF and all communicators derived from them are
-then mpimcast.Intracomm. MPI is initialised when the program imports it, as
-`mpi4py.rc` says by then. All ranks of a job must run under it.
+then mpimcast.Intracomm. MPI is initialised when the program imports it, with the
+settings that `mpi4py.rc` has at that moment. All ranks of a job must run under it.
 
   --summary   at the end, print on standard error which collectives were called,
               what carried them and why, how long they took, and the bytes saved
@@ -59,7 +59,8 @@ def main(argv: list[str]) -> int:
             if wants_summary:
                 _after_init(lambda: summaries.append(_begin_summary()))
         except BaseException:
-            set_abort_status(1)  # now: a module whose import fails cannot be found
+            # Now, since a module whose import fails is not found later.
+            set_abort_status(1)
             raise
 
     try:
@@ -71,7 +72,7 @@ def main(argv: list[str]) -> int:
         for summary in summaries:
             summary.alone = _is_failure(ending)
         if _was_not_found(ending):
-            # Python's words for it, which has no traceback then.
+            # Like Python, print its words for this without a traceback.
             print(f"{sys.executable}: {ending}", file=sys.stderr)
             return 1
         program.hide_runner()
@@ -80,7 +81,7 @@ def main(argv: list[str]) -> int:
 
 
 def _begin_summary() -> Summary:
-    """Count from here on, and print at the end."""
+    """Start counting; the summary is printed at the end."""
     from mpimcast.cli.run.summary import Summary
 
     return Summary()
@@ -92,7 +93,7 @@ def _is_failure(ending: BaseException) -> bool:
 
 
 def _complaint(words: list[str]) -> str:
-    """Say why there is nothing to run; nothing if there is."""
+    """Return why there is nothing to run; "" if there is something."""
     option = words[0] if words and words[0].startswith("-") else ""
     if not words or (option in _KINDS and len(words) == 1):
         return _USAGE
@@ -100,7 +101,7 @@ def _complaint(words: list[str]) -> str:
         hint = suggestion(option, (*_KINDS, "--summary", "--help"))
         said = f"mpimcast run: there is no option {option!r}"
         return f"{_USAGE}\n{said}; {hint}\n" if hint else f"{_USAGE}\n{said}\n"
-    why = "" if option else program.obstacle(words[0])
+    why = "" if option else program.why_unavailable(words[0])
     return f"mpimcast run: {why}\n" if why else ""
 
 
@@ -111,10 +112,11 @@ def _was_not_found(ending: BaseException) -> bool:
 
 
 def replace_world() -> None:
-    """Make ``MPI.COMM_WORLD`` and ``COMM_SELF`` ours, for all who look from here on.
+    """Replace ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` by handles of mpimcast.
 
-    And what extension modules make of communicators by mpi4py's C API. Before MPI is
-    initialised no communicator can be made: then the constants follow by ``MPI.Init``.
+    Also wrap the communicators that extension modules make by mpi4py's C API. Before
+    MPI is initialised no communicator can be made; ``MPI.Init`` then replaces the
+    constants.
     """
     from mpi4py import MPI
 
@@ -159,11 +161,11 @@ def _after_init(action: Callable[[], None]) -> None:
 
 
 def replace_startall() -> None:
-    """Have ``MPI.Prequest.Startall``, which knows only the library's, start ours too.
+    """Make ``MPI.Prequest.Startall`` start mpimcast's requests beside the library's.
 
-    The class stays: programs compare it with the types of their requests. It is a
-    built-in type, whose attributes are in a dictionary that Python does not show;
-    where there is none, ``mpimcast.Startall`` is left to the program.
+    The class itself stays, since programs compare it with the types of their requests.
+    It is a built-in type, whose attributes are in a dictionary that Python does not
+    show; if there is none, the program has to call ``mpimcast.Startall``.
     """
     from mpi4py import MPI
 

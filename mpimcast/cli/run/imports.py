@@ -54,9 +54,9 @@ class _Finder:
         return spec
 
     def _extend(self, loader: Loader) -> None:
-        """Have the loader call the action after the module's own code.
+        """Make the loader call the action after it has run the module's own code.
 
-        The loader stays the one that was found, so that the module is the same as
+        The loader remains the one that was found, so that the module is the same as
         without mpimcast.
         """
         execute = loader.exec_module

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _IMPORTLIB = "<frozen importlib."
 
 
-def obstacle(path: str) -> str:
+def why_unavailable(path: str) -> str:
     """Return, in Python's words, why a script cannot be read; "" if it can."""
     whole = Path(path).absolute()
     try:
-        if not whole.is_dir():  # a folder with a __main__.py is a program, too
+        if not whole.is_dir():  # a folder with a __main__.py is also a program
             whole.open("rb").close()
     except OSError as error:
         return f"can't open file '{whole}': [Errno {error.errno}] {error.strerror}"
@@ -91,9 +91,9 @@ def own_traceback(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def hide_runner() -> None:
-    """Have uncaught exceptions shown without the frames above the program.
+    """Show uncaught exceptions without the frames above the program.
 
-    The hook that is set at present, which may be the program's own, shows them.
+    The current hook, which may be the program's own, shows them.
     """
     show = sys.excepthook
 

@@ -2,8 +2,8 @@
 """Prints what carried a program's collectives, at the end of ``run --summary``.
 
 Rank 0 prints it for all ranks if all reach their ends in time; else each rank prints
-its own. Printing is the last that Python does, so that the calls of threads and of
-other exit handlers are counted, too.
+its own. Printing is the last thing that Python does, so that it also counts the calls
+of threads and of other exit handlers.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Count:
     nbytes : int
         Sizes of the results; 0 where they are unknown.
     spent_ns : int
-        Time in the calls; non-blocking and persistent ones count their starts.
+        Time in the calls; of non-blocking and persistent ones, the time in the starts.
     unicast_bytes : float
         This rank's share of the bytes that would be sent if each byte were sent to
         every rank separately, as by a ring or a binomial tree.
@@ -142,7 +142,7 @@ class Tally:
         requests.Prequest.Start = counted_start  # type: ignore[assignment,method-assign]
 
     def _wrap(self, name: str, note: Callable[..., None]) -> None:
-        """Have a method's calls noted once they have succeeded."""
+        """Note a method's calls once they have succeeded."""
         method = getattr(Intracomm, name)
 
         @functools.wraps(method)
@@ -156,7 +156,7 @@ class Tally:
         setattr(Intracomm, name, counted)
 
     def _wrap_objects(self, name: str) -> None:
-        """Have the calls of a method noted that calls others for an object's parts."""
+        """Note the calls of a method that calls others for an object's parts."""
         method = getattr(Intracomm, name)
 
         @functools.wraps(method)
@@ -188,7 +188,7 @@ class Tally:
         self._note(Key(call.name, way, why), moved, call.spent_ns)
 
     def _persistent(self, call: _Call) -> None:
-        """Note each later start of mpimcast's requests; of others, the making alone."""
+        """Note each later start of mpimcast's request; of another, only the making."""
         moved = call.moved(call.name.removesuffix("_init"))
         state = self._state(call.comm)
         way, why = state.way(moved.block_bytes, waits=False)
@@ -258,7 +258,7 @@ class _Call(NamedTuple):
     spent_ns: int
 
     def moved(self, kind: str) -> _Moved:
-        """Return the bytes of this call, which is of any form of collective `kind`."""
+        """Return the bytes of this call, which is some form of collective `kind`."""
         judge, place, name = _OURS[kind]
         nranks = self.comm.Get_size()
         whole = self.args[place] if place < len(self.args) else self.kwargs.get(name)

@@ -35,7 +35,7 @@ _S = arguments.real("seconds", "S", scale=10**9, low=0.001, high=_HOUR_S, exampl
 
 
 def _rank(nobody: str) -> Kind:
-    """Take a rank; `nobody` is what its absence is called."""
+    """Return a kind that takes a rank; `nobody` are the words for none."""
     kind = arguments.whole(0, RANKS_MAX - 1, metavar="RANK")
     return kind._replace(
         show=lambda value: nobody if value == NOBODY else kind.show(value)
@@ -222,11 +222,11 @@ GROUPS: dict[str, tuple[Option, ...]] = {
     "mishaps": (
         Option(
             "--late-rank",
-            "late_rank",
+            "delayed_rank",
             _rank("none"),
             "rank that enters its first operation late",
         ),
-        Option("--late", "late_ns", _MS, "how late it is"),
+        Option("--late", "delay_ns", _MS, "how late it is"),
         Option(
             "--stalled-rank",
             "stalled_rank",

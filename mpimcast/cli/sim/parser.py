@@ -22,13 +22,13 @@ from mpimcast.cli.sim.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What a full datagram has besides its payload, at most: our header and checksum,
-# those of UDP, IPv4 and Ethernet.
+# The most bytes of a datagram besides its payload: our header and checksum, and those
+# of UDP, IPv4 and Ethernet.
 _HEADERS_BYTES = 64
 
 
 def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
-    """Return the parser; what is not given is not among its results.
+    """Return the parser; its results lack most options that are not given.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
 
 
 def numbers(options: dict[str, Any]) -> dict[str, int]:
-    """Take out what was chosen by name; return the numbers that stand for it."""
+    """Remove the options chosen by name; return the numbers that stand for them."""
     return {
         "kind": COLLECTIVES[options.pop("kind")],
         "repair": REPAIRS[options.pop("repair")],
@@ -139,7 +139,7 @@ def numbers(options: dict[str, Any]) -> dict[str, int]:
 
 
 def conflict(spec: Mapping[str, Any]) -> str:
-    """Say why options do not go together; return nothing if they do."""
+    """Return why options do not go together; "" if they do."""
     nranks = spec["nranks"]
     ranks = [
         option

@@ -29,7 +29,7 @@ def case_spec(seed: int) -> Plain:
 
 
 def crowd_spec(seed: int, nranks_min: int, nranks_max: int) -> Plain:
-    """Return the spec of random case `seed` of so many ranks."""
+    """Return the spec of random case `seed`, with a number of ranks in this range."""
     spec = ffi.new("struct mmc_sim_spec *")
     lib.mmc_sim_crowd(seed, nranks_min, nranks_max, spec)
     return _plain(spec[0])
@@ -39,7 +39,7 @@ def run(spec: Plain) -> Plain:
     """Run a spec and return its result.
 
     Both are the C structs of ``mpimcast/sim.h`` as dictionaries; `spec` may leave
-    out what is as in `default_spec`.
+    out fields that are as in `default_spec`.
     """
     fields = {**default_spec(), **spec}
     fields["fault"] = fields["fault"].encode()
@@ -52,7 +52,7 @@ def run(spec: Plain) -> Plain:
     if status != 0:
         raise ConfigError(f"this cannot be simulated: {error_text(status)}")
     try:
-        found = _plain(result[0], pointers=False)
+        found = _plain(result[0], refuses_pointers=False)
         found["ranks"] = [_plain(result.ranks[i]) for i in range(result.nranks)]
         found["links"] = [_plain(result.links[i]) for i in range(result.nlinks)]
     finally:
@@ -75,7 +75,7 @@ def run_cases(first: int, count: int) -> CasesHeld:
 
 
 def run_crowds(first: int, count: int, nranks_min: int, nranks_max: int) -> CasesHeld:
-    """Run random cases of so many ranks, as `run_cases` does."""
+    """Run random cases as `run_cases` does, with numbers of ranks in this range."""
     violation = ffi.new("char[]", lib.MMC_SIM_TEXT_SIZE)
     held = lib.mmc_sim_run_crowds(first, count, nranks_min, nranks_max, violation)
     return CasesHeld(held, bytes(ffi.string(violation)).decode(errors="replace"))
@@ -86,8 +86,11 @@ def error_text(error: int) -> str:
     return bytes(ffi.string(lib.mmc_strerror(error))).decode()
 
 
-def _plain(struct: CData, *, pointers: bool = True) -> Plain:
-    """Return a C struct as a dictionary, without its pointers unless wanted."""
+def _plain(struct: CData, *, refuses_pointers: bool = True) -> Plain:
+    """Return a C struct as a dictionary.
+
+    If it has a pointer, raise TypeError with `refuses_pointers`, else leave it out.
+    """
     plain: Plain = {}
     for name, field in ffi.typeof(struct).fields:
         value = getattr(struct, name)
@@ -99,6 +102,6 @@ def _plain(struct: CData, *, pointers: bool = True) -> Plain:
             plain[name] = bytes(ffi.string(value)).decode(errors="replace")
         elif field.type.kind == "array":
             plain[name] = list(value)
-        elif pointers:
+        elif refuses_pointers:
             raise TypeError(name)
     return plain

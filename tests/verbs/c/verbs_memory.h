@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that rank 1 registers, and the reads of it by rank 0. */
+/* The memory that rank 1 registers, and how rank 0 reads it. */
 #ifndef MMC_TESTS_VERBS_MEMORY_H
 #define MMC_TESTS_VERBS_MEMORY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams to a group: which ranks hear them, from whose queue, where they lie. */
+/* Datagrams to a group: who hears them, who sent them, and where they lie. */
 #include "verbs_team.h"
 
 static void multicast_reaches_all_others_but_oneself(uint32_t nsubgroups,
@@ -77,6 +77,7 @@ static void bodies_of_all_sizes_lie_apart(void)
 	team_close(&team);
 }
 
+/* A checksum behind the header arrives with it, not with the body. */
 static void the_trailer_stays_with_the_header(void)
 {
 	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;
@@ -104,7 +105,7 @@ static void the_trailer_stays_with_the_header(void)
 	team_close(&team);
 }
 
-/* A short length is reported as it is: the engine, which looks no further, drops it. */
+/* A short length is reported as it is; the engine drops such a datagram. */
 static void a_datagram_shorter_than_its_header_has_its_length(void)
 {
 	struct mmc_parcel parcel = {
@@ -185,8 +186,8 @@ static uint32_t count_all(struct mmc_endpoint *endpoint, uint32_t most)
 }
 
 /*
- * Sends `count` datagrams from rank 0 at once. Rank 1 does not look before rank 2 has
- * them all; returns how many rank 1 gets.
+ * Sends `count` datagrams from rank 0 at once. Rank 1 polls only once rank 2
+ * has them all. Returns how many rank 1 gets.
  */
 static uint32_t send_and_count(struct team *team, uint32_t count)
 {
@@ -196,7 +197,10 @@ static uint32_t send_and_count(struct team *team, uint32_t count)
 		send_to(team->endpoints[0], MMC_PEER_ALL, 0, false, i, 64);
 	CHECK_EQ(count_all(team->endpoints[2], count), count);
 	ncame = count_all(team->endpoints[1], count);
-	/* The next poll returns slots, at the sender those of its own copies too. */
+	/*
+	 * The next poll posts slots again, also those of the sender's own
+	 * copies.
+	 */
 	for (uint32_t rank = 0; rank < 3; rank++)
 		CHECK(is_quiet(team->endpoints[rank]));
 	return ncame;
@@ -292,7 +296,7 @@ static void groups_are_served_in_turn(void)
 	for (uint32_t i = 0; i < NSUBGROUPS * EACH; i++)
 		send_to(team.endpoints[0], MMC_PEER_ALL, i % NSUBGROUPS, false,
 			i, 20);
-	/* Once rank 2 has them all, they have arrived at rank 1 too. */
+	/* Once rank 2 has them all, they have also arrived at rank 1. */
 	for (uint32_t i = 0; i < NSUBGROUPS * EACH; i++)
 		receive_one(team.endpoints[2]);
 	while (ncame < NSUBGROUPS * EACH) {
@@ -333,7 +337,7 @@ static void send_foreign(const struct team *team, uint32_t device,
 
 static void strangers_are_told_apart(void)
 {
-	/* From another port, and from a port of the team, but another queue. */
+	/* From another port; and from a port of the team, but another queue. */
 	static const uint32_t devices[] = { 5, 0 };
 	struct team team;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Payloads that arrive right in their places, and what arrives there instead. */
+/* Payloads that arrive directly in their places, or in those of others. */
 #include "verbs_team.h"
 
 #include "predictions.h"
@@ -106,7 +106,7 @@ static void send_chunk(struct gathering *at, uint32_t epoch, uint32_t index,
 		;
 }
 
-/* Receives one datagram, and notes its chunk as seen; returns its payload. */
+/* Receives chunk `index`, and notes it as seen; returns its payload. */
 static const uint8_t *take(struct gathering *at, uint32_t index)
 {
 	struct mmc_event *event = &at->events[0];
@@ -152,7 +152,7 @@ static void predicted_payloads_come_to_their_places(void)
 	close_gathering(&at);
 }
 
-/* Chunk FIRST is lost, so later ones arrive in the places of their predecessors. */
+/* Chunk FIRST is lost, so later chunks arrive in their predecessors' places. */
 static void after_a_loss_all_are_evacuated(void)
 {
 	struct gathering at;
@@ -266,7 +266,7 @@ static int refuse(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 	return EIO;
 }
 
-/* If the device refuses a reset, its arrivals are dropped and the engine is told. */
+/* If a queue cannot be reset, arrivals are dropped and the engine is told. */
 static void a_device_may_refuse_to_let_go(void)
 {
 	int (*modify)(struct ibv_qp *, struct ibv_qp_attr *, int) =

@@ -67,6 +67,7 @@ static void a_wrong_key_breaks(void)
 	team_close(&team);
 }
 
+/* A read beyond registered memory fails and breaks the connection. */
 static void what_lies_outside_breaks(void)
 {
 	struct mmc_region region;
@@ -81,6 +82,7 @@ static void what_lies_outside_breaks(void)
 	team_close(&team);
 }
 
+/* A read of deregistered memory fails and breaks the connection. */
 static void what_is_deregistered_breaks(void)
 {
 	struct mmc_region region;
@@ -134,6 +136,7 @@ static void what_is_registered_cannot_be_written(void)
 	team_close(&team);
 }
 
+/* A read of a rank that is gone fails, and then the connection breaks. */
 static void who_is_gone_gives_no_answer(void)
 {
 	struct mmc_region region;
@@ -157,6 +160,7 @@ static void who_is_gone_gives_no_answer(void)
 	team_close(&team);
 }
 
+/* Memory that does not exist cannot be registered, and the error says so. */
 static void what_cannot_be_registered_says_so(void)
 {
 	struct mmc_region region;

@@ -2,6 +2,7 @@
 /* Reading memory that another rank has registered. */
 #include "verbs_memory.h"
 
+/* The pieces of a read arrive together, one behind the other. */
 static void pieces_come_one_behind_the_other(void)
 {
 	struct mmc_region region;
@@ -75,9 +76,10 @@ static uint32_t start_many(struct team *team, const struct mmc_region *region,
 	return nstarted;
 }
 
-static void more_reads_than_places_wait(void)
+/* No more reads than slots are under way; others are refused for now. */
+static void more_reads_than_slots_wait(void)
 {
-	uint32_t max, nstarted, nover = 0;
+	uint32_t max, nstarted, nended = 0;
 	struct mmc_region region;
 	struct team team;
 
@@ -90,8 +92,8 @@ static void more_reads_than_places_wait(void)
 
 		nstarted = start_many(&team, &region, 1000);
 		CHECK_EQ(nstarted, MMC_VERBS_NREADS);
-		nover = 0;
-		while (nover < nstarted) {
+		nended = 0;
+		while (nended < nstarted) {
 			int count = receive(team.endpoints[0], events, 64,
 					    PATIENCE_MS);
 
@@ -103,16 +105,16 @@ static void more_reads_than_places_wait(void)
 					    memory + events[i].cookie % 8 * max,
 					    max);
 			}
-			nover += (uint32_t)count;
+			nended += (uint32_t)count;
 		}
-		/* This poll frees the places of the last reads. */
+		/* This poll frees the slots of the last reads. */
 		CHECK(is_quiet(team.endpoints[0]));
 	}
 	deregister_memory(&team, &region);
 	team_close(&team);
 }
 
-/* With reads of several pieces, no more pieces are under way than the device serves. */
+/* No more pieces are under way than the device serves at a time. */
 static void many_pieces_wait_too(void)
 {
 	struct mmc_piece pieces[MMC_PIECES_MAX];
@@ -134,6 +136,7 @@ static void many_pieces_wait_too(void)
 	team_close(&team);
 }
 
+/* The bytes of a read stay valid until the next poll. */
 static void what_was_read_stays_until_the_next_poll(void)
 {
 	struct mmc_region region;
@@ -147,7 +150,7 @@ static void what_was_read_stays_until_the_next_poll(void)
 	piece = piece_of(&region, 0, 5000);
 	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
 	event = receive_one(team.endpoints[0]);
-	/* Reads that start meanwhile use other places. */
+	/* Reads that start meanwhile use other slots. */
 	piece = piece_of(&region, 200000, 5000);
 	while (start_read(&team, &piece, 1, 1) == 0)
 		nstarted++;
@@ -213,7 +216,7 @@ static void only_partners_can_be_read(void)
 
 CHECK_MAIN(CHECK_TEST(pieces_come_one_behind_the_other),
 	   CHECK_TEST(reads_see_what_is_there_now),
-	   CHECK_TEST(more_reads_than_places_wait),
+	   CHECK_TEST(more_reads_than_slots_wait),
 	   CHECK_TEST(many_pieces_wait_too),
 	   CHECK_TEST(what_was_read_stays_until_the_next_poll),
 	   CHECK_TEST(control_passes_beside_reads),

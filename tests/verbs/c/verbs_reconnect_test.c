@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections that break and are made anew. What Soft-RoCE reports itself is real here:
- * a queue pair that was reset.
+ * Connections that break and are made anew. The cause is real here, since
+ * Soft-RoCE itself reports it: a queue pair that was reset.
  */
 #include "verbs_recovery.h"
 
@@ -24,11 +24,11 @@ static void a_connection_comes_up_again(void)
 		/* The message is lost, but the sender's adapter finds out. */
 		send_to(team.endpoints[1 - round % 2], (uint32_t)(round % 2), 0,
 			true, 1, 20);
-		while (connection_to(&team, 0, 1)->epoch < round)
+		while (connection_to(&team, 0, 1)->incarnation < round)
 			move(&team, &tally);
 		CHECK(await_links(&team, &tally, MMC_VERBS_LINK_UP));
-		CHECK_EQ(connection_to(&team, 0, 1)->epoch, round);
-		CHECK_EQ(connection_to(&team, 1, 0)->epoch, round);
+		CHECK_EQ(connection_to(&team, 0, 1)->incarnation, round);
+		CHECK_EQ(connection_to(&team, 1, 0)->incarnation, round);
 		CHECK_EQ(team.endpoints[0]->reconnects, round);
 		CHECK_EQ(team.endpoints[1]->reconnects, round);
 		check_all_ways(&team, &tally);
@@ -69,7 +69,7 @@ static void reads_fail_and_work_again(void)
 	succeed(team.endpoints[1]->driver->register_memory(
 		team.endpoints[1], memory, sizeof(memory), &region));
 	piece = (struct mmc_piece){ region.address, region.key, 64 };
-	/* There are more rounds than places for reads. */
+	/* There are more rounds than slots for reads. */
 	for (uint32_t i = 1; i <= MMC_VERBS_NREADS + 2; i++) {
 		reset_end(&team, 1, 0);
 		CHECK_EQ(reader->driver->read(reader, 1, &piece, 1, i), 0);
@@ -119,8 +119,8 @@ static void what_is_refused_is_tried_again(void)
 	       !connection_to(&team, 1, 0)->proven)
 		move(&team, &tally);
 	mmc_ibv.modify_qp = real_modify;
-	CHECK_EQ(connection_to(&team, 0, 1)->epoch,
-		 connection_to(&team, 1, 0)->epoch);
+	CHECK_EQ(connection_to(&team, 0, 1)->incarnation,
+		 connection_to(&team, 1, 0)->incarnation);
 	check_all_ways(&team, &tally);
 	CHECK_EQ(tally.nbroken, 0);
 	team_close(&team);
@@ -147,14 +147,14 @@ static void patience_ends(void)
 	team_close(&team);
 }
 
-/* An offer with a wrong key or LID, or of an old epoch, changes nothing. */
+/* An offer with a wrong key or LID, or of an old incarnation, changes nothing. */
 static void forged_offers_are_only_datagrams(void)
 {
 	struct team team = start(3, MMC_JOIN_AUTO);
 	struct mmc_verbs_connection *connection = connection_to(&team, 0, 1);
 	const struct mmc_verbs_offer right = {
 		.keys = { connection->keys[1], connection->keys[0] },
-		.epoch = 5,
+		.incarnation = 5,
 		.psn = 1,
 	};
 	struct mmc_verbs_offer offers[] = { right, right, right };
@@ -169,16 +169,16 @@ static void forged_offers_are_only_datagrams(void)
 		mmc_verbs_tell(mmc_verbs_of(team.endpoints[1]), 0, bytes,
 			       sizeof(bytes));
 	}
-	/* An offer that is right from one rank is nothing from another. */
+	/* An offer that would be right from rank 1 is wrong from rank 2. */
 	mmc_verbs_offer_encode(bytes, &right);
 	mmc_verbs_tell(mmc_verbs_of(team.endpoints[2]), 0, bytes,
 		       sizeof(bytes));
 	while (tally.ndatagrams < 4)
 		move(&team, &tally);
-	CHECK_EQ(connection->epoch, 0);
+	CHECK_EQ(connection->incarnation, 0);
 	CHECK_EQ(connection->link, MMC_VERBS_LINK_UP);
-	/* An offer of an epoch that has ended changes nothing either. */
-	connection->epoch = 6;
+	/* An offer of an incarnation that has ended changes nothing either. */
+	connection->incarnation = 6;
 	mmc_verbs_tell(mmc_verbs_of(team.endpoints[1]), 0, bytes,
 		       sizeof(bytes));
 	send_to(team.endpoints[1], 0, 0, false, 9, 20);

@@ -42,7 +42,7 @@ static inline void move(const struct team *team, struct tally *tally)
 {
 	struct mmc_event events[8];
 
-	usleep(200); /* the guest's only processor sends, too */
+	usleep(200); /* the guest's only processor also sends */
 	for (uint32_t rank = 0; rank < team->nranks; rank++) {
 		struct mmc_endpoint *endpoint = team->endpoints[rank];
 		int count;
@@ -70,7 +70,7 @@ static inline uint64_t patience_ns(void)
 	return mmc_verbs_clock_ns() + (uint64_t)PATIENCE_MS * MMC_MS_NS;
 }
 
-/* Polls until both ends of the connection are in state `link`; false if not in time. */
+/* Polls until both ends are in state `link`; returns false if not in time. */
 static inline bool await_links(const struct team *team, struct tally *tally,
 			       enum mmc_verbs_link link)
 {
@@ -85,7 +85,7 @@ static inline bool await_links(const struct team *team, struct tally *tally,
 	return true;
 }
 
-/* Whether rank 0 gets a datagram with `index` in time. */
+/* Returns whether rank 0 gets a datagram with `index` in time. */
 static inline bool await_datagram(const struct team *team, struct tally *tally,
 				  uint32_t index)
 {
@@ -96,7 +96,10 @@ static inline bool await_datagram(const struct team *team, struct tally *tally,
 	return tally->last == index;
 }
 
-/* Polls until `rank` has rejoined groups `count` times in all; false: not in time. */
+/*
+ * Polls until `rank` has rejoined groups `count` times in all; returns false if
+ * that is not in time.
+ */
 static inline bool await_rejoins(const struct team *team, struct tally *tally,
 				 uint32_t rank, uint64_t count)
 {

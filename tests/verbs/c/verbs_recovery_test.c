@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memberships and connections that end with the port, and are made anew. What Soft-RoCE
- * reports itself is real here: a port that goes down and comes back. What a subnet
- * manager causes comes from stand-ins for the functions that fetch events.
+ * Memberships and connections that end with the port, and are made anew. A port
+ * that goes down and comes back is real here, since Soft-RoCE itself reports
+ * it. Events that a subnet manager causes come from stand-ins for the functions
+ * that fetch events.
  */
 #include "verbs_recovery.h"
 
@@ -43,7 +44,7 @@ static void a_port_flaps_under_sockets(void)
 
 /* ---- stand-ins ----------------------------------------------------------- */
 
-static enum ibv_event_type told; /* to rank 1, once */
+static enum ibv_event_type told; /* the event that rank 1 is told, once */
 static int told_port;
 static struct ibv_context *told_to;
 
@@ -66,6 +67,10 @@ static void ignore(struct ibv_async_event *event)
 	(void)event;
 }
 
+/*
+ * After each event of a subnet manager, groups are joined again and the GID and
+ * the addresses are found anew; another port's event has no effect.
+ */
 static void what_the_subnet_manager_changes_is_made_anew(void)
 {
 	static const enum ibv_event_type events[] = {
@@ -96,7 +101,7 @@ static void what_the_subnet_manager_changes_is_made_anew(void)
 
 		told_port = 1;
 		told_to = verbs->port.context;
-		/* As if the GID had come to its index from another one. */
+		/* As if the GID had moved to its index from another. */
 		verbs->port.options.device.gid_index = 0;
 		CHECK(await_rejoins(&team, &tally, 1, 2 * (i + 1)));
 		CHECK_EQ(verbs->port.options.device.gid_index, gid_index);

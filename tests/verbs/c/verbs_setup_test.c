@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which devices, options, addresses and groups open, and how a refusal is explained. */
+/* Which devices, options, addresses and groups are accepted or refused. */
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -73,6 +73,7 @@ static void a_device_is_chosen_by_name_and_place(void)
 	check_chosen_device("nothing,rxe6", 7, "rxe6");
 }
 
+/* If no device has a listed name, the error says so. */
 static void who_is_not_there_is_named(void)
 {
 	static const char *const none[] = { "rxe",   "rxe12",	"rxe1:2",
@@ -167,6 +168,7 @@ static bool refuses_without_memory(void)
 	       said("rxe1: cannot register memory") && said("ulimit -l");
 }
 
+/* Without a right, opening fails and the error names what is missing. */
 static void rights_that_lack_are_named(void)
 {
 	in_a_child(refuses_without_permission);
@@ -215,6 +217,7 @@ static void options_out_of_range_are_refused(void)
 		      7); /* the least is two for each of the four ranks */
 }
 
+/* Too many receives and a missing device are refused. */
 static void what_the_device_has_not_is_refused(void)
 {
 	struct mmc_team_options options = team_options(4);

@@ -14,7 +14,7 @@
 
 #define NRANKS_MAX NDEVICES
 
-#define CHUNK_BYTES 4080 /* with the header, the MTU */
+#define CHUNK_BYTES 4080 /* with the header it fills the MTU */
 
 /* How long anything may take on a busy machine. */
 #define PATIENCE_MS 20000
@@ -64,7 +64,7 @@ static inline uint8_t *address_of(struct team *team, uint32_t rank)
 	return team->addresses + rank * team->endpoints[rank]->address_bytes;
 }
 
-/* Opens an endpoint of `rank` on the device with this number. */
+/* Opens an endpoint of `rank` on the device with the number `device`. */
 static inline struct mmc_endpoint *open_rank(struct mmc_team_options options,
 					     uint32_t rank, uint32_t device,
 					     uint32_t *buffer_bytes)
@@ -166,7 +166,10 @@ static inline bool sleep_ms(struct mmc_endpoint *endpoint, int timeout_ms)
 	return poll(watched, count, timeout_ms) > 0;
 }
 
-/* Fetches up to `nmax` events, and sleeps until there is one; 0: none is in time. */
+/*
+ * Sleeps until there are events, and fetches at most `nmax`; returns how many,
+ * or 0 if there are none in time.
+ */
 static inline int receive(struct mmc_endpoint *endpoint,
 			  struct mmc_event *events, unsigned nmax,
 			  int timeout_ms)
@@ -184,7 +187,7 @@ static inline int receive(struct mmc_endpoint *endpoint,
 /* Receives one event; its bytes are valid until the next call. */
 static inline struct mmc_event receive_one(struct mmc_endpoint *endpoint)
 {
-	struct mmc_event event = { .source = MMC_PEER_ALL };
+	struct mmc_event event = { .source = MMC_PEER_NONE };
 
 	CHECK_EQ(receive(endpoint, &event, 1, PATIENCE_MS), 1);
 	return event;

@@ -5,7 +5,7 @@
 #include "support/prng.h"
 #include "verbs_team.h"
 
-/* Polls until nothing arrives, and checks that a thread may sleep then. */
+/* Checks that nothing arrives for a while, and that a thread may then sleep. */
 static void settle(struct mmc_endpoint *endpoint)
 {
 	CHECK(is_quiet(endpoint));
@@ -35,13 +35,16 @@ static unsigned readable(struct mmc_endpoint *endpoint)
 	return found;
 }
 
-static void control_and_data_wake_apart(void)
+static void control_and_data_wake_separately(void)
 {
 	struct team team;
 
 	team_start(&team, 8);
 	for (int round = 0; round < 3; round++) {
-		/* Control comes over a connection from rank 1, beside it from 3. */
+		/*
+		 * Rank 1 is a partner, so its message comes over a connection; rank 3
+		 * is not, so its message comes as a single datagram.
+		 */
 		settle(team.endpoints[0]);
 		send_to(team.endpoints[1], 0, 0, true, 1, 20);
 		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
@@ -94,8 +97,8 @@ static void a_broken_connection_wakes(void)
 	team_close(&team);
 }
 
-/* What arrived before arming does not wake the thread: arm() has to report it. */
-static void what_is_there_already_is_told(void)
+/* An arrival before arming does not wake the thread: arm() must report it. */
+static void arm_reports_what_arrived_before(void)
 {
 	struct mmc_endpoint *endpoint;
 	struct mmc_event event;
@@ -120,8 +123,11 @@ static void what_is_there_already_is_told(void)
 	team_close(&team);
 }
 
-/* An arrival that is polled meanwhile does not cause endless wake-ups. */
-static void what_was_polled_meanwhile_wakes_once(void)
+/*
+ * If an event wakes the thread and is polled before the next arm(), at most two false
+ * alarms follow: the device may notify once more, and arm() may return true once.
+ */
+static void a_polled_event_wakes_at_most_twice_more(void)
 {
 	struct mmc_endpoint *endpoint;
 	struct mmc_event event;
@@ -143,7 +149,7 @@ static void what_was_polled_meanwhile_wakes_once(void)
 	team_close(&team);
 }
 
-/* ---- at any moment ------------------------------------------------------- */
+/* ---- at random times ----------------------------------------------------- */
 
 enum { MESSAGES = 400 };
 
@@ -173,7 +179,8 @@ static void *send_now_and_then(void *argument)
 	return NULL;
 }
 
-static void no_arrival_is_slept_over(void)
+/* Whenever a datagram arrives, the thread that sleeps is woken. */
+static void no_arrival_is_slept_through(void)
 {
 	struct mmc_event events[4];
 	uint32_t ncame = 0;
@@ -196,8 +203,8 @@ static void no_arrival_is_slept_over(void)
 	team_close(&team);
 }
 
-CHECK_MAIN(CHECK_TEST(control_and_data_wake_apart), CHECK_TEST(a_read_wakes),
-	   CHECK_TEST(a_broken_connection_wakes),
-	   CHECK_TEST(what_is_there_already_is_told),
-	   CHECK_TEST(what_was_polled_meanwhile_wakes_once),
-	   CHECK_TEST(no_arrival_is_slept_over))
+CHECK_MAIN(CHECK_TEST(control_and_data_wake_separately),
+	   CHECK_TEST(a_read_wakes), CHECK_TEST(a_broken_connection_wakes),
+	   CHECK_TEST(arm_reports_what_arrived_before),
+	   CHECK_TEST(a_polled_event_wakes_at_most_twice_more),
+	   CHECK_TEST(no_arrival_is_slept_through))

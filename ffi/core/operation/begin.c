@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/operation/begin.h"
+
+#include "core/operation/repair.h"
+#include "support/bits.h"
+
+/*
+ * Returns the time from one batch of a chain to its next; 0 while the rate is a guess.
+ */
+static uint64_t batch_time_ns(const struct mmc_op *op)
+{
+	uint64_t nchunks =
+		(uint64_t)op->schedule.batch_chunks * op->schedule.nchains;
+
+	if (!op->config.path->measured)
+		return 0;
+	return mmc_path_time_ns(op->config.path,
+				nchunks * op->config.chunk_bytes);
+}
+
+/* Returns how many chunks may be asked for at a time: the answers fill buffers, too. */
+static uint32_t budget_chunks(const struct mmc_op *op)
+{
+	uint32_t window_bytes = op->record.terms.window_bytes;
+
+	return window_bytes / op->config.chunk_bytes;
+}
+
+/* Begins without multicast, which some rank does not get: neighbours pass blocks on. */
+static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
+{
+	op->turn.next = op->own.nchunks;
+	op->record.sent_chunks = op->own.nchunks;
+	mmc_repair_expect_nothing(&op->repair, now_ns);
+	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
+}
+
+/* Accounts for chunks of its own that this rank sent before all had entered. */
+static void resume_turn(struct mmc_op *op, uint64_t now_ns)
+{
+	struct mmc_run sent = { .count = op->record.sent_chunks };
+
+	op->turn.next = sent.count;
+	if (sent.count > 0)
+		mmc_loss_sent(&op->repair.loss, &op->claimed, &op->own, sent,
+			      now_ns);
+}
+
+static void begin_repair(struct mmc_op *op, uint64_t srtt_ns, uint64_t now_ns)
+{
+	const struct mmc_loss_terms terms = {
+		.srtt_ns = srtt_ns,
+		.late_ns = op->config.path->late_ns,
+		.batch_ns = batch_time_ns(op),
+		.budget_chunks = budget_chunks(op),
+	};
+
+	mmc_repair_begin(&op->repair, &op->schedule, &terms, now_ns);
+}
+
+void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
+{
+	const struct mmc_terms *terms = &op->record.terms;
+	uint64_t srtt_ns =
+		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
+	uint32_t nchains = op->mode == MMC_OP_EAGER ? op->layout.nsenders
+						    : op->config.nchains;
+
+	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,
+		  now_ns - op->stage_ns);
+	op->stage_ns = now_ns;
+	if (terms->signature_min != terms->signature_max) {
+		/* Others may not have found out yet when this rank has gone. */
+		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_NONE, true);
+		return;
+	}
+	if (terms->deaf != 0)
+		op->mode = MMC_OP_UNICAST;
+	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
+			  nchains, terms->window_bytes, terms->source_bytes);
+	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
+	begin_repair(op, srtt_ns, now_ns);
+	mmc_watermark_init(&op->watermark, op->watermark_memory,
+			   op->config.rank, &op->schedule);
+	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
+	if (op->mode == MMC_OP_UNICAST)
+		begin_unicast(op, now_ns);
+	else
+		resume_turn(op, now_ns);
+	mmc_op_update_drained(op);
+	op->heard.source = MMC_PEER_NONE;
+	mmc_op_renew(op);
+	mmc_op_ask_soon(op, now_ns);
+	mmc_op_step(op, MMC_OP_ALL_ENTERED);
+	mmc_op_serve_early(op, now_ns);
+}

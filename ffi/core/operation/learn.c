@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/operation/learn.h"
+
+#include "support/bits.h"
+
+static uint64_t received_bytes(const struct mmc_op *op)
+{
+	return op->layout.total_bytes - op->own.nbytes;
+}
+
+/* Returns the rate of this rank in the direction in which it had more bytes. */
+static uint64_t rate_of(const struct mmc_op *op, uint64_t now_ns)
+{
+	uint64_t nbytes = mmc_max_u64(received_bytes(op), op->own.nbytes);
+	uint64_t time_us = (now_ns - op->stage_ns) / MMC_US_NS + 1;
+
+	return nbytes / time_us * 1000000;
+}
+
+/*
+ * Measures the rate by what this rank has received or, if it has sent more, as the root
+ * of a Bcast has, by what it has sent.
+ */
+static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
+{
+	uint64_t nbytes = received_bytes(op);
+
+	if (nbytes > 0 && nbytes >= op->own.nbytes)
+		mmc_path_received(op->config.path, nbytes,
+				  op->repair.loss.heard_ns - op->stage_ns);
+	else if (nbytes < op->own.nbytes && op->config.nranks > 1)
+		mmc_path_received(op->config.path, op->own.nbytes,
+				  now_ns - op->stage_ns);
+}
+
+/*
+ * Adapts the window. A rank with a small block counts as many chunks as an average one
+ * has, so that the windows of all ranks are adapted after the same operations.
+ */
+static void adapt_window(const struct mmc_op *op,
+			 const struct mmc_repair_losses *losses,
+			 uint64_t now_ns)
+{
+	const struct mmc_window_sample sample = {
+		.window_bytes = op->record.terms.window_bytes,
+		.chunk_bytes = op->config.chunk_bytes,
+		.nchunks =
+			mmc_max_u32(losses->block_chunks,
+				    op->layout.nchunks / op->layout.nsenders),
+		.nlost = losses->nlost,
+		.nshared = losses->nshared,
+		.rate_bytes_per_s = rate_of(op, now_ns),
+	};
+
+	mmc_window_adapt(&op->config.path->window, &sample);
+}
+
+void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
+{
+	const struct mmc_op_config *config = &op->config;
+	const struct mmc_repair_losses losses =
+		op->repair.policy->losses(&op->repair, op->own.nchunks);
+	/*
+	 * Chunks that arrive before the stream is created here are dropped, but not
+	 * lost.
+	 */
+	bool begins_stream = op->mode == MMC_OP_EAGER && config->epoch == 1;
+	const struct mmc_reception reception = {
+		.begin_ns = op->stage_ns,
+		.end_ns = now_ns,
+		.expected_chunks = op->layout.nchunks - op->own.nchunks,
+		.heard_chunks = mmc_loss_heard(&op->repair.loss),
+		.unheard = mmc_loss_unheard(&op->repair.loss),
+		.lag_ns = config->control_is_reliable ? MMC_PATH_LAG_RELIABLE_NS
+						      : 0,
+	};
+
+	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
+		  op->repair.loss.heard_ns - op->stage_ns);
+	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
+		  now_ns - op->repair.loss.heard_ns);
+	config->path->lossy = losses.nlost > 0;
+	mmc_path_settle(config->path);
+	if (op->mode == MMC_OP_STAGED)
+		adapt_window(op, &losses, now_ns);
+	if (op->mode != MMC_OP_UNICAST && !begins_stream)
+		mmc_path_heard(config->path, &reception);
+	if (op->mode == MMC_OP_STAGED)
+		measure_rate(op, now_ns);
+	op->stage_ns = now_ns;
+}

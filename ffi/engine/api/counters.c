@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/state.h"
+
+uint32_t mmc_counter_count(void)
+{
+	return MMC_COUNTER_COUNT;
+}
+
+const char *mmc_counter_name(uint32_t index)
+{
+	static const char *const names[] = {
+#define MMC_COUNTER_NAME(counter, name) name,
+		MMC_COUNTER_TABLE(MMC_COUNTER_NAME)
+#undef MMC_COUNTER_NAME
+	};
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MMC_COUNTER_COUNT,
+		       "each counter has a name");
+	return index < MMC_COUNTER_COUNT ? names[index] : "";
+}
+
+void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values)
+{
+	memcpy(values, stream->counters.value, sizeof(stream->counters.value));
+}
+
+void mmc_team_counters(struct mmc_team *team, uint64_t *values)
+{
+	memcpy(values, team->counters.value, sizeof(team->counters.value));
+	values[MMC_COUNT_EVACUATED_CHUNKS] = team->endpoint->evacuated;
+	values[MMC_COUNT_RECONNECTS] = team->endpoint->reconnects;
+	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
+}

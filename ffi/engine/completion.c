@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/completion.h"
+
+#include <string.h>
+
+#include "engine/advert.h"
+#include "engine/notify.h"
+#include "engine/operation.h"
+#include "engine/placement.h"
+#include "engine/spares.h"
+
+/* Gives the buffers back to the user, and tells those who wait for the request. */
+static void finish(struct mmc_request *request)
+{
+	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
+	request->base = NULL;
+	request->stream->team->engine->nfinished++;
+	if (request->notifies)
+		mmc_engine_notify(request->stream->team->engine);
+	request->notifies = false;
+}
+
+/*
+ * Ends all access to the result but the user's. If the operation has failed, other
+ * ranks may still be reading the result, and the whole team is marked.
+ */
+static void end_reading(struct mmc_request *request)
+{
+	bool failed = mmc_op_has_failed(request->op);
+
+	request->stream->team->memory_may_be_read |= failed;
+	mmc_request_end_placement(request, false);
+	mmc_request_deregister(request, failed);
+	mmc_request_forget_fetches(request);
+}
+
+void mmc_request_complete(struct mmc_request *request, bool retain)
+{
+	struct mmc_stream *stream = request->stream;
+	const struct mmc_block *own = mmc_op_own_block(request->op);
+
+	stream->team->path = *mmc_epochs_path(&stream->epochs);
+	end_reading(request);
+	if (retain && own->nbytes > 0) {
+		request->copy = mmc_copies_take(&stream->copies);
+		memcpy(request->copy->bytes,
+		       mmc_request_address(request, own->first), own->nbytes);
+	}
+	finish(request);
+}
+
+void mmc_request_fail_poisoned(struct mmc_request *request)
+{
+	const struct mmc_poison poison =
+		mmc_epochs_first_failure(&request->stream->epochs);
+
+	request->failure = (struct mmc_failure){
+		.error = -MMC_EPOISONED,
+		.epoch = poison.epoch,
+		.culprit = poison.culprit,
+	};
+	finish(request);
+}
+
+void mmc_request_fail(struct mmc_request *request)
+{
+	const struct mmc_op *op = request->op;
+
+	request->failure = (struct mmc_failure){
+		.error = -(int)mmc_op_error(op),
+		.epoch = mmc_op_epoch(op),
+		.culprit = mmc_op_culprit(op),
+		.missing_chunks = mmc_op_missing_chunks(op),
+	};
+	mmc_operation_describe_mismatch(mmc_op_terms(op), &request->failure);
+	end_reading(request);
+	finish(request);
+}
+
+void mmc_request_close(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+	uint32_t slot = mmc_epochs_slot(mmc_op_epoch(request->op));
+
+	stream->requests[slot] = NULL;
+	request->op = NULL;
+	mmc_copies_give(&stream->copies, request->copy);
+	request->copy = NULL;
+	mmc_request_recycle(request);
+}

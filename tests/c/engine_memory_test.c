@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of the engine: each team registers it once, at its first use. */
+#include "engine/memory.h"
+
+#include "hub.h"
+
+#define NBYTES 10000
+
+static const struct hub_options readable = {
+	.nranks = 2,
+	.nplayed = 1,
+	.read_bytes_max = 4096,
+};
+
+static struct mmc_counters counters;
+
+static bool find(const void *address, uint64_t nbytes, struct mmc_region *found)
+{
+	return mmc_team_find_region(hub[0].team, address, nbytes, &counters,
+				    found);
+}
+
+/* The memory is registered once, as a whole; nothing beyond it is found. */
+static void registered_once(void)
+{
+	struct mmc_region region;
+	uint8_t *memory;
+	size_t whole;
+
+	hub_open(&readable);
+	CHECK_EQ(mmc_memory_allocate(hub[0].engine, NBYTES, (void **)&memory),
+		 0);
+	CHECK_EQ((uintptr_t)memory % 4096, 0);
+	memset(memory, 1, NBYTES);
+	CHECK_EQ(hub[0].nregions, 0);
+	CHECK(find(memory + 50, 100, &region));
+	CHECK_EQ(region.address, (uintptr_t)memory + 50);
+	CHECK(find(memory, NBYTES, &region));
+	CHECK_EQ(region.address, (uintptr_t)memory);
+	CHECK_EQ(hub[0].nregions, 1);
+	whole = hub[0].regions[0].nbytes;
+	CHECK(whole >= NBYTES);
+	CHECK(!find(memory + 1, whole, &region));
+	CHECK(!find(memory - 1, 1, &region));
+	CHECK(!find(&region, 1, &region));
+	CHECK_EQ(hub[0].nregions, 1);
+	mmc_memory_free(hub[0].engine, memory);
+	CHECK(!hub[0].regions[0].live);
+	CHECK(!find(memory, NBYTES, &region));
+	hub_close();
+}
+
+/* A failed registration is tried again at the next use. */
+static void a_failure_is_not_kept(void)
+{
+	struct mmc_region region;
+	void *memory;
+
+	hub_open(&readable);
+	CHECK_EQ(mmc_memory_allocate(hub[0].engine, NBYTES, &memory), 0);
+	hub[0].register_rv = -MMC_ENOMEM;
+	CHECK(!find(memory, 1, &region));
+	hub[0].register_rv = 0;
+	CHECK(find(memory, 1, &region));
+	CHECK_EQ(hub[0].nregions, 1);
+	/* Closing the team first also ends its registrations. */
+	mmc_stream_close(hub[0].stream);
+	hub[0].stream = NULL;
+	mmc_team_forget_memories(hub[0].team);
+	CHECK(!hub[0].regions[0].live);
+	mmc_memory_free(hub[0].engine, memory);
+	hub_close();
+}
+
+/* After a failure, memory that ranks may still read is freed with the team. */
+static void a_failed_team_keeps_it(void)
+{
+	struct mmc_region region;
+	void *memory;
+
+	hub_open(&readable);
+	CHECK_EQ(mmc_memory_allocate(hub[0].engine, NBYTES, &memory), 0);
+	CHECK(find(memory, 1, &region));
+	hub[0].team->memory_may_be_read = true;
+	mmc_memory_free(hub[0].engine, memory);
+	CHECK(hub[0].regions[0].live);
+	memset(memory, 2, NBYTES);
+	hub_close();
+}
+
+/* An impossible size gives no memory, and deleting NULL does nothing. */
+static void too_much_is_refused(void)
+{
+	CHECK(mmc_memory_new(SIZE_MAX) == NULL);
+	mmc_memory_delete(NULL);
+}
+
+CHECK_MAIN(CHECK_TEST(registered_once), CHECK_TEST(a_failure_is_not_kept),
+	   CHECK_TEST(a_failed_team_keeps_it), CHECK_TEST(too_much_is_refused))

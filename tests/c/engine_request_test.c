@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start of operations: what is refused, what waits in the queue, and in what order. */
+#include "engine/request.h"
+
+#include "hub.h"
+
+#define NREQUESTS (MMC_EPOCHS_OPEN_MAX + 3)
+
+static const struct hub_options pair = { .nranks = 2 };
+
+static uint8_t recv[2][NREQUESTS][2 * HUB_CHUNK_BYTES];
+
+/* Operations beyond those that may be in flight wait, then run in order. */
+static void a_queue_in_order(void)
+{
+	struct mmc_request *requests[2][NREQUESTS];
+
+	hub_open(&pair);
+	for (uint32_t i = 0; i < NREQUESTS; i++)
+		requests[0][i] = hub_gather(0, recv[0][i], HUB_CHUNK_BYTES);
+	CHECK(requests[0][MMC_EPOCHS_ACTIVE_MAX - 1]->op != NULL);
+	for (uint32_t i = MMC_EPOCHS_ACTIVE_MAX; i < NREQUESTS; i++)
+		CHECK(requests[0][i]->op == NULL);
+	for (uint32_t i = 0; i < NREQUESTS; i++)
+		requests[1][i] = hub_gather(1, recv[1][i], HUB_CHUNK_BYTES);
+	for (uint32_t i = 0; i < NREQUESTS; i++)
+		for (uint32_t r = 0; r < 2; r++) {
+			CHECK(hub_complete(requests[r][i], MMC_S_NS));
+			hub_check(recv[r][i], HUB_CHUNK_BYTES);
+			mmc_request_free(requests[r][i]);
+		}
+	hub_close();
+}
+
+/* This rank's block is put in its place at the start. */
+static void this_ranks_block(void)
+{
+	uint8_t send[10];
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = sizeof(send),
+		.send = send,
+		.recv = recv[1][0],
+	};
+	struct mmc_request *request;
+
+	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
+	memset(send, 9, sizeof(send));
+	memset(recv[1][0], 0, sizeof(recv[1][0]));
+	CHECK_EQ(mmc_start(hub[0].stream, &operation, 0, &request), MMC_EAGAIN);
+	CHECK_BYTES(recv[1][0], send, sizeof(send));
+	CHECK_EQ(recv[1][0][sizeof(send)], 0);
+	mmc_request_cancel(request);
+	mmc_request_free(request);
+	hub_close();
+}
+
+static void refused(const struct mmc_operation *operation, const char *why)
+{
+	struct mmc_request *request;
+
+	CHECK_EQ(mmc_start(hub[0].stream, operation, 0, &request), -MMC_EINVAL);
+	CHECK(request == NULL);
+	CHECK(strstr(mmc_last_error(), why) != NULL);
+}
+
+static void nonsense_is_refused(void)
+{
+	const struct mmc_operation huge = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = UINT64_C(1) << 50,
+		.recv = recv[0],
+	};
+	const struct mmc_operation unknown = { .kind = 99 };
+	const struct mmc_operation right = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = 1,
+		.recv = recv[0],
+	};
+
+	hub_open(&pair);
+	refused(&huge, "CHUNK_BYTES");
+	refused(&unknown, "99");
+	mmc_stream_leave(hub[0].stream);
+	refused(&right, "left");
+	hub_close();
+}
+
+/* Operations that wait in the queue of a stream fail with the stream. */
+static void a_poisoned_queue(void)
+{
+	struct mmc_request *requests[NREQUESTS];
+	struct mmc_failure failure;
+
+	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
+	for (uint32_t i = 0; i < NREQUESTS; i++)
+		requests[i] = hub_gather(0, recv[0][i], HUB_CHUNK_BYTES);
+	mmc_request_cancel(requests[0]);
+	hub_settle();
+	CHECK_EQ(mmc_request_wait(requests[0], 0), -MMC_ECANCELED);
+	CHECK_EQ(mmc_request_wait(requests[NREQUESTS - 1], 0), -MMC_EPOISONED);
+	mmc_request_failure(requests[NREQUESTS - 1], &failure);
+	CHECK_EQ(failure.epoch, 1);
+	CHECK_EQ(failure.culprit, 0);
+	for (uint32_t i = 0; i < NREQUESTS; i++)
+		mmc_request_free(requests[i]);
+	hub_close();
+}
+
+CHECK_MAIN(CHECK_TEST(a_queue_in_order), CHECK_TEST(this_ranks_block),
+	   CHECK_TEST(nonsense_is_refused), CHECK_TEST(a_poisoned_queue))

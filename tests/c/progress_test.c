@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rounds of progress: what is due, what events do, and what a failure to send does. */
+#include "engine/progress.h"
+
+#include "hub.h"
+
+#define BLOCK_BYTES 5000
+
+static uint8_t recv[3][3 * BLOCK_BYTES];
+
+/* An engine without operations waits for events alone. */
+static void idle_for_ever(void)
+{
+	hub_open(&(struct hub_options){ .nranks = 3 });
+	CHECK_EQ(hub_settle(), MMC_NEVER_NS);
+	CHECK_EQ(mmc_engine_idle_ns(hub[0].engine), MMC_NEVER_NS);
+	CHECK(!mmc_engine_has_pending(hub[0].engine));
+	CHECK(!mmc_engine_progress(hub[0].engine));
+	hub_close();
+}
+
+/* Operations complete; while a rank waits, it has a deadline of its own. */
+static void until_all_is_done(void)
+{
+	struct mmc_request *requests[3];
+
+	hub_open(&(struct hub_options){ .nranks = 3, .clock_ns = MMC_S_NS });
+	requests[0] = hub_gather(0, recv[0], BLOCK_BYTES);
+	CHECK(mmc_engine_has_pending(hub[0].engine));
+	CHECK_EQ(mmc_engine_idle_ns(hub[0].engine), 0);
+	CHECK(hub_settle() > hub_now_ns);
+	CHECK(mmc_team_idle_ns(hub[0].team) > 0);
+	CHECK(mmc_team_idle_ns(hub[0].team) < MMC_S_NS);
+	for (uint32_t r = 1; r < 3; r++)
+		requests[r] = hub_gather(r, recv[r], BLOCK_BYTES);
+	for (uint32_t r = 0; r < 3; r++) {
+		CHECK(hub_complete(requests[r], MMC_S_NS));
+		CHECK_EQ(mmc_request_wait(requests[r], 0), 0);
+		hub_check(recv[r], BLOCK_BYTES);
+		mmc_request_free(requests[r]);
+	}
+	hub_pass(hub_now_ns + MMC_S_NS);
+	CHECK(!mmc_engine_has_pending(hub[0].engine));
+	hub_close();
+}
+
+/* If a datagram cannot be sent, the team breaks at once, without a timeout. */
+static void sending_fails(void)
+{
+	struct mmc_request *request;
+
+	hub_open(&(struct hub_options){ .nranks = 3, .nplayed = 2 });
+	hub[0].send_rv = -MMC_EIO;
+	request = hub_gather(0, recv[0], BLOCK_BYTES);
+	hub_settle();
+	CHECK_EQ(mmc_request_wait(request, 0), -MMC_EIO);
+	CHECK_EQ(hub_now_ns, 0);
+	mmc_request_free(request);
+	hub_close();
+}
+
+/* A silent rank is inquired about; what the transport finds out counts at once. */
+static void findings_of_the_transport(void)
+{
+	const struct mmc_event gone = { .kind = MMC_EVENT_GONE, .source = 1 };
+	struct mmc_request *request;
+	struct mmc_failure failure;
+
+	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
+	request = hub_gather(0, recv[0], BLOCK_BYTES);
+	while (hub[0].ninquiries == 0 && hub_now_ns < 9 * MMC_S_NS)
+		hub_pass(hub_now_ns + 10 * MMC_MS_NS);
+	CHECK(hub[0].ninquiries > 0);
+	CHECK_EQ(mmc_request_wait(request, 0), MMC_EAGAIN);
+	hub_queue(0, gone, 0);
+	hub_settle();
+	CHECK_EQ(mmc_request_wait(request, 0), -MMC_EGONE);
+	mmc_request_failure(request, &failure);
+	CHECK_EQ(failure.culprit, 1);
+	mmc_request_free(request);
+	hub_close();
+}
+
+/* While the transport vouches for a rank, TIMEOUT does not end the operation. */
+static void a_rank_that_exists_is_waited_for(void)
+{
+	const struct mmc_event alive = { .kind = MMC_EVENT_ALIVE, .source = 1 };
+	struct mmc_request *request;
+
+	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
+	request = hub_gather(0, recv[0], BLOCK_BYTES);
+	while (hub_now_ns < 30 * MMC_S_NS) {
+		hub_queue(0, alive, 0);
+		hub_pass(hub_now_ns + 100 * MMC_MS_NS);
+	}
+	CHECK_EQ(mmc_request_wait(request, 0), MMC_EAGAIN);
+	hub_pass(hub_now_ns + 30 * MMC_S_NS);
+	CHECK_EQ(mmc_request_wait(request, 0), -MMC_ENOANSWER);
+	mmc_request_free(request);
+	hub_close();
+}
+
+/* Endpoints are armed before a sleep, which a waiting event forbids. */
+static void arming(void)
+{
+	hub_open(&(struct hub_options){
+		.nranks = 2,
+		.nplayed = 1,
+		.unattended = true,
+	});
+	CHECK(!mmc_engine_rearm(hub[0].engine, true));
+	hub[0].arms = true;
+	CHECK(mmc_engine_rearm(hub[0].engine, true));
+	CHECK(!mmc_engine_rearm(hub[0].engine, false));
+	hub_close();
+}
+
+CHECK_MAIN(CHECK_TEST(idle_for_ever), CHECK_TEST(until_all_is_done),
+	   CHECK_TEST(sending_fails), CHECK_TEST(findings_of_the_transport),
+	   CHECK_TEST(a_rank_that_exists_is_waited_for), CHECK_TEST(arming))
