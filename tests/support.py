@@ -18,8 +18,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-# The folders of mpirun and python, with Open MPI and with MPICH. BIN is not
-# resolved, since a virtual environment's python is a link to one outside of it.
+# Each folder holds a python and an mpirun: BIN those of Open MPI, MPICH_BIN those of
+# MPICH. BIN must not be resolved: the python of a virtual environment is a link that
+# leads out of the environment.
 BIN = Path(sys.executable).parent
 MPICH_BIN = ROOT / ".venv-mpich/bin"
 
@@ -36,7 +37,7 @@ def choose_seed() -> int:
 
 
 def find_tool(name: str) -> str | None:
-    """Return the path of a program, or None; `BIN` is searched before ``PATH``."""
+    """Search `BIN`, then ``PATH``, for a program; return its path, or None."""
     return shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
 
 
@@ -53,7 +54,7 @@ def require_tool(name: str) -> str:
 
 
 def skip_or_fail(reason: str) -> None:
-    """End a test that lacks something: skip it, or fail it under ``CI=true``."""
+    """Skip the running test for this reason, or fail it under ``CI=true``."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}; CI must run this test", pytrace=False)
     pytest.skip(reason)
@@ -122,24 +123,24 @@ def run_unchecked(
 def mpirun(
     nranks: int, *options: str | Path, bin_folder: Path = BIN
 ) -> list[str | Path]:
-    """Return the first words of a command that runs Python on `nranks` ranks.
+    """Return the beginning of a command that runs Python on `nranks` ranks.
 
-    The caller adds the arguments of Python. If the superuser runs this, the environment
-    is changed so that Open MPI can launch as root.
+    The caller appends the arguments of Python. If this process runs as root, also set
+    the variables in its environment that let Open MPI launch as root.
 
     Parameters
     ----------
     nranks
         Number of processes.
     *options
-        Further options of the launcher.
+        Further options of mpirun.
     bin_folder
         The folder that holds mpirun and python.
     """
     if os.geteuid() == 0:
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    # MPICH binds no rank by default, and cannot spawn if told not to bind.
+    # MPICH does not bind ranks by default; told not to bind, it cannot spawn processes.
     binding = () if bin_folder == MPICH_BIN else ("--bind-to", "none")
     launcher = [bin_folder / "mpirun", *binding, "-n", str(nranks)]
     return [*launcher, *options, bin_folder / "python"]

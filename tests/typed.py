@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that uses the whole public API; tests check its types and run it."""
+"""A program that uses the whole public API; a test type-checks it and runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import mpimcast
 
 
 class UserComm(mpimcast.Intracomm):
-    """A user's class; communicators made from an instance, by Dup say, are of it."""
+    """A user's own class, which communicators derived from an instance keep."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -39,7 +39,7 @@ def blocking(comm: mpimcast.Intracomm) -> None:
 
 
 def requests(comm: mpimcast.Intracomm) -> None:
-    """Use the collectives that return requests, and the persistent ones."""
+    """Use the non-blocking collectives and the persistent ones."""
     block, counts = np.full(4, comm.rank), [4] * comm.size
     places = np.zeros((4, comm.size, 4), int)
     started = [
@@ -49,6 +49,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
     ]
     assert_type(started, list[MPI.Request])
     assert_type(started[0].Test(), bool)
+    # Where the MPI library carries a collective, the request is the library's own.
     for each in started:
         if isinstance(each, mpimcast.Request):
             assert_type(each.test(), tuple[bool, None])
@@ -62,7 +63,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
-        if isinstance(request, mpimcast.Prequest):
+        if isinstance(request, mpimcast.Prequest):  # inactive, since it is complete
             assert request == MPI.REQUEST_NULL
         request.Start()
         request.Wait()
@@ -70,7 +71,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
 
 
 def derived(comm: UserComm) -> None:
-    """Derive communicators, which have the class of the original."""
+    """Derive communicators of the original's class, and an intercommunicator."""
     group = comm.Get_group()
     one, request = comm.Idup()
     another, another_request = comm.Idup_with_info(MPI.INFO_NULL)
@@ -100,7 +101,7 @@ def derived(comm: UserComm) -> None:
 
 
 def errors(comm: mpimcast.Intracomm) -> None:
-    """Check the types of errors, counters and explanations."""
+    """Assert the types of errors, counters and explanations."""
     try:
         comm.Bcast(np.zeros(4))
     except (mpimcast.TimedOut, mpimcast.TransportError, mpimcast.ConfigError) as error:
@@ -116,7 +117,7 @@ def errors(comm: mpimcast.Intracomm) -> None:
 
 
 def public() -> None:
-    """Assert that the types which public functions return are public names."""
+    """Assert that the classes which public functions return are public names."""
     kinds: tuple[type, ...] = (mpimcast.Explanation, mpimcast.Intercomm)
     for kind in (*kinds, mpimcast.Prequest, mpimcast.Request):
         assert kind.__name__ in mpimcast.__all__

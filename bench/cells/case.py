@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case that a goal judges: mpimcast in one scenario with blocks of one size."""
+"""A case to which goals apply: one scenario with blocks of one size."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Case(NamedTuple):
     ours : Summary
         The results of mpimcast.
     contenders : Summaries
-        The results of all contenders in this scenario, with all sizes.
+        The results of all contenders in this scenario, for all sizes.
     scenarios : Scenarios
-        The results in all scenarios.
+        The results of all contenders in all scenarios, for all sizes.
     """
 
     scenario: Scenario
@@ -38,7 +38,7 @@ class Case(NamedTuple):
         """Return mpimcast's speed as a multiple of the best peer's; None if unknown.
 
         If `tuned` is True, consider only peers that are tuned by hand; if it is False,
-        only the others.
+        only the others; if it is None, all peers.
         """
         contenders = {
             contender: sizes
@@ -51,9 +51,10 @@ class Case(NamedTuple):
     def over_least_peer(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
-        """Return a quantity of mpimcast divided by the least one among its peers.
+        """Return a quantity of mpimcast as a multiple of the least one of any peer.
 
-        `quantity_of` takes it from a contender's results.
+        `quantity_of` returns a contender's quantity, given its results, or None if it
+        is unknown. Return None if mpimcast's or the peers' is unknown or 0.
         """
         quantities = [
             quantity_of(each)
@@ -68,8 +69,9 @@ class Case(NamedTuple):
     def time_over_undisturbed(self) -> float | None:
         """Return mpimcast's time as a multiple of its time on the undisturbed network.
 
-        The undisturbed network has no loss and no competing TCP stream. Only rounds
-        in which both were measured count.
+        The undisturbed network is the same one without loss and without a competing
+        TCP stream. Return the median over the rounds in which both times were
+        measured, or None if there is no such round.
         """
         scenario = self.scenario
         clean = scenario._replace(

@@ -13,12 +13,12 @@ from bench.cells.summary import OURS, Scenarios, Summary
 from bench.jobs.contenders import OWN, TITLES
 from bench.page.units import percent, size
 
-# Two speeds that differ by less than this share count as equal.
-_EQUAL = 0.03
+# mpimcast is as fast as a peer if its speed is within this share of the peer's.
+_MARGIN = 0.03
 
 
 class Comparison(NamedTuple):
-    """One scenario with blocks of one size: mpimcast compared with the best peers.
+    """A comparison of mpimcast with the best peers: one scenario, one block size.
 
     Attributes
     ----------
@@ -27,9 +27,10 @@ class Comparison(NamedTuple):
     ours, peer : Summary
         The summaries of mpimcast, and of the best of all peers.
     best : Ratio
-        mpimcast's speed as a multiple of the best peer's.
+        mpimcast's speed as a multiple of that of the best of all peers.
     untuned : Ratio or None
-        The same ratio to the best peer that is not tuned by hand.
+        mpimcast's speed as a multiple of that of the best peer that is not tuned by
+        hand; None if it is unknown.
     """
 
     scenario: Scenario
@@ -40,7 +41,10 @@ class Comparison(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A label for all sizes: the scenario, and our contender unless it is plain."""
+        """The scenario in words, then the variant of mpimcast unless it is `OURS`.
+
+        It is the same for all block sizes.
+        """
         variant = (
             "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
         )
@@ -48,7 +52,7 @@ class Comparison(NamedTuple):
 
     @property
     def bytes_share(self) -> float | None:
-        """The bytes that the busiest host sends, as a share of the peer's."""
+        """The bytes that mpimcast's busiest host sends, as a share of the peer's."""
         return _share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property
@@ -60,7 +64,7 @@ class Comparison(NamedTuple):
 def compare(scenarios: Scenarios) -> Iterator[Comparison]:
     """Yield a comparison for each scenario, each variant of mpimcast and each size.
 
-    Sizes ascend. Scenarios and sizes for which no peer has results are passed over.
+    Sizes ascend. Scenarios and sizes without a peer to compare with are skipped.
     """
     for scenario, contenders in scenarios.items():
         for ours in (
@@ -82,9 +86,9 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
 
 
 def largest(scenarios: Scenarios) -> list[Comparison]:
-    """Return the comparison of the largest blocks under each label."""
-    # Sizes ascend, so the last comparison under each label, which replaces the others,
-    # is that of the largest blocks.
+    """Return the comparison with the largest blocks for each label."""
+    # Sizes ascend, so the comparison that comes last under its label, and replaces the
+    # others in the dictionary, has the largest blocks.
     return list({each.label: each for each in compare(scenarios)}.values())
 
 
@@ -92,7 +96,7 @@ def largest(scenarios: Scenarios) -> list[Comparison]:
 
 
 def conclusion(scenarios: Scenarios) -> list[str]:
-    """Return the main results: a sentence on all scenarios, then one on each cell."""
+    """Return the main results: those of all scenarios, then those of each cell."""
     compared = largest(scenarios)
     if not compared:
         return ["No peer was measured beside mpimcast."]
@@ -106,20 +110,20 @@ def conclusion(scenarios: Scenarios) -> list[str]:
 
 
 def _count(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on the number of scenarios in which mpimcast is faster."""
+    """Return a sentence that counts where mpimcast is faster, as fast and slower."""
     speeds = [each.best.spread.median for each in compared]
-    faster = sum(speed > 1 + _EQUAL for speed in speeds)
-    slower = sum(speed < 1 - _EQUAL for speed in speeds)
+    faster = sum(speed > 1 + _MARGIN for speed in speeds)
+    slower = sum(speed < 1 - _MARGIN for speed in speeds)
     equal = len(speeds) - faster - slower
     return (
         "With each scenario's largest blocks, mpimcast is faster than the best peer in "
-        f"{faster} of {len(speeds)} scenarios, as fast (within {100 * _EQUAL:.0f} %) "
+        f"{faster} of {len(speeds)} scenarios, as fast (within {100 * _MARGIN:.0f} %) "
         f"in {equal}, and slower in {slower}."
     )
 
 
 def _shares(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on bytes sent, or nothing if they were not counted."""
+    """Return a sentence on bytes sent, or an empty text if none were counted."""
     sent = [each.bytes_share for each in compared if each.bytes_share is not None]
     if not sent:
         return ""
@@ -153,7 +157,7 @@ def _cell(compared: Sequence[Comparison]) -> str:
 
 
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
-    """Return the least and greatest value in words, or one if both read the same."""
+    """Return the least and greatest value as text, or one if both read the same."""
     return " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
 
 
@@ -162,4 +166,5 @@ def _title(cell: str) -> str:
 
 
 def _share(ours: float | None, peers: float | None) -> float | None:
+    """Return ours divided by the peer's; None if either is unknown or 0."""
     return ours / peers if ours and peers else None

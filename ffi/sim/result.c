@@ -8,8 +8,9 @@
 #include "sim/laws.h"
 
 _Static_assert(MMC_TRAFFIC_COUNT == 3,
-	       "struct mmc_sim_traffic has a field for each kind");
+	       "the arrays of struct mmc_sim_traffic have an element per kind");
 
+/* Returns a count of traffic in the form of the public result. */
 static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 {
 	struct mmc_sim_traffic traffic;
@@ -19,6 +20,7 @@ static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 	return traffic;
 }
 
+/* Writes what the run has measured of the rank of `host`. To be called once. */
 static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 {
 	const struct mmc_monitor *monitor = &host->stage->monitor;
@@ -29,6 +31,7 @@ static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 	rank->rx = traffic_of(&host->endpoint->received);
 }
 
+/* Names link number `index`; drivers/sim/topology.h gives the order of the links. */
 static void name_link(char *name, size_t size, uint32_t index,
 		      const struct mmc_network_options *options)
 {
@@ -54,7 +57,7 @@ static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
 	to->overflowed_datagrams = from->overflowed;
 }
 
-/* Returns the time from the first start of any rank to the last end. */
+/* Returns the time from the first start of an operation on any rank to the last end. */
 static uint64_t duration_ns(const struct mmc_run_state *run)
 {
 	uint64_t first_ns = MMC_NEVER_NS;
@@ -81,7 +84,7 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.nlinks = network->nlinks,
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
-		/* In a scaled-down run chunks carry a number each in place of contents. */
+		/* A large run sends scaled-up stamps in place of payloads. */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),
 		.last_arrival_ns = run->last_arrival_ns,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state of a communicator: its settings, and its streams once it is open.
 
-A state is an attribute of the communicator itself, so all its handles share one.
-It ends with the communicator, with ``MPI.Finalize`` or with the program, whichever
-comes first.
+A state is an attribute of the communicator itself, so all handles of the communicator
+share it. It ends when the communicator is freed and no rank has persistent requests
+left, but at the latest in ``MPI.Finalize`` or with the program.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class CommunicatorState:
         The MPI library also carries operations whose blocks are smaller than this; 0
         until all ranks have agreed on it.
     threaded : bool
-        Whether mpimcast carries operations that return a request: every rank has
-        THREAD_MULTIPLE. False until all ranks have agreed on it.
+        Whether mpimcast may carry operations that return a request, which requires
+        that every rank has THREAD_MULTIPLE. False until all ranks have agreed on it.
     """
 
     def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
@@ -70,13 +70,13 @@ class CommunicatorState:
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
         self._size = comm.Get_size()
-        self._reason = ""
+        self._reason = ""  # why `bypass` is True
         self._failure: Error | None = None
         self._entry: Entry | None = None
         self._private: Private | None = None
         self._streams: Streams | None = None
-        # The streams in use, including those of persistent requests, and whether it is
-        # futile to wait for all ranks; `leave` replaces both by the maxima over all.
+        # [0]: the streams in use. [1]: 1 if it is futile to wait for all ranks, else 0.
+        # The request of `leave` replaces each by its maximum over all ranks.
         self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
@@ -99,11 +99,11 @@ class CommunicatorState:
         return self._inherited.config
 
     def update(self, settings: Mapping[str, object]) -> None:
-        """Take the settings of another handle; they must not conflict with these."""
+        """Add the settings of another handle; raise ConfigError if they conflict."""
         self._inherited = self._inherited.updated(settings)
 
     def announce(self) -> None:
-        """Record that all ranks have this communicator from the job's start to its end.
+        """Record that all ranks have this communicator for as long as the job runs.
 
         Do nothing in a job of several programs, since some may not use mpimcast.
         """
@@ -114,7 +114,7 @@ class CommunicatorState:
             lifetime.add(self)
 
     def inherited(self) -> InheritedSettings:
-        """Return what derived communicators start with."""
+        """Return the settings that derived communicators begin with."""
         return self._inherited
 
     # ---- what carries an operation -------------------------------------------
@@ -146,9 +146,9 @@ class CommunicatorState:
     def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
         """Return what carried an operation, and the reason if the MPI library did.
 
-        Unlike `explain`, this looks back, and its words do not depend on the size of
-        the operation, so that operations can be counted by them. The call `waits`
-        unless it returned a request.
+        Unlike `explain`, this looks back on an operation. Its reasons do not name the
+        operation's size, so that operations can be counted by reason. `waits` is False
+        if the operation returned a request.
         """
         if self.bypass:
             return "mpi", self._reason
@@ -164,8 +164,8 @@ class CommunicatorState:
         """Return the streams that carry blocks of `nbytes`, or None. Collective.
 
         None means that the MPI library carries them. Agree on settings and open the
-        transport if that has not been done. All ranks decide alike, by `nbytes` and
-        what they agreed on.
+        transport if that has not been done. All ranks decide alike, by `nbytes` and by
+        what they have agreed on.
         """
         self._check()
         try:
@@ -190,7 +190,8 @@ class CommunicatorState:
     def carrier_if_open(self, nbytes: int) -> Streams | None:
         """Return the streams that carry a non-blocking operation, or None. Local.
 
-        Open nothing. All ranks decide alike, since all did the same in the same order.
+        Do not open the transport. All ranks decide alike, since all have called the
+        same collectives in the same order.
         """
         self._check()
         return (
@@ -204,6 +205,7 @@ class CommunicatorState:
             raise self._failure.again()
 
     def _on_agreed(self, level: int) -> None:
+        """Set what follows from the agreed settings and the least thread level."""
         self.threaded = level >= MPI.THREAD_MULTIPLE
         self.small_block_bytes = self.config.min_bytes
         self.small_bytes = self.config.min_bytes * self._size
@@ -211,6 +213,7 @@ class CommunicatorState:
             self._settle("TRANSPORT=mpi")
 
     def _settle(self, reason: str) -> None:
+        """Leave every operation to the MPI library from now on."""
         self._reason = reason
         self.bypass = True
 
@@ -236,7 +239,7 @@ class CommunicatorState:
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[Private]:
-        """Count the time and messages of a part of opening, once all have entered."""
+        """Count time and messages of a part of opening, after the wait for entry."""
         private = self._need_private()
         begin_ns = time.monotonic_ns()
         yield private
@@ -245,6 +248,7 @@ class CommunicatorState:
         self._opening["open_bytes"] = private.nbytes
 
     def _need_private(self) -> Private:
+        """Return the private duplicate; the first call waits until all have entered."""
         if self._private is None:
             lifetime.watch()
             self._entry = Entry(self._comm)
@@ -266,19 +270,20 @@ class CommunicatorState:
     # ---- the end: join, depart, leave, then end ------------------------------
 
     def join(self) -> None:
-        """Join an opening by other ranks, so that they learn that this rank ends.
+        """Enter an unused communicator, now that MPI or the program ends here.
 
-        Do nothing unless all ranks have it from the start, see `announce`.
+        Otherwise ranks that open it would not learn that this rank has ended. Do
+        nothing unless all ranks have the communicator, as `announce` recorded.
         """
-        untouched = self._entry is None and not self.bypass
-        if self._announced and untouched and not self._forked():
+        unused = self._entry is None and not self.bypass
+        if self._announced and unused and not self._forked():
             self._entry = Entry(self._comm)
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
         """Tell ranks that await this one that it starts no new operations.
 
-        If the program `ends`, that includes persistent requests.
+        Persistent requests may still be started unless the program `ends`.
         """
         if self._forked():
             return
@@ -290,8 +295,8 @@ class CommunicatorState:
     def leave(self) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this one any more.
 
-        A rank that knows of a failure takes part for the sake of those that do not
-        know of it, but need not wait itself.
+        A rank that knows of a failure takes part for the sake of those that do not, but
+        need not wait. Return None if there is nothing to wait for, or no way to.
         """
         if self._private is None or self._forked():
             return None
@@ -320,8 +325,7 @@ class CommunicatorState:
         """Close the state when all ranks free the communicator.
 
         Operations under way finish first. If any rank has persistent requests left,
-        which may still be started, the state stays open on all ranks until the program
-        ends.
+        the state stays open on all ranks until MPI or the program ends.
         """
         self.depart(ends=False)
         request = self.leave()
@@ -339,11 +343,12 @@ class CommunicatorState:
             if self._entry is not None:
                 self._entry.give_up(self.config)
         elif released and not self._maxima[1]:
-            # Open MPI would crash if anything were still under way on it.
+            # Open MPI would crash if messages were still under way on the duplicate.
             self._private.Free()
         self._private = None
 
     def _await(self, request: MPI.Request | None) -> None:
+        """Wait for the request of `leave` until it is futile, and make progress."""
         streams = self._streams
 
         def is_futile() -> bool:

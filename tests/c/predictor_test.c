@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine predicts which chunks arrive next, and where they belong. */
+/* The engine predicts which chunks arrive next, and where their payloads belong. */
 #include "engine/predictor.h"
 
 #include "check.h"
@@ -7,21 +7,23 @@
 #define NRANKS 3
 #define BLOCK_CHUNKS 20
 #define CHUNK_BYTES 8
-#define TAIL_BYTES 3 /* of the last chunk of a block */
+#define TAIL_BYTES 3 /* the payload of a block's last chunk */
 #define BLOCK_BYTES ((BLOCK_CHUNKS - 1) * CHUNK_BYTES + TAIL_BYTES)
 #define NCHUNKS (NRANKS * BLOCK_CHUNKS)
-#define OWN 1 /* this rank */
+#define THIS_RANK 1
 
+/* A request, with the parts of its operation that a predictor reads. */
 struct stage {
 	struct mmc_op op;
 	struct mmc_request request;
 	struct mmc_predictor predictor;
 	struct mmc_cursor cursor;
 	struct mmc_chain chains[NRANKS];
-	uint64_t words[1];
-	uint8_t base[NRANKS * BLOCK_BYTES];
+	uint64_t words[1];		    /* of the bitmap `claimed` */
+	uint8_t base[NRANKS * BLOCK_BYTES]; /* the blocks of all ranks */
 };
 
+/* Fills in everything but the layout, which must be set already. */
 static void fill_stage(struct stage *at, uint32_t nchains)
 {
 	struct mmc_op *op = &at->op;
@@ -30,7 +32,7 @@ static void fill_stage(struct stage *at, uint32_t nchains)
 			  UINT32_MAX);
 	mmc_bitmap_init(&op->claimed, at->words, NCHUNKS);
 	op->repair.loss.chains = at->chains;
-	op->config.rank = OWN;
+	op->config.rank = THIS_RANK;
 	op->config.channel = UINT64_C(77) << 16;
 	op->config.epoch = 5;
 	at->request.op = op;
@@ -38,6 +40,7 @@ static void fill_stage(struct stage *at, uint32_t nchains)
 	at->predictor = mmc_request_predictor(&at->request);
 }
 
+/* Makes the request an Allgather of equal blocks in `nchains` chains. */
 static void open_stage(struct stage *at, uint32_t nchains)
 {
 	memset(at, 0, sizeof(*at));
@@ -47,7 +50,7 @@ static void open_stage(struct stage *at, uint32_t nchains)
 	fill_stage(at, nchains);
 }
 
-/* Predicts the next chunk; returns it, or NCHUNKS if it gets no place. */
+/* Predicts one more chunk. Returns it, or NCHUNKS if the prediction has no place. */
 static uint32_t next(struct stage *at)
 {
 	struct mmc_prediction prediction;
@@ -72,7 +75,7 @@ static void the_header_names_the_operation(void)
 	CHECK_EQ(at.predictor.nsubgroups, 2);
 }
 
-/* After seek(), prediction starts past the chunks already seen, plus `count` more. */
+/* seek() moves past the chunks already seen, and then past `count` more. */
 static void chunks_follow_those_seen_and_those_skipped(void)
 {
 	struct stage at;
@@ -84,7 +87,8 @@ static void chunks_follow_those_seen_and_those_skipped(void)
 	CHECK_EQ(next(&at), 6);
 }
 
-static void nothing_aims_at_what_is_here_already(void)
+/* A chunk that is claimed already gets no place; the chunks around it do. */
+static void a_claimed_chunk_gets_no_place(void)
 {
 	struct stage at;
 
@@ -96,8 +100,11 @@ static void nothing_aims_at_what_is_here_already(void)
 	CHECK_EQ(next(&at), 2);
 }
 
-/* This rank's chunks use up receives only if its multicast comes back. */
-static void own_chunks_come_back_or_not(void)
+/*
+ * If this rank's multicast loops back to it, its own chunks are predicted, without a
+ * place. Otherwise they are skipped.
+ */
+static void own_chunks_loop_back_or_are_skipped(void)
 {
 	struct stage at;
 
@@ -114,7 +121,8 @@ static void own_chunks_come_back_or_not(void)
 	}
 }
 
-static void nothing_aims_beyond_the_end(void)
+/* After the last chunk of a chain, no further receive gets a place. */
+static void no_place_follows_the_last_chunk(void)
 {
 	struct stage at;
 
@@ -128,7 +136,7 @@ static void nothing_aims_beyond_the_end(void)
 	CHECK_EQ(next(&at), NCHUNKS);
 }
 
-/* One call for many chunks predicts the same as a call for each. */
+/* One call for many chunks predicts the same as one call for each chunk. */
 static void a_batch_is_predicted_as_single_chunks_are(void)
 {
 	for (uint32_t nchains = 1; nchains <= NRANKS; nchains++) {
@@ -147,8 +155,8 @@ static void a_batch_is_predicted_as_single_chunks_are(void)
 	}
 }
 
-/* Each chunk of other ranks is predicted once; locate() finds it again from its place. */
-static void places_and_positions_belong_together(void)
+/* Each chunk of another rank is predicted once; from its place, locate() finds it. */
+static void locate_finds_each_predicted_chunk(void)
 {
 	struct stage at;
 
@@ -156,7 +164,7 @@ static void places_and_positions_belong_together(void)
 		uint32_t nfound = 0;
 
 		open_stage(&at, nchains);
-		/* Each chain is multicast in the subgroup of its number. */
+		/* Chain number i is multicast in subgroup i. */
 		for (uint32_t chain = 0; chain < nchains; chain++) {
 			struct mmc_prediction all[NCHUNKS];
 
@@ -191,7 +199,8 @@ static void places_and_positions_belong_together(void)
 	}
 }
 
-static void other_memory_is_no_place(void)
+/* locate() finds no chunk at addresses outside the blocks. */
+static void locate_finds_nothing_elsewhere(void)
 {
 	uint32_t subgroup, position;
 	struct stage at;
@@ -204,8 +213,8 @@ static void other_memory_is_no_place(void)
 				   &position));
 }
 
-/* A Bcast, which has one sender and one chain, is predictable. */
-static void a_roots_chunks_are_predicted(void)
+/* A Bcast is predictable: the root's block is the only one, in the only chain. */
+static void the_chunks_of_a_bcast_are_predicted(void)
 {
 	uint32_t subgroup, position;
 	struct stage at;
@@ -239,7 +248,7 @@ static void uneven_blocks_are_not_predictable(void)
 	CHECK(!mmc_request_is_predictable(&at.request));
 }
 
-/* An Allgatherv of equal blocks may still put them anywhere in the user's memory. */
+/* Equal blocks are not predictable if an Allgatherv gives each an offset. */
 static void blocks_with_gaps_are_not_predictable(void)
 {
 	const uint64_t offsets_bytes[NRANKS] = { 0, 2 * BLOCK_BYTES,
@@ -253,12 +262,12 @@ static void blocks_with_gaps_are_not_predictable(void)
 
 CHECK_MAIN(CHECK_TEST(the_header_names_the_operation),
 	   CHECK_TEST(chunks_follow_those_seen_and_those_skipped),
-	   CHECK_TEST(nothing_aims_at_what_is_here_already),
-	   CHECK_TEST(own_chunks_come_back_or_not),
-	   CHECK_TEST(nothing_aims_beyond_the_end),
+	   CHECK_TEST(a_claimed_chunk_gets_no_place),
+	   CHECK_TEST(own_chunks_loop_back_or_are_skipped),
+	   CHECK_TEST(no_place_follows_the_last_chunk),
 	   CHECK_TEST(a_batch_is_predicted_as_single_chunks_are),
-	   CHECK_TEST(places_and_positions_belong_together),
-	   CHECK_TEST(other_memory_is_no_place),
-	   CHECK_TEST(a_roots_chunks_are_predicted),
+	   CHECK_TEST(locate_finds_each_predicted_chunk),
+	   CHECK_TEST(locate_finds_nothing_elsewhere),
+	   CHECK_TEST(the_chunks_of_a_bcast_are_predicted),
 	   CHECK_TEST(uneven_blocks_are_not_predictable),
 	   CHECK_TEST(blocks_with_gaps_are_not_predictable))

@@ -3,7 +3,7 @@
 #include "repairer_model.h"
 
 /* A lone NAK is answered by unicast, after a quarter of GATHER_NS. */
-static void one_asker_by_unicast(void)
+static void a_lone_nak_is_answered_by_unicast(void)
 {
 	struct model model;
 	struct mmc_run runs[MMC_RUNS_MAX];
@@ -26,10 +26,10 @@ static void one_asker_by_unicast(void)
 }
 
 /*
- * An NCF confirms chunks that two ranks lack. They are multicast when the gathering time
- * ends; chunks that one rank lacks go to it alone.
+ * One NCF confirms the chunks that two ranks lack, and these are multicast when the
+ * gathering time ends. A chunk that only one rank lacks goes to that rank alone.
  */
-static void several_by_multicast(void)
+static void what_two_ranks_lack_is_multicast(void)
 {
 	struct model model;
 	struct mmc_run runs[MMC_RUNS_MAX];
@@ -52,8 +52,11 @@ static void several_by_multicast(void)
 	model_close(&model);
 }
 
-/* If too few ranks lack a chunk, it goes to each of them by unicast, without an NCF. */
-static void few_by_unicast(void)
+/*
+ * A chunk that fewer than multicast_min ranks lack goes to each of them by unicast,
+ * without an NCF.
+ */
+static void what_few_ranks_lack_is_unicast(void)
 {
 	for (uint32_t multicast_min = 2; multicast_min <= NPEERS;
 	     multicast_min++)
@@ -85,8 +88,7 @@ static void few_by_unicast(void)
 			else
 				/*
 				 * Rank p asks for chunks p to p + 29, so too few ranks
-				 * lack the first multicast_min - 1, and as many at the
-				 * end.
+				 * lack the first and the last multicast_min - 1 chunks.
 				 */
 				CHECK_EQ(nmulticast,
 					 30 + nasking - 1 -
@@ -97,8 +99,8 @@ static void few_by_unicast(void)
 		}
 }
 
-/* A rank that asks twice for a chunk counts once. */
-static void twice_by_one(void)
+/* A rank that asks for a chunk again counts once, so the chunk is not multicast. */
+static void a_repeated_nak_counts_once(void)
 {
 	struct model model;
 
@@ -113,10 +115,10 @@ static void twice_by_one(void)
 }
 
 /*
- * A second NAK for chunks that were just sent is ignored during the resting time, and
- * answered after it.
+ * A NAK that repeats an answered one is ignored if it arrives during the resting time,
+ * and answered if it arrives later.
  */
-static void rests(void)
+static void sent_chunks_rest(void)
 {
 	struct model model;
 
@@ -135,7 +137,10 @@ static void rests(void)
 	model_close(&model);
 }
 
-/* A chunk that was sent to one rank alone is still sent to another. */
+/*
+ * A chunk that was sent to one rank by unicast rests for that rank alone: another rank
+ * that asks for it is served.
+ */
 static void a_unicast_serves_one_rank_only(void)
 {
 	for (int gathers = 0; gathers < 2; gathers++) {
@@ -155,7 +160,7 @@ static void a_unicast_serves_one_rank_only(void)
 	}
 }
 
-/* Without gathering, each request is answered at once, by unicast. */
+/* Without gathering, each NAK is answered at once, by unicast. */
 static void at_once_without_gathering(void)
 {
 	struct model model;
@@ -170,8 +175,8 @@ static void at_once_without_gathering(void)
 	model_close(&model);
 }
 
-/* A rank that asks for chunks long after another got them gets its own copy. */
-static void each_asker_without_gathering(void)
+/* Without gathering, a rank that asks long after another also gets the chunks. */
+static void each_rank_is_served_without_gathering(void)
 {
 	struct model model;
 
@@ -184,8 +189,10 @@ static void each_asker_without_gathering(void)
 	model_close(&model);
 }
 
-CHECK_MAIN(CHECK_TEST(one_asker_by_unicast), CHECK_TEST(several_by_multicast),
-	   CHECK_TEST(few_by_unicast), CHECK_TEST(twice_by_one),
-	   CHECK_TEST(rests), CHECK_TEST(a_unicast_serves_one_rank_only),
+CHECK_MAIN(CHECK_TEST(a_lone_nak_is_answered_by_unicast),
+	   CHECK_TEST(what_two_ranks_lack_is_multicast),
+	   CHECK_TEST(what_few_ranks_lack_is_unicast),
+	   CHECK_TEST(a_repeated_nak_counts_once), CHECK_TEST(sent_chunks_rest),
+	   CHECK_TEST(a_unicast_serves_one_rank_only),
 	   CHECK_TEST(at_once_without_gathering),
-	   CHECK_TEST(each_asker_without_gathering))
+	   CHECK_TEST(each_rank_is_served_without_gathering))

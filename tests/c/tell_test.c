@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation's control messages tell the truth about it. */
+/* An operation's control messages: their contents, and the ranks that they go to. */
 #include "core/operation/tell.h"
 
 #include "core/operation/liveness.h"
 #include "one_operation.h"
 
+/* The ranks other than this one, which is rank 1 of 4. */
 #define LEFT 0
 #define RIGHT 2
-#define LATE 3
-#define OTHER 3 /* in tests without a late rank */
+#define OTHER 3
 
-/* Decodes the one message that a function under test has added. */
+#define LATE OTHER /* the rank that messages call late */
+
+/* Checks that `actions` is a single message, and decodes it to `said[0]`. */
 static void listen(struct one *one, const struct mmc_actions *actions)
 {
 	one->nsaid = 0;
@@ -18,8 +20,8 @@ static void listen(struct one *one, const struct mmc_actions *actions)
 	one_note(one, actions);
 }
 
-/* A record says what this rank has done, and asks for no answer. */
-static void the_record_is_told(void)
+/* A message with the record says what this rank has done, and asks for no answer. */
+static void a_record_asks_for_no_answer(void)
 {
 	static struct mmc_actions actions;
 	static struct one one;
@@ -44,8 +46,11 @@ static void the_record_is_told(void)
 	one_close(&one);
 }
 
-/* Messages name the rank awaited for entry, or after a failure the one to blame. */
-static void the_awaited_is_named(void)
+/*
+ * The culprit in a message is the rank that this one waits for to enter or, after a
+ * failure, the rank that caused the failure.
+ */
+static void messages_name_the_culprit(void)
 {
 	static struct mmc_message message;
 	static struct one one;
@@ -62,7 +67,7 @@ static void the_awaited_is_named(void)
 	one_close(&one);
 }
 
-/* Evidence for a late rank ages by a millisecond or more each time it is passed on. */
+/* Evidence of a late rank ages by a millisecond or more each time it is passed on. */
 static void hearsay_grows_older(void)
 {
 	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
@@ -88,7 +93,7 @@ static void hearsay_grows_older(void)
 	}
 }
 
-/* A late rank is not named if the latest evidence is older than TIMEOUT. */
+/* Messages no longer name a late rank once the evidence is older than TIMEOUT. */
 static void old_hearsay_is_dropped(void)
 {
 	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
@@ -114,8 +119,8 @@ static void old_hearsay_is_dropped(void)
 }
 
 /*
- * A question's stamp is the time in microseconds with the lowest bit set: 0 would ask
- * for no answer.
+ * The stamp of a question is the low 32 bits of the time in microseconds, with the
+ * lowest bit set: a stamp of 0 would ask for no answer.
  */
 static void questions_have_stamps(void)
 {
@@ -145,8 +150,8 @@ static void questions_have_stamps(void)
 	one_close(&one);
 }
 
-/* The advert goes to the right neighbour, with all its fields. */
-static void the_advert_goes_to_the_right(void)
+/* Each rank sends its advert, with all its fields, to its right neighbour. */
+static void the_advert_goes_to_the_right_neighbour(void)
 {
 	struct mmc_op_config config = one_config;
 	static struct mmc_actions actions;
@@ -180,7 +185,8 @@ static void the_advert_goes_to_the_right(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(the_record_is_told), CHECK_TEST(the_awaited_is_named),
+CHECK_MAIN(CHECK_TEST(a_record_asks_for_no_answer),
+	   CHECK_TEST(messages_name_the_culprit),
 	   CHECK_TEST(hearsay_grows_older), CHECK_TEST(old_hearsay_is_dropped),
 	   CHECK_TEST(questions_have_stamps),
-	   CHECK_TEST(the_advert_goes_to_the_right))
+	   CHECK_TEST(the_advert_goes_to_the_right_neighbour))

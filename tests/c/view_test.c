@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the engine sees of an operation, from its start to its end or its failure. */
+/* The functions of view.h show the engine an operation's present state. */
 #include "core/operation/view.h"
 
 #include "one_operation.h"
 
-/* Each of the four ranks has five chunks. The operation is seen by rank 1. */
+/* Each of the four ranks has a block of five chunks. The operation is rank 1's. */
 #define OWN_FIRST 5
 #define NCHUNKS 20
 
-static void an_operation_that_starts(void)
+/* In a new operation only this rank's block is present, and nothing has failed. */
+static void a_new_operation(void)
 {
 	struct one one;
 	const struct mmc_block *own;
@@ -27,8 +28,8 @@ static void an_operation_that_starts(void)
 	one_close(&one);
 }
 
-/* Each new chunk lowers the number of missing chunks by one; a duplicate does not. */
-static void chunks_that_arrive(void)
+/* Each new chunk lowers the number of missing chunks by one, a duplicate by none. */
+static void missing_chunks(void)
 {
 	struct one one;
 	uint32_t nmissing = NCHUNKS - 5;
@@ -47,7 +48,10 @@ static void chunks_that_arrive(void)
 	one_close(&one);
 }
 
-/* The header of a chunk names the operation, the chunk, and whether it is a repair. */
+/*
+ * The header of a chunk says to which operation the chunk belongs, which chunk it is,
+ * and whether it is a repair.
+ */
 static void headers(void)
 {
 	struct one one;
@@ -68,7 +72,7 @@ static void headers(void)
 	one_close(&one);
 }
 
-/* A failure that another rank announces is seen with its error and its culprit. */
+/* When another rank announces a failure, the view shows its error and its culprit. */
 static void a_failure(void)
 {
 	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
@@ -85,7 +89,7 @@ static void a_failure(void)
 	one_close(&one);
 }
 
-/* The terms of all ranks that were heard are merged. */
+/* The terms of a rank that was heard are merged into those of the operation. */
 static void merged_terms(void)
 {
 	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
@@ -99,5 +103,5 @@ static void merged_terms(void)
 	one_close(&one);
 }
 
-CHECK_MAIN(CHECK_TEST(an_operation_that_starts), CHECK_TEST(chunks_that_arrive),
+CHECK_MAIN(CHECK_TEST(a_new_operation), CHECK_TEST(missing_chunks),
 	   CHECK_TEST(headers), CHECK_TEST(a_failure), CHECK_TEST(merged_terms))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bcast compared with the MPI library's, for all kinds of buffers and all roots."""
+"""Bcast does what the MPI library's does, with all kinds of buffers and roots."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ GUARD_BYTES = 64
 
 @pytest.fixture
 def comm(shared_comm: Intracomm) -> Intracomm:
-    """Return one communicator for all tests here, none of which spoils it."""
+    """Return the communicator that tests here share; no test makes it unusable."""
     return shared_comm
 
 
-# By name: a function from the number of ranks to the root.
+# For each name, a function that returns the root, given the number of ranks.
 ROOTS: dict[str, Callable[[int], int]] = {
     "first": lambda _: 0,
     "middle": lambda size: size // 2,
     "last": lambda size: size - 1,
 }
 
-# By form: a function that makes a message of a buffer, a number of items, their type.
+# For each form of a message, a function that makes one from a buffer, the number of
+# items and their type.
 FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, type]": lambda data, count, type_: [data, count, type_],
     "(data, (count, displ), type)": lambda data, count, type_: (
@@ -60,35 +61,35 @@ ROWS = pairwise(
 def outcome(
     bcast: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Broadcast as a row of ROWS says; return all of the owner's memory afterwards."""
+    """Broadcast as `row` of ROWS says; return the whole memory of the buffer."""
     root = ROOTS[row["root"]](comm.size)
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.per_unit
-        # There is room for a displacement of two items before the message, and for
-        # guard data behind it, which must not be written.
-        room = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
-        owner = Owner(row["owner"], np.arange(room) + 1e6 * (comm.rank + 1))
+        # The message may begin up to two items after the start of the memory, and the
+        # data behind it must not be written.
+        ndoubles = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
+        owner = Owner(row["owner"], np.arange(ndoubles) + 1e6 * (comm.rank + 1))
         bcast(FORMS[row["form"]](owner.buffer, nitems, kind.datatype), root)
         return owner.tobytes()
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """The result equals the MPI library's for any two values of any two columns."""
+    """For each row of ROWS, Bcast leaves the same memory as the MPI library's."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
-            # A Bcast must leave the root's memory as it was. MPICH 5.0.2 changes it if
-            # items of the other ranks' datatype overlap, so it is compared with itself.
+            # The root's memory must not change. MPICH 5.0.2 changes it if the items of
+            # the other ranks' datatype overlap, so here the library is no reference.
             expected = outcome(lambda *_: None, comm, row)
         assert outcome(comm.Bcast, comm, row) == expected, row
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_inferred(comm: Intracomm, owner: str) -> None:
-    """As in mpi4py a message may be the buffer alone, or with a type or a count."""
+    """As in mpi4py, a message may lack the count, the type or both."""
     for root, form in itertools.product(range(comm.size), range(3)):
 
         def run(
@@ -107,15 +108,16 @@ def test_inferred(comm: Intracomm, owner: str) -> None:
 def test_sizes(
     make_comm: Make, settings: dict[str, object], fault: str, seed: int
 ) -> None:
-    """Data of sizes around multiples of a chunk arrives, and nothing else is written.
+    """Data of various sizes arrives, and the memory on either side is not written.
 
-    Half of the runs lose, duplicate and reorder datagrams.
+    Some sizes are next to multiples of a chunk, and half of the runs lose, duplicate
+    and reorder datagrams.
     """
     comm = make_comm(**settings, fault=f"{fault},seed={seed}" if fault else "")
     sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
-    for turn, nbytes in enumerate(sizes):
-        root = turn % comm.size
-        data = np.random.default_rng((turn, seed)).integers(0, 256, nbytes, np.uint8)
+    for index, nbytes in enumerate(sizes):
+        root = index % comm.size
+        data = np.random.default_rng((index, seed)).integers(0, 256, nbytes, np.uint8)
         guarded = np.full(nbytes + 2 * GUARD_BYTES, 0xA5, np.uint8)
         place = guarded[GUARD_BYTES : GUARD_BYTES + nbytes]
         if comm.rank == root:
@@ -129,7 +131,7 @@ def test_sizes(
 
 
 def test_more_than_a_window(make_comm: Make) -> None:
-    """Data of 3 MiB, more than the window holds, arrives."""
+    """More data than the window holds arrives: 3 MiB."""
     comm = make_comm(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
@@ -151,34 +153,34 @@ def test_read_only_buffers(comm: Intracomm) -> None:
 
 
 def test_buffers_may_change_after_return(comm: Intracomm) -> None:
-    """The root may change its data after Bcast; slower ranks still get what it sent."""
-    places = [np.full(2000, turn if comm.rank == 0 else -1) for turn in range(30)]
-    for turn, place in enumerate(places):
+    """The root may change its data after Bcast; slower ranks still get the old data."""
+    places = [np.full(2000, index if comm.rank == 0 else -1) for index in range(30)]
+    for index, place in enumerate(places):
         comm.Bcast(place, 0)
-        assert (place == turn).all()
+        assert (place == index).all()
         place.fill(99)
     comm.Barrier()
     assert all((place == 99).all() for place in places)
 
 
 def test_none_and_absolute_addresses(comm: Intracomm) -> None:
-    """None serves as a buffer of no items, and a type may hold absolute addresses."""
+    """A buffer of no items may be None, and a type may hold absolute addresses."""
     comm.Bcast([None, 0, MPI.DOUBLE], comm.size - 1)
     data = np.full(50, comm.rank)
-    kind = MPI.Datatype.Create_struct(
+    datatype = MPI.Datatype.Create_struct(
         [20, 10], [MPI.Get_address(data[30:]), MPI.Get_address(data)], [MPI.INT64_T] * 2
     ).Commit()
-    comm.Bcast([MPI.BOTTOM, 1, kind], comm.size - 1)
-    kind.Free()
+    comm.Bcast([MPI.BOTTOM, 1, datatype], comm.size - 1)
+    datatype.Free()
     expected = np.full(50, comm.size - 1)
     expected[10:30] = comm.rank
     assert np.array_equal(data, expected)
 
 
 def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
-    """Whether a Bcast is multicast follows from its bytes, not from a message's form.
+    """The size of a Bcast alone decides whether it is multicast, on all ranks alike.
 
-    The ranks pass different forms. Of the five sizes two reach MIN_BYTES.
+    The ranks pass messages of different forms. Two of the five sizes reach MIN_BYTES.
     """
     comm = make_comm(min_bytes=1000)
     for nbytes in (999, 1000, 8, 4000, 992):
@@ -192,7 +194,8 @@ def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
-# By name: what makes arguments that mpi4py refuses, given the number of ranks.
+# For each mistake, a function that returns arguments which mpi4py refuses, given the
+# number of ranks.
 BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
     "number": lambda _: (3,),
     "None": lambda _: (None,),
@@ -213,14 +216,14 @@ BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_mistakes(comm: Intracomm, name: str) -> None:
-    """A mistake raises what mpi4py raises, before any communication."""
+    """A mistake raises the error that mpi4py raises, before any communication."""
     arguments = BAD[name](comm.size)
     check_mistake(comm, "Bcast", arguments)
     comm.Bcast(np.zeros(9))
 
 
-def test_a_mistake_can_be_mended(comm: Intracomm) -> None:
-    """If one rank passes a bad buffer or root, it can call again and then succeeds."""
+def test_a_mistake_can_be_corrected(comm: Intracomm) -> None:
+    """A rank that passed a bad buffer or root can call again, and succeed."""
     if comm.size > 1 and comm.rank == comm.size - 1:
         with pytest.raises(Exception, match=r"read-?only|not writ"):
             comm.Bcast(FROZEN, 0)
@@ -241,7 +244,7 @@ def test_roots_that_disagree(make_comm: Make) -> None:
 
 
 def test_roots_of_other_number_types(comm: Intracomm) -> None:
-    """A root may be of any type of number that mpi4py accepts."""
+    """A root may be a number of any type that mpi4py accepts."""
     for root in (0, False, np.int64(0), 0.0):
         place = np.full(10, comm.rank)
         comm.Bcast(place, root)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI handles are pickled and loaded with and without ``mpimcast run``, and across."""
+"""MPI handles are pickled, and loaded, with and without ``mpimcast run``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from support import BIN, MPICH_BIN, mpirun, run
 
 LIMIT_S = 60
-# Python's arguments that start a program under ``mpimcast run`` or mpi4py's own runner.
+# The arguments with which Python runs a program under ``mpimcast run``, or under
+# mpi4py's own runner.
 RUNNERS = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
 
 # Expressions whose values mpi4py can pickle.
@@ -48,12 +49,13 @@ def program(tmp_path: Path, code: str) -> Path:
 
 
 def printed(runner: str, code: str, *arguments: object) -> str:
-    """Run code on one rank by one of RUNNERS, and return what it prints."""
+    """Run code on one rank under one of RUNNERS, and return what it prints."""
     command = [sys.executable, *RUNNERS[runner], "-c", textwrap.dedent(code)]
     return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
 
 
-# Defines a function that yields copies of an object, one for each way to pickle it.
+# Code that defines `copies`, which yields copies of an object: by each pickle protocol,
+# by the copy module, and by messages.
 COPIES = """
     import copy, pickle
     from mpi4py import MPI
@@ -72,7 +74,10 @@ COPIES = """
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_copies(runner: str) -> None:
-    """Every pickle protocol restores a value that mpi4py can pickle, with its type."""
+    """A copy of a constant is the constant; any copy has the type of its original.
+
+    A duplicate of COMM_WORLD cannot be pickled.
+    """
     code = f"""
     {COPIES}
     for expression in {EXPRESSIONS}:
@@ -96,7 +101,7 @@ def test_copies(runner: str) -> None:
 
 
 def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
-    """COMM_WORLD, sent to other ranks under ``run``, is mpimcast's COMM_WORLD there."""
+    """COMM_WORLD and COMM_SELF, sent under ``run``, arrive as mpimcast's."""
     path = program(
         tmp_path,
         """
@@ -123,7 +128,7 @@ def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
 
 
 def test_futures_and_pkl5(tmp_path: Path) -> None:
-    """COMM_WORLD is mpimcast's even if mpi4py.futures or pkl5 pickled it."""
+    """COMM_WORLD, pickled by mpi4py.futures or pkl5, is loaded as mpimcast's."""
     path = program(
         tmp_path,
         """
@@ -132,17 +137,17 @@ def test_futures_and_pkl5(tmp_path: Path) -> None:
         from mpi4py.futures import MPICommExecutor
         from mpi4py.util import pkl5
 
-        def look(comm):
+        def examine(comm):
             return comm is MPI.COMM_WORLD, isinstance(comm, mpimcast.Intracomm), comm
 
         expected = True, True, MPI.COMM_WORLD
         with MPICommExecutor(MPI.COMM_WORLD, root=1) as executor:
             if executor is not None:
-                seen = list(executor.map(look, [MPI.COMM_WORLD] * 5))
+                seen = list(executor.map(examine, [MPI.COMM_WORLD] * 5))
                 assert seen == [expected] * 5
                 assert all(comm is MPI.COMM_WORLD for _, _, comm in seen)
         by_pkl5 = pkl5.Intracomm(MPI.COMM_WORLD)
-        assert look(by_pkl5.bcast(MPI.COMM_WORLD)) == expected
+        assert examine(by_pkl5.bcast(MPI.COMM_WORLD)) == expected
         print("done", flush=True)
         """,
     )
@@ -152,7 +157,7 @@ def test_futures_and_pkl5(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_across_runners(tmp_path: Path, runner: str) -> None:
-    """A pickle made under ``run`` can be loaded without it, and the reverse."""
+    """A pickle made under ``run`` can be loaded without it, and vice versa."""
     path = tmp_path / "pickle"
     dump = """
         import pickle, sys
@@ -179,10 +184,10 @@ def test_across_runners(tmp_path: Path, runner: str) -> None:
 
 
 def test_settings_are_restored() -> None:
-    """A loaded communicator has its settings again, except those of one machine alone.
+    """Loading restores a communicator's settings, except those that may differ by rank.
 
-    If the process has another handle of it when the pickle is loaded, the settings of
-    that handle hold.
+    If the process already has a handle of the communicator, it keeps that handle's
+    settings.
     """
     dumped = printed(
         "mpi4py",
@@ -215,7 +220,7 @@ def test_settings_are_restored() -> None:
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
 def test_copyreg(runner: str, which: str) -> None:
-    """What a program tells copyreg of communicators holds for mpimcast's, too."""
+    """A function registered with copyreg for communicators also pickles mpimcast's."""
     code = f"""
     import copyreg
     {COPIES}
@@ -233,7 +238,7 @@ def test_copyreg(runner: str, which: str) -> None:
 
 
 def test_extension_codes() -> None:
-    """COMM_WORLD, pickled as a copyreg extension code, is mpimcast's again."""
+    """COMM_WORLD and COMM_SELF, pickled as extension codes, load as mpimcast's."""
     code = f"""
     import copyreg
     {COPIES}
@@ -249,7 +254,7 @@ def test_extension_codes() -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_constants(runner: str) -> None:
-    """Constants cannot be freed; what is made from their raw handle has their type."""
+    """A constant survives ``free``; what is made from its number has the same type."""
     code = """
     from mpi4py import MPI
     for constant in (MPI.COMM_WORLD, MPI.COMM_SELF):
@@ -273,9 +278,9 @@ def test_constants(runner: str) -> None:
 
 
 def test_communicators_of_compiled_code() -> None:
-    """A communicator that compiled code makes from a handle has the original's type.
+    """From a raw handle, compiled code makes an object of the communicator's type.
 
-    Compiled code makes it with mpi4py's C function PyMPIComm_New().
+    It does so with mpi4py's C function PyMPIComm_New().
     """
     code = """
     import ctypes

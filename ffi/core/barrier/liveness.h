@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long one operation has been waiting for each thing that it needs, and which rank
- * does not answer. The *awaited* rank is the one from which the operation next needs
- * something. Only observed time counts (support/timer.h). Liveness and progress are two things: a
- * stopped process makes no progress, yet its kernel or its network adapter still
- * vouches for it.
+ * Counts how long one operation has been waiting: to advance, and for signs of life of
+ * the ranks that it depends on. These are two things, since a stopped process makes no
+ * progress, yet its kernel or its network adapter still vouches for it. Only observed
+ * time counts (support/timer.h). The *awaited* rank is the one from which the operation
+ * needs something next.
  *
  * A rank is *late* while its process exists but does not answer. The transport finds
  * that out, or another rank reports it, with the age of its evidence. Evidence that is
@@ -18,29 +18,39 @@
 #include "support/timer.h"
 
 struct mmc_liveness {
-	uint64_t observed_ns; /* until when the waits below are counted */
-	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
-	uint64_t unproven_ns; /* since it was heard or proven to exist */
+	uint64_t observed_ns; /* the time up to which all waits are counted */
+
 	/*
-	 * Since the operation last advanced, or since there was last evidence of a late
-	 * rank: such a rank explains why the operation does not advance.
+	 * The waits. Those for the awaited rank and for progress also begin anew
+	 * whenever the operation advances.
+	 */
+	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
+	uint64_t unproven_ns; /* since the awaited rank was proven to exist */
+	/*
+	 * Since the operation advanced, or since the newest evidence of a late rank,
+	 * which explains why the operation does not advance.
 	 */
 	uint64_t idle_ns;
-	uint64_t stalled_ns;	   /* since the operation last advanced */
-	uint64_t entering_ns;	   /* since the start of the operation */
-	uint64_t owner_unheard_ns; /* since `owner` was heard */
-	uint64_t inquire_ns;	   /* when the transport may be asked next */
-	uint64_t late_ns;   /* when `late_rank` was last known to exist */
-	uint64_t told_ns;   /* when all ranks were last told of `late_rank` */
+	uint64_t stalled_ns;	   /* since the operation advanced */
+	uint64_t entering_ns;	   /* since the operation started */
+	uint64_t owner_unheard_ns; /* since `owner` was heard or became owner */
+
+	uint64_t inquire_ns; /* when the transport may be asked next */
+	uint64_t late_ns;    /* when `late_rank` was last known to exist */
+	/*
+	 * When this rank last told all ranks of a late one, or the time of newer
+	 * evidence that another rank has sent.
+	 */
+	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
 	/*
-	 * The owner of missing chunks, if another rank is expected to bring them, such
-	 * as the left neighbour; else MMC_PEER_NONE.
+	 * The rank whose chunks are missing, if another rank is expected to supply
+	 * them, such as the left neighbour; MMC_PEER_NONE if there is no such rank.
 	 */
 	uint32_t owner;
 	/*
-	 * This rank's own transport has found that `late_rank` is late: the other ranks
-	 * have to be told.
+	 * Whether this rank's own transport has found a late rank of which the other
+	 * ranks may still have to be told.
 	 */
 	bool witnessed;
 };
@@ -78,7 +88,8 @@ static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 }
 
 /*
- * Records that news arrived: all waits except those for entry and for `owner` begin anew.
+ * Records that the operation has advanced: all waits begin anew, except `entering_ns`
+ * and `owner_unheard_ns`.
  */
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 {
@@ -88,14 +99,17 @@ static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 }
 
 /*
- * Records that `rank` was late at `at_ns`, which explains why nothing new had arrived by
- * then. With `awaited`, `rank` is the awaited one, whose process is thereby proven to
- * exist. Older evidence does not replace newer, and no wait ever grows.
+ * Records that `rank` was late at `at_ns`, which explains why the operation had not
+ * advanced by then. If `awaited`, `rank` is the awaited one, and the evidence proves
+ * that it exists. Older evidence does not replace newer, and no wait grows.
  */
 void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 		       uint64_t at_ns, bool awaited);
 
-/* Records that `rank` was heard: it is not late any more. */
+/*
+ * Records that `rank` was heard, so that it is no longer late. If it is `owner`,
+ * `owner_unheard_ns` begins anew.
+ */
 static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
 				      uint32_t rank)
 {
@@ -105,7 +119,10 @@ static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
 		liveness->owner_unheard_ns = 0;
 }
 
-/* Returns the rank that was late within the last `limit_ns`, or MMC_PEER_NONE. */
+/*
+ * Returns `late_rank` if the evidence of it is younger than `limit_ns`, else
+ * MMC_PEER_NONE.
+ */
 static inline uint32_t mmc_liveness_late(const struct mmc_liveness *liveness,
 					 uint64_t limit_ns)
 {

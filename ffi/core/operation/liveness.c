@@ -21,8 +21,9 @@
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
 /*
- * A rank pauses for this times the number of ranks, so that all together ask one rank
- * at most 10,000 times a second.
+ * While data flows, a rank pauses between questions for this long times the number of
+ * ranks, but never for more than an eighth of TIMEOUT. Short of that bound, all ranks
+ * together ask one rank at most 10,000 times a second.
  */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
@@ -53,8 +54,8 @@ static bool is_silent(const struct mmc_op *op)
 }
 
 /*
- * Returns whether there is reason to ask the transport. While data flows, this is when no
- * news has arrived for silence_ns(); otherwise, when the awaited rank is silent.
+ * Returns whether there is reason to ask the transport: while data flows, if no news
+ * has arrived for silence_ns(); otherwise, if the awaited rank is silent.
  */
 static bool needs_inquiry(const struct mmc_op *op)
 {
@@ -63,7 +64,10 @@ static bool needs_inquiry(const struct mmc_op *op)
 	return is_silent(op);
 }
 
-/* Returns whether `peer` is waited for and does not answer. */
+/*
+ * Returns whether this rank waits for `peer`, as the awaited rank or as the owner of
+ * missing chunks, and `peer` is silent.
+ */
 static bool is_missed(const struct mmc_op *op, uint32_t peer)
 {
 	const struct mmc_liveness *liveness = &op->liveness;
@@ -87,7 +91,7 @@ static uint64_t entry_limit_ns(const struct mmc_op *op)
 	return op->config.entry_timeout_ns + 2 * MMC_BACKOFF_MAX_NS;
 }
 
-/* Returns whether the rank that this one awaits directly has not entered in time. */
+/* Returns whether the awaited rank has not entered within entry_limit_ns(). */
 static bool entry_is_overdue(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
@@ -97,7 +101,7 @@ static bool entry_is_overdue(const struct mmc_op *op)
 }
 
 /*
- * Returns whether an awaited rank must answer. If ranks answer only inside calls, a rank
+ * Returns whether the awaited rank must answer. If ranks answer only inside calls, one
  * that has not entered yet, or is done already, may be computing and cannot answer.
  */
 static bool expects_answer(const struct mmc_op *op)
@@ -106,10 +110,9 @@ static bool expects_answer(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank known to be late once the operation has waited for LATE_TIMEOUT, and
- * until then MMC_PEER_NONE. While data flows any late rank holds all others up, so what counts is how long no
- * news has arrived; before and after that it is how long the awaited rank has been
- * silent.
+ * Returns the rank that is known to be late, if any, once LATE_TIMEOUT has passed, and
+ * until then MMC_PEER_NONE. While data flows, the time without news counts, since any
+ * late rank holds all others up; in other states, the silence of the awaited rank.
  */
 static uint32_t overdue_rank(const struct mmc_op *op)
 {
@@ -124,9 +127,9 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank to blame when nothing new arrives. This is the owner of missing
- * chunks if it has been silent for TIMEOUT, since the awaited rank may be waiting for
- * it, too; otherwise it is the awaited rank.
+ * Returns the rank to blame when no news arrives: the owner of missing chunks if it has
+ * been silent for TIMEOUT, since the awaited rank may itself wait for the owner;
+ * otherwise, the awaited rank.
  */
 static uint32_t idle_culprit(const struct mmc_op *op)
 {
@@ -139,9 +142,9 @@ static uint32_t idle_culprit(const struct mmc_op *op)
 }
 
 /*
- * Fails the operation when a wait is too long. The limit for new data is a quarter longer
- * than that for an answer, so that the rank which waits directly for a dead one fails
- * first, and names it.
+ * Fails the operation when a wait is too long. The limit for news is a quarter longer
+ * than that for an answer, so that a rank that awaits a dead rank fails before those
+ * that await it in turn, and all learn the name of the dead one.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -163,9 +166,9 @@ static void check_patience(struct mmc_op *op)
 /* ---- inquiries ----------------------------------------------------------- */
 
 /*
- * Returns the owner of missing chunks that are expected from another rank, such as a
- * neighbour, or MMC_PEER_NONE. The owner may be the only rank that knows what it has
- * sent.
+ * Returns the owner of the first missing chunk if the chunk is awaited from another
+ * rank, such as a neighbour; otherwise, or if no chunk is missing, MMC_PEER_NONE. The
+ * owner may be the only rank that knows what it has sent.
  */
 static uint32_t unawaited_owner(const struct mmc_op *op)
 {
@@ -183,8 +186,8 @@ static uint32_t unawaited_owner(const struct mmc_op *op)
 }
 
 /*
- * Asks the owner of missing chunks for its record and, if it stays silent, the
- * transport about it.
+ * Asks the owner of missing chunks, if that is not the awaited rank, for its record. If
+ * the owner is silent, also asks the transport about it.
  */
 static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions)
@@ -205,7 +208,7 @@ static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 		mmc_actions_add(actions, MMC_ACTION_INQUIRE, op)->peer = owner;
 }
 
-/* Asks the transport about the awaited rank if it is silent, and about the owner. */
+/* Asks the transport about the awaited rank, if that is silent; then asks the owner. */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
 {
@@ -218,8 +221,9 @@ static void inquire(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
- * Tells all ranks of the late one by multicast, unless a rank has done so recently. All
- * are told, since ranks that do not await it are held up by ranks that do.
+ * Tells all ranks, by multicast, which rank is late, unless that was told recently.
+ * Even ranks that do not await the late rank must know: ranks that do await it hold
+ * them up.
  */
 static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 			      struct mmc_actions *actions)
@@ -286,7 +290,7 @@ bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns)
 	if (op->state <= MMC_OP_RELEASE)
 		pause_ns =
 			mmc_min_u64(op->liveness.unheard_ns / 16, ASK_NS_MAX);
-	/* While data flows, all ranks may await the same rank, and all would ask it. */
+	/* While data flows, all ranks may await, and so ask, the same rank. */
 	if (op->state == MMC_OP_FLOW)
 		pause_ns = mmc_max_u64(
 			pause_ns,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The senders of a chain. A receiver follows the active ones, each by itself. Their chunks
- * arrive in order, so a gap before a later chunk of the same sender is a loss once the
- * allowance for reordering has passed. A chunk that a sender's record reports as sent
- * is lost, too, if chunks of that sender cease to arrive. A chunk of another sender
- * proves nothing: that sender may have overtaken this one.
+ * Tracks which chunks of a chain a receiver still expects, for each sender by itself.
+ * The chunks of one sender arrive in order. If a chunk is missing before a later one of
+ * the same sender, it is late once the allowance for reordering has passed, and lost if
+ * it does not arrive soon after. A chunk that a sender reports as sent is lost, too, if
+ * that sender then falls silent. Chunks of other senders prove nothing, since a sender
+ * may overtake the one before it.
  *
- * Few senders of a chain are active at a time, and only these are followed: those that
- * have begun and not ended, those that were overtaken, and some that may begin soon. If
- * there are more than MMC_CHAIN_SEQUENCES of them, the one with the earliest turn is given
- * up: whatever is missing of its block is late.
+ * At any time only a few senders of a chain are followed: those that have begun and of
+ * which more is expected, those that were overtaken, and some that may begin soon. If
+ * yet another begins while MMC_CHAIN_SEQUENCES senders are followed, the one with the
+ * earliest turn is given up: the chunks missing of its block are late.
  */
 #ifndef MMC_CORE_REPAIR_CHAIN_H
 #define MMC_CORE_REPAIR_CHAIN_H
@@ -21,36 +22,42 @@
 /* The most senders of a chain that are followed at a time. */
 #define MMC_CHAIN_SEQUENCES 16
 
-/* How many turns are followed beyond the last that has begun. */
+/* How many turns beyond the last one that has begun are followed. */
 #define MMC_CHAIN_AHEAD (MMC_CHAIN_SEQUENCES / 4 + 1)
 
 /* The `turn` of a sequence that is not in use. */
 #define MMC_TURN_NONE UINT32_MAX
 
 /*
- * The chunks of one sender, as this rank follows them. `end` and each `..._end` is an
- * offset from the first chunk of the sender's block: the end of those chunks of which
- * its own comment speaks.
+ * The chunks of one sender, as this rank follows them. `end` and the fields `..._end`
+ * are offsets in chunks, counted from the first chunk of the sender's block.
  */
 struct mmc_sequence {
 	uint32_t turn;	  /* the sender's turn in its chain */
 	uint32_t rank;	  /* the sender */
 	uint32_t first;	  /* the first chunk of its block */
-	uint32_t nchunks; /* the chunks of its block */
-	uint32_t start;	  /* the position of its first chunk */
-	/* Chunks not claimed; of this rank's own block, chunks not sent. */
+	uint32_t nchunks; /* how many chunks its block has */
+	uint32_t start;	  /* the position of the first chunk in the chain */
+	/* How many chunks are not claimed or, of this rank's own block, not sent. */
 	uint32_t nleft;
-	/* The chunks below this have been sent: the last of them arrived or was told. */
+	/*
+	 * All chunks below this count as sent: the last of them was received, sent by
+	 * this rank itself, or marked as late.
+	 */
 	uint32_t end;
 	uint32_t gap_end; /* `end` when gaps were last noted */
 	/* The chunks missing below this are late: no window waits for them. */
 	uint32_t late_end;
-	uint32_t
-		noted_late_end; /* `late_end` when late chunks were last noted */
-	uint32_t lost_end;	/* the chunks missing below this are lost */
-	uint32_t told;		/* chunks sent, as the sender's records say */
-	uint64_t told_ns;	/* when `told` last grew */
-	/* When the sender was last heard or, if later, when its turn was reached. */
+	/* `late_end` when late chunks were last noted. */
+	uint32_t noted_late_end;
+	uint32_t lost_end; /* the chunks missing below this are lost */
+	/* How many chunks the sender, or this rank's parent, reports as sent. */
+	uint32_t told;
+	uint64_t told_ns; /* when `told` last grew */
+	/*
+	 * When the sender's present silence began: when it was last heard or, if later,
+	 * when its turn was reached or chunks that it had reported became late or lost.
+	 */
 	uint64_t heard_ns;
 	/* The time from which chunks missing below `told` count as late. */
 	uint64_t late_at_ns;
@@ -61,7 +68,7 @@ struct mmc_sequence {
 	 * of reports about the sender.
 	 */
 	uint64_t asked_ns;
-	/* Such questions since this rank's parent last answered. */
+	/* Questions about the sender since this rank's parent last answered one. */
 	uint32_t nvain;
 	bool asked; /* a question about the sender is open */
 	/* A rank below this one in the tree of reports has asked about the sender. */
@@ -71,31 +78,35 @@ struct mmc_sequence {
 struct mmc_chain {
 	struct mmc_sequence *sequences; /* [nsequences] */
 	uint32_t nsequences;
-	uint32_t nturns;    /* the senders of the chain */
-	uint32_t nfollowed; /* the turns below this are followed, or were */
+	uint32_t nturns;    /* how many senders the chain has */
+	uint32_t nfollowed; /* the next turn to follow */
 	uint32_t turn;	    /* the first turn of which more is expected */
 	uint32_t nbegun;    /* the last turn that has begun, plus one */
-	uint32_t seen;	    /* the position after the furthest chunk received */
-	uint32_t ndrained;  /* chunks that are claimed, late or lost */
-	uint32_t nheard;    /* chunks received by multicast */
-	/* All missing chunks of turns below this that were given up are late. */
+	/* The position after the furthest chunk that this rank received or sent. */
+	uint32_t seen;
+	uint32_t ndrained; /* chunks that are claimed, late or lost */
+	uint32_t nheard;   /* chunks received by multicast */
+	/*
+	 * The last turn that was given up, plus one; 0: none was. All chunks missing of
+	 * turns that were given up are late.
+	 */
 	uint32_t late_turns;
 	/* `late_turns` when late chunks were last noted. */
 	uint32_t noted_late_turns;
-	/* All missing chunks of turns below this that were given up are lost. */
+	/* All chunks missing of turns below this that were given up are also lost. */
 	uint32_t lost_turns;
 };
 
 /*
-	 * Returns the most sequences that `nchains` chains with `nsenders` senders in
-	 * all can take.
-	 */
+ * Returns how many sequences suffice for up to `nchains` chains that have `nsenders`
+ * senders in all.
+ */
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains);
 
 /*
-	 * Initializes chain `number` of the schedule with memory for its sequences, and
-	 * follows its first senders.
-	 */
+ * Initializes chain `number` of the schedule, and follows its first senders. The chain
+ * takes the first `chain->nsequences` of `sequences`.
+ */
 void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
@@ -119,7 +130,7 @@ mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
 	return NULL;
 }
 
-/* Returns whether `turn` was followed, and no more is expected of its sender. */
+/* Returns whether no more is expected of the sender of `turn`. */
 static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 					    uint32_t turn)
 {
@@ -128,8 +139,8 @@ static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 }
 
 /*
- * Returns up to which offset in the block of the sender of `turn`, `nchunks` long, all
- * chunks are known to be claimed or lost.
+ * Returns how many chunks at the beginning of a block are all known to be claimed or
+ * lost. The block is that of the sender of `turn`, and has `nchunks` chunks.
  */
 static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 					  uint32_t turn, uint32_t nchunks)
@@ -143,11 +154,11 @@ static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 	return turn < chain->nfollowed ? nchunks : 0;
 }
 
-/* Marks as late those of a sender's chunks below `end` that are not in `claimed`. */
+/* Marks as late the chunks of a sender below `end` that are not in `claimed`. */
 void mmc_chain_mark_late(struct mmc_chain *chain, struct mmc_sequence *sequence,
 			 const struct mmc_bitmap *claimed, uint32_t end);
 
-/* Marks as lost those of a sender's chunks below `end` that are not in `claimed`. */
+/* Marks as lost the chunks of a sender below `end` that are not in `claimed`. */
 void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 
@@ -160,9 +171,9 @@ void mmc_chain_pass(struct mmc_chain *chain,
 		    uint64_t now_ns);
 
 /*
- * Records that `turn` of chain `number` has begun, and follows its sender. If there is
- * no room, gives up the first senders that are followed. Returns the sender's sequence,
- * or NULL if no more is expected of it.
+ * Records that `turn` of chain `number` has begun, and follows its sender. If no
+ * sequence is free for that, gives up the followed senders with the earliest turns.
+ * Returns the sequence of the sender of `turn`, or NULL if no more is expected of it.
  */
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_schedule *schedule,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The messages that one system call sends, made of parcels. Consecutive parcels to one
- * destination form one message, a *run* of datagrams, if all have the same length; only
- * the last may be shorter. The kernel or the device cuts a run into its datagrams (generic
- * segmentation offload, GSO).
+ * Turns parcels into messages for sendmmsg(). Consecutive parcels to the same
+ * destination become one message, a *run* of datagrams, if they have the same length;
+ * only the last may be shorter. The kernel or the device cuts a run into its datagrams
+ * (generic segmentation offload, GSO).
  */
 #ifndef MMC_DRIVERS_UDP_BATCH_H
 #define MMC_DRIVERS_UDP_BATCH_H
@@ -15,9 +15,9 @@
 #include "drivers/udp/udp.h"
 
 /*
- * The most datagrams in a run. A run leaves the host as one burst at the link's speed.
- * Twenty full Ethernet datagrams are 30 KB, which rate limiters and the queues of small
- * switches let pass at once. Longer runs would hardly save any more processor time.
+ * The most datagrams in a run. A run leaves the host without pauses, at the link's
+ * speed. Twenty full Ethernet datagrams are 30 KB, which rate limiters let pass and the
+ * queues of small switches hold. Longer runs would hardly save any more processor time.
  */
 #define MMC_UDP_RUN_DATAGRAMS_MAX 20
 
@@ -31,31 +31,34 @@ union mmc_udp_cut {
 };
 
 struct mmc_udp_batch {
-	bool cutting; /* whether the kernel cuts runs; if not, none is formed */
+	/* Whether the kernel cuts runs. If not, each parcel is its own message. */
+	bool cutting;
 	unsigned nparcels;
 	unsigned npieces;
 	unsigned nmessages;
 
-	/* Of the newest message: */
-	uint32_t
-		length_bytes; /* of each of its datagrams; the last may be shorter */
-	uint32_t total_bytes; /* of all its datagrams */
-	bool ended; /* its last datagram is shorter: nothing may follow it */
+	/* The length of the newest message's datagrams; the last may be shorter. */
+	uint32_t length_bytes;
+	/* The length of the newest message, all its datagrams together. */
+	uint32_t total_bytes;
+	/* Whether the newest message takes no more: its last datagram is shorter. */
+	bool ended;
 
 	struct mmsghdr messages[MMC_UDP_BATCH];
-	unsigned ndatagrams[MMC_UDP_BATCH]; /* the number in each message */
+	unsigned ndatagrams[MMC_UDP_BATCH]; /* how many each message has */
 	union mmc_udp_cut cuts[MMC_UDP_BATCH];
-	struct iovec
-		pieces[2 *
-		       MMC_UDP_BATCH]; /* of each parcel a head and a body */
+	/* The heads and bodies of all parcels in order, without the empty ones. */
+	struct iovec pieces[2 * MMC_UDP_BATCH];
 };
 
+/* Removes all parcels from a batch; `cutting` does not change. */
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch);
 
 /*
- * Adds a parcel for `target` to a batch, which must hold fewer than MMC_UDP_BATCH of them. The
- * parcel's bytes and `target` must stay valid until the batch has been sent. Targets
- * are compared by address: only parcels with the same `target` object share a message.
+ * Adds a parcel for `target` to a batch, which must hold fewer than MMC_UDP_BATCH
+ * parcels. The parcel's bytes and `target` must stay valid until the batch has been
+ * sent. Targets are compared as pointers: parcels can only share a message if they have
+ * the same `target`.
  */
 void mmc_udp_batch_add(struct mmc_udp_batch *batch,
 		       const struct mmc_parcel *parcel,

@@ -9,25 +9,26 @@
 
 #include "support/bits.h"
 
-/* The most control messages on their way to one peer. */
+/* The slots of a connection: one for each control message on its way to the peer. */
 #define NSLOTS 16
 
-/* The most send requests of a connection: messages, reads and one inquiry. */
+/* The most requests posted on a connection: messages, reads and one inquiry. */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
 /* Receives posted for each partner, and the minimum posted in total. */
 #define RECEIVES 32
 #define RECEIVES_MIN 64
 
-/* A PSN has 24 bits. */
+/* A packet sequence number (PSN) has 24 bits. */
 #define PSN_MASK 0xffffff
 
 /*
- * A packet that is not answered is sent again after 4.096 us * 2^exponent: after 134 ms
- * with the largest exponent, and 17 ms with the smallest. With less, a machine that is
- * merely busy would seem not to answer. An adapter may take up to four times as long
- * (IBTA 9.7.6.1.3). RETRIES is how often a packet is sent again: 6, not the maximum of
- * 7, since Soft-RoCE takes 7 to mean "for ever".
+ * The adapter sends an unanswered packet again after 4.096 us * 2^exponent: 17 ms for
+ * EXPONENT_MIN, 134 ms for EXPONENT_MAX, or up to four times as long (IBTA 9.7.6.1.3).
+ * With less than 17 ms, a machine that is merely busy would seem not to answer. After
+ * RETRIES repetitions the adapter gives up. RETRIES is 6, not the maximum of 7, which
+ * Soft-RoCE takes to mean "for ever". RETRY_NS_MAX() is the longest time from the first
+ * attempt until the adapter gives up.
  */
 #define EXPONENT_MIN 12
 #define EXPONENT_MAX 15
@@ -37,8 +38,9 @@
 	(4 * (RETRIES + 1) * (EXPONENT_UNIT_NS << (exponent)))
 
 /*
- * If the peer has no receive posted, the adapter tries again every 0.64 ms (code 12 of
- * the RNR timer), for ever: a stopped process posts none, but it is alive.
+ * If the peer has no receive posted, it is "receiver not ready" (RNR), and the adapter
+ * tries again every 0.64 ms, which is code 12 of the RNR timer. It does so for ever: a
+ * stopped process posts no receives, but it still exists.
  */
 #define RNR_TIMER 12
 #define RNR_RETRIES_ENDLESS 7
@@ -46,7 +48,10 @@
 /* The first half of a GID names the InfiniBand subnet. */
 #define GID_PREFIX_BYTES 8
 
-/* Creates what all connections share. Returns 0 or an error, with the reason set. */
+/*
+ * Creates the completion queues, the receive queue and its ring, which all connections
+ * share. Returns 0 or an error, with the reason set.
+ */
 static int create_shared(struct mmc_verbs_connections *connections,
 			 const struct mmc_verbs_port *port,
 			 struct ibv_comp_channel *channel)
@@ -78,7 +83,7 @@ static int create_shared(struct mmc_verbs_connections *connections,
 	return rv;
 }
 
-/* Draws a random PSN. Returns false, with errno set, if that is not possible. */
+/* Draws a random PSN for this end. Returns false, with errno set, if that fails. */
 static bool draw_psn(struct mmc_verbs_connection *connection)
 {
 	if (getrandom(&connection->psn, sizeof(connection->psn), 0) < 0)
@@ -87,7 +92,10 @@ static bool draw_psn(struct mmc_verbs_connection *connection)
 	return true;
 }
 
-/* Creates one connection. Returns 0 or an error, with the reason set. */
+/*
+ * Creates the queue pair and the slots of one connection. Returns 0 or an error, with
+ * the reason set.
+ */
 static int create(struct mmc_verbs_connections *connections,
 		  struct mmc_verbs_connection *connection,
 		  const struct mmc_verbs_port *port)
@@ -157,8 +165,8 @@ void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections)
 /* ---- connecting ---------------------------------------------------------- */
 
 /*
- * Moves a queue pair from RESET to INIT. Allows the peer to read registered memory, but
- * not to write. Returns 0 or an errno value, as to_receive() and to_send() do.
+ * Moves a queue pair from RESET to INIT, and allows the peer to read registered memory,
+ * but not to write to it. Returns 0 or an errno value.
  */
 static int to_init(const struct mmc_verbs_connection *connection,
 		   const struct mmc_verbs_port *port)
@@ -175,6 +183,10 @@ static int to_init(const struct mmc_verbs_connection *connection,
 					 IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+/*
+ * Moves a queue pair from INIT to RTR (ready to receive), with the peer's end as the
+ * other end. Returns 0 or an errno value.
+ */
 static int to_receive(const struct mmc_verbs_connection *connection,
 		      const struct mmc_verbs_port *port)
 {
@@ -202,8 +214,9 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Returns the largest exponent with which all retries end within mmc_verbs_retrying_ns(),
- * but no less than EXPONENT_MIN. Without a timeout it is EXPONENT_MAX.
+ * Returns the largest exponent with which the adapter gives up within
+ * mmc_verbs_retrying_ns(), but at least EXPONENT_MIN. If `timeout_ns` is 0, there is no
+ * limit, and it returns EXPONENT_MAX.
  */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
@@ -215,6 +228,7 @@ static uint8_t exponent_of(uint64_t timeout_ns)
 	return exponent;
 }
 
+/* Moves a queue pair from RTR to RTS (ready to send). Returns 0 or an errno value. */
 static int to_send(const struct mmc_verbs_connection *connection,
 		   const struct mmc_verbs_port *port)
 {
@@ -313,7 +327,10 @@ bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 	return true;
 }
 
-/* Takes a connection down, if it can come up again. Returns whether it is down now. */
+/*
+ * Takes a connection down, so that it can come up again. Returns false if it cannot:
+ * there is no timeout within which to reconnect, or the reset fails.
+ */
 static bool take_down(struct mmc_verbs_connections *connections,
 		      struct mmc_verbs_connection *connection)
 {
@@ -323,8 +340,8 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	    !mmc_verbs_connection_reset(connection))
 		return false;
 	/*
-	 * If no packet has passed since the connection last came up, it counts as down
-	 * from the earlier break on.
+	 * A connection that came up again, but on which nothing has passed since,
+	 * counts as down from its earlier break on.
 	 */
 	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;

@@ -4,7 +4,10 @@
 #include "support/assert.h"
 #include "support/bits.h"
 
-/* Adds a partner, unless it is among the first `count`. Returns how many there are. */
+/*
+ * Appends `partner` to the `count` partners, unless it is one of them: a step forward
+ * and a step back may lead to the same rank. Returns the new number of partners.
+ */
 static uint32_t add(uint32_t *partners, uint32_t count, uint32_t partner)
 {
 	for (uint32_t i = 0; i < count; i++)

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping on the descriptors until something arrives. */
+/* A thread that sleeps on an endpoint's descriptors wakes when something arrives. */
 #include <pthread.h>
 
 #include "support/prng.h"
 #include "verbs_team.h"
 
-/* Checks that nothing arrives for a while, and that a thread may then sleep. */
-static void settle(struct mmc_endpoint *endpoint)
+/*
+ * Checks that nothing arrives for a while, that arm() then lets the thread sleep, and
+ * that no descriptor wakes it at once.
+ */
+static void arm_when_quiet(struct mmc_endpoint *endpoint)
 {
 	CHECK(is_quiet(endpoint));
 	CHECK(!endpoint->driver->arm(endpoint));
 	CHECK(!sleep_ms(endpoint, 0));
 }
 
-/* CONTROL is announced by the first descriptor, DATA by the last. */
+/* The first descriptor announces control traffic, the last one announces data. */
 enum { CONTROL = 1, DATA = 2 };
 
-/* Returns which of the two descriptors become readable in time. */
+/*
+ * Waits until a descriptor becomes readable. Returns CONTROL if it is the first one,
+ * DATA if it is the last, or both bits.
+ */
 static unsigned readable(struct mmc_endpoint *endpoint)
 {
 	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
@@ -42,18 +48,19 @@ static void control_and_data_wake_separately(void)
 	team_start(&team, 8);
 	for (int round = 0; round < 3; round++) {
 		/*
-		 * Rank 1 is a partner, so its message comes over a connection; rank 3
-		 * is not, so its message comes as a single datagram.
+		 * Rank 1 is a partner of rank 0, so its message comes over their
+		 * connection. Rank 3 is not, so its message comes as a unicast
+		 * datagram. Both are control; rank 2 multicasts data.
 		 */
-		settle(team.endpoints[0]);
+		arm_when_quiet(team.endpoints[0]);
 		send_to(team.endpoints[1], 0, 0, true, 1, 20);
 		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 1);
-		settle(team.endpoints[0]);
+		arm_when_quiet(team.endpoints[0]);
 		send_to(team.endpoints[3], 0, 0, true, 1, 20);
 		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 3);
-		settle(team.endpoints[0]);
+		arm_when_quiet(team.endpoints[0]);
 		send_to(team.endpoints[2], MMC_PEER_ALL, 0, false, 1, 20);
 		CHECK_EQ(readable(team.endpoints[0]), DATA);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 2);
@@ -72,7 +79,7 @@ static void a_read_wakes(void)
 	succeed(team.endpoints[1]->driver->register_memory(
 		team.endpoints[1], memory, sizeof(memory), &region));
 	piece = (struct mmc_piece){ region.address, region.key, 64 };
-	settle(team.endpoints[0]);
+	arm_when_quiet(team.endpoints[0]);
 	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &piece,
 						 1, 0),
 		 0);
@@ -90,14 +97,14 @@ static void a_broken_connection_wakes(void)
 	team_start(&team, 2);
 	team.endpoints[1]->driver->close(team.endpoints[1]);
 	team.endpoints[1] = NULL;
-	settle(team.endpoints[0]);
+	arm_when_quiet(team.endpoints[0]);
 	send_to(team.endpoints[0], 1, 0, true, 1, 20);
 	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_BROKEN);
 	team_close(&team);
 }
 
-/* An arrival before arming does not wake the thread: arm() must report it. */
+/* What arrives before arm() might not wake the thread, so arm() must report it. */
 static void arm_reports_what_arrived_before(void)
 {
 	struct mmc_endpoint *endpoint;
@@ -112,20 +119,20 @@ static void arm_reports_what_arrived_before(void)
 		for (int i = 0; i < 2; i++) {
 			while (!endpoint->driver->arm(endpoint))
 				CHECK(sleep_ms(endpoint, PATIENCE_MS));
-			/* arm() reports it again until it is polled. */
+			/* arm() goes on reporting the event until it is polled. */
 			CHECK(endpoint->driver->arm(endpoint));
 			CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1),
 				 1);
 			CHECK_EQ(event.source, 1);
 		}
 	}
-	settle(endpoint);
+	arm_when_quiet(endpoint);
 	team_close(&team);
 }
 
 /*
- * If an event wakes the thread and is polled before the next arm(), at most two false
- * alarms follow: the device may notify once more, and arm() may return true once.
+ * If a thread polls the event that has woken it, at most two false alarms follow: the
+ * device may wake it once more, and arm() may return true once.
  */
 static void a_polled_event_wakes_at_most_twice_more(void)
 {
@@ -136,7 +143,7 @@ static void a_polled_event_wakes_at_most_twice_more(void)
 
 	team_start(&team, 2);
 	endpoint = team.endpoints[0];
-	settle(endpoint);
+	arm_when_quiet(endpoint);
 	send_to(team.endpoints[1], MMC_PEER_ALL, 0, false, 1, 20);
 	CHECK_EQ(readable(endpoint), DATA);
 	CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1), 1);
@@ -153,6 +160,7 @@ static void a_polled_event_wakes_at_most_twice_more(void)
 
 enum { MESSAGES = 400 };
 
+/* Sends datagrams at random times: control, unicast data or multicast. */
 static void *send_now_and_then(void *argument)
 {
 	struct mmc_endpoint *endpoint = argument;
@@ -179,11 +187,11 @@ static void *send_now_and_then(void *argument)
 	return NULL;
 }
 
-/* Whenever a datagram arrives, the thread that sleeps is woken. */
+/* Every datagram that arrives wakes the thread if it sleeps. */
 static void no_arrival_is_slept_through(void)
 {
 	struct mmc_event events[4];
-	uint32_t ncame = 0;
+	uint32_t nreceived = 0;
 	pthread_t sender;
 	struct team team;
 
@@ -191,14 +199,14 @@ static void no_arrival_is_slept_through(void)
 	CHECK_EQ(pthread_create(&sender, NULL, send_now_and_then,
 				team.endpoints[1]),
 		 0);
-	while (ncame < MESSAGES) {
+	while (nreceived < MESSAGES) {
 		int count = receive(team.endpoints[0], events, 4, PATIENCE_MS);
 
 		if (!CHECK(count > 0))
 			break;
-		ncame += (uint32_t)count;
+		nreceived += (uint32_t)count;
 	}
-	CHECK_EQ(ncame, MESSAGES);
+	CHECK_EQ(nreceived, MESSAGES);
 	pthread_join(sender, NULL);
 	team_close(&team);
 }
