@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Implements the operations of mpimcast/node.h. */
+#include "node/request.h"
+
+#include "node/failing.h"
+#include "node/forward.h"
+#include "node/progress.h"
+#include "node/wait.h"
+#include "support/clock.h"
+
+static bool is_complete(const struct mmc_node_request *request)
+{
+	return atomic_load_explicit(&request->complete, memory_order_acquire);
+}
+
+static int outcome(const struct mmc_node_request *request)
+{
+	return is_complete(request) ? request->failure.error : MMC_EAGAIN;
+}
+
+/* Notes when the wait for a request begins, unless it has begun before. */
+static void begin_wait(struct mmc_node_request *request, uint64_t now_ns)
+{
+	if (request->start_ns != 0)
+		return;
+	request->start_ns = now_ns;
+	request->observed_ns = now_ns;
+	request->looked_ns = now_ns;
+}
+
+/*
+ * Makes progress until the request is complete or `slice_ns` have passed. The caller
+ * holds the mutex.
+ */
+static void wait_for(struct mmc_node_request *request, uint64_t slice_ns)
+{
+	struct mmc_node_stream *stream = request->stream;
+	uint64_t now_ns;
+	uint64_t until_ns;
+
+	mmc_node_progress(stream);
+	if (is_complete(request))
+		return;
+	now_ns = mmc_clock_now_ns();
+	until_ns = now_ns + slice_ns;
+	begin_wait(request, now_ns);
+	for (;;) {
+		uint32_t nread = stream->nread;
+		uint32_t nfilled = stream->nfilled;
+
+		mmc_node_check_patience(request, now_ns);
+		if (is_complete(request) || now_ns >= until_ns)
+			return;
+		mmc_node_sleep(stream, until_ns - now_ns);
+		mmc_node_progress(stream);
+		if (is_complete(request))
+			return;
+		if (stream->nread != nread || stream->nfilled != nfilled)
+			request->stalled_ns = 0;
+		now_ns = mmc_clock_now_ns();
+	}
+}
+
+int mmc_node_start(struct mmc_node_stream *stream,
+		   const struct mmc_operation *operation, uint64_t slice_ns,
+		   struct mmc_node_request **request)
+{
+	int rv;
+
+	*request = NULL;
+	if (mmc_node_is_forked(stream->node))
+		return -MMC_EFORKED;
+	pthread_mutex_lock(&stream->mutex);
+	mmc_node_adopt_failure(stream);
+	rv = stream->failure.error != 0
+		     ? -MMC_EPOISONED
+		     : mmc_node_request_put(stream, operation, request);
+	if (rv == 0) {
+		if (slice_ns > 0)
+			wait_for(*request, slice_ns);
+		else
+			mmc_node_progress(stream);
+		rv = outcome(*request);
+		if (rv == 0) {
+			mmc_node_request_keep(*request);
+			*request = NULL;
+		}
+	}
+	pthread_mutex_unlock(&stream->mutex);
+	return rv;
+}
+
+int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns)
+{
+	struct mmc_node_stream *stream = request->stream;
+
+	if (is_complete(request))
+		return request->failure.error;
+	if (mmc_node_is_forked(stream->node))
+		return -MMC_EFORKED;
+	pthread_mutex_lock(&stream->mutex);
+	wait_for(request, slice_ns);
+	pthread_mutex_unlock(&stream->mutex);
+	return outcome(request);
+}
+
+void mmc_node_request_cancel(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	struct mmc_failure failure;
+
+	if (mmc_node_is_forked(stream->node))
+		return;
+	pthread_mutex_lock(&stream->mutex);
+	failure =
+		mmc_node_failure(request, -MMC_ECANCELED, stream->options.rank);
+	if (!is_complete(request))
+		mmc_node_fail(stream, &failure);
+	pthread_mutex_unlock(&stream->mutex);
+}
+
+void mmc_node_request_free(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream;
+
+	if (request == NULL || mmc_node_is_forked(request->stream->node))
+		return;
+	stream = request->stream;
+	pthread_mutex_lock(&stream->mutex);
+	mmc_node_request_keep(request);
+	pthread_mutex_unlock(&stream->mutex);
+}
+
+void mmc_node_request_failure(struct mmc_node_request *request,
+			      struct mmc_failure *failure)
+{
+	*failure = request->failure;
+}
+
+/* Says what the node leader waits for in other nodes, if that is what it waits for. */
+static void ask_between(const struct mmc_node_stream *stream,
+			struct mmc_waiting *waiting)
+{
+	struct mmc_request *oldest =
+		stream->forwarded[stream->narrived % stream->options.nslots];
+	uint64_t waited_ns = waiting->waited_ns;
+	uint32_t epoch = waiting->epoch;
+
+	if (!mmc_node_is_forwarding(stream) || oldest == NULL ||
+	    stream->waits_between)
+		return;
+	mmc_request_waiting(oldest, waiting);
+	waiting->waited_ns = waited_ns;
+	waiting->epoch = epoch;
+	if (waiting->rank < stream->map.nnodes)
+		waiting->rank = stream->map.leaders[waiting->rank];
+	if (waiting->unentered < stream->map.nnodes)
+		waiting->unentered = stream->map.leaders[waiting->unentered];
+}
+
+void mmc_node_request_waiting(struct mmc_node_request *request,
+			      struct mmc_waiting *waiting)
+{
+	struct mmc_node_stream *stream = request->stream;
+	struct mmc_node_awaited whom;
+
+	*waiting = (struct mmc_waiting){
+		.rank = UINT32_MAX,
+		.unentered = UINT32_MAX,
+	};
+	if (mmc_node_is_forked(stream->node))
+		return;
+	pthread_mutex_lock(&stream->mutex);
+	if (!is_complete(request)) {
+		whom = mmc_node_find_awaited(stream);
+		begin_wait(request, mmc_clock_now_ns());
+		waiting->waited_ns = mmc_clock_now_ns() - request->start_ns;
+		waiting->epoch = request == stream->first ? request->epoch : 0;
+		waiting->rank = whom.rank;
+		waiting->entered = whom.entered;
+		waiting->unentered = whom.entered ? UINT32_MAX : whom.rank;
+		waiting->missing_chunks =
+			mmc_node_failure(request, 0, 0).missing_chunks;
+		if (mmc_node_leads(stream))
+			ask_between(stream, waiting);
+	}
+	pthread_mutex_unlock(&stream->mutex);
+}

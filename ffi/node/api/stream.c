@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Implements the streams of mpimcast/node.h. */
+#include "node/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/failing.h"
+
+uint64_t mmc_node_stream_bytes(uint32_t nmembers, uint32_t nslots,
+			       uint64_t slot_bytes)
+{
+	return sizeof(struct mmc_node_stream_head) +
+	       nmembers * sizeof(struct mmc_node_line) + nslots * slot_bytes;
+}
+
+static bool is_valid(const struct mmc_node *node,
+		     const struct mmc_node_stream_options *options)
+{
+	uint64_t least_bytes = (uint64_t)options->nranks * MMC_PART_ALIGN_BYTES;
+	uint64_t nbytes;
+
+	if (options->nranks == 0 || options->rank >= options->nranks ||
+	    options->nnodes == 0 || options->nnodes > options->nranks ||
+	    options->nslots == 0 || options->nslots > MMC_NODE_SLOTS_MAX ||
+	    options->slot_bytes % MMC_PART_ALIGN_BYTES != 0 ||
+	    options->slot_bytes < least_bytes ||
+	    options->slot_bytes > node->nbytes ||
+	    options->offset_bytes % MMC_PART_ALIGN_BYTES != 0 ||
+	    options->offset_bytes < MMC_NODE_HEAD_BYTES ||
+	    options->offset_bytes > node->nbytes)
+		return false;
+	nbytes = mmc_node_stream_bytes(node->nmembers, options->nslots,
+				       options->slot_bytes);
+	return nbytes <= node->nbytes - options->offset_bytes;
+}
+
+/* Allocates the tables of a stream in one block, which `places` begins. */
+static bool allocate(struct mmc_node_stream *stream)
+{
+	uint32_t nranks = stream->map.nranks;
+	uint32_t nnodes = stream->map.nnodes;
+	uint64_t *wide = calloc((size_t)nranks + nnodes, sizeof(*wide));
+	uint32_t *narrow = calloc(2 * (size_t)nranks + 2 * (size_t)nnodes + 1,
+				  sizeof(*narrow));
+
+	stream->places = wide;
+	stream->map.nodes = narrow;
+	if (wide == NULL || narrow == NULL)
+		return false;
+	stream->nodes_bytes = wide + nranks;
+	stream->map.order = narrow + nranks;
+	stream->map.leaders = narrow + 2 * (size_t)nranks;
+	stream->map.firsts = stream->map.leaders + nnodes;
+	return true;
+}
+
+static void release(struct mmc_node_stream *stream)
+{
+	free(stream->places);
+	free(stream->map.nodes);
+	free(stream);
+}
+
+/*
+ * Fills in which rank is where. Returns false if a node is empty, led from elsewhere,
+ * or does not have as many members as the segment.
+ */
+static bool draw_map(struct mmc_node_stream *stream,
+		     const struct mmc_node_stream_options *options)
+{
+	struct mmc_node_map *map = &stream->map;
+	uint32_t own = options->nodes[options->rank];
+	uint32_t n = 0;
+
+	memcpy(map->nodes, options->nodes, map->nranks * sizeof(*map->nodes));
+	memcpy(map->leaders, options->leaders,
+	       map->nnodes * sizeof(*map->leaders));
+	for (uint32_t node = 0; node < map->nnodes; node++) {
+		map->firsts[node] = n;
+		for (uint32_t rank = 0; rank < map->nranks; rank++) {
+			if (map->nodes[rank] != node)
+				continue;
+			if (rank == options->rank)
+				stream->member = n - map->firsts[node];
+			if (node == own && rank == map->leaders[node])
+				stream->leader = n - map->firsts[node];
+			map->order[n++] = rank;
+		}
+		if (n == map->firsts[node] ||
+		    map->leaders[node] >= map->nranks ||
+		    map->nodes[map->leaders[node]] != node)
+			return false;
+	}
+	map->firsts[map->nnodes] = n;
+	return n == map->nranks && own < map->nnodes &&
+	       map->firsts[own + 1] - map->firsts[own] ==
+		       stream->node->nmembers &&
+	       stream->member == stream->node->member;
+}
+
+int mmc_node_stream_create(struct mmc_node *node,
+			   const struct mmc_node_stream_options *options,
+			   struct mmc_node_stream **stream)
+{
+	struct mmc_node_stream *made;
+
+	*stream = NULL;
+	if (mmc_node_is_forked(node))
+		return -MMC_EFORKED;
+	if (!is_valid(node, options))
+		return -MMC_EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (made == NULL)
+		return -MMC_ENOMEM;
+	made->node = node;
+	made->options = *options;
+	made->map.nranks = options->nranks;
+	made->map.nnodes = options->nnodes;
+	made->head = mmc_node_at(node, options->offset_bytes);
+	made->lines = (struct mmc_node_line *)(made->head + 1);
+	made->slots = (uint8_t *)(made->lines + node->nmembers);
+	made->nfree = options->nslots;
+	if (!allocate(made)) {
+		release(made);
+		return -MMC_ENOMEM;
+	}
+	if (!draw_map(made, options)) {
+		release(made);
+		return -MMC_EINVAL;
+	}
+	made->options.nodes = NULL;
+	made->options.leaders = NULL;
+	pthread_mutex_init(&made->mutex, NULL);
+	*stream = made;
+	return 0;
+}
+
+void mmc_node_stream_leave(struct mmc_node_stream *stream)
+{
+	if (mmc_node_is_forked(stream->node))
+		return;
+	pthread_mutex_lock(&stream->mutex);
+	stream->left = true;
+	atomic_store(&stream->lines[stream->member].left, 1);
+	pthread_mutex_unlock(&stream->mutex);
+}
+
+void mmc_node_stream_close(struct mmc_node_stream *stream)
+{
+	struct mmc_failure failure;
+
+	if (mmc_node_is_forked(stream->node))
+		return;
+	pthread_mutex_lock(&stream->mutex);
+	if (stream->first != NULL) {
+		failure = mmc_node_failure(stream->first, -MMC_ECANCELED,
+					   stream->options.rank);
+		mmc_node_fail(stream, &failure);
+	}
+	pthread_mutex_unlock(&stream->mutex);
+	pthread_mutex_destroy(&stream->mutex);
+	mmc_node_requests_free(stream);
+	release(stream);
+}
+
+void mmc_node_stream_failure(struct mmc_node_stream *stream,
+			     struct mmc_failure *failure)
+{
+	pthread_mutex_lock(&stream->mutex);
+	mmc_node_adopt_failure(stream);
+	*failure = stream->failure;
+	pthread_mutex_unlock(&stream->mutex);
+}
+
+void mmc_node_stream_counts(struct mmc_node_stream *stream,
+			    struct mmc_node_counts *counts)
+{
+	pthread_mutex_lock(&stream->mutex);
+	*counts = stream->counts;
+	pthread_mutex_unlock(&stream->mutex);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/fill.h"
+
+#include <string.h>
+
+#include "node/places.h"
+
+uint32_t mmc_node_least_read(const struct mmc_node_stream *stream,
+			     uint32_t *slowest)
+{
+	uint32_t least = stream->nread;
+
+	*slowest = stream->member;
+
+	for (uint32_t i = 0; i < stream->node->nmembers; i++) {
+		uint32_t nread = mmc_cursor_get(&stream->lines[i].read);
+
+		if (mmc_cursor_before(nread, least)) {
+			least = nread;
+			*slowest = i;
+		}
+	}
+	return least;
+}
+
+/* Returns whether the next piece's slot is free. */
+static bool is_free(struct mmc_node_stream *stream)
+{
+	uint32_t slowest;
+
+	if (mmc_cursor_before(stream->nfilled, stream->nfree))
+		return true;
+	stream->nfree =
+		mmc_node_least_read(stream, &slowest) + stream->options.nslots;
+	return mmc_cursor_before(stream->nfilled, stream->nfree);
+}
+
+/* Copies this rank's part of the request's piece number `index` to where it belongs. */
+static void copy_part(struct mmc_node_request *request, uint32_t index,
+		      uint8_t *slot)
+{
+	struct mmc_node_stream *stream = request->stream;
+	uint32_t rank = stream->options.rank;
+	struct mmc_part part = mmc_node_part(request, index, rank);
+	uint8_t *result =
+		mmc_node_request_result(request, rank) + part.offset_bytes;
+	const uint8_t *from = result;
+
+	if (part.nbytes == 0)
+		return;
+	if (request->operation.send != NULL)
+		from = (const uint8_t *)request->operation.send +
+		       part.offset_bytes;
+	mmc_node_lay_out(request, index);
+	memcpy(slot + stream->places[rank], from, part.nbytes);
+	if (from != result)
+		memcpy(result, from, part.nbytes);
+	stream->counts.tx_bytes += part.nbytes;
+}
+
+bool mmc_node_fill(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	struct mmc_node_line *line = &stream->lines[stream->member];
+	uint32_t piece = stream->nfilled;
+
+	if (!is_free(stream))
+		return false;
+	line->digests[piece % stream->options.nslots] = request->digest;
+	line->words = (struct mmc_node_words){
+		.kind = request->operation.kind,
+		.root = request->operation.root,
+		.block_bytes = request->operation.block_bytes,
+	};
+	if (mmc_node_request_sends(request, stream->options.rank))
+		copy_part(request, piece - request->first_piece,
+			  mmc_node_slot(stream, piece));
+	mmc_cursor_set(&line->filled, ++stream->nfilled);
+	mmc_node_ring_attended(stream);
+	return true;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/read.h"
+
+#include <string.h>
+
+#include "node/agree.h"
+#include "node/places.h"
+
+/* Copies the part of `rank` of the request's piece number `index` into the result. */
+static void copy_part(struct mmc_node_request *request, uint32_t index,
+		      uint32_t rank)
+{
+	struct mmc_node_stream *stream = request->stream;
+	struct mmc_part part = mmc_node_part(request, index, rank);
+	const uint8_t *slot =
+		mmc_node_slot(stream, request->first_piece + index);
+
+	if (part.nbytes == 0 || !mmc_node_request_sends(request, rank) ||
+	    rank == stream->options.rank)
+		return;
+	memcpy(mmc_node_request_result(request, rank) + part.offset_bytes,
+	       slot + stream->places[rank], part.nbytes);
+	stream->counts.rx_bytes += part.nbytes;
+}
+
+/* Takes the parts that members have filled in since; returns whether it has all. */
+static bool take_members(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	const uint32_t *members = mmc_node_members(stream);
+	uint32_t nmembers = stream->node->nmembers;
+	uint64_t *taken = mmc_node_request_taken(request);
+	bool laid_out = false;
+
+	/* Each begins with its right neighbour, so that not all read one's part. */
+	for (uint32_t i = 0; i < nmembers; i++) {
+		uint32_t member = (stream->member + 1 + i) % nmembers;
+		uint64_t bit = UINT64_C(1) << (member & 63);
+
+		if ((taken[member >> 6] & bit) ||
+		    !mmc_node_request_sends(request, members[member]) ||
+		    !mmc_node_has_filled(request, member, stream->nread))
+			continue;
+		if (!laid_out)
+			mmc_node_lay_out(request,
+					 stream->nread - request->first_piece);
+		laid_out = true;
+		copy_part(request, stream->nread - request->first_piece,
+			  members[member]);
+		taken[member >> 6] |= bit;
+		request->ntaken++;
+	}
+	if (request->operation.kind == MMC_BCAST)
+		return request->ntaken == 1;
+	return request->ntaken == nmembers;
+}
+
+/* Copies the parts of a piece that is whole in its slot. */
+static bool take_all(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	uint32_t index = stream->nread - request->first_piece;
+
+	if (!mmc_cursor_before(stream->nread,
+			       mmc_cursor_get(&stream->head->arrived)))
+		return false;
+	mmc_node_lay_out(request, index);
+	for (uint32_t rank = 0; rank < stream->map.nranks; rank++)
+		copy_part(request, index, rank);
+	return true;
+}
+
+/* Returns whether this rank has all that it wants of the piece. */
+static bool take(struct mmc_node_request *request)
+{
+	const struct mmc_node_stream *stream = request->stream;
+	bool is_root = request->operation.kind == MMC_BCAST &&
+		       request->operation.root == stream->options.rank;
+
+	if (is_root && !mmc_node_leads(stream))
+		return true;
+	return stream->map.nnodes > 1 ? take_all(request)
+				      : take_members(request);
+}
+
+bool mmc_node_read(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	uint32_t nmembers = stream->node->nmembers;
+
+	if (!mmc_cursor_before(stream->nread, stream->nfilled) ||
+	    !take(request))
+		return false;
+	request->ntaken = 0;
+	memset(mmc_node_request_taken(request), 0,
+	       (nmembers / 64 + 1) * sizeof(uint64_t));
+	stream->counts.pieces++;
+	mmc_cursor_set(&stream->lines[stream->member].read, ++stream->nread);
+	mmc_node_ring_attended(stream);
+	return true;
+}

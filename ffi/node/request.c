@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Mixes `value` into a digest (FNV-1a, by words). */
+static uint32_t mixed(uint32_t digest, uint64_t value)
+{
+	digest = (digest ^ (uint32_t)value) * UINT32_C(16777619);
+	return (digest ^ (uint32_t)(value >> 32)) * UINT32_C(16777619);
+}
+
+/* Copies the sizes and offsets of an Allgatherv's blocks to the request's tables. */
+static void copy_tables(struct mmc_node_request *request)
+{
+	uint32_t nranks = request->stream->options.nranks;
+	struct mmc_operation *operation = &request->operation;
+	uint64_t *sizes = request->tables;
+	uint64_t *offsets = request->tables + nranks;
+	uint64_t end_bytes = 0;
+
+	memcpy(sizes, operation->blocks_bytes, nranks * sizeof(*sizes));
+	for (uint32_t i = 0; i < nranks; i++) {
+		offsets[i] = operation->offsets_bytes != NULL
+				     ? operation->offsets_bytes[i]
+				     : end_bytes;
+		end_bytes += sizes[i];
+	}
+	operation->blocks_bytes = sizes;
+	operation->offsets_bytes = offsets;
+}
+
+static struct mmc_node_request *get(struct mmc_node_stream *stream)
+{
+	struct mmc_node_request *request = stream->spares;
+	size_t nwords = 2 * (size_t)stream->options.nranks +
+			stream->node->nmembers / 64 + 1;
+
+	if (request != NULL) {
+		stream->spares = request->next;
+		return request;
+	}
+	return calloc(1, sizeof(*request) + nwords * sizeof(*request->tables));
+}
+
+/* Cuts the operation into pieces, and sets its digest. */
+static void plan(struct mmc_node_request *request)
+{
+	const struct mmc_operation *operation = &request->operation;
+	const struct mmc_node_stream *stream = request->stream;
+	bool varies = operation->kind == MMC_ALLGATHERV;
+	uint32_t digest = mixed(operation->kind, operation->root);
+
+	request->pieces = (struct mmc_pieces){
+		.block_bytes = operation->block_bytes,
+		.blocks_bytes = varies ? operation->blocks_bytes : NULL,
+		.nblocks = operation->kind == MMC_BCAST
+				   ? 1
+				   : stream->options.nranks,
+	};
+	mmc_pieces_cut(&request->pieces, stream->options.slot_bytes);
+	if (varies)
+		for (uint32_t i = 0; i < stream->options.nranks; i++)
+			digest = mixed(digest, operation->blocks_bytes[i]);
+	else
+		digest = mixed(digest, operation->block_bytes);
+	request->digest = digest;
+}
+
+static bool is_valid(const struct mmc_node_stream *stream,
+		     const struct mmc_operation *operation)
+{
+	switch (operation->kind) {
+	case MMC_ALLGATHER:
+		return true;
+	case MMC_ALLGATHERV:
+		return operation->blocks_bytes != NULL;
+	case MMC_BCAST:
+		return operation->root < stream->options.nranks;
+	default:
+		return false;
+	}
+}
+
+int mmc_node_request_put(struct mmc_node_stream *stream,
+			 const struct mmc_operation *operation,
+			 struct mmc_node_request **request)
+{
+	struct mmc_node_request *made;
+
+	if (stream->left || !is_valid(stream, operation))
+		return -MMC_EINVAL;
+	made = get(stream);
+	if (made == NULL)
+		return -MMC_ENOMEM;
+	*made = (struct mmc_node_request){
+		.stream = stream,
+		.operation = *operation,
+		.first_piece = stream->next_piece,
+		.epoch = ++stream->epoch,
+	};
+	if (operation->kind != MMC_BCAST)
+		made->operation.root = 0;
+	if (operation->kind == MMC_ALLGATHERV)
+		copy_tables(made);
+	plan(made);
+	stream->next_piece += made->pieces.npieces;
+	stream->counts.operations++;
+	if (stream->first == NULL)
+		stream->first = made;
+	else
+		stream->last->next = made;
+	stream->last = made;
+	if (operation->notifies) {
+		if (atomic_fetch_add(&stream->node->nwatched, 1) == 0)
+			mmc_node_arm(stream->node);
+		atomic_fetch_add(&stream->head->nattended, 1);
+	}
+	*request = made;
+	return 0;
+}
+
+void mmc_node_request_take_first(struct mmc_node_stream *stream)
+{
+	struct mmc_node_request *request = stream->first;
+
+	stream->first = request->next;
+	request->next = NULL;
+	request->failure = stream->failure;
+	if (request->operation.notifies) {
+		atomic_fetch_sub(&stream->head->nattended, 1);
+		/* While it is still watched, the sleeper looks up by itself. */
+		mmc_node_ring(stream->node, stream->member);
+		atomic_fetch_sub(&stream->node->nwatched, 1);
+	}
+	atomic_store_explicit(&request->complete, true, memory_order_release);
+}
+
+void mmc_node_request_keep(struct mmc_node_request *request)
+{
+	request->next = request->stream->spares;
+	request->stream->spares = request;
+}
+
+void mmc_node_requests_free(struct mmc_node_stream *stream)
+{
+	struct mmc_node_request *request;
+
+	while ((request = stream->spares) != NULL) {
+		stream->spares = request->next;
+		free(request);
+	}
+}

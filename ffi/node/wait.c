@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/wait.h"
+
+#include "node/failing.h"
+#include "node/fill.h"
+#include "node/forward.h"
+#include "support/clock.h"
+#include "support/timer.h"
+
+/* How often it is asked whether the awaited process exists. */
+#define LOOK_NS (20 * MMC_MS_NS)
+
+/* A node leader that waits for the network looks this often whether members moved. */
+#define LEADER_NS (200 * MMC_US_NS)
+
+/* Returns what `member` has to move so that the first request goes on. */
+static struct mmc_node_awaited awaited(const struct mmc_node_stream *stream,
+				       uint32_t member,
+				       struct mmc_cursor *cursor)
+{
+	struct mmc_node_line *line = &stream->lines[member];
+
+	return (struct mmc_node_awaited){
+		.cursor = cursor,
+		.npieces = mmc_cursor_get(cursor),
+		.rank = mmc_node_members(stream)[member],
+		.entered = mmc_cursor_before(stream->first->first_piece,
+					     mmc_cursor_get(&line->filled)),
+	};
+}
+
+/* Returns the first other member that has not filled a piece; or this one. */
+static uint32_t unfilled(const struct mmc_node_stream *stream, uint32_t piece)
+{
+	const struct mmc_node_request *first = stream->first;
+	const uint32_t *members = mmc_node_members(stream);
+
+	for (uint32_t i = 1; i < stream->node->nmembers; i++) {
+		uint32_t member = (stream->member + i) % stream->node->nmembers;
+
+		if (stream->map.nnodes == 1 &&
+		    !mmc_node_request_sends(first, members[member]))
+			continue;
+		if (!mmc_cursor_before(
+			    piece,
+			    mmc_cursor_get(&stream->lines[member].filled)))
+			return member;
+	}
+	return stream->member;
+}
+
+struct mmc_node_awaited
+mmc_node_find_awaited(const struct mmc_node_stream *stream)
+{
+	uint32_t member;
+
+	if (stream->nread == stream->nfilled) {
+		/* The next slot is not free: a member has not read an older piece. */
+		struct mmc_node_awaited slowest;
+		struct mmc_node_line *line;
+
+		mmc_node_least_read(stream, &member);
+		line = &stream->lines[member];
+		slowest = awaited(stream, member, &line->read);
+		slowest.entered = mmc_cursor_before(
+			slowest.npieces, mmc_cursor_get(&line->filled));
+		return slowest;
+	}
+	member = unfilled(stream, stream->nread);
+	if (stream->map.nnodes == 1)
+		return awaited(stream, member, &stream->lines[member].filled);
+	if (mmc_node_leads(stream) && member != stream->member)
+		return awaited(stream, member, &stream->lines[member].filled);
+	if (member == stream->member)
+		member = stream->leader;
+	return awaited(stream, member, &stream->head->arrived);
+}
+
+void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
+{
+	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
+	uint64_t until_ns;
+
+	if (mmc_node_leads(stream) && mmc_node_is_forwarding(stream)) {
+		mmc_node_await_arrival(stream,
+				       mmc_min_u64(limit_ns, LEADER_NS));
+		return;
+	}
+	pthread_mutex_unlock(&stream->mutex);
+	if (stream->options.spin_ns > 0) {
+		until_ns = mmc_clock_now_ns() + stream->options.spin_ns;
+		while (mmc_cursor_get(whom.cursor) == whom.npieces &&
+		       mmc_clock_now_ns() < until_ns)
+			;
+	}
+	if (mmc_cursor_get(whom.cursor) == whom.npieces)
+		mmc_cursor_sleep(whom.cursor, whom.npieces, limit_ns);
+	pthread_mutex_lock(&stream->mutex);
+	stream->counts.sleeps++;
+}
+
+/* Fails the stream because of the rank that it waits for. */
+static void fail(struct mmc_node_request *request, int error, uint32_t culprit)
+{
+	struct mmc_failure failure = mmc_node_failure(request, error, culprit);
+
+	mmc_node_fail(request->stream, &failure);
+}
+
+/* Fails the stream if the process that it waits for has ended, or has left. */
+static void check_life(struct mmc_node_request *request,
+		       const struct mmc_node_awaited *whom)
+{
+	struct mmc_node_stream *stream = request->stream;
+	const uint32_t *members = mmc_node_members(stream);
+
+	for (uint32_t i = 0; i < stream->node->nmembers; i++) {
+		if (i == stream->member)
+			continue;
+		/* A member that leaves while it is looked at has not entered either. */
+		if (members[i] == whom->rank && !whom->entered &&
+		    atomic_load(&stream->lines[i].left) != 0 &&
+		    mmc_node_find_awaited(stream).npieces == whom->npieces)
+			fail(request, -MMC_ELEFT, whom->rank);
+		else if ((members[i] == whom->rank || i == stream->leader) &&
+			 !mmc_node_is_alive(stream->node, i))
+			fail(request, -MMC_EGONE, members[i]);
+		if (stream->failure.error != 0)
+			return;
+	}
+}
+
+void mmc_node_check_patience(struct mmc_node_request *request, uint64_t now_ns)
+{
+	struct mmc_node_stream *stream = request->stream;
+	const struct mmc_node_stream_options *options = &stream->options;
+	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
+	bool is_between = whom.cursor == &stream->head->arrived && whom.entered;
+	uint64_t limit_ns = whom.entered ? options->late_timeout_ns
+					 : options->entry_timeout_ns;
+
+	request->stalled_ns += mmc_observe(&request->observed_ns, now_ns);
+	if (now_ns - request->looked_ns >= LOOK_NS) {
+		request->looked_ns = now_ns;
+		check_life(request, &whom);
+	}
+	/* The node leader has its own patience with other nodes. */
+	if (stream->failure.error != 0 || is_between || limit_ns == 0 ||
+	    request->stalled_ns < limit_ns)
+		return;
+	fail(request, whom.entered ? -MMC_ELATE : -MMC_ENOENTRY, whom.rank);
+}
