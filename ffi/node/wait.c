@@ -105,6 +105,7 @@ static bool spin(const struct mmc_node_awaited *whom, uint64_t spin_ns)
 void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 {
 	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
+	bool sleeps;
 
 	if (mmc_node_leads(stream) && mmc_node_is_forwarding(stream)) {
 		mmc_node_await_arrival(stream,
@@ -112,10 +113,11 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 		return;
 	}
 	pthread_mutex_unlock(&stream->mutex);
-	if (!spin(&whom, stream->options.spin_ns))
+	sleeps = !spin(&whom, stream->options.spin_ns);
+	if (sleeps)
 		mmc_cursor_sleep(whom.cursor, whom.npieces, limit_ns);
 	pthread_mutex_lock(&stream->mutex);
-	stream->counts.sleeps++;
+	stream->counts.sleeps += sleeps;
 }
 
 /* Fails the stream because of the rank that it waits for. */
