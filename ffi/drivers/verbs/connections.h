@@ -46,7 +46,7 @@ enum mmc_verbs_link {
 };
 
 /* How to address packets to the peer's port. */
-struct mmc_verbs_remote {
+struct mmc_verbs_peer_port {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint8_t mtu;   /* enum ibv_mtu: the smaller of both ports' MTUs */
@@ -59,13 +59,13 @@ struct mmc_verbs_connection {
 	enum mmc_verbs_link link;
 	enum ibv_wc_status status; /* why the connection is down or broken */
 	struct ibv_qp *qp;
-	struct mmc_verbs_remote remote;
-	struct mmc_verbs_end theirs; /* the peer's end */
+	struct mmc_verbs_peer_port peer_port;
+	struct mmc_verbs_end peer_end; /* the peer's queue pair and PSN */
 	/*
 	 * The PSNs of both ends when the connection first came up, this end's first. No
 	 * stranger knows them, so an offer that has them comes from a rank.
 	 */
-	uint32_t keys[2];
+	uint32_t first_psns[2];
 	/*
 	 * How often the connection was made again: both ends agree on this number when
 	 * it comes up.
@@ -127,8 +127,8 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection);
 
 /*
- * Brings up a connection that is new or was reset, to the peer's end `theirs`. Returns
- * 0 or an errno value.
+ * Brings up a connection that is new or was reset, with `peer_end` as its other end.
+ * Returns 0 or an errno value.
  */
 int mmc_verbs_connection_bring_up(struct mmc_verbs_connection *connection,
 				  const struct mmc_verbs_port *port);
