@@ -30,7 +30,7 @@ struct mmc_liveness {
 	 * Since the operation advanced, or since the newest evidence of a late rank,
 	 * which explains why the operation does not advance.
 	 */
-	uint64_t idle_ns;
+	uint64_t unexplained_ns;
 	uint64_t stalled_ns;	   /* since the operation advanced */
 	uint64_t entering_ns;	   /* since the operation started */
 	uint64_t owner_unheard_ns; /* since `owner` was heard or became owner */
@@ -74,7 +74,7 @@ static inline void mmc_liveness_advance(struct mmc_liveness *liveness,
 
 	liveness->unheard_ns += elapsed_ns;
 	liveness->unproven_ns += elapsed_ns;
-	liveness->idle_ns += elapsed_ns;
+	liveness->unexplained_ns += elapsed_ns;
 	liveness->stalled_ns += elapsed_ns;
 	liveness->entering_ns += elapsed_ns;
 	liveness->owner_unheard_ns += elapsed_ns;
@@ -94,7 +94,7 @@ static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 {
 	mmc_liveness_hear(liveness);
-	liveness->idle_ns = 0;
+	liveness->unexplained_ns = 0;
 	liveness->stalled_ns = 0;
 }
 

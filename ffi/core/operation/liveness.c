@@ -131,7 +131,7 @@ static uint32_t overdue_rank(const struct mmc_op *op)
  * been silent for TIMEOUT, since the awaited rank may itself wait for the owner;
  * otherwise, the awaited rank.
  */
-static uint32_t idle_culprit(const struct mmc_op *op)
+static uint32_t stall_culprit(const struct mmc_op *op)
 {
 	const struct mmc_liveness *liveness = &op->liveness;
 
@@ -159,8 +159,8 @@ static void check_patience(struct mmc_op *op)
 	else if (overdue != MMC_PEER_NONE)
 		mmc_op_fail(op, MMC_ELATE, overdue, true);
 	else if (op->state == MMC_OP_FLOW &&
-		 liveness->idle_ns >= limit_ns + limit_ns / 4)
-		mmc_op_fail(op, MMC_ENOPROGRESS, idle_culprit(op), true);
+		 liveness->unexplained_ns >= limit_ns + limit_ns / 4)
+		mmc_op_fail(op, MMC_ENOPROGRESS, stall_culprit(op), true);
 }
 
 /* ---- inquiries ----------------------------------------------------------- */
