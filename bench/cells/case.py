@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.cells.ratio import ratio
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import OWN, TUNED
+from bench.jobs.contenders import OUR_CONTENDERS, TUNED
 from bench.page.spread import spread
 
 
@@ -43,7 +43,9 @@ class Case(NamedTuple):
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
-            if tuned is None or contender in OWN or (contender in TUNED) == tuned
+            if tuned is None
+            or contender in OUR_CONTENDERS
+            or (contender in TUNED) == tuned
         }
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
@@ -60,7 +62,8 @@ class Case(NamedTuple):
             quantity_of(each)
             for contender, sizes in self.contenders.items()
             for each in sizes
-            if contender not in OWN and each.block_bytes == self.ours.block_bytes
+            if contender not in OUR_CONTENDERS
+            and each.block_bytes == self.ours.block_bytes
         ]
         least = min((each for each in quantities if each is not None), default=None)
         ours = quantity_of(self.ours)

@@ -10,7 +10,7 @@ from bench.cells.cells import CELLS
 from bench.cells.ratio import Ratio, ratio
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summary
-from bench.jobs.contenders import OWN, TITLES
+from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.page.units import percent, size
 
 # mpimcast is as fast as a peer if its speed is within this share of the peer's.
@@ -70,7 +70,7 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
         for ours in (
             each
             for contender in contenders
-            if contender in OWN
+            if contender in OUR_CONTENDERS
             for each in contenders[contender]
         ):
             best = ratio(contenders, ours.block_bytes, ours.contender)
