@@ -66,11 +66,13 @@ def outcome(
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
-        nitems = nunits * kind.per_unit
+        nitems = nunits * kind.items_per_unit
         # The message may begin up to two items after the start of the memory, and the
         # data behind it must not be written.
-        ndoubles = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
-        owner = Owner(row["owner"], np.arange(ndoubles) + 1e6 * (comm.rank + 1))
+        memory_doubles = (
+            kind.spanned_doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
+        )
+        owner = Owner(row["owner"], np.arange(memory_doubles) + 1e6 * (comm.rank + 1))
         bcast(FORMS[row["form"]](owner.buffer, nitems, kind.datatype), root)
         return owner.tobytes()
 
