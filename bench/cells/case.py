@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case to which goals apply: one scenario with blocks of one size."""
+"""A case on which goals (goal.py) are checked: a scenario with blocks of one size."""
 
 from __future__ import annotations
 
@@ -53,10 +53,12 @@ class Case(NamedTuple):
     def over_least_peer(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
-        """Return a quantity of mpimcast as a multiple of the least one of any peer.
+        """Return a quantity of mpimcast's as a multiple of the least among the peers.
 
         `quantity_of` returns a contender's quantity, given its results, or None if it
-        is unknown. Return None if mpimcast's or the peers' is unknown or 0.
+        is unknown. Peers whose quantity is unknown do not count. Return None if
+        mpimcast's is unknown, if no peer's is known, or if mpimcast's or the least is
+        0.
         """
         quantities = [
             quantity_of(each)

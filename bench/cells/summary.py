@@ -13,6 +13,7 @@ from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.jobs.measurement import Measurement
 from bench.page.spread import Spread, spread
 
+# The contender that stands for mpimcast where no other variant of it is named.
 OURS = "mpimcast"
 STAGES = ("entry", "multicast", "repair", "release")
 

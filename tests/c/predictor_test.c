@@ -250,7 +250,10 @@ static void uneven_blocks_are_not_predictable(void)
 	CHECK(!mmc_request_is_predictable(&stage.request));
 }
 
-/* Equal blocks are not predictable if an Allgatherv gives each an offset. */
+/*
+ * Equal blocks are not predictable if there are gaps between them. Only then does a
+ * request keep the offsets of an Allgatherv.
+ */
 static void blocks_with_gaps_are_not_predictable(void)
 {
 	const uint64_t offsets_bytes[NRANKS] = { 0, 2 * BLOCK_BYTES,

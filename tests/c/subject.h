@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The operation under test, on one rank; the test plays the other ranks. The messages
- * and actions of a run are kept until the next run.
+ * and actions of one subject_run() are kept until the next.
  */
 #ifndef MMC_TESTS_SUBJECT_H
 #define MMC_TESTS_SUBJECT_H
@@ -69,7 +69,7 @@ static inline void subject_close(struct subject *subject)
 
 /* ---- what the operation does --------------------------------------------- */
 
-/* Keeps a message, which must be for other ranks and of this operation. */
+/* Keeps a message, which must belong to this operation and be for other ranks. */
 static inline void subject_keep(struct subject *subject,
 				const struct mmc_actions *actions,
 				const struct mmc_action *action)
@@ -130,7 +130,7 @@ static inline void subject_run(struct subject *subject)
 	} while (actions.count > 0 && CHECK(nbatches++ < 1000));
 }
 
-/* Lets time pass up to the next deadline, at most `limit_ns`; then polls. */
+/* Lets time pass until the next deadline, `limit_ns` at the latest; then polls. */
 static inline void subject_run_next(struct subject *subject, uint64_t limit_ns)
 {
 	uint64_t at_ns = mmc_op_deadline(subject->op);
@@ -164,7 +164,7 @@ subject_find_done(const struct subject *subject, enum mmc_action_kind kind)
 
 /* ---- what the other ranks do --------------------------------------------- */
 
-/* Returns a message of a rank that knows that all have entered. */
+/* Returns a message from a rank that knows that all have entered. */
 static inline struct mmc_message subject_message(enum mmc_message_kind kind)
 {
 	return (struct mmc_message){
@@ -221,7 +221,7 @@ static inline void subject_bring_all(struct subject *subject)
 			CHECK_EQ(subject_bring(subject, c), MMC_VERDICT_PLACE);
 }
 
-/* Tells this rank that all others are done, and know that all ranks are. */
+/* Tells this rank that all others are done, and know that all ranks are done. */
 static inline void subject_all_are_done(struct subject *subject)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);

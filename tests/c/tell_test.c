@@ -12,7 +12,7 @@
 
 #define LATE OTHER /* the rank that messages call late */
 
-/* Checks that `actions` is a single message, and decodes it to `said[0]`. */
+/* Checks that `actions` is a single message, and decodes it into `said[0]`. */
 static void listen(struct subject *subject, const struct mmc_actions *actions)
 {
 	subject->nsaid = 0;
@@ -48,8 +48,8 @@ static void a_record_asks_for_no_answer(void)
 }
 
 /*
- * The culprit in a message is the rank that this one waits for to enter or, after a
- * failure, the rank that caused the failure.
+ * The culprit in a message is the rank whose entry this one awaits or, after a failure,
+ * the rank that caused it.
  */
 static void messages_name_the_culprit(void)
 {
@@ -68,7 +68,7 @@ static void messages_name_the_culprit(void)
 	subject_close(&subject);
 }
 
-/* Evidence of a late rank ages by a millisecond or more each time it is passed on. */
+/* Evidence of a late rank ages by at least a millisecond each time it is passed on. */
 static void hearsay_grows_older(void)
 {
 	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of view.h show the engine an operation's present state. */
+/* The functions of view.h show the engine an operation's current state. */
 #include "core/operation/view.h"
 
 #include "subject.h"
@@ -89,7 +89,7 @@ static void a_failure(void)
 	subject_close(&subject);
 }
 
-/* The terms of a rank that was heard are merged into those of the operation. */
+/* The terms that another rank sends are merged into those of the operation. */
 static void merged_terms(void)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);

@@ -12,7 +12,10 @@
 /* The slots of a connection: one for each control message on its way to the peer. */
 #define NSLOTS 16
 
-/* The most requests posted on a connection: messages, reads and one inquiry. */
+/*
+ * The most requests posted on a connection: messages, reads, and one inquiry, which is
+ * a read of no bytes (inquire.c).
+ */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
 /* Receives posted for each partner, and the minimum posted in total. */
@@ -184,8 +187,8 @@ static int to_init(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Moves a queue pair from INIT to RTR (ready to receive), with the peer's end as the
- * other end. Returns 0 or an errno value.
+ * Moves a queue pair from INIT to RTR (ready to receive), and ties it to the peer's
+ * end. Returns 0 or an errno value.
  */
 static int to_receive(const struct mmc_verbs_connection *connection,
 		      const struct mmc_verbs_port *port)
@@ -203,7 +206,7 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 		.min_rnr_timer = RNR_TIMER,
 	};
 
-	/* Within one InfiniBand subnet packets need no routing header. */
+	/* Within one InfiniBand subnet, packets need no routing header. */
 	if (!peer_port->ethernet &&
 	    memcmp(peer_port->gid, port->options.device.gid,
 		   GID_PREFIX_BYTES) == 0)
@@ -216,9 +219,10 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Returns the largest exponent with which the adapter gives up within
- * mmc_verbs_retrying_ns(), but at least EXPONENT_MIN. If `timeout_ns` is 0, there is no
- * limit, and it returns EXPONENT_MAX.
+ * Returns the exponent for a peer that may be silent for `timeout_ns`: the largest, up
+ * to EXPONENT_MAX, with which the adapter gives up within the part of that time that is
+ * for retries, mmc_verbs_retrying_ns(), or EXPONENT_MIN if there is none. A
+ * `timeout_ns` of 0 sets no limit.
  */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
@@ -342,8 +346,8 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	    !mmc_verbs_connection_reset(connection))
 		return false;
 	/*
-	 * A connection that came up again, but on which nothing has passed since,
-	 * counts as down from its earlier break on.
+	 * If nothing has passed since the connection came up again, it has in effect
+	 * been down since its previous break: `down_ns` keeps that time.
 	 */
 	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;
