@@ -127,6 +127,12 @@ void mmc_node_stream_counts(struct mmc_node_stream *stream,
 			    struct mmc_node_counts *counts);
 
 /*
+ * The kind of an operation without data, which ends once all members of this node have
+ * started it. Other nodes need not start it.
+ */
+#define MMC_NODE_BARRIER 4
+
+/*
  * As mmc_start(), mmc_request_wait(), mmc_request_cancel(), mmc_request_free(),
  * mmc_request_failure() and mmc_request_waiting(), for a node stream. In the results
  * ranks are the communicator's, and chunks are parts of pieces.
