@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: process, user, group
+_DESCRIPTOR = struct.Struct("i")
 _PROOF_BYTES = hashlib.sha256().digest_size
 _PAUSE_S = 0.001
 
@@ -195,11 +196,17 @@ def _connect(host: socket.socket, where: bytes, until_s: float) -> None:
 
 def _receive(host: socket.socket, proof: bytes) -> int:
     """Return the descriptor that comes with the host's proof."""
-    shown, fds, _, _ = socket.recv_fds(
-        host, _PROOF_BYTES + 1, 1, socket.MSG_CMSG_CLOEXEC
+    # Unlike socket.recv_fds, this keeps the descriptor from programs that are started.
+    shown, extra, _, _ = host.recvmsg(
+        _PROOF_BYTES + 1, socket.CMSG_LEN(_DESCRIPTOR.size), socket.MSG_CMSG_CLOEXEC
     )
+    fds = [
+        _DESCRIPTOR.unpack(data)[0]
+        for level, kind, data in extra
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+    ]
     if len(fds) == 1 and hmac.compare_digest(shown, proof):
-        return fds[0]
+        return int(fds[0])
     for fd in fds:
         os.close(fd)
     raise TransportError("cannot share memory: the first rank of this host refuses it")
