@@ -187,8 +187,10 @@ def default(name: str, value: object) -> str:
     shown = config.shown(name, value)
     if isinstance(value, bool):
         shown = "on" if value else "off"
-    if name in ("min_bytes", "eager_bytes"):
+    if name == "eager_bytes":
         shown = f"{int(str(value)) >> 10}K"
+    if name == "node_bytes":
+        shown = f"{int(str(value)) >> 20}M"
     if isinstance(shown, float):
         shown = f"{shown:g}"
     return f"`{shown}`" if shown != "" else ""

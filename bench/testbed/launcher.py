@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Build the commands that launch MPI programs on a cluster, with one rank per host."""
+"""Build the commands that launch MPI programs on a cluster, on chosen hosts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Launcher(NamedTuple):
         cluster
             The cluster to run on.
         numbers
-            The number of each rank's host.
+            The number of each rank's host; a host may have several ranks.
         program
             The program, and how its ranks run.
         """
@@ -94,7 +94,7 @@ def _openmpi(
     environment: Path, names: Sequence[str], program: Program
 ) -> tuple[str, list[str]]:
     """Return the text of a hostfile, and the words of the command before Python."""
-    hostfile = "".join(f"{name} slots=1\n" for name in names)
+    hostfile = "".join(f"{name}\n" for name in names)
     settings = {"pml": "ob1", "btl": "tcp,self", "btl_tcp_if_include": "eth0"}
     variables = program.variables
     if program.outlive:
@@ -107,7 +107,8 @@ def _openmpi(
         *("OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
         *(str(environment / "mpirun"), "--prtemca", "plm_ssh_agent", _AGENT_PATH),
         *("--hostfile", _HOSTFILE_PATH, "-n", str(len(names))),
-        *("--map-by", "node", "--bind-to", "none"),
+        # One rank for each line of the hostfile, in its order.
+        *("--map-by", "seq", "--bind-to", "none"),
         *(["--enable-recovery"] if program.outlive else []),
         *(word for k, v in settings.items() for word in ("--mca", k, v)),
         *(word for k, v in variables.items() for word in ("-x", f"{k}={v}")),

@@ -36,6 +36,17 @@ KIND_NAMES = {number: name.capitalize() for name, number in KINDS.items()}
 TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
 
+# What a node stream counts: the names in stats(), in the order of struct
+# mmc_node_counts.
+NODE_COUNTERS = (
+    "node_operations",
+    "node_pieces",
+    "node_tx_bytes",
+    "node_rx_bytes",
+    "node_sleeps",
+)
+
+
 def wire_version() -> int:
     """Return the version of the protocol, which must be the same on all ranks."""
     return lib.mmc_wire_version()
@@ -48,7 +59,12 @@ def check_fault(fault: str) -> None:
 
 
 def counter_names() -> list[str]:
-    """Return the names of all counters, in the order of `counters`."""
+    """Return the names of all counters."""
+    return [*_network_counters(), *NODE_COUNTERS]
+
+
+def _network_counters() -> list[str]:
+    """Return the names of a stream's and a team's counters, in the order of C."""
     count = lib.mmc_counter_count()
     return [string(lib.mmc_counter_name(index)) for index in range(count)]
 
@@ -97,7 +113,7 @@ def counters(read: Callable[[CData, CData], None], owner: CData) -> Counter[str]
     owner
         The stream or team.
     """
-    names = counter_names()
+    names = _network_counters()
     values = ffi.new("uint64_t[]", len(names))
     read(owner, values)
     return Counter(dict(zip(names, map(int, values), strict=True)))

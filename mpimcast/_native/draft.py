@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 
 class Draft(NamedTuple):
-    """A team that is to be opened. All fields but `rank` are equal on all ranks.
+    """A team that is to be opened.
+
+    All fields but `rank` and `nlocal` are equal on all ranks.
 
     Attributes
     ----------
@@ -16,6 +18,8 @@ class Draft(NamedTuple):
     hosts : tuple of str
         A key for the host of each rank. Ranks with equal keys reach each other by the
         loopback interface.
+    nlocal : int
+        How many ranks of the communicator are on this rank's host.
     crowded : bool
         Whether some machine has fewer processors than ranks.
     addresses : tuple of str
@@ -28,16 +32,24 @@ class Draft(NamedTuple):
         The UDP port of the multicast groups.
     qkey : int
         The Q_Key, which RDMA devices check in the datagrams that they receive.
+    leaders : tuple of int
+        The ranks of the communicator that are in the team; empty if all are.
     """
 
     rank: int
     hosts: tuple[str, ...]
+    nlocal: int
     crowded: bool
     addresses: tuple[str, ...]
     name: str
     group: int
     port: int
     qkey: int
+    leaders: tuple[int, ...] = ()
+
+    def number(self, rank: int) -> int:
+        """Return the number in the communicator of a rank of the team."""
+        return self.leaders[rank] if self.leaders else rank
 
     @property
     def same_host(self) -> bool:

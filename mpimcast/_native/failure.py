@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpimcast._core import ffi, lib
+from mpimcast._core import lib
 from mpimcast._native.core import KIND_NAMES, NOBODY, last_error, string
 from mpimcast.errors import Error, RankLeft, TimedOut, TransportError
 
 if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
-    from mpimcast._native.stream import Stream
+    from mpimcast._native.calls import AnyStream
 
 _ERRORS = {
     -lib.MMC_ENOANSWER: TimedOut,
@@ -33,7 +33,7 @@ _WHAT_A_RANK_DID = {
 
 
 def operation_error(
-    stream: Stream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
+    stream: AnyStream, name: str, failure: CData, reason: str, ranks: tuple[int, ...]
 ) -> Error:
     """Return the error of an operation that failed on this rank.
 
@@ -65,10 +65,9 @@ def operation_error(
     )
 
 
-def poison_error(stream: Stream) -> Error:
+def poison_error(stream: AnyStream) -> Error:
     """Return the error of operations after a failure, which tells of that failure."""
-    failure = ffi.new("struct mmc_failure *")
-    lib.mmc_stream_failure(stream.c, failure)
+    failure = stream.failure()
     reason, ranks = stream.first_failure or (
         reason_of(stream, failure, last_error()),
         culprits_of(failure),
@@ -81,9 +80,9 @@ def poison_error(stream: Stream) -> Error:
     )
 
 
-def _here(stream: Stream) -> str:
+def _here(stream: AnyStream) -> str:
     """Return this rank in words."""
-    return f"rank {stream.endpoint.rank} of {stream.endpoint.nranks}"
+    return f"rank {stream.rank} of {stream.nranks}"
 
 
 def culprits_of(failure: CData) -> tuple[int, ...]:
@@ -108,13 +107,14 @@ def _difference(failure: CData) -> str:
     )
 
 
-def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
+def _overdue(stream: AnyStream, failure: CData, who: str, seen: str) -> str:
     """Return in words that rank `who` was awaited in vain, and for how long.
 
     Return "" for errors that are not about a wait. `seen` is as for `reason_of`.
     """
     config = stream.config
     how = f"({seen})" if seen else f"within TIMEOUT ({config.timeout:g} s)"
+    gone = stream.how_gone(int(failure.culprit))
     return {
         -lib.MMC_ENOANSWER: (
             f"{who} has not answered {how}; check that its process is running and "
@@ -130,7 +130,7 @@ def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
             f"({config.entry_timeout:g} s)"
         ),
         -lib.MMC_EGONE: (
-            f"the process of {who} has ended: its host refuses connections"
+            f"the process of {who} has ended" + (f": {gone}" if gone else "")
         ),
         -lib.MMC_ELATE: (
             f"the process of {who} has stood still for longer than LATE_TIMEOUT "
@@ -140,7 +140,7 @@ def _overdue(stream: Stream, failure: CData, who: str, seen: str) -> str:
     }.get(int(failure.error), "")
 
 
-def reason_of(stream: Stream, failure: CData, seen: str) -> str:
+def reason_of(stream: AnyStream, failure: CData, seen: str) -> str:
     """Return in words why an operation failed.
 
     Parameters

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpimcast._core import _CData as CData
-    from mpimcast._native.stream import Stream
+    from mpimcast._native.calls import AnyStream
 
 # The longest time that a call stays in C. Python's signal handlers, and the MPI
 # library's progress, wait for its return.
@@ -152,12 +152,13 @@ class NativeOperation:
         C's struct mmc_failure if ranks started different operations, else None.
     """
 
-    def __init__(self, stream: Stream, name: str) -> None:
+    def __init__(self, stream: AnyStream, name: str) -> None:
         self._stream = stream
         self.name = name
         self.channel = stream.channel
         self.mismatch: CData = None
-        self._request = ffi.new("struct mmc_request **")
+        self._calls = stream.calls
+        self._request = ffi.new(stream.calls.request)
         self._notifies = False
 
     def start(self, description: Description, *, waits: bool = True) -> bool:
@@ -170,7 +171,9 @@ class NativeOperation:
         """
         slice_ns = _SLICE_NS if waits else 0
         self._notifies = bool(description.c.notifies)
-        status = lib.mmc_start(self._stream.c, description.c, slice_ns, self._request)
+        status = self._calls.start(
+            self._stream.c, description.c, slice_ns, self._request
+        )
         # A caller that does not wait learns later, from its request, that a started
         # operation has failed, even if it has failed already.
         tells_later = not waits and self._request[0] != ffi.NULL
@@ -183,7 +186,7 @@ class NativeOperation:
 
         Raise its error if it has failed.
         """
-        return self._is_over(lib.mmc_request_wait(self._request[0], _SLICE_NS))
+        return self._is_over(self._calls.wait(self._request[0], _SLICE_NS))
 
     def test(self) -> bool:
         """Return whether the operation has ended; raise its error if it has failed.
@@ -192,13 +195,13 @@ class NativeOperation:
         thread may be doing so.
         """
         if not self._notifies:
-            self._stream.endpoint.make_progress()
-        return self._is_over(lib.mmc_request_wait(self._request[0], 0))
+            self._stream.make_progress()
+        return self._is_over(self._calls.wait(self._request[0], 0))
 
     def waiting(self) -> Waiting:
         """Return what an operation that has not ended waits for."""
         waiting = ffi.new("struct mmc_waiting *")
-        lib.mmc_request_waiting(self._request[0], waiting)
+        self._calls.waiting(self._request[0], waiting)
         return Waiting(
             waited_s=waiting.waited_ns / 1e9,
             all_entered=bool(waiting.entered),
@@ -212,12 +215,12 @@ class NativeOperation:
     def cancel(self) -> None:
         """Give up the operation if it was started and has not ended."""
         if self._request[0] != ffi.NULL:
-            lib.mmc_request_cancel(self._request[0])
+            self._calls.cancel(self._request[0])
 
     def free(self) -> None:
         """Free C's request, if there is one."""
         request, self._request[0] = self._request[0], ffi.NULL
-        lib.mmc_request_free(request)
+        self._calls.free(request)
 
     def _is_over(self, status: int) -> bool:
         """Return whether a call's `status` says that the operation has ended.
@@ -241,7 +244,7 @@ class NativeOperation:
         if self._request[0] == ffi.NULL:
             text = f"{self.name} was not started: {string(lib.mmc_strerror(status))}"
             return Error(f"{text} ({more})" if more else text)
-        lib.mmc_request_failure(self._request[0], failure)
+        self._calls.failure(self._request[0], failure)
         if failure.error == -lib.MMC_EMISMATCH:
             self.mismatch = failure
         reason = reason_of(self._stream, failure, more)
@@ -258,7 +261,7 @@ class NativeOperation:
         told
             The `disagreement.Fact` of each rank that has told it.
         """
-        text, ranks = disagreement.explain(told, self._stream.endpoint.nranks)
+        text, ranks = disagreement.explain(told, self._stream.nranks)
         if not text:
             return error
         self._stream.first_failure = None

@@ -3,44 +3,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mpimcast._core import ffi, lib
+from mpimcast._native.calls import Calls, UnicastReason
 from mpimcast._native.core import NOBODY, REPAIRS, check, counters, nanoseconds
+from mpimcast._native.engine import Notifications
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Callable
 
+    from mpimcast._core import _CData as CData
+    from mpimcast._native.calls import Notifications as AnyNotifications
     from mpimcast._native.endpoint import Endpoint
     from mpimcast._settings.config import Config
 
 
-class UnicastReason(NamedTuple):
-    """Since when, and why, blocks go from neighbour to neighbour by unicast.
+# The errors after which some rank no longer answers.
+DESERTIONS = (-lib.MMC_EIO, -lib.MMC_ENOANSWER, -lib.MMC_EGONE, -lib.MMC_ELATE)
 
-    They do while multicast is suspended, since it does not reach all ranks.
-
-    Attributes
-    ----------
-    epoch : int
-        The first operation without multicast; 0 if multicast is not suspended.
-    rank : int
-        The rank that multicast does not reach.
-    sender : int or None
-        The rank whose multicast does not reach it; None if no rank's does.
-    """
-
-    epoch: int
-    rank: int
-    sender: int | None
-
-    def __str__(self) -> str:
-        """Return the reason in words that follow "since"."""
-        sender = "any rank" if self.sender is None else f"rank {self.sender}"
-        return (
-            f"operation {self.epoch} blocks go round a ring by unicast, because rank "
-            f"{self.rank} hears no multicast from {sender}"
-        )
+_CALLS = Calls(
+    request="struct mmc_request **",
+    start=lib.mmc_start,
+    wait=lib.mmc_request_wait,
+    cancel=lib.mmc_request_cancel,
+    free=lib.mmc_request_free,
+    failure=lib.mmc_request_failure,
+    waiting=lib.mmc_request_waiting,
+    stream_failure=lib.mmc_stream_failure,
+)
 
 
 class Stream:
@@ -55,6 +47,9 @@ class Stream:
     channel
         The stream's name on the wire, equal on all ranks.
     """
+
+    calls = _CALLS
+    sources: tuple[Callable[[], AnyNotifications], ...] = (Notifications,)
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
         options = ffi.new(
@@ -77,6 +72,7 @@ class Stream:
         self.c = made[0]
         self.channel = channel
         self.endpoint = endpoint
+        self.rank, self.nranks = endpoint.rank, endpoint.nranks
         self.config = config
         # The first failure on this rank, if any: the reason, and the ranks at fault.
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
@@ -85,27 +81,30 @@ class Stream:
         """Return all counters by name."""
         return counters(lib.mmc_stream_counters, self.c)
 
+    def failure(self) -> CData:
+        """Return C's struct mmc_failure of the first failure; `error` 0 for none."""
+        failure = ffi.new("struct mmc_failure *")
+        self.calls.stream_failure(self.c, failure)
+        return failure
+
     def poisoned(self) -> bool:
         """Return whether an operation of the stream has failed."""
-        return self._error() != 0
+        return bool(self.failure().error)
 
     def deserted(self) -> bool:
         """Return whether an operation failed because some rank no longer answers.
 
         That rank may be this one: if it cannot send any more, the others hear nothing.
         """
-        return self._error() in (
-            -lib.MMC_EIO,
-            -lib.MMC_ENOANSWER,
-            -lib.MMC_EGONE,
-            -lib.MMC_ELATE,
-        )
+        return self.failure().error in DESERTIONS
 
-    def _error(self) -> int:
-        """Return C's negative error of the stream's first failure; 0 for none."""
-        failure = ffi.new("struct mmc_failure *")
-        lib.mmc_stream_failure(self.c, failure)
-        return int(failure.error)
+    def how_gone(self, rank: int) -> str:  # noqa: ARG002 -- of every rank
+        """Return in words how this rank knows that a rank's process has ended."""
+        return "its host refuses connections"
+
+    def make_progress(self) -> None:
+        """Make progress, without waiting, where no thread of the C library does."""
+        self.endpoint.make_progress()
 
     def leave(self) -> None:
         """Tell the other ranks that this rank will start no further operation.

@@ -94,6 +94,13 @@ class Transport(ABC):
     def device(self) -> str:
         """The name of this rank's device or interface."""
 
+    @abstractmethod
+    def folder(self) -> str:
+        """Return the folder in /sys of the device that this rank would use.
+
+        Return "" if it has none.
+        """
+
     def _choose_chunk_bytes(self, most_bytes: Sequence[int]) -> int:
         """Return CHUNK_BYTES, or by default the largest chunk that all devices carry.
 
@@ -105,8 +112,9 @@ class Transport(ABC):
             The largest chunk that each rank's device carries, by rank.
         """
         wanted = self._config.chunk_bytes
-        for rank, most in enumerate(most_bytes):
+        for place, most in enumerate(most_bytes):
             if most < wanted:
+                rank = self.draft.number(place)
                 raise TransportError(
                     f"rank {rank}: CHUNK_BYTES={wanted} exceeds {most}, the most that "
                     "its device carries in a datagram",
@@ -185,6 +193,13 @@ class Udp(Transport):
         """The interface's name."""
         return self.interface.name
 
+    def folder(self) -> str:
+        """Return the folder of an interface towards rank 0."""
+        for found in self.candidate_interfaces():
+            if not isinstance(found, TransportError):
+                return f"/sys/class/net/{found.name}/device"
+        return ""
+
     @property
     def interface(self) -> devices.Interface:
         """This rank's interface towards the address that all have chosen."""
@@ -223,18 +238,22 @@ class Udp(Transport):
         """Return whether `address` is reached without a router."""
         return not address or ipaddress.IPv4Address(address) in found.address.network
 
-    @staticmethod
-    def _refusal(facts: Sequence[Any]) -> TransportError:
+    def _refusal(self, facts: Sequence[Any]) -> TransportError:
         """Return an error that names the rank without an interface."""
+        first = self.draft.number(0)
         if not facts[0]:
             return TransportError(
-                "rank 0: no network interface is up with multicast and an IPv4 address",
-                ranks=(0,),
+                f"rank {first}: no network interface is up with multicast and an IPv4 "
+                "address",
+                ranks=(first,),
             )
-        for rank, fact in enumerate(facts):
+        for place, fact in enumerate(facts):
             if not fact[0][0]:
+                rank = self.draft.number(place)
                 return TransportError(f"rank {rank}: {fact[0][2]}", ranks=(rank,))
-        return TransportError("no address of rank 0 can be reached from all ranks")
+        return TransportError(
+            f"no address of rank {first} can be reached from all ranks"
+        )
 
 
 class Verbs(Transport):
@@ -257,11 +276,13 @@ class Verbs(Transport):
     def choose(self, facts: Sequence[Any]) -> int:
         """Check that all ports are on one kind of network; return a chunk's bytes."""
         kinds = ["RoCE" if ethernet else "InfiniBand" for _, ethernet in facts]
-        for rank, kind in enumerate(kinds):
+        for place, kind in enumerate(kinds):
             if kind != kinds[0]:
+                rank = self.draft.number(place)
                 raise TransportError(
-                    f"rank {rank}: its device is on {kind}, rank 0's on {kinds[0]}; "
-                    "choose others with NET_DEVICES",
+                    f"rank {rank}: its device is on {kind}, rank "
+                    f"{self.draft.number(0)}'s on {kinds[0]}; choose others with "
+                    "NET_DEVICES",
                     ranks=(rank,),
                 )
         return self._choose_chunk_bytes([most for most, _ in facts])
@@ -300,6 +321,16 @@ class Verbs(Transport):
         """The RDMA device's name."""
         return self._device.name
 
+    def folder(self) -> str:
+        """Return the folder of this rank's RDMA device."""
+        from mpimcast._native import devices
+
+        try:
+            found = devices.find_device(self._config, self.draft.local_rank)
+        except TransportError:
+            return ""
+        return f"/sys/class/infiniband/{found.name}/device"
+
     def _spins(self) -> bool:
         """Return whether a waiting rank polls, as PROGRESS says.
 
@@ -307,9 +338,7 @@ class Verbs(Transport):
         """
         if self._config.progress != "auto":
             return self._config.progress == "poll"
-        hosts = self.draft.hosts
-        nranks = hosts.count(hosts[self.draft.rank])
-        return len(os.sched_getaffinity(0)) >= nranks
+        return len(os.sched_getaffinity(0)) >= self.draft.nlocal
 
 
 TRANSPORTS: tuple[type[Transport], ...] = (Verbs, Udp)

@@ -1,258 +1,242 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opens a transport, on all ranks or on none."""
+"""Opens a stream over the best transport, on all ranks or on none."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
-import secrets
-from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast._mpi.agreement import exchange, together
-from mpimcast._native.draft import Draft
+from mpimcast._mpi.agreement import together
+from mpimcast._native.layout import Place
 from mpimcast._native.transport import wanted
-from mpimcast._session import teams
-from mpimcast._session.opening import Opening
-from mpimcast._support.naming import listed, minority
+from mpimcast._session import multicast, nodes, teams
+from mpimcast._session.introduction import introduced
 from mpimcast.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mpimcast._mpi.private import Private
-    from mpimcast._native.stream import Stream
+    from mpimcast._native.calls import AnyStream
     from mpimcast._native.transport import Transport
-    from mpimcast._settings.config import Config
+    from mpimcast._session.introduction import Introduction
+    from mpimcast._session.nodes import Nodes
+    from mpimcast._session.regions import Region
+    from mpimcast._session.sharing import Shared
 
-# How long each round of probing listens: most networks need only the first, but a
-# switch that has just learnt of a group may take longer.
-PROBES_S = (0.005, 0.02, 0.08, 0.3)
 
-
-class OneHost(TransportError):
-    """All ranks share a host, where TRANSPORT=auto leaves data to the MPI library."""
+class LeftToMpi(TransportError):
+    """The ranks have chosen to leave the data to the MPI library."""
 
 
 class Opened(NamedTuple):
-    """A communicator's stream and team, just opened."""
+    """A communicator's stream and team, just opened.
 
-    stream: Stream
-    team: teams.Team  # must be released after the stream is closed
-    refused: str  # why a better transport was not taken; empty if none is better
+    Attributes
+    ----------
+    stream : Stream or NodeStream
+        The stream.
+    team : Team
+        Its team.
+    refused : str
+        Why a better transport was not taken; empty if none is better.
+    region : Region or None
+        On the first rank of a node, the stream's memory.
+    """
+
+    stream: AnyStream
+    team: teams.Team
+    refused: str
+    region: Region | None
+
+    def close(self, *, clean: bool) -> None:
+        """Close the stream, and release its team.
+
+        Its memory serves another stream only if this is a `clean` end, after which no
+        rank uses it any more.
+        """
+        self.stream.close()
+        if clean and self.team.shared is not None:
+            self.team.shared.give_back(self.region)
+        teams.release(self.team)
 
 
-def open_stream(private: Private, config: Config) -> Opened:
-    """Open a stream over the best transport, on all ranks or on none.
+def open_stream(introduction: Introduction) -> Opened:
+    """Open a stream over the best transport, on all ranks or on none. Collective.
 
     Communicators of the same processes share a team. Raises the same TransportError
-    on all ranks, which is a OneHost if they chose to open none.
+    on all ranks, which is LeftToMpi if they chose to open none.
     """
+    known = introduction.known
+    if known is not None and known.shared is not None and introduction.agreed is None:
+        return _open_without_memory(introduction)
     with contextlib.ExitStack() as undo:
-        known = teams.find(private, config)
         if known is not None:
-            undo.callback(teams.release, known)
-        _, facts = together(private, config, lambda: (None, introduce(config, known)))
-        _check_wire(facts)
-        draft = draft_of(facts, private.Get_rank())
-        if config.transport == "auto" and draft.same_host:
-            raise OneHost(
-                "all ranks share one host, where the MPI library's shared memory is "
-                "faster; TRANSPORT=udp multicasts there too"
-            )
-        refused = ""
-        if known is not None and all(fact["team"] == known.name for fact in facts):
-            team = known
+            teams.acquire(known)
+            team, refused = known, ""
         else:
-            undo.close()
-            team, refused = _open_team(private, config, draft, undo)
-        channel = int(facts[0]["channel"], 16)
-        stream, _ = together(
-            private, config, lambda: _create_stream(team, config, channel, undo)
-        )
+            team, refused = _Choice(introduction).open_team()
+        undo.callback(teams.release, team)
+        making = _Making(introduction, team)
+        undo.callback(making.undo)
+        stream = making.make()
         undo.pop_all()
-    return Opened(stream, team, refused)
+    return Opened(stream, team, refused, making.region)
 
 
-# ---- the ranks' facts --------------------------------------------------------
-
-
-def introduce(config: Config, team: teams.Team | None = None) -> dict[str, Any]:
-    """Return this rank's facts for opening a team; rank 0's random draws count."""
-    try:
-        from mpimcast._native import core, devices
-    except ImportError as error:
-        raise TransportError(
-            f"mpimcast's C library cannot be loaded: {error}"
-        ) from error
-    interfaces = devices.list_interfaces(config)
-    return {
-        "wire": core.wire_version(),
-        "host": host_key(),
-        "machine": machine_key(),
-        "processors": f"{sum(1 << number for number in os.sched_getaffinity(0)):x}",
-        "addresses": [str(each.address.ip) for each in interfaces],
-        "team": team.name if team else "",
-        "name": secrets.token_hex(8),
-        "channel": secrets.token_hex(8),
-        "group": config.group.draw(config.subgroups),
-        "port": config.group_ports.draw(),
-        # Only privileged users may use keys in which bit 31 is set.
-        "qkey": secrets.randbelow(2**31),
-    }
-
-
-def host_key() -> str:
-    """Return a key that is equal in processes that reach each other's loopback."""
-    namespace = Path("/proc/self/ns/net")
-    # A kernel without namespaces has one network.
-    network = namespace.stat().st_ino if namespace.exists() else 0
-    return hashlib.sha256(f"{_boot_id()} {network}".encode()).hexdigest()[:16]
-
-
-def machine_key() -> str:
-    """Return a key that is equal in processes that share processors."""
-    return hashlib.sha256(_boot_id().encode()).hexdigest()[:8]
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-
-
-def is_crowded(facts: Sequence[dict[str, Any]]) -> bool:
-    """Return whether some machine has more ranks than processors for them."""
-    nranks = Counter(fact["machine"] for fact in facts)
-    processors: dict[str, int] = dict.fromkeys(nranks, 0)
-    for fact in facts:
-        processors[fact["machine"]] |= int(fact["processors"], 16)
-    return any(
-        processors[machine].bit_count() < count for machine, count in nranks.items()
-    )
-
-
-def _check_wire(facts: Sequence[dict[str, Any]]) -> None:
-    """Raise on all ranks if their versions of the wire format differ."""
-    versions = {rank: fact["wire"] for rank, fact in enumerate(facts)}
-    if len(set(versions.values())) > 1:
-        raise TransportError(
-            f"the ranks use different versions of the wire format: {listed(versions)}; "
-            "install the same version of mpimcast everywhere",
-            ranks=minority(versions),
+def _open_without_memory(introduction: Introduction) -> Opened:
+    """Open a stream whose ranks share no memory, since none is left. Collective."""
+    config = introduction.config
+    others = set(config.transports) - {"shm", "mpi"}
+    if introduction.same_host and (config.transport == "auto" or not others):
+        raise LeftToMpi(
+            "the memory that the ranks of this node share is taken by other "
+            f"communicators: raise NODE_BYTES={config.node_bytes}"
         )
+    with introduced(introduction.private, config, shares=False) as again:
+        return open_stream(again)
 
 
-def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
-    """Return the draft of a team from all ranks' facts, as seen by rank `rank`."""
-    first = facts[0]
-    return Draft(
-        rank=rank,
-        hosts=tuple(fact["host"] for fact in facts),
-        crowded=is_crowded(facts),
-        addresses=tuple(first["addresses"]),
-        name=first["name"],
-        group=first["group"],
-        port=first["port"],
-        qkey=first["qkey"],
-    )
+class _Choice:
+    """The choice of a transport: the first that all ranks can open."""
 
+    def __init__(self, introduction: Introduction) -> None:
+        self._introduction = introduction
+        self._config = introduction.config
+        self._failures: list[str] = []
+        self._nodes: Nodes | None = None
 
-# ---- teams -------------------------------------------------------------------
+    def open_team(self) -> tuple[teams.Team, str]:
+        """Open a team over the first transport that works. Collective.
 
-
-def _open_team(
-    private: Private, config: Config, draft: Draft, undo: contextlib.ExitStack
-) -> tuple[teams.Team, str]:
-    """Open a team over the first transport that works.
-
-    Return the team, and in words why better transports do not work.
-    """
-    failures: list[str] = []
-    for kind in wanted(config):
-        if config.progress_thread == "off" and kind.needs_thread:
-            raise ConfigError(
-                "; ".join(["PROGRESS_THREAD=off works over verbs only", *failures])
+        Return the team, and in words why better transports do not work.
+        """
+        config, introduction = self._config, self._introduction
+        alone = config.transport == "auto" and introduction.same_host
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._close_nodes)
+            kinds = {kind.name: kind for kind in wanted(config)}
+            last: TransportError | None = None
+            for name in config.transports:
+                if name == "mpi" or (alone and name != "shm"):
+                    break
+                try:
+                    team = self._open_over(kinds.get(name))
+                except TransportError as error:
+                    last = error
+                    if name != "shm" or config.transport != "auto" or alone:
+                        self._failures.append(f"{name}: {error}")
+                else:
+                    undo.pop_all()
+                    if team.shared is None:
+                        self._close_nodes()
+                    return team, "; ".join(self._failures)
+        if alone:
+            raise LeftToMpi(
+                "all ranks share one host, but not memory "
+                f"({last}); TRANSPORT=udp multicasts there too"
             )
-        try:
-            team = _open_over(private, config, kind(config, draft), undo)
-        except TransportError as error:
-            failures.append(f"{kind.name}: {error}")
-            last = error
-        else:
-            return team, "; ".join(failures)
-    if len(failures) == 1:
-        raise last
-    raise TransportError("; ".join(failures))
+        if len(self._failures) == 1 and last is not None:
+            raise last
+        raise TransportError("; ".join(self._failures))
+
+    def _open_over(self, kind: type[Transport] | None) -> teams.Team:
+        """Open a team over a kind of transport, or by shared memory if it is None."""
+        if kind is None:
+            return self._open_memory()
+        if self._config.progress_thread == "off" and kind.needs_thread:
+            why = "PROGRESS_THREAD=off works over shm and verbs only"
+            raise ConfigError("; ".join([why, *self._failures]))
+        shared = None
+        introduction = self._introduction
+        if introduction.has_company and not introduction.same_host:
+            shared = self._need_nodes()
+        return multicast.open_team(introduction, kind, shared)
+
+    def _open_memory(self) -> teams.Team:
+        introduction = self._introduction
+        if not introduction.same_host:
+            raise TransportError("the ranks are on several hosts")
+        if self._config.node_bytes == 0:
+            raise TransportError("NODE_BYTES=0")
+        if not introduction.shares:
+            raise TransportError(
+                f"NODE_BYTES={self._config.node_bytes} are taken by other communicators"
+            )
+        shared = self._need_nodes()
+        if shared is None or shared.layout.nnodes > 1:
+            why = self._nodes.refused if self._nodes is not None else ""
+            raise TransportError(
+                why or f"NODE_BYTES={self._config.node_bytes} is too little"
+            )
+        path = f"shared memory of {shared.layout}"
+        means = teams.Means(introduction.facts[0]["name"], "shm", path, None, shared)
+        return teams.add(introduction.private, self._config, means)
+
+    def _need_nodes(self) -> Shared | None:
+        """Open the nodes, unless that was tried before. Collective.
+
+        Return None if no ranks share memory, or too little of it.
+        """
+        introduction = self._introduction
+        if not introduction.shares:
+            return None
+        if self._nodes is None:
+            self._nodes = nodes.open_nodes(
+                introduction, lambda: multicast.device_folder(introduction)
+            )
+            shared = self._nodes.shared
+            if shared is not None:
+                agreed = shared.agree(self._nodes.offers)
+                introduction.renew(agreed, self._nodes.offer)
+        if introduction.agreed is None:
+            self._close_nodes()
+            return None
+        return self._nodes.shared
+
+    def _close_nodes(self) -> None:
+        if self._nodes is not None and self._nodes.shared is not None:
+            self._nodes.shared.close()
+            self._nodes = self._nodes._replace(shared=None)
 
 
-def _open_over(
-    private: Private,
-    config: Config,
-    transport: Transport,
-    undo: contextlib.ExitStack,
-) -> teams.Team:
-    """Open a team whose multicast reaches all ranks, with smaller chunks if need be."""
+class _Making:
+    """The making of a stream on an open team."""
 
-    def step(act: Callable[[], object]) -> list[Any]:
-        _, results = together(private, config, lambda: (None, act()))
-        return results
+    def __init__(self, introduction: Introduction, team: teams.Team) -> None:
+        self.region: Region | None = None
+        self._introduction = introduction
+        self._team = team
+        self._stream: AnyStream | None = None
 
-    everybody = tuple(range(private.Get_size()))
-    opening = Opening(transport, [everybody], everybody, step)
-    most = transport.choose(opening.find())
-    smaller = (
-        []
-        if config.chunk_bytes
-        else [n for n in transport.smaller_chunk_bytes if n < most]
-    )
-    for chunk_bytes in [most, *smaller]:
-        with contextlib.ExitStack() as attempt:
-            attempt.callback(opening.close)
-            opening.create(chunk_bytes)
-            opening.connect()
-            team = teams.add(private, config, opening.hand_over(), transport)
-            attempt.callback(teams.release, team)
-            failure, narrow = _probe(private, config, team)
-            if not failure:
-                undo.push(attempt.pop_all())
-                return team
-        if not narrow:
-            break
-    raise TransportError(failure)
+    def make(self) -> AnyStream:
+        """Create the stream, on all ranks or on none. Collective."""
+        introduction, team = self._introduction, self._team
+        _, paths = together(introduction.private, introduction.config, self._create)
+        if team.shared is not None and not team.path:
+            layout = team.shared.layout
+            team.path = paths[layout.leaders[layout.nodes[team.shared.rank]]]
+        assert self._stream is not None  # noqa: S101 -- no rank has failed
+        return self._stream
 
+    def _create(self) -> tuple[None, str]:
+        from mpimcast._native.node import NodeStream
+        from mpimcast._native.stream import Stream
 
-def _probe(private: Private, config: Config, team: teams.Team) -> tuple[str, bool]:
-    """Find out, on all ranks alike, whether every rank hears every other.
+        introduction, team = self._introduction, self._team
+        config, shared = introduction.config, team.shared
+        channel = int(introduction.facts[0]["channel"], 16)
+        between = None
+        if team.endpoint is not None:
+            between = Stream(team.endpoint, config, channel)
+            self._stream = between
+        agreed = introduction.agreed
+        if shared is not None and agreed is not None:
+            self.region = shared.accept(introduction.take_offer(), agreed)
+            place = Place(shared.layout, shared.rank, *agreed, shared.crowded)
+            self._stream = NodeStream(shared.node, config, channel, place, between)
+        return None, team.path
 
-    Returns
-    -------
-    failure : str
-        What does not arrive; empty if everything does.
-    narrow : bool
-        Whether short datagrams arrive everywhere.
-    """
-    for slice_s in PROBES_S:
-        probe = team.endpoint.probe(slice_s)
-        probes = exchange(private, probe, config.timeout)
-        deaf = [rank for rank, (_, full, _) in enumerate(probes) if full]
-        if not deaf:
-            return "", False
-    narrow = not any(unheard for unheard, _, _ in probes)
-    length = f"in chunks of {team.endpoint.chunk_bytes} bytes " if narrow else ""
-    failure = (
-        f"multicast from rank {probes[deaf[0]][2]} {length}does not reach rank "
-        f"{deaf[0]}; check that the network passes multicast and the MTU is right"
-    )
-    return failure, narrow
-
-
-def _create_stream(
-    team: teams.Team, config: Config, channel: int, undo: contextlib.ExitStack
-) -> tuple[Stream, None]:
-    """Create a stream on a connected team."""
-    from mpimcast._native.stream import Stream
-
-    stream = Stream(team.endpoint, config, channel)
-    undo.callback(stream.close)
-    return stream, None
+    def undo(self) -> None:
+        """Close what was made."""
+        if self._stream is not None:
+            self._stream.close()
+        if self._team.shared is not None:
+            self._team.shared.give_back(self.region)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The completer: the thread that completes requests for which no thread waits.
+"""Completers: the threads that complete requests for which no thread waits.
 
-C's own thread makes progress on the operations, but never calls MPI. One Python
-thread for all communicators of the process sleeps in C until operations have ended,
-and then has their requests completed.
+C's own thread makes progress on operations over a network, but never calls MPI, and no
+thread does so on operations in a node's memory. A Python thread for all communicators
+of the process sleeps in C until operations have ended, and one for each node until
+other ranks of the node have moved operations. Then it makes progress on those it looks
+after, and completes the requests of those that have ended.
 """
 
 from __future__ import annotations
@@ -15,17 +17,22 @@ from typing import TYPE_CHECKING
 from mpimcast._native import engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpimcast._native.calls import Notifications
     from mpimcast._session.pending import Pending
+
+    Source = Callable[[], Notifications]
 
 
 class _Completer:
-    """The completer thread, and the operations that it looks after."""
+    """A completer thread, and the operations that it looks after."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
         self.pid = os.getpid()
         self.nusers = 0
         self.pending: set[Pending] = set()
-        self._notifications = engine.Notifications()
+        self._notifications = source()
         self._stopping = False
         # A daemon, since at the program's end `stop` runs in an exit handler, before
         # which Python waits for all threads that are not daemons.
@@ -49,11 +56,16 @@ class _Completer:
 
 
 _lock = threading.Lock()
-_completer: _Completer | None = None
+_completers: dict[Source, _Completer] = {}
 
 
-def acquire() -> set[Pending]:
-    """Keep the thread running until `release`; start it if it is not running.
+def acquire(source: Source) -> set[Pending]:
+    """Keep a thread running until `release`; start it if it is not running.
+
+    Parameters
+    ----------
+    source
+        Makes the notifications that the thread awaits.
 
     Returns
     -------
@@ -61,22 +73,22 @@ def acquire() -> set[Pending]:
         The operations that the thread looks after, from before their start until they
         have ended.
     """
-    global _completer  # noqa: PLW0603 -- there is one in a process
     with _lock:
+        found = _completers.get(source)
         # A child of fork() has its parent's memory, but not its thread.
-        if _completer is None or _completer.pid != os.getpid():
-            _completer = _Completer()
-        _completer.nusers += 1
-        return _completer.pending
+        if found is None or found.pid != os.getpid():
+            found = _completers[source] = _Completer(source)
+        found.nusers += 1
+        return found.pending
 
 
-def release() -> None:
-    """Release the thread, which ends with its last user."""
-    global _completer  # noqa: PLW0603
+def release(source: Source) -> None:
+    """Release a thread, which ends with its last user."""
     with _lock:
-        if _completer is None or _completer.pid != os.getpid():
+        found = _completers.get(source)
+        if found is None or found.pid != os.getpid():
             return
-        _completer.nusers -= 1
-        if _completer.nusers == 0:
-            _completer.stop()
-            _completer = None
+        found.nusers -= 1
+        if found.nusers == 0:
+            del _completers[source]
+            found.stop()

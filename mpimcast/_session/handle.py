@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._session import pickling
+from mpimcast._session.attributes import attach, attached
 from mpimcast._session.inherited import InheritedSettings
-from mpimcast._session.state import CommunicatorState, attach, attached
+from mpimcast._session.state import CommunicatorState
 from mpimcast._settings.config import Config
 from mpimcast.errors import ConfigError
 

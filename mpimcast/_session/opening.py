@@ -58,9 +58,12 @@ class Opening:
         self._has_port = True
 
     def find(self) -> list[Any]:
-        """Find all ranks' devices; return the facts of this rank's part."""
+        """Find all ranks' devices; return the facts of this rank's part.
+
+        Return those of the first part if this rank has none.
+        """
         found = self._step(lambda: self._mine().find())
-        return [found[rank] for rank in self._part]
+        return [found[rank] for rank in self._part or self._parts[0]]
 
     def create(self, chunk_bytes: int) -> None:
         """Create all ranks' endpoints, each part's on a port that its ranks can have.

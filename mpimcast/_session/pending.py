@@ -22,7 +22,7 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpimcast._native.stream import Stream
+    from mpimcast._native.calls import AnyStream
     from mpimcast._session.collectives import Collective, Staging
     from mpimcast._support.patience import Patience
 
@@ -44,7 +44,7 @@ class Owner(Protocol):
     ) -> Error:
         """Return an error that names the ranks which started another operation."""
 
-    def poison(self, stream: Stream) -> None:
+    def poison(self, stream: AnyStream) -> None:
         """Record that an operation of a stream has failed."""
 
     def fail(self, error: BaseException) -> None:
@@ -66,7 +66,7 @@ class Pending:
     ----------
     request : MPI.Grequest or None
         The MPI library's request for the operation, once started.
-    stream : Stream
+    stream : Stream or NodeStream
         The stream that it runs on.
     over : bool
         Whether C has finished with the operation and its buffers.
@@ -77,7 +77,7 @@ class Pending:
     def __init__(
         self,
         owner: Owner,
-        stream: Stream,
+        stream: AnyStream,
         collective: Collective,
         description: Description,
         staging: Staging,

@@ -23,6 +23,7 @@ from mpimcast._mpi.completion import complete
 from mpimcast._mpi.entry import Entry
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import InheritedSettings
+from mpimcast._session.introduction import introduced
 from mpimcast._settings.ignored import ignored_variables
 from mpimcast._support import log
 from mpimcast._support.log import logger
@@ -67,6 +68,8 @@ class CommunicatorState:
         self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
         self.threaded = False
+        # Whether the least size is that for shared memory, until all ranks know better.
+        self._shared_limit = inherited.config.may_share
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
         self._size = comm.Get_size()
@@ -102,6 +105,7 @@ class CommunicatorState:
     def update(self, settings: Mapping[str, object]) -> None:
         """Add the settings of another handle; raise ConfigError if they conflict."""
         self._inherited = self._inherited.updated(settings)
+        self._shared_limit &= self.config.may_share
 
     def announce(self) -> None:
         """Record that all ranks have this communicator for as long as the job runs.
@@ -128,7 +132,7 @@ class CommunicatorState:
             return Explanation("mpi", self._reason)
         if self.config.transport == "mpi":
             return Explanation("mpi", "TRANSPORT=mpi")
-        limit = self.config.min_bytes
+        limit = self._limit_bytes
         if nbytes < limit:
             return Explanation(
                 "mpi", f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
@@ -153,8 +157,8 @@ class CommunicatorState:
         """
         if self.bypass:
             return "mpi", self._reason
-        if nbytes < self.config.min_bytes:
-            return "mpi", f"blocks below MIN_BYTES={self.config.min_bytes}"
+        if nbytes < self._limit_bytes:
+            return "mpi", f"blocks below MIN_BYTES={self._limit_bytes}"
         if self._streams is None:
             return "mpi", "no blocking collective had opened a transport"
         if not (waits or self.threaded):
@@ -175,10 +179,10 @@ class CommunicatorState:
                     level = agreement.agree(private, self.config)
                 self._inherited = InheritedSettings(self.config, level)
                 self._on_agreed(level)
-            if self.bypass or nbytes < self.config.min_bytes:
+            if self.bypass or nbytes < self._limit_bytes:
                 return None
             if self._streams is None:
-                self._open()
+                self._open(nbytes)
         except Error as error:
             self._failure = error
             error_codes.call_errhandler(self._comm, error)
@@ -186,7 +190,7 @@ class CommunicatorState:
         except BaseException:
             self._failure = Error("opening this communicator was interrupted")
             raise
-        return self._streams
+        return self._streams if nbytes >= self._limit_bytes else None
 
     def carrier_if_open(self, nbytes: int) -> Streams | None:
         """Return the streams that carry a non-blocking operation, or None. Local.
@@ -195,9 +199,7 @@ class CommunicatorState:
         same collectives in the same order.
         """
         self._check()
-        return (
-            self._streams if self.threaded and nbytes >= self.config.min_bytes else None
-        )
+        return self._streams if self.threaded and nbytes >= self._limit_bytes else None
 
     def _check(self) -> None:
         """Raise the opening's error again if the communicator could not be opened."""
@@ -208,8 +210,7 @@ class CommunicatorState:
     def _on_agreed(self, level: int) -> None:
         """Set what follows from the agreed settings and the least thread level."""
         self.threaded = level >= MPI.THREAD_MULTIPLE
-        self.small_block_bytes = self.config.min_bytes
-        self.small_bytes = self.config.min_bytes * self._size
+        self._set_limit(shared=self.config.may_share)
         if self.config.transport == "mpi":
             self._settle("TRANSPORT=mpi")
 
@@ -218,11 +219,30 @@ class CommunicatorState:
         self._reason = reason
         self.bypass = True
 
-    def _open(self) -> None:
+    @property
+    def _limit_bytes(self) -> int:
+        """The size of a block below which the MPI library carries it, as known now."""
+        return self.config.least_bytes(shared=self._shared_limit)
+
+    def _set_limit(self, *, shared: bool) -> None:
+        """Set from which size on mpimcast carries data, over memory or a network."""
+        self._shared_limit = shared
+        self.small_block_bytes = self._limit_bytes
+        self.small_bytes = self._limit_bytes * self._size
+
+    def _open(self, nbytes: int) -> None:
+        """Open the transport, unless it turns out that `nbytes` are too few for it."""
         try:
-            with self._counted() as private:
-                opened = bootstrap.open_stream(private, self.config)
-        except bootstrap.OneHost as choice:
+            with (
+                self._counted() as private,
+                introduced(private, self.config) as introduction,
+            ):
+                if self._shared_limit and not introduction.same_host:
+                    self._set_limit(shared=False)
+                    if nbytes < self._limit_bytes:
+                        return
+                opened = bootstrap.open_stream(introduction)
+        except bootstrap.LeftToMpi as choice:
             self._settle(str(choice))
             return
         except TransportError as error:
@@ -235,6 +255,7 @@ class CommunicatorState:
         from mpimcast._session.streams import Streams
 
         self._streams = Streams(self._comm, private, opened, self.config)
+        self._set_limit(shared=opened.team.transport == "shm")
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
@@ -309,7 +330,7 @@ class CommunicatorState:
             return self._private.Iallreduce(MPI.IN_PLACE, self._maxima, MPI.MAX)
         return None
 
-    def end(self, request: MPI.Request | None) -> None:
+    def end(self, request: MPI.Request | None, *, clean: bool = False) -> None:
         """Wait for the request of `leave`, then close what is open."""
         self.bypass = True
         if self._forked():
@@ -319,7 +340,7 @@ class CommunicatorState:
         finally:
             if self._streams is not None:
                 self._last_counters = self._streams.counters()
-                self._streams.close()
+                self._streams.close(clean=clean)
                 self._streams = None
 
     def close(self) -> None:
@@ -338,7 +359,7 @@ class CommunicatorState:
             self._streams.comm = self._need_private()
             lifetime.add(self)
             return
-        self.end(request)
+        self.end(request, clean=released and not self._maxima[1])
         if self._forked():
             return
         if self._private is None:
@@ -376,25 +397,3 @@ class CommunicatorState:
 
     def _forked(self) -> bool:
         return os.getpid() != self._pid
-
-
-# ---- attributes of communicators ---------------------------------------------
-
-
-def attach(comm: MPI.Intracomm, state: CommunicatorState) -> None:
-    """Make `state` an attribute of its communicator."""
-    comm.Set_attr(_keyval(), state)
-
-
-def attached(comm: MPI.Intracomm) -> CommunicatorState | None:
-    """Return the state of a communicator, if it has one."""
-    return comm.Get_attr(_keyval())  # type: ignore[return-value]
-
-
-@functools.cache
-def _keyval() -> int:
-    def delete(_comm: MPI.Comm, _keyval: int, state: CommunicatorState) -> None:
-        lifetime.remove(state)
-        state.close()
-
-    return MPI.Comm.Create_keyval(delete_fn=delete)

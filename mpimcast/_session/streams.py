@@ -8,15 +8,18 @@ since ranks may start their requests in different orders.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
 from mpimcast._mpi import agreement, error_codes, roll
+from mpimcast._native import core
 from mpimcast._native.failure import poison_error
 from mpimcast._native.operation import Description, NativeOperation
-from mpimcast._session import bootstrap, completer, teams
+from mpimcast._session import bootstrap, completer
 from mpimcast._session.collectives import Staging
+from mpimcast._session.introduction import introduced
 from mpimcast._session.pending import Pending
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience
@@ -24,10 +27,10 @@ from mpimcast.errors import Error
 from mpimcast.requests import Prequest, Request
 
 if TYPE_CHECKING:
-    from collections import Counter
+    from collections.abc import Callable
 
     from mpimcast._mpi.private import Private
-    from mpimcast._native.stream import Stream, UnicastReason
+    from mpimcast._native.calls import AnyStream, Notifications, UnicastReason
     from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
 
@@ -74,11 +77,12 @@ class Streams:
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
         self._unicast_reason: UnicastReason | None = None
-        self._poisoned: Stream | None = None  # the first stream that failed
+        self._poisoned: AnyStream | None = None  # the first stream that failed
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
-        self._watched: set[Pending] | None = None  # those the completer looks after
+        # Those that completers look after, by what each completer listens to.
+        self._watched: dict[Callable[[], Notifications], set[Pending]] = {}
 
     # ---- operations ----------------------------------------------------------
 
@@ -124,8 +128,11 @@ class Streams:
         description = collective.describe(notifies=self._attended)
         return Request(self._launch(self._stream, collective, description))
 
-    def prepare(self, collective: Collective) -> Prequest:
-        """Make a persistent request for an operation. Collective."""
+    def prepare(self, collective: Collective) -> Prequest | None:
+        """Make a persistent request for an operation. Collective.
+
+        Return None if the memory for its stream is taken: the MPI library carries it.
+        """
         # On a stream that is idle on all ranks, all have ended the same operations.
         idle = agreement.exchange(
             self._private,
@@ -137,7 +144,11 @@ class Streams:
         if common:
             opened = self._opened[min(common)]
         else:
-            opened = bootstrap.open_stream(self._private, self._config)
+            try:
+                with introduced(self._private, self._config) as introduction:
+                    opened = bootstrap.open_stream(introduction)
+            except bootstrap.LeftToMpi:
+                return None
         stream = opened.stream
         self._opened[stream.channel] = opened
         self._idle.discard(stream.channel)
@@ -147,25 +158,30 @@ class Streams:
             lambda: self._retire(stream),
         )
 
-    def _retire(self, stream: Stream) -> None:
+    def _retire(self, stream: AnyStream) -> None:
         """Keep the stream of a freed request for another request."""
         if not self._closed and not stream.poisoned():
             self._idle.add(stream.channel)
 
     def _launch(
-        self, stream: Stream, collective: Collective, description: Description
+        self, stream: AnyStream, collective: Collective, description: Description
     ) -> Pending:
         """Start an operation; the first thread that notices its end completes it."""
         if self._closed:
             raise Error("the communicator of this request is closed")
         self._check()
-        if self._attended and self._watched is None:
-            self._watched = completer.acquire()
         staging = self._take_staging()
         pending = Pending(self, stream, collective, description, staging)
         self._under_way.add(pending)
-        if self._watched is not None:
-            self._watched.add(pending)
+        if self._attended:
+            for source in stream.sources:
+                if source not in self._watched:
+                    # A new dictionary, since completers may be reading the old one.
+                    self._watched = {
+                        **self._watched,
+                        source: completer.acquire(source),
+                    }
+                self._watched[source].add(pending)
         try:
             pending.start()
         except BaseException as error:
@@ -184,7 +200,7 @@ class Streams:
             self.fail(error)
             raise error
 
-    def poison(self, stream: Stream) -> None:
+    def poison(self, stream: AnyStream) -> None:
         """Record that an operation of a stream has failed, if one has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
@@ -202,7 +218,7 @@ class Streams:
     def make_progress(self) -> None:
         """Make progress if no thread does, since another rank may wait for this one."""
         if not self._attended:
-            self.team.endpoint.make_progress()
+            self._stream.make_progress()
 
     def patience(self) -> Patience:
         """Return the patience of a wait that begins now, which tells when to log it."""
@@ -257,8 +273,8 @@ class Streams:
         """Record that an operation has ended."""
         self._watch_suspension(pending.stream)
         self._under_way.discard(pending)
-        if self._watched is not None:
-            self._watched.discard(pending)
+        for watched in self._watched.values():
+            watched.discard(pending)
 
     def give_back(self, staging: Staging) -> None:
         """Take back an operation's staging memory."""
@@ -269,11 +285,12 @@ class Streams:
             return self._stagings.pop()
         return Staging()
 
-    def _watch_suspension(self, stream: Stream) -> None:
-        """Log on rank 0 when multicast is suspended, and when it is resumed."""
+    def _watch_suspension(self, stream: AnyStream) -> None:
+        """Log once when multicast is suspended, and when it is resumed."""
         if stream.multicast_is_suspended() == (self._unicast_reason is not None):
             return
-        first = self.team.endpoint.rank == 0
+        shared = self.team.shared
+        first = stream.rank == (0 if shared is None else shared.layout.leaders[0])
         if self._unicast_reason is not None:
             self._unicast_reason = None
             if first:
@@ -300,8 +317,11 @@ class Streams:
     # ---- all streams ---------------------------------------------------------
 
     def counters(self) -> Counter[str]:
-        """Return the sums of all streams' and the endpoint's counters."""
-        total = self.team.endpoint.counters()
+        """Return the sums of all streams' and endpoints' counters."""
+        total = Counter(dict.fromkeys(core.counter_names(), 0))
+        for endpoint in {opened.team.endpoint for opened in self._opened.values()}:
+            if endpoint is not None:
+                total.update(endpoint.counters())
         for opened in self._opened.values():
             total.update(opened.stream.counters())
         return total
@@ -335,16 +355,20 @@ class Streams:
             return None
         return len(self._opened) - len(self._idle)
 
-    def close(self) -> None:
-        """Give up what is under way, and close all streams."""
+    def close(self, *, clean: bool) -> None:
+        """Give up what is under way, and close all streams.
+
+        In a `clean` end no rank uses them any more, and their memory is free.
+        """
         self._closed = True
         self.comm = MPI.COMM_SELF
         for pending in self._under_way.copy():
             pending.give_up()
+        # A completer must not wait at a node that is closed.
+        for source in self._watched:
+            completer.release(source)
+        self._watched = {}
         for opened in self._opened.values():
-            opened.stream.close()
-            teams.release(opened.team)
+            opened.close(clean=clean)
         self._opened.clear()
         self._stagings.clear()
-        if self._watched is not None:
-            completer.release()

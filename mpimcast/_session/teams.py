@@ -3,27 +3,27 @@
 
 Communicators of the same processes, in the same order and with the same settings for
 the endpoint, share a team, since every further team would multiply the datagrams that
-their hosts receive.
+their hosts receive, and the memory that their nodes share.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpi4py import MPI
 
 if TYPE_CHECKING:
     from mpimcast._native.endpoint import Endpoint
-    from mpimcast._native.transport import Transport
+    from mpimcast._session.sharing import Shared
     from mpimcast._settings.config import Config
 
 _lock = threading.Lock()
 _open: list[Team] = []
 
 
-class Team:
-    """An endpoint with a count of its users.
+class Means(NamedTuple):
+    """What carries the data of a team.
 
     Attributes
     ----------
@@ -32,24 +32,41 @@ class Team:
     transport : str
         The transport's name, as in TRANSPORT.
     path : str
-        A description for people of the transport and its device.
+        A description for people of the transport and its device; on a rank without an
+        endpoint it may be set later.
+    endpoint : Endpoint or None
+        This rank's endpoint; None if another rank of its node leads the node, or if
+        there is no network.
+    shared : Shared or None
+        This rank's part in its node; None if no ranks share memory.
+    """
+
+    name: str
+    transport: str
+    path: str
+    endpoint: Endpoint | None
+    shared: Shared | None
+
+
+class Team:
+    """An endpoint, a node, or both, with a count of their users.
+
+    Attributes
+    ----------
+    name, transport, path, endpoint, shared
+        As in `Means`.
     deserted : bool
         Whether some rank no longer answers, as found on any communicator.
     """
 
     deserted = False
 
-    def __init__(
-        self,
-        comm: MPI.Intracomm,
-        config: Config,
-        endpoint: Endpoint,
-        transport: Transport,
-    ) -> None:
-        self.name = transport.draft.name
-        self.transport = transport.name
-        self.path = f"{transport.describe()}, chunks of {endpoint.chunk_bytes} bytes"
-        self.endpoint = endpoint
+    def __init__(self, comm: MPI.Intracomm, config: Config, means: Means) -> None:
+        self.name = means.name
+        self.transport = means.transport
+        self.path = means.path
+        self.endpoint = means.endpoint
+        self.shared = means.shared
         self._group = comm.Get_group()
         self._settings = _settings(config)
         self._nusers = 1
@@ -69,34 +86,49 @@ class Team:
         self._nusers -= 1
         if self._nusers:
             return False
-        self.endpoint.close()
+        if self.endpoint is not None:
+            self.endpoint.close()
+        if self.shared is not None:
+            self.shared.close()
         if not MPI.Is_finalized():
             self._group.Free()
         return True
 
 
-def add(
-    comm: MPI.Intracomm,
-    config: Config,
-    endpoint: Endpoint,
-    transport: Transport,
-) -> Team:
-    """Make a team of an endpoint; from here on the team closes the endpoint."""
-    team = Team(comm, config, endpoint, transport)
+def add(comm: MPI.Intracomm, config: Config, means: Means) -> Team:
+    """Make a team, which from here on closes what carries its data."""
+    team = Team(comm, config, means)
     with _lock:
         _open.append(team)
     return team
 
 
-def find(comm: MPI.Intracomm, config: Config) -> Team | None:
-    """Acquire and return the team of a communicator's processes, if there is one."""
+def acquire(team: Team) -> None:
+    """Count one more user of an open team."""
+    with _lock:
+        team.acquire()
+
+
+def find(comm: MPI.Intracomm, config: Config, *, shares: bool) -> Team | None:
+    """Acquire and return the team of a communicator's processes, if there is one.
+
+    Parameters
+    ----------
+    shares
+        Whether ranks of one node may share memory; a team whose ranks do is preferred.
+    """
     group = comm.Get_group()
     try:
         with _lock:
-            for team in _open:
-                if team.serves(group, config):
-                    team.acquire()
-                    return team
+            found = [
+                team
+                for team in _open
+                if team.serves(group, config) and (shares or team.shared is None)
+            ]
+            found.sort(key=lambda team: team.shared is None)
+            for team in found[:1]:
+                team.acquire()
+                return team
     finally:
         group.Free()
     return None
@@ -113,6 +145,7 @@ def _settings(config: Config) -> tuple[object, ...]:
     """Return the settings that concern the endpoint."""
     return (
         config.transport,
+        config.node_bytes,
         config.net_devices,
         config.subgroups,
         config.group,

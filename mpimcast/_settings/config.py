@@ -27,7 +27,12 @@ _UINT32_MAX = 2**32 - 1
 _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
 
 # The transports, in the order in which TRANSPORT=auto tries them.
-_TRANSPORTS = ("verbs", "udp", "mpi")
+_TRANSPORTS = ("shm", "verbs", "udp", "mpi")
+
+# The least block that MIN_BYTES=auto takes from the MPI library, over shared memory and
+# over a network.
+_SHARED_MIN_BYTES = 4 << 10
+_NETWORK_MIN_BYTES = 64 << 10
 
 # The ports that groups may have with PORTS=auto. All are below 32768, the first port
 # that the Linux kernel gives to sockets that ask for any.
@@ -69,10 +74,10 @@ class Config:
     transport: str = _option(
         "auto",
         values.ordered(*_TRANSPORTS, last="mpi", word="auto", example="udp,mpi"),
-        "what carries the data: verbs (multicast over RDMA devices), udp (UDP "
-        "multicast) or mpi (the MPI library); given several, the first that all ranks "
-        "can open; auto: verbs,udp,mpi between hosts, and mpi where all ranks share "
-        "one host, since shared memory is faster",
+        "what carries the data: shm (memory that the ranks of one node share), verbs "
+        "(multicast over RDMA devices), udp (UDP multicast) or mpi (the MPI library); "
+        "given several, the first that all ranks can open; auto: verbs,udp,mpi between "
+        "hosts, and shm,mpi where all ranks share one host",
     )
     net_devices: str = _option(
         "",
@@ -81,11 +86,18 @@ class Config:
         "first that is up is used; verbs: devices, or device:port such as mlx5_0:1, "
         "over which the ranks of a host are spread; empty chooses",
     )
-    min_bytes: int = _option(
-        64 << 10,
-        values.size(2**62, example="1M"),
+    min_bytes: int | None = _option(
+        None,
+        values.size(2**62, example="1M", auto=None),
         "the MPI library carries blocks smaller than this (a block is what one rank "
-        "contributes, in an Allgatherv on average); 0: it carries none",
+        "contributes, in an Allgatherv on average); 0: it carries none; auto: 4K over "
+        "shm, else 64K",
+    )
+    node_bytes: int = _option(
+        64 << 20,
+        values.size(2**62, example="256M"),
+        "the most memory that the ranks of a node share, for each set of processes "
+        "that communicates; 0: they share none, and each rank multicasts for itself",
     )
     chains: int = _option(
         0,
@@ -191,9 +203,9 @@ class Config:
         "on",
         values.choice("on", "off", example="off"),
         "whether a thread progresses operations while the program computes; off works "
-        "over verbs only, and violates MPI's progress rule: operations progress in "
-        "calls of mpimcast alone, and the MPI library's Waitall on their requests does "
-        "not return",
+        "over shm and verbs only, and violates MPI's progress rule: operations "
+        "progress in calls of mpimcast alone, and the MPI library's Waitall on their "
+        "requests does not return",
     )
     timeout: float = _option(
         10.0,
@@ -288,6 +300,17 @@ class Config:
         return tuple(self.transport.split(","))
 
     @property
+    def may_share(self) -> bool:
+        """Whether shared memory may carry data where all ranks are on one node."""
+        return "shm" in self.transports and self.node_bytes > 0
+
+    def least_bytes(self, *, shared: bool) -> int:
+        """Return MIN_BYTES, or what "auto" means; `shared` says whether over shm."""
+        if self.min_bytes is not None:
+            return self.min_bytes
+        return _SHARED_MIN_BYTES if shared else _NETWORK_MIN_BYTES
+
+    @property
     def group_ports(self) -> Ports:
         """The range from which the port of a team's multicast groups is taken."""
         return self.ports or _GROUP_PORTS
@@ -330,7 +353,7 @@ def shown(name: str, value: object) -> object:
         return {0: "auto", _UINT32_MAX: "all"}.get(value, value)  # type: ignore[call-overload]
     if isinstance(value, Range):
         return str(value)
-    if name == "ports":
+    if value is None:
         return "auto"
     return "inf" if value == math.inf else value
 

@@ -106,14 +106,20 @@ def number(low: int, high: int, *, example: object, **words: int) -> Values:
     return Values(parse, expected, example)
 
 
-def size(high: int, *, example: object) -> Values:
-    """Return the values of a setting that takes a number of bytes, `high` at most."""
+def size(high: int, *, example: object, **words: int | None) -> Values:
+    """Return the values of a setting that takes a number of bytes, `high` at most.
 
-    def parse(text: str) -> int:
+    It also takes each of `words`, which stands for the value given with it.
+    """
+
+    def parse(text: str) -> int | None:
+        word = text.strip().lower()
+        if word in words:
+            return words[word]
         try:
             value = parse_size(text)
         except ValueError:
-            raise ValueError from None  # `expected` says the same
+            raise ValueError(suggestion(word, words)) from None
         if value > high:
             raise ValueError
         return value
@@ -122,7 +128,7 @@ def size(high: int, *, example: object) -> Values:
         f"a whole number of bytes from 0 to {high}, which may end in K, M or G "
         "(1024, 1024^2 or 1024^3 bytes)"
     )
-    return Values(parse, expected, example)
+    return Values(parse, ", or ".join([expected, *words]), example)
 
 
 def seconds(*, infinite: bool, example: float) -> Values:

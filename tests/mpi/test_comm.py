@@ -90,7 +90,7 @@ def test_no_progress_thread(mpi_comm: MPI.Intracomm) -> None:
         return
     comm = Intracomm(mpi_comm.Dup(), transport="udp", progress_thread="off")
     for _ in range(2):
-        with pytest.raises(ConfigError, match=r"PROGRESS_THREAD=off .* verbs only"):
+        with pytest.raises(ConfigError, match="over shm and verbs only"):
             gather_and_check(comm, 9000)
     comm.Free()
 
@@ -189,13 +189,16 @@ def test_explain(mpi_comm: MPI.Intracomm) -> None:
     comm.Free()
 
 
-def test_one_host(mpi_comm: MPI.Intracomm) -> None:
-    """TRANSPORT=auto leaves a job on one host to the MPI library, and says so."""
-    comm = Intracomm(mpi_comm.Dup(), transport="auto")
+@pytest.mark.parametrize("node_bytes", [0, "64K"])
+def test_one_host_without_memory(mpi_comm: MPI.Intracomm, node_bytes: object) -> None:
+    """On one host without shared memory TRANSPORT=auto leaves all data to MPI."""
+    comm = Intracomm(mpi_comm.Dup(), node_bytes=node_bytes)
     gather_and_check(comm, 9000)
     why = comm.explain(72_000)
     assert why.path == "mpi"
-    assert comm.size == 1 or "one host" in why.reason
+    if comm.size > 1:
+        assert "one host, but not memory" in why.reason
+        assert "NODE_BYTES" in why.reason
     assert comm.stats()["epochs"] == 0
     comm.Free()
 

@@ -34,14 +34,15 @@ SETTINGS = {"transport": "udp", "min_bytes": 0}
 
 
 class Job:
-    """A program's ranks, one on each host, that run until a ``with`` block ends.
+    """A program's ranks that run on hosts until a ``with`` block ends.
 
     Parameters
     ----------
     cluster
         The hosts.
     nranks
-        The number of ranks, which run on the first hosts.
+        The number of ranks, each of which runs on a host of its own; or the number of
+        each rank's host.
     folder
         The directory from which ranks read spec.json, and to which they write results.
     launcher
@@ -63,7 +64,7 @@ class Job:
     def __init__(
         self,
         cluster: Cluster,
-        nranks: int,
+        nranks: int | Sequence[int],
         folder: Path,
         *,
         launcher: Launcher = OPENMPI,
@@ -74,7 +75,8 @@ class Job:
         if not (launcher.environment / "python").exists():
             support.skip_or_fail(f"{launcher.name} is not installed")
         self.cluster = cluster
-        self.nranks = nranks
+        places = range(nranks) if isinstance(nranks, int) else nranks
+        self.nranks = len(places)
         self.folder = folder
         spec["settings"] = {**SETTINGS, **spec.get("settings", {})}
         folder.mkdir(exist_ok=True)
@@ -82,7 +84,7 @@ class Job:
         described = Program(
             [self.program, folder], folder, variables or {}, outlive=outlive
         )
-        self._command = launcher.command(cluster, range(nranks), described)
+        self._command = launcher.command(cluster, places, described)
 
     def __enter__(self) -> Self:
         """Start the job."""

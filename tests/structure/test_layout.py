@@ -116,7 +116,7 @@ def test_imports_of_the_c_module() -> None:
             f"mpimcast/_native/{name}.py"
             for name in (
                 *("core", "engine", "endpoint", "stream"),
-                *("operation", "failure", "devices"),
+                *("operation", "failure", "devices", "calls", "node"),
             )
         ),
         "mpimcast/cli/sim/simulator.py",

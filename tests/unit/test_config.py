@@ -16,10 +16,10 @@ from mpimcast._settings.ignored import ignored_variables
 from mpimcast._settings.ranges import Groups, Ports
 
 NAMES = (
-    "TRANSPORT NET_DEVICES MIN_BYTES CHAINS SUBGROUPS GROUP PORTS CHUNK_BYTES "
-    "WINDOW_BYTES EAGER_BYTES REPAIR CHECKSUM TTL JOIN PKEY_INDEX SERVICE_LEVEL "
-    "TRAFFIC_CLASS RECEIVES ZERO_COPY PROGRESS PROGRESS_THREAD TIMEOUT ENTRY_TIMEOUT "
-    "LATE_TIMEOUT WARN_AFTER FAULT LOG"
+    "TRANSPORT NET_DEVICES MIN_BYTES NODE_BYTES CHAINS SUBGROUPS GROUP PORTS "
+    "CHUNK_BYTES WINDOW_BYTES EAGER_BYTES REPAIR CHECKSUM TTL JOIN PKEY_INDEX "
+    "SERVICE_LEVEL TRAFFIC_CLASS RECEIVES ZERO_COPY PROGRESS PROGRESS_THREAD TIMEOUT "
+    "ENTRY_TIMEOUT LATE_TIMEOUT WARN_AFTER FAULT LOG"
 )
 
 
@@ -28,7 +28,8 @@ def test_defaults() -> None:
     config = Config.read({}, {})
     assert config == Config()
     assert config.transport == "auto"
-    assert config.min_bytes == 65536
+    assert config.min_bytes is None
+    assert config.node_bytes == 64 << 20
     assert config.repair == "auto"
     assert config.checksum == "header"
     assert config.ttl == 1
@@ -59,6 +60,9 @@ def test_an_empty_variable_is_not_set() -> None:
         ("min_bytes", "64k", 65536),
         ("min_bytes", "3M", 3 << 20),
         ("min_bytes", "1G", 1 << 30),
+        ("min_bytes", "Auto", None),
+        ("node_bytes", "0", 0),
+        ("node_bytes", "256M", 256 << 20),
         ("chains", "auto", 0),
         ("chains", "3", 3),
         ("transport", "UDP", "udp"),
@@ -83,9 +87,30 @@ def test_valid_values(name: str, text: str, value: object) -> None:
 
 def test_transports() -> None:
     """Transports are tried in the order in which they are written."""
-    assert Config().transports == ("verbs", "udp", "mpi")
+    assert Config().transports == ("shm", "verbs", "udp", "mpi")
     assert Config(transport="udp").transports == ("udp",)
     assert Config(transport="udp,verbs").transports == ("udp", "verbs")
+
+
+@pytest.mark.parametrize(
+    ("settings", "may_share", "over_memory", "over_network"),
+    [
+        ({}, True, 4 << 10, 64 << 10),
+        ({"min_bytes": 0}, True, 0, 0),
+        ({"min_bytes": "1M"}, True, 1 << 20, 1 << 20),
+        ({"min_bytes": "auto", "transport": "udp"}, False, 4 << 10, 64 << 10),
+        ({"transport": "shm,udp"}, True, 4 << 10, 64 << 10),
+        ({"node_bytes": 0}, False, 4 << 10, 64 << 10),
+    ],
+)
+def test_least_bytes(
+    settings: dict[str, object], may_share: bool, over_memory: int, over_network: int
+) -> None:
+    """MIN_BYTES=auto is less over shared memory; a given number is so everywhere."""
+    config = Config.read(settings, {})
+    assert config.may_share is may_share
+    assert config.least_bytes(shared=True) == over_memory
+    assert config.least_bytes(shared=False) == over_network
 
 
 @pytest.mark.parametrize(
@@ -105,6 +130,8 @@ def test_transports() -> None:
         ("min_bytes", "1T", "end in K, M or G"),
         ("min_bytes", "1.5K", "a whole number of bytes"),
         ("min_bytes", str(2**63), str(2**62)),
+        ("min_bytes", "atuo", "did you mean auto"),
+        ("node_bytes", "auto", "a whole number of bytes"),
         ("chunk_bytes", "70000", "65507"),
         ("chains", "0", "auto or all"),
         ("chains", "atuo", "did you mean auto"),

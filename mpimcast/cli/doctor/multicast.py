@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpimcast._session.bootstrap import PROBES_S
+from mpimcast._session.multicast import PROBES_S
 from mpimcast.cli.doctor import mtu
 from mpimcast.cli.doctor.blame import LOSS_SILENT, Fault, by_node, find_faults
 from mpimcast.cli.doctor.finding import Finding

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpimcast._native.transport import wanted
-from mpimcast._session import bootstrap
+from mpimcast._session import introduction
 from mpimcast.cli.doctor import bandwidth, control, multicast, reads
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.doctor.launch import LIBRARY
@@ -83,7 +83,7 @@ def _why_alone(world: World) -> str:
 
 def _share_host(world: World) -> bool:
     """Return whether all ranks reach each other's loopback."""
-    return len(set(world.exchange(bootstrap.host_key()))) == 1
+    return len(set(world.exchange(introduction.host_key()))) == 1
 
 
 def _without_harm(finding: Finding) -> Finding:

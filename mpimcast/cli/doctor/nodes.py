@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpimcast._native.transport import Udp
-from mpimcast._session import bootstrap
+from mpimcast._session.introduction import draft_of, introduce
 from mpimcast._support.naming import usual_and_deviants
 from mpimcast.cli.doctor.finding import Finding
 from mpimcast.cli.info import rdma
@@ -52,7 +52,7 @@ def check(report: Report, world: World, config: Config) -> None:
 def _facts(config: Config) -> Facts:
     """Return the facts that this rank sees of its node."""
     try:
-        introduction = bootstrap.introduce(config)
+        introduction = introduce(config)
     except Error:
         introduction = None
     locked_bytes, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -82,7 +82,7 @@ def _interface(world: World, config: Config, facts: Sequence[Facts]) -> Facts:
     introductions = [fact["introduction"] for fact in facts]
     if not all(introductions):
         return {"reason": "a rank cannot load mpimcast's C library"}
-    udp = Udp(config, bootstrap.draft_of(introductions, world.rank))
+    udp = Udp(config, draft_of(introductions, world.rank))
     for found in udp.candidate_interfaces():
         if not isinstance(found, Error):
             return _described(found)

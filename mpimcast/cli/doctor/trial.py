@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpimcast._mpi.agreement import act_on_all
-from mpimcast._session import bootstrap
+from mpimcast._session import introduction
 from mpimcast._session.opening import Opening
 from mpimcast.errors import TransportError
 
@@ -71,11 +71,11 @@ class Trial:
             self.close()
 
     def _open(self) -> None:
-        facts = self._step(lambda: bootstrap.introduce(self.config))
+        facts = self._step(lambda: introduction.introduce(self.config))
         transport = None
         if self.is_open:
             place = self._part.index(self._world.rank)
-            draft = bootstrap.draft_of([facts[rank] for rank in self._part], place)
+            draft = introduction.draft_of([facts[rank] for rank in self._part], place)
             transport = self.kind(self.config, draft)
         self._opening = Opening(transport, self._parts, self._part, self._step)
         found = self._opening.find()

@@ -9,6 +9,7 @@ report of a problem should contain its output.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from typing import Any
 
 from mpimcast import __version__
 from mpimcast._mpi.library import LibraryError, library_name, load
+from mpimcast._native import segment
 from mpimcast._settings.config import Config
 from mpimcast._settings.ignored import ignored_variables
 from mpimcast.cli import commands
@@ -65,12 +67,14 @@ def gather(config: Config) -> dict[str, Any]:
         interfaces = {place: {"reason": why} for place in _PLACES}
         found = {"reason": why}
         verbs = {"name": "verbs", "usable": False, "reason": why}
+        shm = {"name": "shm", "usable": False, "reason": why}
     else:
         wire_version = core.wire_version()
         interfaces = {place: _interface(config, place) for place in _PLACES}
         found = rdma.gather(config)
         verbs = _verbs(config)
-    transports = [verbs, _udp(interfaces), mpi]
+        shm = _shm(config)
+    transports = [shm, verbs, _udp(interfaces), mpi]
     # Whatever carries the data, ranks find each other by the MPI library.
     usable = [each["name"] for each in transports if each["usable"] and mpi["usable"]]
     return {
@@ -94,8 +98,12 @@ def gather(config: Config) -> dict[str, Any]:
 
 def _chosen(config: Config, place: str, usable: list[str]) -> str | None:
     """Return the transport of a job at that place; None if it can use none."""
-    alone = place == "one host" and config.transport == "auto"
-    names = ["mpi"] if alone else config.transports
+    if place == "network":
+        names = [name for name in config.transports if name != "shm"]
+    elif config.transport == "auto":
+        names = ["shm", "mpi"]
+    else:
+        names = list(config.transports)
     return next((name for name in names if name in usable), None)
 
 
@@ -135,6 +143,18 @@ def _verbs(config: Config) -> dict[str, Any]:
         f"{found.chunk_bytes_max} bytes"
     )
     return {"name": "verbs", "usable": True, "reason": reason}
+
+
+def _shm(config: Config) -> dict[str, Any]:
+    """Return whether the ranks of this host can share memory, and how much."""
+    if config.node_bytes == 0:
+        return {"name": "shm", "usable": False, "reason": "NODE_BYTES=0"}
+    try:
+        os.close(segment.create(config.node_bytes))
+    except TransportError as error:
+        return {"name": "shm", "usable": False, "reason": str(error)}
+    reason = f"{config.node_bytes} bytes for each set of processes"
+    return {"name": "shm", "usable": True, "reason": reason}
 
 
 def _udp(interfaces: dict[str, dict[str, Any]]) -> dict[str, Any]:

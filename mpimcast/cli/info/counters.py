@@ -58,6 +58,15 @@ COUNTERS: dict[str, Counter] = {
     "rx_unkept_requests": Counter(
         "requests", "Early repair requests dropped for lack of room; they are repeated."
     ),
+    "node_operations": Counter(
+        "operations", "Operations started in memory that ranks of a node share."
+    ),
+    "node_pieces": Counter("pieces", "Pieces of such operations that were completed."),
+    "node_tx_bytes": Counter("bytes", "Bytes copied into that memory."),
+    "node_rx_bytes": Counter("bytes", "Bytes copied out of it."),
+    "node_sleeps": Counter(
+        "sleeps", "Times that this rank slept to wait for ranks of its node."
+    ),
     "open_ns": Counter("nanoseconds", "Time spent opening the communicator."),
     "open_messages": Counter(
         "messages",

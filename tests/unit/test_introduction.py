@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpimcast._session.bootstrap import is_crowded, machine_key
+from mpimcast._session.introduction import is_crowded, machine_key
 
 
 def fact(machine: str, *processors: int) -> dict[str, Any]:

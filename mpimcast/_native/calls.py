@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What operations need of the streams that they run on, whatever a stream's kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable
+
+    from mpimcast._core import _CData as CData
+    from mpimcast._settings.config import Config
+
+
+class Calls(NamedTuple):
+    """The C functions for the operations of one kind of stream.
+
+    Attributes
+    ----------
+    request : str
+        The C type of a request.
+    start, wait, cancel, free, failure, waiting
+        C's functions for an operation and its request, as ``mmc_start`` and its like
+        in the header request.h.
+    stream_failure
+        C's function for the first failure of a stream.
+    """
+
+    request: str
+    start: Callable[[CData, CData, int, CData], int]
+    wait: Callable[[CData, int], int]
+    cancel: Callable[[CData], None]
+    free: Callable[[CData], None]
+    failure: Callable[[CData, CData], None]
+    waiting: Callable[[CData, CData], None]
+    stream_failure: Callable[[CData, CData], None]
+
+
+class Notifications(Protocol):
+    """Notifications of the progress of operations, which one thread awaits."""
+
+    def wait(self) -> None:
+        """Sleep until something has happened since the last call, or until `rouse`."""
+
+    def rouse(self) -> None:
+        """Wake the thread that sleeps in `wait`; if none does, end the next wait."""
+
+    def close(self) -> None:
+        """Release what the notifications come from."""
+
+
+class UnicastReason(NamedTuple):
+    """Since when, and why, blocks go from neighbour to neighbour by unicast.
+
+    They do while multicast is suspended, since it does not reach all ranks.
+
+    Attributes
+    ----------
+    epoch : int
+        The first operation without multicast; 0 if multicast is not suspended.
+    rank : int
+        The rank that multicast does not reach.
+    sender : int or None
+        The rank whose multicast does not reach it; None if no rank's does.
+    """
+
+    epoch: int
+    rank: int
+    sender: int | None
+
+    def __str__(self) -> str:
+        """Return the reason in words that follow "since"."""
+        sender = "any rank" if self.sender is None else f"rank {self.sender}"
+        return (
+            f"operation {self.epoch} blocks go round a ring by unicast, because rank "
+            f"{self.rank} hears no multicast from {sender}"
+        )
+
+
+class AnyStream(Protocol):
+    """A sequence of operations that all ranks start in the same order.
+
+    Attributes
+    ----------
+    calls : Calls
+        C's functions for its operations.
+    c
+        C's stream.
+    channel : int
+        The stream's name, equal on all ranks.
+    rank, nranks : int
+        This rank, and how many there are.
+    config : Config
+        The settings.
+    sources : tuple
+        For each place from which news of its operations may come, a function that
+        makes the notifications.
+    first_failure : tuple or None
+        The first failure on this rank, if any: the reason, and the ranks at fault.
+    """
+
+    calls: Calls
+    c: CData
+    channel: int
+    rank: int
+    nranks: int
+    config: Config
+    sources: tuple[Callable[[], Notifications], ...]
+    first_failure: tuple[str, tuple[int, ...]] | None
+
+    def failure(self) -> CData:
+        """Return C's struct mmc_failure of the first failure; `error` 0 for none."""
+
+    def poisoned(self) -> bool:
+        """Return whether an operation of the stream has failed."""
+
+    def deserted(self) -> bool:
+        """Return whether an operation failed because some rank no longer answers."""
+
+    def how_gone(self, rank: int) -> str:
+        """Return in words how this rank knows that a rank's process has ended."""
+
+    def make_progress(self) -> None:
+        """Make progress, without waiting, where no thread of the C library does."""
+
+    def leave(self) -> None:
+        """Tell the other ranks that this rank will start no further operation."""
+
+    def multicast_is_suspended(self) -> bool:
+        """Return whether multicast is suspended, see `UnicastReason`."""
+
+    def unicast_reason(self) -> UnicastReason:
+        """Return why multicast is suspended; `epoch` is 0 if it no longer is."""
+
+    def counters(self) -> Counter[str]:
+        """Return all counters by name."""
+
+    def close(self) -> None:
+        """Free the stream. No other rank may need this one's answers any more."""
