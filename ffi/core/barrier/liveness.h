@@ -33,7 +33,7 @@ struct mmc_liveness {
 	 * stalled.
 	 */
 	uint64_t unexplained_ns;
-	uint64_t entering_ns;	   /* since the operation started */
+	uint64_t since_start_ns;   /* since the operation started */
 	uint64_t owner_unheard_ns; /* since `owner` was heard or became owner */
 
 	uint64_t inquire_ns; /* when the transport may be asked next */
@@ -78,7 +78,7 @@ static inline void mmc_liveness_advance(struct mmc_liveness *liveness,
 	liveness->unproven_ns += elapsed_ns;
 	liveness->unexplained_ns += elapsed_ns;
 	liveness->stalled_ns += elapsed_ns;
-	liveness->entering_ns += elapsed_ns;
+	liveness->since_start_ns += elapsed_ns;
 	liveness->owner_unheard_ns += elapsed_ns;
 }
 
@@ -90,7 +90,7 @@ static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 }
 
 /*
- * Records that the operation has advanced: all waits begin anew, except `entering_ns`
+ * Records that the operation has advanced: all waits begin anew, except `since_start_ns`
  * and `owner_unheard_ns`.
  */
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)

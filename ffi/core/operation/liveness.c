@@ -96,7 +96,7 @@ static uint64_t entry_limit_ns(const struct mmc_op *op)
 static bool entry_is_overdue(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
-	       op->liveness.entering_ns >= entry_limit_ns(op) &&
+	       op->liveness.since_start_ns >= entry_limit_ns(op) &&
 	       !mmc_barrier_passed(&op->entry) &&
 	       !mmc_barrier_awaited_joined(&op->entry);
 }
@@ -276,10 +276,10 @@ uint64_t mmc_op_liveness_deadline(const struct mmc_op *op)
 						   : liveness->observed_ns +
 							     silence_ns(op));
 	if (op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0)
-		at_ns = mmc_min_u64(at_ns,
-				    mmc_observe_deadline(liveness->observed_ns,
-							 liveness->entering_ns,
-							 entry_limit_ns(op)));
+		at_ns = mmc_min_u64(
+			at_ns, mmc_observe_deadline(liveness->observed_ns,
+						    liveness->since_start_ns,
+						    entry_limit_ns(op)));
 	return at_ns;
 }
 
