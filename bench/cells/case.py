@@ -50,7 +50,7 @@ class Case(NamedTuple):
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
-    def over_least_peer(
+    def over_peers_least(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
         """Return a quantity of mpimcast's as a multiple of the least among the peers.
