@@ -73,7 +73,7 @@ class Express:
                     or send.nbytes != block_bytes
                 ):
                     return False
-                source = from_buffer(send)
+                source = from_buffer("char[]", send)
             place = from_buffer("char[]", recv, True)  # noqa: FBT003 -- cffi's way
         except (BufferError, ValueError):
             return False  # not contiguous, or read-only

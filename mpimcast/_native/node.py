@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # The beginning of a segment, which is the C library's own.
 HEAD_BYTES = lib.MMC_NODE_HEAD_BYTES
 
-# How long a waiting member looks for news, and yields, before it sleeps: a few times what
-# it takes to be woken up. Members that share a processor need it, too: to yield it takes
-# less time than to sleep and be woken.
+# How long a waiting member looks for news, and yields, before it sleeps: a few times
+# what it takes to be woken up. Members that share a processor gain most by it.
 _SPIN_NS = 20_000
 
 _CALLS = Calls(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mpimcast._mpi.private import Private
+    from mpimcast._native.express import Express
     from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
 

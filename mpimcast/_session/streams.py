@@ -133,8 +133,11 @@ class Streams:
 
     def _finish(self, request: CData, name: str, *arguments: Any) -> None:
         """Wait for an operation that was started on the express way."""
-        kind = {"allgather": Allgather, "bcast": Bcast}[name]
-        collective = kind(self.comm, *arguments)
+        collective: Collective
+        if name == "allgather":
+            collective = Allgather(self.comm, *arguments)
+        else:
+            collective = Bcast(self.comm, *arguments)
         native = NativeOperation(self._stream, str(collective), request)
         try:
             self._drive(native, collective.describe(), native.wait)
