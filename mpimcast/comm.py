@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
     from mpimcast._session.collectives import Collective
-    from mpimcast._session.state import CommunicatorState
+
+# The MPI library's own methods, found once: looking them up would cost small calls more
+# than all else that is done for them here.
+_ALLGATHER = MPI.Intracomm.Allgather
+_ALLGATHERV = MPI.Intracomm.Allgatherv
+_BCAST = MPI.Intracomm.Bcast
 
 
 class Intracomm(Nonblocking):
@@ -102,11 +107,10 @@ class Intracomm(Nonblocking):
         >>> blocks[-1].tolist() == [comm.size - 1] * 3
         True
         """
-        state = self._comm_state or self._need_state()
-        if state.bypass or not self._try_multicast(
-            state, recvbuf, state.small_bytes, Allgather, sendbuf, recvbuf
+        if self._limits.small_blocks(recvbuf) or not self._try_multicast(
+            Allgather, sendbuf, recvbuf
         ):
-            MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
+            _ALLGATHER(self, sendbuf, recvbuf)
 
     def Allgatherv(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
@@ -146,11 +150,10 @@ class Intracomm(Nonblocking):
         >>> int(blocks[-1]) == comm.size - 1
         True
         """
-        state = self._comm_state or self._need_state()
-        if state.bypass or not self._try_multicast(
-            state, recvbuf, state.small_bytes, Allgatherv, sendbuf, recvbuf
+        if self._limits.small_vector(recvbuf) or not self._try_multicast(
+            Allgatherv, sendbuf, recvbuf
         ):
-            MPI.Intracomm.Allgatherv(self, sendbuf, recvbuf)
+            _ALLGATHERV(self, sendbuf, recvbuf)
 
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:  # noqa: N802 -- mpi4py's name
         """Send the root's data to all ranks.
@@ -185,32 +188,19 @@ class Intracomm(Nonblocking):
         >>> data.tolist()
         [0, 1, 2]
         """
-        state = self._comm_state or self._need_state()
-        if state.bypass or not self._try_multicast(
-            state, buf, state.small_block_bytes, Bcast, buf, root
-        ):
-            MPI.Intracomm.Bcast(self, buf, root)
+        if self._limits.small_block(buf) or not self._try_multicast(Bcast, buf, root):
+            _BCAST(self, buf, root)
 
-    def _try_multicast(
-        self,
-        state: CommunicatorState,
-        whole: Any,
-        small_bytes: int,
-        kind: Callable[..., Collective],
-        *arguments: Any,
-    ) -> bool:
+    def _try_multicast(self, kind: Callable[..., Collective], *arguments: Any) -> bool:
         """Run the collective by multicast; return False if the MPI library has to.
 
-        If the array `whole` has fewer than `small_bytes` bytes, return False without
-        looking at anything else. As in mpi4py, arguments are checked before any
-        communication: a rank that passes wrong ones raises an exception, and the other
-        ranks wait for it as for a late rank.
+        As in mpi4py, arguments are checked before any communication: a rank that passes
+        wrong ones raises an exception, and the other ranks wait for it as for a late
+        rank.
         """
-        try:
-            if whole.nbytes < small_bytes:
-                return False
-        except (AttributeError, TypeError):
-            pass  # not an array
+        state = self._comm_state or self._need_state()
+        if state.bypass:
+            return False
         collective = self._make(kind, *arguments)
         carrier = state.carrier(collective.nbytes)
         if carrier is not None:

@@ -12,18 +12,20 @@ import contextlib
 import functools
 import math
 import os
+import sys
 import time
 from array import array
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast._mpi import agreement, error_codes
+from mpimcast._mpi import agreement, error_codes, sizes
 from mpimcast._mpi.completion import complete
 from mpimcast._mpi.entry import Entry
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._settings.ignored import ignored_variables
+from mpimcast._small import Limits
 from mpimcast._support import log
 from mpimcast._support.log import logger
 from mpimcast.errors import Error, TransportError
@@ -57,6 +59,9 @@ class CommunicatorState:
     small_block_bytes : int
         The MPI library also carries operations whose blocks are smaller than this; 0
         until all ranks have agreed on it.
+    limits, request_limits : Limits
+        The same three for a quick check of blocking operations, and of those that
+        return a request, which are all the MPI library's until a transport is open.
     threaded : bool
         Whether mpimcast carries operations that return a request: every rank has
         THREAD_MULTIPLE. False until all ranks have agreed on it.
@@ -64,8 +69,12 @@ class CommunicatorState:
 
     def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
         self._inherited = inherited
+        sizes.learn()
         self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
+        self.limits = Limits()
+        self.request_limits = Limits()
+        self.request_limits.set(sys.maxsize, sys.maxsize)
         self.threaded = False
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
@@ -179,11 +188,11 @@ class CommunicatorState:
             if self._streams is None:
                 self._open()
         except Error as error:
-            self._failure = error
+            self._fail(error)
             error_codes.call_errhandler(self._comm, error)
             raise
         except BaseException:
-            self._failure = Error("opening this communicator was interrupted")
+            self._fail(Error("opening this communicator was interrupted"))
             raise
         return self._streams
 
@@ -203,16 +212,24 @@ class CommunicatorState:
             error_codes.call_errhandler(self._comm, self._failure)
             raise self._failure.again()
 
+    def _fail(self, error: Error) -> None:
+        """Let all later operations raise `error`, except small blocking ones."""
+        self._failure = error
+        self.request_limits.set(0, 0)
+
     def _on_agreed(self, level: int) -> None:
         self.threaded = level >= MPI.THREAD_MULTIPLE
         self.small_block_bytes = self.config.min_bytes
         self.small_bytes = self.config.min_bytes * self._size
+        self.limits.set(self.small_bytes, self.small_block_bytes)
         if self.config.transport == "mpi":
             self._settle("TRANSPORT=mpi")
 
     def _settle(self, reason: str) -> None:
         self._reason = reason
         self.bypass = True
+        self.limits.set(sys.maxsize, sys.maxsize)
+        self.request_limits.set(sys.maxsize, sys.maxsize)
 
     def _open(self) -> None:
         try:
@@ -231,6 +248,8 @@ class CommunicatorState:
         from mpimcast._session.streams import Streams
 
         self._streams = Streams(self._comm, private, opened, self.config)
+        if self.threaded:
+            self.request_limits.set(self.small_bytes, self.small_block_bytes)
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
@@ -305,7 +324,7 @@ class CommunicatorState:
 
     def end(self, request: MPI.Request | None) -> None:
         """Wait for the request of `leave`, then close what is open."""
-        self.bypass = True
+        self._settle(self._reason)
         if self._forked():
             return
         try:
@@ -369,25 +388,3 @@ class CommunicatorState:
 
     def _forked(self) -> bool:
         return os.getpid() != self._pid
-
-
-# ---- attributes of communicators ---------------------------------------------
-
-
-def attach(comm: MPI.Intracomm, state: CommunicatorState) -> None:
-    """Make `state` an attribute of its communicator."""
-    comm.Set_attr(_keyval(), state)
-
-
-def attached(comm: MPI.Intracomm) -> CommunicatorState | None:
-    """Return the state of a communicator, if it has one."""
-    return comm.Get_attr(_keyval())  # type: ignore[return-value]
-
-
-@functools.cache
-def _keyval() -> int:
-    def delete(_comm: MPI.Comm, _keyval: int, state: CommunicatorState) -> None:
-        lifetime.remove(state)
-        state.close()
-
-    return MPI.Comm.Create_keyval(delete_fn=delete)

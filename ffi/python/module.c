@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "python/small.h"
+
+int mmc_py_add(PyObject *module, const char *name, PyObject *value)
+{
+	int status = PyModule_AddObjectRef(module, name, value);
+
+	Py_XDECREF(value);
+	return status;
+}
+
+static int execute(PyObject *module)
+{
+	return mmc_py_add_limits(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+	{ Py_mod_exec, execute },
+#ifdef Py_GIL_DISABLED
+	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },
+#endif
+	{ 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "_small",
+	.m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__small(void)
+{
+	return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module mpimcast._small: what small calls need, in C, since they take less than a
+ * few microseconds in all.
+ */
+#ifndef MMC_PYTHON_SMALL_H
+#define MMC_PYTHON_SMALL_H
+
+#include <Python.h>
+
+/* Adds `value`, whose reference it takes over, to the module; NULL is an error. */
+int mmc_py_add(PyObject *module, const char *name, PyObject *value);
+
+/* Adds its part to the module; on error it returns -1 and sets an exception. */
+int mmc_py_add_limits(PyObject *module);
+
+#endif
