@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._mpi import objects
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.nonblocking import Nonblocking
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 _ALLGATHER = MPI.Intracomm.Allgather
 _ALLGATHERV = MPI.Intracomm.Allgatherv
 _BCAST = MPI.Intracomm.Bcast
+_ALLGATHER_OBJECT = MPI.Intracomm.allgather
+_BCAST_OBJECT = MPI.Intracomm.bcast
 
 
 class Intracomm(Nonblocking):
@@ -238,8 +239,8 @@ class Intracomm(Nonblocking):
         """
         state = self._comm_state or self._need_state()
         if state.bypass:
-            return MPI.Intracomm.bcast(self, obj, root)
-        return objects.bcast(self, obj, root)
+            return _BCAST_OBJECT(self, obj, root)
+        return state.objects.bcast(self, obj, root, state.small_block_bytes)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Gather every rank's object to all ranks.
@@ -270,8 +271,8 @@ class Intracomm(Nonblocking):
         """
         state = self._comm_state or self._need_state()
         if state.bypass:
-            return MPI.Intracomm.allgather(self, sendobj)
-        return objects.allgather(self, sendobj, state.small_bytes)
+            return _ALLGATHER_OBJECT(self, sendobj)
+        return state.objects.allgather(self, sendobj, state.small_block_bytes)
 
     # ---- intercommunicators --------------------------------------------------
 

@@ -11,7 +11,9 @@ int mmc_py_add(PyObject *module, const char *name, PyObject *value)
 
 static int execute(PyObject *module)
 {
-	return mmc_py_add_limits(module);
+	if (mmc_py_add_limits(module) != 0 || mmc_py_add_sealing(module) != 0)
+		return -1;
+	return mmc_py_add_bcast(module);
 }
 
 static PyModuleDef_Slot slots[] = {

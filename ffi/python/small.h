@@ -11,7 +11,9 @@
 /* Adds `value`, whose reference it takes over, to the module; NULL is an error. */
 int mmc_py_add(PyObject *module, const char *name, PyObject *value);
 
-/* Adds its part to the module; on error it returns -1 and sets an exception. */
+/* Each adds its part to the module; on error they return -1 and set an exception. */
 int mmc_py_add_limits(PyObject *module);
+int mmc_py_add_sealing(PyObject *module);
+int mmc_py_add_bcast(PyObject *module);
 
 #endif

@@ -22,6 +22,7 @@ from mpi4py import MPI
 from mpimcast._mpi import agreement, error_codes, sizes
 from mpimcast._mpi.completion import complete
 from mpimcast._mpi.entry import Entry
+from mpimcast._mpi.objects import Objects
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._settings.ignored import ignored_variables
@@ -101,6 +102,11 @@ class CommunicatorState:
             self._on_agreed(inherited.thread_level)
 
     # ---- settings ------------------------------------------------------------
+
+    @functools.cached_property
+    def objects(self) -> Objects:
+        """What sends Python objects."""
+        return Objects(self._comm)
 
     @property
     def config(self) -> Config:
