@@ -14,7 +14,7 @@ import mpimcast
 
 
 class UserComm(mpimcast.Intracomm):
-    """A user's own class, which communicators derived from an instance keep."""
+    """A user's own class; communicators derived from an instance have it, too."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -63,7 +63,9 @@ def requests(comm: mpimcast.Intracomm) -> None:
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
-        if isinstance(request, mpimcast.Prequest):  # inactive, since it is complete
+        # A request of mpimcast that is complete has the null handle until it is started
+        # again.
+        if isinstance(request, mpimcast.Prequest):
             assert request == MPI.REQUEST_NULL
         request.Start()
         request.Wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case to which goals apply: one scenario with blocks of one size."""
+"""A case on which goals (goal.py) are checked: a scenario with blocks of one size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.cells.ratio import ratio
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import OWN, TUNED
+from bench.jobs.contenders import OUR_CONTENDERS, TUNED
 from bench.page.spread import spread
 
 
@@ -43,7 +43,9 @@ class Case(NamedTuple):
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
-            if tuned is None or contender in OWN or (contender in TUNED) == tuned
+            if tuned is None
+            or contender in OUR_CONTENDERS
+            or (contender in TUNED) == tuned
         }
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
@@ -51,16 +53,19 @@ class Case(NamedTuple):
     def over_least_peer(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
-        """Return a quantity of mpimcast as a multiple of the least one of any peer.
+        """Return a quantity of mpimcast's as a multiple of the least among the peers.
 
         `quantity_of` returns a contender's quantity, given its results, or None if it
-        is unknown. Return None if mpimcast's or the peers' is unknown or 0.
+        is unknown. Peers whose quantity is unknown do not count. Return None if
+        mpimcast's is unknown, if no peer's is known, or if mpimcast's or the least is
+        0.
         """
         quantities = [
             quantity_of(each)
             for contender, sizes in self.contenders.items()
             for each in sizes
-            if contender not in OWN and each.block_bytes == self.ours.block_bytes
+            if contender not in OUR_CONTENDERS
+            and each.block_bytes == self.ours.block_bytes
         ]
         least = min((each for each in quantities if each is not None), default=None)
         ours = quantity_of(self.ours)

@@ -10,10 +10,10 @@ from bench.cells.cells import CELLS
 from bench.cells.ratio import Ratio, ratio
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summary
-from bench.jobs.contenders import OWN, TITLES
+from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.page.units import percent, size
 
-# mpimcast is as fast as a peer if its speed is within this share of the peer's.
+# mpimcast counts as equally fast if its speed is within this share of the peer's.
 _MARGIN = 0.03
 
 
@@ -27,10 +27,10 @@ class Comparison(NamedTuple):
     ours, peer : Summary
         The summaries of mpimcast, and of the best of all peers.
     best : Ratio
-        mpimcast's speed as a multiple of that of the best of all peers.
+        mpimcast's speed as a multiple of the best peer's.
     untuned : Ratio or None
         mpimcast's speed as a multiple of that of the best peer that is not tuned by
-        hand; None if it is unknown.
+        hand; None if that is unknown.
     """
 
     scenario: Scenario
@@ -43,7 +43,7 @@ class Comparison(NamedTuple):
     def label(self) -> str:
         """The scenario in words, then the variant of mpimcast unless it is `OURS`.
 
-        It is the same for all block sizes.
+        The label is the same for all block sizes.
         """
         variant = (
             "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
@@ -70,7 +70,7 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
         for ours in (
             each
             for contender in contenders
-            if contender in OWN
+            if contender in OUR_CONTENDERS
             for each in contenders[contender]
         ):
             best = ratio(contenders, ours.block_bytes, ours.contender)
@@ -123,15 +123,15 @@ def _count(compared: Sequence[Comparison]) -> str:
 
 
 def _shares(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on bytes sent, or an empty text if none were counted."""
+    """Return a sentence on bytes sent, or an empty string if none were counted."""
     sent = [each.bytes_share for each in compared if each.bytes_share is not None]
     if not sent:
         return ""
     fewer = sum(share < 1 for share in sent)
     return (
         f"It sends fewer bytes in {fewer} of the {len(sent)} scenarios in which bytes "
-        f"were counted: the busiest host sends {_range(sent, percent)} of what it "
-        "sends with the peer."
+        f"were counted: its busiest host sends {_range(sent, percent)} of what the "
+        "peer's busiest host sends."
     )
 
 
@@ -143,12 +143,12 @@ def _cell(compared: Sequence[Comparison]) -> str:
     ]
     sent = [each.bytes_share for each in compared if each.bytes_share is not None]
     if sent:
-        parts.append(f"sends {_range(sent, percent)} of its bytes")
+        parts.append(f"sends {_range(sent, percent)} of the peer's bytes")
     spent = [
         each.processor_share for each in compared if each.processor_share is not None
     ]
     if spent:
-        parts.append(f"takes {_range(spent, percent)} of its processor time")
+        parts.append(f"takes {_range(spent, percent)} of the peer's processor time")
     blocks = sorted({each.ours.block_bytes for each in compared})
     sizes = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
     *first, last = parts

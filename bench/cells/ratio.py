@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bench.cells.summary import OURS, Summaries
-from bench.jobs.contenders import OWN, TUNED
+from bench.jobs.contenders import OUR_CONTENDERS, TUNED
 from bench.page.spread import Spread, spread
 
 
@@ -33,7 +33,9 @@ def ratio(
     }
     ours = found.get(own)
     found = {
-        contender: each for contender, each in found.items() if contender not in OWN
+        contender: each
+        for contender, each in found.items()
+        if contender not in OUR_CONTENDERS
     }
     if ours is None or not found:
         return None

@@ -16,7 +16,7 @@ from bench.cells.goal import Reached
 from bench.cells.pictures import draw
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios, Summary
-from bench.jobs.contenders import OWN, TITLES
+from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.jobs.measurement import Measurement, read
 from bench.page import html
 from bench.page.html import figure, group, row, table
@@ -196,7 +196,8 @@ def _details(of_cell: Scenarios) -> str:
         rows.append(group(scenario.title(), len(_HEADS)))
         for contender, sizes in contenders.items():
             rows += [
-                row(_detail(scenario, each), ours=contender in OWN) for each in sizes
+                row(_detail(scenario, each), ours=contender in OUR_CONTENDERS)
+                for each in sizes
             ]
     return table(_HEADS, rows) + f'<p class="note">{_COLUMNS}</p>'
 
@@ -205,7 +206,7 @@ def _detail(scenario: Scenario, each: Summary) -> list[str]:
     seconds = each.seconds
     part = summary.link_part(scenario, each)
     repaired = f"{each.repair_bytes / each.lost_bytes:.2f}" if each.lost_bytes else ""
-    ours = each.contender in OWN
+    ours = each.contender in OUR_CONTENDERS
     bandwidth = scenario.payload_bytes(each.block_bytes) / seconds.median / 1e6
     return [
         f"{_title(each)}, {size(each.block_bytes)}",
@@ -247,7 +248,7 @@ def _stages(of_cell: Scenarios) -> str:
         for scenario, contenders in of_cell.items()
         for contender in contenders
         for each in contenders[contender]
-        if contender in OWN and not each.by_library
+        if contender in OUR_CONTENDERS and not each.by_library
     ]
     if not rows:
         return ""

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.cells.scenario import Scenario, scenario_of
-from bench.jobs.contenders import OWN, TITLES
+from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.jobs.measurement import Measurement
 from bench.page.spread import Spread, spread
 
+# The contender that stands for mpimcast where no other variant of it is named.
 OURS = "mpimcast"
 STAGES = ("entry", "multicast", "repair", "release")
 
@@ -136,7 +137,7 @@ def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summa
         rival_bytes_per_s=sum(each.rival_bytes for each in group)
         / max(1e-9, sum(each.span_s for each in group)),
         control_datagrams=counted("tx_control_datagrams") / max(1, epochs),
-        by_library=contender in OWN and epochs == 0,
+        by_library=contender in OUR_CONTENDERS and epochs == 0,
     )
 
 

@@ -100,7 +100,9 @@ CONTENDERS = {
 
 # The bare C program of cell V, which multicasts but neither checks nor repairs.
 BARE = "bare"
-OWN = {name for name, each in CONTENDERS.items() if each.ours}
+
+# The contenders that are mpimcast, and those that are tuned by hand.
+OUR_CONTENDERS = {name for name, each in CONTENDERS.items() if each.ours}
 TUNED = {name for name in CONTENDERS if name.endswith("-tuned")}
 TITLES = {name: each.title for name, each in CONTENDERS.items()}
 TITLES[BARE] = "bare multicast, C"

@@ -40,9 +40,9 @@ TRAFFIC = {
     "all": "ip version 4",
 }
 
-# The kernel sends up to twenty datagrams as one batch, of _GSO_BYTES at most. A batch
-# that is no longer than the burst passes a queue whole. Longer batches are cut up
-# there, in software, at several times the cost, and with SINGLE_BURST_BYTES into single
+# The kernel sends up to twenty datagrams as one train, of _GSO_BYTES at most. A train
+# that is no longer than the burst passes a queue whole. Longer trains are cut up there,
+# in software, at several times the cost, and with SINGLE_BURST_BYTES into single
 # datagrams.
 _GSO_BYTES = 30000
 BURST_BYTES = 40000

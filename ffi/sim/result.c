@@ -20,7 +20,10 @@ static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 	return traffic;
 }
 
-/* Writes what the run has measured of the rank of `host`. To be called once. */
+/*
+ * Writes what the run has measured about the rank of `host`. Must be called only once
+ * for each host, since it adds the counters to `host->outcome`.
+ */
 static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 {
 	const struct mmc_monitor *monitor = &host->stage->monitor;
@@ -84,7 +87,10 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.nlinks = network->nlinks,
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
-		/* A large run sends scaled-up stamps in place of payloads. */
+		/*
+		 * In a large run, each payload is only a stamp, whose bytes stand for
+		 * several bytes each (sim/stage.c).
+		 */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),
 		.last_arrival_ns = run->last_arrival_ns,

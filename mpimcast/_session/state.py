@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _warn_of_ignored_variables() -> None:
-    """Warn, once in a process, of variables that look like settings but are not."""
+    """Warn, once in a process, about variables that look like settings but are not."""
     for sentence in ignored_variables():
         logger.warning("%s", sentence)
 
@@ -78,7 +78,8 @@ class CommunicatorState:
         self._entry: Entry | None = None
         self._private: Private | None = None
         self._streams: Streams | None = None
-        # [0]: the streams in use. [1]: 1 if it is futile to wait for all ranks, else 0.
+        # [0]: how many streams are in use: one, and one for each persistent request.
+        # [1]: 1 if it is futile to wait for all ranks, else 0.
         # The request of `leave` replaces each by its maximum over all ranks.
         self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
@@ -260,7 +261,7 @@ class CommunicatorState:
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[Private]:
-        """Count time and messages of a part of opening, after the wait for entry."""
+        """Count time and messages of a part of opening, but not the wait for entry."""
         private = self._need_private()
         begin_ns = time.monotonic_ns()
         yield private
@@ -291,7 +292,7 @@ class CommunicatorState:
     # ---- the end: join, depart, leave, then end ------------------------------
 
     def join(self) -> None:
-        """Enter an unused communicator, now that MPI or the program ends here.
+        """Enter the communicator if it is unused, since MPI or the program ends here.
 
         Otherwise ranks that open it would not learn that this rank has ended. Do
         nothing unless all ranks have the communicator, as `announce` recorded.
@@ -351,7 +352,8 @@ class CommunicatorState:
         self.depart(ends=False)
         request = self.leave()
         self._await(request)
-        # A request that has completed is MPI.REQUEST_NULL.
+        # A request that has completed is MPI.REQUEST_NULL. All streams but one belong
+        # to persistent requests.
         released = request is not None and not request
         if released and self._streams is not None and self._maxima[0] > 1:
             self._streams.comm = self._need_private()
@@ -369,7 +371,7 @@ class CommunicatorState:
         self._private = None
 
     def _await(self, request: MPI.Request | None) -> None:
-        """Wait for the request of `leave` until it is futile, and make progress."""
+        """Wait for the request of `leave`, unless that is futile, and make progress."""
         streams = self._streams
 
         def is_futile() -> bool:

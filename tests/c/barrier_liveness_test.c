@@ -103,7 +103,7 @@ static void check_waits(const struct model *model)
 	CHECK_EQ(liveness->unheard_ns, since(model, heard));
 	CHECK_EQ(liveness->unproven_ns,
 		 since(model, heard | 1 << NOTED_AWAITED));
-	CHECK_EQ(liveness->idle_ns, since(model, 1 << RENEWED | noted));
+	CHECK_EQ(liveness->unexplained_ns, since(model, 1 << RENEWED | noted));
 	CHECK_EQ(liveness->stalled_ns, since(model, 1 << RENEWED));
 	CHECK_EQ(liveness->entering_ns, model->observed_ns);
 }

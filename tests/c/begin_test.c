@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Once all ranks have entered, an operation follows the terms that they agreed on. */
-#include "one_operation.h"
+#include "subject.h"
 
 #define RANK 1
 #define LEFT 0
@@ -9,22 +9,22 @@
 /* The plan uses the least window of all ranks. */
 static void the_least_window(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
-	static struct one wide;
-	static struct one narrow;
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
+	static struct subject wide;
+	static struct subject narrow;
 
-	one_open(&wide, &one_config);
-	one_begin(&wide);
+	subject_open(&wide, &subject_config);
+	subject_begin(&wide);
 	message.record.terms.window_bytes = 400;
-	one_open(&narrow, &one_config);
-	one_hear(&narrow, LEFT, &message);
-	one_begin(&narrow);
+	subject_open(&narrow, &subject_config);
+	subject_hear(&narrow, LEFT, &message);
+	subject_begin(&narrow);
 	CHECK_EQ(narrow.op->record.terms.window_bytes, 400);
 	CHECK(narrow.op->schedule.window_chunks <
 	      wide.op->schedule.window_chunks);
 	CHECK(mmc_op_has_begun(narrow.op));
-	one_close(&wide);
-	one_close(&narrow);
+	subject_close(&wide);
+	subject_close(&narrow);
 }
 
 /*
@@ -32,44 +32,45 @@ static void the_least_window(void)
  */
 static void the_deaf_are_served_by_neighbours(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
 	const struct mmc_message *nak;
-	static struct one one;
+	static struct subject subject;
 
 	message.record.terms.deaf = mmc_terms_deaf(3, 2);
-	one_open(&one, &one_config);
-	one_hear(&one, LEFT, &message);
-	one_begin(&one);
-	CHECK(one_find_done(&one, MMC_ACTION_SEND) == NULL);
-	CHECK_EQ(one.counters.value[MMC_COUNT_UNICAST_EPOCHS], 1);
-	nak = one_find_said(&one, LEFT, MMC_MESSAGE_NAK);
+	subject_open(&subject, &subject_config);
+	subject_hear(&subject, LEFT, &message);
+	subject_begin(&subject);
+	CHECK(subject_find_done(&subject, MMC_ACTION_SEND) == NULL);
+	CHECK_EQ(subject.counters.value[MMC_COUNT_UNICAST_EPOCHS], 1);
+	nak = subject_find_said(&subject, LEFT, MMC_MESSAGE_NAK);
 	for (unsigned i = 0; i < 100 && nak == NULL; i++) {
-		one_run_next(&one, 2 * MMC_S_NS);
-		nak = one_find_said(&one, LEFT, MMC_MESSAGE_NAK);
+		subject_run_next(&subject, 2 * MMC_S_NS);
+		nak = subject_find_said(&subject, LEFT, MMC_MESSAGE_NAK);
 	}
 	CHECK(nak != NULL);
-	CHECK_EQ(one.counters.value[MMC_COUNT_RX_LOST_CHUNKS], 0);
-	one_close(&one);
+	CHECK_EQ(subject.counters.value[MMC_COUNT_RX_LOST_CHUNKS], 0);
+	subject_close(&subject);
 }
 
 /* If ranks have called different operations, all ranks learn of it and fail. */
 static void disagreement_fails_all_ranks(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
-	static struct one one;
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
+	static struct subject subject;
 
 	message.record.terms.signature_max = 8;
-	one_open(&one, &one_config);
+	subject_open(&subject, &subject_config);
 	for (uint32_t r = 0; r < NRANKS; r++)
 		if (r != RANK)
-			one_hear(&one, r, &message);
-	one_run(&one);
-	CHECK(one.op->record.flags & MMC_RECORD_FAILED);
-	CHECK_EQ(one.op->record.failure, MMC_EMISMATCH);
-	CHECK(one_find_said(&one, MMC_PEER_ALL, MMC_MESSAGE_RECORD) != NULL);
-	CHECK(one_find_done(&one, MMC_ACTION_FAILED) != NULL);
-	CHECK(one_find_done(&one, MMC_ACTION_CLOSED) != NULL);
-	one_close(&one);
+			subject_hear(&subject, r, &message);
+	subject_run(&subject);
+	CHECK(subject.op->record.flags & MMC_RECORD_FAILED);
+	CHECK_EQ(subject.op->record.failure, MMC_EMISMATCH);
+	CHECK(subject_find_said(&subject, MMC_PEER_ALL, MMC_MESSAGE_RECORD) !=
+	      NULL);
+	CHECK(subject_find_done(&subject, MMC_ACTION_FAILED) != NULL);
+	CHECK(subject_find_done(&subject, MMC_ACTION_CLOSED) != NULL);
+	subject_close(&subject);
 }
 
 CHECK_MAIN(CHECK_TEST(the_least_window),

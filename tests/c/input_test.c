@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An operation accepts from the network only what the rules of the protocol allow. */
-#include "one_operation.h"
+#include "subject.h"
 #include "support/prng.h"
 
 #define RANK 1
@@ -15,7 +15,7 @@ static const uint32_t tail_bytes = 30;
 
 static struct mmc_op_config config_of(enum mmc_repair repair)
 {
-	struct mmc_op_config config = one_config;
+	struct mmc_op_config config = subject_config;
 
 	config.block_bytes = 430;
 	config.repair = repair;
@@ -73,10 +73,10 @@ static enum mmc_verdict expected(const struct datagram *datagram,
 /*
  * Delivers random datagrams and checks the verdicts; returns how many were duplicates.
  */
-static unsigned bring_some(struct one *one, struct mmc_prng *prng,
+static unsigned bring_some(struct subject *subject, struct mmc_prng *prng,
 			   bool *claimed)
 {
-	enum mmc_repair repair = one->op->config.repair;
+	enum mmc_repair repair = subject->op->config.repair;
 	unsigned nduplicates = 0;
 
 	for (unsigned i = 0; i < 60; i++) {
@@ -85,14 +85,15 @@ static unsigned bring_some(struct one *one, struct mmc_prng *prng,
 		enum mmc_verdict verdict = expected(&datagram, repair, claimed);
 
 		index |= datagram.repair ? MMC_INDEX_REPAIR : 0;
-		CHECK_EQ(mmc_op_on_chunk(one->op, datagram.source, index,
-					 datagram.payload_bytes, one->now_ns),
+		CHECK_EQ(mmc_op_on_chunk(subject->op, datagram.source, index,
+					 datagram.payload_bytes,
+					 subject->now_ns),
 			 verdict);
 		nduplicates += verdict == MMC_VERDICT_DUPLICATE;
 		if (verdict != MMC_VERDICT_PLACE)
 			continue;
 		claimed[datagram.chunk] = true;
-		mmc_op_on_placed(one->op, datagram.chunk);
+		mmc_op_on_placed(subject->op, datagram.chunk);
 	}
 	return nduplicates;
 }
@@ -107,7 +108,7 @@ static void own_chunks(bool *claimed)
 static void any_chunks(void)
 {
 	struct mmc_prng prng = { .state = check_seed() };
-	static struct one one;
+	static struct subject subject;
 	bool claimed[NCHUNKS];
 
 	for (unsigned i = 0; i < 300; i++) {
@@ -117,51 +118,52 @@ static void any_chunks(void)
 		uint32_t npresent = 0;
 
 		own_chunks(claimed);
-		one_open(&one, &config);
-		nduplicates = bring_some(&one, &prng, claimed);
-		one_begin(&one);
-		nduplicates += bring_some(&one, &prng, claimed);
+		subject_open(&subject, &config);
+		nduplicates = bring_some(&subject, &prng, claimed);
+		subject_begin(&subject);
+		nduplicates += bring_some(&subject, &prng, claimed);
 		for (uint32_t c = 0; c < NCHUNKS; c++) {
 			npresent += claimed[c];
-			CHECK_EQ(mmc_bitmap_test(&one.op->present, c),
+			CHECK_EQ(mmc_bitmap_test(&subject.op->present, c),
 				 claimed[c]);
 		}
-		CHECK_EQ(one.op->npresent, npresent);
-		CHECK_EQ(one.counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS],
+		CHECK_EQ(subject.op->npresent, npresent);
+		CHECK_EQ(subject.counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS],
 			 nduplicates);
-		one_close(&one);
+		subject_close(&subject);
 	}
 }
 
 /* After a failure nothing is placed: the user may have the buffers back. */
 static void nothing_is_placed_after_a_failure(void)
 {
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &one_config);
-	one_begin(&one);
-	mmc_op_fail(one.op, MMC_ECANCELED, RANK, false);
+	subject_open(&subject, &subject_config);
+	subject_begin(&subject);
+	mmc_op_fail(subject.op, MMC_ECANCELED, RANK, false);
 	for (uint32_t c = 0; c < NCHUNKS; c++)
-		CHECK_EQ(one_bring(&one, c), MMC_VERDICT_DUPLICATE);
-	one_close(&one);
+		CHECK_EQ(subject_bring(&subject, c), MMC_VERDICT_DUPLICATE);
+	subject_close(&subject);
 }
 
 /* Chunks that a read has brought are claimed like others, and counted as read. */
 static void fetched_chunks_are_counted(void)
 {
 	const struct mmc_op_config config = config_of(MMC_REPAIR_READ);
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &config);
-	one_begin(&one);
-	CHECK_EQ(one_bring(&one, 13), MMC_VERDICT_PLACE);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	CHECK_EQ(subject_bring(&subject, 13), MMC_VERDICT_PLACE);
 	for (uint32_t c = 12; c < 15; c++)
-		CHECK_EQ(mmc_op_on_fetched(one.op, c, one.now_ns),
+		CHECK_EQ(mmc_op_on_fetched(subject.op, c, subject.now_ns),
 			 c == 13 ? MMC_VERDICT_DUPLICATE : MMC_VERDICT_PLACE);
-	CHECK_EQ(one.counters.value[MMC_COUNT_READ_CHUNKS], 3);
-	CHECK_EQ(one.counters.value[MMC_COUNT_READ_BYTES], 200 + tail_bytes);
-	CHECK_EQ(one.counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS], 1);
-	one_close(&one);
+	CHECK_EQ(subject.counters.value[MMC_COUNT_READ_CHUNKS], 3);
+	CHECK_EQ(subject.counters.value[MMC_COUNT_READ_BYTES],
+		 200 + tail_bytes);
+	CHECK_EQ(subject.counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS], 1);
+	subject_close(&subject);
 }
 
 /* ---- messages ------------------------------------------------------------ */
@@ -171,51 +173,51 @@ static void fetched_chunks_are_counted(void)
  */
 static void terms_are_merged(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
 	const struct mmc_terms *terms;
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &one_config);
-	terms = &one.op->record.terms;
+	subject_open(&subject, &subject_config);
+	terms = &subject.op->record.terms;
 	message.record.entry_rounds = 0;
 	message.record.terms =
 		(struct mmc_terms){ 7, 7, 4000, 3000, 500, 4, 0 };
-	one_hear(&one, 3, &message);
+	subject_hear(&subject, 3, &message);
 	message.record.terms =
 		(struct mmc_terms){ 7, 7, 9000, 2000, 400, 2, 0 };
-	one_hear(&one, LEFT, &message);
+	subject_hear(&subject, LEFT, &message);
 	CHECK_EQ(terms->window_bytes, 4000);
 	CHECK_EQ(terms->source_bytes, 2000);
 	CHECK_EQ(terms->srtt_us, 500);
 	CHECK_EQ(terms->lag_epochs, 4);
-	one_begin(&one);
+	subject_begin(&subject);
 	message.record.terms.window_bytes = 1;
-	one_hear(&one, LEFT, &message);
+	subject_hear(&subject, LEFT, &message);
 	CHECK_EQ(terms->window_bytes, 4000);
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /* A failure that another rank reports is adopted unchanged, and not reported again. */
 static void reported_failures_are_adopted(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
-	static struct one one;
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
+	static struct subject subject;
 
 	message.record.flags |= MMC_RECORD_FAILED;
 	message.record.failure = MMC_ENOANSWER;
 	message.record.culprit = 3;
 	for (unsigned begins = 0; begins < 2; begins++) {
-		one_open(&one, &one_config);
+		subject_open(&subject, &subject_config);
 		if (begins)
-			one_begin(&one);
-		one_hear(&one, LEFT, &message);
-		one_run(&one);
-		CHECK(one.op->record.flags & MMC_RECORD_FAILED);
-		CHECK_EQ(one.op->record.failure, MMC_ENOANSWER);
-		CHECK_EQ(one.op->record.culprit, 3);
-		CHECK(one_find_done(&one, MMC_ACTION_FAILED) != NULL);
-		CHECK_EQ(one.nsaid, 0);
-		one_close(&one);
+			subject_begin(&subject);
+		subject_hear(&subject, LEFT, &message);
+		subject_run(&subject);
+		CHECK(subject.op->record.flags & MMC_RECORD_FAILED);
+		CHECK_EQ(subject.op->record.failure, MMC_ENOANSWER);
+		CHECK_EQ(subject.op->record.culprit, 3);
+		CHECK(subject_find_done(&subject, MMC_ACTION_FAILED) != NULL);
+		CHECK_EQ(subject.nsaid, 0);
+		subject_close(&subject);
 	}
 }
 
@@ -230,21 +232,22 @@ static void a_rank_leaves(void)
 		.late_rank = MMC_PEER_NONE,
 		.record = { .flags = MMC_RECORD_LEFT },
 	};
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &one_config);
-	one_hear(&one, 3, &left);
-	one_run(&one);
-	CHECK(one.op->record.flags & MMC_RECORD_FAILED);
-	CHECK_EQ(one.op->record.failure, MMC_ELEFT);
-	CHECK_EQ(one.op->record.culprit, 3);
-	CHECK(one_find_said(&one, MMC_PEER_ALL, MMC_MESSAGE_RECORD) != NULL);
-	one_close(&one);
-	one_open(&one, &one_config);
-	one_begin(&one);
-	one_hear(&one, 3, &left);
-	CHECK_EQ(one.op->state, MMC_OP_FLOW);
-	one_close(&one);
+	subject_open(&subject, &subject_config);
+	subject_hear(&subject, 3, &left);
+	subject_run(&subject);
+	CHECK(subject.op->record.flags & MMC_RECORD_FAILED);
+	CHECK_EQ(subject.op->record.failure, MMC_ELEFT);
+	CHECK_EQ(subject.op->record.culprit, 3);
+	CHECK(subject_find_said(&subject, MMC_PEER_ALL, MMC_MESSAGE_RECORD) !=
+	      NULL);
+	subject_close(&subject);
+	subject_open(&subject, &subject_config);
+	subject_begin(&subject);
+	subject_hear(&subject, 3, &left);
+	CHECK_EQ(subject.op->state, MMC_OP_FLOW);
+	subject_close(&subject);
 }
 
 /*
@@ -253,24 +256,24 @@ static void a_rank_leaves(void)
 static void early_requests_are_served(void)
 {
 	const struct mmc_op_config config = config_of(MMC_REPAIR_NEIGHBOUR);
-	struct mmc_message nak = one_message(MMC_MESSAGE_NAK);
-	static struct one one;
+	struct mmc_message nak = subject_message(MMC_MESSAGE_NAK);
+	static struct subject subject;
 	uint32_t nserved = 0;
 
 	nak.record.entry_rounds = 0;
 	nak.nitems = 1;
-	one_open(&one, &config);
+	subject_open(&subject, &config);
 	for (uint32_t i = 0; i < MMC_OP_EARLY_MAX + 2; i++) {
 		nak.runs[0] = (struct mmc_run){ NCHUNKS - 1 - i, 1 };
-		one_hear(&one, RIGHT, &nak);
+		subject_hear(&subject, RIGHT, &nak);
 	}
-	CHECK_EQ(one.counters.value[MMC_COUNT_RX_UNKEPT_REQUESTS], 2);
-	one_begin(&one);
+	CHECK_EQ(subject.counters.value[MMC_COUNT_RX_UNKEPT_REQUESTS], 2);
+	subject_begin(&subject);
 	for (uint32_t c = 2 * BLOCK_CHUNKS; c < NCHUNKS; c++)
-		one_bring(&one, c);
-	one_run(&one);
-	for (unsigned i = 0; i < one.ndone; i++) {
-		const struct mmc_action *action = &one.done[i];
+		subject_bring(&subject, c);
+	subject_run(&subject);
+	for (unsigned i = 0; i < subject.ndone; i++) {
+		const struct mmc_action *action = &subject.done[i];
 
 		CHECK_EQ(action->peer, RIGHT);
 		CHECK(action->repair);
@@ -278,7 +281,7 @@ static void early_requests_are_served(void)
 		nserved += action->run.count;
 	}
 	CHECK_EQ(nserved, MMC_OP_EARLY_MAX);
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /* A request beyond the last chunk, or for more chunks than there are, is not served. */
@@ -291,20 +294,20 @@ static void senseless_requests_are_dropped(void)
 		{ { MMC_CHUNKS_MAX - 1, 1 }, { 0, 0 } },
 		{ { 0, 10 }, { 5, 11 } },
 	};
-	struct mmc_message nak = one_message(MMC_MESSAGE_DIRECT_NAK);
+	struct mmc_message nak = subject_message(MMC_MESSAGE_DIRECT_NAK);
 	struct mmc_op_config config = config_of(MMC_REPAIR_NAK);
-	static struct one one;
+	static struct subject subject;
 
 	config.rank = NRANKS - 1;
 	nak.nitems = 2;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		memcpy(nak.runs, rows[i], sizeof(rows[i]));
-		one_open(&one, &config);
-		one_begin(&one);
-		one_hear(&one, LEFT, &nak);
-		one_run(&one);
-		CHECK_EQ(one.ndone, 0);
-		one_close(&one);
+		subject_open(&subject, &config);
+		subject_begin(&subject);
+		subject_hear(&subject, LEFT, &nak);
+		subject_run(&subject);
+		CHECK_EQ(subject.ndone, 0);
+		subject_close(&subject);
 	}
 }
 

@@ -250,12 +250,12 @@ static void nonsense(void)
 		mmc_liveness_advance(&liveness, now_ns);
 	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_NONE);
 	mmc_liveness_note(&liveness, 7, MMC_S_NS / 2, false);
-	CHECK_EQ(liveness.idle_ns, MMC_S_NS / 2);
+	CHECK_EQ(liveness.unexplained_ns, MMC_S_NS / 2);
 	CHECK_EQ(liveness.stalled_ns, MMC_S_NS);
 	CHECK_EQ(liveness.unproven_ns, MMC_S_NS);
 	mmc_liveness_note(&liveness, 8, MMC_S_NS / 4, true);
 	CHECK_EQ(liveness.late_rank, 7);
-	CHECK_EQ(liveness.idle_ns, MMC_S_NS / 2);
+	CHECK_EQ(liveness.unexplained_ns, MMC_S_NS / 2);
 	CHECK_EQ(liveness.unproven_ns, 3 * (MMC_S_NS / 4));
 	mmc_liveness_note(&liveness, 8, 2 * MMC_S_NS, true);
 	CHECK_EQ(liveness.late_rank, 8);

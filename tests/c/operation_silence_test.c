@@ -5,7 +5,7 @@
  */
 #include "core/operation/silence.h"
 
-#include "one_operation.h"
+#include "subject.h"
 
 #define CHILD 9
 #define OTHER_CHILD 10
@@ -14,7 +14,7 @@
 
 static struct mmc_op_config config_of(uint32_t rank)
 {
-	struct mmc_op_config config = one_config;
+	struct mmc_op_config config = subject_config;
 
 	config.nranks = 11;
 	config.rank = rank;
@@ -23,7 +23,7 @@ static struct mmc_op_config config_of(uint32_t rank)
 
 static struct mmc_message sent_message(const struct mmc_sent *sent, uint32_t n)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_SENT);
+	struct mmc_message message = subject_message(MMC_MESSAGE_SENT);
 
 	message.nitems = n;
 	memcpy(message.sent, sent, n * sizeof(*sent));
@@ -31,12 +31,13 @@ static struct mmc_message sent_message(const struct mmc_sent *sent, uint32_t n)
 }
 
 /* Delivers a question of `source`, which knows of `nchunks` of SENDER. */
-static void ask_about_sender(struct one *one, uint32_t source, uint32_t nchunks)
+static void ask_about_sender(struct subject *subject, uint32_t source,
+			     uint32_t nchunks)
 {
 	const struct mmc_sent sent = { SENDER, nchunks };
 	const struct mmc_message question = sent_message(&sent, 1);
 
-	one_hear(one, source, &question);
+	subject_hear(subject, source, &question);
 }
 
 /*
@@ -49,15 +50,15 @@ static void a_child_is_answered(void)
 	const struct mmc_sent asked[] = { { 1, 0 }, { SENDER, 0 }, { 6, 0 } };
 	const struct mmc_message question = sent_message(asked, 3);
 	const struct mmc_message *answer;
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &config);
-	one_begin(&one);
-	one_bring(&one, SENDER * 5 + 2);
-	one_hear(&one, CHILD, &question);
-	CHECK_EQ(mmc_op_deadline(one.op), 0);
-	one_run(&one);
-	answer = one_find_said(&one, CHILD, MMC_MESSAGE_SENT);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	subject_bring(&subject, SENDER * 5 + 2);
+	subject_hear(&subject, CHILD, &question);
+	CHECK_EQ(mmc_op_deadline(subject.op), 0);
+	subject_run(&subject);
+	answer = subject_find_said(&subject, CHILD, MMC_MESSAGE_SENT);
 	if (CHECK(answer != NULL) && CHECK_EQ(answer->nitems, 3)) {
 		CHECK_EQ(answer->sent[0].rank, 1);
 		CHECK_EQ(answer->sent[0].nchunks, 5);
@@ -66,9 +67,9 @@ static void a_child_is_answered(void)
 		CHECK_EQ(answer->sent[2].rank, 6);
 		CHECK_EQ(answer->sent[2].nchunks, 0);
 	}
-	one_run(&one);
-	CHECK(one_find_said(&one, CHILD, MMC_MESSAGE_SENT) == NULL);
-	one_close(&one);
+	subject_run(&subject);
+	CHECK(subject_find_said(&subject, CHILD, MMC_MESSAGE_SENT) == NULL);
+	subject_close(&subject);
 }
 
 /* A child's newer question replaces its older one, but not another child's. */
@@ -77,17 +78,17 @@ static void the_newest_question_counts(void)
 	const struct mmc_op_config config = config_of(1);
 	const struct mmc_sent older[] = { { 6, 0 }, { 7, 0 } };
 	const struct mmc_message question = sent_message(older, 2);
-	static struct one one;
+	static struct subject subject;
 	unsigned nanswers = 0;
 
-	one_open(&one, &config);
-	one_begin(&one);
-	one_hear(&one, CHILD, &question);
-	one_hear(&one, OTHER_CHILD, &question);
-	ask_about_sender(&one, CHILD, 0);
-	one_run(&one);
-	for (unsigned i = 0; i < one.nsaid; i++) {
-		const struct one_said *said = &one.said[i];
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	subject_hear(&subject, CHILD, &question);
+	subject_hear(&subject, OTHER_CHILD, &question);
+	ask_about_sender(&subject, CHILD, 0);
+	subject_run(&subject);
+	for (unsigned i = 0; i < subject.nsaid; i++) {
+		const struct subject_said *said = &subject.said[i];
 
 		if (said->message.kind != MMC_MESSAGE_SENT ||
 		    said->peer == PARENT)
@@ -98,7 +99,7 @@ static void the_newest_question_counts(void)
 			 said->peer == CHILD ? SENDER : 6);
 	}
 	CHECK_EQ(nanswers, 2);
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /* Only children are answered, and ranks that do not exist are left out. */
@@ -110,60 +111,64 @@ static void nonsense_is_not_answered(void)
 					  { 2, 0 } };
 	const struct mmc_message question = sent_message(asked, 3);
 	const struct mmc_message *answer;
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &config);
-	one_begin(&one);
-	one_hear(&one, 2, &question);
-	one_hear(&one, PARENT, &question);
-	one_run(&one);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	subject_hear(&subject, 2, &question);
+	subject_hear(&subject, PARENT, &question);
+	subject_run(&subject);
 	for (uint32_t r = 0; r < config.nranks; r++)
-		CHECK(one_find_said(&one, r, MMC_MESSAGE_SENT) == NULL);
-	one_hear(&one, CHILD, &question);
-	one_run(&one);
-	answer = one_find_said(&one, CHILD, MMC_MESSAGE_SENT);
+		CHECK(subject_find_said(&subject, r, MMC_MESSAGE_SENT) == NULL);
+	subject_hear(&subject, CHILD, &question);
+	subject_run(&subject);
+	answer = subject_find_said(&subject, CHILD, MMC_MESSAGE_SENT);
 	if (CHECK(answer != NULL) && CHECK_EQ(answer->nitems, 1))
 		CHECK_EQ(answer->sent[0].rank, 2);
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /* The root asks for all, so only its question is answered by multicast. */
 static void the_root_asks_for_all(void)
 {
 	const struct mmc_op_config config = config_of(1);
-	struct mmc_message question = one_message(MMC_MESSAGE_RECORD);
-	static struct one one;
+	struct mmc_message question = subject_message(MMC_MESSAGE_RECORD);
+	static struct subject subject;
 
-	one_open(&one, &config);
-	one_begin(&one);
-	one_hear(&one, PARENT, &question);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	subject_hear(&subject, PARENT, &question);
 	question.stamp_us = 11;
-	one_hear(&one, CHILD, &question);
-	one_run(&one);
-	CHECK(one_find_said(&one, MMC_PEER_ALL, MMC_MESSAGE_RECORD) == NULL);
-	one_hear(&one, PARENT, &question);
-	one_run(&one);
-	CHECK(one_find_said(&one, MMC_PEER_ALL, MMC_MESSAGE_RECORD) != NULL);
-	one_run(&one);
-	CHECK(one_find_said(&one, MMC_PEER_ALL, MMC_MESSAGE_RECORD) == NULL);
-	one_close(&one);
+	subject_hear(&subject, CHILD, &question);
+	subject_run(&subject);
+	CHECK(subject_find_said(&subject, MMC_PEER_ALL, MMC_MESSAGE_RECORD) ==
+	      NULL);
+	subject_hear(&subject, PARENT, &question);
+	subject_run(&subject);
+	CHECK(subject_find_said(&subject, MMC_PEER_ALL, MMC_MESSAGE_RECORD) !=
+	      NULL);
+	subject_run(&subject);
+	CHECK(subject_find_said(&subject, MMC_PEER_ALL, MMC_MESSAGE_RECORD) ==
+	      NULL);
+	subject_close(&subject);
 }
 
 /* Runs until this rank asks about SENDER; returns whom: SENDER or PARENT. */
-static uint32_t await_question(struct one *one)
+static uint32_t await_question(struct subject *subject)
 {
 	for (unsigned i = 0; i < 1000; i++) {
 		const struct mmc_message *message;
 
-		message = one_find_said(one, SENDER, MMC_MESSAGE_RECORD);
+		message =
+			subject_find_said(subject, SENDER, MMC_MESSAGE_RECORD);
 		if (message != NULL && message->stamp_us != 0)
 			return SENDER;
-		message = one_find_said(one, PARENT, MMC_MESSAGE_SENT);
+		message = subject_find_said(subject, PARENT, MMC_MESSAGE_SENT);
 		for (uint32_t k = 0; message != NULL && k < message->nitems;
 		     k++)
 			if (message->sent[k].rank == SENDER)
 				return PARENT;
-		one_run_next(one, one->now_ns + MMC_S_NS);
+		subject_run_next(subject, subject->now_ns + MMC_S_NS);
 	}
 	CHECK(false);
 	return MMC_PEER_NONE;
@@ -172,47 +177,47 @@ static uint32_t await_question(struct one *one)
 /* The root asks the sender; others ask their parent twice, then the sender. */
 static void the_way_of_a_question(void)
 {
-	static struct one one;
+	static struct subject subject;
 	struct mmc_op_config config = config_of(PARENT);
 
-	one_open(&one, &config);
-	one_begin(&one);
-	CHECK_EQ(await_question(&one), SENDER);
-	one_close(&one);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	CHECK_EQ(await_question(&subject), SENDER);
+	subject_close(&subject);
 	config = config_of(1);
-	one_open(&one, &config);
-	one_begin(&one);
-	CHECK_EQ(await_question(&one), PARENT);
-	one_run_next(&one, one.now_ns + MMC_S_NS);
-	CHECK_EQ(await_question(&one), PARENT);
-	one_run_next(&one, one.now_ns + MMC_S_NS);
-	CHECK_EQ(await_question(&one), SENDER);
-	one_close(&one);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	CHECK_EQ(await_question(&subject), PARENT);
+	subject_run_next(&subject, subject.now_ns + MMC_S_NS);
+	CHECK_EQ(await_question(&subject), PARENT);
+	subject_run_next(&subject, subject.now_ns + MMC_S_NS);
+	CHECK_EQ(await_question(&subject), SENDER);
+	subject_close(&subject);
 }
 
 /* A parent that knows no more than its child passes the question on at once. */
 static void questions_are_passed_on(void)
 {
 	const struct mmc_op_config config = config_of(1);
-	static struct one one;
+	static struct subject subject;
 	uint64_t begin_ns;
 	uint64_t alone_ns;
 
-	one_open(&one, &config);
-	one_begin(&one);
-	begin_ns = one.now_ns;
-	await_question(&one);
-	alone_ns = one.now_ns - begin_ns;
-	one_close(&one);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	begin_ns = subject.now_ns;
+	await_question(&subject);
+	alone_ns = subject.now_ns - begin_ns;
+	subject_close(&subject);
 	CHECK(alone_ns > 0);
-	one_open(&one, &config);
-	one_begin(&one);
-	one.now_ns += alone_ns - 1;
-	ask_about_sender(&one, CHILD, 0);
-	one_run(&one);
-	CHECK_EQ(await_question(&one), PARENT);
-	CHECK_EQ(one.now_ns, begin_ns + alone_ns - 1);
-	one_close(&one);
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	subject.now_ns += alone_ns - 1;
+	ask_about_sender(&subject, CHILD, 0);
+	subject_run(&subject);
+	CHECK_EQ(await_question(&subject), PARENT);
+	CHECK_EQ(subject.now_ns, begin_ns + alone_ns - 1);
+	subject_close(&subject);
 }
 
 /*
@@ -225,16 +230,17 @@ static void the_parents_word_counts(void)
 	const struct mmc_sent word = { SENDER, 4 };
 	const struct mmc_message answer = sent_message(&word, 1);
 	const struct mmc_message *nak = NULL;
-	static struct one one;
+	static struct subject subject;
 
 	for (unsigned vouches = 0; vouches < 2; vouches++) {
-		one_open(&one, &config);
-		one_begin(&one);
-		one.now_ns += 50 * MMC_MS_NS;
-		one_hear(&one, vouches ? PARENT : 2, &answer);
+		subject_open(&subject, &config);
+		subject_begin(&subject);
+		subject.now_ns += 50 * MMC_MS_NS;
+		subject_hear(&subject, vouches ? PARENT : 2, &answer);
 		for (unsigned i = 0; i < 20; i++) {
-			one_run_next(&one, one.now_ns + MMC_S_NS);
-			nak = one_find_said(&one, SENDER, MMC_MESSAGE_NAK);
+			subject_run_next(&subject, subject.now_ns + MMC_S_NS);
+			nak = subject_find_said(&subject, SENDER,
+						MMC_MESSAGE_NAK);
 			if (nak != NULL)
 				break;
 		}
@@ -243,7 +249,7 @@ static void the_parents_word_counts(void)
 			CHECK_EQ(nak->runs[0].first, SENDER * 5);
 			CHECK_EQ(nak->runs[0].count, 4);
 		}
-		one_close(&one);
+		subject_close(&subject);
 	}
 }
 

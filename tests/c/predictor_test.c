@@ -24,80 +24,80 @@ struct stage {
 };
 
 /* Fills in everything but the layout, which must be set already. */
-static void fill_stage(struct stage *at, uint32_t nchains)
+static void fill_stage(struct stage *stage, uint32_t nchains)
 {
-	struct mmc_op *op = &at->op;
+	struct mmc_op *op = &stage->op;
 
 	mmc_schedule_init(&op->schedule, NULL, &op->layout, nchains, UINT32_MAX,
 			  UINT32_MAX);
-	mmc_bitmap_init(&op->claimed, at->words, NCHUNKS);
-	op->repair.loss.chains = at->chains;
+	mmc_bitmap_init(&op->claimed, stage->words, NCHUNKS);
+	op->repair.loss.chains = stage->chains;
 	op->config.rank = THIS_RANK;
 	op->config.channel = UINT64_C(77) << 16;
 	op->config.epoch = 5;
-	at->request.op = op;
-	at->request.base = at->base;
-	at->predictor = mmc_request_predictor(&at->request);
+	stage->request.op = op;
+	stage->request.base = stage->base;
+	stage->predictor = mmc_request_predictor(&stage->request);
 }
 
 /* Makes the request an Allgather of equal blocks in `nchains` chains. */
-static void open_stage(struct stage *at, uint32_t nchains)
+static void open_stage(struct stage *stage, uint32_t nchains)
 {
-	memset(at, 0, sizeof(*at));
-	CHECK_EQ(mmc_layout_init(&at->op.layout, NRANKS, BLOCK_BYTES,
+	memset(stage, 0, sizeof(*stage));
+	CHECK_EQ(mmc_layout_init(&stage->op.layout, NRANKS, BLOCK_BYTES,
 				 CHUNK_BYTES),
 		 0);
-	fill_stage(at, nchains);
+	fill_stage(stage, nchains);
 }
 
 /* Predicts one more chunk. Returns it, or NCHUNKS if the prediction has no place. */
-static uint32_t next(struct stage *at)
+static uint32_t next(struct stage *stage)
 {
 	struct mmc_prediction prediction;
 
-	at->predictor.predict(at->predictor.context, &at->cursor, &prediction,
-			      1);
+	stage->predictor.predict(stage->predictor.context, &stage->cursor,
+				 &prediction, 1);
 	return prediction.place != NULL ? prediction.index : NCHUNKS;
 }
 
-static void seek(struct stage *at, uint32_t count)
+static void seek(struct stage *stage, uint32_t count)
 {
-	at->predictor.seek(at->predictor.context, &at->cursor, count);
+	stage->predictor.seek(stage->predictor.context, &stage->cursor, count);
 }
 
 static void the_header_names_the_operation(void)
 {
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 2);
-	CHECK_EQ(at.predictor.header.channel, UINT64_C(77) << 16);
-	CHECK_EQ(at.predictor.header.epoch, 5);
-	CHECK_EQ(at.predictor.nsubgroups, 2);
+	open_stage(&stage, 2);
+	CHECK_EQ(stage.predictor.header.channel, UINT64_C(77) << 16);
+	CHECK_EQ(stage.predictor.header.epoch, 5);
+	CHECK_EQ(stage.predictor.nsubgroups, 2);
 }
 
 /* seek() moves past the chunks already seen, and then past `count` more. */
 static void chunks_follow_those_seen_and_those_skipped(void)
 {
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 1);
-	at.chains[0].seen = 3;
-	seek(&at, 2);
-	CHECK_EQ(next(&at), 5);
-	CHECK_EQ(next(&at), 6);
+	open_stage(&stage, 1);
+	stage.chains[0].seen = 3;
+	seek(&stage, 2);
+	CHECK_EQ(next(&stage), 5);
+	CHECK_EQ(next(&stage), 6);
 }
 
 /* A chunk that is claimed already gets no place; the chunks around it do. */
 static void a_claimed_chunk_gets_no_place(void)
 {
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 1);
-	mmc_bitmap_test_and_set(&at.op.claimed, 1);
-	seek(&at, 0);
-	CHECK_EQ(next(&at), 0);
-	CHECK_EQ(next(&at), NCHUNKS);
-	CHECK_EQ(next(&at), 2);
+	open_stage(&stage, 1);
+	mmc_bitmap_test_and_set(&stage.op.claimed, 1);
+	seek(&stage, 0);
+	CHECK_EQ(next(&stage), 0);
+	CHECK_EQ(next(&stage), NCHUNKS);
+	CHECK_EQ(next(&stage), 2);
 }
 
 /*
@@ -106,17 +106,17 @@ static void a_claimed_chunk_gets_no_place(void)
  */
 static void own_chunks_loop_back_or_are_skipped(void)
 {
-	struct stage at;
+	struct stage stage;
 
 	for (int loops_back = 0; loops_back < 2; loops_back++) {
-		open_stage(&at, 1);
-		at.cursor.loops = loops_back != 0;
-		at.chains[0].seen = BLOCK_CHUNKS - 1;
-		seek(&at, 0);
-		CHECK_EQ(next(&at), BLOCK_CHUNKS - 1);
-		CHECK_EQ(next(&at), loops_back ? NCHUNKS : 2 * BLOCK_CHUNKS);
-		seek(&at, 3);
-		CHECK_EQ(next(&at),
+		open_stage(&stage, 1);
+		stage.cursor.loops = loops_back != 0;
+		stage.chains[0].seen = BLOCK_CHUNKS - 1;
+		seek(&stage, 0);
+		CHECK_EQ(next(&stage), BLOCK_CHUNKS - 1);
+		CHECK_EQ(next(&stage), loops_back ? NCHUNKS : 2 * BLOCK_CHUNKS);
+		seek(&stage, 3);
+		CHECK_EQ(next(&stage),
 			 loops_back ? NCHUNKS : 2 * BLOCK_CHUNKS + 2);
 	}
 }
@@ -124,16 +124,16 @@ static void own_chunks_loop_back_or_are_skipped(void)
 /* After the last chunk of a chain, no further receive gets a place. */
 static void no_place_follows_the_last_chunk(void)
 {
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 1);
-	at.chains[0].seen = NCHUNKS - 1;
-	seek(&at, 0);
-	CHECK_EQ(next(&at), NCHUNKS - 1);
-	CHECK_EQ(next(&at), NCHUNKS);
-	CHECK_EQ(next(&at), NCHUNKS);
-	seek(&at, NCHUNKS);
-	CHECK_EQ(next(&at), NCHUNKS);
+	open_stage(&stage, 1);
+	stage.chains[0].seen = NCHUNKS - 1;
+	seek(&stage, 0);
+	CHECK_EQ(next(&stage), NCHUNKS - 1);
+	CHECK_EQ(next(&stage), NCHUNKS);
+	CHECK_EQ(next(&stage), NCHUNKS);
+	seek(&stage, NCHUNKS);
+	CHECK_EQ(next(&stage), NCHUNKS);
 }
 
 /* One call for many chunks predicts the same as one call for each chunk. */
@@ -141,16 +141,16 @@ static void a_batch_is_predicted_as_single_chunks_are(void)
 {
 	for (uint32_t nchains = 1; nchains <= NRANKS; nchains++) {
 		struct mmc_prediction all[NCHUNKS + 2];
-		struct stage at;
+		struct stage stage;
 
-		open_stage(&at, nchains);
-		mmc_bitmap_test_and_set(&at.op.claimed, BLOCK_CHUNKS - 1);
-		seek(&at, 0);
-		at.predictor.predict(at.predictor.context, &at.cursor, all,
-				     NCHUNKS + 2);
-		seek(&at, 0);
+		open_stage(&stage, nchains);
+		mmc_bitmap_test_and_set(&stage.op.claimed, BLOCK_CHUNKS - 1);
+		seek(&stage, 0);
+		stage.predictor.predict(stage.predictor.context, &stage.cursor,
+					all, NCHUNKS + 2);
+		seek(&stage, 0);
 		for (uint32_t i = 0; i < NCHUNKS + 2; i++)
-			CHECK_EQ(next(&at),
+			CHECK_EQ(next(&stage),
 				 all[i].place != NULL ? all[i].index : NCHUNKS);
 	}
 }
@@ -158,20 +158,20 @@ static void a_batch_is_predicted_as_single_chunks_are(void)
 /* Each chunk of another rank is predicted once; from its place, locate() finds it. */
 static void locate_finds_each_predicted_chunk(void)
 {
-	struct stage at;
+	struct stage stage;
 
 	for (uint32_t nchains = 1; nchains <= NRANKS; nchains++) {
 		uint32_t nfound = 0;
 
-		open_stage(&at, nchains);
+		open_stage(&stage, nchains);
 		/* Chain number i is multicast in subgroup i. */
 		for (uint32_t chain = 0; chain < nchains; chain++) {
 			struct mmc_prediction all[NCHUNKS];
 
-			at.cursor.subgroup = chain;
-			seek(&at, 0);
-			at.predictor.predict(at.predictor.context, &at.cursor,
-					     all, NCHUNKS);
+			stage.cursor.subgroup = chain;
+			seek(&stage, 0);
+			stage.predictor.predict(stage.predictor.context,
+						&stage.cursor, all, NCHUNKS);
 			for (uint32_t i = 0; i < NCHUNKS; i++) {
 				uint32_t number = all[i].index % BLOCK_CHUNKS;
 				uint32_t subgroup, position;
@@ -181,15 +181,15 @@ static void locate_finds_each_predicted_chunk(void)
 				nfound++;
 				CHECK_EQ(all[i].source,
 					 all[i].index / BLOCK_CHUNKS);
-				CHECK_EQ(all[i].place - at.base,
+				CHECK_EQ(all[i].place - stage.base,
 					 all[i].source * BLOCK_BYTES +
 						 number * CHUNK_BYTES);
 				CHECK_EQ(all[i].nbytes,
 					 number == BLOCK_CHUNKS - 1
 						 ? TAIL_BYTES
 						 : CHUNK_BYTES);
-				CHECK(at.predictor.locate(
-					at.predictor.context, all[i].place,
+				CHECK(stage.predictor.locate(
+					stage.predictor.context, all[i].place,
 					&subgroup, &position));
 				CHECK_EQ(subgroup, chain);
 				CHECK_EQ(position, all[i].position);
@@ -203,32 +203,34 @@ static void locate_finds_each_predicted_chunk(void)
 static void locate_finds_nothing_elsewhere(void)
 {
 	uint32_t subgroup, position;
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 1);
-	CHECK(!at.predictor.locate(&at.request, at.base + sizeof(at.base),
-				   &subgroup, &position));
-	CHECK(!at.predictor.locate(&at.request,
-				   (const uint8_t *)&at.request.base, &subgroup,
-				   &position));
+	open_stage(&stage, 1);
+	CHECK(!stage.predictor.locate(&stage.request,
+				      stage.base + sizeof(stage.base),
+				      &subgroup, &position));
+	CHECK(!stage.predictor.locate(&stage.request,
+				      (const uint8_t *)&stage.request.base,
+				      &subgroup, &position));
 }
 
 /* A Bcast is predictable: the root's block is the only one, in the only chain. */
 static void the_chunks_of_a_bcast_are_predicted(void)
 {
 	uint32_t subgroup, position;
-	struct stage at;
+	struct stage stage;
 
-	memset(&at, 0, sizeof(at));
-	CHECK_EQ(mmc_layout_init_sole(&at.op.layout, NRANKS, 2, BLOCK_BYTES,
+	memset(&stage, 0, sizeof(stage));
+	CHECK_EQ(mmc_layout_init_sole(&stage.op.layout, NRANKS, 2, BLOCK_BYTES,
 				      CHUNK_BYTES),
 		 0);
-	fill_stage(&at, 1);
-	CHECK(mmc_request_is_predictable(&at.request));
-	seek(&at, 7);
-	CHECK_EQ(next(&at), 7);
-	CHECK(at.predictor.locate(&at.request, at.base + 7 * CHUNK_BYTES,
-				  &subgroup, &position));
+	fill_stage(&stage, 1);
+	CHECK(mmc_request_is_predictable(&stage.request));
+	seek(&stage, 7);
+	CHECK_EQ(next(&stage), 7);
+	CHECK(stage.predictor.locate(&stage.request,
+				     stage.base + 7 * CHUNK_BYTES, &subgroup,
+				     &position));
 	CHECK_EQ(position, 7);
 }
 
@@ -236,28 +238,31 @@ static void uneven_blocks_are_not_predictable(void)
 {
 	const uint64_t blocks_bytes[NRANKS] = { 40, 8, 16 };
 	_Alignas(64) uint8_t memory[1024];
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 1);
-	CHECK(mmc_request_is_predictable(&at.request));
-	CHECK_EQ(mmc_layout_init_each(&at.op.layout, NRANKS, blocks_bytes,
+	open_stage(&stage, 1);
+	CHECK(mmc_request_is_predictable(&stage.request));
+	CHECK_EQ(mmc_layout_init_each(&stage.op.layout, NRANKS, blocks_bytes,
 				      CHUNK_BYTES),
 		 0);
-	CHECK(mmc_layout_bytes(&at.op.layout) <= sizeof(memory));
-	mmc_layout_tabulate(&at.op.layout, memory, blocks_bytes);
-	CHECK(!mmc_request_is_predictable(&at.request));
+	CHECK(mmc_layout_bytes(&stage.op.layout) <= sizeof(memory));
+	mmc_layout_tabulate(&stage.op.layout, memory, blocks_bytes);
+	CHECK(!mmc_request_is_predictable(&stage.request));
 }
 
-/* Equal blocks are not predictable if an Allgatherv gives each an offset. */
+/*
+ * Equal blocks are not predictable if there are gaps between them. Only then does a
+ * request keep the offsets of an Allgatherv.
+ */
 static void blocks_with_gaps_are_not_predictable(void)
 {
 	const uint64_t offsets_bytes[NRANKS] = { 0, 2 * BLOCK_BYTES,
 						 5 * BLOCK_BYTES };
-	struct stage at;
+	struct stage stage;
 
-	open_stage(&at, 1);
-	at.request.operation.offsets_bytes = offsets_bytes;
-	CHECK(!mmc_request_is_predictable(&at.request));
+	open_stage(&stage, 1);
+	stage.request.operation.offsets_bytes = offsets_bytes;
+	CHECK(!mmc_request_is_predictable(&stage.request));
 }
 
 CHECK_MAIN(CHECK_TEST(the_header_names_the_operation),

@@ -87,8 +87,9 @@ static void what_few_ranks_lack_is_unicast(void)
 					CHECK_EQ(nsent[p], 30);
 			else
 				/*
-				 * Rank p asks for chunks p to p + 29, so too few ranks
-				 * lack the first and the last multicast_min - 1 chunks.
+				 * Rank p asks for chunks p to p + 29. Too few ranks
+				 * lack the first multicast_min - 1 of all these chunks,
+				 * and too few lack the last multicast_min - 1.
 				 */
 				CHECK_EQ(nmulticast,
 					 30 + nasking - 1 -

@@ -3,7 +3,7 @@
 #include "core/operation/tell.h"
 
 #include "core/operation/liveness.h"
-#include "one_operation.h"
+#include "subject.h"
 
 /* The ranks other than this one, which is rank 1 of 4. */
 #define LEFT 0
@@ -12,110 +12,112 @@
 
 #define LATE OTHER /* the rank that messages call late */
 
-/* Checks that `actions` is a single message, and decodes it to `said[0]`. */
-static void listen(struct one *one, const struct mmc_actions *actions)
+/* Checks that `actions` is a single message, and decodes it into `said[0]`. */
+static void listen(struct subject *subject, const struct mmc_actions *actions)
 {
-	one->nsaid = 0;
+	subject->nsaid = 0;
 	CHECK_EQ(actions->count, 1);
-	one_note(one, actions);
+	subject_note(subject, actions);
 }
 
 /* A message with the record says what this rank has done, and asks for no answer. */
 static void a_record_asks_for_no_answer(void)
 {
 	static struct mmc_actions actions;
-	static struct one one;
+	static struct subject subject;
 	const struct mmc_record *record;
 
-	one_open(&one, &one_config);
-	one_begin(&one);
-	record = &one.op->record;
+	subject_open(&subject, &subject_config);
+	subject_begin(&subject);
+	record = &subject.op->record;
 	mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
-	mmc_op_tell_record(one.op, OTHER, &actions);
-	listen(&one, &actions);
-	CHECK_EQ(one.said[0].peer, OTHER);
-	CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_RECORD);
-	CHECK_EQ(one.said[0].message.record.flags, MMC_RECORD_ENTERED);
-	CHECK_EQ(one.said[0].message.record.entry_rounds, record->entry_rounds);
-	CHECK_EQ(one.said[0].message.record.sent_chunks, 5);
-	CHECK_EQ(one.said[0].message.record.terms.signature_max, 7);
-	CHECK_EQ(one.said[0].message.record.culprit, MMC_PEER_NONE);
-	CHECK_EQ(one.said[0].message.stamp_us, 0);
-	CHECK_EQ(one.said[0].message.echo_us, 0);
-	CHECK_EQ(one.said[0].message.late_age_ms, 0);
-	one_close(&one);
+	mmc_op_tell_record(subject.op, OTHER, &actions);
+	listen(&subject, &actions);
+	CHECK_EQ(subject.said[0].peer, OTHER);
+	CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_RECORD);
+	CHECK_EQ(subject.said[0].message.record.flags, MMC_RECORD_ENTERED);
+	CHECK_EQ(subject.said[0].message.record.entry_rounds,
+		 record->entry_rounds);
+	CHECK_EQ(subject.said[0].message.record.sent_chunks, 5);
+	CHECK_EQ(subject.said[0].message.record.terms.signature_max, 7);
+	CHECK_EQ(subject.said[0].message.record.culprit, MMC_PEER_NONE);
+	CHECK_EQ(subject.said[0].message.stamp_us, 0);
+	CHECK_EQ(subject.said[0].message.echo_us, 0);
+	CHECK_EQ(subject.said[0].message.late_age_ms, 0);
+	subject_close(&subject);
 }
 
 /*
- * The culprit in a message is the rank that this one waits for to enter or, after a
- * failure, the rank that caused the failure.
+ * The culprit in a message is the rank whose entry this one awaits or, after a failure,
+ * the rank that caused it.
  */
 static void messages_name_the_culprit(void)
 {
 	static struct mmc_message message;
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &one_config);
-	mmc_op_message(one.op, MMC_MESSAGE_NAK, &message);
+	subject_open(&subject, &subject_config);
+	mmc_op_message(subject.op, MMC_MESSAGE_NAK, &message);
 	CHECK_EQ(message.kind, MMC_MESSAGE_NAK);
 	CHECK_EQ(message.nitems, 0);
 	CHECK_EQ(message.record.culprit, LEFT);
-	mmc_op_fail(one.op, MMC_ECANCELED, RIGHT, false);
-	mmc_op_message(one.op, MMC_MESSAGE_NAK, &message);
+	mmc_op_fail(subject.op, MMC_ECANCELED, RIGHT, false);
+	mmc_op_message(subject.op, MMC_MESSAGE_NAK, &message);
 	CHECK_EQ(message.record.failure, MMC_ECANCELED);
 	CHECK_EQ(message.record.culprit, RIGHT);
-	one_close(&one);
+	subject_close(&subject);
 }
 
-/* Evidence of a late rank ages by a millisecond or more each time it is passed on. */
+/* Evidence of a late rank ages by at least a millisecond each time it is passed on. */
 static void hearsay_grows_older(void)
 {
-	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
+	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);
 	static struct mmc_message message;
-	static struct one one;
+	static struct subject subject;
 
 	hearsay.record.flags = 0;
 	hearsay.late_rank = LATE;
 	for (uint32_t age_ms = 1; age_ms < 50; age_ms++) {
-		one_open(&one, &one_config);
+		subject_open(&subject, &subject_config);
 		hearsay.late_age_ms = age_ms;
-		one_hear(&one, RIGHT, &hearsay);
+		subject_hear(&subject, RIGHT, &hearsay);
 		for (uint64_t waited_us = 0; waited_us < 5000;
 		     waited_us += 500) {
-			mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
+			mmc_op_message(subject.op, MMC_MESSAGE_RECORD,
+				       &message);
 			CHECK_EQ(message.late_rank, LATE);
 			CHECK_EQ(message.late_age_ms,
 				 age_ms + waited_us / 1000 + 1);
-			one.now_ns += 500 * MMC_US_NS;
-			one_run(&one);
+			subject.now_ns += 500 * MMC_US_NS;
+			subject_run(&subject);
 		}
-		one_close(&one);
+		subject_close(&subject);
 	}
 }
 
 /* Messages no longer name a late rank once the evidence is older than TIMEOUT. */
 static void old_hearsay_is_dropped(void)
 {
-	struct mmc_message hearsay = one_message(MMC_MESSAGE_RECORD);
+	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);
 	static struct mmc_message message;
-	static struct one one;
+	static struct subject subject;
 
 	hearsay.record.flags = 0;
 	hearsay.late_rank = LATE;
 	hearsay.late_age_ms = 1;
-	one_open(&one, &one_config);
-	one_hear(&one, RIGHT, &hearsay);
-	mmc_liveness_advance(&one.op->liveness, one.now_ns +
-							one_config.timeout_ns -
-							2 * MMC_MS_NS);
-	mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
+	subject_open(&subject, &subject_config);
+	subject_hear(&subject, RIGHT, &hearsay);
+	mmc_liveness_advance(&subject.op->liveness,
+			     subject.now_ns + subject_config.timeout_ns -
+				     2 * MMC_MS_NS);
+	mmc_op_message(subject.op, MMC_MESSAGE_RECORD, &message);
 	CHECK_EQ(message.late_rank, LATE);
-	mmc_liveness_advance(&one.op->liveness,
-			     one.now_ns + one_config.timeout_ns);
-	mmc_op_message(one.op, MMC_MESSAGE_RECORD, &message);
+	mmc_liveness_advance(&subject.op->liveness,
+			     subject.now_ns + subject_config.timeout_ns);
+	mmc_op_message(subject.op, MMC_MESSAGE_RECORD, &message);
 	CHECK_EQ(message.late_rank, MMC_PEER_NONE);
 	CHECK_EQ(message.late_age_ms, 0);
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /*
@@ -136,27 +138,27 @@ static void questions_have_stamps(void)
 		{ ((UINT64_C(1) << 32) + 8) * MMC_US_NS, 9 },
 	};
 	static struct mmc_actions actions;
-	static struct one one;
+	static struct subject subject;
 
-	one_open(&one, &one_config);
+	subject_open(&subject, &subject_config);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
-		mmc_op_ask_record(one.op, RIGHT, rows[i].now_ns, &actions);
-		listen(&one, &actions);
-		CHECK_EQ(one.said[0].peer, RIGHT);
-		CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_RECORD);
-		CHECK_EQ(one.said[0].message.stamp_us, rows[i].stamp_us);
+		mmc_op_ask_record(subject.op, RIGHT, rows[i].now_ns, &actions);
+		listen(&subject, &actions);
+		CHECK_EQ(subject.said[0].peer, RIGHT);
+		CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_RECORD);
+		CHECK_EQ(subject.said[0].message.stamp_us, rows[i].stamp_us);
 	}
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /* Each rank sends its advert, with all its fields, to its right neighbour. */
 static void the_advert_goes_to_the_right_neighbour(void)
 {
-	struct mmc_op_config config = one_config;
+	struct mmc_op_config config = subject_config;
 	static struct mmc_actions actions;
-	static struct one one;
-	const struct mmc_advert *advert = &one.said[0].message.advert;
+	static struct subject subject;
+	const struct mmc_advert *advert = &subject.said[0].message.advert;
 
 	config.repair = MMC_REPAIR_READ;
 	config.read_bytes = 1000;
@@ -168,20 +170,21 @@ static void the_advert_goes_to_the_right_neighbour(void)
 		.has_data = true,
 	};
 	for (config.rank = 0; config.rank < config.nranks; config.rank++) {
-		one_open(&one, &config);
+		subject_open(&subject, &config);
 		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
-		mmc_op_tell_advert(one.op, &actions);
-		listen(&one, &actions);
-		CHECK_EQ(one.said[0].peer, (config.rank + 1) % config.nranks);
-		CHECK_EQ(one.said[0].message.kind, MMC_MESSAGE_ADVERT);
-		CHECK_EQ(one.said[0].message.nitems, 1);
+		mmc_op_tell_advert(subject.op, &actions);
+		listen(&subject, &actions);
+		CHECK_EQ(subject.said[0].peer,
+			 (config.rank + 1) % config.nranks);
+		CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_ADVERT);
+		CHECK_EQ(subject.said[0].message.nitems, 1);
 		CHECK_EQ(advert->generation, 5);
 		CHECK_EQ(advert->data_address, 6);
 		CHECK_EQ(advert->map_key, 7);
 		CHECK_EQ(advert->data_key, 8);
 		CHECK(advert->has_data);
-		CHECK_EQ(one.counters.value[MMC_COUNT_ADVERTS], 1);
-		one_close(&one);
+		CHECK_EQ(subject.counters.value[MMC_COUNT_ADVERTS], 1);
+		subject_close(&subject);
 	}
 }
 

@@ -6,7 +6,7 @@
 #include "drivers/verbs/reconnect.h"
 
 static const struct mmc_verbs_offer offer = {
-	.keys = { 0x123456, 0xabcdef },
+	.first_psns = { 0x123456, 0xabcdef },
 	.incarnation = 7,
 	.psn = 0xfffffe,
 	.lid = 0xbfff,
@@ -28,8 +28,8 @@ static void what_is_written_is_read(void)
 
 	mmc_verbs_offer_encode(bytes, &offer);
 	CHECK(mmc_verbs_offer_decode(&read, bytes, sizeof(bytes)));
-	CHECK_EQ(read.keys[0], offer.keys[0]);
-	CHECK_EQ(read.keys[1], offer.keys[1]);
+	CHECK_EQ(read.first_psns[0], offer.first_psns[0]);
+	CHECK_EQ(read.first_psns[1], offer.first_psns[1]);
 	CHECK_EQ(read.incarnation, offer.incarnation);
 	CHECK_EQ(read.psn, offer.psn);
 	CHECK_EQ(read.lid, offer.lid);
@@ -69,7 +69,7 @@ static void numbers_stay_in_their_ranges(void)
 		}
 	}
 	/*
-	 * Accepted: the tag, keys, an incarnation but 0, a PSN, a LID, a flag.
+	 * Accepted: the tag, the first PSNs, an incarnation but 0, a PSN, a LID, a flag.
 	 */
 	CHECK_EQ(nread, 4 + 8 * 256 + (4 * 256 - 1) + (1 + 3 * 256) +
 				(192 + 256) + (1 + 2));

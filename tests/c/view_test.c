@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of view.h show the engine an operation's present state. */
+/* The functions of view.h show the engine an operation's current state. */
 #include "core/operation/view.h"
 
-#include "one_operation.h"
+#include "subject.h"
 
 /* Each of the four ranks has a block of five chunks. The operation is rank 1's. */
 #define OWN_FIRST 5
@@ -11,41 +11,41 @@
 /* In a new operation only this rank's block is present, and nothing has failed. */
 static void a_new_operation(void)
 {
-	struct one one;
+	struct subject subject;
 	const struct mmc_block *own;
 
-	one_open(&one, &one_config);
-	CHECK_EQ(mmc_op_epoch(one.op), ONE_EPOCH);
-	CHECK_EQ(mmc_op_layout(one.op)->nchunks, NCHUNKS);
-	own = mmc_op_own_block(one.op);
+	subject_open(&subject, &subject_config);
+	CHECK_EQ(mmc_op_epoch(subject.op), SUBJECT_EPOCH);
+	CHECK_EQ(mmc_op_layout(subject.op)->nchunks, NCHUNKS);
+	own = mmc_op_own_block(subject.op);
 	CHECK_EQ(own->first, OWN_FIRST);
 	CHECK_EQ(own->nchunks, 5);
-	CHECK_EQ(mmc_op_missing_chunks(one.op), NCHUNKS - 5);
-	CHECK(!mmc_op_has_failed(one.op));
-	CHECK_EQ(mmc_op_error(one.op), MMC_OK);
-	CHECK_EQ(mmc_op_culprit(one.op), MMC_PEER_NONE);
-	CHECK_EQ(mmc_op_terms(one.op)->signature_min, 7);
-	one_close(&one);
+	CHECK_EQ(mmc_op_missing_chunks(subject.op), NCHUNKS - 5);
+	CHECK(!mmc_op_has_failed(subject.op));
+	CHECK_EQ(mmc_op_error(subject.op), MMC_OK);
+	CHECK_EQ(mmc_op_culprit(subject.op), MMC_PEER_NONE);
+	CHECK_EQ(mmc_op_terms(subject.op)->signature_min, 7);
+	subject_close(&subject);
 }
 
 /* Each new chunk lowers the number of missing chunks by one, a duplicate by none. */
 static void missing_chunks(void)
 {
-	struct one one;
+	struct subject subject;
 	uint32_t nmissing = NCHUNKS - 5;
 
-	one_open(&one, &one_config);
-	one_begin(&one);
+	subject_open(&subject, &subject_config);
+	subject_begin(&subject);
 	for (uint32_t c = 0; c < NCHUNKS; c++) {
-		if (c / 5 == one_config.rank)
+		if (c / 5 == subject_config.rank)
 			continue;
-		CHECK_EQ(one_bring(&one, c), MMC_VERDICT_PLACE);
-		CHECK_EQ(mmc_op_missing_chunks(one.op), --nmissing);
-		one_bring(&one, c);
-		CHECK_EQ(mmc_op_missing_chunks(one.op), nmissing);
+		CHECK_EQ(subject_bring(&subject, c), MMC_VERDICT_PLACE);
+		CHECK_EQ(mmc_op_missing_chunks(subject.op), --nmissing);
+		subject_bring(&subject, c);
+		CHECK_EQ(mmc_op_missing_chunks(subject.op), nmissing);
 	}
 	CHECK_EQ(nmissing, 0);
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /*
@@ -54,53 +54,53 @@ static void missing_chunks(void)
  */
 static void headers(void)
 {
-	struct one one;
+	struct subject subject;
 
-	one_open(&one, &one_config);
+	subject_open(&subject, &subject_config);
 	for (uint32_t c = 0; c < NCHUNKS; c++)
 		for (int repair = 0; repair < 2; repair++) {
 			struct mmc_header header =
-				mmc_op_header(one.op, c, repair);
+				mmc_op_header(subject.op, c, repair);
 
-			CHECK_EQ(header.channel, ONE_CHANNEL);
-			CHECK_EQ(header.epoch, ONE_EPOCH);
+			CHECK_EQ(header.channel, SUBJECT_CHANNEL);
+			CHECK_EQ(header.epoch, SUBJECT_EPOCH);
 			CHECK_EQ(header.index & MMC_INDEX_MASK, c);
 			CHECK_EQ((header.index & MMC_INDEX_REPAIR) != 0,
 				 repair);
 			CHECK_EQ(header.index & MMC_INDEX_CONTROL, 0);
 		}
-	one_close(&one);
+	subject_close(&subject);
 }
 
 /* When another rank announces a failure, the view shows its error and its culprit. */
 static void a_failure(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
-	struct one one;
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
+	struct subject subject;
 
 	message.record.flags |= MMC_RECORD_FAILED;
 	message.record.failure = MMC_ENOANSWER;
 	message.record.culprit = 2;
-	one_open(&one, &one_config);
-	one_hear(&one, 3, &message);
-	CHECK(mmc_op_has_failed(one.op));
-	CHECK_EQ(mmc_op_error(one.op), MMC_ENOANSWER);
-	CHECK_EQ(mmc_op_culprit(one.op), 2);
-	one_close(&one);
+	subject_open(&subject, &subject_config);
+	subject_hear(&subject, 3, &message);
+	CHECK(mmc_op_has_failed(subject.op));
+	CHECK_EQ(mmc_op_error(subject.op), MMC_ENOANSWER);
+	CHECK_EQ(mmc_op_culprit(subject.op), 2);
+	subject_close(&subject);
 }
 
-/* The terms of a rank that was heard are merged into those of the operation. */
+/* The terms that another rank sends are merged into those of the operation. */
 static void merged_terms(void)
 {
-	struct mmc_message message = one_message(MMC_MESSAGE_RECORD);
-	struct one one;
+	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
+	struct subject subject;
 
 	message.record.terms.window_bytes = 1234;
-	one_open(&one, &one_config);
-	CHECK_EQ(mmc_op_terms(one.op)->window_bytes, 60000);
-	one_hear(&one, 0, &message);
-	CHECK_EQ(mmc_op_terms(one.op)->window_bytes, 1234);
-	one_close(&one);
+	subject_open(&subject, &subject_config);
+	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes, 60000);
+	subject_hear(&subject, 0, &message);
+	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes, 1234);
+	subject_close(&subject);
 }
 
 CHECK_MAIN(CHECK_TEST(a_new_operation), CHECK_TEST(missing_chunks),

@@ -99,7 +99,7 @@ class Kind:
 
     def __init__(self, name: str) -> None:
         self.datatype = TYPES[name]().Commit()
-        self.per_unit = UNIT_BYTES // self.datatype.Get_size()
+        self.items_per_unit = UNIT_BYTES // self.datatype.Get_size()
 
     def __enter__(self) -> Self:
         """Return the kind itself."""
@@ -109,9 +109,9 @@ class Kind:
         """Free the type."""
         self.datatype.Free()
 
-    def doubles(self, nunits: int) -> int:
+    def spanned_doubles(self, nunits: int) -> int:
         """Return how many doubles of memory a number of units spans, gaps included."""
-        return spanned_doubles(self.datatype, nunits * self.per_unit)
+        return spanned_doubles(self.datatype, nunits * self.items_per_unit)
 
 
 def _in_registered_memory(content: np.ndarray) -> np.ndarray:

@@ -100,13 +100,15 @@ def outcome(
     rank, size = comm.rank, comm.size
     shares = [SHARES[row["share"]](each, size) for each in range(size)]
     with Kind(row["recv_kind"]) as kind, Kind(row["send_kind"]) as own:
-        counts = [share * kind.per_unit for share in shares]
+        counts = [share * kind.items_per_unit for share in shares]
         displs = PLACES[row["place"]](counts)
-        room = kind.doubles(sum(shares) + 4 * size + 4)
+        room = kind.spanned_doubles(sum(shares) + 4 * size + 4)
         place = Owner(row["owner"], np.arange(room) - 1e6 * (rank + 1))
         recv = FORMS[row["form"]](place.buffer, counts, displs, kind.datatype)
-        mine = np.arange(own.doubles(shares[rank] + 1) + 60.0) + 1e3 * (rank + 1)
-        count = shares[rank] * own.per_unit
+        mine = np.arange(own.spanned_doubles(shares[rank] + 1) + 60.0) + 1e3 * (
+            rank + 1
+        )
+        count = shares[rank] * own.items_per_unit
         gather(SENDS[row["send"]](mine, count, own.datatype), recv)
         return place.tobytes()
 

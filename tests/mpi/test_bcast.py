@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bcast does what the MPI library's does, with all kinds of buffers and roots."""
+"""Bcast does what the MPI library's Bcast does, with all kinds of buffers and roots."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ROOTS: dict[str, Callable[[int], int]] = {
     "last": lambda size: size - 1,
 }
 
-# For each form of a message, a function that makes one from a buffer, the number of
-# items and their type.
+# For each form of a message, a function that makes such a message from a buffer, the
+# number of items and their type.
 FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, type]": lambda data, count, type_: [data, count, type_],
     "(data, (count, displ), type)": lambda data, count, type_: (
@@ -46,6 +46,7 @@ FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, displ, type]": lambda data, count, type_: [data, count, 2, type_],
 }
 
+# The combinations that test_pairs tries. A unit is 32 bytes of data (kinds.py).
 ROWS = pairwise(
     {
         "owner": list(OWNERS),
@@ -66,23 +67,25 @@ def outcome(
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
-        nitems = nunits * kind.per_unit
-        # The message may begin up to two items after the start of the memory, and the
-        # data behind it must not be written.
-        ndoubles = kind.doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
-        owner = Owner(row["owner"], np.arange(ndoubles) + 1e6 * (comm.rank + 1))
+        nitems = nunits * kind.items_per_unit
+        # The message may begin up to two items after the start of the memory, and what
+        # follows the message must not be written.
+        memory_doubles = (
+            kind.spanned_doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
+        )
+        owner = Owner(row["owner"], np.arange(memory_doubles) + 1e6 * (comm.rank + 1))
         bcast(FORMS[row["form"]](owner.buffer, nitems, kind.datatype), root)
         return owner.tobytes()
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """For each row of ROWS, Bcast leaves the same memory as the MPI library's."""
+    """For each row of ROWS, Bcast leaves in memory what the MPI library's leaves."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
             # The root's memory must not change. MPICH 5.0.2 changes it if the items of
-            # the other ranks' datatype overlap, so here the library is no reference.
+            # the other ranks' datatype overlap, so its Bcast is no reference here.
             expected = outcome(lambda *_: None, comm, row)
         assert outcome(comm.Bcast, comm, row) == expected, row
 
@@ -131,7 +134,7 @@ def test_sizes(
 
 
 def test_more_than_a_window(make_comm: Make) -> None:
-    """More data than the window holds arrives: 3 MiB."""
+    """3 MiB of data arrive, which are more than the window holds."""
     comm = make_comm(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):

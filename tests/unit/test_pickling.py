@@ -54,8 +54,8 @@ def printed(runner: str, code: str, *arguments: object) -> str:
     return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
 
 
-# Code that defines `copies`, which yields copies of an object: by each pickle protocol,
-# by the copy module, and by messages.
+# Code that defines `copies`, which yields copies of an object, made by each pickle
+# protocol, by the copy module, and by messages.
 COPIES = """
     import copy, pickle
     from mpi4py import MPI
@@ -74,7 +74,7 @@ COPIES = """
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_copies(runner: str) -> None:
-    """A copy of a constant is the constant; any copy has the type of its original.
+    """A copy of a constant is that constant; any copy has the type of its original.
 
     A duplicate of COMM_WORLD cannot be pickled.
     """
@@ -94,14 +94,14 @@ def test_copies(runner: str) -> None:
     except ValueError as error:
         assert "cannot serialize" in str(error)
     else:
-        raise AssertionError("a communicator without a name was pickled")
+        raise AssertionError("a duplicate was pickled")
     print("done")
     """
     assert printed(runner, code) == "done\n"
 
 
 def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
-    """COMM_WORLD and COMM_SELF, sent under ``run``, arrive as mpimcast's."""
+    """COMM_WORLD and COMM_SELF, sent under ``run``, arrive as mpimcast's constants."""
     path = program(
         tmp_path,
         """
@@ -128,7 +128,7 @@ def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
 
 
 def test_futures_and_pkl5(tmp_path: Path) -> None:
-    """COMM_WORLD, pickled by mpi4py.futures or pkl5, is loaded as mpimcast's."""
+    """A copy of COMM_WORLD made by mpi4py.futures or pkl5 is mpimcast's COMM_WORLD."""
     path = program(
         tmp_path,
         """
@@ -186,8 +186,8 @@ def test_across_runners(tmp_path: Path, runner: str) -> None:
 def test_settings_are_restored() -> None:
     """Loading restores a communicator's settings, except those that may differ by rank.
 
-    If the process already has a handle of the communicator, it keeps that handle's
-    settings.
+    If the process already has a handle of the communicator, that handle's settings
+    stay.
     """
     dumped = printed(
         "mpi4py",
@@ -220,7 +220,7 @@ def test_settings_are_restored() -> None:
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
 def test_copyreg(runner: str, which: str) -> None:
-    """A function registered with copyreg for communicators also pickles mpimcast's."""
+    """A function that copyreg has for communicators pickles those of mpimcast, too."""
     code = f"""
     import copyreg
     {COPIES}
@@ -238,7 +238,7 @@ def test_copyreg(runner: str, which: str) -> None:
 
 
 def test_extension_codes() -> None:
-    """COMM_WORLD and COMM_SELF, pickled as extension codes, load as mpimcast's."""
+    """COMM_WORLD and COMM_SELF of mpimcast can be pickled as extension codes."""
     code = f"""
     import copyreg
     {COPIES}
@@ -254,7 +254,10 @@ def test_extension_codes() -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_constants(runner: str) -> None:
-    """A constant survives ``free``; what is made from its number has the same type."""
+    """A constant survives ``free``.
+
+    What is made from its handle or its Fortran integer has the same type.
+    """
     code = """
     from mpi4py import MPI
     for constant in (MPI.COMM_WORLD, MPI.COMM_SELF):

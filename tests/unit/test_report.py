@@ -194,7 +194,7 @@ def test_conclusion() -> None:
     assert fast.startswith(
         "A. One switch, limited links: mpimcast is 2.00 times as fast"
     )
-    assert "sends 100 % of its bytes and takes 100 % of its processor time" in fast
+    assert "sends 100 % of the peer's bytes and takes 100 % of the peer's" in fast
     assert fast.endswith("(blocks of 2 KiB).")
     assert slow.startswith("C. ")
     assert "mpimcast is 0.25 times as fast" in slow

@@ -11,7 +11,8 @@ void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 		liveness->late_rank = rank;
 		liveness->late_ns = seen_ns;
 	}
-	liveness->idle_ns = mmc_min_u64(liveness->idle_ns, age_ns);
+	liveness->unexplained_ns =
+		mmc_min_u64(liveness->unexplained_ns, age_ns);
 	if (awaited)
 		liveness->unproven_ns =
 			mmc_min_u64(liveness->unproven_ns, age_ns);

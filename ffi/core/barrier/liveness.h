@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts how long one operation has been waiting: to advance, and for signs of life of
- * the ranks that it depends on. These are two things, since a stopped process makes no
- * progress, yet its kernel or its network adapter still vouches for it. Only observed
- * time counts (support/timer.h). The *awaited* rank is the one from which the operation
- * needs something next.
+ * Counts how long one operation has waited to advance, and how long it has waited for
+ * signs of life from the ranks that it depends on. These are two things, since a
+ * stopped process does nothing, yet its kernel or its network adapter still vouches for
+ * it. Only observed time counts (support/timer.h).
+ *
+ * An operation *advances* when something new arrives, when it sends chunks, and when it
+ * enters another state. The *awaited* rank is the one from which it needs something
+ * next.
  *
  * A rank is *late* while its process exists but does not answer. The transport finds
  * that out, or another rank reports it, with the age of its evidence. Evidence that is
@@ -20,36 +23,35 @@
 struct mmc_liveness {
 	uint64_t observed_ns; /* the time up to which all waits are counted */
 
-	/*
-	 * The waits. Those for the awaited rank and for progress also begin anew
-	 * whenever the operation advances.
-	 */
+	/* The waits. The first four also begin anew whenever the operation advances. */
 	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
 	uint64_t unproven_ns; /* since the awaited rank was proven to exist */
+	uint64_t stalled_ns;  /* since the operation advanced */
 	/*
-	 * Since the operation advanced, or since the newest evidence of a late rank,
-	 * which explains why the operation does not advance.
+	 * The same as `stalled_ns`, or the time since the newest evidence that some
+	 * rank is late, if that is less: a late rank explains why the operation is
+	 * stalled.
 	 */
-	uint64_t idle_ns;
-	uint64_t stalled_ns;	   /* since the operation advanced */
+	uint64_t unexplained_ns;
 	uint64_t entering_ns;	   /* since the operation started */
 	uint64_t owner_unheard_ns; /* since `owner` was heard or became owner */
 
 	uint64_t inquire_ns; /* when the transport may be asked next */
 	uint64_t late_ns;    /* when `late_rank` was last known to exist */
 	/*
-	 * When this rank last told all ranks of a late one, or the time of newer
-	 * evidence that another rank has sent.
+	 * For a while after this time, this rank need not tell all ranks of a late one:
+	 * it is when this rank last did so or, if newer, the time of the evidence that
+	 * another rank has sent.
 	 */
 	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
 	/*
-	 * The rank whose chunks are missing, if another rank is expected to supply
-	 * them, such as the left neighbour; MMC_PEER_NONE if there is no such rank.
+	 * The owner of missing chunks, if they are awaited from another rank, such as
+	 * the left neighbour; otherwise MMC_PEER_NONE.
 	 */
 	uint32_t owner;
 	/*
-	 * Whether this rank's own transport has found a late rank of which the other
+	 * Whether this rank's own transport has found a late rank about which the other
 	 * ranks may still have to be told.
 	 */
 	bool witnessed;
@@ -74,7 +76,7 @@ static inline void mmc_liveness_advance(struct mmc_liveness *liveness,
 
 	liveness->unheard_ns += elapsed_ns;
 	liveness->unproven_ns += elapsed_ns;
-	liveness->idle_ns += elapsed_ns;
+	liveness->unexplained_ns += elapsed_ns;
 	liveness->stalled_ns += elapsed_ns;
 	liveness->entering_ns += elapsed_ns;
 	liveness->owner_unheard_ns += elapsed_ns;
@@ -94,14 +96,15 @@ static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 {
 	mmc_liveness_hear(liveness);
-	liveness->idle_ns = 0;
+	liveness->unexplained_ns = 0;
 	liveness->stalled_ns = 0;
 }
 
 /*
  * Records that `rank` was late at `at_ns`, which explains why the operation had not
  * advanced by then. If `awaited`, `rank` is the awaited one, and the evidence proves
- * that it exists. Older evidence does not replace newer, and no wait grows.
+ * that it exists. Older evidence does not replace newer evidence, and makes no wait
+ * longer.
  */
 void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 		       uint64_t at_ns, bool awaited);
@@ -120,7 +123,7 @@ static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
 }
 
 /*
- * Returns `late_rank` if the evidence of it is younger than `limit_ns`, else
+ * Returns `late_rank` if it was last known to exist less than `limit_ns` ago, else
  * MMC_PEER_NONE.
  */
 static inline uint32_t mmc_liveness_late(const struct mmc_liveness *liveness,

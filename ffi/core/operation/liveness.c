@@ -21,8 +21,8 @@
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
 /*
- * While data flows, a rank pauses between questions for this long times the number of
- * ranks, but never for more than an eighth of TIMEOUT. Short of that bound, all ranks
+ * While data flows, a rank pauses between questions for at least this long times the
+ * number of ranks, or for an eighth of TIMEOUT if that is less. Unless it is, all ranks
  * together ask one rank at most 10,000 times a second.
  */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
@@ -54,8 +54,9 @@ static bool is_silent(const struct mmc_op *op)
 }
 
 /*
- * Returns whether there is reason to ask the transport: while data flows, if no news
- * has arrived for silence_ns(); otherwise, if the awaited rank is silent.
+ * Returns whether there is reason to ask the transport: while data flows, if the
+ * operation has not advanced for silence_ns(); otherwise, if the awaited rank is
+ * silent.
  */
 static bool needs_inquiry(const struct mmc_op *op)
 {
@@ -111,8 +112,9 @@ static bool expects_answer(const struct mmc_op *op)
 
 /*
  * Returns the rank that is known to be late, if any, once LATE_TIMEOUT has passed, and
- * until then MMC_PEER_NONE. While data flows, the time without news counts, since any
- * late rank holds all others up; in other states, the silence of the awaited rank.
+ * until then MMC_PEER_NONE. While data flows, the time counts from when the operation
+ * last advanced, since any late rank holds all others up. In other states it counts
+ * from when the awaited rank was last heard.
  */
 static uint32_t overdue_rank(const struct mmc_op *op)
 {
@@ -127,11 +129,11 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank to blame when no news arrives: the owner of missing chunks if it has
- * been silent for TIMEOUT, since the awaited rank may itself wait for the owner;
- * otherwise, the awaited rank.
+ * Returns the rank to blame when the operation does not advance: the owner of missing
+ * chunks if it has been silent for TIMEOUT, since the awaited rank may itself wait for
+ * the owner; otherwise, the awaited rank.
  */
-static uint32_t idle_culprit(const struct mmc_op *op)
+static uint32_t stall_culprit(const struct mmc_op *op)
 {
 	const struct mmc_liveness *liveness = &op->liveness;
 
@@ -142,9 +144,9 @@ static uint32_t idle_culprit(const struct mmc_op *op)
 }
 
 /*
- * Fails the operation when a wait is too long. The limit for news is a quarter longer
- * than that for an answer, so that a rank that awaits a dead rank fails before those
- * that await it in turn, and all learn the name of the dead one.
+ * Fails the operation when a wait is too long. The limit for a stall is a quarter
+ * longer than the limit for an answer. So the ranks that await a dead rank fail first,
+ * and the ranks that await those learn from them which rank is dead.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -159,8 +161,8 @@ static void check_patience(struct mmc_op *op)
 	else if (overdue != MMC_PEER_NONE)
 		mmc_op_fail(op, MMC_ELATE, overdue, true);
 	else if (op->state == MMC_OP_FLOW &&
-		 liveness->idle_ns >= limit_ns + limit_ns / 4)
-		mmc_op_fail(op, MMC_ENOPROGRESS, idle_culprit(op), true);
+		 liveness->unexplained_ns >= limit_ns + limit_ns / 4)
+		mmc_op_fail(op, MMC_ENOPROGRESS, stall_culprit(op), true);
 }
 
 /* ---- inquiries ----------------------------------------------------------- */
@@ -186,7 +188,7 @@ static uint32_t unawaited_owner(const struct mmc_op *op)
 }
 
 /*
- * Asks the owner of missing chunks, if that is not the awaited rank, for its record. If
+ * Asks the owner of missing chunks for its record, unless it is the awaited rank. If
  * the owner is silent, also asks the transport about it.
  */
 static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
@@ -208,7 +210,7 @@ static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 		mmc_actions_add(actions, MMC_ACTION_INQUIRE, op)->peer = owner;
 }
 
-/* Asks the transport about the awaited rank, if that is silent; then asks the owner. */
+/* Asks the transport about the awaited rank if it is silent; then inquire_owner(). */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
 {
@@ -221,9 +223,9 @@ static void inquire(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
- * Tells all ranks, by multicast, which rank is late, unless that was told recently.
- * Even ranks that do not await the late rank must know: ranks that do await it hold
- * them up.
+ * Tells all ranks, by multicast, which rank is late, unless this rank has recently told
+ * them so or heard so from another. Even ranks that do not await the late rank must
+ * know, since the ranks that do await it hold them up.
  */
 static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 			      struct mmc_actions *actions)

@@ -14,7 +14,7 @@
 void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions);
 
-/* Returns when to call mmc_op_poll_liveness() again although nothing arrives. */
+/* Returns when to call mmc_op_poll_liveness() again even if nothing arrives. */
 uint64_t mmc_op_liveness_deadline(const struct mmc_op *op);
 
 /*

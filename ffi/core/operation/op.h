@@ -175,7 +175,7 @@ struct mmc_op {
 	 * MMC_PEER_NONE: none.
 	 */
 	uint32_t unentered;
-	bool renewed; /* news arrived: waits begin anew at the next poll */
+	bool renewed; /* it advanced: waits begin anew at the next poll */
 	/* NAKs of ranks that knew before this one that all had entered. */
 	struct mmc_nak early[MMC_OP_EARLY_MAX];
 	uint32_t nearly; /* how many of `early` are in use */
@@ -339,13 +339,13 @@ uint32_t mmc_op_unentered(const struct mmc_op *op);
 /* Serves the NAKs that arrived before the operation had begun here. */
 void mmc_op_serve_early(struct mmc_op *op, uint64_t now_ns);
 
-/* Takes `event`, which the table must allow in the present state. */
+/* Takes `event`, which the table must allow in the current state. */
 void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 
 /* Sets when to ask the awaited rank: soon, then ever more rarely. */
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
 
-/* Records that something new has arrived, so that all waits begin anew. */
+/* Records that the operation has advanced (barrier/liveness.h): waits begin anew. */
 static inline void mmc_op_renew(struct mmc_op *op)
 {
 	op->renewed = true;

@@ -55,7 +55,7 @@ static void follow_next(struct mmc_chain *chain,
 	mmc_backoff_stop(&sequence->silence);
 }
 
-/* Sets `turn` to the first turn of which more is expected. */
+/* Sets `turn` to the first turn from which more is expected. */
 static void find_first(struct mmc_chain *chain, uint64_t now_ns)
 {
 	uint32_t before = chain->turn;

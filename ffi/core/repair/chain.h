@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tracks which chunks of a chain a receiver still expects, for each sender by itself.
- * The chunks of one sender arrive in order. If a chunk is missing before a later one of
- * the same sender, it is late once the allowance for reordering has passed, and lost if
- * it does not arrive soon after. A chunk that a sender reports as sent is lost, too, if
- * that sender then falls silent. Chunks of other senders prove nothing, since a sender
- * may overtake the one before it.
+ * Tracks which chunks of a chain a receiver still expects, separately for each sender.
+ * A sender sends its chunks in order. If a chunk is missing although a later one from
+ * the same sender has arrived, it is late once the allowance for reordering has passed,
+ * and lost if it does not arrive soon after. A chunk that a sender reports as sent is
+ * also lost if that sender then falls silent. Chunks from other senders prove nothing,
+ * since a sender may overtake the one before it.
  *
- * At any time only a few senders of a chain are followed: those that have begun and of
- * which more is expected, those that were overtaken, and some that may begin soon. If
- * yet another begins while MMC_CHAIN_SEQUENCES senders are followed, the one with the
- * earliest turn is given up: the chunks missing of its block are late.
+ * At any time only a few senders of a chain are followed: those that have begun and
+ * from which more is expected, those that were overtaken, and some that may begin soon.
+ * If yet another begins while MMC_CHAIN_SEQUENCES senders are followed, the one with
+ * the earliest turn is given up: the chunks missing from its block are late.
  */
 #ifndef MMC_CORE_REPAIR_CHAIN_H
 #define MMC_CORE_REPAIR_CHAIN_H
@@ -37,38 +37,48 @@ struct mmc_sequence {
 	uint32_t rank;	  /* the sender */
 	uint32_t first;	  /* the first chunk of its block */
 	uint32_t nchunks; /* how many chunks its block has */
-	uint32_t start;	  /* the position of the first chunk in the chain */
-	/* How many chunks are not claimed or, of this rank's own block, not sent. */
+	uint32_t start;	  /* the position in the chain of that first chunk */
+	/*
+	 * How many chunks of the block are not claimed or, if it is this rank's own
+	 * block, not sent.
+	 */
 	uint32_t nleft;
 	/*
-	 * All chunks below this count as sent: the last of them was received, sent by
-	 * this rank itself, or marked as late.
+	 * One past the last chunk that was received, that this rank itself has sent, or
+	 * that was marked as late. Each chunk below `end` counts as sent.
 	 */
 	uint32_t end;
-	uint32_t gap_end; /* `end` when gaps were last noted */
-	/* The chunks missing below this are late: no window waits for them. */
+	uint32_t gap_end; /* `end` when mmc_loss_gap() last noted it */
+	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
-	/* `late_end` when late chunks were last noted. */
+	/* `late_end` when mmc_loss_mark_late() last noted it. */
 	uint32_t noted_late_end;
-	uint32_t lost_end; /* the chunks missing below this are lost */
-	/* How many chunks the sender, or this rank's parent, reports as sent. */
+	uint32_t lost_end; /* missing chunks below this are lost */
+	/*
+	 * How many chunks were sent according to the sender, or to this rank's parent
+	 * in the tree of reports.
+	 */
 	uint32_t told;
 	uint64_t told_ns; /* when `told` last grew */
 	/*
-	 * When the sender's present silence began: when it was last heard or, if later,
-	 * when its turn was reached or chunks that it had reported became late or lost.
+	 * When the sender's current silence began. This is the last time that any of
+	 * the following happened: it was heard, this rank began to follow it, its turn
+	 * was reached, or chunks that had been reported as sent became late or lost.
 	 */
 	uint64_t heard_ns;
-	/* The time from which chunks missing below `told` count as late. */
+	/* From this time on, missing chunks below `told` count as late. */
 	uint64_t late_at_ns;
 	/* When to ask about the sender next, if it stays silent. */
 	struct mmc_backoff silence;
 	/*
-	 * When this rank last asked the sender, or asked this rank's parent in the tree
+	 * When this rank last asked the sender itself, or asked its parent in the tree
 	 * of reports about the sender.
 	 */
 	uint64_t asked_ns;
-	/* Questions about the sender since this rank's parent last answered one. */
+	/*
+	 * How often this rank has asked about the sender since its parent last
+	 * answered.
+	 */
 	uint32_t nvain;
 	bool asked; /* a question about the sender is open */
 	/* A rank below this one in the tree of reports has asked about the sender. */
@@ -80,20 +90,20 @@ struct mmc_chain {
 	uint32_t nsequences;
 	uint32_t nturns;    /* how many senders the chain has */
 	uint32_t nfollowed; /* the next turn to follow */
-	uint32_t turn;	    /* the first turn of which more is expected */
+	uint32_t turn;	    /* the first turn from which more is expected */
 	uint32_t nbegun;    /* the last turn that has begun, plus one */
 	/* The position after the furthest chunk that this rank received or sent. */
 	uint32_t seen;
 	uint32_t ndrained; /* chunks that are claimed, late or lost */
 	uint32_t nheard;   /* chunks received by multicast */
 	/*
-	 * The last turn that was given up, plus one; 0: none was. All chunks missing of
-	 * turns that were given up are late.
+	 * The last turn that was given up, plus one; 0: none was. All chunks missing
+	 * from blocks whose turns were given up are late.
 	 */
 	uint32_t late_turns;
-	/* `late_turns` when late chunks were last noted. */
+	/* `late_turns` when mmc_loss_mark_late() last noted it. */
 	uint32_t noted_late_turns;
-	/* All chunks missing of turns below this that were given up are also lost. */
+	/* Chunks missing from such a block are also lost if its turn is below this. */
 	uint32_t lost_turns;
 };
 
@@ -130,7 +140,7 @@ mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
 	return NULL;
 }
 
-/* Returns whether no more is expected of the sender of `turn`. */
+/* Returns whether no more is expected from the sender of `turn`. */
 static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 					    uint32_t turn)
 {
@@ -140,7 +150,7 @@ static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 
 /*
  * Returns how many chunks at the beginning of a block are all known to be claimed or
- * lost. The block is that of the sender of `turn`, and has `nchunks` chunks.
+ * lost. The block has `nchunks` chunks, and its sender has the turn `turn`.
  */
 static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 					  uint32_t turn, uint32_t nchunks)
@@ -163,7 +173,7 @@ void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 
 /*
- * Stops following the senders of which no more is expected, and follows the next ones
+ * Stops following the senders from which no more is expected, and follows the next ones
  * of chain `number` instead.
  */
 void mmc_chain_pass(struct mmc_chain *chain,
@@ -173,7 +183,7 @@ void mmc_chain_pass(struct mmc_chain *chain,
 /*
  * Records that `turn` of chain `number` has begun, and follows its sender. If no
  * sequence is free for that, gives up the followed senders with the earliest turns.
- * Returns the sequence of the sender of `turn`, or NULL if no more is expected of it.
+ * Returns the sequence of the sender of `turn`, or NULL if no more is expected from it.
  */
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_schedule *schedule,

@@ -21,7 +21,7 @@ static const struct mmc_transition access_rows[] = {
 #undef ACCESS_ROW
 };
 
-/* Takes `event`, which the table must allow in the present state. */
+/* Takes `event`, which the table must allow in the current state. */
 static void step_access(struct mmc_fetcher *fetcher,
 			enum mmc_fetch_access_event event)
 {

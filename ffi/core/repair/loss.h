@@ -48,7 +48,7 @@ struct mmc_loss {
 	uint64_t jitter_max_ns; /* longest random delay of a request */
 	/* From when on chunks missing below a sender's `gap_end` are late. */
 	uint64_t gap_ns;
-	/* From when on chunks missing below an `noted_late_end` may be lost. */
+	/* From when on chunks missing below a `noted_late_end` may be lost. */
 	uint64_t overdue_ns;
 	/* The chunks heard when each `noted_late_end` was noted. */
 	uint32_t overdue_heard;
@@ -141,7 +141,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 
 /*
  * Follows the sender with `block`, whose turn has begun. Returns its sequence, or NULL
- * if no more is expected of it.
+ * if no more is expected from it.
  */
 struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 				     const struct mmc_bitmap *claimed,
@@ -295,7 +295,7 @@ uint32_t mmc_loss_unheard(const struct mmc_loss *loss);
 uint64_t mmc_loss_ending_ns(const struct mmc_loss *loss);
 
 /*
- * Returns when to call mmc_loss_ask() and mmc_silence_ask() again although nothing
+ * Returns when to call mmc_loss_ask() and mmc_silence_ask() again even if nothing
  * arrives.
  */
 uint64_t mmc_loss_deadline(const struct mmc_loss *loss);

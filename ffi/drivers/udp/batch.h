@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Turns parcels into messages for sendmmsg(). Consecutive parcels to the same
- * destination become one message, a *run* of datagrams, if they have the same length;
- * only the last may be shorter. The kernel or the device cuts a run into its datagrams
- * (generic segmentation offload, GSO).
+ * destination become one message, a *train* of datagrams, if they have the same length;
+ * only the last may be shorter. The kernel or the device cuts a train into its
+ * datagrams (generic segmentation offload, GSO).
  */
 #ifndef MMC_DRIVERS_UDP_BATCH_H
 #define MMC_DRIVERS_UDP_BATCH_H
@@ -15,23 +15,24 @@
 #include "drivers/udp/udp.h"
 
 /*
- * The most datagrams in a run. A run leaves the host without pauses, at the link's
+ * The most datagrams in a train. A train leaves the host without pauses, at the link's
  * speed. Twenty full Ethernet datagrams are 30 KB, which rate limiters let pass and the
- * queues of small switches hold. Longer runs would hardly save any more processor time.
+ * queues of small switches hold. Longer trains would save hardly any more processor
+ * time.
  */
-#define MMC_UDP_RUN_DATAGRAMS_MAX 20
+#define MMC_UDP_TRAIN_DATAGRAMS_MAX 20
 
 /* The most payload bytes in one message: as many as one UDP datagram can carry. */
-#define MMC_UDP_RUN_PAYLOAD_MAX 65507
+#define MMC_UDP_TRAIN_PAYLOAD_MAX 65507
 
-/* The control data that tells the kernel how long the datagrams of a run are. */
+/* The control data that tells the kernel how long the datagrams of a train are. */
 union mmc_udp_cut {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(sizeof(uint16_t))];
 };
 
 struct mmc_udp_batch {
-	/* Whether the kernel cuts runs. If not, each parcel is its own message. */
+	/* Whether the kernel cuts trains. If not, each parcel is its own message. */
 	bool cutting;
 	unsigned nparcels;
 	unsigned npieces;

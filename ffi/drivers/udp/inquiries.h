@@ -5,10 +5,11 @@
  * is silent. Each question is one byte sent over the connection: if the other kernel
  * acknowledges the byte, the process exists, even if it is stopped.
  *
- * If the connection is refused, the process has ended. If an established connection is
- * closed or breaks, that proves nothing, and the inquiry opens it again: a running
- * process closes each connection when it accepts it, while a stopped one leaves it in
- * its accept queue.
+ * If the connection is refused, the process has ended. If an established connection
+ * ends, that proves nothing: a running process closes each connection that it accepts,
+ * and when a process ends, its kernel resets those that it has not accepted. (While a
+ * process is stopped, connections stay in its accept queue.) So the inquiry then
+ * connects again, and a refusal shows that the process has ended.
  */
 #ifndef MMC_DRIVERS_UDP_INQUIRIES_H
 #define MMC_DRIVERS_UDP_INQUIRIES_H
@@ -30,7 +31,7 @@ struct mmc_udp_inquiry {
 	uint32_t peer;
 	int fd; /* -1: there is no connection */
 	bool established;
-	/* Whether an established connection has ended and was not opened again. */
+	/* Whether an established connection has ended and has not been reopened. */
 	bool ended;
 	uint64_t asked_ns; /* when mmc_udp_inquiries_ask() was last called */
 	uint64_t connected_ns; /* when the last attempt to connect began */

@@ -54,7 +54,7 @@ static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
 /* What follows from an error of sendmmsg() for the message that was refused. */
 enum outcome {
 	OUTCOME_RETRY,	/* send the message again */
-	OUTCOME_UNCUT,	/* the kernel cuts no runs: send single datagrams */
+	OUTCOME_UNCUT,	/* the kernel cuts no trains: send single datagrams */
 	OUTCOME_LOST,	/* the message counts as lost */
 	OUTCOME_STUCK,	/* the message and all behind it count as lost */
 	OUTCOME_DOWN,	/* it counts as lost, but the interface may be down */
@@ -70,18 +70,18 @@ static enum outcome wait_for_room(int fd)
 	return rv == 0 ? OUTCOME_STUCK : OUTCOME_RETRY;
 }
 
-/* Returns what follows from `error`; `is_run` if the message has several datagrams. */
-static enum outcome outcome_of(int error, int fd, bool is_run)
+/* Returns what follows from `error`; `is_train`: the message has several datagrams. */
+static enum outcome outcome_of(int error, int fd, bool is_train)
 {
 	switch (error) {
 	case EINTR:
 		return OUTCOME_RETRY;
 	case EAGAIN:
 		return wait_for_room(fd);
-	case EIO:	  /* the device cannot compute the checksums of a run */
-	case EINVAL:	  /* an old kernel, or datagrams that exceed the MTU */
+	case EIO:    /* the device cannot compute the checksums of a train */
+	case EINVAL: /* an old kernel, or datagrams that exceed the MTU */
 	case ENOPROTOOPT: /* systems that imitate Linux, without UDP_SEGMENT */
-		return is_run ? OUTCOME_UNCUT : OUTCOME_BROKEN;
+		return is_train ? OUTCOME_UNCUT : OUTCOME_BROKEN;
 	case ENOBUFS:
 	case ENOMEM:
 		poll(NULL, 0, QUEUE_MS);
@@ -129,7 +129,7 @@ static bool is_down_for_good(struct mmc_udp *udp)
 
 /*
  * Sends the batch. Writes to `ngone` how many of its parcels have left or count as
- * lost. These are all parcels, unless the kernel refuses a run: the caller then sends
+ * lost. These are all parcels, unless the kernel refuses a train: the caller then sends
  * the rest again, as single datagrams. Returns 0 or -MMC_EIO.
  */
 static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)

@@ -76,7 +76,7 @@ static int set_receiving(int fd)
 static int configure(const struct mmc_udp *udp, int fd, bool is_group)
 {
 	enlarge_buffer(fd);
-	/* Datagrams arrive in runs if the kernel knows UDP_GRO, otherwise singly. */
+	/* Datagrams arrive in trains if the kernel knows UDP_GRO, otherwise singly. */
 	if (udp->nsockets != MMC_UDP_CONTROL)
 		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	return is_group ? set_receiving(fd) : set_sending(fd, &udp->options);

@@ -57,7 +57,7 @@ static void prepare(struct mmc_udp_staging *staging, unsigned count)
 	}
 }
 
-uint32_t mmc_udp_run_length(struct msghdr *message, uint32_t nbytes)
+uint32_t mmc_udp_train_length(struct msghdr *message, uint32_t nbytes)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL;
 	     at = CMSG_NXTHDR(message, at)) {
@@ -105,7 +105,8 @@ bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
 
 	if (!mmc_udp_staging_holds(staging))
 		return false;
-	length_bytes = mmc_udp_run_length(&message->msg_hdr, message->msg_len);
+	length_bytes =
+		mmc_udp_train_length(&message->msg_hdr, message->msg_len);
 	left_bytes = message->msg_len - staging->taken_bytes;
 	*datagram = (struct mmc_udp_datagram){
 		.bytes = (uint8_t *)staging->pieces[slot].iov_base +

@@ -2,8 +2,8 @@
 /*
  * The memory in which received datagrams stay until the engine has handled them. The
  * kernel may hand over several datagrams as one message (generic receive offload, GRO):
- * a *run* of datagrams from one source which are equally long, except that the last may
- * be shorter. They are taken from the message one by one, without being copied.
+ * a *train* of datagrams from one source which are equally long, except that the last
+ * may be shorter. They are taken from the message one by one, without being copied.
  */
 #ifndef MMC_DRIVERS_UDP_STAGING_H
 #define MMC_DRIVERS_UDP_STAGING_H
@@ -14,11 +14,11 @@
 #include "core/types.h"
 #include "drivers/udp/udp.h"
 
-/* Room for the longest run that the kernel hands over, in bytes. */
-#define MMC_UDP_RUN_BYTES 65536
+/* Room for the longest train that the kernel hands over, in bytes. */
+#define MMC_UDP_TRAIN_BYTES 65536
 
 /* Room for the control data by which the kernel reports the length of datagrams. */
-union mmc_udp_run_length {
+union mmc_udp_train_length {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
@@ -33,7 +33,7 @@ struct mmc_udp_staging {
 	struct mmsghdr messages[MMC_UDP_BATCH];
 	struct iovec pieces[MMC_UDP_BATCH];
 	struct sockaddr_in from[MMC_UDP_BATCH];
-	union mmc_udp_run_length lengths[MMC_UDP_BATCH];
+	union mmc_udp_train_length lengths[MMC_UDP_BATCH];
 };
 
 struct mmc_udp_datagram {
@@ -65,7 +65,7 @@ void mmc_udp_staging_reuse(struct mmc_udp_staging *staging);
 
 /*
  * Receives messages from a socket, without waiting: as many as are likely to have
- * `nwanted` datagrams, at least one, going by the length of the last run. Writes to
+ * `nwanted` datagrams, at least one, going by the length of the last train. Writes to
  * `more` whether the socket may have more messages. Returns the number of messages, or
  * -1 with errno set.
  */
@@ -81,6 +81,6 @@ bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
  * reports, or `nbytes` if the kernel reports nothing or a length that is not below
  * `nbytes`: the message is then a single datagram.
  */
-uint32_t mmc_udp_run_length(struct msghdr *message, uint32_t nbytes);
+uint32_t mmc_udp_train_length(struct msghdr *message, uint32_t nbytes);
 
 #endif

@@ -99,7 +99,7 @@ static int allocate(struct mmc_udp *udp)
 	    udp->listeners == NULL ||
 	    mmc_udp_staging_init(&udp->control_staging, udp->longest_bytes) <
 		    0 ||
-	    mmc_udp_staging_init(&udp->data_staging, MMC_UDP_RUN_BYTES) < 0)
+	    mmc_udp_staging_init(&udp->data_staging, MMC_UDP_TRAIN_BYTES) < 0)
 		return -MMC_ENOMEM;
 	return mmc_udp_peers_init(&udp->peers, udp->options.nranks);
 }

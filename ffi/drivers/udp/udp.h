@@ -20,12 +20,13 @@
  * own are dropped. A datagram longer than any that ranks send is cut off, and its
  * source is MMC_PEER_UNKNOWN.
  *
- * send() hands runs of equally long datagrams to one destination to the kernel as a
- * whole (GSO, batch.h), until the kernel refuses a run. poll() receives runs as a whole
- * (GRO, staging.h) and delivers their datagrams one by one, in order and without a
- * copy. If `events` has no room for all of them, the next call delivers the rest,
- * before any other data; the endpoint's deadline is 0 meanwhile. The staging memory
- * takes 4 MiB of address space, but only as much memory as datagrams have filled.
+ * send() hands each train, which is datagrams of equal length to one destination, to
+ * the kernel as a whole (GSO, batch.h), until the kernel refuses one. poll() receives
+ * trains as a whole (GRO, staging.h) and delivers their datagrams one by one, in order
+ * and without a copy. If `events` has no room for all of them, the next call delivers
+ * the rest, before any other data; the endpoint's deadline is 0 meanwhile. The staging
+ * memory takes 4 MiB of address space, but only as much memory as datagrams have
+ * filled.
  *
  * poll() serves the control socket first, with at most half of the room in `events`,
  * and then the other sockets in turn. So no socket can starve if there is room for two

@@ -12,7 +12,10 @@
 /* The slots of a connection: one for each control message on its way to the peer. */
 #define NSLOTS 16
 
-/* The most requests posted on a connection: messages, reads and one inquiry. */
+/*
+ * The most requests posted on a connection: messages, reads, and one inquiry, which is
+ * a read of no bytes (inquire.c).
+ */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
 /* Receives posted for each partner, and the minimum posted in total. */
@@ -184,27 +187,29 @@ static int to_init(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Moves a queue pair from INIT to RTR (ready to receive), with the peer's end as the
- * other end. Returns 0 or an errno value.
+ * Moves a queue pair from INIT to RTR (ready to receive), and ties it to the peer's
+ * end. Returns 0 or an errno value.
  */
 static int to_receive(const struct mmc_verbs_connection *connection,
 		      const struct mmc_verbs_port *port)
 {
-	const struct mmc_verbs_remote *remote = &connection->remote;
+	const struct mmc_verbs_peer_port *peer_port = &connection->peer_port;
 	struct ibv_qp_attr attributes = {
 		.qp_state = IBV_QPS_RTR,
-		.ah_attr = mmc_verbs_ah_attr(port, remote->gid, remote->lid,
+		.ah_attr = mmc_verbs_ah_attr(port, peer_port->gid,
+					     peer_port->lid,
 					     MMC_VERBS_HOPS_MAX),
-		.path_mtu = (enum ibv_mtu)remote->mtu,
-		.dest_qp_num = connection->theirs.qpn,
-		.rq_psn = connection->theirs.psn,
+		.path_mtu = (enum ibv_mtu)peer_port->mtu,
+		.dest_qp_num = connection->peer_end.qpn,
+		.rq_psn = connection->peer_end.psn,
 		.max_dest_rd_atomic = (uint8_t)port->reads_max,
 		.min_rnr_timer = RNR_TIMER,
 	};
 
-	/* Within one InfiniBand subnet packets need no routing header. */
-	if (!remote->ethernet && memcmp(remote->gid, port->options.device.gid,
-					GID_PREFIX_BYTES) == 0)
+	/* Within one InfiniBand subnet, packets need no routing header. */
+	if (!peer_port->ethernet &&
+	    memcmp(peer_port->gid, port->options.device.gid,
+		   GID_PREFIX_BYTES) == 0)
 		attributes.ah_attr.is_global = 0;
 	return mmc_ibv.modify_qp(connection->qp, &attributes,
 				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
@@ -214,9 +219,10 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Returns the largest exponent with which the adapter gives up within
- * mmc_verbs_retrying_ns(), but at least EXPONENT_MIN. If `timeout_ns` is 0, there is no
- * limit, and it returns EXPONENT_MAX.
+ * Returns the exponent for a peer that may be silent for `timeout_ns`: the largest, up
+ * to EXPONENT_MAX, with which the adapter gives up within the part of that time that is
+ * for retries, mmc_verbs_retrying_ns(), or EXPONENT_MIN if there is none. A
+ * `timeout_ns` of 0 sets no limit.
  */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
@@ -268,19 +274,19 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 			       const struct mmc_verbs_address *address,
 			       const struct mmc_verbs_end *end)
 {
-	struct mmc_verbs_remote *remote = &connection->remote;
+	struct mmc_verbs_peer_port *peer_port = &connection->peer_port;
 	char what[64];
 	int error;
 
 	connection->reads_max =
 		mmc_min_u32(port->reads_max, address->reads_max);
-	memcpy(remote->gid, address->gid, sizeof(remote->gid));
-	remote->lid = address->lid;
-	remote->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
-	remote->ethernet = address->ethernet;
-	connection->theirs = *end;
-	connection->keys[0] = connection->psn;
-	connection->keys[1] = end->psn;
+	memcpy(peer_port->gid, address->gid, sizeof(peer_port->gid));
+	peer_port->lid = address->lid;
+	peer_port->mtu = (uint8_t)mmc_min_u32(port->mtu, address->mtu);
+	peer_port->ethernet = address->ethernet;
+	connection->peer_end = *end;
+	connection->first_psns[0] = connection->psn;
+	connection->first_psns[1] = end->psn;
 	error = mmc_verbs_connection_bring_up(connection, port);
 	if (error == 0)
 		return 0;
@@ -340,8 +346,8 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	    !mmc_verbs_connection_reset(connection))
 		return false;
 	/*
-	 * A connection that came up again, but on which nothing has passed since,
-	 * counts as down from its earlier break on.
+	 * If nothing has passed since the connection came up again, it has in effect
+	 * been down since its previous break: `down_ns` keeps that time.
 	 */
 	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;

@@ -2,7 +2,7 @@
 /*
  * The reliable connections of a rank, one to each partner. They carry control messages
  * and reads of memory. What they receive goes to one ring of slots, which they share.
- * If the peer's adapter does not answer any more, a connection goes *down*; reconnect.h
+ * If the peer's adapter no longer answers, a connection goes *down*, and reconnect.h
  * brings it up again. If that fails, or is not possible, the connection is *broken* for
  * good.
  */
@@ -46,11 +46,11 @@ enum mmc_verbs_link {
 };
 
 /* How to address packets to the peer's port. */
-struct mmc_verbs_remote {
+struct mmc_verbs_peer_port {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint8_t mtu;   /* enum ibv_mtu: the smaller of both ports' MTUs */
-	bool ethernet; /* whether the port is RoCE */
+	bool ethernet; /* whether it is a RoCE port */
 };
 
 struct mmc_verbs_connection {
@@ -59,16 +59,17 @@ struct mmc_verbs_connection {
 	enum mmc_verbs_link link;
 	enum ibv_wc_status status; /* why the connection is down or broken */
 	struct ibv_qp *qp;
-	struct mmc_verbs_remote remote;
-	struct mmc_verbs_end theirs; /* the peer's end */
+	/* Where packets to the peer go: to its port, and there to its queue pair. */
+	struct mmc_verbs_peer_port peer_port;
+	struct mmc_verbs_end peer_end;
 	/*
 	 * The PSNs of both ends when the connection first came up, this end's first. No
 	 * stranger knows them, so an offer that has them comes from a rank.
 	 */
-	uint32_t keys[2];
+	uint32_t first_psns[2];
 	/*
-	 * How often the connection was made again: both ends agree on this number when
-	 * it comes up.
+	 * How often the connection was made again. Both ends have agreed on this number
+	 * when it comes up.
 	 */
 	uint32_t incarnation;
 	bool proven;	   /* whether anything has passed since it came up */
@@ -93,7 +94,7 @@ struct mmc_verbs_connections {
 	uint32_t nvouched;   /* those with `vouched` */
 	struct ibv_srq *srq; /* the shared receive queue */
 	struct mmc_verbs_completions received;
-	struct ibv_cq *send_cq; /* of messages, reads and inquiries */
+	struct ibv_cq *send_cq; /* for messages, reads and inquiries */
 	struct mmc_verbs_ring ring;
 };
 
@@ -127,8 +128,8 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection);
 
 /*
- * Brings up a connection that is new or was reset, to the peer's end `theirs`. Returns
- * 0 or an errno value.
+ * Brings up a connection that is new or was reset, with `peer_end` as its other end.
+ * Returns 0 or an errno value.
  */
 int mmc_verbs_connection_bring_up(struct mmc_verbs_connection *connection,
 				  const struct mmc_verbs_port *port);

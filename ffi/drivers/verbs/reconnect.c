@@ -13,7 +13,7 @@
 
 /* The offsets of the fields; see reconnect.h. */
 enum {
-	OFFER_KEYS = 4,
+	OFFER_FIRST_PSNS = 4,
 	OFFER_INCARNATION = 12,
 	OFFER_PSN = 16,
 	OFFER_LID = 20,
@@ -32,8 +32,8 @@ enum {
 void mmc_verbs_offer_encode(uint8_t *bytes, const struct mmc_verbs_offer *offer)
 {
 	mmc_put_u32(bytes, TAG);
-	mmc_put_u32(bytes + OFFER_KEYS, offer->keys[0]);
-	mmc_put_u32(bytes + OFFER_KEYS + 4, offer->keys[1]);
+	mmc_put_u32(bytes + OFFER_FIRST_PSNS, offer->first_psns[0]);
+	mmc_put_u32(bytes + OFFER_FIRST_PSNS + 4, offer->first_psns[1]);
 	mmc_put_u32(bytes + OFFER_INCARNATION, offer->incarnation);
 	mmc_put_u32(bytes + OFFER_PSN, offer->psn);
 	mmc_put_u32(bytes + OFFER_LID,
@@ -50,8 +50,8 @@ bool mmc_verbs_offer_decode(struct mmc_verbs_offer *offer, const uint8_t *bytes,
 		return false;
 	last = mmc_get_u32(bytes + OFFER_LID);
 	read = (struct mmc_verbs_offer){
-		.keys = { mmc_get_u32(bytes + OFFER_KEYS),
-			  mmc_get_u32(bytes + OFFER_KEYS + 4) },
+		.first_psns = { mmc_get_u32(bytes + OFFER_FIRST_PSNS),
+				mmc_get_u32(bytes + OFFER_FIRST_PSNS + 4) },
 		.incarnation = mmc_get_u32(bytes + OFFER_INCARNATION),
 		.psn = mmc_get_u32(bytes + OFFER_PSN),
 		.lid = (uint16_t)(last >> 16),
@@ -70,7 +70,8 @@ static void send_offer(struct mmc_verbs *verbs,
 		       const struct mmc_verbs_connection *connection)
 {
 	const struct mmc_verbs_offer offer = {
-		.keys = { connection->keys[0], connection->keys[1] },
+		.first_psns = { connection->first_psns[0],
+				connection->first_psns[1] },
 		.incarnation = connection->incarnation,
 		.psn = connection->psn,
 		.lid = verbs->own.lid,
@@ -192,8 +193,8 @@ static void raise_to(struct mmc_verbs *verbs,
 
 	/* The next incarnation must not take completions of the last for its own. */
 	mmc_verbs_reads_reap(&verbs->reads, connections);
-	connection->theirs.psn = offer->psn;
-	connection->remote.lid = offer->lid;
+	connection->peer_end.psn = offer->psn;
+	connection->peer_port.lid = offer->lid;
 	/* The peer may not be reachable yet, or may no longer be. */
 	if (mmc_verbs_connection_bring_up(connection, &verbs->port) != 0) {
 		begin_incarnation(verbs, connection);
@@ -214,9 +215,9 @@ bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
 
 	if (connection == NULL ||
 	    !mmc_verbs_offer_decode(&offer, bytes, nbytes) ||
-	    offer.keys[0] != connection->keys[1] ||
-	    offer.keys[1] != connection->keys[0] ||
-	    (offer.lid == 0) != connection->remote.ethernet)
+	    offer.first_psns[0] != connection->first_psns[1] ||
+	    offer.first_psns[1] != connection->first_psns[0] ||
+	    (offer.lid == 0) != connection->peer_port.ethernet)
 		return false;
 	if (connection->link != MMC_VERBS_LINK_UP &&
 	    connection->link != MMC_VERBS_LINK_DOWN)

@@ -17,14 +17,14 @@
  * What one end offers for the connection's next incarnation. The bytes, in network
  * order:
  *
- *     0         4          12            16    20        22          24
- *     | tag u32 | keys ... | incarnation | PSN | LID u16 | taken u16 |
+ *     0         4                12            16    20        22          24
+ *     | tag u32 | first PSNs ... | incarnation | PSN | LID u16 | taken u16 |
  *
- * The keys are the PSNs with which the connection came up for the first time, the
+ * The first PSNs are those with which the connection came up for the first time, the
  * sender's before the receiver's. Strangers do not know them.
  */
 struct mmc_verbs_offer {
-	uint32_t keys[2];
+	uint32_t first_psns[2];
 	uint32_t incarnation;
 	uint32_t psn;
 	uint16_t lid; /* the sender's LID, which may be new; 0 on Ethernet */
@@ -48,7 +48,7 @@ struct mmc_verbs;
 
 /*
  * Handles a datagram that may be an offer of `source`. Returns false, and changes
- * nothing, unless it is an offer with the keys of the connection to `source`.
+ * nothing, unless it is an offer with the first PSNs of the connection to `source`.
  */
 bool mmc_verbs_reconnect_take(struct mmc_verbs *verbs, uint32_t source,
 			      const uint8_t *bytes, uint32_t nbytes);

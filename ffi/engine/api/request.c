@@ -11,7 +11,7 @@
 #include "support/clock.h"
 
 /*
- * Returns what mmc_request_wait() is to return for a request in its present state, and
+ * Returns what mmc_request_wait() is to return for a request in its current state, and
  * sets the thread's last error if that is an error.
  */
 static int outcome(struct mmc_request *request)

@@ -147,13 +147,14 @@ static void patience_ends(void)
 	team_close(&team);
 }
 
-/* An offer with a wrong key or LID, or of an old incarnation, changes nothing. */
+/* An offer with a wrong PSN or LID, or of an old incarnation, changes nothing. */
 static void forged_offers_are_only_datagrams(void)
 {
 	struct team team = start(3, MMC_JOIN_AUTO);
 	struct mmc_verbs_connection *connection = connection_to(&team, 0, 1);
 	const struct mmc_verbs_offer right = {
-		.keys = { connection->keys[1], connection->keys[0] },
+		.first_psns = { connection->first_psns[1],
+				connection->first_psns[0] },
 		.incarnation = 5,
 		.psn = 1,
 	};
@@ -161,8 +162,8 @@ static void forged_offers_are_only_datagrams(void)
 	uint8_t bytes[MMC_VERBS_OFFER_BYTES];
 	struct tally tally = { 0 };
 
-	offers[0].keys[0] ^= 1;
-	offers[1].keys[1] ^= 1;
+	offers[0].first_psns[0] ^= 1;
+	offers[1].first_psns[1] ^= 1;
 	offers[2].lid = 5; /* Ethernet has no LID */
 	for (uint32_t i = 0; i < 3; i++) {
 		mmc_verbs_offer_encode(bytes, &offers[i]);

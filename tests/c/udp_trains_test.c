@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of datagrams that cross the kernel in one piece, in the UDP driver. */
+/* Trains of datagrams that cross the kernel in one piece, in the UDP driver. */
 #include "check.h"
 
 #include <netinet/in.h>
@@ -104,7 +104,7 @@ static void plan_receive(const struct plan *plan, const struct team *team,
 
 /* ---- what is sent as a whole --------------------------------------------- */
 
-/* Opens a stranger's socket in the group, which receives runs in one piece. */
+/* Opens a stranger's socket in the group, which receives trains in one piece. */
 static int open_listener(const struct mmc_udp *udp)
 {
 	struct ip_mreqn request = {
@@ -127,11 +127,11 @@ static int open_listener(const struct mmc_udp *udp)
 }
 
 /* Checks that the next message holds `count` equal datagrams, and a tail. */
-static void expect_run(int fd, uint32_t count, uint32_t length_bytes,
-		       uint32_t tail_bytes)
+static void expect_train(int fd, uint32_t count, uint32_t length_bytes,
+			 uint32_t tail_bytes)
 {
-	static uint8_t bytes[MMC_UDP_RUN_BYTES];
-	union mmc_udp_run_length length;
+	static uint8_t bytes[MMC_UDP_TRAIN_BYTES];
+	union mmc_udp_train_length length;
 	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
 	struct msghdr message = {
 		.msg_iov = &piece,
@@ -146,14 +146,15 @@ static void expect_run(int fd, uint32_t count, uint32_t length_bytes,
 		return;
 	nbytes = recvmsg(fd, &message, 0);
 	CHECK_EQ(nbytes, count * length_bytes + tail_bytes);
-	CHECK_EQ(mmc_udp_run_length(&message, (uint32_t)nbytes), length_bytes);
+	CHECK_EQ(mmc_udp_train_length(&message, (uint32_t)nbytes),
+		 length_bytes);
 }
 
 /*
- * A run ends at twenty datagrams, at 64 KiB, after a shorter datagram, and before a
+ * A train ends at twenty datagrams, at 64 KiB, after a shorter datagram, and before a
  * longer one or another destination.
  */
-static void runs_are_sent_whole(void)
+static void trains_are_sent_whole(void)
 {
 	struct plan plan = { .count = 0 };
 	struct team team;
@@ -170,13 +171,13 @@ static void runs_are_sent_whole(void)
 	plan_add(&plan, 1, 1, 184);
 	plan_add(&plan, 1, MMC_PEER_ALL, 184);
 	plan_send(&plan, team.endpoints[0]);
-	expect_run(fd, 20, 1000, 0);
-	expect_run(fd, 20, 1000, 0);
-	expect_run(fd, 5, 1000, 100);
-	expect_run(fd, 7, 8976, 0);
-	expect_run(fd, 2, 8976, 16);
-	expect_run(fd, 2, 200, 0);
-	expect_run(fd, 1, 200, 0);
+	expect_train(fd, 20, 1000, 0);
+	expect_train(fd, 20, 1000, 0);
+	expect_train(fd, 5, 1000, 100);
+	expect_train(fd, 7, 8976, 0);
+	expect_train(fd, 2, 8976, 16);
+	expect_train(fd, 2, 200, 0);
+	expect_train(fd, 1, 200, 0);
 	close(fd);
 	plan_receive(&plan, &team, 1, EVENTS_MAX);
 	plan_receive(&plan, &team, 2, EVENTS_MAX);
@@ -207,8 +208,8 @@ static struct plan mixed_plan(void)
 	return plan;
 }
 
-/* Runs are returned as datagrams, however few fit one call. */
-static void runs_arrive_by_the_datagram(void)
+/* Trains are returned as datagrams, however few fit one call. */
+static void trains_arrive_by_the_datagram(void)
 {
 	static const unsigned rooms[] = { 2, 3, 7, EVENTS_MAX };
 	struct plan plan = mixed_plan();
@@ -224,8 +225,8 @@ static void runs_arrive_by_the_datagram(void)
 	team_close(&team);
 }
 
-/* If the kernel refuses runs, as without checksums, datagrams go one by one. */
-static void refused_runs_go_one_by_one(void)
+/* If the kernel refuses trains, as without checksums, datagrams go one by one. */
+static void refused_trains_go_one_by_one(void)
 {
 	struct plan plan = mixed_plan();
 	struct mmc_udp *udp;
@@ -250,7 +251,7 @@ static void refused_runs_go_one_by_one(void)
 
 /* ---- what is received as a whole ----------------------------------------- */
 
-/* The rest of a run comes next, before newer data, with no socket readable. */
+/* The rest of a train comes next, before newer data, with no socket readable. */
 static void what_is_left_comes_next(void)
 {
 	struct mmc_event events[EVENTS_MAX];
@@ -270,7 +271,7 @@ static void what_is_left_comes_next(void)
 	plan_add(&later, 1, 1, 60);
 	later.items[1].control = true;
 	plan_send(&later, team.endpoints[0]);
-	/* Control overtakes the run; other datagrams wait for its end. */
+	/* Control overtakes the train; other datagrams wait for its end. */
 	CHECK_EQ(receiver->driver->poll(receiver, events, 4), 4);
 	CHECK_EQ(events[0].nbytes, MMC_HEADER_BYTES + 60);
 	next = mmc_get_u32(events[3].bytes) + 1;
@@ -293,8 +294,8 @@ static void what_is_left_comes_next(void)
 	team_close(&team);
 }
 
-/* Sends `count` datagrams of one byte as a run, from a socket of no rank. */
-static void send_foreign_run(const struct sockaddr_in *to, uint32_t count)
+/* Sends `count` datagrams of one byte as a train, from a socket of no rank. */
+static void send_foreign_train(const struct sockaddr_in *to, uint32_t count)
 {
 	struct in_addr via = { .s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -310,7 +311,7 @@ static void send_foreign_run(const struct sockaddr_in *to, uint32_t count)
 	close(fd);
 }
 
-static void foreign_runs_are_counted_by_the_datagram(void)
+static void foreign_trains_are_counted_by_the_datagram(void)
 {
 	enum { COUNT = 60 };
 	struct mmc_udp *udp;
@@ -319,9 +320,9 @@ static void foreign_runs_are_counted_by_the_datagram(void)
 	team_open(&team, 1);
 	team_connect(&team);
 	udp = (struct mmc_udp *)team.endpoints[1];
-	send_foreign_run(&udp->groups[0], COUNT);
-	send_foreign_run(&udp->data[1], COUNT);
-	send_foreign_run(&udp->control[1], COUNT);
+	send_foreign_train(&udp->groups[0], COUNT);
+	send_foreign_train(&udp->data[1], COUNT);
+	send_foreign_train(&udp->control[1], COUNT);
 	for (unsigned i = 0; i < 3 * COUNT; i++) {
 		struct mmc_event event = receive_one(team.endpoints[1]);
 
@@ -336,7 +337,7 @@ static void foreign_runs_are_counted_by_the_datagram(void)
 static uint32_t noted_length(int level, int type, size_t note_bytes, int length,
 			     uint32_t nbytes)
 {
-	union mmc_udp_run_length note = { .align = { .cmsg_level = level } };
+	union mmc_udp_train_length note = { .align = { .cmsg_level = level } };
 	struct msghdr message = {
 		.msg_control = &note,
 		.msg_controllen = sizeof(note),
@@ -345,7 +346,7 @@ static uint32_t noted_length(int level, int type, size_t note_bytes, int length,
 	note.align.cmsg_type = type;
 	note.align.cmsg_len = CMSG_LEN(note_bytes);
 	memcpy(CMSG_DATA(&note.align), &length, sizeof(length));
-	return mmc_udp_run_length(&message, nbytes);
+	return mmc_udp_train_length(&message, nbytes);
 }
 
 /* If the noted length makes no sense, a message counts as one datagram. */
@@ -363,7 +364,7 @@ static void senseless_lengths_are_passed_over(void)
 	CHECK_EQ(noted_length(IPPROTO_UDP, UDP_GRO, 2, 100, 1000), 1000);
 	CHECK_EQ(noted_length(IPPROTO_UDP, UDP_SEGMENT, 4, 100, 1000), 1000);
 	CHECK_EQ(noted_length(IPPROTO_IP, UDP_GRO, 4, 100, 1000), 1000);
-	CHECK_EQ(mmc_udp_run_length(&message, 1000), 1000);
+	CHECK_EQ(mmc_udp_train_length(&message, 1000), 1000);
 }
 
 /* Prepares the payload before the first test that sends. */
@@ -373,9 +374,9 @@ __attribute__((constructor)) static void fill_payload(void)
 		payload[i] = (uint8_t)(i * 31 + i / 256);
 }
 
-CHECK_MAIN(CHECK_TEST(runs_are_sent_whole),
-	   CHECK_TEST(runs_arrive_by_the_datagram),
-	   CHECK_TEST(refused_runs_go_one_by_one),
+CHECK_MAIN(CHECK_TEST(trains_are_sent_whole),
+	   CHECK_TEST(trains_arrive_by_the_datagram),
+	   CHECK_TEST(refused_trains_go_one_by_one),
 	   CHECK_TEST(what_is_left_comes_next),
-	   CHECK_TEST(foreign_runs_are_counted_by_the_datagram),
+	   CHECK_TEST(foreign_trains_are_counted_by_the_datagram),
 	   CHECK_TEST(senseless_lengths_are_passed_over))
