@@ -211,6 +211,12 @@ class Intracomm(Nonblocking):
                 return False
         except (AttributeError, TypeError):
             pass  # not an array
+        else:
+            if state.express is not None:
+                if kind is Allgather and state.express.allgather(*arguments):
+                    return True
+                if kind is Bcast and state.express.bcast(*arguments):
+                    return True
         collective = self._make(kind, *arguments)
         carrier = state.carrier(collective.nbytes)
         if carrier is not None:

@@ -125,8 +125,8 @@ def mpirun(
 ) -> list[str | Path]:
     """Return the beginning of a command that runs Python on `nranks` ranks.
 
-    The caller appends Python's arguments. If this process runs as root, also set the
-    environment variables that let Open MPI launch ranks as root.
+    The caller appends Python's arguments. If this process runs as root, this function
+    also sets, in `os.environ`, the variables that let Open MPI launch ranks as root.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ import mpimcast
 
 
 class UserComm(mpimcast.Intracomm):
-    """A user's own class; communicators derived from an instance have it, too."""
+    """A user's class; communicators derived from an instance are instances, too."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -63,8 +63,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
-        # A request of mpimcast that is complete has the null handle until it is started
-        # again.
+        # While inactive, a persistent request of mpimcast equals MPI.REQUEST_NULL.
         if isinstance(request, mpimcast.Prequest):
             assert request == MPI.REQUEST_NULL
         request.Start()

@@ -50,15 +50,14 @@ class Case(NamedTuple):
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
-    def over_least_peer(
+    def over_peers_least(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
-        """Return a quantity of mpimcast's as a multiple of the least among the peers.
+        """Return mpimcast's value of a quantity as a multiple of the peers' least.
 
-        `quantity_of` returns a contender's quantity, given its results, or None if it
-        is unknown. Peers whose quantity is unknown do not count. Return None if
-        mpimcast's is unknown, if no peer's is known, or if mpimcast's or the least is
-        0.
+        `quantity_of` takes a contender's results and returns its value, or None if that
+        is unknown. Peers whose value is unknown do not count. Return None if mpimcast's
+        value is unknown or 0, if no peer's is known, or if the least of them is 0.
         """
         quantities = [
             quantity_of(each)

@@ -13,7 +13,8 @@ from bench.cells.summary import OURS, Scenarios, Summary
 from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.page.units import percent, size
 
-# mpimcast counts as equally fast if its speed is within this share of the peer's.
+# mpimcast and a peer count as equally fast if their speeds differ by no more than this
+# share of the peer's.
 _MARGIN = 0.03
 
 
@@ -53,6 +54,7 @@ class Comparison(NamedTuple):
     @property
     def bytes_share(self) -> float | None:
         """The bytes that mpimcast's busiest host sends, as a share of the peer's."""
+        # Both numbers of bytes are given in blocks of the same size, which cancels out.
         return _share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property
@@ -99,18 +101,18 @@ def conclusion(scenarios: Scenarios) -> list[str]:
     """Return the main results: those of all scenarios, then those of each cell."""
     compared = largest(scenarios)
     if not compared:
-        return ["No peer was measured beside mpimcast."]
+        return ["No peer was measured alongside mpimcast."]
     cells: dict[str, list[Comparison]] = {}
     for each in compared:
         cells.setdefault(each.scenario.cell, []).append(each)
     return [
-        f"{_count(compared)} {_shares(compared)}",
+        " ".join(filter(None, (_count(compared), _shares(compared)))),
         *(f"{name}. {_title(name)}: {_cell(each)}" for name, each in cells.items()),
     ]
 
 
 def _count(compared: Sequence[Comparison]) -> str:
-    """Return a sentence that counts where mpimcast is faster, as fast and slower."""
+    """Return a sentence on how often mpimcast is faster, as fast and slower."""
     speeds = [each.best.spread.median for each in compared]
     faster = sum(speed > 1 + _MARGIN for speed in speeds)
     slower = sum(speed < 1 - _MARGIN for speed in speeds)

@@ -13,7 +13,7 @@ static void disagree(struct mmc_node_request *request, uint32_t member)
 	const struct mmc_operation *ours = &request->operation;
 
 	/* Another process wrote these words: they must not be believed. */
-	if (theirs.kind < MMC_ALLGATHER || theirs.kind > MMC_BCAST)
+	if (theirs.kind < MMC_ALLGATHER || theirs.kind > MMC_NODE_BARRIER)
 		theirs.kind = ours->kind;
 	failure.kind_min = mmc_min_u32(ours->kind, theirs.kind);
 	failure.kind_max = mmc_max_u32(ours->kind, theirs.kind);

@@ -59,7 +59,7 @@ struct mmc_failure mmc_node_failure(const struct mmc_node_request *request,
 		.error = error,
 		.epoch = request->epoch,
 		.culprit = culprit,
-		.missing_chunks = request->pieces.npieces -
-				  mmc_min_u32(nread, request->pieces.npieces),
+		.missing_chunks =
+			request->npieces - mmc_min_u32(nread, request->npieces),
 	};
 }

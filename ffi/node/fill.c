@@ -51,10 +51,12 @@ static void copy_part(struct mmc_node_request *request, uint32_t index,
 	if (request->operation.send != NULL)
 		from = (const uint8_t *)request->operation.send +
 		       part.offset_bytes;
-	mmc_node_lay_out(request, index);
-	memcpy(slot + stream->places[rank], from, part.nbytes);
 	if (from != result)
 		memcpy(result, from, part.nbytes);
+	if (request->delivery == MMC_NODE_IN_PLACE)
+		return;
+	mmc_node_lay_out(request, index);
+	memcpy(slot + stream->places[rank], from, part.nbytes);
 	stream->counts.tx_bytes += part.nbytes;
 }
 
@@ -63,8 +65,12 @@ bool mmc_node_fill(struct mmc_node_request *request)
 	struct mmc_node_stream *stream = request->stream;
 	struct mmc_node_line *line = &stream->lines[stream->member];
 	uint32_t piece = stream->nfilled;
+	bool enters = mmc_node_request_enters(request, piece);
+	bool is_entered =
+		request->nentries == 0 || enters ||
+		mmc_cursor_before(request->first_piece, stream->nread);
 
-	if (!is_free(stream))
+	if (!is_free(stream) || !is_entered)
 		return false;
 	line->digests[piece % stream->options.nslots] = request->digest;
 	line->words = (struct mmc_node_words){
@@ -72,8 +78,8 @@ bool mmc_node_fill(struct mmc_node_request *request)
 		.root = request->operation.root,
 		.block_bytes = request->operation.block_bytes,
 	};
-	if (mmc_node_request_sends(request, stream->options.rank))
-		copy_part(request, piece - request->first_piece,
+	if (!enters && mmc_node_request_sends(request, stream->options.rank))
+		copy_part(request, mmc_node_request_index(request, piece),
 			  mmc_node_slot(stream, piece));
 	mmc_cursor_set(&line->filled, ++stream->nfilled);
 	mmc_node_ring_attended(stream);

@@ -2,6 +2,7 @@
 #include "node/forward.h"
 
 #include <mpimcast/mmc.h>
+#include <string.h>
 
 #include "node/agree.h"
 #include "node/failing.h"
@@ -20,15 +21,36 @@ static bool is_filled(struct mmc_node_request *request)
 	return true;
 }
 
-/* Describes the exchange of a piece, whose parts lie node by node in the slot. */
+/* Sets the stream's `nodes_bytes` to the length of each node's blocks. */
+static void add_up_blocks(const struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	const struct mmc_node_map *map = &stream->map;
+
+	memset(stream->nodes_bytes, 0,
+	       map->nnodes * sizeof(*stream->nodes_bytes));
+	for (uint32_t rank = 0; rank < map->nranks; rank++)
+		stream->nodes_bytes[map->nodes[rank]] +=
+			mmc_node_part(request, 0, rank).nbytes;
+}
+
+/*
+ * Describes the exchange of a piece, whose parts lie node by node in the slot, or in the
+ * result itself.
+ */
 static struct mmc_operation exchange(const struct mmc_node_request *request,
 				     uint8_t *slot)
 {
 	struct mmc_node_stream *stream = request->stream;
-	uint32_t index = stream->nforwarded - request->first_piece;
+	uint32_t index = mmc_node_request_index(request, stream->nforwarded);
 	uint32_t root = request->operation.root;
 
-	mmc_node_lay_out(request, index);
+	if (request->delivery == MMC_NODE_IN_PLACE) {
+		slot = request->operation.recv;
+		add_up_blocks(request);
+	} else {
+		mmc_node_lay_out(request, index);
+	}
 	if (request->operation.kind == MMC_BCAST)
 		return (struct mmc_operation){
 			.kind = MMC_BCAST,
@@ -54,6 +76,11 @@ bool mmc_node_forward(struct mmc_node_request *request)
 
 	if (!is_filled(request))
 		return false;
+	/* A NULL among the forwarded pieces is one that has arrived. */
+	if (mmc_node_request_enters(request, stream->nforwarded)) {
+		stream->nforwarded++;
+		return true;
+	}
 	operation =
 		exchange(request, mmc_node_slot(stream, stream->nforwarded));
 	operation.notifies = request->operation.notifies;

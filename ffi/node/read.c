@@ -6,17 +6,34 @@
 #include "node/agree.h"
 #include "node/places.h"
 
+/* Returns whether this member has to copy the part of `rank` into the result. */
+static bool must_copy(const struct mmc_node_request *request, uint32_t rank)
+{
+	const struct mmc_node_stream *stream = request->stream;
+	const uint32_t *nodes = stream->map.nodes;
+
+	if (!mmc_node_request_sends(request, rank))
+		return false;
+	switch (request->delivery) {
+	case MMC_NODE_COPIES:
+		return rank != stream->options.rank;
+	case MMC_NODE_ONE_COPY:
+		/* Each member has put its own part there itself. */
+		return nodes[rank] != nodes[stream->options.rank];
+	default:
+		return false;
+	}
+}
+
 /* Copies the part of `rank` of the request's piece number `index` into the result. */
 static void copy_part(struct mmc_node_request *request, uint32_t index,
 		      uint32_t rank)
 {
 	struct mmc_node_stream *stream = request->stream;
 	struct mmc_part part = mmc_node_part(request, index, rank);
-	const uint8_t *slot =
-		mmc_node_slot(stream, request->first_piece + index);
+	const uint8_t *slot = mmc_node_slot(stream, stream->nread);
 
-	if (part.nbytes == 0 || !mmc_node_request_sends(request, rank) ||
-	    rank == stream->options.rank)
+	if (part.nbytes == 0 || !must_copy(request, rank))
 		return;
 	memcpy(mmc_node_request_result(request, rank) + part.offset_bytes,
 	       slot + stream->places[rank], part.nbytes);
@@ -24,13 +41,15 @@ static void copy_part(struct mmc_node_request *request, uint32_t index,
 }
 
 /* Takes the parts that members have filled in since; returns whether it has all. */
-static bool take_members(struct mmc_node_request *request)
+static bool take_members(struct mmc_node_request *request, bool enters)
 {
 	struct mmc_node_stream *stream = request->stream;
 	const uint32_t *members = mmc_node_members(stream);
 	uint32_t nmembers = stream->node->nmembers;
 	uint64_t *taken = mmc_node_request_taken(request);
-	bool laid_out = false;
+	uint32_t index = mmc_node_request_index(request, stream->nread);
+	uint32_t nwanted = request->operation.kind == MMC_BCAST ? 1 : nmembers;
+	bool laid_out = enters;
 
 	/* Each begins with its right neighbour, so that not all read one's part. */
 	for (uint32_t i = 0; i < nmembers; i++) {
@@ -42,28 +61,32 @@ static bool take_members(struct mmc_node_request *request)
 		    !mmc_node_has_filled(request, member, stream->nread))
 			continue;
 		if (!laid_out)
-			mmc_node_lay_out(request,
-					 stream->nread - request->first_piece);
+			mmc_node_lay_out(request, index);
 		laid_out = true;
-		copy_part(request, stream->nread - request->first_piece,
-			  members[member]);
+		if (!enters)
+			copy_part(request, index, members[member]);
 		taken[member >> 6] |= bit;
 		request->ntaken++;
 	}
-	if (request->operation.kind == MMC_BCAST)
-		return request->ntaken == 1;
-	return request->ntaken == nmembers;
+	return request->ntaken == nwanted;
 }
 
-/* Copies the parts of a piece that is whole in its slot. */
+/*
+ * Copies the parts of a piece that is whole in its slot, or waits for the node leader to
+ * have copied them for all.
+ */
 static bool take_all(struct mmc_node_request *request)
 {
 	struct mmc_node_stream *stream = request->stream;
-	uint32_t index = stream->nread - request->first_piece;
+	uint32_t index = mmc_node_request_index(request, stream->nread);
+	bool is_mine = mmc_node_leads(stream) ||
+		       request->delivery == MMC_NODE_COPIES;
 
 	if (!mmc_cursor_before(stream->nread,
-			       mmc_cursor_get(&stream->head->arrived)))
+			       mmc_cursor_get(mmc_node_source(request))))
 		return false;
+	if (!is_mine || request->delivery == MMC_NODE_IN_PLACE)
+		return true;
 	mmc_node_lay_out(request, index);
 	for (uint32_t rank = 0; rank < stream->map.nranks; rank++)
 		copy_part(request, index, rank);
@@ -76,11 +99,22 @@ static bool take(struct mmc_node_request *request)
 	const struct mmc_node_stream *stream = request->stream;
 	bool is_root = request->operation.kind == MMC_BCAST &&
 		       request->operation.root == stream->options.rank;
+	bool enters = mmc_node_request_enters(request, stream->nread);
 
 	if (is_root && !mmc_node_leads(stream))
 		return true;
-	return stream->map.nnodes > 1 ? take_all(request)
-				      : take_members(request);
+	return stream->map.nnodes > 1 && !enters
+		       ? take_all(request)
+		       : take_members(request, enters);
+}
+
+struct mmc_cursor *mmc_node_source(const struct mmc_node_request *request)
+{
+	const struct mmc_node_stream *stream = request->stream;
+
+	if (request->delivery == MMC_NODE_ONE_COPY && !mmc_node_leads(stream))
+		return &stream->lines[stream->leader].read;
+	return &stream->head->arrived;
 }
 
 bool mmc_node_read(struct mmc_node_request *request)

@@ -12,4 +12,10 @@
  */
 bool mmc_node_read(struct mmc_node_request *request);
 
+/*
+ * Returns the cursor that says which pieces of a request have come from other nodes, as
+ * far as this member is concerned.
+ */
+struct mmc_cursor *mmc_node_source(const struct mmc_node_request *request);
+
 #endif

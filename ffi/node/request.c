@@ -44,13 +44,56 @@ static struct mmc_node_request *get(struct mmc_node_stream *stream)
 	return calloc(1, sizeof(*request) + nwords * sizeof(*request->tables));
 }
 
+/* Returns whether each node's blocks are one range of the result. */
+static bool is_by_node(const struct mmc_node_request *request)
+{
+	const struct mmc_operation *operation = &request->operation;
+	const struct mmc_node_map *map = &request->stream->map;
+	uint64_t end_bytes = 0;
+
+	if (operation->kind == MMC_BCAST)
+		return true;
+	for (uint32_t i = 0; i < map->nranks; i++) {
+		if (map->order[i] != i)
+			return false;
+		if (operation->kind != MMC_ALLGATHERV)
+			continue;
+		if (operation->offsets_bytes[i] != end_bytes)
+			return false;
+		end_bytes += operation->blocks_bytes[i];
+	}
+	return true;
+}
+
+static enum mmc_node_delivery
+choose_delivery(const struct mmc_node_request *request)
+{
+	if (request->operation.shared == 0)
+		return MMC_NODE_COPIES;
+	if (request->stream->map.nnodes == 1 || is_by_node(request))
+		return MMC_NODE_IN_PLACE;
+	return MMC_NODE_ONE_COPY;
+}
+
+static void count_pieces(struct mmc_node_request *request)
+{
+	const struct mmc_operation *operation = &request->operation;
+	bool is_barrier = operation->kind == MMC_NODE_BARRIER;
+	bool overwrites = operation->shared != 0 && operation->send != NULL;
+
+	request->nentries = is_barrier || overwrites;
+	request->npieces =
+		is_barrier ? 1 : request->nentries + request->pieces.npieces;
+}
+
 /* Cuts the operation into pieces, and sets its digest. */
 static void plan(struct mmc_node_request *request)
 {
 	const struct mmc_operation *operation = &request->operation;
 	const struct mmc_node_stream *stream = request->stream;
 	bool varies = operation->kind == MMC_ALLGATHERV;
-	uint32_t digest = mixed(operation->kind, operation->root);
+	uint32_t digest = mixed(mixed(operation->kind, operation->root),
+				operation->shared);
 
 	request->pieces = (struct mmc_pieces){
 		.block_bytes = operation->block_bytes,
@@ -59,7 +102,13 @@ static void plan(struct mmc_node_request *request)
 				   ? 1
 				   : stream->options.nranks,
 	};
-	mmc_pieces_cut(&request->pieces, stream->options.slot_bytes);
+	request->delivery = choose_delivery(request);
+	/* What arrives in place takes no room in a slot, and is one piece. */
+	mmc_pieces_cut(&request->pieces, request->delivery == MMC_NODE_IN_PLACE
+						 ? UINT64_MAX
+						 : stream->options.slot_bytes);
+	count_pieces(request);
+	digest = mixed(digest, request->nentries);
 	if (varies)
 		for (uint32_t i = 0; i < stream->options.nranks; i++)
 			digest = mixed(digest, operation->blocks_bytes[i]);
@@ -78,6 +127,8 @@ static bool is_valid(const struct mmc_node_stream *stream,
 		return operation->blocks_bytes != NULL;
 	case MMC_BCAST:
 		return operation->root < stream->options.nranks;
+	case MMC_NODE_BARRIER:
+		return operation->block_bytes == 0;
 	default:
 		return false;
 	}
@@ -98,15 +149,17 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 		.stream = stream,
 		.operation = *operation,
 		.first_piece = stream->next_piece,
-		.epoch = ++stream->epoch,
+		/* Other nodes do not count this node's barriers. */
+		.epoch = operation->kind == MMC_NODE_BARRIER ? stream->epoch
+							     : ++stream->epoch,
 	};
 	if (operation->kind != MMC_BCAST)
 		made->operation.root = 0;
 	if (operation->kind == MMC_ALLGATHERV)
 		copy_tables(made);
 	plan(made);
-	stream->next_piece += made->pieces.npieces;
-	stream->counts.operations++;
+	stream->next_piece += made->npieces;
+	stream->counts.operations += operation->kind != MMC_NODE_BARRIER;
 	if (stream->first == NULL)
 		stream->first = made;
 	else

@@ -6,14 +6,29 @@
 #include "node/stream.h"
 #include "support/bits.h"
 
+/* How an operation's result gets to where the members want it. */
+enum mmc_node_delivery {
+	MMC_NODE_COPIES,   /* each member copies it out of slots */
+	MMC_NODE_ONE_COPY, /* the node leader copies what other nodes have sent */
+	MMC_NODE_IN_PLACE, /* it arrives in the members' shared memory itself */
+};
+
 struct mmc_node_request {
 	struct mmc_node_request *next; /* in flight, or a spare */
 	struct mmc_node_stream *stream;
 	struct mmc_operation operation; /* its tables lie in `tables` */
 	struct mmc_pieces pieces;
 	uint32_t first_piece;
+	/*
+	 * 1 if the first piece is an entry: it moves nothing, and is read once all
+	 * members have filled it. Thus nobody writes to shared memory which another
+	 * member still reads.
+	 */
+	uint32_t nentries;
+	uint32_t npieces; /* with the entry */
 	uint32_t epoch;
-	uint32_t digest;      /* of kind, root and sizes */
+	uint32_t digest; /* of kind, root, sizes and shared memory */
+	enum mmc_node_delivery delivery;
 	uint32_t ntaken;      /* parts of the piece that is being read */
 	uint64_t start_ns;    /* 0: nobody has waited for it yet */
 	uint64_t observed_ns; /* when a waiter last looked at the clock */
@@ -52,7 +67,21 @@ void mmc_node_requests_free(struct mmc_node_stream *stream);
 static inline bool mmc_node_request_has(const struct mmc_node_request *request,
 					uint32_t piece)
 {
-	return piece - request->first_piece < request->pieces.npieces;
+	return piece - request->first_piece < request->npieces;
+}
+
+/* Returns whether a piece of the request is its entry. */
+static inline bool
+mmc_node_request_enters(const struct mmc_node_request *request, uint32_t piece)
+{
+	return piece - request->first_piece < request->nentries;
+}
+
+/* Returns the number among the request's pieces of one that is not its entry. */
+static inline uint32_t
+mmc_node_request_index(const struct mmc_node_request *request, uint32_t piece)
+{
+	return piece - request->first_piece - request->nentries;
 }
 
 /* Returns whether a rank contributes to the operation. */

@@ -6,6 +6,7 @@
 #include "node/failing.h"
 #include "node/fill.h"
 #include "node/forward.h"
+#include "node/read.h"
 #include "support/clock.h"
 #include "support/timer.h"
 
@@ -72,13 +73,14 @@ mmc_node_find_awaited(const struct mmc_node_stream *stream)
 		return slowest;
 	}
 	member = unfilled(stream, stream->nread);
-	if (stream->map.nnodes == 1)
+	if (stream->map.nnodes == 1 ||
+	    mmc_node_request_enters(stream->first, stream->nread))
 		return awaited(stream, member, &stream->lines[member].filled);
 	if (mmc_node_leads(stream) && member != stream->member)
 		return awaited(stream, member, &stream->lines[member].filled);
 	if (member == stream->member)
 		member = stream->leader;
-	return awaited(stream, member, &stream->head->arrived);
+	return awaited(stream, member, mmc_node_source(stream->first));
 }
 
 /*
@@ -156,7 +158,8 @@ void mmc_node_check_patience(struct mmc_node_request *request, uint64_t now_ns)
 	struct mmc_node_stream *stream = request->stream;
 	const struct mmc_node_stream_options *options = &stream->options;
 	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
-	bool is_between = whom.cursor == &stream->head->arrived && whom.entered;
+	bool is_between = stream->map.nnodes > 1 && whom.entered &&
+			  whom.cursor == mmc_node_source(stream->first);
 	uint64_t limit_ns = whom.entered ? options->late_timeout_ns
 					 : options->entry_timeout_ns;
 

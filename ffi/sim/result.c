@@ -10,7 +10,7 @@
 _Static_assert(MMC_TRAFFIC_COUNT == 3,
 	       "the arrays of struct mmc_sim_traffic have an element per kind");
 
-/* Returns a count of traffic in the form of the public result. */
+/* Converts a count of traffic to the type that the public result has for it. */
 static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 {
 	struct mmc_sim_traffic traffic;
@@ -88,8 +88,8 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
 		/*
-		 * In a large run, each payload is only a stamp, whose bytes stand for
-		 * several bytes each (sim/stage.c).
+		 * In a large run, chunks are replaced by stamps of a few bytes; each
+		 * byte of a stamp stands for several of the chunk (sim/stage.c).
 		 */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),

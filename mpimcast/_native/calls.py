@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._core import _CData as CData
+    from mpimcast._native.express import Express
     from mpimcast._settings.config import Config
 
 
@@ -108,6 +109,9 @@ class AnyStream(Protocol):
     config: Config
     sources: tuple[Callable[[], Notifications], ...]
     first_failure: tuple[str, tuple[int, ...]] | None
+
+    def express(self, finish: Callable[..., None], in_place: object) -> Express | None:
+        """Return the shortest way to the stream's operations, if there is one."""
 
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # The longest time that a call stays in C. Python's signal handlers, and the MPI
 # library's progress, wait for its return.
-_SLICE_NS = 1_000_000
+SLICE_NS = 1_000_000
 
 # The most counts of an Allgatherv that a message lists; it hashes a longer list.
 _COUNTS_SHOWN_MAX = 8
@@ -141,6 +141,8 @@ class NativeOperation:
         The stream.
     name
         The operation in words, for messages.
+    request
+        The place of C's request, if the operation has been started already.
 
     Attributes
     ----------
@@ -152,24 +154,26 @@ class NativeOperation:
         C's struct mmc_failure if ranks started different operations, else None.
     """
 
-    def __init__(self, stream: AnyStream, name: str) -> None:
+    def __init__(
+        self, stream: AnyStream, name: str, request: CData | None = None
+    ) -> None:
         self._stream = stream
         self.name = name
         self.channel = stream.channel
         self.mismatch: CData = None
         self._calls = stream.calls
-        self._request = ffi.new(stream.calls.request)
+        self._request = ffi.new(stream.calls.request) if request is None else request
         self._notifies = False
 
     def start(self, description: Description, *, waits: bool = True) -> bool:
-        """Start the operation; if `waits`, then wait for it, but at most `_SLICE_NS`.
+        """Start the operation; if `waits`, then wait for it, but at most `SLICE_NS`.
 
         Returns
         -------
         bool
             Whether it has ended. Until it has, the buffers belong to mpimcast.
         """
-        slice_ns = _SLICE_NS if waits else 0
+        slice_ns = SLICE_NS if waits else 0
         self._notifies = bool(description.c.notifies)
         status = self._calls.start(
             self._stream.c, description.c, slice_ns, self._request
@@ -182,11 +186,11 @@ class NativeOperation:
         return self._is_over(status)
 
     def wait(self) -> bool:
-        """Wait for at most `_SLICE_NS`; return whether the operation has ended.
+        """Wait for at most `SLICE_NS`; return whether the operation has ended.
 
         Raise its error if it has failed.
         """
-        return self._is_over(self._calls.wait(self._request[0], _SLICE_NS))
+        return self._is_over(self._calls.wait(self._request[0], SLICE_NS))
 
     def test(self) -> bool:
         """Return whether the operation has ended; raise its error if it has failed.

@@ -81,6 +81,9 @@ class Stream:
         """Return all counters by name."""
         return counters(lib.mmc_stream_counters, self.c)
 
+    def express(self, finish: Callable[..., None], in_place: object) -> None:
+        """Return None: all operations go the ordinary way."""
+
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""
         failure = ffi.new("struct mmc_failure *")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mpimcast._mpi.private import Private
+    from mpimcast._native.express import Express
     from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
 
@@ -68,6 +69,7 @@ class CommunicatorState:
         self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
         self.threaded = False
+        self.express: Express | None = None
         # Whether the least size is that for shared memory, until all ranks know better.
         self._shared_limit = inherited.config.may_share
         self._comm = MPI.Intracomm(comm)
@@ -255,6 +257,7 @@ class CommunicatorState:
         from mpimcast._session.streams import Streams
 
         self._streams = Streams(self._comm, private, opened, self.config)
+        self.express = self._streams.express
         self._set_limit(shared=opened.team.transport == "shm")
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
@@ -333,6 +336,7 @@ class CommunicatorState:
     def end(self, request: MPI.Request | None, *, clean: bool = False) -> None:
         """Wait for the request of `leave`, then close what is open."""
         self.bypass = True
+        self.express = None
         if self._forked():
             return
         try:

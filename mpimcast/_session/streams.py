@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -18,7 +18,7 @@ from mpimcast._native import core
 from mpimcast._native.failure import poison_error
 from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._session import bootstrap, completer
-from mpimcast._session.collectives import Staging
+from mpimcast._session.collectives import Allgather, Bcast, Staging
 from mpimcast._session.introduction import introduced
 from mpimcast._session.pending import Pending
 from mpimcast._support.log import logger
@@ -29,6 +29,7 @@ from mpimcast.requests import Prequest, Request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpimcast._core import _CData as CData
     from mpimcast._mpi.private import Private
     from mpimcast._native.calls import AnyStream, Notifications, UnicastReason
     from mpimcast._session.collectives import Collective
@@ -58,6 +59,8 @@ class Streams:
         Why a better transport was not taken; empty if none is better.
     comm : MPI.Intracomm
         The communicator whose error handler is called.
+    express : Express or None
+        The shortest way for plain arrays, where all ranks share memory.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Streams:
         self._private = private
         self._config = config
         self._stream = opened.stream
+        self.express = self._stream.express(self._finish, MPI.IN_PLACE)
         self._opened = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
@@ -94,34 +98,57 @@ class Streams:
             description = collective.describe()
             collective.pack(description, staging)
             native = NativeOperation(self._stream, str(collective))
-            try:
-                self._finish(native, description)
-            except Error as error:
-                native.cancel()
-                raise self.tell_apart(error, native, description) from None
-            except BaseException:
-                native.cancel()
-                raise
-            finally:
-                native.free()
+            self._drive(native, description, lambda: native.start(description))
             self._watch_suspension(self._stream)
             collective.unpack(staging)
         except Error as error:
-            self.poison(self._stream)
-            self.fail(error)
+            self._end_badly(error)
             raise
         finally:
             self.give_back(staging)
 
-    def _finish(self, native: NativeOperation, description: Description) -> None:
-        """Start an operation, and wait until it has ended."""
+    def _drive(
+        self,
+        native: NativeOperation,
+        description: Description,
+        begin: Callable[[], bool],
+    ) -> None:
+        """Begin an operation, wait until it has ended, and free it."""
         patience = self.patience()
-        over = native.start(description)
-        while not over:
-            self.idle(native)
-            over = native.wait()
-            if not over and patience.take_warning():
-                self.warn(native)
+        try:
+            over = begin()
+            while not over:
+                self.idle(native)
+                over = native.wait()
+                if not over and patience.take_warning():
+                    self.warn(native)
+        except Error as error:
+            native.cancel()
+            raise self.tell_apart(error, native, description) from None
+        except BaseException:
+            native.cancel()
+            raise
+        finally:
+            native.free()
+
+    def _finish(self, request: CData, name: str, *arguments: Any) -> None:
+        """Wait for an operation that was started on the express way."""
+        collective: Collective
+        if name == "allgather":
+            collective = Allgather(self.comm, *arguments)
+        else:
+            collective = Bcast(self.comm, *arguments)
+        native = NativeOperation(self._stream, str(collective), request)
+        try:
+            self._drive(native, collective.describe(), native.wait)
+        except Error as error:
+            self._end_badly(error)
+            raise
+
+    def _end_badly(self, error: Error) -> None:
+        """Record the failure of a blocking operation, and call the error handler."""
+        self.poison(self._stream)
+        self.fail(error)
 
     def start(self, collective: Collective) -> Request:
         """Start an operation, without waiting for any other rank."""

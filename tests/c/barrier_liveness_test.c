@@ -105,7 +105,7 @@ static void check_waits(const struct model *model)
 		 since(model, heard | 1 << NOTED_AWAITED));
 	CHECK_EQ(liveness->unexplained_ns, since(model, 1 << RENEWED | noted));
 	CHECK_EQ(liveness->stalled_ns, since(model, 1 << RENEWED));
-	CHECK_EQ(liveness->entering_ns, model->observed_ns);
+	CHECK_EQ(liveness->since_start_ns, model->observed_ns);
 }
 
 static void check_late(const struct model *model)
@@ -165,7 +165,7 @@ static void a_pause_is_no_wait(void)
 	model_open(&model);
 	look(&model, 3600 * MMC_S_NS);
 	CHECK_EQ(model.liveness.unheard_ns, MMC_OBSERVED_NS_MAX);
-	CHECK_EQ(model.liveness.entering_ns, MMC_OBSERVED_NS_MAX);
+	CHECK_EQ(model.liveness.since_start_ns, MMC_OBSERVED_NS_MAX);
 }
 
 /* The wait for the owner of missing chunks ends only when the owner itself is heard. */

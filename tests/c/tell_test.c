@@ -41,6 +41,7 @@ static void a_record_asks_for_no_answer(void)
 	CHECK_EQ(subject.said[0].message.record.sent_chunks, 5);
 	CHECK_EQ(subject.said[0].message.record.terms.signature_max, 7);
 	CHECK_EQ(subject.said[0].message.record.culprit, MMC_PEER_NONE);
+	/* A stamp of 0 asks for no answer. */
 	CHECK_EQ(subject.said[0].message.stamp_us, 0);
 	CHECK_EQ(subject.said[0].message.echo_us, 0);
 	CHECK_EQ(subject.said[0].message.late_age_ms, 0);
@@ -68,7 +69,10 @@ static void messages_name_the_culprit(void)
 	subject_close(&subject);
 }
 
-/* Evidence of a late rank ages by at least a millisecond each time it is passed on. */
+/*
+ * What another rank has said of a late rank is hearsay. Each rank that passes it on
+ * makes it at least a millisecond older, even if it does so at once.
+ */
 static void hearsay_grows_older(void)
 {
 	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);
@@ -95,7 +99,7 @@ static void hearsay_grows_older(void)
 	}
 }
 
-/* Messages no longer name a late rank once the evidence is older than TIMEOUT. */
+/* Messages no longer name a late rank once TIMEOUT has passed since the evidence. */
 static void old_hearsay_is_dropped(void)
 {
 	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of view.h show the engine an operation's current state. */
+/* The functions of view.h return what an operation's state is now. */
 #include "core/operation/view.h"
 
 #include "subject.h"
@@ -28,7 +28,7 @@ static void a_new_operation(void)
 	subject_close(&subject);
 }
 
-/* Each new chunk lowers the number of missing chunks by one, a duplicate by none. */
+/* Each new chunk lowers the number of missing chunks by one; a duplicate does not. */
 static void missing_chunks(void)
 {
 	struct subject subject;

@@ -28,7 +28,7 @@ def comm(shared_comm: Intracomm) -> Intracomm:
     return shared_comm
 
 
-# For each name, a function that returns the root, given the number of ranks.
+# For each name, a function that takes the number of ranks and returns the root.
 ROOTS: dict[str, Callable[[int], int]] = {
     "first": lambda _: 0,
     "middle": lambda size: size // 2,
@@ -47,7 +47,8 @@ FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, displ, type]": lambda data, count, type_: [data, count, 2, type_],
 }
 
-# The combinations that test_pairs tries. A unit is 32 bytes of data (kinds.py).
+# The combinations that test_pairs tries. The root passes items of the type `root_kind`,
+# the other ranks those of `other_kind`. A unit is 32 bytes of data (kinds.py).
 ROWS = pairwise(
     {
         "owner": list(OWNERS),
@@ -69,8 +70,9 @@ def outcome(
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.items_per_unit
-        # The message may begin up to two items after the start of the memory, and what
-        # follows the message must not be written.
+        # The message may begin up to two items after the start of the memory. There is
+        # more memory than it needs, to show whether what follows it is written: two
+        # units, three doubles, and a double for each byte that the two items span.
         memory_doubles = (
             kind.spanned_doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
         )
@@ -81,7 +83,7 @@ def outcome(
 
 @pytest.mark.parametrize("part", range(4))
 def test_pairs(comm: Intracomm, part: int) -> None:
-    """For each row of ROWS, Bcast leaves in memory what the MPI library's leaves."""
+    """For each row of ROWS, Bcast leaves the same memory as the MPI library's Bcast."""
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
@@ -114,8 +116,8 @@ def test_sizes(
 ) -> None:
     """Data of various sizes arrives, and the memory on either side is not written.
 
-    Some sizes are next to multiples of a chunk, and half of the runs lose, duplicate
-    and reorder datagrams.
+    Some sizes are a byte more or less than a multiple of 512, which is the usual chunk
+    size here. In half of the runs, datagrams are lost, duplicated and reordered.
     """
     comm = make_comm(**settings, fault=f"{fault},seed={seed}" if fault else "")
     sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
@@ -135,7 +137,7 @@ def test_sizes(
 
 
 def test_more_than_a_window(make_comm: Make) -> None:
-    """3 MiB of data arrive, which are more than the window holds."""
+    """Data of 3 MiB, which is more than the window holds, arrives."""
     comm = make_comm(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
@@ -198,8 +200,8 @@ def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
-# For each mistake, a function that returns arguments which mpi4py refuses, given the
-# number of ranks.
+# For each mistake, a function that takes the number of ranks and returns arguments that
+# mpi4py refuses.
 BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
     "number": lambda _: (3,),
     "None": lambda _: (None,),

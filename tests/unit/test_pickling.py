@@ -220,7 +220,7 @@ def test_settings_are_restored() -> None:
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
 def test_copyreg(runner: str, which: str) -> None:
-    """A function that copyreg has for communicators pickles those of mpimcast, too."""
+    """A function registered with copyreg for communicators serves mpimcast's, too."""
     code = f"""
     import copyreg
     {COPIES}
@@ -254,9 +254,10 @@ def test_extension_codes() -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_constants(runner: str) -> None:
-    """A constant survives ``free``.
+    """COMM_WORLD and COMM_SELF survive ``free``.
 
-    What is made from its handle or its Fortran integer has the same type.
+    A communicator made from the handle of one of them, or from its Fortran integer, is
+    of the same type.
     """
     code = """
     from mpi4py import MPI

@@ -33,21 +33,22 @@ struct mmc_liveness {
 	 * stalled.
 	 */
 	uint64_t unexplained_ns;
-	uint64_t entering_ns;	   /* since the operation started */
+	uint64_t since_start_ns;   /* since the operation started */
 	uint64_t owner_unheard_ns; /* since `owner` was heard or became owner */
 
-	uint64_t inquire_ns; /* when the transport may be asked next */
-	uint64_t late_ns;    /* when `late_rank` was last known to exist */
+	/* When the transport may next be asked whether a rank's process exists. */
+	uint64_t inquire_ns;
+	uint64_t late_ns; /* when `late_rank` was last known to exist */
 	/*
-	 * For a while after this time, this rank need not tell all ranks of a late one:
-	 * it is when this rank last did so or, if newer, the time of the evidence that
-	 * another rank has sent.
+	 * When this rank last told all ranks of a late one or, if newer, the time of
+	 * evidence that another rank has sent. For a while after it, this rank need not
+	 * tell them.
 	 */
 	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
 	/*
-	 * The owner of missing chunks, if they are awaited from another rank, such as
-	 * the left neighbour; otherwise MMC_PEER_NONE.
+	 * The owner of missing chunks, if they are awaited from a rank that is not
+	 * their owner, such as the left neighbour; otherwise MMC_PEER_NONE.
 	 */
 	uint32_t owner;
 	/*
@@ -78,7 +79,7 @@ static inline void mmc_liveness_advance(struct mmc_liveness *liveness,
 	liveness->unproven_ns += elapsed_ns;
 	liveness->unexplained_ns += elapsed_ns;
 	liveness->stalled_ns += elapsed_ns;
-	liveness->entering_ns += elapsed_ns;
+	liveness->since_start_ns += elapsed_ns;
 	liveness->owner_unheard_ns += elapsed_ns;
 }
 
@@ -90,8 +91,8 @@ static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 }
 
 /*
- * Records that the operation has advanced: all waits begin anew, except `entering_ns`
- * and `owner_unheard_ns`.
+ * Records that the operation has advanced: all waits begin anew, except
+ * `since_start_ns` and `owner_unheard_ns`.
  */
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 {

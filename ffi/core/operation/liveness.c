@@ -5,12 +5,13 @@
 #include "support/bits.h"
 
 /*
- * The transport is asked about a rank that has been silent for this long, or for a
- * quarter of TIMEOUT if that is less.
+ * An *inquiry* asks the transport whether the process of a rank still exists. It is made
+ * once the rank has been silent for this long, or for a quarter of TIMEOUT if that is
+ * less.
  */
 #define SILENCE_NS (250 * MMC_MS_NS)
 
-/* The transport is asked every eighth of TIMEOUT, within these bounds. */
+/* Inquiries are an eighth of TIMEOUT apart, within these bounds. */
 #define INQUIRY_NS_MIN (20 * MMC_MS_NS)
 #define INQUIRY_NS_MAX MMC_S_NS
 
@@ -21,9 +22,9 @@
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
 /*
- * While data flows, a rank pauses between questions for at least this long times the
- * number of ranks, or for an eighth of TIMEOUT if that is less. Unless it is, all ranks
- * together ask one rank at most 10,000 times a second.
+ * While data flows, a rank's pause between questions is at least the number of ranks
+ * times this, so that all ranks together ask one rank at most 10,000 times a second.
+ * If an eighth of TIMEOUT is less than that, it is the least pause instead.
  */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
@@ -33,13 +34,13 @@
  */
 #define NAMED_SILENCE_NS (3 * MMC_S_NS)
 
-/* Returns for how long a rank must be silent before the transport is asked. */
+/* Returns for how long a rank must be silent before an inquiry about it. */
 static uint64_t silence_ns(const struct mmc_op *op)
 {
 	return mmc_min_u64(SILENCE_NS, op->config.timeout_ns / 4);
 }
 
-/* Returns the time between questions to the transport. */
+/* Returns the time between inquiries. */
 static uint64_t inquiry_interval_ns(const struct mmc_op *op)
 {
 	return mmc_min_u64(mmc_max_u64(op->config.timeout_ns / 8,
@@ -54,9 +55,8 @@ static bool is_silent(const struct mmc_op *op)
 }
 
 /*
- * Returns whether there is reason to ask the transport: while data flows, if the
- * operation has not advanced for silence_ns(); otherwise, if the awaited rank is
- * silent.
+ * Returns whether there is reason for an inquiry: while data flows, if the operation
+ * has not advanced for silence_ns(); otherwise, if the awaited rank is silent.
  */
 static bool needs_inquiry(const struct mmc_op *op)
 {
@@ -96,7 +96,7 @@ static uint64_t entry_limit_ns(const struct mmc_op *op)
 static bool entry_is_overdue(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
-	       op->liveness.entering_ns >= entry_limit_ns(op) &&
+	       op->liveness.since_start_ns >= entry_limit_ns(op) &&
 	       !mmc_barrier_passed(&op->entry) &&
 	       !mmc_barrier_awaited_joined(&op->entry);
 }
@@ -144,9 +144,9 @@ static uint32_t stall_culprit(const struct mmc_op *op)
 }
 
 /*
- * Fails the operation when a wait is too long. The limit for a stall is a quarter
- * longer than the limit for an answer. So the ranks that await a dead rank fail first,
- * and the ranks that await those learn from them which rank is dead.
+ * Fails the operation when a wait is too long. The limit of `unexplained_ns` is a
+ * quarter longer than that of `unproven_ns`. So a rank that awaits a dead rank fails
+ * first, and the ranks that wait for the living one learn from it which rank is dead.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -168,9 +168,9 @@ static void check_patience(struct mmc_op *op)
 /* ---- inquiries ----------------------------------------------------------- */
 
 /*
- * Returns the owner of the first missing chunk if the chunk is awaited from another
- * rank, such as a neighbour; otherwise, or if no chunk is missing, MMC_PEER_NONE. The
- * owner may be the only rank that knows what it has sent.
+ * Returns the owner of the first missing chunk if the chunk is awaited from a rank that
+ * is not its owner, such as a neighbour; otherwise, or if no chunk is missing,
+ * MMC_PEER_NONE. The owner may be the only rank that knows which chunks it has sent.
  */
 static uint32_t unawaited_owner(const struct mmc_op *op)
 {
@@ -189,7 +189,7 @@ static uint32_t unawaited_owner(const struct mmc_op *op)
 
 /*
  * Asks the owner of missing chunks for its record, unless it is the awaited rank. If
- * the owner is silent, also asks the transport about it.
+ * the owner is silent, also makes an inquiry about it.
  */
 static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions)
@@ -210,7 +210,7 @@ static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 		mmc_actions_add(actions, MMC_ACTION_INQUIRE, op)->peer = owner;
 }
 
-/* Asks the transport about the awaited rank if it is silent; then inquire_owner(). */
+/* Makes an inquiry about the awaited rank if it is silent; then inquire_owner(). */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
 {
@@ -224,8 +224,8 @@ static void inquire(struct mmc_op *op, uint64_t now_ns,
 
 /*
  * Tells all ranks, by multicast, which rank is late, unless this rank has recently told
- * them so or heard so from another. Even ranks that do not await the late rank must
- * know, since the ranks that do await it hold them up.
+ * them of a late rank, or been told of one by another. Even ranks that do not await the
+ * late rank must know of it, since the ranks that do await it hold them up.
  */
 static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 			      struct mmc_actions *actions)
@@ -276,10 +276,10 @@ uint64_t mmc_op_liveness_deadline(const struct mmc_op *op)
 						   : liveness->observed_ns +
 							     silence_ns(op));
 	if (op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0)
-		at_ns = mmc_min_u64(at_ns,
-				    mmc_observe_deadline(liveness->observed_ns,
-							 liveness->entering_ns,
-							 entry_limit_ns(op)));
+		at_ns = mmc_min_u64(
+			at_ns, mmc_observe_deadline(liveness->observed_ns,
+						    liveness->since_start_ns,
+						    entry_limit_ns(op)));
 	return at_ns;
 }
 

@@ -8,8 +8,9 @@
 #include "core/operation/op.h"
 
 /*
- * Fails the operation if it has waited for too long. Otherwise asks the transport about
- * an awaited rank that is silent, and tells all ranks of one that is late.
+ * Fails the operation if it has waited for too long. Otherwise asks the transport
+ * whether the process of a silent rank still exists, if this rank waits for it, and
+ * tells all ranks of one that is late.
  */
 void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions);

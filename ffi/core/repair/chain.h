@@ -22,7 +22,7 @@
 /* The most senders of a chain that are followed at a time. */
 #define MMC_CHAIN_SEQUENCES 16
 
-/* How many turns beyond the last one that has begun are followed. */
+/* How many turns after the last one that has begun are followed in advance. */
 #define MMC_CHAIN_AHEAD (MMC_CHAIN_SEQUENCES / 4 + 1)
 
 /* The `turn` of a sequence that is not in use. */
@@ -48,15 +48,22 @@ struct mmc_sequence {
 	 * that was marked as late. Each chunk below `end` counts as sent.
 	 */
 	uint32_t end;
-	uint32_t gap_end; /* `end` when mmc_loss_gap() last noted it */
+	/*
+	 * `end` as mmc_loss_gap() noted it when a chunk was skipped. Chunks below this
+	 * that are still missing after the allowance for reordering become late.
+	 */
+	uint32_t gap_end;
 	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
-	/* `late_end` when mmc_loss_mark_late() last noted it. */
+	/*
+	 * `late_end` as mmc_loss_mark_late() noted it when chunks became late. Chunks
+	 * below this that are still missing some time later become lost.
+	 */
 	uint32_t noted_late_end;
 	uint32_t lost_end; /* missing chunks below this are lost */
 	/*
-	 * How many chunks were sent according to the sender, or to this rank's parent
-	 * in the tree of reports.
+	 * How many chunks the sender has sent, as far as the sender or this rank's
+	 * parent in the tree of reports has said.
 	 */
 	uint32_t told;
 	uint64_t told_ns; /* when `told` last grew */
@@ -76,8 +83,8 @@ struct mmc_sequence {
 	 */
 	uint64_t asked_ns;
 	/*
-	 * How often this rank has asked about the sender since its parent last
-	 * answered.
+	 * How many times this rank has asked about the sender since this rank's parent
+	 * last said how much the sender has sent.
 	 */
 	uint32_t nvain;
 	bool asked; /* a question about the sender is open */
@@ -101,9 +108,12 @@ struct mmc_chain {
 	 * from blocks whose turns were given up are late.
 	 */
 	uint32_t late_turns;
-	/* `late_turns` when mmc_loss_mark_late() last noted it. */
+	/* `late_turns` as noted along with the `noted_late_end` of each sequence. */
 	uint32_t noted_late_turns;
-	/* Chunks missing from such a block are also lost if its turn is below this. */
+	/*
+	 * Chunks missing from a block whose turn was given up are not only late but
+	 * lost if that turn is below this.
+	 */
 	uint32_t lost_turns;
 };
 
@@ -114,8 +124,8 @@ struct mmc_chain {
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains);
 
 /*
- * Initializes chain `number` of the schedule, and follows its first senders. The chain
- * takes the first `chain->nsequences` of `sequences`.
+ * Initializes chain `number` of the schedule, and follows its first senders. Sets
+ * `chain->nsequences`; the chain takes that many of `sequences`, from the first on.
  */
 void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
@@ -149,8 +159,9 @@ static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 }
 
 /*
- * Returns how many chunks at the beginning of a block are all known to be claimed or
- * lost. The block has `nchunks` chunks, and its sender has the turn `turn`.
+ * Returns how far a block is accounted for: an offset in chunks, below which each chunk
+ * is known to be claimed or lost. The block has `nchunks` chunks, and its sender has the
+ * turn `turn`.
  */
 static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 					  uint32_t turn, uint32_t nchunks)

@@ -62,7 +62,8 @@ void mmc_udp_inquiries_destroy(struct mmc_udp_inquiries *inquiries);
 
 /*
  * Asks about `peer`, whose listener is at `address`. Call this repeatedly for as long
- * as the peer is silent. If memory or descriptors run out, a call finds out nothing.
+ * as the peer is silent. If memory or descriptors have run out, nothing is asked, and a
+ * later call tries again.
  */
 void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 			   const struct sockaddr_in *address, uint64_t now_ns);

@@ -219,10 +219,10 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Returns the exponent for a peer that may be silent for `timeout_ns`: the largest, up
- * to EXPONENT_MAX, with which the adapter gives up within the part of that time that is
- * for retries, mmc_verbs_retrying_ns(), or EXPONENT_MIN if there is none. A
- * `timeout_ns` of 0 sets no limit.
+ * Returns the exponent for a peer that may be silent for `timeout_ns`; 0 sets no limit.
+ * The adapter has mmc_verbs_retrying_ns() of that time for its retries. The exponent is
+ * the largest, up to EXPONENT_MAX, with which it gives up by then; if even EXPONENT_MIN
+ * takes longer, it is EXPONENT_MIN.
  */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
@@ -326,6 +326,7 @@ bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 	if (!draw_psn(connection) ||
 	    mmc_ibv.modify_qp(connection->qp, &attributes, IBV_QP_STATE) != 0)
 		return false;
+	/* The reset has dropped what the slots held, so all of them are free again. */
 	connection->slots.nsent = connection->slots.nfilled;
 	connection->nreads = 0;
 	connection->inquiring = false;
@@ -346,8 +347,8 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	    !mmc_verbs_connection_reset(connection))
 		return false;
 	/*
-	 * If nothing has passed since the connection came up again, it has in effect
-	 * been down since its previous break: `down_ns` keeps that time.
+	 * If the connection has carried nothing since it came up again, it has in
+	 * effect been down since its previous break: `down_ns` keeps that time.
 	 */
 	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;

@@ -72,8 +72,8 @@ struct mmc_verbs_connection {
 	 * when it comes up.
 	 */
 	uint32_t incarnation;
-	bool proven;	   /* whether anything has passed since it came up */
-	uint64_t down_ns;  /* while down: since when nothing has passed */
+	bool proven;	  /* whether it has carried anything since it came up */
+	uint64_t down_ns; /* while down: since when it has carried nothing */
 	uint64_t offer_ns; /* while down: when to send the next offer */
 	uint64_t pause_ns; /* while down: the pause before that offer */
 	struct mmc_verbs_slots slots;

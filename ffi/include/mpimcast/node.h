@@ -127,6 +127,12 @@ void mmc_node_stream_counts(struct mmc_node_stream *stream,
 			    struct mmc_node_counts *counts);
 
 /*
+ * The kind of an operation without data, which ends once all members of this node have
+ * started it. Other nodes need not start it.
+ */
+#define MMC_NODE_BARRIER 4
+
+/*
  * As mmc_start(), mmc_request_wait(), mmc_request_cancel(), mmc_request_free(),
  * mmc_request_failure() and mmc_request_waiting(), for a node stream. In the results
  * ranks are the communicator's, and chunks are parts of pieces.
@@ -135,6 +141,17 @@ int mmc_node_start(struct mmc_node_stream *stream,
 		   const struct mmc_operation *operation, uint64_t slice_ns,
 		   struct mmc_node_request **request);
 int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns);
+
+/* mmc_node_start() for an Allgather of equal blocks; `send` as in mmc_operation. */
+int mmc_node_allgather(struct mmc_node_stream *stream, const void *send,
+		       void *recv, uint64_t block_bytes, uint64_t slice_ns,
+		       struct mmc_node_request **request);
+
+/* mmc_node_start() for a Bcast. */
+int mmc_node_bcast(struct mmc_node_stream *stream, void *data, uint64_t nbytes,
+		   uint32_t root, uint64_t slice_ns,
+		   struct mmc_node_request **request);
+
 void mmc_node_request_cancel(struct mmc_node_request *request);
 void mmc_node_request_free(struct mmc_node_request *request);
 void mmc_node_request_failure(struct mmc_node_request *request,

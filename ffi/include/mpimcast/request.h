@@ -33,6 +33,12 @@ struct mmc_operation {
 	const uint64_t *offsets_bytes;
 	const void *send; /* NULL: this rank's block is already in its place */
 	void *recv;
+	/*
+	 * On node streams: 0, or what names the memory at `recv` among all that the
+	 * node's members share, equal on all of them. The result then arrives there
+	 * once for all. Other streams do not read this.
+	 */
+	uint64_t shared;
 };
 
 /*

@@ -102,6 +102,34 @@ int mmc_node_start(struct mmc_node_stream *stream,
 	return rv;
 }
 
+int mmc_node_allgather(struct mmc_node_stream *stream, const void *send,
+		       void *recv, uint64_t block_bytes, uint64_t slice_ns,
+		       struct mmc_node_request **request)
+{
+	struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = block_bytes,
+		.send = send,
+		.recv = recv,
+	};
+
+	return mmc_node_start(stream, &operation, slice_ns, request);
+}
+
+int mmc_node_bcast(struct mmc_node_stream *stream, void *data, uint64_t nbytes,
+		   uint32_t root, uint64_t slice_ns,
+		   struct mmc_node_request **request)
+{
+	struct mmc_operation operation = {
+		.kind = MMC_BCAST,
+		.root = root,
+		.block_bytes = nbytes,
+		.recv = data,
+	};
+
+	return mmc_node_start(stream, &operation, slice_ns, request);
+}
+
 int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns)
 {
 	struct mmc_node_stream *stream = request->stream;

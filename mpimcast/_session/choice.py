@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chooses what carries collectives, mpimcast or the MPI library, by measuring both.
+
+Sizes are measured by class: all whose numbers of bytes have equally many bits. In the
+first blocking calls of a class the two ways take turns. The results are the same, so
+that a trial wastes nothing but time. Each trial begins once all ranks have entered it,
+and counts as long as its slowest rank says. All ranks learn the times of all, and
+compute the same choice from them, whatever their clocks say.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# The trials of a class end with this many, or once they have taken this long in all.
+_TRIALS_MAX = 8
+_TRIALS_NS_MAX = 100_000_000
+
+# A way that takes this many times as long as the other is tried no more.
+_HOPELESS = 1.5
+
+# After this many calls a class is measured anew: the network may have changed.
+_CALLS_UNTIL_RETRIAL = 4096
+
+
+class Way(Enum):
+    """A way for collectives: by mpimcast, or by the MPI library."""
+
+    OURS = "ours"
+    LIBRARY = "mpi"
+
+    @property
+    def other(self) -> Way:
+        """The other way."""
+        return Way.LIBRARY if self is Way.OURS else Way.OURS
+
+
+@dataclass
+class Trials:
+    """What was measured for one class of sizes of one collective.
+
+    Attributes
+    ----------
+    times_ns : dict
+        The time of each trial, by way.
+    decided : Way or None
+        The faster way, once it is known.
+    at_call : int
+        The number of the call that decided.
+    """
+
+    times_ns: dict[Way, list[int]] = field(
+        default_factory=lambda: {way: [] for way in Way}
+    )
+    decided: Way | None = None
+    at_call: int = 0
+    _ncalls: int = 0
+
+    def next_way(self) -> Way:
+        """Return the way of the next trial: the one that was tried less often."""
+        ours, library = (len(self.times_ns[way]) for way in Way)
+        return Way.LIBRARY if library < ours else Way.OURS
+
+    def count_call(self) -> None:
+        """Count a call; begin anew if the choice has stood for long enough."""
+        self._ncalls += 1
+        if self.decided and self._ncalls - self.at_call >= _CALLS_UNTIL_RETRIAL:
+            self.times_ns = {way: [] for way in Way}
+            self.decided = None
+
+    def note(self, way: Way, took_ns: int) -> None:
+        """Record a trial, and decide if it was the last."""
+        self.times_ns[way].append(max(took_ns, 1))
+        if self.times_ns[way.other] and self._is_enough(way):
+            self.decide(min(Way, key=self.best_ns))
+
+    def decide(self, way: Way) -> None:
+        """Choose a way from here on."""
+        self.decided = way
+        self.at_call = self._ncalls
+
+    def best_ns(self, way: Way) -> int:
+        """Return the shortest time of a way that was tried."""
+        return min(self.times_ns[way])
+
+    def ratio(self) -> float | None:
+        """Return mpimcast's time divided by the MPI library's; None if unknown."""
+        if not all(self.times_ns.values()):
+            return None
+        return self.best_ns(Way.OURS) / self.best_ns(Way.LIBRARY)
+
+    def _is_enough(self, way: Way) -> bool:
+        """Return whether a trial of `way`, after one of each, was the last."""
+        times_ns = [*self.times_ns[Way.OURS], *self.times_ns[Way.LIBRARY]]
+        if len(times_ns) >= _TRIALS_MAX or sum(times_ns) >= _TRIALS_NS_MAX:
+            return True
+        # The first trial of a way may have set up connections or memory.
+        latest_ns = self.times_ns[way][-1]
+        hopeless = latest_ns > _HOPELESS * self.best_ns(way.other)
+        return hopeless and len(self.times_ns[way]) > 1
+
+    def __str__(self) -> str:
+        """Return what was measured, in words."""
+        if self.decided is None or self.ratio() is None:
+            return ""
+        each = (
+            f"{name} {self.best_ns(way) / 1e6:.3g} ms in {len(self.times_ns[way])}"
+            for way, name in ((Way.OURS, "mpimcast"), (Way.LIBRARY, "the MPI library"))
+        )
+        return f"measured: {', '.join(each)} calls; decided at call {self.at_call}"
+
+
+class Choice:
+    """The choice of a way for every collective and class of sizes.
+
+    Parameters
+    ----------
+    tell_all
+        Gives each rank's number to all ranks, and returns them by rank. Collective; no
+        rank returns before all have called.
+    on_decided
+        Called with a collective's name, the number of bits of a class, and the way that
+        was chosen for it, or None when the choice is open again.
+    clock_ns
+        This rank's clock.
+    """
+
+    def __init__(
+        self,
+        tell_all: Callable[[int], Sequence[int]],
+        on_decided: Callable[[str, int, Way | None], None],
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._tell_all = tell_all
+        self._on_decided = on_decided
+        self._clock_ns = clock_ns
+        self._classes: dict[tuple[str, int], Trials] = {}
+
+    def way(self, name: str, nbytes: int) -> Way | None:
+        """Return the way of a blocking call, or None if the call has to be a trial.
+
+        Parameters
+        ----------
+        name
+            The collective's name.
+        nbytes
+            Bytes of a block, equal on all ranks.
+        """
+        trials = self._trials(name, nbytes)
+        was = trials.decided
+        trials.count_call()
+        if was and trials.decided is None:
+            self._on_decided(name, nbytes.bit_length(), None)
+        if trials.decided is None:
+            self._skip_hopeless(trials, name, nbytes)
+        return trials.decided
+
+    def run_trial(
+        self, name: str, nbytes: int, runs: Mapping[Way, Callable[[], None]]
+    ) -> None:
+        """Run a blocking call on one way, and measure it on all ranks. Collective.
+
+        Parameters
+        ----------
+        name, nbytes
+            As for `way`, which has returned None.
+        runs
+            Runs the call, by way.
+        """
+        trials = self._trials(name, nbytes)
+        way = trials.next_way()
+        self._tell_all(0)
+        begin_ns = self._clock_ns()
+        runs[way]()
+        took_ns = self._clock_ns() - begin_ns
+        trials.note(way, max(self._tell_all(took_ns)))
+        if trials.decided:
+            self._on_decided(name, nbytes.bit_length(), trials.decided)
+
+    def expected_way(self, name: str, nbytes: int) -> Way:
+        """Return the way of a call that returns a request, which is never a trial."""
+        trials = self._classes.get((name, nbytes.bit_length()))
+        if trials is not None and trials.decided is not None:
+            return trials.decided
+        ratio = self._expected_ratio(name, nbytes)
+        return Way.LIBRARY if ratio is not None and ratio > 1 else Way.OURS
+
+    def explain(self, nbytes: int) -> str:
+        """Return in words what was measured for blocks of `nbytes`."""
+        said = (
+            f"{name} {trials}"
+            for (name, nbits), trials in sorted(self._classes.items())
+            if nbits == nbytes.bit_length() and str(trials)
+        )
+        return "; ".join(said)
+
+    def learnt(self) -> dict[str, dict[str, str]]:
+        """Return the choices, for a file: the way by number of bits, by collective."""
+        learnt: dict[str, dict[str, str]] = {}
+        for (name, nbits), trials in sorted(self._classes.items()):
+            if trials.decided is not None:
+                learnt.setdefault(name, {})[str(nbits)] = trials.decided.value
+        return learnt
+
+    def recall(self, learnt: Mapping[str, Mapping[str, str]]) -> None:
+        """Take choices that `learnt` has returned, in this job or an earlier one."""
+        for name, ways in learnt.items():
+            for nbits, way in ways.items():
+                trials = self._classes.setdefault((name, int(nbits)), Trials())
+                trials.decide(Way(way))
+                self._on_decided(name, int(nbits), trials.decided)
+
+    def _trials(self, name: str, nbytes: int) -> Trials:
+        return self._classes.setdefault((name, nbytes.bit_length()), Trials())
+
+    def _skip_hopeless(self, trials: Trials, name: str, nbytes: int) -> None:
+        """Decide without a trial if the classes beside this one leave no doubt."""
+        ratio = self._expected_ratio(name, nbytes)
+        if ratio is None or 1 / _HOPELESS <= ratio <= _HOPELESS:
+            return
+        trials.decide(Way.OURS if ratio < 1 else Way.LIBRARY)
+        self._on_decided(name, nbytes.bit_length(), trials.decided)
+
+    def _expected_ratio(self, name: str, nbytes: int) -> float | None:
+        """Return the ratio of times that both classes beside this one suggest."""
+        nbits = nbytes.bit_length()
+        beside = (self._classes.get((name, each)) for each in (nbits - 1, nbits + 1))
+        ratios = [trials.ratio() for trials in beside if trials is not None]
+        known = [ratio for ratio in ratios if ratio is not None]
+        if len(known) == 2:  # noqa: PLR2004 -- the class below and the one above
+            return min(known, key=lambda ratio: abs(ratio - 1))
+        return None
