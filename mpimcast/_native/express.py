@@ -54,12 +54,17 @@ class Express:
         self._nranks = stream.nranks
         self._finish = finish
         self._in_place = in_place
+        self._stopped = False
         # Places for requests; each call takes one, so that threads do not share any.
         self._places: list[CData] = []
 
+    def stop(self) -> None:
+        """Leave all operations to the ordinary way from now on."""
+        self._stopped = True
+
     def allgather(self, send: Any, recv: Any) -> bool:
         """Run an Allgather; return False if it has to take the ordinary way."""
-        if type(recv) is not np.ndarray or recv.dtype not in _NUMBERS:
+        if self._stopped or type(recv) is not np.ndarray or recv.dtype not in _NUMBERS:
             return False
         block_bytes, rest = divmod(recv.nbytes, self._nranks)
         if rest:
@@ -90,7 +95,8 @@ class Express:
     def bcast(self, data: Any, root: int) -> bool:
         """Run a Bcast; return False if it has to take the ordinary way."""
         if (
-            type(data) is not np.ndarray
+            self._stopped
+            or type(data) is not np.ndarray
             or data.dtype not in _NUMBERS
             or type(root) is not int
             or not 0 <= root < self._nranks

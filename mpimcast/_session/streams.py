@@ -231,6 +231,9 @@ class Streams:
         """Record that an operation of a stream has failed, if one has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
+            if self.express is not None:
+                # The ordinary way says why the communicator is unusable.
+                self.express.stop()
             self.team.deserted |= stream.deserted()
 
     # ---- services for operations ---------------------------------------------
