@@ -10,10 +10,12 @@ import support
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--long`` and ``--qemu``."""
+    """Add ``--long``, ``--qemu`` and ``--shm``."""
     parser.addoption("--long", action="store_true", help="run the long versions too")
     debian = "run the verbs tests on Debian's own kernel, emulated"
     parser.addoption("--qemu", action="store_true", help=debian)
+    shared = "run the tests of tests/mpi in memory that the ranks share"
+    parser.addoption("--shm", action="store_true", help=shared)
 
 
 def pytest_configure() -> None:

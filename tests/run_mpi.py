@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run tests/mpi under mpirun, for several numbers of ranks in turn.
 
-``python tests/run_mpi.py [--library mpich] [-n 1,2,3] [pytest's arguments]``
+``python tests/run_mpi.py [--library mpich] [-n 1,2,3] [pytest's arguments]``, of which
+``--shm`` runs them in shared memory.
 
 This process never imports MPI, since a launcher must not be a rank. Each rank's output
 goes to a file of its own below build/mpi/, and is shown when the run fails.

@@ -54,6 +54,7 @@ class Express:
         self._nranks = stream.nranks
         self._finish = finish
         self._in_place = in_place
+        self._stopped = False
         # Places for requests; each call takes one, so that threads do not share any.
         self._places: list[CData] = []
         # Whether mpimcast carries blocks, by the number of bits of their size; None
@@ -63,6 +64,8 @@ class Express:
 
     def take(self, name: str, nbits: int, ours: bool | None) -> None:  # noqa: FBT001
         """Set whether mpimcast carries a collective's blocks of `nbits`-bit sizes."""
+        if self._stopped:
+            return
         if name == "Allgather":
             self._allgathers[nbits] = ours
         elif name == "Bcast":
@@ -72,6 +75,12 @@ class Express:
         """Let mpimcast carry blocks of all sizes."""
         self._allgathers = [True] * 65
         self._bcasts = [True] * 65
+
+    def stop(self) -> None:
+        """Leave all operations to the ordinary way from now on."""
+        self._stopped = True
+        self._allgathers = [None] * 65
+        self._bcasts = [None] * 65
 
     def allgather(self, send: Any, recv: Any) -> bool | None:
         """Run an Allgather; return whether mpimcast has carried it.
@@ -92,6 +101,8 @@ class Express:
 
     def run(self, name: str, *arguments: Any) -> bool | None:
         """Run a collective, whoever carries its size; return True if it was run."""
+        if self._stopped:
+            return None
         if name == "Allgather":
             return self._run_allgather(*arguments)
         return self._run_bcast(*arguments) if name == "Bcast" else None

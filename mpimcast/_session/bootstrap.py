@@ -85,13 +85,14 @@ def _open_without_memory(introduction: Introduction) -> Opened:
     """Open a stream whose ranks share no memory, since none is left. Collective."""
     config = introduction.config
     others = set(config.transports) - {"shm", "mpi"}
+    why = (
+        "other communicators have taken the memory that ranks of a node share: raise "
+        f"NODE_BYTES={config.node_bytes}"
+    )
     if introduction.same_host and (config.transport == "auto" or not others):
-        raise LeftToMpi(
-            "the memory that the ranks of this node share is taken by other "
-            f"communicators: raise NODE_BYTES={config.node_bytes}"
-        )
+        raise LeftToMpi(why)
     with introduced(introduction.private, config, shares=False) as again:
-        return open_stream(again)
+        return open_stream(again)._replace(refused=why)
 
 
 class _Choice:
@@ -157,9 +158,7 @@ class _Choice:
         if self._config.node_bytes == 0:
             raise TransportError("NODE_BYTES=0")
         if not introduction.shares:
-            raise TransportError(
-                f"NODE_BYTES={self._config.node_bytes} are taken by other communicators"
-            )
+            raise TransportError("other communicators have taken the memory")
         shared = self._need_nodes()
         if shared is None or shared.layout.nnodes > 1:
             why = self._nodes.refused if self._nodes is not None else ""

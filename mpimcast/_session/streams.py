@@ -75,6 +75,7 @@ class Streams:
         self._private = private
         self._config = config
         self._stream = opened.stream
+        self._express: Express | None = None
         self._opened = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
@@ -131,9 +132,9 @@ class Streams:
 
     def open_express(self) -> Express | None:
         """Return the shortest way for plain arrays, where all ranks share memory."""
-        if not self._stream.one_node:
-            return None
-        return Express(self._stream, self._finish, MPI.IN_PLACE)
+        if self._stream.one_node:
+            self._express = Express(self._stream, self._finish, MPI.IN_PLACE)
+        return self._express
 
     def tell_all(self, number: int) -> Sequence[int]:
         """Give each rank's number to all ranks; return them by rank. Collective."""
@@ -242,6 +243,9 @@ class Streams:
         """Record that an operation of a stream has failed, if one has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
+            if self._express is not None:
+                # The ordinary way says why the communicator is unusable.
+                self._express.stop()
             self.team.deserted |= stream.deserted()
 
     # ---- services for operations ---------------------------------------------

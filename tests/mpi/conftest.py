@@ -12,15 +12,30 @@ from mpi4py import MPI
 from mpimcast import Intracomm
 
 # With small chunks even a few kilobytes make several. With no least size mpimcast
-# carries out every operation, and leaves none to the MPI library.
+# carries out every operation, and leaves none to the MPI library. With --shm the
+# transport is shm, which has no chunks.
 SETTINGS = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder as tests of several ranks."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose what carries the data."""
+    if config.getoption("--shm"):
+        SETTINGS["transport"] = "shm"
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Mark all tests of this folder as tests of several ranks.
+
+    With ``--shm`` skip those marked ``network``.
+    """
     for item in items:
-        if "tests/mpi" in item.path.as_posix():
-            item.add_marker(pytest.mark.mpi)
+        if "tests/mpi" not in item.path.as_posix():
+            continue
+        item.add_marker(pytest.mark.mpi)
+        if config.getoption("--shm") and item.get_closest_marker("network"):
+            item.add_marker(pytest.mark.skip(reason="network: runs without --shm"))
 
 
 @pytest.fixture

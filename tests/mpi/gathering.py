@@ -26,6 +26,12 @@ def gather_and_check(comm: MPI.Intracomm, count: int = 300) -> None:
     assert np.array_equal(place, expected)
 
 
+def started(comm: Intracomm) -> int:
+    """Return how many operations this rank has started that are not the library's."""
+    stats = comm.stats()
+    return stats["epochs"] + stats["node_operations"]
+
+
 class Gathering:
     """The buffers of an Allgather, whose data follows from the rank and a salt.
 

@@ -109,7 +109,9 @@ def test_lateness_is_no_error(make_comm: Make, mpi_comm: MPI.Intracomm) -> None:
     mpi_comm.Barrier()
 
 
-@pytest.mark.parametrize("others_enter", [False, True])
+@pytest.mark.parametrize(
+    "others_enter", [False, pytest.param(True, marks=pytest.mark.network)]
+)
 def test_interrupt(
     make_comm: Make, mpi_comm: MPI.Intracomm, others_enter: bool
 ) -> None:
@@ -147,6 +149,7 @@ def test_interrupt(
         gather(comm)
 
 
+@pytest.mark.network
 def test_no_progress(make_comm: Make) -> None:
     """A network that delivers no data is an error after TIMEOUT, not a hang."""
     comm = make_comm(fault=ALL_DATA_LOST, timeout=0.5)

@@ -19,6 +19,7 @@ from mpimcast import Intracomm
 Make = Callable[..., Intracomm]
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("form", "count"),
     [("blocking", 100), ("blocking", 5000), ("request", 100), ("persistent", 5000)],

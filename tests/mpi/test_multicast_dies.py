@@ -13,6 +13,8 @@ from mpi4py import MPI
 from mpimcast import Intracomm, TransportError
 from mpimcast._support import log
 
+pytestmark = pytest.mark.network
+
 Make = Callable[..., Intracomm]
 
 # A value of FAULT with which a rank seems, at opening, to hear no multicast: the probes

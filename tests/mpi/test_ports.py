@@ -19,9 +19,10 @@ from mpimcast._settings.ranges import Groups, Ports
 # How many ports more than needed a range has, since other programs may hold some.
 SPARE = 8
 
-pytestmark = pytest.mark.skipif(
-    MPI.COMM_WORLD.size == 1, reason="one rank opens nothing"
-)
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.skipif(MPI.COMM_WORLD.size == 1, reason="one rank opens nothing"),
+]
 
 
 def own_sockets() -> set[tuple[ipaddress.IPv4Address, int]]:

@@ -128,6 +128,7 @@ def test_errhandler(make_opened: Make, way: str) -> None:
     handler.Free()
 
 
+@pytest.mark.network
 def test_no_progress(make_comm: Make) -> None:
     """A request fails after TIMEOUT if no data arrives; other communicators go on."""
     comm = make_comm(timeout=0.5, eager_bytes=0)

@@ -42,6 +42,8 @@ def choices(number: int) -> list[dict[str, Any]]:
         {**base, "fault": worse, "eager_bytes": 0},
         {**base, "fault": late, "repair": "neighbour", "chains": 1},
         {**base, "fault": lossy, "min_bytes": 400, "chunk_bytes": 0},
+        {"transport": "shm", "min_bytes": 0},
+        {"transport": "shm,udp", "min_bytes": 400, "node_bytes": "400K"},
     ]
 
 

@@ -61,6 +61,16 @@ static void wait_for(struct mmc_node_request *request, uint64_t slice_ns)
 	}
 }
 
+/*
+ * Returns whether an operation before the next one has failed. Where the next one itself
+ * has failed on another member already, it is started here, too, and fails alike.
+ */
+static bool is_poisoned(const struct mmc_node_stream *stream)
+{
+	return stream->failure.error != 0 &&
+	       stream->failure.epoch <= stream->epoch;
+}
+
 int mmc_node_start(struct mmc_node_stream *stream,
 		   const struct mmc_operation *operation, uint64_t slice_ns,
 		   struct mmc_node_request **request)
@@ -72,11 +82,13 @@ int mmc_node_start(struct mmc_node_stream *stream,
 		return -MMC_EFORKED;
 	pthread_mutex_lock(&stream->mutex);
 	mmc_node_adopt_failure(stream);
-	rv = stream->failure.error != 0
+	rv = is_poisoned(stream)
 		     ? -MMC_EPOISONED
 		     : mmc_node_request_put(stream, operation, request);
 	if (rv == 0) {
-		if (slice_ns > 0)
+		if (stream->failure.error != 0)
+			mmc_node_request_take_first(stream);
+		else if (slice_ns > 0)
 			wait_for(*request, slice_ns);
 		else
 			mmc_node_progress(stream);
