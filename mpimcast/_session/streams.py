@@ -240,12 +240,11 @@ class Streams:
             raise error
 
     def poison(self, stream: AnyStream) -> None:
-        """Record that an operation of a stream has failed, if one has."""
+        """Record that a stream has failed, if it has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
             if self._express is not None:
-                # The ordinary way says why the communicator is unusable.
-                self._express.stop()
+                self._express.stop()  # the ordinary way says why it is unusable
             self.team.deserted |= stream.deserted()
 
     # ---- services for operations ---------------------------------------------
