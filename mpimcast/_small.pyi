@@ -41,8 +41,12 @@ def seal(
 # Returns whether all headers contain pickles.
 def are_short(headers: bytearray, /) -> bool: ...
 
-# Returns the objects that are pickled in headers.
-def unseal(headers: bytearray, /) -> list[Any]: ...
+# Returns the bytes of the pickles that follow the headers, 0 where a header is short;
+# or None if anything else follows.
+def announced(headers: bytearray, /) -> list[int] | None: ...
+
+# Returns the objects whose pickles are in the headers, or follow them.
+def unseal(headers: bytearray, pickles: bytearray, /) -> list[Any]: ...
 
 # ---- bcast.c -----------------------------------------------------------------
 

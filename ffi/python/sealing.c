@@ -280,18 +280,73 @@ static PyObject *are_short(PyObject *module, PyObject *headers)
 	Py_RETURN_TRUE;
 }
 
-/* To load a pickle may run any code, so the headers' memory is looked up each time. */
-static PyObject *unseal(PyObject *module, PyObject *headers)
+/*
+ * Returns the bytes of the pickles that follow the headers, 0 where a header is short, or
+ * None if anything else follows.
+ */
+static PyObject *announced(PyObject *module, PyObject *headers)
 {
-	PyObject *objects = is_bytearray(headers) ? PyList_New(0) : NULL;
+	PyObject *sizes = is_bytearray(headers) ? PyList_New(0) : NULL;
+	const char *header, *end;
 
 	(void)module;
-	for (Py_ssize_t end = ALLGATHER_HEADER_BYTES;
-	     objects != NULL && end <= PyByteArray_Size(headers);
-	     end += ALLGATHER_HEADER_BYTES) {
-		const char *header = PyByteArray_AsString(headers) + end -
-				     ALLGATHER_HEADER_BYTES;
-		PyObject *pickle = mmc_py_read(header, ALLGATHER_HEADER_BYTES);
+	if (sizes == NULL)
+		return NULL;
+	header = PyByteArray_AsString(headers);
+	end = header + PyByteArray_Size(headers);
+	for (; header < end; header += ALLGATHER_HEADER_BYTES) {
+		long long nbytes =
+			mmc_py_is_short(header) ? 0 : mmc_py_announced(header);
+		PyObject *size = PyLong_FromLongLong(nbytes);
+		int status = size == NULL ? -1 : PyList_Append(sizes, size);
+
+		Py_XDECREF(size);
+		if (status == 0 && nbytes >= 0)
+			continue;
+		Py_DECREF(sizes);
+		if (status != 0)
+			return NULL;
+		Py_RETURN_NONE;
+	}
+	return sizes;
+}
+
+/* Returns the pickle of the header at `at`, or the next one of the `pickles`. */
+static PyObject *pickle_at(PyObject *headers, Py_ssize_t at, PyObject *pickles,
+			   Py_ssize_t *begin)
+{
+	const char *header = PyByteArray_AsString(headers) + at;
+	long long nbytes;
+
+	if (mmc_py_is_short(header))
+		return mmc_py_read(header, ALLGATHER_HEADER_BYTES);
+	nbytes = mmc_py_announced(header);
+	if (nbytes < 0 || nbytes > PyByteArray_Size(pickles) - *begin) {
+		PyErr_SetString(PyExc_ValueError, "a pickle is missing");
+		return NULL;
+	}
+	*begin += (Py_ssize_t)nbytes;
+	return PyBytes_FromStringAndSize(PyByteArray_AsString(pickles) +
+						 *begin - nbytes,
+					 (Py_ssize_t)nbytes);
+}
+
+/* To load a pickle may run any code, so the headers' memory is looked up each time. */
+static PyObject *unseal(PyObject *module, PyObject *arguments)
+{
+	PyObject *headers, *pickles, *objects;
+	Py_ssize_t begin = 0;
+
+	(void)module;
+	if (!PyArg_ParseTuple(arguments, "OO:unseal", &headers, &pickles) ||
+	    !is_bytearray(headers) || !is_bytearray(pickles))
+		return NULL;
+	objects = PyList_New(0);
+	for (Py_ssize_t at = 0;
+	     objects != NULL &&
+	     at + ALLGATHER_HEADER_BYTES <= PyByteArray_Size(headers);
+	     at += ALLGATHER_HEADER_BYTES) {
+		PyObject *pickle = pickle_at(headers, at, pickles, &begin);
 		PyObject *object = pickle == NULL ? NULL : mmc_py_loads(pickle);
 
 		if (object == NULL || PyList_Append(objects, object) != 0)
@@ -318,7 +373,8 @@ static PyMethodDef functions[] = {
 	{ "prepare", prepare, METH_VARARGS, NULL },
 	{ "seal", seal, METH_VARARGS, NULL },
 	{ "are_short", are_short, METH_O, NULL },
-	{ "unseal", unseal, METH_O, NULL },
+	{ "announced", announced, METH_O, NULL },
+	{ "unseal", unseal, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

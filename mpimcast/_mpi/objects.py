@@ -23,6 +23,7 @@ from mpimcast._small import (
     ALLGATHER_HEADER_BYTES,
     BCAST_HEADER_BYTES,
     Bcast,
+    announced,
     are_short,
     prepare,
     seal,
@@ -42,6 +43,8 @@ _SHORT, _FAILED = -1, -2
 # The stream ends in each buffer's size in bytes, with this flag if it is read-only.
 _READONLY = 1 << 63
 _SIZE_BYTES = 8
+
+_NOTHING = bytearray()
 
 # The MPI library's own methods, found once, for the sake of small objects.
 _ALLGATHER = MPI.Intracomm.Allgather
@@ -128,18 +131,20 @@ class Objects:
             with self._allgather_lock:
                 _ALLGATHER(comm, _failure(error, _ALLGATHER_HEADER), place)
             raise
+        pickles: bytearray | None = _NOTHING
         lock = self._allgather_lock
         lock.acquire()  # half the time of a with-statement
         try:
             _ALLGATHER(comm, header, place)
-            all_short = are_short(place)
-            if not all_short:
-                copies = _exchange(comm, parcel, place, small_bytes * self._size)
+            if not are_short(place):
+                pickles, copies = _exchange(
+                    comm, parcel, place, small_bytes * self._size
+                )
         finally:
             lock.release()
-        if all_short:
-            return unseal(place)
-        return [_loads(*each) for each in copies]
+        if pickles is None:
+            return [_loads(*each) for each in copies]
+        return unseal(place, pickles)
 
 
 # ---- what follows the headers ------------------------------------------------
@@ -162,12 +167,18 @@ def _receive(comm: MPI.Intracomm, header: bytearray, root: int) -> _Copy:
 
 def _exchange(
     comm: MPI.Intracomm, parcel: _Parcel, place: bytearray, small_bytes: int
-) -> list[_Copy]:
-    """Gather what an allgather's headers, in `place`, announce; return all objects.
+) -> tuple[bytearray | None, list[_Copy]]:
+    """Gather what an allgather's headers, in `place`, announce.
 
     `parcel` is what this rank has to add to its header. The MPI library carries parts
-    below `small_bytes` in all.
+    below `small_bytes` in all. If there are no others, return the streams that are not
+    in headers, one after the other; else return None, and the copies of all objects.
     """
+    pickles_bytes = announced(place)
+    if pickles_bytes is not None and sum(pickles_bytes) < small_bytes:
+        pickles = bytearray(sum(pickles_bytes))
+        _ALLGATHERV(comm, [parcel[0], MPI.BYTE], [pickles, pickles_bytes, MPI.BYTE])
+        return pickles, []
     headers = list(_ALLGATHER_HEADER.iter_unpack(place))
     sizes, most = [], 0
     for nbytes, nbuffers, _ in headers:
@@ -180,13 +191,13 @@ def _exchange(
         if nbuffers == _SHORT:
             streams[rank] = content[:nbytes]
     if most == 0:
-        return [(stream, ()) for stream in streams]
+        return None, [(stream, ()) for stream in streams]
     tables = [
         _table(stream, header[1])
         for stream, header in zip(streams, headers, strict=True)
     ]
     copies = _gather_buffers(comm, parcel[1], tables, small_bytes)
-    return list(zip(streams, copies, strict=True))
+    return None, list(zip(streams, copies, strict=True))
 
 
 def _gather_buffers(

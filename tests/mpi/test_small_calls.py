@@ -78,6 +78,8 @@ CALLS: dict[str, Call] = {
     ),
     "bcast": lambda comm, _: comm.bcast({"step": 7}),
     "allgather": lambda comm, _: comm.allgather("word"),
+    "bcast of a long text": lambda comm, _: comm.bcast(500 * "x"),
+    "allgather of long texts": lambda comm, _: comm.allgather([500 * "x", [1]]),
 }
 
 
