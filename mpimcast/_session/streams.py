@@ -235,8 +235,7 @@ class Streams:
     def _check(self) -> None:
         """Raise if an operation has failed on any stream."""
         if self._poisoned is not None:
-            error = poison_error(self._poisoned)
-            self.fail(error)
+            self.fail(error := poison_error(self._poisoned))
             raise error
 
     def poison(self, stream: AnyStream) -> None:
