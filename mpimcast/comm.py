@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._mpi import objects
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.nonblocking import Nonblocking
 
@@ -17,7 +16,14 @@ if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
     from mpimcast._session.collectives import Collective
-    from mpimcast._session.state import CommunicatorState
+
+# The MPI library's own methods, found once: looking them up would cost small calls more
+# than all else that is done for them here.
+_ALLGATHER = MPI.Intracomm.Allgather
+_ALLGATHERV = MPI.Intracomm.Allgatherv
+_BCAST = MPI.Intracomm.Bcast
+_ALLGATHER_OBJECT = MPI.Intracomm.allgather
+_BCAST_OBJECT = MPI.Intracomm.bcast
 
 
 class Intracomm(Nonblocking):
@@ -102,11 +108,10 @@ class Intracomm(Nonblocking):
         >>> blocks[-1].tolist() == [comm.size - 1] * 3
         True
         """
-        state = self._comm_state or self._need_state()
-        if state.bypass or not self._try_multicast(
-            state, recvbuf, state.small_bytes, Allgather, sendbuf, recvbuf
+        if self._limits.small_blocks(recvbuf) or not self._carry(
+            Allgather, _ALLGATHER, sendbuf, recvbuf
         ):
-            MPI.Intracomm.Allgather(self, sendbuf, recvbuf)
+            _ALLGATHER(self, sendbuf, recvbuf)
 
     def Allgatherv(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
@@ -146,11 +151,10 @@ class Intracomm(Nonblocking):
         >>> int(blocks[-1]) == comm.size - 1
         True
         """
-        state = self._comm_state or self._need_state()
-        if state.bypass or not self._try_multicast(
-            state, recvbuf, state.small_bytes, Allgatherv, sendbuf, recvbuf
+        if self._limits.small_vector(recvbuf) or not self._carry(
+            Allgatherv, _ALLGATHERV, sendbuf, recvbuf
         ):
-            MPI.Intracomm.Allgatherv(self, sendbuf, recvbuf)
+            _ALLGATHERV(self, sendbuf, recvbuf)
 
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:  # noqa: N802 -- mpi4py's name
         """Send the root's data to all ranks.
@@ -185,43 +189,34 @@ class Intracomm(Nonblocking):
         >>> data.tolist()
         [0, 1, 2]
         """
-        state = self._comm_state or self._need_state()
-        if state.bypass or not self._try_multicast(
-            state, buf, state.small_block_bytes, Bcast, buf, root
-        ):
-            MPI.Intracomm.Bcast(self, buf, root)
+        if self._limits.small_block(buf) or not self._carry(Bcast, _BCAST, buf, root):
+            _BCAST(self, buf, root)
 
-    def _try_multicast(
+    def _carry(
         self,
-        state: CommunicatorState,
-        whole: Any,
-        small_bytes: int,
         kind: Callable[..., Collective],
+        library: Callable[..., None],
         *arguments: Any,
     ) -> bool:
-        """Run the collective by multicast; return False if the MPI library has to.
+        """Run a collective on the better way; return False if `library` has to run it.
 
-        If the array `whole` has fewer than `small_bytes` bytes, return False without
-        looking at anything else. As in mpi4py, arguments are checked before any
-        communication: a rank that passes wrong ones raises an exception, and the other
-        ranks wait for it as for a late rank.
+        As in mpi4py, arguments are checked before any communication: a rank that passes
+        wrong ones raises an exception, and the other ranks wait for it as for a late
+        rank.
         """
-        try:
-            if whole.nbytes < small_bytes:
-                return False
-        except (AttributeError, TypeError):
-            pass  # not an array
-        else:
-            if state.express is not None:
-                if kind is Allgather and state.express.allgather(*arguments):
-                    return True
-                if kind is Bcast and state.express.bcast(*arguments):
-                    return True
+        state = self._comm_state or self._need_state()
+        if state.bypass:
+            return False
+        shortest = state.express.get(kind)
+        if shortest is not None:
+            carried = shortest(*arguments)
+            if carried is not None:
+                return carried
         collective = self._make(kind, *arguments)
         carrier = state.carrier(collective.nbytes)
-        if carrier is not None:
-            carrier.run(collective)
-        return carrier is not None
+        if carrier is None:
+            return False
+        return carrier.run(collective, arguments, lambda: library(self, *arguments))
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Send the root's object to all ranks.
@@ -254,8 +249,8 @@ class Intracomm(Nonblocking):
         """
         state = self._comm_state or self._need_state()
         if state.bypass:
-            return MPI.Intracomm.bcast(self, obj, root)
-        return objects.bcast(self, obj, root)
+            return _BCAST_OBJECT(self, obj, root)
+        return state.objects.bcast(self, obj, root, state.thresholds.agreed_bytes)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Gather every rank's object to all ranks.
@@ -286,8 +281,8 @@ class Intracomm(Nonblocking):
         """
         state = self._comm_state or self._need_state()
         if state.bypass:
-            return MPI.Intracomm.allgather(self, sendobj)
-        return objects.allgather(self, sendobj, state.small_bytes)
+            return _ALLGATHER_OBJECT(self, sendobj)
+        return state.objects.allgather(self, sendobj, state.thresholds.agreed_bytes)
 
     # ---- intercommunicators --------------------------------------------------
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._core import _CData as CData
-    from mpimcast._native.express import Express
     from mpimcast._settings.config import Config
 
 
@@ -90,6 +89,8 @@ class AnyStream(Protocol):
         C's stream.
     channel : int
         The stream's name, equal on all ranks.
+    one_node : bool
+        Whether its operations need no network, since all ranks share memory.
     rank, nranks : int
         This rank, and how many there are.
     config : Config
@@ -104,14 +105,12 @@ class AnyStream(Protocol):
     calls: Calls
     c: CData
     channel: int
+    one_node: bool
     rank: int
     nranks: int
     config: Config
     sources: tuple[Callable[[], Notifications], ...]
     first_failure: tuple[str, tuple[int, ...]] | None
-
-    def express(self, finish: Callable[..., None], in_place: object) -> Express | None:
-        """Return the shortest way to the stream's operations, if there is one."""
 
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""

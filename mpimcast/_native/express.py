@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._core import _CData as CData
-    from mpimcast._native.node import NodeStream
+    from mpimcast._native.calls import AnyStream
 
 # The types of numbers in the machine's own byte order.
 _NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQfdgFDG")
@@ -38,7 +38,7 @@ class Express:
     Parameters
     ----------
     stream
-        The stream. Between nodes, whose operations take longer, there is no such way.
+        The stream, a node stream whose ranks all share memory.
     finish
         Called with the place of a request that has not ended within a slice, or has
         failed, and with the operation's name and arguments. It waits for the request
@@ -48,7 +48,7 @@ class Express:
     """
 
     def __init__(
-        self, stream: NodeStream, finish: Callable[..., None], in_place: object
+        self, stream: AnyStream, finish: Callable[..., None], in_place: object
     ) -> None:
         self._stream = stream.c
         self._nranks = stream.nranks
@@ -57,18 +57,63 @@ class Express:
         self._stopped = False
         # Places for requests; each call takes one, so that threads do not share any.
         self._places: list[CData] = []
+        # Whether mpimcast carries blocks, by the number of bits of their size; None
+        # where that is not known yet.
+        self._allgathers: list[bool | None] = [None] * 65
+        self._bcasts: list[bool | None] = [None] * 65
+
+    def take(self, name: str, nbits: int, ours: bool | None) -> None:  # noqa: FBT001
+        """Set whether mpimcast carries a collective's blocks of `nbits`-bit sizes."""
+        if self._stopped:
+            return
+        if name == "Allgather":
+            self._allgathers[nbits] = ours
+        elif name == "Bcast":
+            self._bcasts[nbits] = ours
+
+    def take_all(self) -> None:
+        """Let mpimcast carry blocks of all sizes."""
+        self._allgathers = [True] * 65
+        self._bcasts = [True] * 65
 
     def stop(self) -> None:
         """Leave all operations to the ordinary way from now on."""
         self._stopped = True
+        self._allgathers = [None] * 65
+        self._bcasts = [None] * 65
 
-    def allgather(self, send: Any, recv: Any) -> bool:
-        """Run an Allgather; return False if it has to take the ordinary way."""
-        if self._stopped or type(recv) is not np.ndarray or recv.dtype not in _NUMBERS:
-            return False
+    def allgather(self, send: Any, recv: Any) -> bool | None:
+        """Run an Allgather; return whether mpimcast has carried it.
+
+        Return None if it has to take the ordinary way.
+        """
+        if type(recv) is not np.ndarray:
+            return None
+        ours = self._allgathers[(recv.nbytes // self._nranks).bit_length()]
+        return self._run_allgather(send, recv) if ours else ours
+
+    def bcast(self, data: Any, root: int) -> bool | None:
+        """Run a Bcast; return as `allgather` does."""
+        if type(data) is not np.ndarray:
+            return None
+        ours = self._bcasts[data.nbytes.bit_length()]
+        return self._run_bcast(data, root) if ours else ours
+
+    def run(self, name: str, *arguments: Any) -> bool | None:
+        """Run a collective, whoever carries its size; return True if it was run."""
+        if self._stopped:
+            return None
+        if name == "Allgather":
+            return self._run_allgather(*arguments)
+        return self._run_bcast(*arguments) if name == "Bcast" else None
+
+    def _run_allgather(self, send: Any, recv: Any) -> bool | None:
+        """Run an Allgather; return None if it has to take the ordinary way."""
+        if type(recv) is not np.ndarray or recv.dtype not in _NUMBERS:
+            return None
         block_bytes, rest = divmod(recv.nbytes, self._nranks)
         if rest:
-            return False
+            return None
         source = _NULL
         try:
             if send is not None and send is not self._in_place:
@@ -77,11 +122,11 @@ class Express:
                     or send.dtype is not recv.dtype
                     or send.nbytes != block_bytes
                 ):
-                    return False
+                    return None
                 source = from_buffer("char[]", send)
             place = from_buffer("char[]", recv, True)  # noqa: FBT003 -- cffi's way
         except (BufferError, ValueError):
-            return False  # not contiguous, or read-only
+            return None  # not contiguous, or read-only
         request = self._places.pop() if self._places else ffi.new(_REQUEST)
         try:
             status = allgather(
@@ -92,20 +137,19 @@ class Express:
             self._give_up(request)
             raise
 
-    def bcast(self, data: Any, root: int) -> bool:
-        """Run a Bcast; return False if it has to take the ordinary way."""
+    def _run_bcast(self, data: Any, root: int) -> bool | None:
+        """Run a Bcast; return None if it has to take the ordinary way."""
         if (
-            self._stopped
-            or type(data) is not np.ndarray
+            type(data) is not np.ndarray
             or data.dtype not in _NUMBERS
             or type(root) is not int
             or not 0 <= root < self._nranks
         ):
-            return False
+            return None
         try:
             place = from_buffer("char[]", data, True)  # noqa: FBT003 -- cffi's way
         except (BufferError, ValueError):
-            return False  # not contiguous, or read-only
+            return None  # not contiguous, or read-only
         request = self._places.pop() if self._places else ffi.new(_REQUEST)
         try:
             status = bcast(self._stream, place, data.nbytes, root, SLICE_NS, request)
@@ -114,11 +158,13 @@ class Express:
             self._give_up(request)
             raise
 
-    def _take(self, status: int, request: CData, name: str, *arguments: Any) -> bool:
-        """Return whether an operation was started, once it has ended."""
+    def _take(
+        self, status: int, request: CData, name: str, *arguments: Any
+    ) -> bool | None:
+        """Return True once an operation that was started has ended, else None."""
         if status != 0:
             if request[0] == _NULL:
-                return False  # the ordinary way finds out why, and says it
+                return None  # the ordinary way finds out why, and says it
             self._finish(request, name, *arguments)
         self._places.append(request)
         return True

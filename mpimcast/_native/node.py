@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from mpimcast._core import ffi, lib
 from mpimcast._native.calls import Calls, UnicastReason
 from mpimcast._native.core import NODE_COUNTERS, check, nanoseconds
-from mpimcast._native.express import Express
 from mpimcast._native.stream import DESERTIONS
 
 if TYPE_CHECKING:
@@ -155,6 +154,7 @@ class NodeStream:
         )
         self.c = made[0]
         self.channel = channel
+        self.one_node = layout.nnodes == 1
         self.rank, self.nranks = place.rank, len(layout.nodes)
         self.config = config
         self.between = between
@@ -175,12 +175,6 @@ class NodeStream:
         if self.between is not None:
             total.update(self.between.counters())
         return total
-
-    def express(self, finish: Callable[..., None], in_place: object) -> Express | None:
-        """Return the shortest way to the stream's operations, if there is one."""
-        if self._layout.nnodes > 1:
-            return None
-        return Express(self, finish, in_place)
 
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""

@@ -127,6 +127,22 @@ class Waiting(NamedTuple):
     stands_still: bool
     missing_chunks: int
 
+    def for_whom(self) -> str:
+        """Return in words for what the operation waits; they follow "for"."""
+        if self.epoch == 0:
+            return "earlier operations"
+        if self.stands_still:
+            return f"rank {self.rank}, which stands still while its host answers"
+        if self.all_entered:
+            who = "no rank" if self.rank is None else f"rank {self.rank}"
+            return f"{who}: {self.missing_chunks} chunks are missing here"
+        if self.unentered is None:
+            return f"rank {self.rank}: not all ranks have entered it"
+        return (
+            f"rank {self.unentered}, which has not entered it: that rank is computing, "
+            "has failed, or passed fewer bytes than MIN_BYTES"
+        )
+
 
 class NativeOperation:
     """One operation of a stream, from before its start to its end.

@@ -51,6 +51,8 @@ class Stream:
     calls = _CALLS
     sources: tuple[Callable[[], AnyNotifications], ...] = (Notifications,)
 
+    one_node = False
+
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
         options = ffi.new(
             "struct mmc_stream_options *",
@@ -80,9 +82,6 @@ class Stream:
     def counters(self) -> Counter[str]:
         """Return all counters by name."""
         return counters(lib.mmc_stream_counters, self.c)
-
-    def express(self, finish: Callable[..., None], in_place: object) -> None:
-        """Return None: all operations go the ordinary way."""
 
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attributes of communicators, by which all handles of one find its state."""
+"""The state of a communicator as its attribute, which all its handles find."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TRIALS_MAX = 8
 _TRIALS_NS_MAX = 100_000_000
 
-# A way that takes this many times as long as the other is tried no more.
+# A way whose best trial takes this many times as long as the other's is tried no more.
 _HOPELESS = 1.5
 
 # After this many calls a class is measured anew: the network may have changed.
@@ -53,6 +53,8 @@ class Trials:
         The faster way, once it is known.
     at_call : int
         The number of the call that decided.
+    latest : Way
+        The way of the latest trial.
     """
 
     times_ns: dict[Way, list[int]] = field(
@@ -60,6 +62,7 @@ class Trials:
     )
     decided: Way | None = None
     at_call: int = 0
+    latest: Way = Way.OURS
     _ncalls: int = 0
 
     def next_way(self) -> Way:
@@ -77,6 +80,7 @@ class Trials:
     def note(self, way: Way, took_ns: int) -> None:
         """Record a trial, and decide if it was the last."""
         self.times_ns[way].append(max(took_ns, 1))
+        self.latest = way
         if self.times_ns[way.other] and self._is_enough(way):
             self.decide(min(Way, key=self.best_ns))
 
@@ -100,9 +104,9 @@ class Trials:
         times_ns = [*self.times_ns[Way.OURS], *self.times_ns[Way.LIBRARY]]
         if len(times_ns) >= _TRIALS_MAX or sum(times_ns) >= _TRIALS_NS_MAX:
             return True
-        # The first trial of a way may have set up connections or memory.
-        latest_ns = self.times_ns[way][-1]
-        hopeless = latest_ns > _HOPELESS * self.best_ns(way.other)
+        # The first trial of a way may have set up connections or memory, and any trial
+        # may have been held up by others on the machine.
+        hopeless = self.best_ns(way) > _HOPELESS * self.best_ns(way.other)
         return hopeless and len(self.times_ns[way]) > 1
 
     def __str__(self) -> str:
@@ -190,6 +194,11 @@ class Choice:
             return trials.decided
         ratio = self._expected_ratio(name, nbytes)
         return Way.LIBRARY if ratio is not None and ratio > 1 else Way.OURS
+
+    def latest(self, name: str, nbytes: int) -> Way:
+        """Return the way of the latest call of a class."""
+        trials = self._trials(name, nbytes)
+        return trials.decided or trials.latest
 
     def explain(self, nbytes: int) -> str:
         """Return in words what was measured for blocks of `nbytes`."""

@@ -12,6 +12,7 @@ from mpimcast._session.attributes import attach, attached
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.state import CommunicatorState
 from mpimcast._settings.config import Config
+from mpimcast._small import Limits
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class Handle(MPI.Intracomm):
     # The name of the constant of mpi4py that this handle replaces, if any.
     _constant = ""
     _comm_state: CommunicatorState | None = None
+    # Those of the state, once the handle has found it; before that, no size is small.
+    _limits = Limits()
+    _request_limits = Limits()
     _inherited: InheritedSettings | None = None
 
     def __new__(
@@ -60,6 +64,8 @@ class Handle(MPI.Intracomm):
             state = CommunicatorState(self, inherited)
             attach(self, state)
         self._comm_state = state
+        self._limits = state.thresholds.limits
+        self._request_limits = state.thresholds.request_limits
         return state
 
     def _hand_on(self, comm: MPI.Intracomm) -> Self:

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
     from mpimcast._session.collectives import Collective
 
+# The MPI library's own methods, found once.
+_IBCAST = MPI.Intracomm.Ibcast
+_IALLGATHER = MPI.Intracomm.Iallgather
+_IALLGATHERV = MPI.Intracomm.Iallgatherv
+_BCAST_INIT = MPI.Intracomm.Bcast_init
+_ALLGATHER_INIT = MPI.Intracomm.Allgather_init
+_ALLGATHERV_INIT = MPI.Intracomm.Allgatherv_init
+
 
 class Nonblocking(Handle):
     """A communicator with non-blocking and persistent collectives."""
@@ -68,8 +76,10 @@ class Nonblocking(Handle):
         >>> data.tolist()
         [0, 0, 0]
         """
+        if self._request_limits.small_block(buf):
+            return _IBCAST(self, buf, root)
         ours = self._start(Bcast, buf, root)
-        return MPI.Intracomm.Ibcast(self, buf, root) if ours is None else ours
+        return _IBCAST(self, buf, root) if ours is None else ours
 
     def Iallgather(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
@@ -113,10 +123,10 @@ class Nonblocking(Handle):
         >>> int(blocks[-1, 0]) == comm.size - 1
         True
         """
+        if self._request_limits.small_blocks(recvbuf):
+            return _IALLGATHER(self, sendbuf, recvbuf)
         ours = self._start(Allgather, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Iallgather(self, sendbuf, recvbuf)
-        return ours
+        return _IALLGATHER(self, sendbuf, recvbuf) if ours is None else ours
 
     def Iallgatherv(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
@@ -161,10 +171,10 @@ class Nonblocking(Handle):
         >>> blocks.tolist() == list(range(comm.size))
         True
         """
+        if self._request_limits.small_vector(recvbuf):
+            return _IALLGATHERV(self, sendbuf, recvbuf)
         ours = self._start(Allgatherv, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Iallgatherv(self, sendbuf, recvbuf)
-        return ours
+        return _IALLGATHERV(self, sendbuf, recvbuf) if ours is None else ours
 
     # ---- persistent ----------------------------------------------------------
 
@@ -200,8 +210,7 @@ class Nonblocking(Handle):
         MPI-4.1, section 6.13. This call is collective; it opens the transport if none
         is open. ``Start`` is local, and ranks may start their requests in different
         orders. While the request is active the program must not write to `buf`, and
-        except on the root must not read it; the request keeps it alive until it is
-        freed.
+        except on the root must not read it; the request keeps it alive until freed.
 
         Examples
         --------
@@ -216,8 +225,9 @@ class Nonblocking(Handle):
         >>> data.tolist()
         [1, 1, 1]
         """
-        ours = self._prepare(Bcast, buf, root)
-        return MPI.Intracomm.Bcast_init(self, buf, root, info) if ours is None else ours
+        small = self._limits.small_block(buf)
+        ours = None if small else self._prepare(Bcast, buf, root)
+        return _BCAST_INIT(self, buf, root, info) if ours is None else ours
 
     def Allgather_init(  # noqa: N802 -- mpi4py's name
         self,
@@ -265,10 +275,9 @@ class Nonblocking(Handle):
         True
         >>> request.Free()
         """
-        ours = self._prepare(Allgather, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Allgather_init(self, sendbuf, recvbuf, info)
-        return ours
+        small = self._limits.small_blocks(recvbuf)
+        ours = None if small else self._prepare(Allgather, sendbuf, recvbuf)
+        return _ALLGATHER_INIT(self, sendbuf, recvbuf, info) if ours is None else ours
 
     def Allgatherv_init(  # noqa: N802 -- mpi4py's name
         self,
@@ -316,10 +325,9 @@ class Nonblocking(Handle):
         True
         >>> request.Free()
         """
-        ours = self._prepare(Allgatherv, sendbuf, recvbuf)
-        if ours is None:
-            return MPI.Intracomm.Allgatherv_init(self, sendbuf, recvbuf, info)
-        return ours
+        small = self._limits.small_vector(recvbuf)
+        ours = None if small else self._prepare(Allgatherv, sendbuf, recvbuf)
+        return _ALLGATHERV_INIT(self, sendbuf, recvbuf, info) if ours is None else ours
 
     # ---- ours or the MPI library's -------------------------------------------
 

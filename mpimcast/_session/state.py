@@ -21,29 +21,24 @@ from mpi4py import MPI
 from mpimcast._mpi import agreement, error_codes
 from mpimcast._mpi.completion import complete
 from mpimcast._mpi.entry import Entry
+from mpimcast._mpi.objects import Objects
 from mpimcast._session import bootstrap, lifetime
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.introduction import introduced
-from mpimcast._settings.ignored import ignored_variables
+from mpimcast._session.thresholds import Thresholds
+from mpimcast._settings.ignored import warn_of_ignored_variables
 from mpimcast._support import log
 from mpimcast._support.log import logger
 from mpimcast.errors import Error, TransportError
 from mpimcast.explanation import Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from mpimcast._mpi.private import Private
-    from mpimcast._native.express import Express
+    from mpimcast._session.carrier import Carrier
     from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
-
-
-@functools.cache
-def _warn_of_ignored_variables() -> None:
-    """Warn, once in a process, about variables that look like settings but are not."""
-    for sentence in ignored_variables():
-        logger.warning("%s", sentence)
 
 
 class CommunicatorState:
@@ -53,12 +48,11 @@ class CommunicatorState:
     ----------
     bypass : bool
         Whether the MPI library carries every operation.
-    small_bytes : int
-        The MPI library also carries operations whose whole result is smaller than
-        this; 0 until all ranks have agreed on it.
-    small_block_bytes : int
-        The MPI library also carries operations whose blocks are smaller than this; 0
-        until all ranks have agreed on it.
+    thresholds : Thresholds
+        The sizes below which the MPI library carries operations.
+    express : mapping
+        The shortest way of a kind of collective, where there is one. It returns whether
+        mpimcast has carried the call, or None if it must take the ordinary way.
     threaded : bool
         Whether mpimcast may carry operations that return a request, which requires
         that every rank has THREAD_MULTIPLE. False until all ranks have agreed on it.
@@ -66,12 +60,10 @@ class CommunicatorState:
 
     def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
         self._inherited = inherited
-        self.small_bytes = self.small_block_bytes = 0
         self.bypass = False
         self.threaded = False
-        self.express: Express | None = None
-        # Whether the least size is that for shared memory, until all ranks know better.
-        self._shared_limit = inherited.config.may_share
+        self.thresholds = Thresholds(inherited.config, comm.Get_size())
+        self.express: Mapping[object, Callable[..., bool | None]] = {}
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
         self._size = comm.Get_size()
@@ -80,6 +72,7 @@ class CommunicatorState:
         self._entry: Entry | None = None
         self._private: Private | None = None
         self._streams: Streams | None = None
+        self._carrier: Carrier | None = None
         # [0]: how many streams are in use: one, and one for each persistent request.
         # [1]: 1 if it is futile to wait for all ranks, else 0.
         # The request of `leave` replaces each by its maximum over all ranks.
@@ -91,13 +84,18 @@ class CommunicatorState:
         world_rank = MPI.COMM_WORLD.Get_rank()
         log.setup(self.config.log, world_rank)
         if world_rank == 0:
-            _warn_of_ignored_variables()
+            warn_of_ignored_variables()
         if self._size == 1:
             self._settle("there is only one rank")
         elif inherited.thread_level is not None:
             self._on_agreed(inherited.thread_level)
 
     # ---- settings ------------------------------------------------------------
+
+    @functools.cached_property
+    def objects(self) -> Objects:
+        """What sends Python objects."""
+        return Objects(self._comm)
 
     @property
     def config(self) -> Config:
@@ -107,7 +105,7 @@ class CommunicatorState:
     def update(self, settings: Mapping[str, object]) -> None:
         """Add the settings of another handle; raise ConfigError if they conflict."""
         self._inherited = self._inherited.updated(settings)
-        self._shared_limit &= self.config.may_share
+        self.thresholds.config = self.config
 
     def announce(self) -> None:
         """Record that all ranks have this communicator for as long as the job runs.
@@ -132,42 +130,39 @@ class CommunicatorState:
             return Explanation("none", str(self._failure))
         if self.bypass:
             return Explanation("mpi", self._reason)
-        if self.config.transport == "mpi":
-            return Explanation("mpi", "TRANSPORT=mpi")
-        limit = self._limit_bytes
+        if self.config.leaves_all:
+            return Explanation("mpi", self.config.leaves_all)
+        limit = self.thresholds.least_bytes
         if nbytes < limit:
             return Explanation(
                 "mpi", f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
             )
-        if self._streams is None:
+        if self._carrier is None:
             return Explanation(
                 self.config.transport,
                 "to be opened by the first operation with blocks of at least "
                 f"MIN_BYTES={limit}",
             )
-        path, refused = self._streams.path(), self._streams.refused
-        return Explanation(
-            self._streams.team.transport, f"{path} ({refused})" if refused else path
-        )
+        return self._carrier.explain(nbytes)
 
-    def way(self, nbytes: int, *, waits: bool = True) -> tuple[str, str]:
+    def way(self, nbytes: int, name: str, *, waits: bool = True) -> tuple[str, str]:
         """Return what carried an operation, and the reason if the MPI library did.
 
-        Unlike `explain`, this looks back on an operation. Its reasons do not name the
-        operation's size, so that operations can be counted by reason. `waits` is False
-        if the operation returned a request.
+        Unlike `explain`, this looks back on an operation, by its collective's `name`.
+        Its reasons do not name the size, so that operations can be counted by reason.
+        `waits` is False if the operation returned a request.
         """
         if self.bypass:
             return "mpi", self._reason
-        if nbytes < self._limit_bytes:
-            return "mpi", f"blocks below MIN_BYTES={self._limit_bytes}"
-        if self._streams is None:
+        if nbytes < self.thresholds.least_bytes:
+            return "mpi", f"blocks below MIN_BYTES={self.thresholds.least_bytes}"
+        if self._carrier is None:
             return "mpi", "no blocking collective had opened a transport"
         if not (waits or self.threaded):
             return "mpi", "some rank's MPI library has less than THREAD_MULTIPLE"
-        return self._streams.team.transport, ""
+        return self._carrier.way(name, nbytes)
 
-    def carrier(self, nbytes: int) -> Streams | None:
+    def carrier(self, nbytes: int) -> Carrier | None:
         """Return the streams that carry blocks of `nbytes`, or None. Collective.
 
         None means that the MPI library carries them. Agree on settings and open the
@@ -181,27 +176,28 @@ class CommunicatorState:
                     level = agreement.agree(private, self.config)
                 self._inherited = InheritedSettings(self.config, level)
                 self._on_agreed(level)
-            if self.bypass or nbytes < self._limit_bytes:
+            if self.bypass or nbytes < self.thresholds.least_bytes:
                 return None
             if self._streams is None:
                 self._open(nbytes)
         except Error as error:
-            self._failure = error
+            self._fail(error)
             error_codes.call_errhandler(self._comm, error)
             raise
         except BaseException:
-            self._failure = Error("opening this communicator was interrupted")
+            self._fail(Error("opening this communicator was interrupted"))
             raise
-        return self._streams if nbytes >= self._limit_bytes else None
+        return self._carrier if nbytes >= self.thresholds.least_bytes else None
 
-    def carrier_if_open(self, nbytes: int) -> Streams | None:
+    def carrier_if_open(self, nbytes: int) -> Carrier | None:
         """Return the streams that carry a non-blocking operation, or None. Local.
 
         Do not open the transport. All ranks decide alike, since all have called the
         same collectives in the same order.
         """
         self._check()
-        return self._streams if self.threaded and nbytes >= self._limit_bytes else None
+        suits = self.threaded and nbytes >= self.thresholds.least_bytes
+        return self._carrier if suits else None
 
     def _check(self) -> None:
         """Raise the opening's error again if the communicator could not be opened."""
@@ -209,28 +205,23 @@ class CommunicatorState:
             error_codes.call_errhandler(self._comm, self._failure)
             raise self._failure.again()
 
+    def _fail(self, error: Error) -> None:
+        """Let all later operations raise `error`, except small blocking ones."""
+        self._failure = error
+        self.thresholds.check_all_requests()
+
     def _on_agreed(self, level: int) -> None:
         """Set what follows from the agreed settings and the least thread level."""
         self.threaded = level >= MPI.THREAD_MULTIPLE
-        self._set_limit(shared=self.config.may_share)
-        if self.config.transport == "mpi":
-            self._settle("TRANSPORT=mpi")
+        self.thresholds.agree(shared=True)
+        if self.config.leaves_all:
+            self._settle(self.config.leaves_all)
 
     def _settle(self, reason: str) -> None:
         """Leave every operation to the MPI library from now on."""
         self._reason = reason
         self.bypass = True
-
-    @property
-    def _limit_bytes(self) -> int:
-        """The size of a block below which the MPI library carries it, as known now."""
-        return self.config.least_bytes(shared=self._shared_limit)
-
-    def _set_limit(self, *, shared: bool) -> None:
-        """Set from which size on mpimcast carries data, over memory or a network."""
-        self._shared_limit = shared
-        self.small_block_bytes = self._limit_bytes
-        self.small_bytes = self._limit_bytes * self._size
+        self.thresholds.leave_all()
 
     def _open(self, nbytes: int) -> None:
         """Open the transport, unless it turns out that `nbytes` are too few for it."""
@@ -239,9 +230,9 @@ class CommunicatorState:
                 self._counted() as private,
                 introduced(private, self.config) as introduction,
             ):
-                if self._shared_limit and not introduction.same_host:
-                    self._set_limit(shared=False)
-                    if nbytes < self._limit_bytes:
+                if not introduction.same_host:
+                    self.thresholds.agree(shared=False)
+                    if nbytes < self.thresholds.least_bytes:
                         return
                 opened = bootstrap.open_stream(introduction)
         except bootstrap.LeftToMpi as choice:
@@ -254,11 +245,15 @@ class CommunicatorState:
             if self._rank == 0:
                 logger.warning("the MPI library carries all data: %s", self._reason)
             return
+        from mpimcast._session.carrier import Carrier
         from mpimcast._session.streams import Streams
 
         self._streams = Streams(self._comm, private, opened, self.config)
-        self.express = self._streams.express
-        self._set_limit(shared=opened.team.transport == "shm")
+        self._carrier = Carrier(self._streams, private, self.config)
+        self.express = self._carrier.express
+        self.thresholds.agree(shared=opened.team.transport == "shm")
+        if self.threaded:
+            self.thresholds.take_requests()
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
@@ -335,17 +330,17 @@ class CommunicatorState:
 
     def end(self, request: MPI.Request | None, *, clean: bool = False) -> None:
         """Wait for the request of `leave`, then close what is open."""
-        self.bypass = True
-        self.express = None
+        self._settle(self._reason)
+        self.express = {}
         if self._forked():
             return
         try:
             self._await(request)
         finally:
-            if self._streams is not None:
+            if self._streams is not None and self._carrier is not None:
                 self._last_counters = self._streams.counters()
-                self._streams.close(clean=clean)
-                self._streams = None
+                self._carrier.close(clean=clean)
+                self._streams = self._carrier = None
 
     def close(self) -> None:
         """Close the state when all ranks free the communicator.

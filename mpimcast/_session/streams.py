@@ -8,6 +8,7 @@ since ranks may start their requests in different orders.
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from mpi4py import MPI
 
 from mpimcast._mpi import agreement, error_codes, roll
 from mpimcast._native import core
+from mpimcast._native.express import Express
 from mpimcast._native.failure import poison_error
 from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._session import bootstrap, completer
@@ -27,9 +29,8 @@ from mpimcast.errors import Error
 from mpimcast.requests import Prequest, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from mpimcast._core import _CData as CData
     from mpimcast._mpi.private import Private
     from mpimcast._native.calls import AnyStream, Notifications, UnicastReason
     from mpimcast._session.collectives import Collective
@@ -59,8 +60,6 @@ class Streams:
         Why a better transport was not taken; empty if none is better.
     comm : MPI.Intracomm
         The communicator whose error handler is called.
-    express : Express or None
-        The shortest way for plain arrays, where all ranks share memory.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Streams:
         self._private = private
         self._config = config
         self._stream = opened.stream
-        self.express = self._stream.express(self._finish, MPI.IN_PLACE)
+        self._express: Express | None = None
         self._opened = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
@@ -131,7 +130,20 @@ class Streams:
         finally:
             native.free()
 
-    def _finish(self, request: CData, name: str, *arguments: Any) -> None:
+    def open_express(self) -> Express | None:
+        """Return the shortest way for plain arrays, where all ranks share memory."""
+        if self._stream.one_node:
+            self._express = Express(self._stream, self._finish, MPI.IN_PLACE)
+        return self._express
+
+    def tell_all(self, number: int) -> Sequence[int]:
+        """Give each rank's number to all ranks; return them by rank. Collective."""
+        numbers = array("q", bytes(8 * self._stream.nranks))
+        numbers[self._stream.rank] = number
+        self.run(Allgather(self.comm, MPI.IN_PLACE, numbers))
+        return numbers
+
+    def _finish(self, request: Any, name: str, *arguments: Any) -> None:
         """Wait for an operation that was started on the express way."""
         collective: Collective
         if name == "allgather":
@@ -228,12 +240,11 @@ class Streams:
             raise error
 
     def poison(self, stream: AnyStream) -> None:
-        """Record that an operation of a stream has failed, if one has."""
+        """Record that a stream has failed, if it has."""
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
-            if self.express is not None:
-                # The ordinary way says why the communicator is unusable.
-                self.express.stop()
+            if self._express is not None:
+                self._express.stop()  # the ordinary way says why it is unusable
             self.team.deserted |= stream.deserted()
 
     # ---- services for operations ---------------------------------------------
@@ -257,26 +268,12 @@ class Streams:
     def warn(self, native: NativeOperation) -> None:
         """Log which rank a long operation waits for."""
         waiting = native.waiting()
-        if waiting.epoch == 0:
-            what = "earlier operations"
-        elif waiting.stands_still:
-            what = f"rank {waiting.rank}, which stands still while its host answers"
-        elif waiting.all_entered:
-            who = "no rank" if waiting.rank is None else f"rank {waiting.rank}"
-            what = f"{who}: {waiting.missing_chunks} chunks are missing here"
-        elif waiting.unentered is None:
-            what = f"rank {waiting.rank}: not all ranks have entered it"
-        else:
-            what = (
-                f"rank {waiting.unentered}, which has not entered it: that rank is "
-                "computing, has failed, or passed fewer bytes than MIN_BYTES"
-            )
         logger.warning(
             "%s, operation %d of its communicator, has waited %.3g s for %s",
             native.name,
             waiting.epoch,
             waiting.waited_s,
-            what,
+            waiting.for_whom(),
         )
 
     def tell_apart(

@@ -13,14 +13,12 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._settings import values
+from mpimcast._settings.given import PREFIX, parse, unknown_keywords
 from mpimcast._settings.ranges import Groups, Ports, Range
-from mpimcast._support.spelling import suggestion
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-PREFIX = "MPIMCAST_"
 
 # The largest number that fits into the 32 bits which the C API has for some settings.
 _UINT32_MAX = 2**32 - 1
@@ -98,6 +96,14 @@ class Config:
         values.size(2**62, example="256M"),
         "the most memory that the ranks of a node share, for each set of processes "
         "that communicates; 0: they share none, and each rank multicasts for itself",
+    )
+    choice: str = _option(
+        "measure",
+        values.text(example="always"),
+        "what carries blocks of at least MIN_BYTES, where TRANSPORT also allows mpi: "
+        "mpimcast or the MPI library, whichever was faster in a few trials (measure), "
+        "mpimcast (always), the MPI library (never); or the path of a file in which "
+        "rank 0 keeps what was measured for later jobs",
     )
     chains: int = _option(
         0,
@@ -277,7 +283,7 @@ class Config:
             environment = os.environ
         unknown = sorted(set(arguments) - set(option_names()))
         if unknown:
-            raise ConfigError(_unknown_keywords(unknown))
+            raise ConfigError(unknown_keywords(unknown, option_names()))
         found: dict[str, Any] = {}
         sources = {}
         for option in options():
@@ -288,7 +294,7 @@ class Config:
                 name, given, source = variable, environment[variable], "variable"
             else:
                 continue
-            found[option.name] = _parse(option, given, name)
+            found[option.name] = parse(option.metadata["values"], given, name)
             sources[option.name] = source
         return cls(**found, sources=sources)
 
@@ -303,6 +309,20 @@ class Config:
     def may_share(self) -> bool:
         """Whether shared memory may carry data where all ranks are on one node."""
         return "shm" in self.transports and self.node_bytes > 0
+
+    @property
+    def leaves_all(self) -> str:
+        """Why all operations are left to the MPI library; empty if they are not."""
+        if self.transport == "mpi":
+            return "TRANSPORT=mpi"
+        if self.choice == "never" and "mpi" in self.transports:
+            return "CHOICE=never"
+        return ""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether trials choose between mpimcast and the MPI library."""
+        return self.choice not in ("always", "never") and "mpi" in self.transports
 
     def least_bytes(self, *, shared: bool) -> int:
         """Return MIN_BYTES, or what "auto" means; `shared` says whether over shm."""
@@ -366,31 +386,3 @@ def option_names() -> list[str]:
 def options() -> list[dataclasses.Field[Any]]:
     """List the fields of `Config` that are settings; `metadata` describes each."""
     return [field for field in dataclasses.fields(Config) if field.metadata]
-
-
-def _parse(option: dataclasses.Field[Any], given: object, name: str) -> object:
-    """Return a setting's value from what the user gave, under this name."""
-    domain: values.Values = option.metadata["values"]
-    try:
-        return domain.parse(str(given))
-    except ValueError as error:
-        why = f" ({error})" if str(error) else ""
-        example = domain.example
-        if not name.startswith(PREFIX):
-            example = repr(example)  # as Python code, since it is a keyword
-        raise ConfigError(
-            f"{name}={given!s} is not valid{why}: it must be {domain.expected}, for "
-            f"example {name}={example}"
-        ) from None
-
-
-def _unknown_keywords(unknown: list[str]) -> str:
-    hints = (suggestion(name, option_names()) for name in unknown)
-    each = (
-        f"{name} ({hint})" if hint else name
-        for name, hint in zip(unknown, hints, strict=True)
-    )
-    return (
-        f"there is no such setting: {', '.join(each)}; the settings are "
-        f"{', '.join(option_names())}"
-    )

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
-from mpimcast._settings.config import PREFIX, option_names
+from mpimcast._settings.config import option_names
+from mpimcast._settings.given import PREFIX
+from mpimcast._support.log import logger
 from mpimcast._support.spelling import nearest
 
 if TYPE_CHECKING:
@@ -52,3 +55,10 @@ def ignored_variables(environment: Mapping[str, str] | None = None) -> list[str]
                 f"{name}={value} is ignored: there is no such setting; {hint}"
             )
     return sentences
+
+
+@functools.cache
+def warn_of_ignored_variables() -> None:
+    """Warn, once in a process, about variables that look like settings but are not."""
+    for sentence in ignored_variables():
+        logger.warning("%s", sentence)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The bcast and allgather of Python objects compared with mpi4py's own methods."""
 
+# ruff: noqa: SLF001 -- looks at what ranks have agreed on
+
 from __future__ import annotations
 
-import array
 import json
 import pickle
 import threading
@@ -14,16 +15,24 @@ import numpy as np
 import pytest
 from gathering import started
 from mpi4py import MPI
+from things import OBJECTS, Point, check_same
 
 from mpimcast import Error, Intracomm
 
 Make = Callable[..., Intracomm]
 
 
-@pytest.fixture
-def comm(shared_comm: Intracomm) -> Intracomm:
-    """Return one communicator for all tests here, none of which spoils it."""
-    return shared_comm
+# With the first no object is small; with the last almost all are.
+LIMITS = (0, 200, 65536)
+
+
+@pytest.fixture(scope="module", params=LIMITS, ids="min_bytes={}".format)
+def comm(request: pytest.FixtureRequest) -> Iterator[Intracomm]:
+    """Yield one communicator for all tests here, none of which spoils it."""
+    settings = {"transport": "udp", "chunk_bytes": 512, "min_bytes": request.param}
+    comm = Intracomm(MPI.Intracomm(MPI.COMM_WORLD).Dup(), **settings)
+    yield comm
+    comm.Free()
 
 
 @pytest.fixture(autouse=True)
@@ -36,67 +45,6 @@ def pickler() -> Iterator[MPI.Pickle]:
     MPI.pickle.THRESHOLD = 100
     yield MPI.pickle
     MPI.pickle.__init__()  # type: ignore[misc]
-
-
-class Point:
-    """An object that is pickled by its attributes."""
-
-    def __init__(self, *values: Any) -> None:
-        self.values = values
-
-
-def frozen(content: np.ndarray) -> np.ndarray:
-    """Make an array read-only, and return it."""
-    content.flags.writeable = False
-    return content
-
-
-# By name: what makes an object, given a number that it depends on, such as a rank.
-OBJECTS: dict[str, Callable[[int], Any]] = {
-    "None": lambda _: None,
-    "number": lambda rank: rank,
-    "text": lambda rank: "x" * 700 * rank,
-    "nested": lambda rank: {"a": [rank, (1.5, None)], 3: {b"bytes", rank}},
-    "array": lambda rank: np.arange(100.0) + rank,
-    "frozen array": lambda rank: frozen(np.arange(100) * rank),
-    "Fortran array": lambda rank: np.asfortranarray(np.full((20, 10), rank)),
-    "strided array": lambda rank: np.arange(400)[:: rank + 2],
-    "empty array": lambda _: np.zeros((0, 3)),
-    "array of objects": lambda rank: np.array([rank, "a", None], object),
-    "records": lambda rank: np.array([(rank, 2.5)] * 30, "i4,f8"),
-    "scalar": np.float32,
-    "many arrays": lambda rank: [np.full(20 + each, rank) for each in range(3 * rank)],
-    "the same twice": lambda rank: [np.full(50, rank)] * 2,
-    "bytearray": lambda rank: bytearray([rank]) * 500,
-    "bytes": lambda rank: bytes([rank]) * 500,
-    "array.array": lambda rank: array.array("d", [rank] * 50),
-    "PickleBuffer": lambda rank: pickle.PickleBuffer(bytearray([rank]) * 300),
-    "frozen PickleBuffer": lambda rank: pickle.PickleBuffer(bytes([rank]) * 300),
-    "own class": lambda rank: Point(rank, np.arange(1000), frozen(np.zeros(40))),
-    "large": lambda rank: [np.arange(30_000) + rank, bytes(10_000), np.zeros(9_000)],
-}
-
-
-def check_same(one: Any, two: Any) -> None:
-    """Check that two objects are equal in type, value, layout and writability.
-
-    Parts that are one object on one side must be one object on the other side, too.
-    """
-    assert type(one) is type(two)
-    if isinstance(one, np.ndarray):
-        assert (one.dtype, one.shape) == (two.dtype, two.shape)
-        assert one.flags.writeable == two.flags.writeable
-        assert one.flags.f_contiguous == two.flags.f_contiguous
-        assert np.array_equal(one, two)
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(two)
-        for each, other in zip(one, two, strict=True):
-            check_same(each, other)
-        assert len({id(each) for each in one}) == len({id(each) for each in two})
-    elif isinstance(one, Point):
-        check_same(one.values, two.values)
-    else:
-        assert one == two
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -125,6 +73,24 @@ def test_allgather_of_different_objects(comm: Intracomm) -> None:
         check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
 
 
+@pytest.mark.parametrize("nbytes", [111, 112, 113, 239, 240, 241, 65535, 65536])
+def test_sizes_around_limits(comm: Intracomm, nbytes: int) -> None:
+    """A pickle that just fits in a header arrives, as one that just does not."""
+    overhead = len(pickle.dumps(bytes(nbytes), 5)) - nbytes
+    sent = bytes([comm.rank]) * (nbytes - overhead)
+    assert comm.allgather(sent) == MPI.Intracomm.allgather(comm, sent)
+    for root in range(comm.size):
+        assert comm.bcast(sent, root) == MPI.Intracomm.bcast(comm, sent, root)
+
+
+@pytest.mark.parametrize("large", ["text", "array", "many arrays", "large"])
+def test_one_large_object(comm: Intracomm, large: str) -> None:
+    """One rank's object is large, those of the other ranks are small."""
+    for rank in range(comm.size):
+        sent = OBJECTS[large](rank + 1) if comm.rank == rank else comm.rank
+        check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
+
+
 def test_copies_are_apart(comm: Intracomm) -> None:
     """A change of one copy changes neither another copy nor the original."""
     sent = np.zeros(100)
@@ -135,6 +101,24 @@ def test_copies_are_apart(comm: Intracomm) -> None:
     got = comm.bcast(sent, 0)
     got.fill(1)
     assert not sent.any()
+
+
+def test_small_objects_take_one_collective(make_comm: Make) -> None:
+    """Small objects are the MPI library's, once the ranks have agreed on settings.
+
+    Until then a small object makes them agree, as any other collective does.
+    """
+    comm = make_comm(min_bytes=1000)
+    state = comm._comm_state
+    assert state is not None
+    assert not state.small_bytes
+    comm.bcast(1)
+    assert state.small_bytes == (1000 * comm.size if comm.size > 1 else 0)
+    before = comm.stats()
+    for sent in (None, 1, "text", {"a": [1]}, np.zeros(3), np.zeros(90)):
+        check_same(comm.bcast(sent), sent)
+        check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
+    assert comm.stats() == before
 
 
 def test_parts_below_min_bytes(make_comm: Make) -> None:
@@ -206,6 +190,21 @@ def test_settings_of_pickle(
         check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
 
 
+@pytest.mark.parametrize(
+    "given", [{"protocol": 4}, {"threshold": 1}, {"dumps": pickle.dumps}], ids=str
+)
+def test_settings_of_one_rank(
+    comm: Intracomm, pickler: MPI.Pickle, given: dict[str, Any]
+) -> None:
+    """One rank's pickles differ from those of the others, but all can load them."""
+    if comm.rank == comm.size - 1:
+        pickler.__init__(**given)  # type: ignore[misc]
+    for sent in (comm.rank, "x" * 150, np.arange(90), [np.zeros(50), None]):
+        check_same(comm.allgather(sent), MPI.Intracomm.allgather(comm, sent))
+        for root in range(comm.size):
+            check_same(comm.bcast(sent, root), MPI.Intracomm.bcast(comm, sent, root))
+
+
 class Broken:
     """An object whose pickle cannot be loaded."""
 
@@ -228,6 +227,19 @@ def _nested(depth: int) -> list[Any]:
     for _ in range(depth):
         inner = [inner]
     return inner
+
+
+@pytest.mark.parametrize("other", ["text", "large"])
+def test_failures_beside_others(comm: Intracomm, other: str) -> None:
+    """One rank cannot pickle its object; the others' are small, or large, or fail."""
+    bad = {0, comm.size - 1}
+    sent = threading.Lock() if comm.rank in bad else OBJECTS[other](comm.rank)
+    kind = TypeError if comm.rank in bad else Error
+    with pytest.raises(kind, match="pickle") as caught:
+        comm.allgather(sent)
+    if isinstance(caught.value, Error):
+        assert caught.value.ranks == tuple(sorted(bad))
+    check_same(comm.allgather(comm.rank), list(range(comm.size)))
 
 
 @pytest.mark.parametrize("name", UNPICKLABLE)
@@ -269,14 +281,20 @@ def test_what_cannot_be_unpickled(comm: Intracomm) -> None:
         assert comm.bcast(comm.rank, comm.size - 1) == comm.size - 1
 
 
-def test_dumps_must_return_bytes(comm: Intracomm, pickler: MPI.Pickle) -> None:
+@pytest.mark.parametrize("sent", [1, [[1], 2]], ids=str)
+def test_dumps_must_return_bytes(
+    comm: Intracomm, pickler: MPI.Pickle, sent: Any
+) -> None:
     """If the user's `dumps` does not return bytes, mpi4py's exception is raised."""
     pickler.__init__(json.dumps, json.loads)  # type: ignore[misc]
-    with pytest.raises(TypeError) as theirs:
-        MPI.Intracomm.allgather(comm, 1)
-    with pytest.raises(TypeError) as ours:
-        comm.allgather(1)
-    assert str(ours.value) == str(theirs.value)
+    for name in ("allgather", "bcast"):
+        with pytest.raises(TypeError) as theirs:
+            getattr(MPI.Intracomm, name)(MPI.COMM_SELF, sent)
+        failing = comm.rank == 0 or name == "allgather"
+        with pytest.raises(TypeError if failing else Error) as ours:
+            getattr(comm, name)(sent)
+        if failing:
+            assert str(ours.value) == str(theirs.value)
 
 
 @pytest.mark.parametrize("root", [-9, "size", MPI.PROC_NULL, "0", None])

@@ -32,11 +32,12 @@ def main_job(programs: Path, folder: Path) -> str:
 
 
 @pytest.mark.timeout(400)
-def test_wheel_needs_only_libc(wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["_core", "_small"])
+def test_wheel_needs_only_libc(wheel: Path, tmp_path: Path, name: str) -> None:
     """One wheel serves every Python, every MPI and RHEL 8: abi3, and only glibc."""
     assert wheel.name.endswith("-cp310-abi3-manylinux_2_28_x86_64.whl")
     with zipfile.ZipFile(wheel) as archive:
-        module = archive.extract("mpimcast/_core.abi3.so", tmp_path)
+        module = archive.extract(f"mpimcast/{name}.abi3.so", tmp_path)
         assert "mpimcast/py.typed" in archive.namelist()
     dynamic = run([require_tool("readelf"), "-d", module], limit_s=30)
     needed = {
@@ -44,7 +45,7 @@ def test_wheel_needs_only_libc(wheel: Path, tmp_path: Path) -> None:
     }
     assert needed <= GLIBC
     exported = run([require_tool("nm"), "-D", "--defined-only", module], limit_s=30)
-    assert [line.split()[-1] for line in exported.splitlines()] == ["PyInit__core"]
+    assert [line.split()[-1] for line in exported.splitlines()] == [f"PyInit_{name}"]
 
 
 @pytest.mark.timeout(700)

@@ -78,9 +78,13 @@ def test_newest(wheel: Path, tmp_path: Path) -> None:
 def test_free_threaded(sdist: Path, tmp_path: Path) -> None:
     """Without a GIL or a stable ABI, the sdist builds, and the GIL stays off."""
     installed = Installed(pythons.FREE_THREADED, sdist, tmp_path)
-    said = "import mpimcast._core as c, sys; print(c.__file__, sys._is_gil_enabled())"
-    name, enabled = installed.run("-c", said, limit_s=60).split()
-    assert name.endswith(".cpython-314t-x86_64-linux-gnu.so")
-    assert enabled == "False"
+    for module in ("_core", "_small"):
+        said = (
+            f"import mpimcast.{module} as c, sys; "
+            "print(c.__file__, sys._is_gil_enabled())"
+        )
+        name, enabled = installed.run("-c", said, limit_s=60).split()
+        assert name.endswith(".cpython-314t-x86_64-linux-gnu.so")
+        assert enabled == "False"
     installed.unit(NO_MODELS)
     installed.mpi([2, 3, 4])

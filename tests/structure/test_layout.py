@@ -30,6 +30,7 @@ MAY_INCLUDE = {
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
+    "python": rf"Python\.h|{SYSTEM}|python/.*",
     "sim": rf"{SYSTEM}|support/.*|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
@@ -117,6 +118,7 @@ def test_imports_of_the_c_module() -> None:
             for name in (
                 *("core", "engine", "endpoint", "stream"),
                 *("operation", "failure", "devices", "calls", "node"),
+                "express",
             )
         ),
         "mpimcast/cli/sim/simulator.py",

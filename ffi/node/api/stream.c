@@ -4,8 +4,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "node/failing.h"
+
+/* The smallest page of any machine. */
+#define PAGE_BYTES 4096
+
+/* Streams with larger slots wait for networks, and may never use all of them. */
+#define POPULATED_BYTES_MAX (UINT64_C(4) << 20)
+
+/* Debian 12's kernel has it, and its libc does not name it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 uint64_t mmc_node_stream_bytes(uint32_t nmembers, uint32_t nslots,
 			       uint64_t slot_bytes)
@@ -99,6 +111,23 @@ static bool draw_map(struct mmc_node_stream *stream,
 	       stream->member == stream->node->member;
 }
 
+/*
+ * Maps the pages of a small stream now: its first operations would otherwise stop at
+ * each, and seem slower than they are. Kernels before Linux 5.14 cannot do it.
+ */
+static void populate(const struct mmc_node_stream *stream)
+{
+	uintptr_t begin = (uintptr_t)stream->head &
+			  ~(uintptr_t)(PAGE_BYTES - 1);
+	uint64_t nbytes = mmc_node_stream_bytes(stream->node->nmembers,
+						stream->options.nslots,
+						stream->options.slot_bytes);
+
+	nbytes += (uintptr_t)stream->head - begin;
+	if (nbytes <= POPULATED_BYTES_MAX)
+		madvise((void *)begin, nbytes, MADV_POPULATE_WRITE);
+}
+
 int mmc_node_stream_create(struct mmc_node *node,
 			   const struct mmc_node_stream_options *options,
 			   struct mmc_node_stream **stream)
@@ -129,6 +158,7 @@ int mmc_node_stream_create(struct mmc_node *node,
 		release(made);
 		return -MMC_EINVAL;
 	}
+	populate(made);
 	made->options.nodes = NULL;
 	made->options.leaders = NULL;
 	pthread_mutex_init(&made->mutex, NULL);

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from mpimcast import __version__
 from mpimcast._mpi.library import load
-from mpimcast._settings.config import PREFIX
+from mpimcast._settings.given import PREFIX
 from mpimcast.cli import commands, terminal
 from mpimcast.cli.demo import model
 from mpimcast.cli.node import node_name

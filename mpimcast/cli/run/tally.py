@@ -178,20 +178,22 @@ class Tally:
 
     def _blocking(self, call: _Call) -> None:
         moved = call.moved(call.name)
-        way, why = self._state(call.comm).way(moved.block_bytes)
+        way, why = self._state(call.comm).way(moved.block_bytes, call.name)
         self._note(Key(call.name, way, why), moved, call.spent_ns)
 
     def _nonblocking(self, call: _Call) -> None:
-        moved = call.moved(call.name[1:].capitalize())
+        blocking = call.name[1:].capitalize()
+        moved = call.moved(blocking)
         state = self._state(call.comm)
-        way, why = state.way(moved.block_bytes, waits=False)
+        way, why = state.way(moved.block_bytes, blocking, waits=False)
         self._note(Key(call.name, way, why), moved, call.spent_ns)
 
     def _persistent(self, call: _Call) -> None:
         """Note each later start of mpimcast's request; of another, only the making."""
-        moved = call.moved(call.name.removesuffix("_init"))
+        blocking = call.name.removesuffix("_init")
+        moved = call.moved(blocking)
         state = self._state(call.comm)
-        way, why = state.way(moved.block_bytes, waits=False)
+        way, why = state.way(moved.block_bytes, blocking, waits=False)
         key = Key(call.name, way, why)
         if isinstance(call.result, requests.Prequest):
             call.result.counted = (key, moved)  # type: ignore[attr-defined]
@@ -209,7 +211,7 @@ class Tally:
         spent_ns: int,
     ) -> None:
         """Note a call, as carried by what carried its largest part."""
-        _, way, why = Key("", *self._state(comm).way(0))
+        _, way, why = Key("", *self._state(comm).way(0, name))
         if parts:
             _, way, why = max(parts, key=lambda part: part[1].nbytes)[0]
         moved = _Moved(

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Is a message so small that the MPI library carries it? Each call of a collective asks
+ * this first, so the answer must cost next to nothing.
+ *
+ * The ranks must all take the same way. So a message counts as small only if its own
+ * counts and types prove that. The size of a buffer proves it only where the message
+ * is the whole buffer, since elsewhere ranks may have buffers of different sizes.
+ * Whoever is told no parses the message, and comes to the same decision.
+ */
+#include "python/small.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* The product of both, and the sum of two counts, fit in a long long. */
+#define COUNT_MAX (1LL << 48)
+#define ITEM_BYTES_MAX (1LL << 12)
+#define UNKNOWN (-1LL)
+
+enum form {
+	FORM_BLOCK,  /* one block, whose count is a number */
+	FORM_BLOCKS, /* equal blocks, of which each has that count */
+	FORM_VECTOR, /* blocks that may have counts of their own */
+};
+
+struct limits {
+	PyObject_HEAD
+		/* A smaller result, or a smaller block, is the MPI library's. */
+		_Atomic(long long) result_bytes;
+	_Atomic(long long) block_bytes;
+};
+
+/* The size of each predefined datatype, by the address of its object. */
+static PyObject *type_sizes;
+static PyObject *array_type;
+static PyObject *nbytes_name;
+static PyObject *itemsize_name;
+
+/* Takes over the reference to `number`; returns UNKNOWN in place of an error. */
+static long long take_number(PyObject *number, long long max)
+{
+	long long value = UNKNOWN;
+
+	if (number == NULL) {
+		PyErr_Clear();
+		return UNKNOWN;
+	}
+	if (PyLong_Check(number))
+		value = PyLong_AsLongLong(number);
+	else if (PyIndex_Check(number))
+		value = PyNumber_AsSsize_t(number, NULL);
+	if (value == -1)
+		PyErr_Clear();
+	Py_DECREF(number);
+	return value < 0 || value > max ? UNKNOWN : value;
+}
+
+static long long attribute(PyObject *object, PyObject *name, long long max)
+{
+	return take_number(PyObject_GetAttr(object, name), max);
+}
+
+static long long length_of(PyObject *object)
+{
+	Py_ssize_t length = PyObject_Size(object);
+
+	if (length < 0)
+		PyErr_Clear();
+	return length;
+}
+
+static long long sum(PyObject *counts)
+{
+	long long length = length_of(counts), total = 0;
+
+	if (length < 0)
+		return UNKNOWN;
+	for (Py_ssize_t i = 0; i < length; i++) {
+		PyObject *count = PySequence_GetItem(counts, i);
+		long long each = take_number(count, COUNT_MAX);
+
+		if (each == UNKNOWN || total > COUNT_MAX - each)
+			return UNKNOWN;
+		total += each;
+	}
+	return total;
+}
+
+static long long size_of_type(PyObject *datatype)
+{
+	PyObject *key = PyLong_FromVoidPtr(datatype), *size;
+
+	if (key == NULL) {
+		PyErr_Clear();
+		return UNKNOWN;
+	}
+	size = PyDict_GetItemWithError(type_sizes, key);
+	Py_DECREF(key);
+	Py_XINCREF(size);
+	return take_number(size, ITEM_BYTES_MAX);
+}
+
+static bool is_bytes(PyObject *buffer)
+{
+	return PyByteArray_CheckExact(buffer) || PyBytes_CheckExact(buffer);
+}
+
+/* At least the size of an item: mpi4py takes some items for single bytes. */
+static long long size_of_item(PyObject *buffer)
+{
+	if (is_bytes(buffer))
+		return 1;
+	return attribute(buffer, itemsize_name, ITEM_BYTES_MAX);
+}
+
+static long long size_of_buffer(PyObject *buffer)
+{
+	long long length, size;
+
+	if (is_bytes(buffer))
+		return length_of(buffer);
+	if ((PyObject *)Py_TYPE(buffer) != array_type)
+		return attribute(buffer, nbytes_name, LLONG_MAX);
+	length = length_of(buffer);
+	size = size_of_item(buffer);
+	return length < 0 || size < 0 ? UNKNOWN : length * size;
+}
+
+static bool below(long long count, long long size, long long limit)
+{
+	return count != UNKNOWN && size != UNKNOWN && count * size < limit;
+}
+
+static bool counts_are_below(PyObject *counts, long long size, enum form form,
+			     const struct limits *limits)
+{
+	if (form == FORM_VECTOR && PySequence_Check(counts))
+		return below(sum(counts), size, limits->result_bytes);
+	Py_INCREF(counts);
+	return below(take_number(counts, COUNT_MAX), size, limits->block_bytes);
+}
+
+/* Replaces a pair of counts and displacements by the counts, or by NULL. */
+static void split_pair(PyObject **counts, enum form form)
+{
+	PyObject *pair = *counts;
+
+	if (PyTuple_CheckExact(pair) ||
+	    (form != FORM_VECTOR && PyList_CheckExact(pair))) {
+		*counts = PySequence_GetItem(pair, 0);
+		Py_DECREF(pair);
+	}
+}
+
+static long long limit_of(enum form form, const struct limits *limits)
+{
+	return form == FORM_BLOCK ? limits->block_bytes : limits->result_bytes;
+}
+
+/* The items are a buffer, counts, displacements and a type; two may be absent. */
+static bool items_are_below(PyObject **items, Py_ssize_t length, enum form form,
+			    const struct limits *limits)
+{
+	PyObject *last = items[length - 1];
+	bool counts = length == 2 &&
+		      (PyList_CheckExact(last) || PyTuple_CheckExact(last));
+	long long size = counts ? UNKNOWN : size_of_type(last);
+
+	if (length == 2) {
+		if (size != UNKNOWN)
+			return below(size_of_buffer(items[0]), 1,
+				     limit_of(form, limits));
+		size = size_of_item(items[0]);
+	}
+	if (length < 4)
+		split_pair(&items[1], form);
+	if (items[1] == NULL) {
+		PyErr_Clear();
+		return false;
+	}
+	return counts_are_below(items[1], size, form, limits);
+}
+
+static bool list_is_below(PyObject *list, enum form form,
+			  const struct limits *limits)
+{
+	PyObject *items[4];
+	Py_ssize_t length = PySequence_Size(list), nitems = 0;
+	bool result = false;
+
+	if (length < 2 || length > 4)
+		return false;
+	while (nitems < length) {
+		items[nitems] = PySequence_GetItem(list, nitems);
+		if (items[nitems] == NULL)
+			break;
+		nitems++;
+	}
+	if (nitems == length)
+		result = items_are_below(items, length, form, limits);
+	else
+		PyErr_Clear(); /* another thread has shortened the list */
+	while (nitems-- > 0)
+		Py_XDECREF(items[nitems]);
+	return result;
+}
+
+static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
+{
+	const struct limits *limits = (const struct limits *)self;
+	long long limit = limit_of(form, limits);
+	bool result = limit == LLONG_MAX;
+
+	if (limit > 0 && !result) {
+		if (PyList_CheckExact(message) || PyTuple_CheckExact(message))
+			result = list_is_below(message, form, limits);
+		else
+			result = below(size_of_buffer(message), 1, limit);
+	}
+	return PyBool_FromLong(result);
+}
+
+/* ---- the class ----------------------------------------------------------- */
+
+static PyObject *limits_block(PyObject *self, PyObject *message)
+{
+	return is_below(self, message, FORM_BLOCK);
+}
+
+static PyObject *limits_blocks(PyObject *self, PyObject *message)
+{
+	return is_below(self, message, FORM_BLOCKS);
+}
+
+static PyObject *limits_vector(PyObject *self, PyObject *message)
+{
+	return is_below(self, message, FORM_VECTOR);
+}
+
+static PyObject *limits_set(PyObject *self, PyObject *arguments)
+{
+	struct limits *limits = (struct limits *)self;
+	long long result_bytes, block_bytes;
+
+	if (!PyArg_ParseTuple(arguments, "LL:set", &result_bytes, &block_bytes))
+		return NULL;
+	limits->result_bytes = result_bytes;
+	limits->block_bytes = block_bytes;
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+	{ "small_block", limits_block, METH_O, NULL },
+	{ "small_blocks", limits_blocks, METH_O, NULL },
+	{ "small_vector", limits_vector, METH_O, NULL },
+	{ "set", limits_set, METH_VARARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot type_slots[] = {
+	{ Py_tp_methods, methods },
+	{ 0, NULL },
+};
+
+static PyType_Spec type_spec = {
+	.name = "mpimcast._small.Limits",
+	.basicsize = sizeof(struct limits),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = type_slots,
+};
+
+int mmc_py_add_limits(PyObject *module)
+{
+	PyObject *array = PyImport_ImportModule("array");
+
+	if (array == NULL)
+		return -1;
+	array_type = PyObject_GetAttrString(array, "array");
+	Py_DECREF(array);
+	nbytes_name = PyUnicode_InternFromString("nbytes");
+	itemsize_name = PyUnicode_InternFromString("itemsize");
+	type_sizes = PyDict_New();
+	if (array_type == NULL || nbytes_name == NULL ||
+	    itemsize_name == NULL || type_sizes == NULL)
+		return -1;
+	if (PyModule_AddObjectRef(module, "TYPE_SIZES", type_sizes) != 0)
+		return -1;
+	return mmc_py_add(module, "Limits", PyType_FromSpec(&type_spec));
+}

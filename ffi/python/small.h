@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module mpimcast._small: what small calls need, in C, since they take less than a
+ * few microseconds in all.
+ */
+#ifndef MMC_PYTHON_SMALL_H
+#define MMC_PYTHON_SMALL_H
+
+#include <Python.h>
+
+/* Adds `value`, whose reference it takes over, to the module; NULL is an error. */
+int mmc_py_add(PyObject *module, const char *name, PyObject *value);
+
+/* Each adds its part to the module; on error they return -1 and set an exception. */
+int mmc_py_add_limits(PyObject *module);
+int mmc_py_add_sealing(PyObject *module);
+int mmc_py_add_bcast(PyObject *module);
+
+#endif

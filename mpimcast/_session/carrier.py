@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What carries an open communicator's collectives: mpimcast, or the MPI library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpimcast._mpi.agreement import exchange
+from mpimcast._session import learnt
+from mpimcast._session.choice import Choice, Way
+from mpimcast._session.collectives import Allgather, Bcast
+from mpimcast._support.log import logger
+from mpimcast.explanation import Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mpimcast._mpi.private import Private
+    from mpimcast._session.collectives import Collective
+    from mpimcast._session.streams import Streams
+    from mpimcast._settings.config import Config
+    from mpimcast.requests import Prequest, Request
+
+
+class Carrier:
+    """Runs collectives on the way that was found to be the better one.
+
+    Parameters
+    ----------
+    streams
+        The streams of the communicator.
+    private
+        Its private duplicate.
+    config
+        The settings.
+
+    Attributes
+    ----------
+    express : mapping
+        The shortest way of a kind of collective, where there is one. It returns whether
+        mpimcast has carried the call, or None if it must take the ordinary way.
+    """
+
+    def __init__(self, streams: Streams, private: Private, config: Config) -> None:
+        self.streams = streams
+        self.express: Mapping[object, Callable[..., bool | None]] = {}
+        self._shortest = streams.open_express()
+        self._rank = private.Get_rank()
+        self._choice: Choice | None = None
+        self._file = ""
+        if self._shortest is not None:
+            self.express = {
+                Allgather: self._shortest.allgather,
+                Bcast: self._shortest.bcast,
+            }
+        if config.chooses:
+            self._choice = Choice(streams.tell_all, self._decided)
+            if config.choice != "measure":
+                self._recall(config.choice, private, config.timeout)
+        elif self._shortest is not None:
+            self._shortest.take_all()
+
+    def _recall(self, file: str, private: Private, limit_s: float) -> None:
+        """Take from a file, which rank 0 reads, what earlier jobs have measured."""
+        self._file = file
+        team, nranks = self.streams.team, private.Get_size()
+        nnodes = nranks if team.shared is None else team.shared.layout.nnodes
+        where = f"{team.transport}, {nranks} ranks on {nnodes} nodes"
+        self._key = f"{where}, {learnt.versions()}"
+        known = learnt.read(file, self._key) if self._rank == 0 else {}
+        if self._choice is not None:
+            self._choice.recall(exchange(private, known, limit_s)[0])
+
+    def run(
+        self,
+        collective: Collective,
+        arguments: tuple[Any, ...],
+        library: Callable[[], None],
+    ) -> bool:
+        """Run a blocking collective; return False if `library` has to run it.
+
+        Where it is not known yet which way is better, run it on one of them as a trial.
+
+        Parameters
+        ----------
+        collective, arguments
+            The collective, and what it was made of besides the communicator.
+        library
+            Has the MPI library run it.
+        """
+        name, nbytes = type(collective).__name__, collective.nbytes
+        way = Way.OURS if self._choice is None else self._choice.way(name, nbytes)
+        if way is Way.OURS:
+            self.streams.run(collective)
+        elif way is None and self._choice is not None:
+            runs = {
+                Way.OURS: lambda: self._run(collective, arguments),
+                Way.LIBRARY: library,
+            }
+            self._choice.run_trial(name, nbytes, runs)
+        return way is not Way.LIBRARY
+
+    def _run(self, collective: Collective, arguments: tuple[Any, ...]) -> None:
+        """Run a collective as later calls will, on the shortest way if it can."""
+        if self._shortest is None or not self._shortest.run(
+            type(collective).__name__, *arguments
+        ):
+            self.streams.run(collective)
+
+    def start(self, collective: Collective) -> Request | None:
+        """Start a collective; return None if the MPI library is to carry it."""
+        return self.streams.start(collective) if self._suits(collective) else None
+
+    def prepare(self, collective: Collective) -> Prequest | None:
+        """Make a persistent request; return None if it is the MPI library's."""
+        return self.streams.prepare(collective) if self._suits(collective) else None
+
+    def _suits(self, collective: Collective) -> bool:
+        """Return whether mpimcast carries a call that returns a request."""
+        if self._choice is None:
+            return True
+        name = type(collective).__name__
+        return self._choice.expected_way(name, collective.nbytes) is Way.OURS
+
+    def _decided(self, name: str, nbits: int, way: Way | None) -> None:
+        """Let the shortest way know who carries a class of sizes, and log it."""
+        if self._shortest is not None:
+            self._shortest.take(name, nbits, None if way is None else way is Way.OURS)
+        if way is not None and self._rank == 0:
+            logger.info(
+                "%s of %d to %d bytes a block is carried by %s",
+                name,
+                1 << nbits >> 1,
+                (1 << nbits) - 1,
+                "mpimcast" if way is Way.OURS else "the MPI library",
+            )
+
+    def way(self, name: str, nbytes: int) -> tuple[str, str]:
+        """Return what carried the latest such collective, and why if MPI's library."""
+        if (
+            self._choice is not None
+            and self._choice.latest(name, nbytes) is not Way.OURS
+        ):
+            return "mpi", "it was faster in trials, or was tried"
+        return self.streams.team.transport, ""
+
+    def explain(self, nbytes: int) -> Explanation:
+        """Return what carries operations with blocks of `nbytes`, and why."""
+        path, refused = self.streams.path(), self.streams.refused
+        reason = f"{path} ({refused})" if refused else path
+        measured = "" if self._choice is None else self._choice.explain(nbytes)
+        return Explanation(
+            self.streams.team.transport,
+            f"{reason}; {measured}" if measured else reason,
+        )
+
+    def close(self, *, clean: bool) -> None:
+        """Close the streams; keep what was measured, if CHOICE names a file."""
+        self.streams.close(clean=clean)
+        if self._choice is not None and self._file and self._rank == 0:
+            learnt.write(self._file, self._key, self._choice.learnt())
