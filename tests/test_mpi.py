@@ -28,6 +28,23 @@ def test_compared_with_the_library(library: str, nranks: int) -> None:
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
+@pytest.mark.parametrize(
+    ("library", "nranks", "tests"),
+    [
+        ("openmpi", 2, ("tests/mpi",)),
+        ("openmpi", 3, ("tests/mpi",)),
+        ("openmpi", 7, run_mpi.COMPARED),
+        ("mpich", 4, run_mpi.COMPARED),
+    ],
+)
+def test_in_shared_memory(library: str, nranks: int, tests: tuple[str, ...]) -> None:
+    """The tests that need no network pass in memory that the ranks share."""
+    status, report = run_mpi.run_size(nranks, ["--shm"], library=library, tests=tests)
+    if status != 0:
+        pytest.fail(report, pytrace=False)
+
+
+@pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize("nranks", [2, 3])
 def test_requests_under_mpich(nranks: int) -> None:
     """The tests of requests pass under MPICH too, whose own requests they then wrap."""

@@ -183,8 +183,8 @@ class _Choice:
             )
             shared = self._nodes.shared
             if shared is not None:
-                agreed = shared.agree(self._nodes.offers)
-                introduction.renew(agreed, self._nodes.offer)
+                agreed = shared.agree(self._nodes.proposals)
+                introduction.renew(agreed, self._nodes.proposal)
         if introduction.agreed is None:
             self._close_nodes()
             return None
@@ -228,7 +228,7 @@ class _Making:
             self._stream = between
         agreed = introduction.agreed
         if shared is not None and agreed is not None:
-            self.region = shared.accept(introduction.take_offer(), agreed)
+            self.region = shared.accept(introduction.take_proposal(), agreed)
             place = Place(shared.layout, shared.rank, *agreed, shared.crowded)
             self._stream = NodeStream(shared.node, config, channel, place, between)
         return None, team.path

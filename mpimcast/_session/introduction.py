@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from mpimcast._mpi.private import Private
-    from mpimcast._session.sharing import Agreed, Offer
+    from mpimcast._session.sharing import Agreed, Proposal
     from mpimcast._settings.config import Config
 
 
@@ -54,8 +54,9 @@ class Introduction:
         self.facts: list[dict[str, Any]] = []
         self.known: teams.Team | None = None
         self.agreed: Agreed | None = None
-        self._offer: Offer | None = None
-        self._team_offer: Offer | None = None  # to be given back if it is not taken
+        self._proposal: Proposal | None = None
+        # To be given back if it is not taken.
+        self._team_proposal: Proposal | None = None
         self.door: Door | None = None
         self._team: teams.Team | None = None
 
@@ -70,32 +71,32 @@ class Introduction:
         if self._team is not None and names == {self._team.name}:
             self.known = self._team
             if self._team.shared is not None:
-                offers = [fact.get("offer") for fact in self.facts]
-                self.agreed = self._team.shared.agree(offers)
-                self._offer = self._team_offer
+                proposals = [fact.get("proposal") for fact in self.facts]
+                self.agreed = self._team.shared.agree(proposals)
+                self._proposal = self._team_proposal
 
     def _fact(self) -> dict[str, Any]:
         """Return this rank's fact, and hold ready what others may come for."""
         fact = introduce(self.config, "" if self._team is None else self._team.name)
         if self._team is not None and self._team.shared is not None:
-            self._team_offer = self._team.shared.offer()
-            if self._team_offer is not None:
-                fact["offer"] = self._team_offer.told()
+            self._team_proposal = self._team.shared.propose()
+            if self._team_proposal is not None:
+                fact["proposal"] = self._team_proposal.told()
         if self.shares:
             with contextlib.suppress(TransportError):
                 self.door = Door(secret_of(fact), self.private.Get_size())
         return fact
 
-    def renew(self, agreed: Agreed | None, offer: Offer | None) -> None:
+    def renew(self, agreed: Agreed | None, proposal: Proposal | None) -> None:
         """Take what newly opened nodes have agreed on, in place of the known team's."""
-        self.agreed, self._offer = agreed, offer
+        self.agreed, self._proposal = agreed, proposal
 
-    def take_offer(self) -> Offer | None:
-        """Return what this rank has offered for the next stream, for good."""
-        offer, self._offer = self._offer, None
-        if offer is self._team_offer:
-            self._team_offer = None
-        return offer
+    def take_proposal(self) -> Proposal | None:
+        """Return what this rank has proposed for the next stream, for good."""
+        proposal, self._proposal = self._proposal, None
+        if proposal is self._team_proposal:
+            self._team_proposal = None
+        return proposal
 
     @property
     def same_host(self) -> bool:
@@ -108,12 +109,12 @@ class Introduction:
         return len({fact["host"] for fact in self.facts}) < len(self.facts)
 
     def close(self) -> None:
-        """Give up what this rank holds ready, except for an offer that was taken."""
+        """Give up what this rank holds ready, except for a proposal that was taken."""
         if self.door is not None:
             self.door.close()
         if self._team is not None:
-            if self._team.shared is not None and self._team_offer is not None:
-                self._team.shared.give_back(self._team_offer.region)
+            if self._team.shared is not None and self._team_proposal is not None:
+                self._team.shared.give_back(self._team_proposal.region)
             teams.release(self._team)
 
 

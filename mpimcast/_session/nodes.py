@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mpimcast._native.node import Node
     from mpimcast._session.introduction import Introduction
-    from mpimcast._session.sharing import Offer
+    from mpimcast._session.sharing import Proposal
 
 # The share of TIMEOUT for which a rank waits for the segment's descriptor. The others
 # wait for that rank meanwhile.
@@ -35,17 +35,17 @@ class Nodes(NamedTuple):
     ----------
     shared : Shared or None
         This rank's part in its node; None if no rank shares memory with another.
-    offer : Offer or None
+    proposal : Proposal or None
         What this rank has for a first stream, if it is the first of its node.
-    offers : list
-        What all ranks have told of their offers, by rank.
+    proposals : list
+        What all ranks have told of their proposals, by rank.
     refused : str
         Why some ranks of one host share no memory; empty if all do.
     """
 
     shared: Shared | None
-    offer: Offer | None
-    offers: list[Any]
+    proposal: Proposal | None
+    proposals: list[Any]
     refused: str
 
 
@@ -72,8 +72,8 @@ def open_nodes(introduction: Introduction, device: Callable[[], str]) -> Nodes:
         lone |= failed
         turn += 1
     refused = "; ".join(f"rank {rank}: {why}" for rank, why in sorted(lone.items()))
-    nears, offers = zip(*(fact or (False, None) for fact in facts), strict=True)
-    return Nodes(attempt.shared(nears), attempt.offer, list(offers), refused)
+    nears, proposals = zip(*(fact or (False, None) for fact in facts), strict=True)
+    return Nodes(attempt.shared(nears), attempt.proposal, list(proposals), refused)
 
 
 class _Attempt:
@@ -90,7 +90,7 @@ class _Attempt:
 
     Attributes
     ----------
-    offer : Offer or None
+    proposal : Proposal or None
         What this rank has for a first stream, if it is the first of its node.
     """
 
@@ -98,7 +98,7 @@ class _Attempt:
         self, introduction: Introduction, lone: frozenset[int], turn: int
     ) -> None:
         facts = introduction.facts
-        self.offer: Offer | None = None
+        self.proposal: Proposal | None = None
         self._introduction = introduction
         self._rank = introduction.private.Get_rank()
         self._turn = turn
@@ -116,7 +116,7 @@ class _Attempt:
     def run(self, device: Callable[[], str]) -> tuple[dict[int, str], list[Any]]:
         """Open the nodes; return who must be a node of its own, and all ranks' facts.
 
-        A fact is whether a rank is near its device, and what it told of its offer.
+        A fact is whether a rank is near its device, and what it told of its proposal.
         """
         introduction = self._introduction
 
@@ -135,7 +135,7 @@ class _Attempt:
         else:
             self._fetch()
         several = self._layout.nnodes > 1
-        told = None if self.offer is None else self.offer.told()
+        told = None if self.proposal is None else self.proposal.told()
         return several and is_near(device()), told
 
     def _create(self) -> None:
@@ -149,7 +149,7 @@ class _Attempt:
         fd = segment.create(nbytes)
         self._node = Node(fd, nbytes, 0, nmembers)
         self._keeper = Keeper(fd, nbytes)
-        self.offer = self._keeper.offer(self._layout, self._rank)
+        self.proposal = self._keeper.propose(self._layout, self._rank)
         self._serve()
 
     def _fetch(self) -> None:

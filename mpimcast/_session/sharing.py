@@ -25,7 +25,7 @@ _BETWEEN_SHARE = 3
 _CELL_BYTES = 64  # each rank has at least these in a slot
 
 
-class Offer(NamedTuple):
+class Proposal(NamedTuple):
     """A region that a node has for a stream, and the slots that fit into it."""
 
     region: Region
@@ -58,7 +58,7 @@ class Keeper:
         self._clearing = segment.Clearing(fd, nbytes)
         self._regions = Regions(HEAD_BYTES, nbytes, self._clearing.clear)
 
-    def offer(self, layout: Layout, rank: int) -> Offer | None:
+    def propose(self, layout: Layout, rank: int) -> Proposal | None:
         """Take a region for a stream; return None if too little is left."""
         from mpimcast._native.node import stream_bytes
 
@@ -73,13 +73,13 @@ class Keeper:
             [stream_bytes(nmembers, each) for each in choices],
             _ALONE_SHARE if alone else _BETWEEN_SHARE,
         )
-        return None if taken is None else Offer(taken[1], choices[taken[0]])
+        return None if taken is None else Proposal(taken[1], choices[taken[0]])
 
-    def accept(self, offer: Offer, slots: Slots, nmembers: int) -> Region:
-        """Keep only what these slots take of an offer."""
+    def accept(self, proposal: Proposal, slots: Slots, nmembers: int) -> Region:
+        """Keep only what these slots take of a proposal."""
         from mpimcast._native.node import stream_bytes
 
-        return self._regions.trim(offer.region, stream_bytes(nmembers, slots))
+        return self._regions.trim(proposal.region, stream_bytes(nmembers, slots))
 
     def give_back(self, region: Region) -> None:
         """Give back a region that no rank uses any more."""
@@ -118,18 +118,18 @@ class Shared(NamedTuple):
         """Whether this rank is a node leader."""
         return self.rank in self.layout.leaders
 
-    def offer(self) -> Offer | None:
+    def propose(self) -> Proposal | None:
         """Take a region for a stream, if this rank is the first of its node."""
         if self.keeper is None:
             return None
-        return self.keeper.offer(self.layout, self.rank)
+        return self.keeper.propose(self.layout, self.rank)
 
-    def agree(self, offers: Sequence[list[int] | None]) -> Agreed | None:
-        """Return the memory of a stream, by what the ranks told of their offers.
+    def agree(self, proposals: Sequence[list[int] | None]) -> Agreed | None:
+        """Return the memory of a stream, by what the ranks told of their proposals.
 
         Return None if some node has none. All nodes get the slots that each has.
         """
-        told = [offers[first] for first in self.layout.firsts()]
+        told = [proposals[first] for first in self.layout.firsts()]
         if None in told:
             return None
         _, counts, sizes = zip(*told, strict=True)
@@ -137,11 +137,11 @@ class Shared(NamedTuple):
         assert mine is not None  # noqa: S101 -- none of them is
         return Agreed(mine[0], Slots(min(counts), min(sizes)))
 
-    def accept(self, offer: Offer | None, agreed: Agreed) -> Region | None:
-        """Return the region of a stream, if this rank has offered it."""
-        if self.keeper is None or offer is None:
+    def accept(self, proposal: Proposal | None, agreed: Agreed) -> Region | None:
+        """Return the region of a stream, if this rank has proposed it."""
+        if self.keeper is None or proposal is None:
             return None
-        return self.keeper.accept(offer, agreed.slots, self.node.nmembers)
+        return self.keeper.accept(proposal, agreed.slots, self.node.nmembers)
 
     def give_back(self, region: Region | None) -> None:
         """Give back a region that no rank uses any more."""

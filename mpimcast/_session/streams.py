@@ -216,10 +216,8 @@ class Streams:
             for source in stream.sources:
                 if source not in self._watched:
                     # A new dictionary, since completers may be reading the old one.
-                    self._watched = {
-                        **self._watched,
-                        source: completer.acquire(source),
-                    }
+                    known = self._watched
+                    self._watched = {**known, source: completer.acquire(source)}
                 self._watched[source].add(pending)
         try:
             pending.start()

@@ -54,11 +54,11 @@ def test_processors(tmp_path: Path) -> None:
 
 
 def test_agreed_slots() -> None:
-    """All nodes take the least slots that any of them offers."""
+    """All nodes take the least slots that any of them proposes."""
     layout = Layout((0, 1, 0, 1), (2, 1))
     node = cast("Node", None)
-    offers = [[65536, 4, 512], [131072, 2, 1024], None, None]
+    proposals = [[65536, 4, 512], [131072, 2, 1024], None, None]
     for rank, offset_bytes in enumerate([65536, 131072, 65536, 131072]):
         shared = Shared(layout, rank, node, None, crowded=False)
-        assert shared.agree(offers) == (offset_bytes, (2, 512))
-        assert shared.agree([offers[0], None, None, None]) is None
+        assert shared.agree(proposals) == (offset_bytes, (2, 512))
+        assert shared.agree([proposals[0], None, None, None]) is None

@@ -13,7 +13,7 @@ from mpimcast._native.layout import Layout
 from mpimcast._native.node import HEAD_BYTES
 from mpimcast._native.segment import Clearing, create
 from mpimcast._session.regions import Region, Regions, first_fit
-from mpimcast._session.sharing import Keeper, Offer
+from mpimcast._session.sharing import Keeper, Proposal
 
 PAGE = 4096
 NODE_BYTES = 64 << 20
@@ -119,24 +119,24 @@ def test_clearing() -> None:
         os.close(fd)
 
 
-# ---- what streams are offered ------------------------------------------------
+# ---- what is proposed for streams ---------------------------------------------
 
 
-def offers(layout: Layout, nbytes: int = NODE_BYTES) -> list[Offer]:
-    """Return all offers of rank 0's node until nothing is left."""
+def proposals(layout: Layout, nbytes: int = NODE_BYTES) -> list[Proposal]:
+    """Return all proposals of rank 0's node until nothing is left."""
     fd = create(nbytes)
     keeper = Keeper(fd, nbytes)
     found = []
-    while (offer := keeper.offer(layout, 0)) is not None:
-        found.append(offer)
+    while (proposal := keeper.propose(layout, 0)) is not None:
+        found.append(proposal)
     keeper.close()
     os.close(fd)
     return found
 
 
-def test_offers_of_one_node() -> None:
+def test_proposals_of_one_node() -> None:
     """The default has room for 200 streams; the first have large slots."""
-    found = offers(Layout((0,) * 4, (0,)))
+    found = proposals(Layout((0,) * 4, (0,)))
     assert found[0].slots == (4, 512 << 10)
     assert found[0].region.offset_bytes == HEAD_BYTES
     assert found[-1].slots.nbytes == 64 << 10
@@ -145,22 +145,22 @@ def test_offers_of_one_node() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_offers_between_nodes() -> None:
+def test_proposals_between_nodes() -> None:
     """Between nodes slots are larger."""
-    found = offers(Layout((0, 0, 1, 1), (0, 2)))
+    found = proposals(Layout((0, 0, 1, 1), (0, 2)))
     assert found[0].slots.nbytes == 8 << 20
     assert 2 <= found[0].slots.number <= 4
     assert found[-1].slots.nbytes == 64 << 10
     assert len(found) >= 40
 
 
-def test_offers_to_many_ranks() -> None:
+def test_proposals_to_many_ranks() -> None:
     """Each rank has at least 64 bytes of a slot."""
-    found = offers(Layout((0,) * 1000, (0,)))
+    found = proposals(Layout((0,) * 1000, (0,)))
     assert found[-1].slots.nbytes >= 64 * 1000
 
 
-def test_no_offers() -> None:
-    """A segment without room for the least slots has none to offer."""
-    assert offers(Layout((0, 0), (0,)), 64 << 10) == []
-    assert len(offers(Layout((0, 0), (0,)), 512 << 10)) >= 1
+def test_no_proposals() -> None:
+    """A segment without room for the least slots proposes nothing."""
+    assert proposals(Layout((0, 0), (0,)), 64 << 10) == []
+    assert len(proposals(Layout((0, 0), (0,)), 512 << 10)) >= 1

@@ -87,10 +87,10 @@ def _share_host(world: World) -> bool:
 
 
 def _without_harm(finding: Finding) -> Finding:
-    """Return a finding as a note, since here TRANSPORT=auto takes the MPI library."""
+    """Return a finding as a note, since here TRANSPORT=auto needs no network."""
     if finding.severity == "note":
         return finding
-    what = f"{finding.what} (on one host TRANSPORT=auto uses the MPI library anyway)"
+    what = f"{finding.what} (on one host TRANSPORT=auto uses no network)"
     return finding._replace(severity="note", what=what, leave_out=False)
 
 
