@@ -180,8 +180,7 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 		stream->last->next = made;
 	stream->last = made;
 	if (operation->notifies) {
-		if (atomic_fetch_add(&stream->node->nwatched, 1) == 0)
-			mmc_node_arm(stream->node);
+		mmc_node_watch(stream->node);
 		atomic_fetch_add(&stream->head->nattended, 1);
 	}
 	*request = made;

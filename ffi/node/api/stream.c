@@ -197,6 +197,9 @@ void mmc_node_stream_close(struct mmc_node_stream *stream)
 void mmc_node_stream_failure(struct mmc_node_stream *stream,
 			     struct mmc_failure *failure)
 {
+	*failure = (struct mmc_failure){ .error = 0 };
+	if (mmc_node_is_forked(stream->node))
+		return;
 	pthread_mutex_lock(&stream->mutex);
 	mmc_node_adopt_failure(stream);
 	*failure = stream->failure;
@@ -206,6 +209,9 @@ void mmc_node_stream_failure(struct mmc_node_stream *stream,
 void mmc_node_stream_counts(struct mmc_node_stream *stream,
 			    struct mmc_node_counts *counts)
 {
+	*counts = (struct mmc_node_counts){ .operations = 0 };
+	if (mmc_node_is_forked(stream->node))
+		return;
 	pthread_mutex_lock(&stream->mutex);
 	*counts = stream->counts;
 	pthread_mutex_unlock(&stream->mutex);
