@@ -56,6 +56,9 @@ static bool take_members(struct mmc_node_request *request, bool enters)
 		uint32_t member = (stream->member + 1 + i) % nmembers;
 		uint64_t bit = UINT64_C(1) << (member & 63);
 
+		/* Where members disagree, the result is the program's again. */
+		if (stream->failure.error != 0)
+			return false;
 		if ((taken[member >> 6] & bit) ||
 		    !mmc_node_request_sends(request, members[member]) ||
 		    !mmc_node_has_filled(request, member, stream->nread))
