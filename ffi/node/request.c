@@ -194,6 +194,9 @@ void mmc_node_request_take_first(struct mmc_node_stream *stream)
 	stream->first = request->next;
 	request->next = NULL;
 	request->failure = stream->failure;
+	if (stream->failure.error != 0)
+		request->failure.missing_chunks =
+			mmc_node_request_missing(request);
 	if (request->operation.notifies) {
 		atomic_fetch_sub(&stream->head->nattended, 1);
 		/* While it is still watched, the sleeper looks up by itself. */
