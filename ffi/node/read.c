@@ -106,6 +106,10 @@ static bool take(struct mmc_node_request *request)
 
 	if (is_root && !mmc_node_leads(stream))
 		return true;
+	/* Nobody would forward an entry whose operation is over. */
+	if (enters && mmc_node_leads(stream) &&
+	    !mmc_cursor_before(stream->nread, stream->nforwarded))
+		return false;
 	return stream->map.nnodes > 1 && !enters
 		       ? take_all(request)
 		       : take_members(request, enters);
