@@ -3,11 +3,13 @@
 
 #include "node/failing.h"
 
-/* Fails the stream, since `member` started another operation than this rank. */
-static void disagree(struct mmc_node_request *request, uint32_t member)
+/* Fails the stream: `member` filled a piece for another operation than this rank's. */
+static void disagree(struct mmc_node_request *request, uint32_t member,
+		     uint32_t piece)
 {
 	struct mmc_node_stream *stream = request->stream;
-	struct mmc_node_words theirs = stream->lines[member].words;
+	struct mmc_node_words theirs =
+		stream->lines[member].words[piece % stream->options.nslots];
 	struct mmc_failure failure = mmc_node_failure(
 		request, -MMC_EMISMATCH, mmc_node_members(stream)[member]);
 	const struct mmc_operation *ours = &request->operation;
@@ -37,6 +39,6 @@ bool mmc_node_has_filled(struct mmc_node_request *request, uint32_t member,
 		return false;
 	if (line->digests[piece % stream->options.nslots] == request->digest)
 		return true;
-	disagree(request, member);
+	disagree(request, member, piece);
 	return false;
 }

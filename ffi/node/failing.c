@@ -23,6 +23,14 @@ static void leave_others(struct mmc_node_stream *stream)
 	mmc_stream_leave(stream->options.between);
 }
 
+/* Ends all operations in flight, since the stream has failed. */
+static void end_all(struct mmc_node_stream *stream)
+{
+	leave_others(stream);
+	while (stream->first != NULL)
+		mmc_node_request_take_first(stream);
+}
+
 void mmc_node_adopt_failure(struct mmc_node_stream *stream)
 {
 	if (stream->failure.error != 0 ||
@@ -30,9 +38,7 @@ void mmc_node_adopt_failure(struct mmc_node_stream *stream)
 				 memory_order_acquire) != MMC_NODE_FAILED)
 		return;
 	stream->failure = stream->head->failure;
-	leave_others(stream);
-	while (stream->first != NULL)
-		mmc_node_request_take_first(stream);
+	end_all(stream);
 }
 
 void mmc_node_fail(struct mmc_node_stream *stream,
@@ -50,16 +56,23 @@ void mmc_node_fail(struct mmc_node_stream *stream,
 	mmc_node_adopt_failure(stream);
 }
 
+void mmc_node_give_up(struct mmc_node_stream *stream,
+		      const struct mmc_failure *failure)
+{
+	mmc_node_fail(stream, failure);
+	if (stream->failure.error != 0)
+		return;
+	stream->failure = *failure;
+	end_all(stream);
+}
+
 struct mmc_failure mmc_node_failure(const struct mmc_node_request *request,
 				    int error, uint32_t culprit)
 {
-	uint32_t nread = request->stream->nread - request->first_piece;
-
 	return (struct mmc_failure){
 		.error = error,
 		.epoch = request->epoch,
 		.culprit = culprit,
-		.missing_chunks =
-			request->npieces - mmc_min_u32(nread, request->npieces),
+		.missing_chunks = mmc_node_request_missing(request),
 	};
 }

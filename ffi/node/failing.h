@@ -15,6 +15,10 @@
 void mmc_node_fail(struct mmc_node_stream *stream,
 		   const struct mmc_failure *failure);
 
+/* Does the same, but ends all here even while another member is writing its failure. */
+void mmc_node_give_up(struct mmc_node_stream *stream,
+		      const struct mmc_failure *failure);
+
 /* Fails the stream if another member has failed. */
 void mmc_node_adopt_failure(struct mmc_node_stream *stream);
 

@@ -65,6 +65,7 @@ bool mmc_node_fill(struct mmc_node_request *request)
 	struct mmc_node_stream *stream = request->stream;
 	struct mmc_node_line *line = &stream->lines[stream->member];
 	uint32_t piece = stream->nfilled;
+	uint32_t slot = piece % stream->options.nslots;
 	bool enters = mmc_node_request_enters(request, piece);
 	bool is_entered =
 		request->nentries == 0 || enters ||
@@ -72,8 +73,8 @@ bool mmc_node_fill(struct mmc_node_request *request)
 
 	if (!is_free(stream) || !is_entered)
 		return false;
-	line->digests[piece % stream->options.nslots] = request->digest;
-	line->words = (struct mmc_node_words){
+	line->digests[slot] = request->digest;
+	line->words[slot] = (struct mmc_node_words){
 		.kind = request->operation.kind,
 		.root = request->operation.root,
 		.block_bytes = request->operation.block_bytes,

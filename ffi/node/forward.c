@@ -102,6 +102,8 @@ static void fail(struct mmc_node_stream *stream, struct mmc_request *forwarded)
 	struct mmc_failure failure;
 
 	mmc_request_failure(forwarded, &failure);
+	if (failure.error == -MMC_EPOISONED)
+		mmc_stream_failure(stream->options.between, &failure);
 	if (failure.culprit < stream->map.nnodes)
 		failure.culprit = stream->map.leaders[failure.culprit];
 	failure.epoch = stream->first->epoch;

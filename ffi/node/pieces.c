@@ -46,9 +46,10 @@ static uint64_t longest_part_bytes(const struct mmc_pieces *pieces,
 	return low * MMC_PART_ALIGN_BYTES;
 }
 
-void mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes)
+bool mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes)
 {
 	uint64_t longest_bytes = 0;
+	uint64_t npieces = 1;
 
 	if (pieces->blocks_bytes == NULL) {
 		longest_bytes = pieces->block_bytes;
@@ -62,11 +63,10 @@ void mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes)
 		pieces->part_bytes =
 			longest_part_bytes(pieces, longest_bytes, slot_bytes);
 	}
-	pieces->npieces = 1;
-	if (longest_bytes > pieces->part_bytes)
-		pieces->npieces =
-			(uint32_t)((longest_bytes - 1) / pieces->part_bytes) +
-			1;
+	if (longest_bytes > 0)
+		npieces = (longest_bytes - 1) / pieces->part_bytes + 1;
+	pieces->npieces = (uint32_t)npieces;
+	return npieces <= MMC_NODE_PIECES_MAX;
 }
 
 struct mmc_part mmc_pieces_part(const struct mmc_pieces *pieces, uint32_t piece,

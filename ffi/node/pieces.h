@@ -8,7 +8,11 @@
 #ifndef MMC_NODE_PIECES_H
 #define MMC_NODE_PIECES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* The most pieces of an operation, so that cursors tell apart those in flight. */
+#define MMC_NODE_PIECES_MAX (UINT32_C(1) << 30)
 
 /* A cache line: members that write their parts then share none. */
 #define MMC_PART_ALIGN_BYTES 64
@@ -30,9 +34,10 @@ struct mmc_part {
 
 /*
  * Sets `part_bytes` and `npieces` for blocks whose sizes are set, and for slots of
- * `slot_bytes`, which hold at least MMC_PART_ALIGN_BYTES of each block.
+ * `slot_bytes`, which hold at least MMC_PART_ALIGN_BYTES of each block. Returns false if
+ * there would be more than MMC_NODE_PIECES_MAX pieces.
  */
-void mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes);
+bool mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes);
 
 /* Returns what piece number `piece` takes of block number `block`. */
 struct mmc_part mmc_pieces_part(const struct mmc_pieces *pieces, uint32_t piece,

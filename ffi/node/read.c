@@ -56,6 +56,9 @@ static bool take_members(struct mmc_node_request *request, bool enters)
 		uint32_t member = (stream->member + 1 + i) % nmembers;
 		uint64_t bit = UINT64_C(1) << (member & 63);
 
+		/* Where members disagree, the result is the program's again. */
+		if (stream->failure.error != 0)
+			return false;
 		if ((taken[member >> 6] & bit) ||
 		    !mmc_node_request_sends(request, members[member]) ||
 		    !mmc_node_has_filled(request, member, stream->nread))
@@ -103,6 +106,10 @@ static bool take(struct mmc_node_request *request)
 
 	if (is_root && !mmc_node_leads(stream))
 		return true;
+	/* Nobody would forward an entry whose operation is over. */
+	if (enters && mmc_node_leads(stream) &&
+	    !mmc_cursor_before(stream->nread, stream->nforwarded))
+		return false;
 	return stream->map.nnodes > 1 && !enters
 		       ? take_all(request)
 		       : take_members(request, enters);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/error.h"
+
 /* Mixes `value` into a digest (FNV-1a, by words). */
 static uint32_t mixed(uint32_t digest, uint64_t value)
 {
@@ -86,14 +88,18 @@ static void count_pieces(struct mmc_node_request *request)
 		is_barrier ? 1 : request->nentries + request->pieces.npieces;
 }
 
-/* Cuts the operation into pieces, and sets its digest. */
-static void plan(struct mmc_node_request *request)
+/*
+ * Cuts the operation into pieces, and sets its digest. Returns false if it would have
+ * too many pieces.
+ */
+static bool plan(struct mmc_node_request *request)
 {
 	const struct mmc_operation *operation = &request->operation;
 	const struct mmc_node_stream *stream = request->stream;
 	bool varies = operation->kind == MMC_ALLGATHERV;
 	uint32_t digest = mixed(mixed(operation->kind, operation->root),
 				operation->shared);
+	bool fits;
 
 	request->pieces = (struct mmc_pieces){
 		.block_bytes = operation->block_bytes,
@@ -104,9 +110,10 @@ static void plan(struct mmc_node_request *request)
 	};
 	request->delivery = choose_delivery(request);
 	/* What arrives in place takes no room in a slot, and is one piece. */
-	mmc_pieces_cut(&request->pieces, request->delivery == MMC_NODE_IN_PLACE
-						 ? UINT64_MAX
-						 : stream->options.slot_bytes);
+	fits = mmc_pieces_cut(&request->pieces,
+			      request->delivery == MMC_NODE_IN_PLACE
+				      ? UINT64_MAX
+				      : stream->options.slot_bytes);
 	count_pieces(request);
 	digest = mixed(digest, request->nentries);
 	if (varies)
@@ -115,6 +122,7 @@ static void plan(struct mmc_node_request *request)
 	else
 		digest = mixed(digest, operation->block_bytes);
 	request->digest = digest;
+	return fits;
 }
 
 static bool is_valid(const struct mmc_node_stream *stream,
@@ -138,6 +146,7 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 			 const struct mmc_operation *operation,
 			 struct mmc_node_request **request)
 {
+	bool is_barrier = operation->kind == MMC_NODE_BARRIER;
 	struct mmc_node_request *made;
 
 	if (stream->left || !is_valid(stream, operation))
@@ -150,24 +159,28 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 		.operation = *operation,
 		.first_piece = stream->next_piece,
 		/* Other nodes do not count this node's barriers. */
-		.epoch = operation->kind == MMC_NODE_BARRIER ? stream->epoch
-							     : ++stream->epoch,
+		.epoch = stream->epoch + !is_barrier,
 	};
 	if (operation->kind != MMC_BCAST)
 		made->operation.root = 0;
 	if (operation->kind == MMC_ALLGATHERV)
 		copy_tables(made);
-	plan(made);
+	if (!plan(made)) {
+		mmc_node_request_keep(made);
+		mmc_error_set("the operation's blocks do not fit in %u pieces",
+			      MMC_NODE_PIECES_MAX);
+		return -MMC_EINVAL;
+	}
+	stream->epoch = made->epoch;
 	stream->next_piece += made->npieces;
-	stream->counts.operations += operation->kind != MMC_NODE_BARRIER;
+	stream->counts.operations += !is_barrier;
 	if (stream->first == NULL)
 		stream->first = made;
 	else
 		stream->last->next = made;
 	stream->last = made;
 	if (operation->notifies) {
-		if (atomic_fetch_add(&stream->node->nwatched, 1) == 0)
-			mmc_node_arm(stream->node);
+		mmc_node_watch(stream->node);
 		atomic_fetch_add(&stream->head->nattended, 1);
 	}
 	*request = made;
@@ -181,6 +194,9 @@ void mmc_node_request_take_first(struct mmc_node_stream *stream)
 	stream->first = request->next;
 	request->next = NULL;
 	request->failure = stream->failure;
+	if (stream->failure.error != 0)
+		request->failure.missing_chunks =
+			mmc_node_request_missing(request);
 	if (request->operation.notifies) {
 		atomic_fetch_sub(&stream->head->nattended, 1);
 		/* While it is still watched, the sleeper looks up by itself. */

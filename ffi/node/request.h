@@ -29,7 +29,9 @@ struct mmc_node_request {
 	uint32_t epoch;
 	uint32_t digest; /* of kind, root, sizes and shared memory */
 	enum mmc_node_delivery delivery;
-	uint32_t ntaken;      /* parts of the piece that is being read */
+	uint32_t ntaken; /* parts of the piece that is being read */
+	uint32_t nread;	 /* the stream's cursors at the last look */
+	uint32_t nfilled;
 	uint64_t start_ns;    /* 0: nobody has waited for it yet */
 	uint64_t observed_ns; /* when a waiter last looked at the clock */
 	uint64_t stalled_ns;  /* observed time since anything has moved */
@@ -82,6 +84,17 @@ static inline uint32_t
 mmc_node_request_index(const struct mmc_node_request *request, uint32_t piece)
 {
 	return piece - request->first_piece - request->nentries;
+}
+
+/* Returns how many pieces this rank lacks of a request that is not complete. */
+static inline uint32_t
+mmc_node_request_missing(const struct mmc_node_request *request)
+{
+	uint32_t nread = request->stream->nread;
+
+	if (!mmc_node_request_has(request, nread))
+		return request->npieces;
+	return request->npieces - (nread - request->first_piece);
 }
 
 /* Returns whether a rank contributes to the operation. */

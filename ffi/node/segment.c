@@ -19,21 +19,26 @@
 /* A sleep that only a bell ends. */
 #define LONG_NS (3600 * MMC_S_NS)
 
-/* Returns a number that no other process has; 0 if the kernel gives none. */
+/*
+ * Returns a number that no other process has; 0 if the kernel gives none. Its low 16
+ * bits are the generation, by which a child of fork() knows that it must draw its own.
+ * Which of several threads draws first decides for all.
+ */
 static uint64_t this_process(void)
 {
 	static _Atomic uint64_t drawn;
-	static _Atomic uint32_t generation;
-	uint32_t forks = mmc_fork_generation() + 1;
+	uint16_t generation = (uint16_t)(mmc_fork_generation() + 1);
+	uint64_t known = atomic_load(&drawn);
 	uint64_t number;
 
-	if (atomic_load(&generation) == forks)
-		return atomic_load(&drawn);
+	if ((uint16_t)known == generation)
+		return known;
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return 0;
-	atomic_store(&drawn, number | 1);
-	atomic_store(&generation, forks);
-	return number | 1;
+	number = number << 16 | generation;
+	if (atomic_compare_exchange_strong(&drawn, &known, number))
+		return number;
+	return known;
 }
 
 static struct flock lock_of(uint32_t member, short type)
@@ -172,6 +177,14 @@ void mmc_node_ring(struct mmc_node *node, uint32_t member)
 	if (atomic_load(&bell->armed) != 0 &&
 	    atomic_exchange(&bell->armed, 0) != 0)
 		ring(bell);
+}
+
+void mmc_node_watch(struct mmc_node *node)
+{
+	if (atomic_fetch_add(&node->nwatched, 1) > 0)
+		return;
+	mmc_node_ring(node, node->member);
+	mmc_node_arm(node);
 }
 
 int mmc_node_await(struct mmc_node *node, uint32_t *nrings)

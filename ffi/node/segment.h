@@ -58,6 +58,12 @@ bool mmc_node_is_alive(const struct mmc_node *node, uint32_t member);
 /* Makes mmc_node_await() hear the next ring, even one before it is called. */
 void mmc_node_arm(struct mmc_node *node);
 
+/*
+ * Counts a request with `notifies`. A sleeper that watched none so far is woken, since
+ * it has to look now and then whether members live.
+ */
+void mmc_node_watch(struct mmc_node *node);
+
 /* Rings for `member`, if it has armed its bell. */
 void mmc_node_ring(struct mmc_node *node, uint32_t member);
 

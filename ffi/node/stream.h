@@ -29,7 +29,8 @@ struct mmc_node_line {
 	alignas(64) struct mmc_cursor filled; /* pieces filled */
 	_Atomic uint32_t left; /* whether it starts no more operations */
 	uint32_t digests[MMC_NODE_SLOTS_MAX]; /* of the operation, by slot */
-	struct mmc_node_words words; /* of the latest operation, for messages */
+	struct mmc_node_words
+		words[MMC_NODE_SLOTS_MAX];  /* the same, for messages */
 	alignas(64) struct mmc_cursor read; /* pieces read */
 };
 

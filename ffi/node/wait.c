@@ -10,7 +10,7 @@
 #include "support/clock.h"
 #include "support/timer.h"
 
-/* How often it is asked whether the awaited process exists. */
+/* How often a waiter asks whether the awaited process exists, or others have failed. */
 #define LOOK_NS (20 * MMC_MS_NS)
 
 /* How often the cursor is looked at before the processor is offered to others. */
@@ -55,9 +55,28 @@ static uint32_t unfilled(const struct mmc_node_stream *stream, uint32_t piece)
 	return stream->member;
 }
 
+/*
+ * Returns who has to move so that a piece arrives: `member`, which has not filled it, or
+ * the node leader if that is this member itself.
+ */
+static struct mmc_node_awaited
+await_arrival(const struct mmc_node_stream *stream, uint32_t member)
+{
+	bool is_filled = member == stream->member;
+	struct mmc_node_awaited whom =
+		awaited(stream, is_filled ? stream->leader : member,
+			mmc_node_source(stream->first));
+
+	whom.between = is_filled;
+	/* A leader that forwards nothing can forward the piece now. */
+	whom.moved = mmc_node_leads(stream) && !mmc_node_is_forwarding(stream);
+	return whom;
+}
+
 struct mmc_node_awaited
 mmc_node_find_awaited(const struct mmc_node_stream *stream)
 {
+	struct mmc_node_awaited whom;
 	uint32_t member;
 
 	if (stream->nread == stream->nfilled) {
@@ -70,17 +89,20 @@ mmc_node_find_awaited(const struct mmc_node_stream *stream)
 		slowest = awaited(stream, member, &line->read);
 		slowest.entered = mmc_cursor_before(
 			slowest.npieces, mmc_cursor_get(&line->filled));
+		slowest.moved = mmc_cursor_before(
+			stream->nfilled,
+			slowest.npieces + stream->options.nslots);
 		return slowest;
 	}
 	member = unfilled(stream, stream->nread);
 	if (stream->map.nnodes == 1 ||
-	    mmc_node_request_enters(stream->first, stream->nread))
-		return awaited(stream, member, &stream->lines[member].filled);
-	if (mmc_node_leads(stream) && member != stream->member)
-		return awaited(stream, member, &stream->lines[member].filled);
-	if (member == stream->member)
-		member = stream->leader;
-	return awaited(stream, member, mmc_node_source(stream->first));
+	    mmc_node_request_enters(stream->first, stream->nread) ||
+	    (mmc_node_leads(stream) && member != stream->member))
+		whom = awaited(stream, member, &stream->lines[member].filled);
+	else
+		whom = await_arrival(stream, member);
+	whom.moved |= mmc_cursor_before(stream->nread, whom.npieces);
+	return whom;
 }
 
 /*
@@ -114,10 +136,13 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 				       mmc_min_u64(limit_ns, LEADER_NS));
 		return;
 	}
+	if (whom.moved)
+		return;
 	pthread_mutex_unlock(&stream->mutex);
 	sleeps = !spin(&whom, stream->options.spin_ns);
 	if (sleeps)
-		mmc_cursor_sleep(whom.cursor, whom.npieces, limit_ns);
+		mmc_cursor_sleep(whom.cursor, whom.npieces,
+				 mmc_min_u64(limit_ns, LOOK_NS));
 	pthread_mutex_lock(&stream->mutex);
 	stream->counts.sleeps += sleeps;
 }
@@ -125,9 +150,25 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 /* Fails the stream because of the rank that it waits for. */
 static void fail(struct mmc_node_request *request, int error, uint32_t culprit)
 {
-	struct mmc_failure failure = mmc_node_failure(request, error, culprit);
+	struct mmc_node_stream *stream = request->stream;
+	struct mmc_failure failure =
+		mmc_node_failure(stream->first, error, culprit);
 
-	mmc_node_fail(request->stream, &failure);
+	mmc_node_fail(stream, &failure);
+}
+
+/* Counts the time since the last look at the clock, unless something has moved since. */
+static void count_stalled(struct mmc_node_request *request, uint64_t now_ns)
+{
+	const struct mmc_node_stream *stream = request->stream;
+	uint64_t elapsed_ns = mmc_observe(&request->observed_ns, now_ns);
+
+	request->stalled_ns += elapsed_ns;
+	if (request->nread != stream->nread ||
+	    request->nfilled != stream->nfilled)
+		request->stalled_ns = 0;
+	request->nread = stream->nread;
+	request->nfilled = stream->nfilled;
 }
 
 /* Fails the stream if the process that it waits for has ended, or has left. */
@@ -158,18 +199,18 @@ void mmc_node_check_patience(struct mmc_node_request *request, uint64_t now_ns)
 	struct mmc_node_stream *stream = request->stream;
 	const struct mmc_node_stream_options *options = &stream->options;
 	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
-	bool is_between = stream->map.nnodes > 1 && whom.entered &&
-			  whom.cursor == mmc_node_source(stream->first);
 	uint64_t limit_ns = whom.entered ? options->late_timeout_ns
 					 : options->entry_timeout_ns;
 
-	request->stalled_ns += mmc_observe(&request->observed_ns, now_ns);
+	count_stalled(request, now_ns);
+	if (whom.moved)
+		return;
 	if (now_ns - request->looked_ns >= LOOK_NS) {
 		request->looked_ns = now_ns;
 		check_life(request, &whom);
 	}
 	/* The node leader has its own patience with other nodes. */
-	if (stream->failure.error != 0 || is_between || limit_ns == 0 ||
+	if (stream->failure.error != 0 || whom.between || limit_ns == 0 ||
 	    request->stalled_ns < limit_ns)
 		return;
 	fail(request, whom.entered ? -MMC_ELATE : -MMC_ENOENTRY, whom.rank);

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # The slots that a stream may have, from the best on. Between nodes each slot costs an
 # exchange, so they are larger there.
 _ALONE = [*(Slots(4, 512 << 10 >> halved) for halved in range(4)), Slots(2, 64 << 10)]
-_BETWEEN = [Slots(n, 8 << 20 >> halved) for halved in range(8) for n in (4, 3, 2)]
+_BETWEEN = [Slots(n, 8 << 20 >> halved) for halved in range(8) for n in (4, 2)]
 # A stream takes at most one part in this many of an empty segment.
 _ALONE_SHARE = 30
 _BETWEEN_SHARE = 3

@@ -74,13 +74,20 @@ static inline void members_open(struct members *members, uint32_t n,
 	}
 }
 
-static inline void members_close(struct members *members)
+/* Closes the nodes of members whose streams have been closed. */
+static inline void members_close_nodes(struct members *members)
 {
 	for (uint32_t i = members->n; i > 0; i--) {
-		mmc_node_stream_close(members->streams[i - 1]);
 		members->nodes[i - 1]->head = members->heads[i - 1];
 		mmc_node_close(members->nodes[i - 1]);
 	}
+}
+
+static inline void members_close(struct members *members)
+{
+	for (uint32_t i = 0; i < members->n; i++)
+		mmc_node_stream_close(members->streams[i]);
+	members_close_nodes(members);
 }
 
 /* Fills `block` with bytes that differ by operation, rank and place. */

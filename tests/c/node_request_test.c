@@ -2,179 +2,7 @@
 /* Operations of a node: every kind, in threads, against what MPI's rules say. */
 #include "node/request.h"
 
-#include <pthread.h>
-
-#include "node_members.h"
-#include "support/prng.h"
-
-enum { NOPERATIONS = 60, IN_FLIGHT_MAX = 5, RESULT_BYTES_MAX = 100 << 10 };
-
-/* The operations that all members run, drawn from the seed alone. */
-struct program {
-	uint32_t nranks;
-	struct {
-		uint32_t kind;
-		uint32_t root;
-		bool in_place;
-		uint64_t sizes[MEMBERS_MAX];
-		uint64_t offsets[MEMBERS_MAX];
-		uint64_t result_bytes;
-	} operations[NOPERATIONS];
-};
-
-/* One member's run of the program. */
-struct runner {
-	const struct program *program;
-	struct mmc_node_stream *stream;
-	uint32_t rank;
-	uint64_t seed;
-	uint32_t nwrong;
-};
-
-static uint64_t draw_bytes(struct mmc_prng *prng)
-{
-	static const uint64_t bounds[] = { 0, 1, 64, 1000, 4096, 10000 };
-	uint64_t bound = bounds[mmc_prng_below(prng, 6)];
-	uint64_t around = mmc_prng_below(prng, 3);
-
-	return bound + around > 1 ? bound + around - 1 : around;
-}
-
-static void draw(struct program *program, struct mmc_prng *prng)
-{
-	for (uint32_t i = 0; i < NOPERATIONS; i++) {
-		uint64_t end_bytes = 0;
-		uint64_t same = draw_bytes(prng);
-
-		program->operations[i].kind =
-			MMC_ALLGATHER + (uint32_t)mmc_prng_below(prng, 3);
-		program->operations[i].root =
-			(uint32_t)mmc_prng_below(prng, program->nranks);
-		program->operations[i].in_place = mmc_prng_below(prng, 2);
-		for (uint32_t r = 0; r < program->nranks; r++) {
-			bool varies = program->operations[i].kind ==
-				      MMC_ALLGATHERV;
-
-			program->operations[i].sizes[r] =
-				varies ? draw_bytes(prng) : same;
-			if (varies)
-				end_bytes += mmc_prng_below(prng, 2) * 7;
-			program->operations[i].offsets[r] = end_bytes;
-			end_bytes += program->operations[i].sizes[r];
-		}
-		if (program->operations[i].kind == MMC_BCAST)
-			end_bytes = same;
-		program->operations[i].result_bytes = end_bytes;
-	}
-}
-
-/* Returns whether a result is what MPI's rules say. */
-static bool is_right(const struct program *program, uint32_t i,
-		     const uint8_t *result)
-{
-	static _Thread_local uint8_t expected[RESULT_BYTES_MAX];
-
-	memset(expected, 0xee, program->operations[i].result_bytes);
-	for (uint32_t r = 0; r < program->nranks; r++) {
-		if (program->operations[i].kind == MMC_BCAST &&
-		    r != program->operations[i].root)
-			continue;
-		fill_block(program->operations[i].kind == MMC_BCAST
-				   ? expected
-				   : expected +
-					     program->operations[i].offsets[r],
-			   program->operations[i].sizes[r], i, r);
-	}
-	return memcmp(expected, result, program->operations[i].result_bytes) ==
-	       0;
-}
-
-/* Starts operation `i`, with memory in `buffers`, and returns its request, or NULL. */
-static struct mmc_node_request *start(struct runner *runner, uint32_t i,
-				      uint8_t *send, uint8_t *recv)
-{
-	const struct program *program = runner->program;
-	uint32_t kind = program->operations[i].kind;
-	uint32_t root = program->operations[i].root;
-	bool bcast = kind == MMC_BCAST;
-	struct mmc_node_request *request;
-	struct mmc_operation operation = {
-		.kind = kind,
-		.root = root,
-		.block_bytes = program->operations[i].sizes[0],
-		.recv = recv,
-	};
-	uint8_t *own = recv;
-	int rv;
-
-	if (kind == MMC_ALLGATHERV) {
-		operation.blocks_bytes = program->operations[i].sizes;
-		operation.offsets_bytes = program->operations[i].offsets;
-	}
-	memset(recv, 0xee, program->operations[i].result_bytes);
-	if (!bcast)
-		own += program->operations[i].offsets[runner->rank];
-	if (!bcast && !program->operations[i].in_place)
-		operation.send = own = send;
-	if (!bcast || root == runner->rank)
-		fill_block(own, program->operations[i].sizes[runner->rank], i,
-			   runner->rank);
-	rv = mmc_node_start(runner->stream, &operation, 0, &request);
-	runner->nwrong += rv < 0;
-	return request;
-}
-
-static void finish(struct runner *runner, uint32_t i,
-		   struct mmc_node_request *request, const uint8_t *result)
-{
-	int rv = 0;
-
-	if (request != NULL) {
-		do
-			rv = mmc_node_request_wait(request, MMC_MS_NS);
-		while (rv == MMC_EAGAIN);
-		mmc_node_request_free(request);
-	}
-	if (rv != 0 || !is_right(runner->program, i, result)) {
-		printf("rank %" PRIu32 ", operation %" PRIu32 ": %d\n",
-		       runner->rank, i, rv);
-		runner->nwrong++;
-	}
-}
-
-/* Runs the program, with up to IN_FLIGHT_MAX operations under way. */
-static void *run(void *argument)
-{
-	struct runner *runner = argument;
-	struct mmc_node_request *requests[IN_FLIGHT_MAX];
-	uint8_t *memory = malloc(IN_FLIGHT_MAX * 2 * RESULT_BYTES_MAX);
-	struct mmc_prng prng;
-	uint32_t nstarted = 0;
-	uint32_t nfinished = 0;
-
-	prng.state = runner->seed + runner->rank;
-	while (nfinished < NOPERATIONS) {
-		bool can_start = nstarted < NOPERATIONS &&
-				 nstarted - nfinished < IN_FLIGHT_MAX;
-		bool starts = can_start && (nstarted == nfinished ||
-					    mmc_prng_below(&prng, 2));
-		uint32_t i = starts ? nstarted : nfinished;
-		uint8_t *send =
-			memory + i % IN_FLIGHT_MAX * 2 * RESULT_BYTES_MAX;
-
-		if (starts) {
-			requests[i % IN_FLIGHT_MAX] =
-				start(runner, i, send, send + RESULT_BYTES_MAX);
-			nstarted++;
-		} else {
-			finish(runner, i, requests[i % IN_FLIGHT_MAX],
-			       send + RESULT_BYTES_MAX);
-			nfinished++;
-		}
-	}
-	free(memory);
-	return NULL;
-}
+#include "node_program.h"
 
 static void random_programs_end_as_mpi_says(void)
 {
@@ -183,32 +11,47 @@ static void random_programs_end_as_mpi_says(void)
 
 	prng.state = check_seed();
 	for (uint32_t round = 0; round < 24; round++) {
-		struct runner runners[MEMBERS_MAX];
-		pthread_t threads[MEMBERS_MAX];
 		struct mmc_node_stream_options options;
 		struct members members;
 
 		program.nranks = 1 + (uint32_t)mmc_prng_below(&prng, 7);
 		draw(&program, &prng);
 		options = members_options(program.nranks);
-		options.nslots = 1 + (uint32_t)mmc_prng_below(&prng, 4);
+		options.nslots = 1U << mmc_prng_below(&prng, 3);
 		options.slot_bytes = 512 * (1 + mmc_prng_below(&prng, 40));
 		members_open(&members, program.nranks, options);
-		for (uint32_t i = 0; i < program.nranks; i++) {
-			runners[i] = (struct runner){
-				.program = &program,
-				.stream = members.streams[i],
-				.rank = i,
-				.seed = check_seed() + round,
-			};
-			pthread_create(&threads[i], NULL, run, &runners[i]);
-		}
-		for (uint32_t i = 0; i < program.nranks; i++) {
-			pthread_join(threads[i], NULL);
-			CHECK_EQ(runners[i].nwrong, 0);
-		}
+		run_program(&program, members.streams, check_seed() + round);
 		members_close(&members);
 	}
+}
+
+/* Operations that would need more pieces than cursors can tell apart are refused. */
+static void operations_of_too_many_pieces_are_refused(void)
+{
+	uint64_t sizes[2] = { 8, UINT64_C(1) << 44 };
+	struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = UINT64_C(1) << 50,
+	};
+	struct mmc_node_request *request;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	CHECK_EQ(mmc_node_start(members.streams[0], &operation, 0, &request),
+		 -MMC_EINVAL);
+	operation.kind = MMC_BCAST;
+	operation.root = 1;
+	CHECK_EQ(mmc_node_start(members.streams[0], &operation, 0, &request),
+		 -MMC_EINVAL);
+	operation.kind = MMC_ALLGATHERV;
+	operation.blocks_bytes = sizes;
+	CHECK_EQ(mmc_node_start(members.streams[0], &operation, 0, &request),
+		 -MMC_EINVAL);
+	CHECK(request == NULL);
+	CHECK_EQ(members.streams[0]->next_piece, 0);
+	CHECK_EQ(members.streams[0]->epoch, 0);
+	CHECK_EQ(members.streams[0]->counts.operations, 0);
+	members_close(&members);
 }
 
 static void wrong_arguments_are_refused(void)
@@ -230,5 +73,132 @@ static void wrong_arguments_are_refused(void)
 	members_close(&members);
 }
 
+/* Starts a Bcast of 8 bytes from rank 1, in memory that outlives it. */
+static struct mmc_node_request *start_bcast(struct members *members,
+					    uint32_t rank)
+{
+	static uint64_t words[MEMBERS_MAX];
+	const struct mmc_operation operation = {
+		.kind = MMC_BCAST,
+		.root = 1,
+		.block_bytes = 8,
+		.recv = &words[rank],
+	};
+	struct mmc_node_request *request;
+
+	CHECK(mmc_node_start(members->streams[rank], &operation, 0, &request) >=
+	      0);
+	return request;
+}
+
+static void tables_are_not_read_after_the_start(void)
+{
+	uint64_t sizes[2] = { 3, 5 };
+	uint64_t offsets[2] = { 10, 0 };
+	uint8_t results[2][13];
+	struct mmc_operation operation = {
+		.kind = MMC_ALLGATHERV,
+		.blocks_bytes = sizes,
+		.offsets_bytes = offsets,
+		.recv = results[0],
+	};
+	struct mmc_node_request *request;
+	struct mmc_node_request *none;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	memset(results, 0, sizeof(results));
+	memset(results[0] + 10, 1, 3);
+	CHECK_EQ(mmc_node_start(members.streams[0], &operation, 0, &request),
+		 MMC_EAGAIN);
+	operation.recv = results[1];
+	operation.offsets_bytes = NULL;
+	memset(results[1] + 3, 2, 5);
+	CHECK_EQ(mmc_node_start(members.streams[1], &operation, 0, &none), 0);
+	CHECK(none == NULL);
+	memset(sizes, 0xff, sizeof(sizes));
+	memset(offsets, 0xff, sizeof(offsets));
+	CHECK_EQ(mmc_node_request_wait(request, 0), 0);
+	CHECK_BYTES(results[0], "\2\2\2\2\2\0\0\0\0\0\1\1\1", 13);
+	CHECK_BYTES(results[1], "\1\1\1\2\2\2\2\2\0\0\0\0\0", 13);
+	mmc_node_request_free(request);
+	members_close(&members);
+}
+
+/* A request that has ended is used again, so that operations allocate nothing. */
+static void requests_are_used_again(void)
+{
+	struct mmc_node_request *first;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	first = start_bcast(&members, 0);
+	CHECK(start_bcast(&members, 1) == NULL);
+	CHECK_EQ(mmc_node_request_wait(first, 0), 0);
+	mmc_node_request_free(first);
+	for (int i = 0; i < 5; i++) {
+		struct mmc_node_request *next = start_bcast(&members, 0);
+
+		CHECK(next == first);
+		CHECK(start_bcast(&members, 1) == NULL);
+		CHECK_EQ(mmc_node_request_wait(next, 0), 0);
+		mmc_node_request_free(next);
+	}
+	members_close(&members);
+}
+
+/* What a request waits for can be asked, and is nobody once its data is there. */
+static void a_request_says_whom_it_awaits(void)
+{
+	struct mmc_node_request *request;
+	struct mmc_waiting waiting;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	request = start_bcast(&members, 0);
+	mmc_node_request_waiting(request, &waiting);
+	CHECK_EQ(waiting.rank, 1);
+	CHECK_EQ(waiting.unentered, 1);
+	CHECK_EQ(waiting.entered, 0);
+	CHECK_EQ(waiting.epoch, 1);
+	CHECK_EQ(waiting.missing_chunks, 1);
+	start_bcast(&members, 1);
+	mmc_node_request_waiting(request, &waiting);
+	CHECK_EQ(waiting.rank, UINT32_MAX);
+	CHECK_EQ(waiting.unentered, UINT32_MAX);
+	CHECK_EQ(mmc_node_request_wait(request, 0), 0);
+	mmc_node_request_waiting(request, &waiting);
+	CHECK_EQ(waiting.missing_chunks, 0);
+	mmc_node_request_free(request);
+	members_close(&members);
+}
+
+/* A request behind others lacks all its pieces, and has no number yet to be named by. */
+static void a_queued_request_lacks_everything(void)
+{
+	struct mmc_node_request *requests[2];
+	struct mmc_waiting waiting;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	for (uint32_t i = 0; i < 2; i++)
+		requests[i] = start_bcast(&members, 0);
+	mmc_node_request_waiting(requests[1], &waiting);
+	CHECK_EQ(waiting.epoch, 0);
+	CHECK_EQ(waiting.missing_chunks, 1);
+	for (uint32_t i = 0; i < 2; i++)
+		start_bcast(&members, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		CHECK_EQ(mmc_node_request_wait(requests[i], 0), 0);
+		mmc_node_request_free(requests[i]);
+	}
+	members_close(&members);
+}
+
 CHECK_MAIN(CHECK_TEST(random_programs_end_as_mpi_says),
-	   CHECK_TEST(wrong_arguments_are_refused))
+	   CHECK_TEST(operations_of_too_many_pieces_are_refused),
+	   CHECK_TEST(wrong_arguments_are_refused),
+	   CHECK_TEST(tables_are_not_read_after_the_start),
+	   CHECK_TEST(requests_are_used_again),
+	   CHECK_TEST(a_request_says_whom_it_awaits),
+	   CHECK_TEST(a_queued_request_lacks_everything))

@@ -28,7 +28,7 @@ struct mmc_node_request;
 #define MMC_NODE_HEAD_BYTES 65536
 #define MMC_NODE_MEMBERS_MAX 1023
 
-/* The most slots that a stream may have. */
+/* The most slots that a stream may have. Their number is a power of two. */
 #define MMC_NODE_SLOTS_MAX 8
 
 /*
@@ -74,8 +74,8 @@ struct mmc_node_stream_options {
 	 */
 	const uint32_t *nodes;
 	const uint32_t *leaders; /* [nnodes]: the rank that leads each node */
-	struct mmc_stream
-		*between; /* on node leaders, if there are other nodes */
+	/* On node leaders, if there are other nodes; NULL on all other ranks. */
+	struct mmc_stream *between;
 	/* How long a waiting member looks for news before it sleeps. */
 	uint64_t spin_ns;
 	/* How long an awaited rank may take to enter; 0: as long as it likes. */
@@ -105,7 +105,7 @@ void mmc_node_stream_leave(struct mmc_node_stream *stream);
 
 /*
  * Frees a stream. Operations in flight are given up: on return their buffers are the
- * program's again.
+ * program's again, and their requests are freed.
  */
 void mmc_node_stream_close(struct mmc_node_stream *stream);
 

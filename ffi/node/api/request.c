@@ -23,6 +23,8 @@ static void begin_wait(struct mmc_node_request *request, uint64_t now_ns)
 {
 	if (request->start_ns != 0)
 		return;
+	request->nread = request->stream->nread;
+	request->nfilled = request->stream->nfilled;
 	request->start_ns = now_ns;
 	request->observed_ns = now_ns;
 	request->looked_ns = now_ns;
@@ -45,9 +47,6 @@ static void wait_for(struct mmc_node_request *request, uint64_t slice_ns)
 	until_ns = now_ns + slice_ns;
 	begin_wait(request, now_ns);
 	for (;;) {
-		uint32_t nread = stream->nread;
-		uint32_t nfilled = stream->nfilled;
-
 		mmc_node_check_patience(request, now_ns);
 		if (is_complete(request) || now_ns >= until_ns)
 			return;
@@ -55,8 +54,6 @@ static void wait_for(struct mmc_node_request *request, uint64_t slice_ns)
 		mmc_node_progress(stream);
 		if (is_complete(request))
 			return;
-		if (stream->nread != nread || stream->nfilled != nfilled)
-			request->stalled_ns = 0;
 		now_ns = mmc_clock_now_ns();
 	}
 }
@@ -216,11 +213,12 @@ void mmc_node_request_waiting(struct mmc_node_request *request,
 		begin_wait(request, mmc_clock_now_ns());
 		waiting->waited_ns = mmc_clock_now_ns() - request->start_ns;
 		waiting->epoch = request == stream->first ? request->epoch : 0;
-		waiting->rank = whom.rank;
 		waiting->entered = whom.entered;
-		waiting->unentered = whom.entered ? UINT32_MAX : whom.rank;
-		waiting->missing_chunks =
-			mmc_node_failure(request, 0, 0).missing_chunks;
+		if (!whom.moved)
+			waiting->rank = whom.rank;
+		if (!whom.moved && !whom.entered)
+			waiting->unentered = whom.rank;
+		waiting->missing_chunks = mmc_node_request_missing(request);
 		if (mmc_node_leads(stream))
 			ask_between(stream, waiting);
 	}

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "node/failing.h"
+#include "node/request.h"
 
 /* The smallest page of any machine. */
 #define PAGE_BYTES 4096
@@ -26,6 +27,16 @@ uint64_t mmc_node_stream_bytes(uint32_t nmembers, uint32_t nslots,
 	       nmembers * sizeof(struct mmc_node_line) + nslots * slot_bytes;
 }
 
+/* Returns whether the stream has a stream between nodes just where one is needed. */
+static bool has_between(const struct mmc_node_stream *stream)
+{
+	uint32_t own = stream->map.nodes[stream->options.rank];
+	bool leads = stream->map.leaders[own] == stream->options.rank;
+
+	return (stream->options.between != NULL) ==
+	       (leads && stream->map.nnodes > 1);
+}
+
 static bool is_valid(const struct mmc_node *node,
 		     const struct mmc_node_stream_options *options)
 {
@@ -35,6 +46,8 @@ static bool is_valid(const struct mmc_node *node,
 	if (options->nranks == 0 || options->rank >= options->nranks ||
 	    options->nnodes == 0 || options->nnodes > options->nranks ||
 	    options->nslots == 0 || options->nslots > MMC_NODE_SLOTS_MAX ||
+	    /* The numbers of pieces wrap round, and must not leave out a slot. */
+	    (options->nslots & (options->nslots - 1)) != 0 ||
 	    options->slot_bytes % MMC_PART_ALIGN_BYTES != 0 ||
 	    options->slot_bytes < least_bytes ||
 	    options->slot_bytes > node->nbytes ||
@@ -154,7 +167,7 @@ int mmc_node_stream_create(struct mmc_node *node,
 		release(made);
 		return -MMC_ENOMEM;
 	}
-	if (!draw_map(made, options)) {
+	if (!draw_map(made, options) || !has_between(made)) {
 		release(made);
 		return -MMC_EINVAL;
 	}
@@ -184,9 +197,15 @@ void mmc_node_stream_close(struct mmc_node_stream *stream)
 		return;
 	pthread_mutex_lock(&stream->mutex);
 	if (stream->first != NULL) {
-		failure = mmc_node_failure(stream->first, -MMC_ECANCELED,
+		struct mmc_node_request *request = stream->first;
+
+		failure = mmc_node_failure(request, -MMC_ECANCELED,
 					   stream->options.rank);
-		mmc_node_fail(stream, &failure);
+		do {
+			mmc_node_request_take_first(stream);
+			mmc_node_request_keep(request);
+		} while ((request = stream->first) != NULL);
+		mmc_node_give_up(stream, &failure);
 	}
 	pthread_mutex_unlock(&stream->mutex);
 	pthread_mutex_destroy(&stream->mutex);
@@ -197,6 +216,9 @@ void mmc_node_stream_close(struct mmc_node_stream *stream)
 void mmc_node_stream_failure(struct mmc_node_stream *stream,
 			     struct mmc_failure *failure)
 {
+	*failure = (struct mmc_failure){ .error = 0 };
+	if (mmc_node_is_forked(stream->node))
+		return;
 	pthread_mutex_lock(&stream->mutex);
 	mmc_node_adopt_failure(stream);
 	*failure = stream->failure;
@@ -206,6 +228,9 @@ void mmc_node_stream_failure(struct mmc_node_stream *stream,
 void mmc_node_stream_counts(struct mmc_node_stream *stream,
 			    struct mmc_node_counts *counts)
 {
+	*counts = (struct mmc_node_counts){ .operations = 0 };
+	if (mmc_node_is_forked(stream->node))
+		return;
 	pthread_mutex_lock(&stream->mutex);
 	*counts = stream->counts;
 	pthread_mutex_unlock(&stream->mutex);
