@@ -111,9 +111,9 @@ def test_small_objects_take_one_collective(make_comm: Make) -> None:
     comm = make_comm(min_bytes=1000)
     state = comm._comm_state
     assert state is not None
-    assert not state.small_bytes
+    assert not state.thresholds.agreed_bytes
     comm.bcast(1)
-    assert state.small_bytes == (1000 * comm.size if comm.size > 1 else 0)
+    assert state.thresholds.agreed_bytes == (1000 if comm.size > 1 else 0)
     before = comm.stats()
     for sent in (None, 1, "text", {"a": [1]}, np.zeros(3), np.zeros(90)):
         check_same(comm.bcast(sent), sent)

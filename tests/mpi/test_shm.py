@@ -165,7 +165,7 @@ def test_threads(make_comm: Make) -> None:
 
 def test_auto(mpi_comm: MPI.Intracomm) -> None:
     """By default blocks of 4 KiB and more go through shared memory on one host."""
-    comm = Intracomm(mpi_comm.Dup())
+    comm = Intracomm(mpi_comm.Dup(), choice="always")
     if comm.size == 1:
         comm.Free()
         return
