@@ -26,7 +26,8 @@ import mpimcast
 at_last = []
 atexit.register(lambda: [act() for act in at_last])
 world = MPI.Intracomm(MPI.COMM_WORLD)
-comm = mpimcast.Intracomm(world.Dup(), transport="udp", min_bytes=0, timeout=5)
+transport = os.environ.get("TEST_TRANSPORT", "udp")
+comm = mpimcast.Intracomm(world.Dup(), transport=transport, min_bytes=0, timeout=5)
 rank, size = comm.rank, comm.size
 block, place = np.full(2000, rank), np.zeros((size, 2000), int)
 comm.Allgather(block, place)
@@ -62,6 +63,13 @@ def job(
     return status, said
 
 
+@pytest.fixture(params=["udp", "shm"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test's jobs over a network, and in memory that the ranks share."""
+    monkeypatch.setenv("TEST_TRANSPORT", request.param)
+
+
+@pytest.mark.usefixtures("either")
 @LIBRARIES
 def test_exit_completes_operations(bin_folder: Path) -> None:
     """If a program ends without waiting for its requests, they complete first."""
@@ -82,6 +90,7 @@ say("end")
     assert "Error" not in said, said
 
 
+@pytest.mark.usefixtures("either")
 @LIBRARIES
 def test_finalize(bin_folder: Path) -> None:
     """A program that calls MPI.Finalize with a persistent request left ends cleanly."""
@@ -100,6 +109,7 @@ say("end")
     assert said.count("end") == 2
 
 
+@pytest.mark.usefixtures("either")
 @LIBRARIES
 def test_exception(bin_folder: Path) -> None:
     """An uncaught exception on one rank is printed, and the whole job ends."""
@@ -178,6 +188,7 @@ say("end")
     assert said.count("end") == 2
 
 
+@pytest.mark.usefixtures("either")
 def test_interrupt() -> None:
     """Ctrl-C ends only the wait; the operation goes on, and can be awaited again."""
     status, said = job(
@@ -233,6 +244,7 @@ say("survived")
     assert "KeyboardInterrupt" in said
 
 
+@pytest.mark.usefixtures("either")
 @LIBRARIES
 def test_atexit(bin_folder: Path) -> None:
     """An atexit handler that runs after mpimcast's own may still use communicators.
@@ -264,6 +276,7 @@ request = comm.Iallgather(block, place)
     assert said.count("end") == 2
 
 
+@pytest.mark.usefixtures("either")
 def test_fork() -> None:
     """A forked child may not start operations; after its end its parent's go on."""
     status, said = job(

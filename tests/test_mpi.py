@@ -31,7 +31,6 @@ def test_compared_with_the_library(library: str, nranks: int) -> None:
 @pytest.mark.parametrize(
     ("library", "nranks", "tests"),
     [
-        ("openmpi", 2, ("tests/mpi",)),
         ("openmpi", 3, ("tests/mpi",)),
         ("openmpi", 7, run_mpi.COMPARED),
         ("mpich", 4, run_mpi.COMPARED),

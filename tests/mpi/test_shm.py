@@ -207,7 +207,8 @@ def test_a_rank_that_gets_no_memory(
     make_comm: Make, monkeypatch: pytest.MonkeyPatch, victim: int
 ) -> None:
     """If a rank cannot pass or fetch the segment, all take the next transport alike."""
-    make = {"chunk_bytes": 0, "log": "error"}
+    # No other test leaves a segment of this size open.
+    make = {"chunk_bytes": 0, "log": "error", "node_bytes": "34M"}
     probe = make_comm(**make)
     require_two_ranks(probe)
     bad = victim % probe.size
