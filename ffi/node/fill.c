@@ -52,7 +52,7 @@ static void copy_part(struct mmc_node_request *request, uint32_t index,
 		from = (const uint8_t *)request->operation.send +
 		       part.offset_bytes;
 	if (from != result)
-		memcpy(result, from, part.nbytes);
+		mmc_node_request_copy(request, result, from, part.nbytes);
 	if (request->delivery == MMC_NODE_IN_PLACE)
 		return;
 	mmc_node_lay_out(request, index);

@@ -53,13 +53,17 @@ bool mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes)
 
 	if (pieces->blocks_bytes == NULL) {
 		longest_bytes = pieces->block_bytes;
+		pieces->total_bytes = pieces->nblocks * longest_bytes;
 		pieces->part_bytes = slot_bytes / pieces->nblocks /
 				     MMC_PART_ALIGN_BYTES *
 				     MMC_PART_ALIGN_BYTES;
 	} else {
-		for (uint32_t i = 0; i < pieces->nblocks; i++)
+		pieces->total_bytes = 0;
+		for (uint32_t i = 0; i < pieces->nblocks; i++) {
 			longest_bytes = mmc_max_u64(longest_bytes,
 						    pieces->blocks_bytes[i]);
+			pieces->total_bytes += pieces->blocks_bytes[i];
+		}
 		pieces->part_bytes =
 			longest_part_bytes(pieces, longest_bytes, slot_bytes);
 	}

@@ -22,6 +22,7 @@ struct mmc_pieces {
 	uint64_t block_bytes; /* each block's size, if `blocks_bytes` is NULL */
 	const uint64_t *blocks_bytes; /* [nblocks] */
 	uint32_t nblocks;	      /* 1 for a Bcast */
+	uint64_t total_bytes;	      /* of all blocks */
 	uint64_t part_bytes;
 	uint32_t npieces; /* at least 1 */
 };
@@ -33,7 +34,7 @@ struct mmc_part {
 };
 
 /*
- * Sets `part_bytes` and `npieces` for blocks whose sizes are set, and for slots of
+ * Sets `total_bytes`, `part_bytes` and `npieces` for blocks whose sizes are set, and for slots of
  * `slot_bytes`, which hold at least MMC_PART_ALIGN_BYTES of each block. Returns false if
  * there would be more than MMC_NODE_PIECES_MAX pieces.
  */

@@ -35,8 +35,10 @@ static void copy_part(struct mmc_node_request *request, uint32_t index,
 
 	if (part.nbytes == 0 || !must_copy(request, rank))
 		return;
-	memcpy(mmc_node_request_result(request, rank) + part.offset_bytes,
-	       slot + stream->places[rank], part.nbytes);
+	mmc_node_request_copy(request,
+			      mmc_node_request_result(request, rank) +
+				      part.offset_bytes,
+			      slot + stream->places[rank], part.nbytes);
 	stream->counts.rx_bytes += part.nbytes;
 }
 

@@ -114,6 +114,8 @@ static bool plan(struct mmc_node_request *request)
 			      request->delivery == MMC_NODE_IN_PLACE
 				      ? UINT64_MAX
 				      : stream->options.slot_bytes);
+	request->is_large = request->pieces.total_bytes >=
+			    MMC_PAST_CACHES_BYTES_MIN;
 	count_pieces(request);
 	digest = mixed(digest, request->nentries);
 	if (varies)

@@ -3,6 +3,7 @@
 #ifndef MMC_NODE_REQUEST_H
 #define MMC_NODE_REQUEST_H
 
+#include "node/copy.h"
 #include "node/stream.h"
 #include "support/bits.h"
 
@@ -29,6 +30,7 @@ struct mmc_node_request {
 	uint32_t epoch;
 	uint32_t digest; /* of kind, root, sizes and shared memory */
 	enum mmc_node_delivery delivery;
+	bool is_large;	 /* whether the result is larger than caches are */
 	uint32_t ntaken; /* parts of the piece that is being read */
 	uint32_t nread;	 /* the stream's cursors at the last look */
 	uint32_t nfilled;
@@ -130,6 +132,17 @@ mmc_node_request_result(const struct mmc_node_request *request, uint32_t rank)
 static inline uint64_t *mmc_node_request_taken(struct mmc_node_request *request)
 {
 	return request->tables + 2 * request->stream->options.nranks;
+}
+
+/* Copies a part to its place in the request's result. */
+static inline void mmc_node_request_copy(const struct mmc_node_request *request,
+					 uint8_t *to, const uint8_t *from,
+					 uint64_t nbytes)
+{
+	if (request->is_large)
+		mmc_copy_past_caches(to, from, nbytes);
+	else
+		memcpy(to, from, nbytes);
 }
 
 #endif

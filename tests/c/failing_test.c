@@ -52,7 +52,13 @@ static void a_cancel_reaches_all(void)
 		CHECK_EQ(failure.missing_chunks, 1);
 		mmc_node_request_free(requests[i]);
 	}
-	/* The third starts too late, and is told so, as all are that start more. */
+	/* The third starts too late, and fails alike; nobody can start more. */
+	CHECK_EQ(start(2, 8, &requests[2]), -MMC_ECANCELED);
+	failure = failure_of(requests[2]);
+	CHECK_EQ(failure.culprit, 1);
+	CHECK_EQ(failure.epoch, 1);
+	CHECK_EQ(failure.missing_chunks, 1);
+	mmc_node_request_free(requests[2]);
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK_EQ(start(i, 8, &none), -MMC_EPOISONED);
 		CHECK(none == NULL);
@@ -178,7 +184,8 @@ static void nothing_is_written_after_a_failure(void)
 	CHECK_EQ(start(0, NBYTES, &requests[0]), MMC_EAGAIN);
 	memset(recv[0], 0xee, sizeof(recv[0]));
 	mmc_node_request_cancel(requests[0]);
-	CHECK_EQ(start(1, NBYTES, &requests[1]), -MMC_EPOISONED);
+	CHECK_EQ(start(1, NBYTES, &requests[1]), -MMC_ECANCELED);
+	mmc_node_request_free(requests[1]);
 	CHECK_EQ(mmc_node_request_wait(requests[0], 10 * MMC_MS_NS),
 		 -MMC_ECANCELED);
 	for (uint64_t i = 0; i < 2 * NBYTES; i++)
