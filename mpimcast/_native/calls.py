@@ -122,7 +122,10 @@ class AnyStream(Protocol):
         """Return whether an operation failed because some rank no longer answers."""
 
     def how_gone(self, rank: int) -> str:
-        """Return in words how this rank knows that a rank's process has ended."""
+        """Return how this rank knows that a rank's process has ended.
+
+        The words follow "has ended".
+        """
 
     def make_progress(self) -> None:
         """Make progress, without waiting, where no thread of the C library does."""

@@ -129,9 +129,7 @@ def _overdue(stream: AnyStream, failure: CData, who: str, seen: str) -> str:
             f"{who} did not enter the operation within ENTRY_TIMEOUT "
             f"({config.entry_timeout:g} s)"
         ),
-        -lib.MMC_EGONE: (
-            f"the process of {who} has ended" + (f": {gone}" if gone else "")
-        ),
+        -lib.MMC_EGONE: (f"the process of {who} has ended{gone}"),
         -lib.MMC_ELATE: (
             f"the process of {who} has stood still for longer than LATE_TIMEOUT "
             f"({config.late_timeout:g} s), although its host answers; check whether a "

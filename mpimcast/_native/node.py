@@ -191,11 +191,15 @@ class NodeStream:
         return self.failure().error in DESERTIONS
 
     def how_gone(self, rank: int) -> str:
-        """Return in words how this rank knows that a rank's process has ended."""
-        nodes = self._layout.nodes
-        if rank < self.nranks and nodes[rank] == nodes[self.rank]:
-            return "the kernel has released what it held"
-        return ""
+        """Return how this rank knows that a rank's process has ended."""
+        if rank >= self.nranks:
+            return ""
+        members = self._layout.members(rank)
+        if self.rank in members:
+            return ": the kernel has released what it held"
+        if len(members) > 1:
+            return ", or that of another rank of its node"
+        return ": its host refuses connections"
 
     def make_progress(self) -> None:
         """Make progress between nodes, where no thread of the C library does.

@@ -101,8 +101,8 @@ class Stream:
         return self.failure().error in DESERTIONS
 
     def how_gone(self, rank: int) -> str:  # noqa: ARG002 -- of every rank
-        """Return in words how this rank knows that a rank's process has ended."""
-        return "its host refuses connections"
+        """Return how this rank knows that a rank's process has ended."""
+        return ": its host refuses connections"
 
     def make_progress(self) -> None:
         """Make progress, without waiting, where no thread of the C library does."""

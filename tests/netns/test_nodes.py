@@ -199,9 +199,12 @@ def test_a_rank_dies_on_one_of_several_nodes(
         results = read(tmp_path, others, failing=True)
     for rank, result in results.items():
         (error, *_) = result["errors"]
-        assert error["kind"] in ("RankLeft", "Error"), error
+        assert error["kind"] == "RankLeft", error
+        assert "has ended" in error["text"]
         assert error["seconds"] < TIMEOUT_S + 1
         (named,) = error["ranks"]
         assert places[named] == places[victim]
         if places[rank] == places[victim]:
             assert named == victim
+        else:
+            assert "or that of another rank of its node" in error["text"]
