@@ -126,10 +126,10 @@ def _losing(setup: Setup, fraction: float) -> Iterator[Setup]:
 
 def one_node(effort: Effort) -> Iterator[Measurement]:
     """One machine, where each contender uses the transport that it chooses."""
-    sizes = {
-        "Allgather": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
-        "Bcast": (4 * KIB, 64 * KIB, MIB, 16 * MIB),
-    }
+    sizes = dict.fromkeys(
+        ("Allgather", "Bcast"),
+        (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
+    )
     for nranks in (2, 4):
         setup = Setup(Network("node"), range(nranks))
         yield from take_turns("E", setup, effort, sizes)

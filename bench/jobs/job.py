@@ -49,7 +49,7 @@ def run(
         path = f"{folder}/job"
         transport = "library"
         if contender.ours:
-            transport = "udp" if setup.cluster is not None else "verbs,udp"
+            transport = "udp" if setup.cluster is not None else "shm"
         program = [PROGRAM, path, transport, json.dumps(tasks)]
         command = _command(setup, contender, program)
         answer = _converse(command, path, lambda: readings.append(read(setup)))

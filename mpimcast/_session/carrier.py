@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast._mpi.agreement import exchange
 from mpimcast._session import learnt
-from mpimcast._session.choice import Choice, Way
+from mpimcast._session.choice import COUNTERS, Choice, Way
 from mpimcast._session.collectives import Allgather, Bcast
 from mpimcast._support.log import logger
 from mpimcast.explanation import Explanation
@@ -153,6 +153,13 @@ class Carrier:
             self.streams.team.transport,
             f"{reason}; {measured}" if measured else reason,
         )
+
+    def counters(self) -> dict[str, int]:
+        """Return all counters of the streams and of the choice."""
+        trials = dict.fromkeys(COUNTERS, 0)
+        if self._choice is not None:
+            trials = self._choice.counters
+        return {**self.streams.counters(), **trials}
 
     def close(self, *, clean: bool) -> None:
         """Close the streams; keep what was measured, if CHOICE names a file."""

@@ -29,6 +29,10 @@ _HOPELESS = 1.5
 _CALLS_UNTIL_RETRIAL = 4096
 
 
+# The names in stats() of what is counted.
+COUNTERS = ("trials_ours", "trials_ours_ns", "trials_mpi", "trials_mpi_ns")
+
+
 class Way(Enum):
     """A way for collectives: by mpimcast, or by the MPI library."""
 
@@ -133,6 +137,11 @@ class Choice:
         was chosen for it, or None when the choice is open again.
     clock_ns
         This rank's clock.
+
+    Attributes
+    ----------
+    counters : dict
+        The number of trials on each way, and this rank's time in them, by COUNTERS.
     """
 
     def __init__(
@@ -145,6 +154,7 @@ class Choice:
         self._on_decided = on_decided
         self._clock_ns = clock_ns
         self._classes: dict[tuple[str, int], Trials] = {}
+        self.counters = dict.fromkeys(COUNTERS, 0)
 
     def way(self, name: str, nbytes: int) -> Way | None:
         """Return the way of a blocking call, or None if the call has to be a trial.
@@ -183,6 +193,8 @@ class Choice:
         begin_ns = self._clock_ns()
         runs[way]()
         took_ns = self._clock_ns() - begin_ns
+        self.counters[f"trials_{way.value}"] += 1
+        self.counters[f"trials_{way.value}_ns"] += took_ns
         trials.note(way, max(self._tell_all(took_ns)))
         if trials.decided:
             self._on_decided(name, nbytes.bit_length(), trials.decided)

@@ -22,7 +22,7 @@ from mpimcast._mpi import agreement, error_codes
 from mpimcast._mpi.completion import complete
 from mpimcast._mpi.entry import Entry
 from mpimcast._mpi.objects import Objects
-from mpimcast._session import bootstrap, lifetime
+from mpimcast._session import bootstrap, choice, lifetime
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.introduction import introduced
 from mpimcast._session.thresholds import Thresholds
@@ -235,8 +235,8 @@ class CommunicatorState:
                     if nbytes < self.thresholds.least_bytes:
                         return
                 opened = bootstrap.open_stream(introduction)
-        except bootstrap.LeftToMpi as choice:
-            self._settle(str(choice))
+        except bootstrap.LeftToMpi as why:
+            self._settle(str(why))
             return
         except TransportError as error:
             if "mpi" not in self.config.transports:
@@ -281,11 +281,12 @@ class CommunicatorState:
         """Return all counters: zeros before opening, the last values after closing."""
         from mpimcast._native import core
 
-        if self._streams is not None:
-            return {**self._streams.counters(), **self._opening}
+        if self._carrier is not None:
+            return {**self._carrier.counters(), **self._opening}
         if self._last_counters is not None:
             return {**self._last_counters, **self._opening}
-        return dict.fromkeys([*core.counter_names(), *self._opening], 0)
+        names = [*core.counter_names(), *choice.COUNTERS, *self._opening]
+        return dict.fromkeys(names, 0)
 
     # ---- the end: join, depart, leave, then end ------------------------------
 
@@ -338,7 +339,7 @@ class CommunicatorState:
             self._await(request)
         finally:
             if self._streams is not None and self._carrier is not None:
-                self._last_counters = self._streams.counters()
+                self._last_counters = self._carrier.counters()
                 self._carrier.close(clean=clean)
                 self._streams = self._carrier = None
 

@@ -67,6 +67,12 @@ COUNTERS: dict[str, Counter] = {
     "node_sleeps": Counter(
         "sleeps", "Times that this rank slept to wait for ranks of its node."
     ),
+    "trials_ours": Counter("calls", "Calls that tried mpimcast, to measure it."),
+    "trials_ours_ns": Counter("nanoseconds", "Time in the calls that tried mpimcast."),
+    "trials_mpi": Counter("calls", "Calls that tried the MPI library, to measure it."),
+    "trials_mpi_ns": Counter(
+        "nanoseconds", "Time in the calls that tried the MPI library."
+    ),
     "open_ns": Counter("nanoseconds", "Time spent opening the communicator."),
     "open_messages": Counter(
         "messages",
