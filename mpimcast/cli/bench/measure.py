@@ -246,7 +246,9 @@ class _Measurement:
     def _path(self, counters: Sequence[dict[str, int]]) -> tuple[str, str]:
         """Return what carried mpimcast's operations, and why, by its counters."""
         explained = self._comm.explain(self._nbytes)
-        if explained.path != "mpi" and not any(each["epochs"] for each in counters):
+        if explained.path != "mpi" and not any(
+            each["epochs"] + each["node_operations"] for each in counters
+        ):
             return "mpi", f"{self._collective} is not ours here"
         return explained.path, explained.reason
 

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
     Fact = dict[str, Any]
 
-_WAYS = {"udp": "multicast, udp", "verbs": "multicast, verbs", LIBRARY: "MPI library"}
+_WAYS = {
+    "shm": "shared memory",
+    "udp": "multicast, udp",
+    "verbs": "multicast, verbs",
+    LIBRARY: "MPI library",
+}
 _LIMIT_S = 10.0
 
 
@@ -166,7 +171,9 @@ def _numbers(row: Sequence[float], nranks: int) -> tuple[str, str, str]:
 def _savings(facts: Sequence[Fact]) -> str:
     """Return a comparison of the bytes sent with those the MPI library would send."""
     sent_bytes = sum(fact["sent_bytes"] for fact in facts)
-    unicast_bytes = sum(numbers[-1] for fact in facts for numbers in fact["counts"])
+    unicast_bytes = sum(
+        each[-1] for fact in facts for each in fact["counts"] if each[1] != "shm"
+    )
     if not unicast_bytes:
         return "Nothing was multicast."
     saved_bytes = unicast_bytes - sent_bytes
