@@ -76,7 +76,7 @@ def _bench(options: argparse.Namespace) -> int:
 
     def prepare() -> Intracomm:
         _check_root(options.root, ranks.size)
-        comm = Intracomm(ranks.library, transport=_transport())
+        comm = Intracomm(ranks.library, **_settings())
         comm.stats()  # fails now if there is no C library
         if ranks.rank == 0 and path is not None:
             path.open("a").close()  # fails now, before the work
@@ -113,6 +113,11 @@ def _patience_s() -> float:
     with contextlib.suppress(Error):
         return Config.read({}).timeout + _PATIENCE_S
     return _PATIENCE_S
+
+
+def _settings() -> dict[str, str]:
+    """Return the settings of what is measured; the measurement itself compares ways."""
+    return {"transport": _transport(), "choice": "always"}
 
 
 def _transport() -> str:
@@ -166,7 +171,7 @@ def _surroundings(
     ranks: Ranks, collectives: list[str], sizes: list[int], plan: Plan
 ) -> Report:
     """Return the report before anything is measured."""
-    found = info.gather(Config.read({"transport": _transport()}))
+    found = info.gather(Config.read(_settings()))
     known = ("python", "mpi4py", "mpi")
     return {
         "arguments": {"collectives": collectives, "sizes": sizes, **asdict(plan)},

@@ -70,6 +70,8 @@ def _saved(rows: Sequence[Row]) -> str:
     ]
     if not saved:
         return "there is no other rank to send to"
+    if all(row["path"] == "shm" for row in rows):
+        return "nothing is sent between ranks that share memory"
     low, high = (round(100 * share) for share in (min(saved), max(saved)))
     if low >= 0:
         words = f"{_range(low, high)} % fewer bytes"
