@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/memory.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "engine/registration.h"
+#include "support/error.h"
 
 /* The smallest page of the machines that we know; a device registers whole pages. */
 #define PAGE_BYTES 4096
@@ -19,20 +23,24 @@ struct mmc_memory {
 	struct mmc_memory *next;
 	uint8_t *bytes; /* NULL once a team has to free it */
 	size_t nbytes;
+	bool mapped;			/* from a file */
 	struct kept_registration *kept; /* one for each team that uses it */
 };
 
 /*
  * Ends one registration. After a failure other ranks may still be reading the memory:
- * then the team becomes its owner, and frees it when it closes.
+ * then the team becomes its owner, and frees it when it closes. What was mapped may go
+ * at once, since the device holds its pages, which nothing else can get meanwhile.
  */
 static void end_registration(struct kept_registration *kept,
 			     struct mmc_memory *memory)
 {
 	if (kept->team->memory_may_be_read) {
 		mmc_team_deregister_later(kept->team, &kept->region,
-					  memory->bytes);
-		memory->bytes = NULL;
+					  memory->mapped ? NULL
+							 : memory->bytes);
+		if (!memory->mapped)
+			memory->bytes = NULL;
 	} else {
 		mmc_team_deregister(kept->team, &kept->region);
 	}
@@ -57,6 +65,29 @@ struct mmc_memory *mmc_memory_new(size_t nbytes)
 	return NULL;
 }
 
+struct mmc_memory *mmc_memory_of(int fd, size_t nbytes)
+{
+	/* No more: beyond the file's last page there is nothing to register. */
+	size_t whole_bytes =
+		(nbytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	struct mmc_memory *new = calloc(1, sizeof(*new));
+
+	if (new == NULL)
+		return NULL;
+	new->bytes =
+		mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	new->nbytes = whole_bytes;
+	new->mapped = true;
+	if (new->bytes == MAP_FAILED) {
+		mmc_error_set("mmap: %s", strerror(errno));
+		free(new);
+		return NULL;
+	}
+	/* Where the kernel gives no huge pages to shared memory, small ones do. */
+	madvise(new->bytes, nbytes, MADV_HUGEPAGE);
+	return new;
+}
+
 void *mmc_memory_bytes(const struct mmc_memory *memory)
 {
 	return memory->bytes;
@@ -66,7 +97,10 @@ void mmc_memory_delete(struct mmc_memory *memory)
 {
 	if (memory == NULL)
 		return;
-	free(memory->bytes);
+	if (memory->mapped)
+		munmap(memory->bytes, memory->nbytes);
+	else
+		free(memory->bytes);
 	free(memory);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engine memory: what mmc_memory_allocate() gives to a program. A team registers it
- * when an operation first uses it, and keeps the registration. A program's other memory
+ * Engine memory: what mmc_memory_allocate() and mmc_memory_map() give to a program. A
+ * team registers it when an operation first uses it, and keeps the registration. A program's other memory
  * cannot stay registered, since the library would not learn that the program frees it.
  */
 #ifndef MMC_ENGINE_MEMORY_H
@@ -14,6 +14,13 @@
  * there is not enough.
  */
 struct mmc_memory *mmc_memory_new(size_t nbytes);
+
+/*
+ * Returns memory which is that of the file `fd`, at least `nbytes` of it, and belongs to
+ * no engine yet. Returns NULL, with the reason in mmc_last_error(), if it cannot be
+ * mapped.
+ */
+struct mmc_memory *mmc_memory_of(int fd, size_t nbytes);
 
 /* Returns the memory's first byte, at which a page begins. */
 void *mmc_memory_bytes(const struct mmc_memory *memory);

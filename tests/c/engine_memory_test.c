@@ -2,6 +2,9 @@
 /* Memory of the engine: each team registers it once, at its first use. */
 #include "engine/memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "hub.h"
 
 #define NBYTES 10000
@@ -88,6 +91,73 @@ static void a_failed_team_keeps_it(void)
 	hub_close();
 }
 
+/* Returns the descriptor of a file in memory, of `nbytes`. */
+static int file(size_t nbytes)
+{
+	int fd = memfd_create("file", MFD_CLOEXEC);
+
+	MMC_ASSERT(fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0);
+	return fd;
+}
+
+/* Two mappings of a file are one memory; each is registered as any other. */
+static void a_file_is_mapped(void)
+{
+	struct mmc_region region;
+	uint8_t *memory[2];
+	int fd = file(NBYTES);
+
+	hub_open(&readable);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(mmc_memory_map(hub[0].engine, fd, NBYTES,
+					(void **)&memory[i]),
+			 0);
+	close(fd);
+	CHECK(memory[0] != memory[1]);
+	memset(memory[0], 3, NBYTES);
+	CHECK_EQ(memory[1][NBYTES - 1], 3);
+	CHECK(find(memory[1] + 50, NBYTES - 50, &region));
+	CHECK_EQ(region.address, (uintptr_t)memory[1] + 50);
+	CHECK_EQ(hub[0].nregions, 1);
+	CHECK_EQ(hub[0].regions[0].nbytes, 3 * 4096);
+	mmc_memory_free(hub[0].engine, memory[1]);
+	CHECK(!hub[0].regions[0].live);
+	CHECK_EQ(memory[0][0], 3);
+	mmc_memory_free(hub[0].engine, memory[0]);
+	hub_close();
+}
+
+/* What was mapped goes at once, even if ranks may still read what was in it. */
+static void a_failed_team_does_not_keep_a_mapping(void)
+{
+	struct mmc_region region;
+	void *memory;
+	int fd = file(4096);
+
+	hub_open(&readable);
+	CHECK_EQ(mmc_memory_map(hub[0].engine, fd, 4096, &memory), 0);
+	CHECK(find(memory, 4096, &region));
+	CHECK_EQ(hub[0].regions[0].nbytes, 4096);
+	hub[0].team->memory_may_be_read = true;
+	mmc_memory_free(hub[0].engine, memory);
+	CHECK(hub[0].regions[0].live);
+	CHECK_EQ(msync(memory, 4096, MS_ASYNC), -1);
+	close(fd);
+	hub_close();
+}
+
+/* A descriptor of no file is refused, with a reason. */
+static void no_file_is_refused(void)
+{
+	void *memory;
+
+	hub_open(&readable);
+	CHECK_EQ(mmc_memory_map(hub[0].engine, -1, NBYTES, &memory),
+		 -MMC_ENOMEM);
+	CHECK(strstr(mmc_last_error(), "mmap") != NULL);
+	hub_close();
+}
+
 /* An impossible size gives no memory, and deleting NULL does nothing. */
 static void too_much_is_refused(void)
 {
@@ -96,4 +166,6 @@ static void too_much_is_refused(void)
 }
 
 CHECK_MAIN(CHECK_TEST(registered_once), CHECK_TEST(a_failure_is_not_kept),
-	   CHECK_TEST(a_failed_team_keeps_it), CHECK_TEST(too_much_is_refused))
+	   CHECK_TEST(a_failed_team_keeps_it), CHECK_TEST(a_file_is_mapped),
+	   CHECK_TEST(a_failed_team_does_not_keep_a_mapping),
+	   CHECK_TEST(no_file_is_refused), CHECK_TEST(too_much_is_refused))

@@ -3,9 +3,10 @@
 
 #include "engine/callers.h"
 
-int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
+/* Hands new memory, or NULL, to the engine, and its address to the program. */
+static int hand_over(struct mmc_engine *engine, struct mmc_memory *new,
+		     void **memory)
 {
-	struct mmc_memory *new = mmc_memory_new(nbytes);
 	int rv = new == NULL ? -MMC_ENOMEM : mmc_engine_enter(engine);
 
 	if (rv != 0) {
@@ -16,6 +17,17 @@ int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
 	mmc_engine_leave(engine);
 	*memory = mmc_memory_bytes(new);
 	return 0;
+}
+
+int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
+{
+	return hand_over(engine, mmc_memory_new(nbytes), memory);
+}
+
+int mmc_memory_map(struct mmc_engine *engine, int fd, size_t nbytes,
+		   void **memory)
+{
+	return hand_over(engine, mmc_memory_of(fd, nbytes), memory);
 }
 
 void mmc_memory_free(struct mmc_engine *engine, void *memory)

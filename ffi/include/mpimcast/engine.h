@@ -57,7 +57,16 @@ void mmc_thread_unbind(void);
 int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes,
 			void **memory);
 
-/* Frees memory of mmc_memory_allocate(), which no operation in flight may use. */
+/*
+ * Maps `nbytes` of the file behind the descriptor `fd`, which other processes may map,
+ * as memory that the engine owns, and writes their address to `*memory`. The file must
+ * stay as long as that. The descriptor remains the caller's, who may close it. Returns 0
+ * or a negative error.
+ */
+int mmc_memory_map(struct mmc_engine *engine, int fd, size_t nbytes,
+		   void **memory);
+
+/* Frees memory of the engine, which no operation in flight may use. */
 void mmc_memory_free(struct mmc_engine *engine, void *memory);
 
 #endif
