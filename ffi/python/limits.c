@@ -7,6 +7,8 @@
  * counts and types prove that. The size of a buffer proves it only where the message
  * is the whole buffer, since elsewhere ranks may have buffers of different sizes.
  * Whoever is told no parses the message, and comes to the same decision.
+ *
+ * Messages into memory that ranks share are never the MPI library's. Python knows them.
  */
 #include "python/small.h"
 
@@ -24,6 +26,12 @@ enum form {
 	FORM_BLOCKS, /* equal blocks, of which each has that count */
 	FORM_VECTOR, /* blocks that may have counts of their own */
 };
+
+/*
+ * Called with a message that is small; says whether the MPI library must not carry it
+ * nevertheless. NULL for as long as no message is such.
+ */
+static PyObject *_Atomic holds_back;
 
 struct limits {
 	PyObject_HEAD
@@ -207,6 +215,22 @@ static bool list_is_below(PyObject *list, enum form form,
 	return result;
 }
 
+/* Returns the answer for a message that is small: whether Python lets it pass. */
+static PyObject *passes(PyObject *message)
+{
+	PyObject *held;
+	int result;
+
+	if (holds_back == NULL)
+		Py_RETURN_TRUE;
+	held = PyObject_CallFunctionObjArgs(holds_back, message, NULL);
+	if (held == NULL)
+		return NULL;
+	result = PyObject_IsTrue(held);
+	Py_DECREF(held);
+	return result < 0 ? NULL : PyBool_FromLong(!result);
+}
+
 static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
 {
 	const struct limits *limits = (const struct limits *)self;
@@ -219,7 +243,9 @@ static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
 		else
 			result = below(size_of_buffer(message), 1, limit);
 	}
-	return PyBool_FromLong(result);
+	if (result)
+		return passes(message);
+	Py_RETURN_FALSE;
 }
 
 /* ---- the class ----------------------------------------------------------- */
@@ -251,11 +277,24 @@ static PyObject *limits_set(PyObject *self, PyObject *arguments)
 	Py_RETURN_NONE;
 }
 
+/* Keeps the function for ever, since other threads may be about to call it. */
+static PyObject *limits_hold_back(PyObject *type, PyObject *function)
+{
+	PyObject *none = NULL;
+
+	(void)type;
+	Py_INCREF(function);
+	if (!atomic_compare_exchange_strong(&holds_back, &none, function))
+		Py_DECREF(function);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
 	{ "small_block", limits_block, METH_O, NULL },
 	{ "small_blocks", limits_blocks, METH_O, NULL },
 	{ "small_vector", limits_vector, METH_O, NULL },
 	{ "set", limits_set, METH_VARARGS, NULL },
+	{ "hold_back", limits_hold_back, METH_O | METH_STATIC, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import Any
 
 import numpy as np
 import pytest
 from mpi4py import MPI
+from support import run
 
 from mpimcast._mpi import sizes
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
@@ -165,3 +167,19 @@ def test_all_or_nothing(method: str) -> None:
     everything = of((1 << 63) - 1)
     for message in (*KNOWN.values(), *UNKNOWN.values(), *WRONG.values(), Strange()):
         assert getattr(everything, method)(message)
+
+
+def test_held_back() -> None:
+    """From some time on, a function may say that small messages are not the library's.
+
+    It is asked for ever, so this test has a process of its own.
+    """
+    code = (
+        "from mpimcast._small import Limits; limits = Limits(); limits.set(9, 9); "
+        "assert limits.small_block(b'small'); "
+        "[Limits.hold_back(each) for each in (lambda m: m == b'held', None, print)]; "
+        "assert limits.small_block(b'small') and not limits.small_block(b'held'); "
+        "assert not limits.small_block(b'not small'); "
+        "limits.set(2**63 - 1, 2**63 - 1); assert not limits.small_blocks(b'held')"
+    )
+    assert not run([sys.executable, "-c", code], limit_s=60)
