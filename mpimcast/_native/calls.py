@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._core import _CData as CData
+    from mpimcast._native.layout import Layout
     from mpimcast._settings.config import Config
 
 
@@ -111,6 +112,10 @@ class AnyStream(Protocol):
     config: Config
     sources: tuple[Callable[[], Notifications], ...]
     first_failure: tuple[str, tuple[int, ...]] | None
+
+    @property
+    def layout(self) -> Layout | None:
+        """Which ranks share memory, by which it carries data; None if none do."""
 
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""

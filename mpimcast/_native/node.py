@@ -163,7 +163,7 @@ class NodeStream:
             *(between.sources if between is not None else ()),
         )
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
-        self._layout = layout
+        self.layout = layout
 
     def counters(self) -> Counter[str]:
         """Return all counters by name."""
@@ -194,7 +194,7 @@ class NodeStream:
         """Return how this rank knows that a rank's process has ended."""
         if rank >= self.nranks:
             return ""
-        members = self._layout.members(rank)
+        members = self.layout.members(rank)
         if self.rank in members:
             return ": the kernel has released what it held"
         if len(members) > 1:
@@ -229,7 +229,7 @@ class NodeStream:
         epoch, rank, sender = self.between.unicast_reason()
         if not epoch:
             return UnicastReason(0, 0, None)
-        leaders = self._layout.leaders
+        leaders = self.layout.leaders
         return UnicastReason(
             epoch, leaders[rank], None if sender is None else leaders[sender]
         )

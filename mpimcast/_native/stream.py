@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast._native.calls import Notifications as AnyNotifications
     from mpimcast._native.endpoint import Endpoint
+    from mpimcast._native.layout import Layout
     from mpimcast._settings.config import Config
 
 
@@ -50,7 +51,7 @@ class Stream:
 
     calls = _CALLS
     sources: tuple[Callable[[], AnyNotifications], ...] = (Notifications,)
-
+    layout: Layout | None = None
     one_node = False
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:

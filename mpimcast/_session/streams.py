@@ -23,6 +23,7 @@ from mpimcast._session import bootstrap, completer
 from mpimcast._session.collectives import Allgather, Bcast, Staging
 from mpimcast._session.introduction import introduced
 from mpimcast._session.pending import Pending
+from mpimcast._session.suspension import Suspension
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience
 from mpimcast.errors import Error
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mpimcast._mpi.private import Private
-    from mpimcast._native.calls import AnyStream, Notifications, UnicastReason
+    from mpimcast._native.calls import AnyStream, Notifications
     from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
 
@@ -79,7 +80,7 @@ class Streams:
         self._opened = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
-        self._unicast_reason: UnicastReason | None = None
+        self._suspension = Suspension()
         self._poisoned: AnyStream | None = None  # the first stream that failed
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
@@ -98,7 +99,7 @@ class Streams:
             collective.pack(description, staging)
             native = NativeOperation(self._stream, str(collective))
             self._drive(native, description, lambda: native.start(description))
-            self._watch_suspension(self._stream)
+            self._suspension.watch(self._stream)
             collective.unpack(staging)
         except Error as error:
             self._end_badly(error)
@@ -295,7 +296,7 @@ class Streams:
 
     def ended(self, pending: Pending) -> None:
         """Record that an operation has ended."""
-        self._watch_suspension(pending.stream)
+        self._suspension.watch(pending.stream)
         self._under_way.discard(pending)
         for watched in self._watched.values():
             watched.discard(pending)
@@ -309,34 +310,11 @@ class Streams:
             return self._stagings.pop()
         return Staging()
 
-    def _watch_suspension(self, stream: AnyStream) -> None:
-        """Log once when multicast is suspended, and when it is resumed."""
-        if stream.multicast_is_suspended() == (self._unicast_reason is not None):
-            return
-        shared = self.team.shared
-        first = stream.rank == (0 if shared is None else shared.layout.leaders[0])
-        if self._unicast_reason is not None:
-            self._unicast_reason = None
-            if first:
-                logger.info("the network delivers multicast again")
-            return
-        reason = stream.unicast_reason()
-        if not reason.epoch:  # multicast has just been resumed
-            return
-        self._unicast_reason = reason
-        if first:
-            logger.warning(
-                "the network no longer delivers multicast: since %s; multicast is "
-                "tried again now and then; `python -m mpimcast doctor` looks for the "
-                "cause",
-                self._unicast_reason,
-            )
-
     def path(self) -> str:
         """Return, in words for people, the path that data takes."""
-        if self._unicast_reason is None:
+        if self._suspension.reason is None:
             return self.team.path
-        return f"since {self._unicast_reason} ({self.team.path})"
+        return f"since {self._suspension.reason} ({self.team.path})"
 
     # ---- all streams ---------------------------------------------------------
 
