@@ -79,6 +79,9 @@ class _Lib(Protocol):
     def mmc_memory_allocate(
         self, engine: _CData, nbytes: int, memory: _CData, /
     ) -> int: ...
+    def mmc_memory_map(
+        self, engine: _CData, fd: int, nbytes: int, memory: _CData, /
+    ) -> int: ...
     def mmc_memory_free(self, engine: _CData, memory: _CData, /) -> None: ...
     def mmc_team_create(
         self, engine: _CData, options: _CData, team: _CData, /
@@ -119,6 +122,7 @@ class _Lib(Protocol):
     MMC_NODE_HEAD_BYTES: int
     MMC_NODE_MEMBERS_MAX: int
     MMC_NODE_SLOTS_MAX: int
+    MMC_NODE_BARRIER: int
 
     def mmc_node_open(
         self, fd: int, nbytes: int, member: int, nmembers: int, node: _CData, /
@@ -145,7 +149,7 @@ class _Lib(Protocol):
         send: _CData,
         recv: _CData,
         block_bytes: int,
-        slice_ns: int,
+        shared: int,
         request: _CData,
         /,
     ) -> int: ...
@@ -155,7 +159,7 @@ class _Lib(Protocol):
         data: _CData,
         nbytes: int,
         root: int,
-        slice_ns: int,
+        shared: int,
         request: _CData,
         /,
     ) -> int: ...

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
+from mpimcast._session import targets
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.nonblocking import Nonblocking
 
@@ -192,6 +193,39 @@ class Intracomm(Nonblocking):
         if self._limits.small_block(buf) or not self._carry(Bcast, _BCAST, buf, root):
             _BCAST(self, buf, root)
 
+    def node_barrier(self) -> None:
+        """Wait until all ranks of this rank's node have called this method.
+
+        After that each of them may write to arrays that they share, see
+        `mpimcast.empty`. Where ranks share no memory, return at once.
+
+        Raises
+        ------
+        Error
+            If it failed, for example because a rank has ended.
+
+        Notes
+        -----
+        It is a collective of the node's ranks, which call it in the same order as the
+        communicator's other collectives. If it is the first of them, it opens the
+        communicator, in which all of its ranks take part.
+
+        Examples
+        --------
+        >>> weights = mpimcast.empty(1000, "f4", comm=comm)
+        >>> for step in range(3):
+        ...     if comm.rank == 0:
+        ...         weights.fill(step)
+        ...     comm.Bcast(weights)
+        ...     assert weights[-1] == step
+        ...     comm.node_barrier()  # all have read them: rank 0 may write again
+        """
+        state = self._comm_state or self._need_state()
+        if not state.bypass:
+            carrier = state.carrier(targets.EVERY_BYTES)
+            if carrier is not None:
+                carrier.streams.node_barrier()
+
     def _carry(
         self,
         kind: Callable[..., Collective],
@@ -205,7 +239,7 @@ class Intracomm(Nonblocking):
         rank.
         """
         state = self._comm_state or self._need_state()
-        if state.bypass:
+        if state.bypass and not targets.holds(*arguments):
             return False
         shortest = state.express.get(kind)
         if shortest is not None:
@@ -213,7 +247,7 @@ class Intracomm(Nonblocking):
             if carried is not None:
                 return carried
         collective = self._make(kind, *arguments)
-        carrier = state.carrier(collective.nbytes)
+        carrier = targets.carrier(self, state, collective)
         if carrier is None:
             return False
         return carrier.run(collective, arguments, lambda: library(self, *arguments))

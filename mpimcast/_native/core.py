@@ -31,8 +31,10 @@ KINDS = {
     "allgather": lib.MMC_ALLGATHER,
     "allgatherv": lib.MMC_ALLGATHERV,
     "bcast": lib.MMC_BCAST,
+    "node_barrier": lib.MMC_NODE_BARRIER,
 }
 KIND_NAMES = {number: name.capitalize() for name, number in KINDS.items()}
+KIND_NAMES[lib.MMC_NODE_BARRIER] = "node_barrier"
 TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
 

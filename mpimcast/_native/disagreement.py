@@ -24,12 +24,15 @@ class Fact(NamedTuple):
         Bytes of a block, where all blocks are equal.
     counts : str
         Bytes of each block of an Allgatherv, in words; "" for other kinds.
+    memory : str
+        The memory that the result goes to, in words.
     """
 
     kind: str
     root: int
     nbytes: int
     counts: str
+    memory: str
 
 
 def explain(
@@ -62,7 +65,7 @@ def explain(
 
 
 def _first_difference(facts: Mapping[int, Fact]) -> tuple[Mapping[int, Hashable], str]:
-    """Return which of kind, root and sizes differs first: its values, and a text.
+    """Return which of kind, root, sizes and memory differs first: values, and a text.
 
     The text has a place, "{}", for the values in words; it is "" if nothing differs.
     """
@@ -73,14 +76,16 @@ def _first_difference(facts: Mapping[int, Fact]) -> tuple[Mapping[int, Hashable]
     roots = {rank: f"root {fact.root}" for rank, fact in facts.items()}
     if kind == "Bcast" and _differ(roots):
         return roots, "{}; all must pass the same root"
-    if kind == "Allgatherv":
-        counts = {rank: fact.counts for rank, fact in facts.items()}
-        what = "blocks have {}; all must pass the same counts"
-        return counts, what if _differ(counts) else ""
+    counts = {rank: fact.counts for rank, fact in facts.items()}
+    if _differ(counts):
+        return counts, "blocks have {}; all must pass the same counts"
     sizes = {rank: f"{fact.nbytes} bytes" for rank, fact in facts.items()}
-    what = "data has" if kind == "Bcast" else "blocks have"
-    text = what + " {}; all must pass the same number of bytes"
-    return sizes, text if _differ(sizes) else ""
+    if _differ(sizes):
+        what = "data has" if kind == "Bcast" else "blocks have"
+        return sizes, what + " {}; all must pass the same number of bytes"
+    memories = {rank: fact.memory for rank, fact in facts.items()}
+    text = "the result goes to {}; the ranks of a node must pass the same shared memory"
+    return memories, text if _differ(memories) else ""
 
 
 def _differ(values: Mapping[int, Hashable]) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._core import ffi, lib
 from mpimcast._native.core import check
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpimcast._core import _CData as CData
 
 
@@ -59,23 +61,81 @@ def allocate(nbytes: int) -> memoryview:
 
     Raise TransportError if it cannot be allocated.
     """
+
+    def obtain(c: CData, made: CData) -> None:
+        status = lib.mmc_memory_allocate(c, nbytes, made)
+        check(status, f"cannot allocate {nbytes} bytes")
+
+    return _view(_take(nbytes, obtain, lambda _address: None), nbytes)
+
+
+class Mapped(NamedTuple):
+    """A file that is mapped as memory of the engine.
+
+    Attributes
+    ----------
+    view : memoryview
+        The memory, which is unmapped when nothing refers to it any more.
+    address : int
+        Its first byte.
+    """
+
+    view: memoryview
+    address: int
+
+
+def map_file(fd: int, nbytes: int, forget: Callable[[int], None]) -> Mapped:
+    """Map a file; its descriptor may be closed afterwards.
+
+    Parameters
+    ----------
+    fd, nbytes
+        The file's descriptor, and the bytes to map.
+    forget
+        Called with the memory's address before it is unmapped.
+
+    Raises
+    ------
+    TransportError
+        If it cannot be mapped.
+    """
+
+    def obtain(c: CData, made: CData) -> None:
+        status = lib.mmc_memory_map(c, fd, nbytes, made)
+        check(status, f"cannot map {nbytes} bytes of shared memory")
+
+    memory = _take(nbytes, obtain, forget)
+    return Mapped(_view(memory, nbytes), int(ffi.cast("uintptr_t", memory)))
+
+
+def _take(
+    nbytes: int, obtain: Callable[[CData, CData], None], forget: Callable[[int], None]
+) -> CData:
+    """Return C's pointer to memory that `obtain` has got from the engine.
+
+    When nothing refers to the pointer any more, `forget` is called with the address,
+    and the memory goes back to the engine.
+    """
     made = ffi.new("void **")
     c = engine.acquire()
     pid = os.getpid()
 
     def free(memory: CData) -> None:
         if os.getpid() == pid:
+            forget(int(ffi.cast("uintptr_t", memory)))
             lib.mmc_memory_free(c, memory)
             engine.release()
 
     try:
-        check(
-            lib.mmc_memory_allocate(c, nbytes, made), f"cannot allocate {nbytes} bytes"
-        )
+        obtain(c, made)
     except TransportError:
         engine.release()
         raise
-    return memoryview(ffi.buffer(ffi.gc(made[0], free, nbytes), nbytes))
+    return ffi.gc(made[0], free, nbytes)
+
+
+def _view(memory: CData, nbytes: int) -> memoryview:
+    return memoryview(ffi.buffer(memory, nbytes))
 
 
 class Notifications:

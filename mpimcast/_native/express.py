@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpimcast._core import ffi, lib
-from mpimcast._native.operation import SLICE_NS
+from mpimcast._native.operation import SLICE_NS, Description
+from mpimcast._support.shared_memory import shared_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +28,15 @@ _NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQfdgFDG")
 # Found once, since each look-up takes a part of the time that is to be saved.
 _NULL = ffi.NULL
 _REQUEST = ffi.typeof("struct mmc_node_request **")
+_ADDRESS = ffi.typeof("uintptr_t")
+cast = ffi.cast
 from_buffer = ffi.from_buffer
 allgather = lib.mmc_node_allgather
 bcast = lib.mmc_node_bcast
+start = lib.mmc_node_start
+
+# The key of memory that other processes share than this stream's.
+_FOREIGN = -1
 
 
 class Express:
@@ -45,15 +52,23 @@ class Express:
         and frees it.
     in_place
         The object that stands for MPI_IN_PLACE, as None does.
+    members
+        The processes of the node.
     """
 
     def __init__(
-        self, stream: AnyStream, finish: Callable[..., None], in_place: object
+        self,
+        stream: AnyStream,
+        finish: Callable[..., None],
+        in_place: object,
+        members: frozenset[object],
     ) -> None:
         self._stream = stream.c
         self._nranks = stream.nranks
         self._finish = finish
         self._in_place = in_place
+        self._members = members
+        self._barrier = Description("node_barrier", 0)
         self._stopped = False
         # Places for requests; each call takes one, so that threads do not share any.
         self._places: list[CData] = []
@@ -90,14 +105,18 @@ class Express:
         if type(recv) is not np.ndarray:
             return None
         ours = self._allgathers[(recv.nbytes // self._nranks).bit_length()]
-        return self._run_allgather(send, recv) if ours else ours
+        if ours or (shared_memory.known and self._holds(recv)):
+            return self._run_allgather(send, recv)
+        return ours
 
     def bcast(self, data: Any, root: int) -> bool | None:
         """Run a Bcast; return as `allgather` does."""
         if type(data) is not np.ndarray:
             return None
         ours = self._bcasts[data.nbytes.bit_length()]
-        return self._run_bcast(data, root) if ours else ours
+        if ours or (shared_memory.known and self._holds(data)):
+            return self._run_bcast(data, root)
+        return ours
 
     def run(self, name: str, *arguments: Any) -> bool | None:
         """Run a collective, whoever carries its size; return True if it was run."""
@@ -127,11 +146,12 @@ class Express:
             place = from_buffer("char[]", recv, True)  # noqa: FBT003 -- cffi's way
         except (BufferError, ValueError):
             return None  # not contiguous, or read-only
+        key = self._key(place) if shared_memory.known and block_bytes else 0
+        if key == _FOREIGN:
+            return None
         request = self._places.pop() if self._places else ffi.new(_REQUEST)
         try:
-            status = allgather(
-                self._stream, source, place, block_bytes, SLICE_NS, request
-            )
+            status = allgather(self._stream, source, place, block_bytes, key, request)
             return self._take(status, request, "allgather", send, recv)
         except BaseException:
             self._give_up(request)
@@ -150,13 +170,47 @@ class Express:
             place = from_buffer("char[]", data, True)  # noqa: FBT003 -- cffi's way
         except (BufferError, ValueError):
             return None  # not contiguous, or read-only
+        key = self._key(place) if shared_memory.known and data.nbytes else 0
+        if key == _FOREIGN:
+            return None
         request = self._places.pop() if self._places else ffi.new(_REQUEST)
         try:
-            status = bcast(self._stream, place, data.nbytes, root, SLICE_NS, request)
+            status = bcast(self._stream, place, data.nbytes, root, key, request)
             return self._take(status, request, "bcast", data, root)
         except BaseException:
             self._give_up(request)
             raise
+
+    def node_barrier(self) -> bool | None:
+        """Run a node barrier; return None if it has to take the ordinary way."""
+        if self._stopped:
+            return None
+        request = self._places.pop() if self._places else ffi.new(_REQUEST)
+        try:
+            status = start(self._stream, self._barrier.c, SLICE_NS, request)
+            return self._take(status, request, "node_barrier")
+        except BaseException:
+            self._give_up(request)
+            raise
+
+    def _holds(self, whole: np.ndarray[Any, Any]) -> bool:
+        """Return whether an array lies in shared memory, and may be used here."""
+        if self._stopped:
+            return False
+        try:
+            return self._key(from_buffer("char[]", whole)) != 0
+        except (BufferError, ValueError):
+            return False
+
+    def _key(self, place: CData) -> int:
+        """Return what names a result in shared memory; 0 for private memory."""
+        address = int(cast(_ADDRESS, place))
+        memory = shared_memory.find(address)
+        if memory is None:
+            return 0
+        if memory.members != self._members:
+            return _FOREIGN
+        return memory.number + address - memory.begin
 
     def _take(
         self, status: int, request: CData, name: str, *arguments: Any

@@ -24,6 +24,8 @@ _ERRORS = {
     -lib.MMC_ENODEV: TransportError,
 }
 
+_SAME_MEMORY = "the ranks of a node must pass the same shared memory"
+
 # Texts that say what the rank at fault did, by error. Each follows the rank's name.
 _WHAT_A_RANK_DID = {
     -lib.MMC_ECANCELED: "was interrupted and gave up the operation",
@@ -99,7 +101,15 @@ def _difference(failure: CData) -> str:
         low, high = failure.root_min, failure.root_max
         return f"roots range from {low} to {high}; all must pass the same root"
     if failure.kind_min == lib.MMC_ALLGATHERV:
-        return "blocks have different sizes; all must pass the same counts"
+        return (
+            "blocks have different sizes, or go to different memory; all must pass "
+            f"the same counts, and {_SAME_MEMORY}"
+        )
+    if failure.block_bytes_min == failure.block_bytes_max:
+        return (
+            "ranks of a node passed different shared memory, or some passed private "
+            f"memory; {_SAME_MEMORY}"
+        )
     what = "data has" if failure.kind_min == lib.MMC_BCAST else "blocks have"
     return (
         f"{what} {failure.block_bytes_min} to {failure.block_bytes_max} bytes; all "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mpimcast._core import ffi, lib
 from mpimcast._native.calls import Calls, UnicastReason
 from mpimcast._native.core import NODE_COUNTERS, check, nanoseconds
+from mpimcast._native.operation import SLICE_NS
 from mpimcast._native.stream import DESERTIONS
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class NodeStream:
                 "leaders": leaders,
                 "between": ffi.NULL if between is None else between.c,
                 "spin_ns": _SPIN_NS,
+                "slice_ns": SLICE_NS,
                 "entry_timeout_ns": nanoseconds(config.entry_timeout),
                 "late_timeout_ns": nanoseconds(config.late_timeout),
             },

@@ -15,6 +15,7 @@ from mpimcast._native.failure import (
     poison_error,
     reason_of,
 )
+from mpimcast._support.shared_memory import PRIVATE, Target
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -37,13 +38,15 @@ class Description:
     Parameters
     ----------
     kind
-        Allgather, Allgatherv or Bcast, in lower case.
+        Allgather, Allgatherv or Bcast, in lower case, or node_barrier.
     blocks_bytes
         Bytes of each rank's block; one number for equal blocks and for a Bcast.
     root
         The root of a Bcast.
     notifies
         Whether the operation's end wakes `engine.Notifications.wait`.
+    target
+        The memory that the result goes to.
     """
 
     def __init__(
@@ -53,8 +56,11 @@ class Description:
         *,
         root: int = 0,
         notifies: bool = False,
+        target: Target = PRIVATE,
     ) -> None:
+        self._target = target
         self.c = ffi.new("struct mmc_operation *")
+        self.c.shared = target.key
         self.c.kind = KINDS[kind]
         self.c.root = root
         self.c.notifies = notifies
@@ -76,7 +82,9 @@ class Description:
             if len(sizes) > _COUNTS_SHOWN_MAX:
                 digest = hashlib.sha256(counts.encode()).hexdigest()[:8]
                 counts = f"{sum(sizes)} bytes in all, whose counts hash to {digest},"
-        return disagreement.Fact(kind, self.c.root, self.c.block_bytes, counts)
+        return disagreement.Fact(
+            kind, self.c.root, self.c.block_bytes, counts, self._target.words
+        )
 
     def set_addresses(
         self, send: int | None, recv: int, offsets_bytes: Sequence[int] | None = None
@@ -140,7 +148,8 @@ class Waiting(NamedTuple):
             return f"rank {self.rank}: not all ranks have entered it"
         return (
             f"rank {self.unentered}, which has not entered it: that rank is computing, "
-            "has failed, or passed fewer bytes than MIN_BYTES"
+            "has failed, or left it to the MPI library (passed fewer bytes than "
+            "MIN_BYTES, or private memory where others share it)"
         )
 
 

@@ -10,11 +10,18 @@ import os
 from mpimcast.errors import TransportError
 
 
-def create(nbytes: int) -> int:
+def create(nbytes: int, what: str = "") -> int:
     """Create a segment, all zero, and return its descriptor.
 
     It takes memory only where it is written, and can no longer change its size, so
     that no rank's mapping loses its end.
+
+    Parameters
+    ----------
+    nbytes
+        Its size.
+    what
+        Its size in words, for messages; by default that of a node's own segment.
     """
     try:
         fd = os.memfd_create("mpimcast", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -25,11 +32,22 @@ def create(nbytes: int) -> int:
         except OSError:
             os.close(fd)
             raise
-    except OSError as error:
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise TransportError(
-            f"cannot create NODE_BYTES={nbytes} of shared memory: {error.strerror}"
+            f"cannot create {what or f'NODE_BYTES={nbytes}'} of shared memory: {why}"
         ) from error
     return fd
+
+
+def check(fd: int, nbytes: int) -> None:
+    """Raise TransportError unless a descriptor is that of a segment of this size."""
+    try:
+        seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
+    except OSError:
+        seals = 0
+    if not seals & fcntl.F_SEAL_SHRINK or os.fstat(fd).st_size < nbytes:
+        raise TransportError("the shared memory is too short, or not sealed")
 
 
 class Clearing:

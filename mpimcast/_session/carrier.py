@@ -89,7 +89,9 @@ class Carrier:
             Has the MPI library run it.
         """
         name, nbytes = type(collective).__name__, collective.nbytes
-        way = Way.OURS if self._choice is None else self._choice.way(name, nbytes)
+        way: Way | None = Way.OURS
+        if self._choice is not None and collective.target.memory is None:
+            way = self._choice.way(name, nbytes)
         if way is Way.OURS:
             self.streams.run(collective)
         elif way is None and self._choice is not None:
@@ -117,7 +119,7 @@ class Carrier:
 
     def _suits(self, collective: Collective) -> bool:
         """Return whether mpimcast carries a call that returns a request."""
-        if self._choice is None:
+        if self._choice is None or collective.target.memory is not None:
             return True
         name = type(collective).__name__
         return self._choice.expected_way(name, collective.nbytes) is Way.OURS

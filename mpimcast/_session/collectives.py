@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mpi4py import MPI
 
 from mpimcast._mpi import blocks, buffers
+from mpimcast._support.shared_memory import PRIVATE, Target, shared_memory
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ class Collective(Protocol):
     nbytes : int
         Bytes of a block, or of an average block. They decide whether mpimcast or the
         MPI library carries the collective.
+    target : Target
+        The memory that the result goes to.
     """
 
     nbytes: int
+    target: Target
 
     def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
@@ -87,6 +91,9 @@ class _Gathering:
         self._recv = recv
         self._own_offset_bytes = own_offset_bytes
         self._send = None
+        self.target = _target(
+            recv, self._offsets_bytes, in_place=buffers.is_in_place(sendbuf)
+        )
         if not buffers.is_in_place(sendbuf):
             self._send = buffers.sending(sendbuf)
             if self._send.nbytes != own_bytes:
@@ -105,6 +112,12 @@ class _Gathering:
         if send is None:
             if not recv.packed:
                 recv.pack_block(self._rank, own)
+        elif self.target.memory is not None:
+            # Only C knows when this rank may write to memory that others may read.
+            source = send.address or own
+            if not send.packed:
+                source = staging.need(send.nbytes)
+                send.pack(source)
         elif not send.packed:
             send.pack(own)
         elif send.address != own:
@@ -136,7 +149,9 @@ class Allgather(_Gathering):
         """Return the operation's description for C."""
         from mpimcast._native.operation import Description
 
-        return Description("allgather", self.nbytes, notifies=notifies)
+        return Description(
+            "allgather", self.nbytes, notifies=notifies, target=self.target
+        )
 
 
 class Allgatherv(_Gathering):
@@ -162,7 +177,9 @@ class Allgatherv(_Gathering):
         """Return the operation's description for C."""
         from mpimcast._native.operation import Description
 
-        return Description("allgatherv", self._blocks_bytes, notifies=notifies)
+        return Description(
+            "allgatherv", self._blocks_bytes, notifies=notifies, target=self.target
+        )
 
 
 class Bcast:
@@ -175,6 +192,7 @@ class Bcast:
         self._sends = comm.Get_rank() == self._root
         self._data = buffers.sending(buf) if self._sends else buffers.receiving(buf, 1)
         self.nbytes = self._data.nbytes
+        self.target = _target(self._data)
 
     def __str__(self) -> str:
         """Return the operation's description for messages."""
@@ -184,7 +202,13 @@ class Bcast:
         """Return the operation's description for C."""
         from mpimcast._native.operation import Description
 
-        return Description("bcast", self.nbytes, root=self._root, notifies=notifies)
+        return Description(
+            "bcast",
+            self.nbytes,
+            root=self._root,
+            notifies=notifies,
+            target=self.target,
+        )
 
     def pack(self, description: Description, staging: Staging) -> None:
         """Pack the data where needed, and set in `description` where it lies."""
@@ -198,3 +222,45 @@ class Bcast:
         """Unpack received data from staging memory where needed."""
         if not self._sends and not self._data.packed:
             self._data.unpack(staging.need(self._data.nbytes))
+
+
+class NodeBarrier:
+    """Ends on a rank once all ranks of its node have started it; moves no data."""
+
+    nbytes = 0
+    target = PRIVATE
+
+    def __str__(self) -> str:
+        """Return the operation's description for messages."""
+        return "node_barrier"
+
+    def describe(self, *, notifies: bool = False) -> Description:
+        """Return the operation's description for C."""
+        from mpimcast._native.operation import Description
+
+        return Description("node_barrier", 0, notifies=notifies)
+
+    def pack(self, description: Description, staging: Staging) -> None:
+        """Do nothing: there is no data."""
+
+    def unpack(self, staging: Staging) -> None:
+        """Do nothing: there is no data."""
+
+
+def _target(
+    recv: buffers.Message,
+    offsets_bytes: Sequence[int] | None = None,
+    *,
+    in_place: bool = False,
+) -> Target:
+    """Return the memory that a result goes to; raise Error if it cannot go there."""
+    target = shared_memory.target(
+        recv.address, recv.nbytes, offsets_bytes=offsets_bytes, in_place=in_place
+    )
+    if target.memory is not None and not recv.packed:
+        raise Error(
+            "a result in memory that ranks share must have no gaps, but the datatype "
+            "of this one has some, or another order of bytes: gather into private "
+            "memory, and unpack it from there"
+        )
+    return target

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
+from mpimcast._mpi.error_codes import call_errhandler
 from mpimcast._session import pickling
 from mpimcast._session.attributes import attach, attached
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.state import CommunicatorState
+from mpimcast._session.targets import EVERY_BYTES, holds
 from mpimcast._settings.config import Config
 from mpimcast._small import Limits
-from mpimcast.errors import ConfigError
+from mpimcast.errors import ConfigError, Error
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -190,6 +192,23 @@ class Handle(MPI.Intracomm):
         True
         """
         return (self._comm_state or self._need_state()).stats()
+
+    def _share(self, nbytes: int, what: str) -> memoryview | None:
+        """Return memory for an array that this node's ranks share. Collective.
+
+        Return None if no ranks share memory, or for no bytes. `what` is the array in
+        words, equal on all ranks.
+        """
+        state = self._comm_state or self._need_state()
+        carrier = None if state.bypass else state.carrier(EVERY_BYTES)
+        if carrier is None:
+            return None
+        Limits.hold_back(holds)
+        try:
+            return carrier.streams.share(nbytes, what)
+        except Error as error:
+            call_errhandler(self, error)
+            raise
 
     # ---- derived communicators -----------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi import error_codes
+from mpimcast._session import targets
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.handle import Handle
 from mpimcast.errors import Error
@@ -344,10 +345,10 @@ class Nonblocking(Handle):
     ) -> MPI.Request | None:
         """Start a collective; return None if the MPI library carries it."""
         state = self._comm_state or self._need_state()
-        if state.bypass:
+        if state.bypass and not targets.holds(*arguments):
             return None
         collective = self._make(kind, *arguments)
-        carrier = state.carrier_if_open(collective.nbytes)
+        carrier = targets.carrier_if_open(self, state, collective)
         return carrier.start(collective) if carrier is not None else None
 
     def _prepare(
@@ -355,10 +356,15 @@ class Nonblocking(Handle):
     ) -> MPI.Prequest | None:
         """Return a persistent request; None if it is the MPI library's. Collective."""
         state = self._comm_state or self._need_state()
-        if state.bypass:
+        if state.bypass and not targets.holds(*arguments):
             return None
         collective = self._make(kind, *arguments)
-        carrier = state.carrier(collective.nbytes)
+        carrier = targets.carrier(self, state, collective)
+        request = None
         if carrier is not None and state.threaded:
-            return carrier.prepare(collective)
-        return None
+            request = carrier.prepare(collective)
+        if request is None and collective.target.memory is not None:
+            targets.refuse_request(
+                self, state, "other communicators have taken all of NODE_BYTES"
+            )
+        return request

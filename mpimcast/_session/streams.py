@@ -19,8 +19,8 @@ from mpimcast._native import core
 from mpimcast._native.express import Express
 from mpimcast._native.failure import poison_error
 from mpimcast._native.operation import Description, NativeOperation
-from mpimcast._session import bootstrap, completer
-from mpimcast._session.collectives import Allgather, Bcast, Staging
+from mpimcast._session import arrays, bootstrap, completer
+from mpimcast._session.collectives import Allgather, Bcast, NodeBarrier, Staging
 from mpimcast._session.introduction import introduced
 from mpimcast._session.pending import Pending
 from mpimcast._session.suspension import Suspension
@@ -61,6 +61,8 @@ class Streams:
         Why a better transport was not taken; empty if none is better.
     comm : MPI.Intracomm
         The communicator whose error handler is called.
+    members : frozenset
+        The processes that share memory with this one; empty if none do.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Streams:
         self._config = config
         self._stream = opened.stream
         self._express: Express | None = None
+        self.members = arrays.members(comm, self._stream.layout)
         self._opened = {opened.stream.channel: opened}
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
@@ -107,6 +110,23 @@ class Streams:
         finally:
             self.give_back(staging)
 
+    def node_barrier(self) -> None:
+        """Wait until all ranks of this node have called this, if they share memory."""
+        if self._stream.layout is not None and not (
+            self._express is not None and self._express.node_barrier()
+        ):
+            self.run(NodeBarrier())
+
+    def share(self, nbytes: int, what: str) -> memoryview | None:
+        """Return new memory that the ranks of each node share. Collective.
+
+        Return None if no ranks share memory, or for no bytes. `what` is the array in
+        words, equal on all ranks.
+        """
+        layout = self._stream.layout
+        making = arrays.Making(self._private, self._config, layout, self.members)
+        return making.make(nbytes, what, self.make_progress)
+
     def _drive(
         self,
         native: NativeOperation,
@@ -133,8 +153,9 @@ class Streams:
 
     def open_express(self) -> Express | None:
         """Return the shortest way for plain arrays, where all ranks share memory."""
-        if self._stream.one_node:
-            self._express = Express(self._stream, self._finish, MPI.IN_PLACE)
+        stream, members = self._stream, self.members
+        if stream.one_node:
+            self._express = Express(stream, self._finish, MPI.IN_PLACE, members)
         return self._express
 
     def tell_all(self, number: int) -> Sequence[int]:
@@ -146,10 +167,10 @@ class Streams:
 
     def _finish(self, request: Any, name: str, *arguments: Any) -> None:
         """Wait for an operation that was started on the express way."""
-        collective: Collective
+        collective: Collective = NodeBarrier()
         if name == "allgather":
             collective = Allgather(self.comm, *arguments)
-        else:
+        elif name == "bcast":
             collective = Bcast(self.comm, *arguments)
         native = NativeOperation(self._stream, str(collective), request)
         try:
@@ -191,6 +212,9 @@ class Streams:
                 return None
         stream = opened.stream
         self._opened[stream.channel] = opened
+        if collective.target.memory is not None and stream.layout is None:
+            self._retire(stream)
+            return None
         self._idle.discard(stream.channel)
         description = collective.describe(notifies=self._attended)
         return Prequest(

@@ -175,7 +175,40 @@ static void a_rank_without_the_memory_is_refused(void)
 	members_close(&members);
 }
 
+/* The short calls, on two members in turn, deliver in the memory that they name. */
+static void short_calls_name_the_memory(void)
+{
+	static const uint8_t blocks[2] = { 5, 6 };
+	static uint8_t result[2];
+	struct mmc_node_request *requests[2];
+	struct mmc_node_counts counts;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK_EQ(mmc_node_allgather(members.streams[i], &blocks[i],
+					    result, 1, KEY, &requests[i]),
+			 MMC_EAGAIN);
+	/* One enters, the other enters and fills, then both can end. */
+	for (uint32_t i = 0; i < 4; i++)
+		mmc_node_request_wait(requests[i % 2], 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		CHECK_EQ(mmc_node_request_wait(requests[i], 0), 0);
+		mmc_node_request_free(requests[i]);
+		CHECK_EQ(result[i], blocks[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK_EQ(mmc_node_bcast(members.streams[i], result, 2, 0, KEY,
+					&requests[i]),
+			 0);
+	mmc_node_stream_counts(members.streams[1], &counts);
+	CHECK_EQ(counts.operations, 2);
+	CHECK_EQ(counts.rx_bytes, 0);
+	members_close(&members);
+}
+
 CHECK_MAIN(CHECK_TEST(blocks_arrive_once),
 	   CHECK_TEST(blocks_in_place_are_seen_by_all),
 	   CHECK_TEST(a_broadcast_is_seen_by_all),
+	   CHECK_TEST(short_calls_name_the_memory),
 	   CHECK_TEST(a_rank_without_the_memory_is_refused))

@@ -78,6 +78,8 @@ struct mmc_node_stream_options {
 	struct mmc_stream *between;
 	/* How long a waiting member looks for news before it sleeps. */
 	uint64_t spin_ns;
+	/* How long mmc_node_allgather() and mmc_node_bcast() wait; may differ. */
+	uint64_t slice_ns;
 	/* How long an awaited rank may take to enter; 0: as long as it likes. */
 	uint64_t entry_timeout_ns;
 	/* How long a rank that has entered may stand still; 0: for ever. */
@@ -142,14 +144,17 @@ int mmc_node_start(struct mmc_node_stream *stream,
 		   struct mmc_node_request **request);
 int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns);
 
-/* mmc_node_start() for an Allgather of equal blocks; `send` as in mmc_operation. */
+/*
+ * mmc_node_start() for an Allgather of equal blocks, for at most the stream's
+ * `slice_ns`; `send` and `shared` as in mmc_operation.
+ */
 int mmc_node_allgather(struct mmc_node_stream *stream, const void *send,
-		       void *recv, uint64_t block_bytes, uint64_t slice_ns,
+		       void *recv, uint64_t block_bytes, uint64_t shared,
 		       struct mmc_node_request **request);
 
-/* mmc_node_start() for a Bcast. */
+/* Likewise for a Bcast. */
 int mmc_node_bcast(struct mmc_node_stream *stream, void *data, uint64_t nbytes,
-		   uint32_t root, uint64_t slice_ns,
+		   uint32_t root, uint64_t shared,
 		   struct mmc_node_request **request);
 
 void mmc_node_request_cancel(struct mmc_node_request *request);

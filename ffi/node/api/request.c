@@ -100,7 +100,7 @@ int mmc_node_start(struct mmc_node_stream *stream,
 }
 
 int mmc_node_allgather(struct mmc_node_stream *stream, const void *send,
-		       void *recv, uint64_t block_bytes, uint64_t slice_ns,
+		       void *recv, uint64_t block_bytes, uint64_t shared,
 		       struct mmc_node_request **request)
 {
 	struct mmc_operation operation = {
@@ -108,13 +108,15 @@ int mmc_node_allgather(struct mmc_node_stream *stream, const void *send,
 		.block_bytes = block_bytes,
 		.send = send,
 		.recv = recv,
+		.shared = shared,
 	};
 
-	return mmc_node_start(stream, &operation, slice_ns, request);
+	return mmc_node_start(stream, &operation, stream->options.slice_ns,
+			      request);
 }
 
 int mmc_node_bcast(struct mmc_node_stream *stream, void *data, uint64_t nbytes,
-		   uint32_t root, uint64_t slice_ns,
+		   uint32_t root, uint64_t shared,
 		   struct mmc_node_request **request)
 {
 	struct mmc_operation operation = {
@@ -122,9 +124,11 @@ int mmc_node_bcast(struct mmc_node_stream *stream, void *data, uint64_t nbytes,
 		.root = root,
 		.block_bytes = nbytes,
 		.recv = data,
+		.shared = shared,
 	};
 
-	return mmc_node_start(stream, &operation, slice_ns, request);
+	return mmc_node_start(stream, &operation, stream->options.slice_ns,
+			      request);
 }
 
 int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns)
