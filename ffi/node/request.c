@@ -199,6 +199,10 @@ void mmc_node_request_take_first(struct mmc_node_stream *stream)
 	if (stream->failure.error != 0)
 		request->failure.missing_chunks =
 			mmc_node_request_missing(request);
+	/* The failure of another operation must not be told as that of this one. */
+	if (stream->failure.error != 0 &&
+	    stream->failure.epoch != request->epoch)
+		request->failure.error = -MMC_EPOISONED;
 	if (request->operation.notifies) {
 		atomic_fetch_sub(&stream->head->nattended, 1);
 		/* While it is still watched, the sleeper looks up by itself. */

@@ -175,6 +175,43 @@ static void a_rank_without_the_memory_is_refused(void)
 	members_close(&members);
 }
 
+/*
+ * A root does not wait for others. If one of them then turns out to have started another
+ * operation, the root's next one says that it is not to blame.
+ */
+static void a_later_operation_is_not_to_blame(void)
+{
+	static uint8_t result[2 * BLOCK_BYTES];
+	struct mmc_operation operation = {
+		.kind = MMC_BCAST,
+		.block_bytes = BLOCK_BYTES,
+		.recv = result,
+		.shared = KEY,
+	};
+	struct mmc_node_request *requests[2];
+	struct mmc_failure failure;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	CHECK_EQ(mmc_node_start(members.streams[0], &operation, 0,
+				&requests[0]),
+		 0);
+	CHECK_EQ(mmc_node_allgather(members.streams[0], result, result, 1, 0,
+				    &requests[0]),
+		 MMC_EAGAIN);
+	operation.shared = KEY + 1;
+	CHECK_EQ(mmc_node_start(members.streams[1], &operation, 0,
+				&requests[1]),
+		 -MMC_EMISMATCH);
+	CHECK_EQ(mmc_node_request_wait(requests[0], 0), -MMC_EPOISONED);
+	mmc_node_stream_failure(members.streams[0], &failure);
+	CHECK_EQ(failure.error, -MMC_EMISMATCH);
+	CHECK_EQ(failure.epoch, 1);
+	for (int i = 0; i < 2; i++)
+		mmc_node_request_free(requests[i]);
+	members_close(&members);
+}
+
 /* The short calls, on two members in turn, deliver in the memory that they name. */
 static void short_calls_name_the_memory(void)
 {
@@ -210,5 +247,6 @@ static void short_calls_name_the_memory(void)
 CHECK_MAIN(CHECK_TEST(blocks_arrive_once),
 	   CHECK_TEST(blocks_in_place_are_seen_by_all),
 	   CHECK_TEST(a_broadcast_is_seen_by_all),
+	   CHECK_TEST(a_later_operation_is_not_to_blame),
 	   CHECK_TEST(short_calls_name_the_memory),
 	   CHECK_TEST(a_rank_without_the_memory_is_refused))
