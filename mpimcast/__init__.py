@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpimcast.comm import Intercomm, Intracomm
     from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
     from mpimcast.explanation import Explanation
-    from mpimcast.memory import empty
+    from mpimcast.memory import empty, is_shared
     from mpimcast.requests import Prequest, Request, Startall
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "TransportError",
     "__version__",
     "empty",
+    "is_shared",
 ]
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ _HOMES = {
     "TimedOut": "mpimcast.errors",
     "TransportError": "mpimcast.errors",
     "empty": "mpimcast.memory",
+    "is_shared": "mpimcast.memory",
 }
 
 _USERS_OF_MPI = ("mpimcast.comm", "mpimcast.requests")

@@ -30,9 +30,9 @@ ROOMS = {
     "_native": {"errors", "_support", "_native.core", "_settings"},
     "_mpi": {"errors", "_support", "_settings"},
 }
-ROOMS["memory"] = {"_native"}
-ROOMS["_session"] = set(ROOMS) - {"memory"}
+ROOMS["_session"] = set(ROOMS)
 ROOMS["comm"] = {"_session", "_mpi"}
+ROOMS["memory"] = {"_native", "_support", "comm"}
 ROOMS["cli"] = set(ROOMS)
 ROOMS["__main__"] = {"cli", "_mpi", "_support"}
 ROOMS["__init__"] = {"errors", "explanation", "requests", "memory", "comm"}
