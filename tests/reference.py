@@ -69,7 +69,15 @@ def api() -> Iterator[str]:
 # The names that most programs use come first, in this order; all others follow in
 # alphabetical order.
 FIRST = (
-    *("Intracomm", "empty", "Startall", "Request", "Prequest", "Explanation"),
+    *(
+        "Intracomm",
+        "empty",
+        "is_shared",
+        "Startall",
+        "Request",
+        "Prequest",
+        "Explanation",
+    ),
     *("Intercomm", "Error"),
 )
 

@@ -35,6 +35,10 @@ def blocking(comm: mpimcast.Intracomm) -> None:
     assert_type(comm.Bcast(blocks), None)
     comm.Bcast((block, MPI.INT64_T), root=comm.size - 1)
     comm.bcast({"step": 7}, root=0)["step"] += 1
+    shared = mpimcast.empty(blocks.shape, "i8", comm=comm)
+    assert_type(shared, NDArray[Any])
+    assert_type(mpimcast.is_shared(shared), bool)
+    assert_type(comm.node_barrier(), None)
     assert_type(comm.allgather(comm.rank), list[Any])
 
 

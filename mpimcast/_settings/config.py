@@ -95,7 +95,8 @@ class Config:
         64 << 20,
         values.size(2**62, example="256M"),
         "the most memory that the ranks of a node share, for each set of processes "
-        "that communicates; 0: they share none, and each rank multicasts for itself",
+        "that communicates, besides mpimcast.empty arrays; 0: they share none, and "
+        "each rank multicasts for itself",
     )
     choice: str = _option(
         "measure",

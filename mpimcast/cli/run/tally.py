@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast import requests
-from mpimcast._session import collectives
+from mpimcast._session import collectives, targets
 from mpimcast.comm import Intracomm
 
 if TYPE_CHECKING:
@@ -91,11 +91,22 @@ class Count:
 
 
 class _Moved(NamedTuple):
-    """The bytes of one call: of a block, of the result, and of the share in `Count`."""
+    """What one call has moved.
+
+    Attributes
+    ----------
+    block_bytes, nbytes : int
+        Bytes of a block, and of the result.
+    unicast_bytes : float
+        As in `Count`.
+    shared : bool
+        Whether the result lies in an array that ranks share.
+    """
 
     block_bytes: int = 0
     nbytes: int = 0
     unicast_bytes: float = 0.0
+    shared: bool = False
 
 
 class Tally:
@@ -178,27 +189,31 @@ class Tally:
 
     def _blocking(self, call: _Call) -> None:
         moved = call.moved(call.name)
-        way, why = self._state(call.comm).way(moved.block_bytes, call.name)
-        self._note(Key(call.name, way, why), moved, call.spent_ns)
+        self._note(self._key(call, moved, call.name), moved, call.spent_ns)
 
     def _nonblocking(self, call: _Call) -> None:
         blocking = call.name[1:].capitalize()
         moved = call.moved(blocking)
-        state = self._state(call.comm)
-        way, why = state.way(moved.block_bytes, blocking, waits=False)
-        self._note(Key(call.name, way, why), moved, call.spent_ns)
+        self._note(self._key(call, moved, blocking, waits=False), moved, call.spent_ns)
 
     def _persistent(self, call: _Call) -> None:
         """Note each later start of mpimcast's request; of another, only the making."""
         blocking = call.name.removesuffix("_init")
         moved = call.moved(blocking)
-        state = self._state(call.comm)
-        way, why = state.way(moved.block_bytes, blocking, waits=False)
-        key = Key(call.name, way, why)
+        key = self._key(call, moved, blocking, waits=False)
         if isinstance(call.result, requests.Prequest):
             call.result.counted = (key, moved)  # type: ignore[attr-defined]
         else:
             self._note(key, _Moved(), call.spent_ns)
+
+    def _key(
+        self, call: _Call, moved: _Moved, blocking: str, *, waits: bool = True
+    ) -> Key:
+        """Return what kind of call it was; `blocking` is its collective."""
+        state = self._state(call.comm)
+        if moved.shared:  # mpimcast carries it whatever its size
+            return Key(call.name, state.explain(targets.EVERY_BYTES).path, "")
+        return Key(call.name, *state.way(moved.block_bytes, blocking, waits=waits))
 
     def _theirs(self, call: _Call) -> None:
         self._note(Key(call.name, LIBRARY, _NOT_MULTICAST), _Moved(), call.spent_ns)
@@ -269,7 +284,7 @@ class _Call(NamedTuple):
             total_bytes = self._judged(judge) * (1 if kind == "Bcast" else nranks)
         block_bytes = total_bytes if kind == "Bcast" else total_bytes // nranks
         share = total_bytes * (nranks - 1) / nranks
-        return _Moved(block_bytes, total_bytes, share)
+        return _Moved(block_bytes, total_bytes, share, targets.holds(whole))
 
     def _judged(self, judge: Callable[..., collectives.Collective]) -> int:
         """Return the bytes of a block, by parsing buffers that have no `nbytes`."""
