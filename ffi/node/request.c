@@ -60,7 +60,8 @@ static bool is_by_node(const struct mmc_node_request *request)
 			return false;
 		if (operation->kind != MMC_ALLGATHERV)
 			continue;
-		if (operation->offsets_bytes[i] != end_bytes)
+		if (operation->blocks_bytes[i] > 0 &&
+		    operation->offsets_bytes[i] != end_bytes)
 			return false;
 		end_bytes += operation->blocks_bytes[i];
 	}
