@@ -54,7 +54,12 @@ class Carrier:
                 Bcast: self._shortest.bcast,
             }
         if config.chooses:
-            self._choice = Choice(streams.tell_all, self._decided)
+            self._choice = Choice(
+                streams.tell_all,
+                self._decided,
+                # The shortest way goes past it, on ranks whose buffers allow that.
+                sees_all_calls=self._shortest is None,
+            )
             if config.choice != "measure":
                 self._recall(config.choice, private, config.timeout)
         elif self._shortest is not None:

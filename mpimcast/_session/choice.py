@@ -75,11 +75,16 @@ class Trials:
         return Way.LIBRARY if library < ours else Way.OURS
 
     def count_call(self) -> None:
-        """Count a call; begin anew if the choice has stood for long enough."""
+        """Count a call."""
         self._ncalls += 1
-        if self.decided and self._ncalls - self.at_call >= _CALLS_UNTIL_RETRIAL:
-            self.times_ns = {way: [] for way in Way}
-            self.decided = None
+
+    def begin_anew(self) -> bool:
+        """Begin anew if the choice has stood for long enough; return whether it has."""
+        if not self.decided or self._ncalls - self.at_call < _CALLS_UNTIL_RETRIAL:
+            return False
+        self.times_ns = {way: [] for way in Way}
+        self.decided = None
+        return True
 
     def note(self, way: Way, took_ns: int) -> None:
         """Record a trial, and decide if it was the last."""
@@ -137,6 +142,9 @@ class Choice:
         was chosen for it, or None when the choice is open again.
     clock_ns
         This rank's clock.
+    sees_all_calls
+        Whether `way` is called for every blocking call. Otherwise ranks may count
+        different numbers of calls, and no class is measured anew.
 
     Attributes
     ----------
@@ -149,8 +157,11 @@ class Choice:
         tell_all: Callable[[int], Sequence[int]],
         on_decided: Callable[[str, int, Way | None], None],
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        *,
+        sees_all_calls: bool = True,
     ) -> None:
         self._tell_all = tell_all
+        self._sees_all_calls = sees_all_calls
         self._on_decided = on_decided
         self._clock_ns = clock_ns
         self._classes: dict[tuple[str, int], Trials] = {}
@@ -167,9 +178,8 @@ class Choice:
             Bytes of a block, equal on all ranks.
         """
         trials = self._trials(name, nbytes)
-        was = trials.decided
         trials.count_call()
-        if was and trials.decided is None:
+        if self._sees_all_calls and trials.begin_anew():
             self._on_decided(name, nbytes.bit_length(), None)
         if trials.decided is None:
             self._skip_hopeless(trials, name, nbytes)

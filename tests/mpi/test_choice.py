@@ -64,13 +64,20 @@ def test_all_ranks_learn_the_same(make: Callable[..., Intracomm]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("transport", ["auto", "udp,mpi"])
 def test_a_changing_choice(
-    make: Callable[..., Intracomm], monkeypatch: pytest.MonkeyPatch, seed: int
+    make: Callable[..., Intracomm],
+    monkeypatch: pytest.MonkeyPatch,
+    transport: str,
+    seed: int,
 ) -> None:
-    """Calls of all forms and sizes have the right results while the choice changes."""
+    """Calls of all forms and sizes have the right results while the choice changes.
+
+    On one node it does not change any more once it is made.
+    """
     monkeypatch.setattr(choice, "_CALLS_UNTIL_RETRIAL", 2)
     monkeypatch.setattr(choice, "_TRIALS_MAX", 3)
-    comm = make()
+    comm = make(transport=transport, min_bytes=4096)
     draw = random.Random(seed)
     for step in range(60):
         nbytes = draw.choice([0, 100, 4095, 4096, 9000, 70_000, 300_000])
@@ -91,6 +98,26 @@ def test_a_changing_choice(
                 place[:] = blocks
             comm.Bcast(place, root)
         assert np.array_equal(place, blocks), (step, form, nbytes)
+
+
+def test_ranks_that_take_other_ways_to_c(
+    make: Callable[..., Intracomm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranks agree though some pass buffers that the shortest way to C does not take."""
+    monkeypatch.setattr(choice, "_CALLS_UNTIL_RETRIAL", 3)
+    comm = make()
+    for step in range(40):
+        blocks = blocks_of(comm, 10_000, step)
+        place = np.zeros_like(blocks)
+        if comm.rank == 0:
+            comm.Allgather([blocks[0].copy(), MPI.BYTE], [place, MPI.BYTE])
+        else:
+            comm.Allgather(blocks[comm.rank].copy(), place)
+        assert np.array_equal(place, blocks)
+        data = blocks[0] if comm.rank == 0 else np.zeros(10_000, "u1")
+        data.flags.writeable = comm.rank != 0
+        comm.Bcast(data)
+        assert np.array_equal(data, blocks[0])
 
 
 def test_forced(make: Callable[..., Intracomm]) -> None:

@@ -39,12 +39,23 @@ class Meeting:
 class Program:
     """One rank's run of calls whose times are given, by its own clock."""
 
-    def __init__(self, tell_all: Callable[[int], Sequence[int]], rate: float) -> None:
+    def __init__(
+        self,
+        tell_all: Callable[[int], Sequence[int]],
+        rate: float,
+        *,
+        sees_all_calls: bool = True,
+    ) -> None:
         self.taken: list[Way] = []
         self.decisions: list[tuple[str, int, Way | None]] = []
         self._now_ns = 0.0
         self._rate = rate
-        self.choice = Choice(tell_all, self._decided, lambda: int(self._now_ns))
+        self.choice = Choice(
+            tell_all,
+            self._decided,
+            lambda: int(self._now_ns),
+            sees_all_calls=sees_all_calls,
+        )
 
     def _decided(self, name: str, nbits: int, way: Way | None) -> None:
         self.decisions.append((name, nbits, way))
@@ -65,9 +76,9 @@ class Program:
             run(way)
 
 
-def alone() -> Program:
+def alone(*, sees_all_calls: bool = True) -> Program:
     """Return a program of one rank."""
-    return Program(lambda number: [number], 1)
+    return Program(lambda number: [number], 1, sees_all_calls=sees_all_calls)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -166,6 +177,14 @@ def test_a_choice_is_looked_at_again() -> None:
     assert program.taken[100] is Way.LIBRARY
     assert program.taken[-1] is Way.OURS
     assert program.decisions[1] == ("Bcast", 13, None)
+
+
+def test_a_choice_that_sees_not_all_calls_stands() -> None:
+    """Ranks that count different numbers of calls must not try anew."""
+    program = alone(sees_all_calls=False)
+    for _ in range(5000):
+        program.call("Bcast", 4096, 2000, 1000)
+    assert len(program.decisions) == 1
 
 
 def test_what_was_learnt_is_recalled() -> None:
