@@ -145,7 +145,7 @@ static void later_operations_are_not_blamed(void)
 	CHECK_EQ(failure.kind_max, MMC_ALLGATHER);
 	CHECK_EQ(failure.block_bytes_min, 8);
 	CHECK_EQ(failure.block_bytes_max, 9);
-	CHECK_EQ(mmc_node_request_wait(requests[1], 0), -MMC_EMISMATCH);
+	CHECK_EQ(mmc_node_request_wait(requests[1], 0), -MMC_EPOISONED);
 	for (uint32_t i = 0; i < 3; i++)
 		mmc_node_request_free(requests[i]);
 	members_close(&members);

@@ -183,7 +183,7 @@ static void the_oldest_operation_is_what_fails(void)
 	open_with(2, SHORT_MS, 0);
 	for (uint32_t i = 0; i < 2; i++)
 		requests[i] = start(0, 8);
-	check_end(requests[1], -MMC_ENOENTRY, 1);
+	check_end(requests[1], -MMC_EPOISONED, 1);
 	mmc_node_stream_failure(members.streams[0], &failure);
 	CHECK_EQ(failure.epoch, 1);
 	check_end(requests[0], -MMC_ENOENTRY, 1);
