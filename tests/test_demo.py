@@ -28,3 +28,6 @@ def test_demo(tmp_path: Path) -> None:
     sent = ours["payload_bytes_sent_per_rank"]
     block_bytes = result["model_bytes"] / NRANKS
     assert block_bytes <= sent < theirs["payload_bytes_sent_per_rank"] / 2
+    shared_bytes = result["shared"]["result_bytes_per_node"]
+    assert NRANKS * shared_bytes == ours["result_bytes_per_node"]
+    assert shared_bytes < result["model_bytes"]

@@ -8,6 +8,7 @@ numbers, go to C at once. All others, and whatever goes wrong, take the ordinary
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     from mpimcast._core import _CData as CData
     from mpimcast._native.calls import AnyStream
+    from mpimcast._support.shared_memory import Known, SharedMemory
+
+    # Pointers to where shared memory begins and ends, and that memory.
+    _Map = tuple[list[CData], list[CData], list[SharedMemory]]
 
 # The types of numbers in the machine's own byte order.
 _NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQfdgFDG")
@@ -29,6 +34,7 @@ _NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQfdgFDG")
 _NULL = ffi.NULL
 _REQUEST = ffi.typeof("struct mmc_node_request **")
 _ADDRESS = ffi.typeof("uintptr_t")
+_POINTER = ffi.typeof("char *")
 cast = ffi.cast
 from_buffer = ffi.from_buffer
 allgather = lib.mmc_node_allgather
@@ -68,6 +74,8 @@ class Express:
         self._finish = finish
         self._in_place = in_place
         self._members = members
+        self._known: Known = ()
+        self._map: _Map = ([], [], [])
         self._barrier = Description("node_barrier", 0)
         self._stopped = False
         # Places for requests; each call takes one, so that threads do not share any.
@@ -204,13 +212,34 @@ class Express:
 
     def _key(self, place: CData) -> int:
         """Return what names a result in shared memory; 0 for private memory."""
-        address = int(cast(_ADDRESS, place))
-        memory = shared_memory.find(address)
-        if memory is None:
+        known = shared_memory.known
+        begins, ends, memories = (
+            self._map if known is self._known else self._draw_map(known)
+        )
+        index = bisect_right(begins, place) - 1
+        if index < 0 or place >= ends[index]:
             return 0
-        if memory.members != self._members:
+        memory = memories[index]
+        members = memory.members
+        if members is not self._members and members != self._members:
             return _FOREIGN
-        return memory.number + address - memory.begin
+        if place == begins[index]:
+            return memory.number
+        return memory.number + int(cast(_ADDRESS, place)) - memory.begin
+
+    def _draw_map(self, known: Known) -> _Map:
+        """Return where shared memory lies, in C's pointers, and keep that.
+
+        They are compared in a fifth of the time that it takes to make a number of one.
+        """
+        memories = known[1] if known else []
+        drawn = (
+            [cast(_POINTER, each.begin) for each in memories],
+            [cast(_POINTER, each.end) for each in memories],
+            memories,
+        )
+        self._map, self._known = drawn, known
+        return drawn
 
     def _take(
         self, status: int, request: CData, name: str, *arguments: Any

@@ -117,12 +117,12 @@ class Making:
         self._meanwhile = meanwhile
         try:
             facts = self._together(lambda: (None, self._introduce(what)))[1]
-            whats = {rank: fact["what"] for rank, fact in enumerate(facts)}
-            if len(set(whats.values())) > 1:
+            told = {rank: fact["what"] for rank, fact in enumerate(facts)}
+            if len(set(told.values())) > 1:
                 raise Error(
-                    f"the ranks disagree: an array of {listed(whats)}; all must pass "
+                    f"the ranks disagree: an array of {listed(told)}; all must pass "
                     "the same shape and dtype",
-                    ranks=minority(whats),
+                    ranks=minority(told),
                 )
             if nbytes == 0:
                 return None

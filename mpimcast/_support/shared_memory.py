@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    Known = tuple[()] | tuple[list[int], list["SharedMemory"]]
+
 
 class SharedMemory(NamedTuple):
     """The memory of one shared array, as this process has mapped it.
@@ -68,7 +70,7 @@ class Register:
     """
 
     def __init__(self) -> None:
-        self.known: tuple[()] | tuple[list[int], list[SharedMemory]] = ()
+        self.known: Known = ()
         # Reentrant, since a garbage collection in `_replace` may call `remove`.
         self._lock = threading.RLock()
         self._memories: dict[int, SharedMemory] = {}

@@ -17,6 +17,7 @@ from mpi4py import MPI
 
 import mpimcast
 from mpimcast import Intracomm
+from mpimcast._session.choice import Choice, Way
 
 Make = Callable[..., Intracomm]
 
@@ -140,6 +141,29 @@ def test_small_results(make_comm: Make, nbytes: int) -> None:
         comm.Bcast(shared)
     operations = comm.stats()["node_operations"]
     assert operations == (6 if comm.size > 1 else 0)
+
+
+def test_whatever_was_faster(make_comm: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes into shared arrays is mpimcast's, whatever trials have found."""
+    comm = make_comm(transport="shm,mpi", choice="measure", chunk_bytes=0)
+    require_two_ranks(comm)
+    shared = mpimcast.empty((comm.size, 900), comm=comm)
+    private = np.empty((comm.size, 900))
+    block = np.full(900, comm.rank + 1.0)
+    for _ in range(12):
+        comm.Allgather(block, private)
+    monkeypatch.setattr(Choice, "way", lambda *_: Way.LIBRARY)
+    monkeypatch.setattr(Choice, "expected_way", lambda *_: Way.LIBRARY)
+    before = comm.stats()["node_operations"]
+    for form in FORMS.values():
+        shared[comm.rank] = 0
+        form(comm, "Allgather", block, shared)
+        assert np.array_equal(shared, private)
+        comm.node_barrier()
+        form(comm, "Allgatherv", block, [shared, [900] * comm.size])
+        form(comm, "Bcast", shared)
+        comm.node_barrier()
+    assert comm.stats()["node_operations"] == before + 3 * len(FORMS)
 
 
 def test_no_bytes(comm: Intracomm) -> None:

@@ -2,8 +2,9 @@
 """``python -m mpimcast demo``: gather a model's layers, one by one, as FSDP does.
 
 Each rank holds its shard of every layer. All layers are gathered by UDP multicast with
-1 % of the datagrams lost on purpose, and again by the MPI library; every byte is
-compared. Started without a launcher, it starts four ranks.
+1 % of the datagrams lost on purpose, again by the MPI library, and again into an array
+that the ranks of a node share; every byte is compared. Started without a launcher, it
+starts four ranks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +28,7 @@ from mpimcast.cli.demo import model
 from mpimcast.cli.node import node_name
 from mpimcast.cli.relaunch import relaunch
 from mpimcast.errors import Error
+from mpimcast.memory import empty, is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,18 +95,25 @@ def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> i
         print(f"mpimcast demo, rank {comm.rank}: {error}", file=sys.stderr)
         return 1
     block_bytes = sum(-(-layer.nbytes // comm.size) for layer in layers)
+    hosts = library.allgather(node_name())
+    own_bytes = max(Counter(hosts).values()) * gathered.result_bytes
+    shared_bytes = gathered.result_bytes if gathered.shares else own_bytes
     report: Report = {
         "version": __version__,
         "model": source,
         "layers": len(layers),
         "model_bytes": sum(layer.nbytes for layer in layers),
         "ranks": comm.size,
-        "hosts": library.allgather(node_name()),
+        "hosts": hosts,
         "path": str(comm.explain(block_bytes)),
         "settings": settings,
-        "mpimcast": {**_times(library, gathered.ours_s), **_sent(library, comm)},
+        "mpimcast": {
+            **_times(library, gathered.ours_s, own_bytes),
+            **_sent(library, comm),
+        },
+        "shared": _times(library, gathered.shared_s, shared_bytes),
         "mpi": {
-            **_times(library, gathered.library_s),
+            **_times(library, gathered.library_s, own_bytes),
             "payload_bytes_sent_per_rank": block_bytes * (comm.size - 1),
             "computed": ["payload_bytes_sent_per_rank"],
         },
@@ -116,10 +126,14 @@ def _unshard(source: str, layers: Sequence[model.Layer], path: Path | None) -> i
     return 1 if report["different_bytes"] else 0
 
 
-def _times(library: MPI.Intracomm, rank_s: float) -> Report:
-    """Return the time that the ranks spent in one library's calls."""
+def _times(library: MPI.Intracomm, rank_s: float, node_bytes: int) -> Report:
+    """Return the time that the ranks spent in calls, and the memory for results."""
     rank_seconds = library.allgather(rank_s)
-    return {"seconds": max(rank_seconds), "rank_seconds": rank_seconds}
+    return {
+        "seconds": max(rank_seconds),
+        "rank_seconds": rank_seconds,
+        "result_bytes_per_node": node_bytes,
+    }
 
 
 def _sent(library: MPI.Intracomm, comm: Intracomm) -> Report:
@@ -138,42 +152,58 @@ def _sent(library: MPI.Intracomm, comm: Intracomm) -> Report:
 
 
 class _Gathered(NamedTuple):
-    """Results of this rank after gathering all layers both ways.
+    """Results of this rank after gathering all layers in all ways.
 
     Attributes
     ----------
-    ours_s, library_s : float
-        Time that this rank spent in the calls.
+    ours_s, library_s, shared_s : float
+        Time that this rank spent in the calls of mpimcast, of the MPI library, and of
+        mpimcast with an array that ranks share.
     different_bytes : int
         How many bytes are not what the MPI library's Allgather gives.
+    result_bytes : int
+        The size of an array for results.
+    shares : bool
+        Whether ranks share memory.
     """
 
     ours_s: float
     library_s: float
+    shared_s: float
     different_bytes: int
+    result_bytes: int
+    shares: bool
 
 
 def _gather_all(
     comm: Intracomm, library: MPI.Intracomm, layers: Sequence[model.Layer]
 ) -> _Gathered:
-    """Gather all layers both ways."""
+    """Gather all layers in all ways."""
     nranks = comm.size
     largest_bytes = max(-(-layer.nbytes // nranks) for layer in layers) * nranks
     ours, theirs = np.empty((2, largest_bytes), np.uint8)
-    ours_s, library_s, different_bytes = 0.0, 0.0, 0
+    sharing = type(comm)(library.Dup())
+    shared = empty(largest_bytes, np.uint8, comm=sharing)
+    ours_s, library_s, shared_s, different_bytes = 0.0, 0.0, 0.0, 0
     total_bytes = sum(layer.nbytes for layer in layers)
     with terminal.bar(total_bytes, shown=comm.rank == 0) as bar:
         for layer in layers:
             shard = model.shard_of(layer, comm.rank, nranks)
-            places = ours[: shard.size * nranks], theirs[: shard.size * nranks]
-            # Bytes that neither library writes must not compare equal.
+            places = [each[: shard.size * nranks] for each in (ours, theirs, shared)]
+            # Bytes that are not written must not compare equal.
             places[0].fill(0x55)
             places[1].fill(0xAA)
+            np.split(places[2], nranks)[comm.rank].fill(0x33)
             ours_s += _timed(library, comm, shard, places[0])
             library_s += _timed(library, library, shard, places[1])
-            different_bytes += int(np.count_nonzero(places[0] != places[1]))
+            shared_s += _timed(library, sharing, shard, places[2])
+            for place in (places[0], places[2]):
+                different_bytes += int(np.count_nonzero(place != places[1]))
+            sharing.node_barrier()
             bar.advance(layer.nbytes, layer.name)
-    return _Gathered(ours_s, library_s, different_bytes)
+    sharing.Free()
+    times_s = ours_s, library_s, shared_s
+    return _Gathered(*times_s, different_bytes, largest_bytes, is_shared(shared))
 
 
 def _timed(
@@ -191,7 +221,7 @@ def _timed(
 
 def _show(report: Report) -> None:
     """Print the table."""
-    ours, theirs = report["mpimcast"], report["mpi"]
+    ours, theirs, shared = report["mpimcast"], report["mpi"], report["shared"]
     table = Table(
         title=f"{report['model']}: {report['layers']} layers, "
         f"{report['model_bytes']:,} bytes, on {report['ranks']} ranks",
@@ -200,8 +230,13 @@ def _show(report: Report) -> None:
     table.add_column("Allgather by")
     table.add_column("mpimcast", justify="right")
     table.add_column("MPI library", justify="right")
+    table.add_column("shared array", justify="right")
     rows = (
-        ("seconds", f"{ours['seconds']:.2f}", f"{theirs['seconds']:.2f}"),
+        ("seconds", *(f"{way['seconds']:.2f}" for way in (ours, theirs, shared))),
+        (
+            "memory for a result, a node",
+            *(f"{way['result_bytes_per_node']:,}" for way in (ours, theirs, shared)),
+        ),
         (
             "payload bytes sent per rank",
             f"{ours['payload_bytes_sent_per_rank']:,}",
