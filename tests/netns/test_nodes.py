@@ -155,14 +155,15 @@ TIMEOUT_S = 1.5
 def die(
     cluster: Cluster, folder: Path, places: list[int], victim: int, **spec: object
 ) -> Job:
-    """Return a job in which a rank dies during an operation."""
+    """Return a job in which a rank dies long before its operations have ended."""
     return Job(
         cluster,
         places,
         folder,
         outlive=True,
         sizes=[BLOCK_BYTES],
-        repeat=10,
+        # In shared memory ten operations end before a rank can die.
+        repeat=3000,
         mishaps=[{"what": "die", "rank": victim, "op": OP, "for_s": 0.01}],
         **spec,
     )
