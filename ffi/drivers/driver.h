@@ -28,8 +28,8 @@
 /* The largest value of an endpoint's `batch_datagrams`. */
 #define MMC_BATCH_DATAGRAMS_MAX 64
 
-/* The most pieces of memory that one `read` takes. */
-#define MMC_PIECES_MAX 4
+/* The most stretches of memory that one `read` takes. */
+#define MMC_STRETCHES_MAX 4
 
 /* The source of a datagram that no rank of the team has sent. */
 #define MMC_PEER_UNKNOWN (UINT32_MAX - 1)
@@ -101,7 +101,7 @@ struct mmc_region {
 };
 
 /* A part of another rank's region. */
-struct mmc_piece {
+struct mmc_stretch {
 	uint64_t address;
 	uint32_t key;
 	uint32_t nbytes;
@@ -226,14 +226,14 @@ struct mmc_driver {
 				  struct mmc_region *region);
 
 	/*
-	 * Reads `npieces` from regions of `peer`, at most `read_bytes_max` bytes in
-	 * all. Each piece is read only after the piece before it. Returns 0 if the read
+	 * Reads `nstretches` from regions of `peer`, at most `read_bytes_max` bytes in
+	 * all. Each stretch is read only after the stretch before it. Returns 0 if the read
 	 * is under way: MMC_EVENT_READ with `cookie` reports its end. Returns
 	 * -MMC_EAGAIN if the most reads possible are under way already, or -MMC_ENODEV
 	 * if that peer's memory cannot be read.
 	 */
 	int (*read)(struct mmc_endpoint *endpoint, uint32_t peer,
-		    const struct mmc_piece *pieces, unsigned npieces,
+		    const struct mmc_stretch *stretches, unsigned nstretches,
 		    uint64_t cookie);
 
 	/*

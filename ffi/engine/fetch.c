@@ -66,7 +66,7 @@ static int submit(struct mmc_team *team, uint32_t slot)
 	const struct mmc_fetch *fetch = &team->fetches.slots[slot];
 	const struct mmc_op *op = fetch->request->op;
 	const struct mmc_advert *advert = mmc_op_left_advert(op);
-	const struct mmc_piece pieces[] = {
+	const struct mmc_stretch stretches[] = {
 		{
 			.address = fetch->reads_map
 					   ? advert->map_address +
@@ -87,7 +87,7 @@ static int submit(struct mmc_team *team, uint32_t slot)
 		},
 	};
 
-	return endpoint->driver->read(endpoint, mmc_op_left(op), pieces, 2,
+	return endpoint->driver->read(endpoint, mmc_op_left(op), stretches, 2,
 				      slot);
 }
 

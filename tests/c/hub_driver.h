@@ -221,20 +221,21 @@ static inline void hub_driver_deregister(struct mmc_endpoint *endpoint,
 	at->live = false;
 }
 
-/* Returns whether a rank may read a piece of another rank's memory. */
-static inline bool hub_may_read(uint32_t peer, const struct mmc_piece *piece)
+/* Returns whether a rank may read a stretch of another rank's memory. */
+static inline bool hub_may_read(uint32_t peer,
+				const struct mmc_stretch *stretch)
 {
-	const struct hub_region *at = &hub[peer].regions[piece->key];
+	const struct hub_region *at = &hub[peer].regions[stretch->key];
 
-	return piece->key < hub[peer].nregions && at->live &&
-	       piece->address >= at->region.address &&
-	       piece->address + piece->nbytes <=
+	return stretch->key < hub[peer].nregions && at->live &&
+	       stretch->address >= at->region.address &&
+	       stretch->address + stretch->nbytes <=
 		       at->region.address + at->nbytes;
 }
 
 static inline int hub_driver_read(struct mmc_endpoint *endpoint, uint32_t peer,
-				  const struct mmc_piece *pieces,
-				  unsigned npieces, uint64_t cookie)
+				  const struct mmc_stretch *stretches,
+				  unsigned nstretches, uint64_t cookie)
 {
 	struct hub_rank *rank = hub_of(endpoint);
 	const struct mmc_event event = {
@@ -246,15 +247,15 @@ static inline int hub_driver_read(struct mmc_endpoint *endpoint, uint32_t peer,
 
 	if (rank->read_rv != 0)
 		return rank->read_rv;
-	for (unsigned i = 0; i < npieces; i++) {
-		CHECK(hub_may_read(peer, &pieces[i]));
-		nbytes += pieces[i].nbytes;
+	for (unsigned i = 0; i < nstretches; i++) {
+		CHECK(hub_may_read(peer, &stretches[i]));
+		nbytes += stretches[i].nbytes;
 	}
 	rank->nreads++;
 	to = hub_queue(rank->number, event, nbytes);
-	for (unsigned i = 0; i < npieces; to += pieces[i++].nbytes)
-		memcpy(to, (const void *)(uintptr_t)pieces[i].address,
-		       pieces[i].nbytes);
+	for (unsigned i = 0; i < nstretches; to += stretches[i++].nbytes)
+		memcpy(to, (const void *)(uintptr_t)stretches[i].address,
+		       stretches[i].nbytes);
 	return 0;
 }
 

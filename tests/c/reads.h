@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads of the left neighbour's memory in a test's network. The pieces of a
+ * Reads of the left neighbour's memory in a test's network. The stretches of a
  * read are taken one after the other, and the reader gets them later still.
  * Every read ends; a read of a dead rank's memory fails.
  */

@@ -21,8 +21,8 @@ bool mmc_naks_include(const struct mmc_naks *naks, uint32_t peer,
 }
 
 /*
- * Removes the chunks of `run` from a NAK, of which two pieces may be left. The second
- * piece is dropped if there is no room for it: its sender will ask again.
+ * Removes the chunks of `run` from a NAK, of which two runs may be left. The second
+ * run is dropped if there is no room for it: its sender will ask again.
  */
 static void cut(struct mmc_naks *naks, struct mmc_peer_run *nak,
 		struct mmc_run run)

@@ -300,7 +300,7 @@ void mmc_repairer_on_direct_nak(struct mmc_repairer *repairer, uint32_t peer,
 			(struct mmc_peer_run){ .peer = peer, .run = run };
 }
 
-/* Writes the next piece of the oldest direct NAK. */
+/* Writes the next part of the oldest direct NAK. */
 static void next_direct(struct mmc_repairer *repairer, uint32_t nchunks_max,
 			uint32_t *peer, struct mmc_run *run)
 {

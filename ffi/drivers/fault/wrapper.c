@@ -69,12 +69,12 @@ static void inner_deregister_memory(struct mmc_endpoint *endpoint,
 }
 
 static int inner_read(struct mmc_endpoint *endpoint, uint32_t peer,
-		      const struct mmc_piece *pieces, unsigned npieces,
+		      const struct mmc_stretch *stretches, unsigned nstretches,
 		      uint64_t cookie)
 {
 	struct mmc_endpoint *inner = inner_of(endpoint);
 
-	return inner->driver->read(inner, peer, pieces, npieces, cookie);
+	return inner->driver->read(inner, peer, stretches, nstretches, cookie);
 }
 
 static void inner_inquire(struct mmc_endpoint *endpoint, uint32_t peer)

@@ -17,11 +17,12 @@ struct mmc_sim_read {
 	uint64_t due_ns; /* when its next step is due */
 	uint64_t cookie;
 	uint32_t peer;
-	unsigned npieces;
-	unsigned ndone; /* pieces that were tried; the last may have failed */
-	bool back;	/* whether it is on its way back */
-	int error;	/* 0, or why a piece could not be read */
-	struct mmc_piece pieces[MMC_PIECES_MAX];
+	unsigned nstretches;
+	unsigned
+		ndone; /* stretches that were tried; the last may have failed */
+	bool back;     /* whether it is on its way back */
+	int error;     /* 0, or why a stretch could not be read */
+	struct mmc_stretch stretches[MMC_STRETCHES_MAX];
 	uint32_t nbytes;
 	uint8_t bytes[];
 };
@@ -62,7 +63,7 @@ static void await(struct mmc_sim_endpoint *self, struct mmc_sim_read *read,
 }
 
 int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
-		 const struct mmc_piece *pieces, unsigned npieces,
+		 const struct mmc_stretch *stretches, unsigned nstretches,
 		 uint64_t cookie)
 {
 	struct mmc_sim_endpoint *self = self_of(endpoint);
@@ -70,9 +71,9 @@ int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 	struct mmc_sim_read *read;
 	uint32_t nbytes = 0;
 
-	MMC_ASSERT(npieces <= MMC_PIECES_MAX);
-	for (unsigned i = 0; i < npieces; i++)
-		nbytes += pieces[i].nbytes;
+	MMC_ASSERT(nstretches <= MMC_STRETCHES_MAX);
+	for (unsigned i = 0; i < nstretches; i++)
+		nbytes += stretches[i].nbytes;
 	MMC_ASSERT(nbytes <= self->base.read_bytes_max);
 	if (self->nreads == READS_MAX)
 		return -MMC_EAGAIN;
@@ -83,10 +84,10 @@ int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 		.next = self->reads,
 		.cookie = cookie,
 		.peer = peer,
-		.npieces = npieces,
+		.nstretches = nstretches,
 		.nbytes = nbytes,
 	};
-	memcpy(read->pieces, pieces, npieces * sizeof(*pieces));
+	memcpy(read->stretches, stretches, nstretches * sizeof(*stretches));
 	self->reads = read;
 	self->nreads++;
 	await(self, read,
@@ -96,22 +97,23 @@ int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 }
 
 /*
- * Reads the next piece, and sets the time of the step after it: the following piece, or
- * the arrival of the answer. A following piece is read half a link's latency later.
+ * Reads the next stretch, and sets the time of the step after it: the following stretch, or
+ * the arrival of the answer. A following stretch is read half a link's latency later.
  */
-static void read_piece(struct mmc_sim_endpoint *self, struct mmc_sim_read *read)
+static void read_stretch(struct mmc_sim_endpoint *self,
+			 struct mmc_sim_read *read)
 {
 	struct mmc_network *network = self->options.network;
-	const struct mmc_piece *piece = &read->pieces[read->ndone];
+	const struct mmc_stretch *stretch = &read->stretches[read->ndone];
 	uint64_t now_ns = network->now_ns;
 	uint32_t offset = 0;
 
 	for (unsigned i = 0; i < read->ndone; i++)
-		offset += read->pieces[i].nbytes;
+		offset += read->stretches[i].nbytes;
 	read->error = mmc_sim_regions_read(self->options.regions, read->peer,
-					   piece, read->bytes + offset);
+					   stretch, read->bytes + offset);
 	read->ndone++;
-	read->back = read->ndone == read->npieces || read->error != 0;
+	read->back = read->ndone == read->nstretches || read->error != 0;
 	if (read->error == -MMC_ENOANSWER)
 		await(self, read, now_ns + UNREACHABLE_NS);
 	else if (!read->back)
@@ -133,7 +135,7 @@ void mmc_sim_endpoint_step_reads(struct mmc_sim_endpoint *self)
 		if (read->due_ns > now_ns) {
 			at = &read->next;
 		} else if (!read->back) {
-			read_piece(self, read);
+			read_stretch(self, read);
 			at = &read->next;
 		} else {
 			*at = read->next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads of other hosts' memory. A read goes to the other host over a connection, copies
- * the pieces there one after the other, each at a time of its own, and comes back as
+ * the stretches there one after the other, each at a time of its own, and comes back as
  * fast as the links carry the bytes. A read is never lost. If the host is off, or has
  * not registered the memory, the connection breaks.
  */
@@ -16,7 +16,7 @@ int mmc_sim_register_memory(struct mmc_endpoint *endpoint, const void *memory,
 void mmc_sim_deregister_memory(struct mmc_endpoint *endpoint,
 			       struct mmc_region *region);
 int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
-		 const struct mmc_piece *pieces, unsigned npieces,
+		 const struct mmc_stretch *stretches, unsigned nstretches,
 		 uint64_t cookie);
 
 /*

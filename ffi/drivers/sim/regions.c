@@ -68,19 +68,19 @@ void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host)
 }
 
 int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
-			 const struct mmc_piece *piece, uint8_t *to)
+			 const struct mmc_stretch *stretch, uint8_t *to)
 {
 	const struct mmc_sim_registered *item;
-	uint64_t offset = piece->address - address_of(piece->key);
+	uint64_t offset = stretch->address - address_of(stretch->key);
 
-	if (piece->key >= regions->nitems)
+	if (stretch->key >= regions->nitems)
 		return -MMC_EIO;
-	item = &regions->items[piece->key];
+	item = &regions->items[stretch->key];
 	if (item->host != host || item->deregistered || offset > item->nbytes ||
-	    piece->nbytes > item->nbytes - offset)
+	    stretch->nbytes > item->nbytes - offset)
 		return -MMC_EIO;
 	if (item->dead)
 		return -MMC_ENOANSWER;
-	memcpy(to, item->memory + offset, piece->nbytes);
+	memcpy(to, item->memory + offset, stretch->nbytes);
 	return 0;
 }

@@ -38,10 +38,10 @@ void mmc_sim_regions_deregister_memory(struct mmc_sim_regions *regions,
 void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host);
 
 /*
- * Copies to `to` what `piece`, a part of the memory of `host`, holds now. Returns 0,
+ * Copies to `to` what `stretch`, a part of the memory of `host`, holds now. Returns 0,
  * -MMC_ENOANSWER if that host is off, or -MMC_EIO if it does not let others read there.
  */
 int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
-			 const struct mmc_piece *piece, uint8_t *to);
+			 const struct mmc_stretch *stretch, uint8_t *to);
 
 #endif

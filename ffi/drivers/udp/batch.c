@@ -13,7 +13,7 @@
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch)
 {
 	batch->nparcels = 0;
-	batch->npieces = 0;
+	batch->niovecs = 0;
 	batch->nmessages = 0;
 }
 
@@ -38,7 +38,7 @@ static void begin_message(struct mmc_udp_batch *batch, uint32_t nbytes,
 	batch->messages[newest].msg_hdr = (struct msghdr){
 		.msg_name = target,
 		.msg_namelen = sizeof(*target),
-		.msg_iov = &batch->pieces[batch->npieces],
+		.msg_iov = &batch->iovecs[batch->niovecs],
 	};
 	batch->ndatagrams[newest] = 0;
 	batch->length_bytes = nbytes;
@@ -64,17 +64,17 @@ static void cut(struct mmc_udp_batch *batch)
 }
 
 /*
- * Adds a piece to the newest message. The cast removes `const`: sendmmsg() only reads
+ * Adds an iovec to the newest message. The cast removes `const`: sendmmsg() only reads
  * the bytes, although its types do not say so.
  */
-static void add_piece(struct mmc_udp_batch *batch, const uint8_t *bytes,
+static void add_iovec(struct mmc_udp_batch *batch, const uint8_t *bytes,
 		      uint32_t nbytes)
 {
 	struct msghdr *message = &batch->messages[batch->nmessages - 1].msg_hdr;
 
 	if (nbytes == 0)
 		return;
-	batch->pieces[batch->npieces++] = (struct iovec){
+	batch->iovecs[batch->niovecs++] = (struct iovec){
 		.iov_base = (void *)(uintptr_t)bytes,
 		.iov_len = nbytes,
 	};
@@ -91,8 +91,8 @@ void mmc_udp_batch_add(struct mmc_udp_batch *batch,
 	batch->nparcels++;
 	if (!can_join(batch, nbytes, target))
 		begin_message(batch, nbytes, target);
-	add_piece(batch, parcel->head, parcel->head_bytes);
-	add_piece(batch, parcel->body, parcel->body_bytes);
+	add_iovec(batch, parcel->head, parcel->head_bytes);
+	add_iovec(batch, parcel->body, parcel->body_bytes);
 	batch->total_bytes += nbytes;
 	batch->ended = nbytes < batch->length_bytes;
 	if (++batch->ndatagrams[batch->nmessages - 1] == 2)

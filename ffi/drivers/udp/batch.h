@@ -35,7 +35,7 @@ struct mmc_udp_batch {
 	/* Whether the kernel cuts trains. If not, each parcel is its own message. */
 	bool cutting;
 	unsigned nparcels;
-	unsigned npieces;
+	unsigned niovecs;
 	unsigned nmessages;
 
 	/* The length of the newest message's datagrams; the last may be shorter. */
@@ -49,7 +49,7 @@ struct mmc_udp_batch {
 	unsigned ndatagrams[MMC_UDP_BATCH]; /* how many each message has */
 	union mmc_udp_cut cuts[MMC_UDP_BATCH];
 	/* The heads and bodies of all parcels in order, without the empty ones. */
-	struct iovec pieces[2 * MMC_UDP_BATCH];
+	struct iovec iovecs[2 * MMC_UDP_BATCH];
 };
 
 /* Removes all parcels from a batch; `cutting` does not change. */

@@ -41,7 +41,7 @@ static void prepare(struct mmc_udp_staging *staging, unsigned count)
 {
 	for (unsigned i = staging->nreceived; i < staging->nreceived + count;
 	     i++) {
-		staging->pieces[i] = (struct iovec){
+		staging->iovecs[i] = (struct iovec){
 			.iov_base = staging->memory +
 				    (size_t)i * staging->slot_bytes,
 			.iov_len = staging->slot_bytes,
@@ -49,7 +49,7 @@ static void prepare(struct mmc_udp_staging *staging, unsigned count)
 		staging->messages[i].msg_hdr = (struct msghdr){
 			.msg_name = &staging->from[i],
 			.msg_namelen = sizeof(staging->from[i]),
-			.msg_iov = &staging->pieces[i],
+			.msg_iov = &staging->iovecs[i],
 			.msg_iovlen = 1,
 			.msg_control = &staging->lengths[i],
 			.msg_controllen = sizeof(staging->lengths[i]),
@@ -109,7 +109,7 @@ bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
 		mmc_udp_train_length(&message->msg_hdr, message->msg_len);
 	left_bytes = message->msg_len - staging->taken_bytes;
 	*datagram = (struct mmc_udp_datagram){
-		.bytes = (uint8_t *)staging->pieces[slot].iov_base +
+		.bytes = (uint8_t *)staging->iovecs[slot].iov_base +
 			 staging->taken_bytes,
 		.nbytes = mmc_min_u32(length_bytes, left_bytes),
 		.cut = (message->msg_hdr.msg_flags & MSG_TRUNC) != 0,

@@ -31,7 +31,7 @@ struct mmc_udp_staging {
 	uint32_t taken_bytes; /* bytes that were taken of the next message */
 	uint32_t ndatagrams; /* in the last message that was taken to its end */
 	struct mmsghdr messages[MMC_UDP_BATCH];
-	struct iovec pieces[MMC_UDP_BATCH];
+	struct iovec iovecs[MMC_UDP_BATCH];
 	struct sockaddr_in from[MMC_UDP_BATCH];
 	union mmc_udp_train_length lengths[MMC_UDP_BATCH];
 };

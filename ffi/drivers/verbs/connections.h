@@ -77,8 +77,8 @@ struct mmc_verbs_connection {
 	uint64_t offer_ns; /* while down: when to send the next offer */
 	uint64_t pause_ns; /* while down: the pause before that offer */
 	struct mmc_verbs_slots slots;
-	uint32_t reads_max; /* pieces that may be read at a time */
-	uint32_t nreads;    /* pieces that are being read */
+	uint32_t reads_max; /* stretches that may be read at a time */
+	uint32_t nreads;    /* stretches that are being read */
 	bool silent;	/* the engine has inquired; nothing was heard since */
 	bool inquiring; /* an inquiry, a read of no bytes, is under way */
 	bool vouched;	/* the peer exists, and the engine was not told yet */

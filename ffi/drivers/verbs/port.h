@@ -8,7 +8,7 @@
 #include "drivers/verbs/address.h"
 #include "drivers/verbs/dl.h"
 
-/* The most pieces of memory that a connection reads at a time. */
+/* The most stretches of memory that a connection reads at a time. */
 #define MMC_VERBS_READS_MAX 16
 
 /* The most routers that a unicast packet passes. */

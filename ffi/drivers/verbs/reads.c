@@ -40,42 +40,42 @@ static struct mmc_verbs_read *find_free(struct mmc_verbs_reads *reads)
 }
 
 /*
- * Posts one request for each piece of a read. A device carries out the reads of a queue
+ * Posts one request for each stretch of a read. A device carries out the reads of a queue
  * pair in their order, even if it has to repeat some; IBTA requires no fence between
- * two reads for that, but one is set to be sure. Only the last piece is signalled: once
+ * two reads for that, but one is set to be sure. Only the last stretch is signalled: once
  * it has completed, all have. Returns 0 or an errno value.
  */
 static int post(const struct mmc_verbs_reads *reads,
 		const struct mmc_verbs_read *read,
-		const struct mmc_piece *pieces)
+		const struct mmc_stretch *stretches)
 {
-	struct ibv_send_wr requests[MMC_PIECES_MAX];
-	struct ibv_sge places[MMC_PIECES_MAX];
+	struct ibv_send_wr requests[MMC_STRETCHES_MAX];
+	struct ibv_sge places[MMC_STRETCHES_MAX];
 	uint8_t *to = memory_of(reads, read);
 	struct ibv_send_wr *refused;
 
-	for (uint32_t i = 0; i < read->npieces; i++) {
-		bool last = i + 1 == read->npieces;
+	for (uint32_t i = 0; i < read->nstretches; i++) {
+		bool last = i + 1 == read->nstretches;
 
 		places[i] = (struct ibv_sge){
 			.addr = (uintptr_t)to,
-			.length = pieces[i].nbytes,
+			.length = stretches[i].nbytes,
 			.lkey = reads->memory.region->lkey,
 		};
 		requests[i] = (struct ibv_send_wr){
 			.wr_id = ID_READ | (uint64_t)(read - reads->items),
 			.next = last ? NULL : &requests[i + 1],
 			.sg_list = &places[i],
-			.num_sge = pieces[i].nbytes > 0,
+			.num_sge = stretches[i].nbytes > 0,
 			.opcode = IBV_WR_RDMA_READ,
 			.send_flags = (last ? IBV_SEND_SIGNALED : 0) |
 				      (i > 0 ? IBV_SEND_FENCE : 0),
 			.wr.rdma = {
-				.remote_addr = pieces[i].address,
-				.rkey = pieces[i].key,
+				.remote_addr = stretches[i].address,
+				.rkey = stretches[i].key,
 			},
 		};
-		to += pieces[i].nbytes;
+		to += stretches[i].nbytes;
 	}
 	return ibv_post_send(read->connection->qp, requests, &refused);
 }
@@ -83,33 +83,33 @@ static int post(const struct mmc_verbs_reads *reads,
 int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 			  struct mmc_verbs_connections *connections,
 			  struct mmc_verbs_connection *connection,
-			  const struct mmc_piece *pieces, unsigned npieces,
-			  uint64_t cookie)
+			  const struct mmc_stretch *stretches,
+			  unsigned nstretches, uint64_t cookie)
 {
 	struct mmc_verbs_read *read = find_free(reads);
 	uint32_t nbytes = 0;
 
-	MMC_ASSERT(npieces > 0 && npieces <= MMC_PIECES_MAX);
+	MMC_ASSERT(nstretches > 0 && nstretches <= MMC_STRETCHES_MAX);
 	/* More reads than the peer serves at a time would hold up control messages. */
 	if (read == NULL ||
 	    (connection->nreads > 0 &&
-	     connection->nreads + npieces > connection->reads_max))
+	     connection->nreads + nstretches > connection->reads_max))
 		return -MMC_EAGAIN;
-	for (unsigned i = 0; i < npieces; i++) {
-		MMC_ASSERT(pieces[i].nbytes <=
+	for (unsigned i = 0; i < nstretches; i++) {
+		MMC_ASSERT(stretches[i].nbytes <=
 			   MMC_VERBS_READ_BYTES_MAX - nbytes);
-		nbytes += pieces[i].nbytes;
+		nbytes += stretches[i].nbytes;
 	}
 	*read = (struct mmc_verbs_read){
 		.state = MMC_VERBS_READ_UNDER_WAY,
 		.connection = connection,
 		.cookie = cookie,
 		.nbytes = nbytes,
-		.npieces = npieces,
+		.nstretches = nstretches,
 	};
-	connection->nreads += npieces;
-	/* Some pieces may have been posted, so the read fails like any other. */
-	if (post(reads, read, pieces) != 0)
+	connection->nreads += nstretches;
+	/* Some stretches may have been posted, so the read fails like any other. */
+	if (post(reads, read, stretches) != 0)
 		mmc_verbs_reads_break(reads, connections, connection,
 				      IBV_WC_GENERAL_ERR);
 	return 0;
@@ -154,7 +154,7 @@ static void finish(struct mmc_verbs_reads *reads,
 	read = &reads->items[id & ~ID_READ];
 	if (read->state != MMC_VERBS_READ_UNDER_WAY)
 		return;
-	connection->nreads -= read->npieces;
+	connection->nreads -= read->nstretches;
 	read->state = MMC_VERBS_READ_DONE;
 	reads->nended++;
 }

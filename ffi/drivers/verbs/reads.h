@@ -31,7 +31,7 @@ struct mmc_verbs_read {
 	struct mmc_verbs_connection *connection;
 	uint64_t cookie;
 	uint32_t nbytes;
-	uint32_t npieces;
+	uint32_t nstretches;
 	bool reset; /* whether its connection was reset after it failed */
 };
 
@@ -58,8 +58,8 @@ void mmc_verbs_reads_destroy(struct mmc_verbs_reads *reads);
 int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 			  struct mmc_verbs_connections *connections,
 			  struct mmc_verbs_connection *connection,
-			  const struct mmc_piece *pieces, unsigned npieces,
-			  uint64_t cookie);
+			  const struct mmc_stretch *stretches,
+			  unsigned nstretches, uint64_t cookie);
 
 /*
  * Handles all completions of what the connections have sent or read, and breaks the

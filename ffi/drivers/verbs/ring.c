@@ -6,8 +6,8 @@
 /* A cache line: no two slots share one. */
 #define LINE_BYTES 64
 
-/* The pieces of a slot: its head; the place that it aims at, if any; its body. */
-#define PIECES 3
+/* The sges of a slot: its head; the place that it aims at, if any; its body. */
+#define SGES 3
 
 /* Rounds up to whole cache lines. */
 static uint32_t stride_bytes(uint32_t nbytes)
@@ -31,21 +31,21 @@ static void append(struct mmc_verbs_slot_list *list,
 static void describe(struct mmc_verbs_ring *ring, uint32_t slot,
 		     uint32_t head_bytes, uint32_t body_bytes)
 {
-	struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)slot];
+	struct ibv_sge *sges = &ring->sges[SGES * (size_t)slot];
 
-	pieces[0] = (struct ibv_sge){
+	sges[0] = (struct ibv_sge){
 		.addr = (uintptr_t)mmc_verbs_ring_head(ring, slot),
 		.length = head_bytes,
 		.lkey = ring->memory.region->lkey,
 	};
-	pieces[1] = (struct ibv_sge){
+	sges[1] = (struct ibv_sge){
 		.addr = (uintptr_t)mmc_verbs_ring_body(ring, slot),
 		.length = body_bytes,
 		.lkey = ring->memory.region->lkey,
 	};
 	ring->requests[slot] = (struct ibv_recv_wr){
 		.wr_id = slot,
-		.sg_list = pieces,
+		.sg_list = sges,
 		.num_sge = body_bytes > 0 ? 2 : 1,
 	};
 	if (ring->placement != NULL)
@@ -66,8 +66,8 @@ int mmc_verbs_ring_init(struct mmc_verbs_ring *ring,
 	ring->head_stride_bytes = stride_bytes(head_bytes);
 	ring->body_stride_bytes = stride_bytes(body_bytes);
 	ring->requests = calloc(nslots, sizeof(*ring->requests));
-	ring->pieces = calloc(PIECES * (size_t)nslots, sizeof(*ring->pieces));
-	if (ring->requests == NULL || ring->pieces == NULL)
+	ring->sges = calloc(SGES * (size_t)nslots, sizeof(*ring->sges));
+	if (ring->requests == NULL || ring->sges == NULL)
 		return -MMC_ENOMEM;
 	rv = mmc_verbs_memory_init(&ring->memory, port,
 				   (size_t)nslots * (ring->head_stride_bytes +
@@ -80,7 +80,7 @@ int mmc_verbs_ring_init(struct mmc_verbs_ring *ring,
 void mmc_verbs_ring_destroy(struct mmc_verbs_ring *ring)
 {
 	mmc_verbs_memory_destroy(&ring->memory);
-	free(ring->pieces);
+	free(ring->sges);
 	free(ring->requests);
 }
 
@@ -95,7 +95,7 @@ void mmc_verbs_ring_give(struct mmc_verbs_ring *ring, uint64_t slot)
 }
 
 /*
- * Fills in the pieces of a slot's request by what the slot aims at. The body takes what
+ * Fills in the sges of a slot's request by what the slot aims at. The body takes what
  * does not fit into the place, or everything if the slot aims at none.
  */
 static void describe_aim(struct mmc_verbs_ring *ring, uint32_t slot)
@@ -103,23 +103,23 @@ static void describe_aim(struct mmc_verbs_ring *ring, uint32_t slot)
 	const struct mmc_prediction *aim =
 		&ring->placement->queues[ring->placement_queue].slots[slot].aim;
 	const struct ibv_mr *region = ring->placement->predictor.region.handle;
-	struct ibv_sge *pieces = &ring->pieces[PIECES * (size_t)slot];
+	struct ibv_sge *sges = &ring->sges[SGES * (size_t)slot];
 	struct ibv_sge body = {
 		.addr = (uintptr_t)mmc_verbs_ring_body(ring, slot),
 		.length = ring->body_bytes,
 		.lkey = ring->memory.region->lkey,
 	};
 
-	pieces[1] = body;
+	sges[1] = body;
 	ring->requests[slot].num_sge = 2;
 	if (aim->place == NULL)
 		return;
-	pieces[1].addr = (uintptr_t)aim->place;
-	pieces[1].length = aim->nbytes;
-	pieces[1].lkey = region->lkey;
-	pieces[2] = body;
-	pieces[2].addr += aim->nbytes;
-	pieces[2].length -= aim->nbytes;
+	sges[1].addr = (uintptr_t)aim->place;
+	sges[1].length = aim->nbytes;
+	sges[1].lkey = region->lkey;
+	sges[2] = body;
+	sges[2].addr += aim->nbytes;
+	sges[2].length -= aim->nbytes;
 	ring->requests[slot].num_sge = 3;
 }
 

@@ -26,7 +26,7 @@ struct mmc_verbs_ring {
 	uint32_t head_stride_bytes;   /* from one head to the next */
 	uint32_t body_stride_bytes;   /* from one body to the next */
 	struct ibv_recv_wr *requests; /* their ids are the slots' indices */
-	struct ibv_sge *pieces;	      /* three for each slot */
+	struct ibv_sge *sges;	      /* three for each slot */
 	uint32_t body_bytes;
 	struct mmc_placement *placement; /* NULL: no slot aims at a place */
 	uint32_t placement_queue; /* the index of its queue in `placement` */

@@ -22,8 +22,8 @@ int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
 	slots->slot_bytes =
 		(slot_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 	slots->requests = calloc(nslots, sizeof(*slots->requests));
-	slots->pieces = calloc(nslots, sizeof(*slots->pieces));
-	if (slots->requests == NULL || slots->pieces == NULL)
+	slots->sges = calloc(nslots, sizeof(*slots->sges));
+	if (slots->requests == NULL || slots->sges == NULL)
 		return -MMC_ENOMEM;
 	return mmc_verbs_memory_init(&slots->memory, port,
 				     (size_t)nslots * slots->slot_bytes);
@@ -32,7 +32,7 @@ int mmc_verbs_slots_init(struct mmc_verbs_slots *slots,
 void mmc_verbs_slots_destroy(struct mmc_verbs_slots *slots)
 {
 	mmc_verbs_memory_destroy(&slots->memory);
-	free(slots->pieces);
+	free(slots->sges);
 	free(slots->requests);
 }
 
@@ -62,14 +62,14 @@ struct ibv_send_wr *mmc_verbs_slots_fill(struct mmc_verbs_slots *slots,
 	if (parcel->body_bytes > 0)
 		memcpy(to + parcel->head_bytes, parcel->body,
 		       parcel->body_bytes);
-	slots->pieces[slot] = (struct ibv_sge){
+	slots->sges[slot] = (struct ibv_sge){
 		.addr = (uintptr_t)to,
 		.length = parcel->head_bytes + parcel->body_bytes,
 		.lkey = slots->memory.region->lkey,
 	};
 	slots->requests[slot] = (struct ibv_send_wr){
 		.wr_id = number,
-		.sg_list = &slots->pieces[slot],
+		.sg_list = &slots->sges[slot],
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND_WITH_IMM,
 		.imm_data = immediate_of(parcel),

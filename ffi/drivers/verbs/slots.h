@@ -16,7 +16,7 @@ struct mmc_verbs_slots {
 	uint32_t nfilled; /* slots ever filled, modulo 2^32 */
 	uint32_t nsent;	  /* slots known to have left, modulo 2^32 */
 	struct ibv_send_wr *requests;
-	struct ibv_sge *pieces;
+	struct ibv_sge *sges;
 };
 
 /*

@@ -273,7 +273,7 @@ static void verbs_deregister_memory(struct mmc_endpoint *endpoint,
 }
 
 static int verbs_read(struct mmc_endpoint *endpoint, uint32_t peer,
-		      const struct mmc_piece *pieces, unsigned npieces,
+		      const struct mmc_stretch *stretches, unsigned nstretches,
 		      uint64_t cookie)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
@@ -283,7 +283,7 @@ static int verbs_read(struct mmc_endpoint *endpoint, uint32_t peer,
 	    connection->reads_max == 0)
 		return -MMC_ENODEV;
 	return mmc_verbs_reads_start(&verbs->reads, &verbs->connections,
-				     connection, pieces, npieces, cookie);
+				     connection, stretches, nstretches, cookie);
 }
 
 static uint64_t verbs_deadline_ns(struct mmc_endpoint *endpoint)

@@ -32,17 +32,18 @@ static inline void deregister_memory(struct team *team,
 						      region);
 }
 
-static inline int start_read(struct team *team, const struct mmc_piece *pieces,
-			     unsigned npieces, uint64_t cookie)
+static inline int start_read(struct team *team,
+			     const struct mmc_stretch *stretches,
+			     unsigned nstretches, uint64_t cookie)
 {
-	return team->endpoints[0]->driver->read(team->endpoints[0], 1, pieces,
-						npieces, cookie);
+	return team->endpoints[0]->driver->read(team->endpoints[0], 1,
+						stretches, nstretches, cookie);
 }
 
-static inline struct mmc_piece piece_of(const struct mmc_region *region,
-					uint32_t offset, uint32_t nbytes)
+static inline struct mmc_stretch piece_of(const struct mmc_region *region,
+					  uint32_t offset, uint32_t nbytes)
 {
-	return (struct mmc_piece){
+	return (struct mmc_stretch){
 		.address = region->address + offset,
 		.key = region->key,
 		.nbytes = nbytes,

@@ -29,13 +29,13 @@ static void check_broken(struct team *team, uint32_t nreads)
 		fprintf(stderr, "%s\n", mmc_last_error());
 }
 
-static void a_read_without_the_right_fails(const struct mmc_piece *piece,
+static void a_read_without_the_right_fails(const struct mmc_stretch *stretch,
 					   struct team *team)
 {
-	CHECK_EQ(start_read(team, piece, 1, 0), 0);
-	CHECK_EQ(start_read(team, piece, 1, 1), 0);
+	CHECK_EQ(start_read(team, stretch, 1, 0), 0);
+	CHECK_EQ(start_read(team, stretch, 1, 1), 0);
 	check_broken(team, 2);
-	CHECK_EQ(start_read(team, piece, 1, 2), -MMC_ENODEV);
+	CHECK_EQ(start_read(team, stretch, 1, 2), -MMC_ENODEV);
 	CHECK(is_quiet(team->endpoints[0]));
 	/* Control still passes, beside the connection. */
 	send_to(team->endpoints[0], 1, 0, true, 77, 20);
@@ -55,14 +55,14 @@ static void a_read_without_the_right_fails(const struct mmc_piece *piece,
 static void a_wrong_key_breaks(void)
 {
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	piece = piece_of(&region, 0, 100);
-	piece.key ^= 0x55;
-	a_read_without_the_right_fails(&piece, &team);
+	stretch = piece_of(&region, 0, 100);
+	stretch.key ^= 0x55;
+	a_read_without_the_right_fails(&stretch, &team);
 	deregister_memory(&team, &region);
 	team_close(&team);
 }
@@ -71,13 +71,13 @@ static void a_wrong_key_breaks(void)
 static void what_lies_outside_breaks(void)
 {
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, 8192);
-	piece = piece_of(&region, 8100, 200);
-	a_read_without_the_right_fails(&piece, &team);
+	stretch = piece_of(&region, 8100, 200);
+	a_read_without_the_right_fails(&stretch, &team);
 	deregister_memory(&team, &region);
 	team_close(&team);
 }
@@ -86,16 +86,16 @@ static void what_lies_outside_breaks(void)
 static void what_is_deregistered_breaks(void)
 {
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	piece = piece_of(&region, 0, 100);
-	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
+	stretch = piece_of(&region, 0, 100);
+	CHECK_EQ(start_read(&team, &stretch, 1, 0), 0);
 	CHECK_EQ(receive_one(team.endpoints[0]).nbytes, 100);
 	deregister_memory(&team, &region);
-	a_read_without_the_right_fails(&piece, &team);
+	a_read_without_the_right_fails(&stretch, &team);
 	team_close(&team);
 }
 
@@ -140,17 +140,17 @@ static void what_is_registered_cannot_be_written(void)
 static void who_is_gone_gives_no_answer(void)
 {
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	struct mmc_event event;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	piece = piece_of(&region, 0, 100);
+	stretch = piece_of(&region, 0, 100);
 	deregister_memory(&team, &region);
 	team.endpoints[1]->driver->close(team.endpoints[1]);
 	team.endpoints[1] = NULL;
-	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
+	CHECK_EQ(start_read(&team, &stretch, 1, 0), 0);
 	event = receive_one(team.endpoints[0]);
 	CHECK_EQ(event.kind, MMC_EVENT_READ);
 	CHECK_EQ(event.nbytes, 0);

@@ -2,21 +2,22 @@
 /* Reading memory that another rank has registered. */
 #include "verbs_memory.h"
 
-/* The pieces of a read arrive together, one behind the other. */
+/* The stretches of a read arrive together, one behind the other. */
 static void pieces_come_one_behind_the_other(void)
 {
 	struct mmc_region region;
-	struct mmc_piece pieces[MMC_PIECES_MAX];
+	struct mmc_stretch stretches[MMC_STRETCHES_MAX];
 	struct mmc_event event;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	pieces[0] = piece_of(&region, 5, 1);
-	pieces[1] = piece_of(&region, 70000, 8);
-	pieces[2] = piece_of(&region, 1, 0);
-	pieces[3] = piece_of(&region, 300000, 30000);
-	CHECK_EQ(start_read(&team, pieces, 4, UINT64_C(0x123456789abcdef0)), 0);
+	stretches[0] = piece_of(&region, 5, 1);
+	stretches[1] = piece_of(&region, 70000, 8);
+	stretches[2] = piece_of(&region, 1, 0);
+	stretches[3] = piece_of(&region, 300000, 30000);
+	CHECK_EQ(start_read(&team, stretches, 4, UINT64_C(0x123456789abcdef0)),
+		 0);
 	event = receive_one(team.endpoints[0]);
 	CHECK_EQ(event.kind, MMC_EVENT_READ);
 	CHECK_EQ(event.source, 1);
@@ -36,17 +37,17 @@ static void pieces_come_one_behind_the_other(void)
 static void reads_see_what_is_there_now(void)
 {
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	piece = piece_of(&region, 4096, 8);
+	stretch = piece_of(&region, 4096, 8);
 	for (uint64_t i = 0; i < 20; i++) {
 		struct mmc_event event;
 
 		memcpy(memory + 4096, &i, sizeof(i));
-		CHECK_EQ(start_read(&team, &piece, 1, i), 0);
+		CHECK_EQ(start_read(&team, &stretch, 1, i), 0);
 		event = receive_one(team.endpoints[0]);
 		CHECK_EQ(event.nbytes, sizeof(i));
 		CHECK_BYTES(event.body, &i, sizeof(i));
@@ -64,10 +65,10 @@ static uint32_t start_many(struct team *team, const struct mmc_region *region,
 	int rv = 0;
 
 	while (nstarted < most) {
-		struct mmc_piece piece =
+		struct mmc_stretch stretch =
 			piece_of(region, nstarted % 8 * max, max);
 
-		rv = start_read(team, &piece, 1, nstarted);
+		rv = start_read(team, &stretch, 1, nstarted);
 		if (rv != 0)
 			break;
 		nstarted++;
@@ -114,24 +115,24 @@ static void more_reads_than_slots_wait(void)
 	team_close(&team);
 }
 
-/* No more pieces are under way than the device serves at a time. */
+/* No more stretches are under way than the device serves at a time. */
 static void many_pieces_wait_too(void)
 {
-	struct mmc_piece pieces[MMC_PIECES_MAX];
+	struct mmc_stretch stretches[MMC_STRETCHES_MAX];
 	struct mmc_region region;
 	uint32_t nstarted = 0;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	for (uint32_t i = 0; i < MMC_PIECES_MAX; i++)
-		pieces[i] = piece_of(&region, i * 100, 100);
-	while (start_read(&team, pieces, MMC_PIECES_MAX, nstarted) == 0)
+	for (uint32_t i = 0; i < MMC_STRETCHES_MAX; i++)
+		stretches[i] = piece_of(&region, i * 100, 100);
+	while (start_read(&team, stretches, MMC_STRETCHES_MAX, nstarted) == 0)
 		nstarted++;
-	CHECK_EQ(nstarted, MMC_VERBS_READS_MAX / MMC_PIECES_MAX);
+	CHECK_EQ(nstarted, MMC_VERBS_READS_MAX / MMC_STRETCHES_MAX);
 	for (uint32_t i = 0; i < nstarted; i++)
 		CHECK_EQ(receive_one(team.endpoints[0]).nbytes,
-			 100 * MMC_PIECES_MAX);
+			 100 * MMC_STRETCHES_MAX);
 	deregister_memory(&team, &region);
 	team_close(&team);
 }
@@ -141,18 +142,18 @@ static void what_was_read_stays_until_the_next_poll(void)
 {
 	struct mmc_region region;
 	struct mmc_event event;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	uint32_t nstarted = 0;
 	struct team team;
 
 	team_start(&team, 2);
 	region = register_memory(&team, MEMORY_BYTES);
-	piece = piece_of(&region, 0, 5000);
-	CHECK_EQ(start_read(&team, &piece, 1, 0), 0);
+	stretch = piece_of(&region, 0, 5000);
+	CHECK_EQ(start_read(&team, &stretch, 1, 0), 0);
 	event = receive_one(team.endpoints[0]);
 	/* Reads that start meanwhile use other slots. */
-	piece = piece_of(&region, 200000, 5000);
-	while (start_read(&team, &piece, 1, 1) == 0)
+	stretch = piece_of(&region, 200000, 5000);
+	while (start_read(&team, &stretch, 1, 1) == 0)
 		nstarted++;
 	CHECK_EQ(nstarted, MMC_VERBS_NREADS - 1);
 	usleep(QUIET_MS * 1000);
@@ -203,13 +204,13 @@ static void control_passes_beside_reads(void)
 
 static void only_partners_can_be_read(void)
 {
-	struct mmc_piece piece = { .address = 4096, .key = 1, .nbytes = 8 };
+	struct mmc_stretch stretch = { .address = 4096, .key = 1, .nbytes = 8 };
 	struct mmc_endpoint *endpoint;
 	struct team team;
 
 	team_start(&team, 8);
 	endpoint = team.endpoints[0];
-	CHECK_EQ(endpoint->driver->read(endpoint, 3, &piece, 1, 0),
+	CHECK_EQ(endpoint->driver->read(endpoint, 3, &stretch, 1, 0),
 		 -MMC_ENODEV);
 	team_close(&team);
 }

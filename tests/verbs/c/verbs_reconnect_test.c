@@ -64,15 +64,15 @@ static void reads_fail_and_work_again(void)
 	struct mmc_endpoint *reader = team.endpoints[0];
 	struct tally tally = { 0 };
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 
 	succeed(team.endpoints[1]->driver->register_memory(
 		team.endpoints[1], memory, sizeof(memory), &region));
-	piece = (struct mmc_piece){ region.address, region.key, 64 };
+	stretch = (struct mmc_stretch){ region.address, region.key, 64 };
 	/* There are more rounds than slots for reads. */
 	for (uint32_t i = 1; i <= MMC_VERBS_NREADS + 2; i++) {
 		reset_end(&team, 1, 0);
-		CHECK_EQ(reader->driver->read(reader, 1, &piece, 1, i), 0);
+		CHECK_EQ(reader->driver->read(reader, 1, &stretch, 1, i), 0);
 		while (tally.nfailed_reads < i)
 			move(&team, &tally);
 		CHECK(await_links(&team, &tally, MMC_VERBS_LINK_UP));
@@ -80,7 +80,7 @@ static void reads_fail_and_work_again(void)
 			move(&team, &tally);
 	}
 	CHECK_EQ(tally.nreads, 0);
-	CHECK_EQ(reader->driver->read(reader, 1, &piece, 1, 99), 0);
+	CHECK_EQ(reader->driver->read(reader, 1, &stretch, 1, 99), 0);
 	while (tally.nreads == 0 && CHECK_EQ(tally.nbroken, 0))
 		move(&team, &tally);
 	team.endpoints[1]->driver->deregister_memory(team.endpoints[1],

@@ -72,15 +72,15 @@ static void a_read_wakes(void)
 {
 	static uint8_t memory[64];
 	struct mmc_region region;
-	struct mmc_piece piece;
+	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
 	succeed(team.endpoints[1]->driver->register_memory(
 		team.endpoints[1], memory, sizeof(memory), &region));
-	piece = (struct mmc_piece){ region.address, region.key, 64 };
+	stretch = (struct mmc_stretch){ region.address, region.key, 64 };
 	arm_when_quiet(team.endpoints[0]);
-	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &piece,
+	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &stretch,
 						 1, 0),
 		 0);
 	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
