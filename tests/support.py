@@ -18,9 +18,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-# Each folder holds a python and an mpirun: BIN those of Open MPI, MPICH_BIN those of
-# MPICH. BIN must not be resolved: the python of a virtual environment is a link that
-# leads out of the environment.
+# BIN holds the programs ``python`` and ``mpirun`` to use with Open MPI, MPICH_BIN those
+# to use with MPICH. BIN must not be resolved: the ``python`` of a virtual environment
+# is a link that leads out of the environment.
 BIN = Path(sys.executable).parent
 MPICH_BIN = ROOT / ".venv-mpich/bin"
 

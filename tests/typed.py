@@ -14,7 +14,7 @@ import mpimcast
 
 
 class UserComm(mpimcast.Intracomm):
-    """A user's class; communicators derived from an instance are instances, too."""
+    """A user's class; communicators derived from its instances are of it, too."""
 
     def total(self) -> int:
         """Return the number of ranks."""

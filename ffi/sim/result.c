@@ -88,8 +88,8 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
 		/*
-		 * In a large run, chunks are replaced by stamps of a few bytes; each
-		 * byte of a stamp stands for several of the chunk (sim/stage.c).
+		 * In a large run, chunks are replaced by stamps of a few bytes. Each
+		 * byte of a stamp stands for several bytes of its chunk (sim/stage.c).
 		 */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),

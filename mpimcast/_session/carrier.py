@@ -37,8 +37,8 @@ class Carrier:
     Attributes
     ----------
     express : mapping
-        The shortest way of a kind of collective, where there is one. It returns whether
-        mpimcast has carried the call, or None if it must take the ordinary way.
+        Maps a kind of collective to the function that runs it the shortest way, if any;
+        that returns whether mpimcast carried the call, or None to go the ordinary way.
     """
 
     def __init__(self, streams: Streams, private: Private, config: Config) -> None:

@@ -51,8 +51,8 @@ class CommunicatorState:
     thresholds : Thresholds
         The sizes below which the MPI library carries operations.
     express : mapping
-        The shortest way of a kind of collective, where there is one. It returns whether
-        mpimcast has carried the call, or None if it must take the ordinary way.
+        Maps a kind of collective to the function that runs it the shortest way, if any;
+        that returns whether mpimcast carried the call, or None to go the ordinary way.
     threaded : bool
         Whether mpimcast may carry operations that return a request, which requires
         that every rank has THREAD_MULTIPLE. False until all ranks have agreed on it.
@@ -108,7 +108,7 @@ class CommunicatorState:
         self.thresholds.config = self.config
 
     def announce(self) -> None:
-        """Record that all ranks have this communicator for as long as the job runs.
+        """Record that all ranks have this state until they end, for `join` to know.
 
         Do nothing in a job of several programs, since some may not use mpimcast.
         """
@@ -130,8 +130,8 @@ class CommunicatorState:
             return Explanation("none", str(self._failure))
         if self.bypass:
             return Explanation("mpi", self._reason)
-        if self.config.leaves_all:
-            return Explanation("mpi", self.config.leaves_all)
+        if self.config.reason_to_leave_all:
+            return Explanation("mpi", self.config.reason_to_leave_all)
         limit = self.thresholds.least_bytes
         if nbytes < limit:
             return Explanation(
@@ -148,7 +148,7 @@ class CommunicatorState:
     def way(self, nbytes: int, name: str, *, waits: bool = True) -> tuple[str, str]:
         """Return what carried an operation, and the reason if the MPI library did.
 
-        Unlike `explain`, this looks back on an operation, by its collective's `name`.
+        Unlike `explain`, this looks back on an operation, one of the collective `name`.
         Its reasons do not name the size, so that operations can be counted by reason.
         `waits` is False if the operation returned a request.
         """
@@ -214,8 +214,8 @@ class CommunicatorState:
         """Set what follows from the agreed settings and the least thread level."""
         self.threaded = level >= MPI.THREAD_MULTIPLE
         self.thresholds.agree(shared=True)
-        if self.config.leaves_all:
-            self._settle(self.config.leaves_all)
+        if self.config.reason_to_leave_all:
+            self._settle(self.config.reason_to_leave_all)
 
     def _settle(self, reason: str) -> None:
         """Leave every operation to the MPI library from now on."""
@@ -291,10 +291,10 @@ class CommunicatorState:
     # ---- the end: join, depart, leave, then end ------------------------------
 
     def join(self) -> None:
-        """Enter the communicator if it is unused, since MPI or the program ends here.
+        """Enter the communicator if it is unused when MPI or the program ends.
 
-        Otherwise ranks that open it would not learn that this rank has ended. Do
-        nothing unless all ranks have the communicator, as `announce` recorded.
+        If this rank never entered, ranks that open it would not learn that this rank
+        has ended. Do nothing unless `announce` has recorded the communicator.
         """
         unused = self._entry is None and not self.bypass
         if self._announced and unused and not self._forked():
@@ -302,9 +302,10 @@ class CommunicatorState:
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
-        """Tell ranks that await this one that it starts no new operations.
+        """Tell ranks that await this one that it starts no more operations.
 
-        Persistent requests may still be started unless the program `ends`.
+        Unless the program `ends`, that does not include persistent requests, which this
+        rank may still start.
         """
         if self._forked():
             return

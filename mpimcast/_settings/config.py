@@ -312,7 +312,7 @@ class Config:
         return "shm" in self.transports and self.node_bytes > 0
 
     @property
-    def leaves_all(self) -> str:
+    def reason_to_leave_all(self) -> str:
         """Why all operations are left to the MPI library; empty if they are not."""
         if self.transport == "mpi":
             return "TRANSPORT=mpi"

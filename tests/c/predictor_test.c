@@ -251,8 +251,8 @@ static void uneven_blocks_are_not_predictable(void)
 }
 
 /*
- * Equal blocks are not predictable if there are gaps between them, which
- * `offsets_bytes` shows: a request keeps no offsets of adjacent blocks.
+ * Equal blocks are not predictable if there are gaps between them. A request whose
+ * `offsets_bytes` is not NULL has such gaps: for adjacent blocks it keeps no offsets.
  */
 static void blocks_with_gaps_are_not_predictable(void)
 {

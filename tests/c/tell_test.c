@@ -49,8 +49,8 @@ static void a_record_asks_for_no_answer(void)
 }
 
 /*
- * The culprit in a message is the rank whose entry this one awaits or, after a failure,
- * the rank that caused it.
+ * The culprit in a message is the rank whose entry its sender awaits or, after a
+ * failure, the rank that caused that.
  */
 static void messages_name_the_culprit(void)
 {
@@ -99,7 +99,7 @@ static void hearsay_grows_older(void)
 	}
 }
 
-/* Messages no longer name a late rank once TIMEOUT has passed since the evidence. */
+/* Messages no longer name a late rank once hearsay of it is as old as TIMEOUT. */
 static void old_hearsay_is_dropped(void)
 {
 	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);

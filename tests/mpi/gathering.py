@@ -27,7 +27,7 @@ def gather_and_check(comm: MPI.Intracomm, count: int = 300) -> None:
 
 
 def started(comm: Intracomm) -> int:
-    """Return how many operations this rank has started that are not the library's."""
+    """Return how many operations this rank has started without the MPI library."""
     stats = comm.stats()
     return stats["epochs"] + stats["node_operations"]
 

@@ -70,9 +70,10 @@ def outcome(
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.items_per_unit
-        # The message may begin up to two items after the start of the memory. There is
-        # more memory than it needs, to show whether what follows it is written: two
-        # units, three doubles, and a double for each byte that the two items span.
+        # The message may begin up to two items after the start of the memory. The
+        # memory is larger than the message, to show whether Bcast writes past the
+        # message: by two units, three doubles and, with plenty to spare for those two
+        # items, as many doubles as the items span bytes.
         memory_doubles = (
             kind.spanned_doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
         )
@@ -133,6 +134,7 @@ def test_sizes(
         assert (guarded[:GUARD_BYTES] == 0xA5).all()
         assert (guarded[GUARD_BYTES + nbytes :] == 0xA5).all()
     if comm.size > 1:
+        # mpimcast, not the MPI library, has carried every Bcast.
         assert started(comm) == len(sizes)
 
 
@@ -186,7 +188,8 @@ def test_none_and_absolute_addresses(comm: Intracomm) -> None:
 def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
     """The size of a Bcast alone decides whether it is multicast, on all ranks alike.
 
-    The ranks pass messages of different forms. Two of the five sizes reach MIN_BYTES.
+    The ranks pass messages of different forms. Two of the five sizes reach MIN_BYTES:
+    mpimcast carries these two Bcasts, and the MPI library the others.
     """
     comm = make_comm(min_bytes=1000)
     for nbytes in (999, 1000, 8, 4000, 992):

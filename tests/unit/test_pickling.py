@@ -220,7 +220,7 @@ def test_settings_are_restored() -> None:
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("which", ["MPI.Intracomm", "type(MPI.COMM_WORLD)"])
 def test_copyreg(runner: str, which: str) -> None:
-    """A function registered with copyreg for communicators serves mpimcast's, too."""
+    """A function registered with copyreg is used for mpimcast's communicators, too."""
     code = f"""
     import copyreg
     {COPIES}
@@ -282,9 +282,9 @@ def test_constants(runner: str) -> None:
 
 
 def test_communicators_of_compiled_code() -> None:
-    """From a raw handle, compiled code makes an object of the communicator's type.
+    """Compiled code that wraps a communicator's raw handle gets the same type.
 
-    It does so with mpi4py's C function PyMPIComm_New().
+    It wraps the handle with mpi4py's C function PyMPIComm_New().
     """
     code = """
     import ctypes

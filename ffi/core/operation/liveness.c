@@ -16,15 +16,16 @@
 #define INQUIRY_NS_MAX MMC_S_NS
 
 /*
- * The longest pause that a rank's silence causes between questions to it. Pauses keep a
- * stopped rank from finding thousands of questions when it resumes.
+ * The longer a rank is silent, the longer are the pauses between questions to it, up to
+ * this limit. They keep a stopped rank from finding thousands of questions when it
+ * resumes.
  */
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
 /*
  * While data flows, a rank's pause between questions is at least the number of ranks
  * times this, so that all ranks together ask one rank at most 10,000 times a second.
- * If an eighth of TIMEOUT is less than that, it is the least pause instead.
+ * This least pause is never longer than an eighth of TIMEOUT, though.
  */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
@@ -34,7 +35,7 @@
  */
 #define NAMED_SILENCE_NS (3 * MMC_S_NS)
 
-/* Returns for how long a rank must be silent before an inquiry about it. */
+/* Returns how long a rank must have been silent before an inquiry about it is made. */
 static uint64_t silence_ns(const struct mmc_op *op)
 {
 	return mmc_min_u64(SILENCE_NS, op->config.timeout_ns / 4);
@@ -144,9 +145,11 @@ static uint32_t stall_culprit(const struct mmc_op *op)
 }
 
 /*
- * Fails the operation when a wait is too long. The limit of `unexplained_ns` is a
- * quarter longer than that of `unproven_ns`. So a rank that awaits a dead rank fails
- * first, and the ranks that wait for the living one learn from it which rank is dead.
+ * Fails the operation when a wait is too long. `unproven_ns` is the time without proof
+ * that the awaited rank exists; `unexplained_ns`, the time without an advance or a late
+ * rank to explain why there is none. The limit of `unexplained_ns` is a quarter longer
+ * than that of `unproven_ns`. So a rank that awaits a dead rank fails first, and the
+ * ranks that wait for the living one learn from it which rank is dead.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -232,6 +235,7 @@ static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 {
 	struct mmc_liveness *liveness = &op->liveness;
 
+	/* This deals with what the transport has found, even if nothing is sent. */
 	liveness->witnessed = false;
 	if (now_ns - liveness->told_ns < op->config.timeout_ns / 4)
 		return;
@@ -257,6 +261,7 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 	if (needs_inquiry(op) && now_ns >= liveness->inquire_ns &&
 	    mmc_actions_room(actions))
 		inquire(op, now_ns, actions);
+	/* If this rank's own transport has found a late rank: */
 	if (liveness->witnessed && mmc_actions_room(actions))
 		tell_of_late_rank(op, now_ns, actions);
 }

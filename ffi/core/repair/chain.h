@@ -22,7 +22,7 @@
 /* The most senders of a chain that are followed at a time. */
 #define MMC_CHAIN_SEQUENCES 16
 
-/* How many turns after the last one that has begun are followed in advance. */
+/* How many turns are followed in advance, beyond the last turn that has begun. */
 #define MMC_CHAIN_AHEAD (MMC_CHAIN_SEQUENCES / 4 + 1)
 
 /* The `turn` of a sequence that is not in use. */
@@ -49,15 +49,17 @@ struct mmc_sequence {
 	 */
 	uint32_t end;
 	/*
-	 * `end` as mmc_loss_gap() noted it when a chunk was skipped. Chunks below this
-	 * that are still missing after the allowance for reordering become late.
+	 * The value of `end` when mmc_loss_gap() last saved it for all sequences,
+	 * because some chunk had been skipped. Chunks below this that are still missing
+	 * after the allowance for reordering become late.
 	 */
 	uint32_t gap_end;
 	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
 	/*
-	 * `late_end` as mmc_loss_mark_late() noted it when chunks became late. Chunks
-	 * below this that are still missing some time later become lost.
+	 * The value of `late_end` when mmc_loss_mark_late() last saved it for all
+	 * sequences, because some chunks had become late. Chunks below this that are
+	 * still missing some time later become lost.
 	 */
 	uint32_t noted_late_end;
 	uint32_t lost_end; /* missing chunks below this are lost */
@@ -83,8 +85,8 @@ struct mmc_sequence {
 	 */
 	uint64_t asked_ns;
 	/*
-	 * How many times this rank has asked about the sender since this rank's parent
-	 * last said how much the sender has sent.
+	 * How many questions about the sender this rank has asked in vain: those since
+	 * its parent in the tree of reports last said how much the sender has sent.
 	 */
 	uint32_t nvain;
 	bool asked; /* a question about the sender is open */
@@ -96,7 +98,7 @@ struct mmc_chain {
 	struct mmc_sequence *sequences; /* [nsequences] */
 	uint32_t nsequences;
 	uint32_t nturns;    /* how many senders the chain has */
-	uint32_t nfollowed; /* the next turn to follow */
+	uint32_t nfollowed; /* turns below this are or were followed */
 	uint32_t turn;	    /* the first turn from which more is expected */
 	uint32_t nbegun;    /* the last turn that has begun, plus one */
 	/* The position after the furthest chunk that this rank received or sent. */
@@ -108,11 +110,11 @@ struct mmc_chain {
 	 * from blocks whose turns were given up are late.
 	 */
 	uint32_t late_turns;
-	/* `late_turns` as noted along with the `noted_late_end` of each sequence. */
+	/* The value of `late_turns` when mmc_loss_mark_late() last saved it. */
 	uint32_t noted_late_turns;
 	/*
-	 * Chunks missing from a block whose turn was given up are not only late but
-	 * lost if that turn is below this.
+	 * If a turn below this was given up, the chunks missing from its block are not
+	 * only late but lost.
 	 */
 	uint32_t lost_turns;
 };
