@@ -50,14 +50,14 @@ class Case(NamedTuple):
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
-    def over_peers_least(
+    def over_smallest_of_peers(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
-        """Return mpimcast's value of a quantity as a multiple of the peers' least.
+        """Return mpimcast's value of a quantity as a multiple of the peers' smallest.
 
         `quantity_of` takes a contender's results and returns its value, or None if that
         is unknown. Peers whose value is unknown do not count. Return None if mpimcast's
-        value is unknown or 0, if no peer's is known, or if the least of them is 0.
+        value is unknown or 0, if no peer's is known, or if the smallest is 0.
         """
         quantities = [
             quantity_of(each)
@@ -66,9 +66,9 @@ class Case(NamedTuple):
             if contender not in OUR_CONTENDERS
             and each.block_bytes == self.ours.block_bytes
         ]
-        least = min((each for each in quantities if each is not None), default=None)
+        smallest = min((each for each in quantities if each is not None), default=None)
         ours = quantity_of(self.ours)
-        return ours / least if ours and least else None
+        return ours / smallest if ours and smallest else None
 
     def time_over_undisturbed(self) -> float | None:
         """Return mpimcast's time as a multiple of its time on the undisturbed network.

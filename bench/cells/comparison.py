@@ -42,9 +42,9 @@ class Comparison(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The scenario in words, then the variant of mpimcast unless it is `OURS`.
+        """The scenario in words, the same for all block sizes.
 
-        The label is the same for all block sizes.
+        It ends with the variant of mpimcast, unless that is `OURS`.
         """
         variant = (
             "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
@@ -54,7 +54,7 @@ class Comparison(NamedTuple):
     @property
     def bytes_share(self) -> float | None:
         """The bytes that mpimcast's busiest host sends, as a share of the peer's."""
-        # Both numbers of bytes are given in blocks of the same size, which cancels out.
+        # Both are counted in blocks of the same size, so their ratio is that of bytes.
         return _share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property

@@ -87,9 +87,10 @@ static void what_few_ranks_lack_is_unicast(void)
 					CHECK_EQ(nsent[p], 30);
 			else
 				/*
-				 * Rank p asks for chunks p to p + 29. Too few ranks
-				 * lack the first multicast_min - 1 of all these chunks,
-				 * and too few lack the last multicast_min - 1.
+				 * Rank p asks for chunks p to p + 29, so that all ranks
+				 * together ask for 30 + nasking - 1 chunks. All of
+				 * these are multicast but the first and the last
+				 * multicast_min - 1, which too few ranks lack.
 				 */
 				CHECK_EQ(nmulticast,
 					 30 + nasking - 1 -
@@ -176,7 +177,10 @@ static void at_once_without_gathering(void)
 	model_close(&model);
 }
 
-/* Without gathering, a rank that asks long after another also gets the chunks. */
+/*
+ * Without gathering, a rank gets the chunks that it asks for even if they were sent to
+ * another rank long before.
+ */
 static void each_rank_is_served_without_gathering(void)
 {
 	struct model model;

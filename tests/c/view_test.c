@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of view.h return what an operation's state is now. */
+/* The functions of view.h report the current state of an operation. */
 #include "core/operation/view.h"
 
 #include "subject.h"

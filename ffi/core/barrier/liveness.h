@@ -23,7 +23,7 @@
 struct mmc_liveness {
 	uint64_t observed_ns; /* the time up to which all waits are counted */
 
-	/* The waits. The first four also begin anew whenever the operation advances. */
+	/* The waits. The first four also restart whenever the operation advances. */
 	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
 	uint64_t unproven_ns; /* since the awaited rank was proven to exist */
 	uint64_t stalled_ns;  /* since the operation advanced */
@@ -40,9 +40,9 @@ struct mmc_liveness {
 	uint64_t inquire_ns;
 	uint64_t late_ns; /* when `late_rank` was last known to exist */
 	/*
-	 * When this rank last told all ranks of a late one or, if newer, the time of
-	 * evidence that another rank has sent. For a while after it, this rank need not
-	 * tell them.
+	 * When this rank last told all ranks of a late one or, if that is more recent,
+	 * the time of the newest evidence received from another rank. This rank tells
+	 * them again only if timeout_ns / 4 has passed since (operation/liveness.c).
 	 */
 	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
@@ -91,7 +91,7 @@ static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
 }
 
 /*
- * Records that the operation has advanced: all waits begin anew, except
+ * Records that the operation has advanced: all waits are reset to 0, except
  * `since_start_ns` and `owner_unheard_ns`.
  */
 static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
@@ -112,7 +112,7 @@ void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 
 /*
  * Records that `rank` was heard, so that it is no longer late. If it is `owner`,
- * `owner_unheard_ns` begins anew.
+ * `owner_unheard_ns` is reset to 0.
  */
 static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
 				      uint32_t rank)

@@ -22,7 +22,7 @@
 #define MMC_UDP_RECONNECT_NS (100 * MMC_MS_NS)
 
 enum mmc_udp_finding {
-	MMC_UDP_FOUND_NOTHING, /* nothing that is still to be reported */
+	MMC_UDP_FOUND_NOTHING, /* there is no unreported finding */
 	MMC_UDP_FOUND_ALIVE,   /* the peer's process exists */
 	MMC_UDP_FOUND_GONE,    /* the peer's process has ended */
 };
@@ -51,8 +51,8 @@ struct mmc_udp_inquiries {
 };
 
 /*
- * Initializes the structure, without inquiries. The epoll instance `epoll_fd` will
- * watch their connections, and report each of them with `tag`.
+ * Initializes the structure; there are no inquiries yet. The epoll instance `epoll_fd`
+ * will watch the connections of all inquiries, and report each of them with `tag`.
  */
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 			    uint32_t tag);

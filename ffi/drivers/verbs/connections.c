@@ -26,12 +26,12 @@
 #define PSN_MASK 0xffffff
 
 /*
- * The adapter sends an unanswered packet again after 4.096 us * 2^exponent: 17 ms for
- * EXPONENT_MIN, 134 ms for EXPONENT_MAX, or up to four times as long (IBTA 9.7.6.1.3).
- * With less than 17 ms, a machine that is merely busy would seem not to answer. After
- * RETRIES repetitions the adapter gives up. RETRIES is 6, not the maximum of 7, which
- * Soft-RoCE takes to mean "for ever". RETRY_NS_MAX() is the longest time from the first
- * attempt until the adapter gives up.
+ * The adapter sends an unanswered packet again after 4.096 us * 2^exponent, which is
+ * 17 ms for EXPONENT_MIN and 134 ms for EXPONENT_MAX. It may wait up to four times as
+ * long (IBTA 9.7.6.1.3). With less than 17 ms, a machine that is merely busy would seem
+ * not to answer. After RETRIES repetitions the adapter gives up. RETRIES is 6, not the
+ * maximum of 7, which Soft-RoCE takes to mean "for ever". RETRY_NS_MAX() is the longest
+ * time from the first attempt until the adapter gives up.
  */
 #define EXPONENT_MIN 12
 #define EXPONENT_MAX 15
@@ -220,9 +220,9 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 
 /*
  * Returns the exponent for a peer that may be silent for `timeout_ns`; 0 sets no limit.
- * The adapter has mmc_verbs_retrying_ns() of that time for its retries. The exponent is
- * the largest, up to EXPONENT_MAX, with which it gives up by then; if even EXPONENT_MIN
- * takes longer, it is EXPONENT_MIN.
+ * Of that time, the adapter may spend mmc_verbs_retrying_ns() on retries. The exponent
+ * is the largest, up to EXPONENT_MAX, with which it is sure to give up within that
+ * share; if even EXPONENT_MIN may take longer, it is EXPONENT_MIN.
  */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
@@ -382,6 +382,7 @@ void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 	connections->nbroken++;
 }
 
+/* `nvouched` counts a connection once, even if its peer is vouched for again. */
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection)
 {
@@ -389,6 +390,10 @@ void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 	connection->vouched = true;
 }
 
+/*
+ * The peer's adapter has answered, and thereby vouches for the peer's process. A failed
+ * inquiry vouches for nothing: it does not end here, but breaks the connection.
+ */
 void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
 			     struct mmc_verbs_connection *connection)
 {

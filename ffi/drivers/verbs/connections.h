@@ -163,8 +163,8 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 void mmc_verbs_inquiry_start(struct mmc_verbs_connection *connection);
 
 /*
- * Notes that the peer's process exists, so that mmc_verbs_inquiries_take() reports it
- * once.
+ * Notes that the peer's adapter vouches for the peer's process, that is, shows that it
+ * exists. mmc_verbs_inquiries_take() then reports this once.
  */
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection);

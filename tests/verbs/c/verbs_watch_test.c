@@ -16,7 +16,7 @@ static void arm_when_quiet(struct mmc_endpoint *endpoint)
 	CHECK(!sleep_ms(endpoint, 0));
 }
 
-/* The first descriptor announces control traffic, the last one announces data. */
+/* The first descriptor announces control traffic, and the last one announces data. */
 enum { CONTROL = 1, DATA = 2 };
 
 /*
