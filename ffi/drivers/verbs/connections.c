@@ -18,7 +18,7 @@
  */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
-/* Receives posted for each partner, and the minimum posted in total. */
+/* Receives posted for each partner, and the least in total. */
 #define RECEIVES 32
 #define RECEIVES_MIN 64
 
@@ -28,10 +28,10 @@
 /*
  * The adapter sends an unanswered packet again after 4.096 us * 2^exponent, which is
  * 17 ms for EXPONENT_MIN and 134 ms for EXPONENT_MAX. It may wait up to four times as
- * long (IBTA 9.7.6.1.3). With less than 17 ms, a machine that is merely busy would seem
- * not to answer. After RETRIES repetitions the adapter gives up. RETRIES is 6, not the
- * maximum of 7, which Soft-RoCE takes to mean "for ever". RETRY_NS_MAX() is the longest
- * time from the first attempt until the adapter gives up.
+ * long (IBTA 9.7.6.1.3). With less than 17 ms, a busy machine would seem not to answer.
+ * After RETRIES repetitions the adapter gives up. RETRIES is 6, not the maximum of 7,
+ * which Soft-RoCE takes to mean "for ever". RETRY_NS_MAX() is the longest time from the
+ * first attempt until the adapter gives up.
  */
 #define EXPONENT_MIN 12
 #define EXPONENT_MAX 15
@@ -382,7 +382,6 @@ void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 	connections->nbroken++;
 }
 
-/* `nvouched` counts a connection once, even if its peer is vouched for again. */
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection)
 {
@@ -390,10 +389,7 @@ void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 	connection->vouched = true;
 }
 
-/*
- * The peer's adapter has answered, and thereby vouches for the peer's process. A failed
- * inquiry vouches for nothing: it does not end here, but breaks the connection.
- */
+/* The peer's adapter has answered. A failed inquiry breaks the connection instead. */
 void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
 			     struct mmc_verbs_connection *connection)
 {
