@@ -39,8 +39,8 @@ enum mmc_action_kind {
 	 */
 	MMC_ACTION_READ_MAP,
 	/*
-	 * Read the chunks of `run` of `peer`, and last its generation, likewise, and
-	 * call mmc_op_on_read().
+	 * Read the chunks of `run` of `peer`, and last its generation, from where
+	 * mmc_op_left_advert() says, and call mmc_op_on_read().
 	 */
 	MMC_ACTION_READ,
 	/*

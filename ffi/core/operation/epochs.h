@@ -19,7 +19,7 @@
 /* The most records that are kept for operations that have not started here. */
 #define MMC_EPOCHS_EARLY_MAX (4 * MMC_ROUNDS_MAX)
 
-/* What one rank has said of an operation that has not started here. */
+/* The record and advert of one rank for an operation that has not started here. */
 struct mmc_early {
 	uint32_t epoch;
 	uint32_t source; /* the rank that has said it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a completed operation teaches about the network. */
+/* Learns from a completed operation what the network can carry. */
 #ifndef MMC_CORE_OPERATION_LEARN_H
 #define MMC_CORE_OPERATION_LEARN_H
 

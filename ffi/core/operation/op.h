@@ -72,7 +72,7 @@ enum mmc_op_holding {
 	MMC_OP_NOTHING, /* none: CLOSED was handed out */
 };
 
-/* What an operation is given when it starts. */
+/* The arguments with which an operation starts. */
 struct mmc_op_config {
 	uint64_t channel;
 	uint32_t epoch;
@@ -119,8 +119,8 @@ struct mmc_op_config {
 };
 
 /*
- * What is looked up for a chunk, kept for the next one, which is often of the same
- * sender.
+ * Keeps the results of the look-ups for a chunk. The next chunk often has the same
+ * sender, and then needs no look-up.
  */
 struct mmc_heard {
 	uint32_t source; /* the sender heard last; MMC_PEER_NONE: none */

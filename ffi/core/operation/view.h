@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine and the simulator may see of an operation, whose fields are the
- * core's own. The functions are inline, since some are called for every chunk.
+ * Functions that show an operation to the engine and the simulator; its fields are the
+ * core's own. They are inline, since some are called for every chunk.
  */
 #ifndef MMC_CORE_OPERATION_VIEW_H
 #define MMC_CORE_OPERATION_VIEW_H
