@@ -18,20 +18,22 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-# BIN holds the programs ``python`` and ``mpirun`` to use with Open MPI, MPICH_BIN those
-# to use with MPICH. BIN must not be resolved: the ``python`` of a virtual environment
-# is a link that leads out of the environment.
+# BIN is the folder with the programs ``python`` and ``mpirun`` to use with Open MPI;
+# MPICH_BIN is the folder with those to use with MPICH. Path.resolve() would be wrong
+# for BIN: in a virtual environment, ``python`` is a link to a file outside of it.
 BIN = Path(sys.executable).parent
 MPICH_BIN = ROOT / ".venv-mpich/bin"
 
-TIMED_OUT = 124  # the status of a command that ran past its limit, as with timeout(1)
+# The exit status of a command that ran past its limit; timeout(1) returns the same.
+TIMED_OUT = 124
 
 
 def choose_seed() -> int:
-    """Return the seed of this run, the same in all its processes.
+    """Return the seed of this test run, the same in all processes of the run.
 
-    It is ``MPIMCAST_TEST_SEED`` if that is set. Otherwise it is the time in seconds
-    since 1970, and the variable is set to it for the processes that this one starts.
+    The environment variable ``MPIMCAST_TEST_SEED`` holds the seed. If it is not set,
+    set it to the time in seconds since 1970, so that the processes which this one
+    starts have the same seed.
     """
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
@@ -44,8 +46,8 @@ def find_tool(name: str) -> str | None:
 def require_tool(name: str) -> str:
     """Return the path of a program that the calling test requires.
 
-    A missing program skips the test, with its name as the reason; under ``CI=true``,
-    where nothing may be missing, it fails the test.
+    If the program is missing, skip the test, and name the program as the reason; under
+    ``CI=true``, where no program may be missing, fail the test.
     """
     path = find_tool(name)
     if path is None:
@@ -68,13 +70,13 @@ def run(
     Parameters
     ----------
     command
-        Program and arguments.
+        The program and its arguments.
     limit_s
-        Seconds after which the command is ended and the test fails.
+        The number of seconds after which the command is ended and the test fails.
     cwd
-        Directory to run in.
+        The directory in which the command runs.
     **env
-        Environment variables to set besides those of this process.
+        Environment variables to set in addition to those of this process.
     """
     code, output = run_unchecked(command, limit_s=limit_s, cwd=cwd, **env)
     if code != 0:
@@ -92,9 +94,9 @@ def run_unchecked(
 ) -> tuple[int, str]:
     """Run a command and return its exit status and output.
 
-    The command has no input. After `limit_s` seconds it gets SIGTERM, so that a
-    launcher can end its ranks. Ten seconds later, or earlier if the command ends, the
-    rest of its process group is killed. The status is then TIMED_OUT.
+    The command has no input. If it is still running after `limit_s` seconds, it gets
+    SIGTERM, so that a launcher can end its ranks. Once the command has ended, or after
+    ten more seconds, its whole process group is killed. The status is then TIMED_OUT.
     """
     process = subprocess.Popen(
         command,
@@ -123,24 +125,25 @@ def run_unchecked(
 def mpirun(
     nranks: int, *options: str | Path, bin_folder: Path = BIN
 ) -> list[str | Path]:
-    """Return the beginning of a command that runs Python on `nranks` ranks.
+    """Return the first words of a command that runs Python on `nranks` ranks.
 
-    The caller appends Python's arguments. If this process runs as root, this function
-    also sets, in `os.environ`, the variables that let Open MPI launch ranks as root.
+    The caller appends Python's arguments. If this process runs as root, also set the
+    variables in `os.environ` that allow Open MPI to launch ranks as root.
 
     Parameters
     ----------
     nranks
-        Number of processes.
+        The number of ranks.
     *options
-        Further options of mpirun.
+        Further options for mpirun.
     bin_folder
         The folder that holds mpirun and python.
     """
     if os.geteuid() == 0:
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    # MPICH does not bind ranks by default; told not to bind, it cannot spawn processes.
+    # MPICH does not bind ranks to cores unless it is told to. If it were told not to,
+    # its ranks could not spawn processes.
     binding = () if bin_folder == MPICH_BIN else ("--bind-to", "none")
     launcher = [bin_folder / "mpirun", *binding, "-n", str(nranks)]
     return [*launcher, *options, bin_folder / "python"]

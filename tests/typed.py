@@ -14,7 +14,7 @@ import mpimcast
 
 
 class UserComm(mpimcast.Intracomm):
-    """A user's class; communicators derived from its instances are of it, too."""
+    """A user's subclass, which is also the class of communicators derived from it."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -43,7 +43,7 @@ def blocking(comm: mpimcast.Intracomm) -> None:
 
 
 def requests(comm: mpimcast.Intracomm) -> None:
-    """Use the non-blocking collectives and the persistent ones."""
+    """Use the non-blocking and the persistent collectives."""
     block, counts = np.full(4, comm.rank), [4] * comm.size
     places = np.zeros((4, comm.size, 4), int)
     started = [
@@ -53,7 +53,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
     ]
     assert_type(started, list[MPI.Request])
     assert_type(started[0].Test(), bool)
-    # Where the MPI library carries a collective, the request is the library's own.
+    # If the MPI library carries a collective, the request is a plain MPI.Request.
     for each in started:
         if isinstance(each, mpimcast.Request):
             assert_type(each.test(), tuple[bool, None])
@@ -67,7 +67,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
-        # While inactive, a persistent request of mpimcast equals MPI.REQUEST_NULL.
+        # A persistent request of mpimcast that is inactive equals MPI.REQUEST_NULL.
         if isinstance(request, mpimcast.Prequest):
             assert request == MPI.REQUEST_NULL
         request.Start()
@@ -76,7 +76,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
 
 
 def derived(comm: UserComm) -> None:
-    """Derive communicators of the original's class, and an intercommunicator."""
+    """Derive communicators, which have the class of `comm`, and an Intercomm."""
     group = comm.Get_group()
     one, request = comm.Idup()
     another, another_request = comm.Idup_with_info(MPI.INFO_NULL)
@@ -109,6 +109,7 @@ def errors(comm: mpimcast.Intracomm) -> None:
     """Assert the types of errors, counters and explanations."""
     try:
         comm.Bcast(np.zeros(4))
+    # The Bcast succeeds: this handler is there for the type checker alone.
     except (mpimcast.TimedOut, mpimcast.TransportError, mpimcast.ConfigError) as error:
         assert_type(error.epoch, int | None)
         assert_type(error.ranks, tuple[int, ...])
@@ -122,7 +123,7 @@ def errors(comm: mpimcast.Intracomm) -> None:
 
 
 def public() -> None:
-    """Assert that the classes which public functions return are public names."""
+    """Assert that mpimcast exports the classes of what its functions return."""
     kinds: tuple[type, ...] = (mpimcast.Explanation, mpimcast.Intercomm)
     for kind in (*kinds, mpimcast.Prequest, mpimcast.Request):
         assert kind.__name__ in mpimcast.__all__

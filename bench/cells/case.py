@@ -15,14 +15,14 @@ from bench.page.spread import spread
 
 
 class Case(NamedTuple):
-    """One scenario with blocks of one size: mpimcast's results and those of its peers.
+    """One scenario with blocks of one size, and what was measured there and elsewhere.
 
     Attributes
     ----------
     scenario : Scenario
         The scenario.
     ours : Summary
-        The results of mpimcast.
+        The results of mpimcast, or of a variant of it, for this scenario and size.
     contenders : Summaries
         The results of all contenders in this scenario, for all sizes.
     scenarios : Scenarios
@@ -40,6 +40,7 @@ class Case(NamedTuple):
         If `tuned` is True, consider only peers that are tuned by hand; if it is False,
         only the others; if it is None, all peers.
         """
+        # The results of mpimcast stay, since ratio() looks for them here, too.
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
@@ -71,17 +72,17 @@ class Case(NamedTuple):
         return ours / smallest if ours and smallest else None
 
     def time_over_undisturbed(self) -> float | None:
-        """Return mpimcast's time as a multiple of its time on the undisturbed network.
+        """Return mpimcast's time as a multiple of its time on an undisturbed network.
 
-        The undisturbed network is the same one without loss and without a competing
-        TCP stream. Return the median over the rounds in which both times were
-        measured, or None if there is no such round.
+        The undisturbed network is the scenario's network without loss and without a
+        competing TCP stream. Return the median over the rounds in which both times
+        were measured, or None if there is no such round.
         """
         scenario = self.scenario
-        clean = scenario._replace(
+        undisturbed = scenario._replace(
             network=replace(scenario.network, loss=0.0, rival=False)
         )
-        for each in self.scenarios.get(clean, {}).get(OURS, ()):
+        for each in self.scenarios.get(undisturbed, {}).get(OURS, ()):
             both = set(each.rounds) & set(self.ours.rounds)
             if each.block_bytes == self.ours.block_bytes and both:
                 ratios = [self.ours.rounds[n] / each.rounds[n] for n in both]

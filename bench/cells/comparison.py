@@ -19,19 +19,21 @@ _MARGIN = 0.03
 
 
 class Comparison(NamedTuple):
-    """A comparison of mpimcast with the best peers: one scenario, one block size.
+    """A comparison of mpimcast with the best peer, in one scenario for one block size.
 
     Attributes
     ----------
     scenario : Scenario
         The scenario.
-    ours, peer : Summary
-        The summaries of mpimcast, and of the best of all peers.
+    ours : Summary
+        The results of mpimcast, or of a variant of it.
+    peer : Summary
+        The results of the best of all peers.
     best : Ratio
         mpimcast's speed as a multiple of the best peer's.
     untuned : Ratio or None
         mpimcast's speed as a multiple of that of the best peer that is not tuned by
-        hand; None if that is unknown.
+        hand; None if no such peer was measured alongside mpimcast.
     """
 
     scenario: Scenario
@@ -44,7 +46,7 @@ class Comparison(NamedTuple):
     def label(self) -> str:
         """The scenario in words, the same for all block sizes.
 
-        It ends with the variant of mpimcast, unless that is `OURS`.
+        The title of the mpimcast variant follows, unless it is the default variant.
         """
         variant = (
             "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
@@ -54,7 +56,8 @@ class Comparison(NamedTuple):
     @property
     def bytes_share(self) -> float | None:
         """The bytes that mpimcast's busiest host sends, as a share of the peer's."""
-        # Both are counted in blocks of the same size, so their ratio is that of bytes.
+        # Each count is in blocks. All blocks of a comparison have the same size, so the
+        # ratio of the counts is also the ratio of the bytes.
         return _share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property
@@ -66,7 +69,8 @@ class Comparison(NamedTuple):
 def compare(scenarios: Scenarios) -> Iterator[Comparison]:
     """Yield a comparison for each scenario, each variant of mpimcast and each size.
 
-    Sizes ascend. Scenarios and sizes without a peer to compare with are skipped.
+    The sizes of each variant ascend. Where there is no peer to compare with, nothing is
+    yielded.
     """
     for scenario, contenders in scenarios.items():
         for ours in (
@@ -88,9 +92,9 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
 
 
 def largest(scenarios: Scenarios) -> list[Comparison]:
-    """Return the comparison with the largest blocks for each label."""
-    # Sizes ascend, so the comparison that comes last under its label, and replaces the
-    # others in the dictionary, has the largest blocks.
+    """Return, for each label, the comparison with the largest blocks."""
+    # The sizes under a label ascend. The dictionary keeps the last comparison with each
+    # label, which therefore has the largest blocks.
     return list({each.label: each for each in compare(scenarios)}.values())
 
 
@@ -98,7 +102,7 @@ def largest(scenarios: Scenarios) -> list[Comparison]:
 
 
 def conclusion(scenarios: Scenarios) -> list[str]:
-    """Return the main results: those of all scenarios, then those of each cell."""
+    """Return lines of text: the results in all scenarios, then those in each cell."""
     compared = largest(scenarios)
     if not compared:
         return ["No peer was measured alongside mpimcast."]
@@ -107,12 +111,12 @@ def conclusion(scenarios: Scenarios) -> list[str]:
         cells.setdefault(each.scenario.cell, []).append(each)
     return [
         " ".join(filter(None, (_count(compared), _shares(compared)))),
-        *(f"{name}. {_title(name)}: {_cell(each)}" for name, each in cells.items()),
+        *(f"{name}. {_title(name)}: {_cell(those)}" for name, those in cells.items()),
     ]
 
 
 def _count(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on how often mpimcast is faster, as fast and slower."""
+    """Return a sentence that counts where mpimcast is faster, as fast, and slower."""
     speeds = [each.best.spread.median for each in compared]
     faster = sum(speed > 1 + _MARGIN for speed in speeds)
     slower = sum(speed < 1 - _MARGIN for speed in speeds)
@@ -125,32 +129,36 @@ def _count(compared: Sequence[Comparison]) -> str:
 
 
 def _shares(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on bytes sent, or an empty string if none were counted."""
-    sent = [each.bytes_share for each in compared if each.bytes_share is not None]
-    if not sent:
+    """Return a sentence on the bytes sent, or "" if no scenario counted them."""
+    shares = [each.bytes_share for each in compared if each.bytes_share is not None]
+    if not shares:
         return ""
-    fewer = sum(share < 1 for share in sent)
+    fewer = sum(share < 1 for share in shares)
     return (
-        f"It sends fewer bytes in {fewer} of the {len(sent)} scenarios in which bytes "
-        f"were counted: its busiest host sends {_range(sent, percent)} of what the "
-        "peer's busiest host sends."
+        f"It sends fewer bytes in {fewer} of the {len(shares)} scenarios in which "
+        f"bytes were counted: its busiest host sends {_range(shares, percent)} of what "
+        "the peer's busiest host sends."
     )
 
 
 def _cell(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on one cell, given the comparisons of its scenarios."""
+    """Return a sentence on one cell, given the comparisons in its scenarios."""
     speeds = [each.best.spread.median for each in compared]
     parts = [
         f"mpimcast is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
     ]
-    sent = [each.bytes_share for each in compared if each.bytes_share is not None]
-    if sent:
-        parts.append(f"sends {_range(sent, percent)} of the peer's bytes")
-    spent = [
+    bytes_shares = [
+        each.bytes_share for each in compared if each.bytes_share is not None
+    ]
+    if bytes_shares:
+        parts.append(f"sends {_range(bytes_shares, percent)} of the peer's bytes")
+    time_shares = [
         each.processor_share for each in compared if each.processor_share is not None
     ]
-    if spent:
-        parts.append(f"takes {_range(spent, percent)} of the peer's processor time")
+    if time_shares:
+        parts.append(
+            f"takes {_range(time_shares, percent)} of the peer's processor time"
+        )
     blocks = sorted({each.ours.block_bytes for each in compared})
     sizes = " to ".join(dict.fromkeys(map(size, (blocks[0], blocks[-1]))))
     *first, last = parts
@@ -159,14 +167,15 @@ def _cell(compared: Sequence[Comparison]) -> str:
 
 
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
-    """Return the least and greatest value as text, or one if both read the same."""
+    """Return "LEAST to GREATEST", or only one of them if both are written alike."""
     return " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
 
 
 def _title(cell: str) -> str:
+    """Return the title of a cell; "Other" if no cell in CELLS has this name."""
     return CELLS[cell].title if cell in CELLS else "Other"
 
 
-def _share(ours: float | None, peers: float | None) -> float | None:
-    """Return ours divided by the peer's; None if either is unknown or 0."""
-    return ours / peers if ours and peers else None
+def _share(ours: float | None, peer: float | None) -> float | None:
+    """Return mpimcast's value divided by the peer's; None if either is unknown or 0."""
+    return ours / peer if ours and peer else None

@@ -8,9 +8,9 @@
 #include "sim/laws.h"
 
 _Static_assert(MMC_TRAFFIC_COUNT == 3,
-	       "the arrays of struct mmc_sim_traffic have an element per kind");
+	       "struct mmc_sim_traffic has three elements, one per kind");
 
-/* Converts a count of traffic to the type that the public result has for it. */
+/* Returns `count` as struct mmc_sim_traffic, the type in the simulator's public API. */
 static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 {
 	struct mmc_sim_traffic traffic;
@@ -21,8 +21,8 @@ static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 }
 
 /*
- * Writes what the run has measured about the rank of `host`. Must be called only once
- * for each host, since it adds the counters to `host->outcome`.
+ * Writes to `rank` what the run has measured about the rank of `host`. It must be
+ * called only once for each host, since it adds the host's counters to `host->outcome`.
  */
 static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 {
@@ -34,7 +34,7 @@ static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 	rank->rx = traffic_of(&host->endpoint->received);
 }
 
-/* Names link number `index`; drivers/sim/topology.h gives the order of the links. */
+/* Writes the name of link number `index`, as numbered in drivers/sim/topology.h. */
 static void name_link(char *name, size_t size, uint32_t index,
 		      const struct mmc_network_options *options)
 {
@@ -60,7 +60,10 @@ static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
 	to->overflowed_datagrams = from->overflowed;
 }
 
-/* Returns the time from the first start of an operation on any rank to the last end. */
+/*
+ * Returns the time from when some rank started the first operation of the run until
+ * some rank ended the last one, or 0 if none was started.
+ */
 static uint64_t duration_ns(const struct mmc_run_state *run)
 {
 	uint64_t first_ns = MMC_NEVER_NS;
@@ -88,8 +91,9 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
 		/*
-		 * In a large run, chunks are replaced by stamps of a few bytes. Each
-		 * byte of a stamp stands for several bytes of its chunk (sim/stage.c).
+		 * In a large run, each datagram carries a stamp of a few bytes instead
+		 * of the payload of a chunk. Each byte of the stamp is counted as
+		 * `scale` bytes of payload (sim/stage.c).
 		 */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),

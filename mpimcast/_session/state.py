@@ -51,8 +51,8 @@ class CommunicatorState:
     thresholds : Thresholds
         The sizes below which the MPI library carries operations.
     express : mapping
-        Maps a kind of collective to the function that runs it the shortest way, if any;
-        that returns whether mpimcast carried the call, or None to go the ordinary way.
+        Maps a kind of collective to a function that takes the shortest way to C. It
+        returns whether mpimcast carried the call; None if it must go the ordinary way.
     threaded : bool
         Whether mpimcast may carry operations that return a request, which requires
         that every rank has THREAD_MULTIPLE. False until all ranks have agreed on it.
@@ -75,7 +75,7 @@ class CommunicatorState:
         self._carrier: Carrier | None = None
         # [0]: how many streams are in use: one, and one for each persistent request.
         # [1]: 1 if it is futile to wait for all ranks, else 0.
-        # The request of `leave` replaces each by its maximum over all ranks.
+        # When the request of `leave` completes, each is the maximum over all ranks.
         self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
@@ -94,7 +94,7 @@ class CommunicatorState:
 
     @functools.cached_property
     def objects(self) -> Objects:
-        """What sends Python objects."""
+        """The object that sends Python objects to all ranks."""
         return Objects(self._comm)
 
     @property
@@ -103,12 +103,12 @@ class CommunicatorState:
         return self._inherited.config
 
     def update(self, settings: Mapping[str, object]) -> None:
-        """Add the settings of another handle; raise ConfigError if they conflict."""
+        """Add a further handle's settings; raise ConfigError if any conflict."""
         self._inherited = self._inherited.updated(settings)
         self.thresholds.config = self.config
 
     def announce(self) -> None:
-        """Record that all ranks have this state until they end, for `join` to know.
+        """Record that every rank has this state until it ends, as `join` requires.
 
         Do nothing in a job of several programs, since some may not use mpimcast.
         """
@@ -148,9 +148,9 @@ class CommunicatorState:
     def way(self, nbytes: int, name: str, *, waits: bool = True) -> tuple[str, str]:
         """Return what carried an operation, and the reason if the MPI library did.
 
-        Unlike `explain`, this looks back on an operation, one of the collective `name`.
-        Its reasons do not name the size, so that operations can be counted by reason.
-        `waits` is False if the operation returned a request.
+        Unlike `explain`, this describes a past call of the collective `name`. The
+        reasons leave out the size, so that operations can be counted by reason. `waits`
+        is False if the call returned a request.
         """
         if self.bypass:
             return "mpi", self._reason
@@ -163,11 +163,11 @@ class CommunicatorState:
         return self._carrier.way(name, nbytes)
 
     def carrier(self, nbytes: int) -> Carrier | None:
-        """Return the streams that carry blocks of `nbytes`, or None. Collective.
+        """Return what carries blocks of `nbytes`; None if the MPI library does.
 
-        None means that the MPI library carries them. Agree on settings and open the
-        transport if that has not been done. All ranks decide alike, by `nbytes` and by
-        what they have agreed on.
+        All ranks must call this. Agree on settings if that has not been done, and open
+        the transport for the first blocks that are large enough. All ranks decide
+        alike, by `nbytes` and by what they have agreed on.
         """
         self._check()
         try:
@@ -190,28 +190,28 @@ class CommunicatorState:
         return self._carrier if nbytes >= self.thresholds.least_bytes else None
 
     def carrier_if_open(self, nbytes: int) -> Carrier | None:
-        """Return the streams that carry a non-blocking operation, or None. Local.
+        """Return what carries a non-blocking operation; None if the MPI library does.
 
-        Do not open the transport. All ranks decide alike, since all have called the
-        same collectives in the same order.
+        This waits for no rank, and so does not open the transport. All ranks decide
+        alike, since all have called the same collectives in the same order.
         """
         self._check()
         suits = self.threaded and nbytes >= self.thresholds.least_bytes
         return self._carrier if suits else None
 
     def _check(self) -> None:
-        """Raise the opening's error again if the communicator could not be opened."""
+        """If opening the communicator has failed, raise the same error again."""
         if self._failure is not None:
             error_codes.call_errhandler(self._comm, self._failure)
             raise self._failure.again()
 
     def _fail(self, error: Error) -> None:
-        """Let all later operations raise `error`, except small blocking ones."""
+        """Let later operations raise `error`, except small blocking operations."""
         self._failure = error
         self.thresholds.check_all_requests()
 
     def _on_agreed(self, level: int) -> None:
-        """Set what follows from the agreed settings and the least thread level."""
+        """Apply the settings and the least thread level, on which all ranks agree."""
         self.threaded = level >= MPI.THREAD_MULTIPLE
         self.thresholds.agree(shared=True)
         if self.config.reason_to_leave_all:
@@ -224,7 +224,7 @@ class CommunicatorState:
         self.thresholds.leave_all()
 
     def _open(self, nbytes: int) -> None:
-        """Open the transport, unless it turns out that `nbytes` are too few for it."""
+        """Open the transport, unless blocks of `nbytes` prove too small for it."""
         try:
             with (
                 self._counted() as private,
@@ -259,7 +259,7 @@ class CommunicatorState:
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[Private]:
-        """Count time and messages of a part of opening, but not the wait for entry."""
+        """Count time and messages of a step of opening, but not the wait for entry."""
         private = self._need_private()
         begin_ns = time.monotonic_ns()
         yield private
@@ -268,7 +268,7 @@ class CommunicatorState:
         self._opening["open_bytes"] = private.nbytes
 
     def _need_private(self) -> Private:
-        """Return the private duplicate; the first call waits until all have entered."""
+        """Return the private duplicate; the first call waits for all ranks to enter."""
         if self._private is None:
             lifetime.watch()
             self._entry = Entry(self._comm)
@@ -304,8 +304,8 @@ class CommunicatorState:
     def depart(self, *, ends: bool) -> None:
         """Tell ranks that await this one that it starts no more operations.
 
-        Unless the program `ends`, that does not include persistent requests, which this
-        rank may still start.
+        This covers persistent requests only if the program `ends`: otherwise this rank
+        may still start them.
         """
         if self._forked():
             return
@@ -317,8 +317,8 @@ class CommunicatorState:
     def leave(self) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this one any more.
 
-        A rank that knows of a failure takes part for the sake of those that do not, but
-        need not wait. Return None if there is nothing to wait for, or no way to.
+        A rank that knows of a failure need not wait, but must begin to, since the other
+        ranks do wait. Return None if there is nothing to wait for, or no way to.
         """
         if self._private is None or self._forked():
             return None
@@ -331,7 +331,7 @@ class CommunicatorState:
         return None
 
     def end(self, request: MPI.Request | None, *, clean: bool = False) -> None:
-        """Wait for the request of `leave`, then close what is open."""
+        """Wait for the request that `leave` returned, then close what is open."""
         self._settle(self._reason)
         self.express = {}
         if self._forked():
@@ -353,8 +353,8 @@ class CommunicatorState:
         self.depart(ends=False)
         request = self.leave()
         self._await(request)
-        # A request that has completed is MPI.REQUEST_NULL. All streams but one belong
-        # to persistent requests.
+        # A request that has completed is MPI.REQUEST_NULL, and so false. If some rank
+        # uses more than one stream, the others belong to its persistent requests.
         released = request is not None and not request
         if released and self._streams is not None and self._maxima[0] > 1:
             self._streams.comm = self._need_private()
@@ -372,7 +372,7 @@ class CommunicatorState:
         self._private = None
 
     def _await(self, request: MPI.Request | None) -> None:
-        """Wait for the request of `leave`, unless that is futile, and make progress."""
+        """Make progress until the request of `leave` completes or waiting is futile."""
         streams = self._streams
 
         def is_futile() -> bool:
@@ -390,7 +390,7 @@ class CommunicatorState:
             )
 
     def _is_futile(self) -> bool:
-        """Return whether some rank may have ended or may never arrive."""
+        """Return whether it is futile to wait for all ranks: some may never arrive."""
         return self._failure is not None or (
             self._streams is not None
             and (self._streams.poisoned() or self._streams.team.deserted)

@@ -143,7 +143,7 @@ static void nothing_is_placed_after_a_failure(void)
 	subject_begin(&subject);
 	mmc_op_fail(subject.op, MMC_ECANCELED, RANK, false);
 	for (uint32_t c = 0; c < NCHUNKS; c++)
-		CHECK_EQ(subject_bring(&subject, c), MMC_VERDICT_DUPLICATE);
+		CHECK_EQ(subject_deliver(&subject, c), MMC_VERDICT_DUPLICATE);
 	subject_close(&subject);
 }
 
@@ -155,7 +155,7 @@ static void fetched_chunks_are_counted(void)
 
 	subject_open(&subject, &config);
 	subject_begin(&subject);
-	CHECK_EQ(subject_bring(&subject, 13), MMC_VERDICT_PLACE);
+	CHECK_EQ(subject_deliver(&subject, 13), MMC_VERDICT_PLACE);
 	for (uint32_t c = 12; c < 15; c++)
 		CHECK_EQ(mmc_op_on_fetched(subject.op, c, subject.now_ns),
 			 c == 13 ? MMC_VERDICT_DUPLICATE : MMC_VERDICT_PLACE);
@@ -270,7 +270,7 @@ static void early_requests_are_served(void)
 	CHECK_EQ(subject.counters.value[MMC_COUNT_RX_UNKEPT_REQUESTS], 2);
 	subject_begin(&subject);
 	for (uint32_t c = 2 * BLOCK_CHUNKS; c < NCHUNKS; c++)
-		subject_bring(&subject, c);
+		subject_deliver(&subject, c);
 	subject_run(&subject);
 	for (unsigned i = 0; i < subject.ndone; i++) {
 		const struct mmc_action *action = &subject.done[i];

@@ -18,7 +18,7 @@ static void stages_fill_the_time(void)
 	subject_begin(&subject);
 	CHECK_EQ(counted[MMC_COUNT_ENTRY_NS], 3 * MMC_MS_NS);
 	subject.now_ns += 5 * MMC_MS_NS;
-	subject_bring_all(&subject);
+	subject_deliver_all(&subject);
 	subject.now_ns += 7 * MMC_MS_NS;
 	subject_run(&subject);
 	CHECK_EQ(counted[MMC_COUNT_MULTICAST_NS], 5 * MMC_MS_NS);
@@ -48,7 +48,7 @@ static void a_loss_is_learnt(void)
 		if (lost)
 			subject_hear(&subject, 3, &nak);
 		subject.now_ns += MMC_MS_NS;
-		subject_bring_all(&subject);
+		subject_deliver_all(&subject);
 		subject_run(&subject);
 		CHECK(subject.op->state > MMC_OP_FLOW);
 		CHECK_EQ(subject.op->config.path->lossy, lost);

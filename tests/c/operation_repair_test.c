@@ -34,12 +34,13 @@ static struct mmc_message nak_of(enum mmc_message_kind kind, struct mmc_run run)
 }
 
 /* Delivers the chunks from `first` up to `end`, except `lost`. */
-static void bring_but(struct subject *subject, uint32_t first, uint32_t end,
-		      uint32_t lost)
+static void deliver_but(struct subject *subject, uint32_t first, uint32_t end,
+			uint32_t lost)
 {
 	for (uint32_t c = first; c < end; c++)
 		if (c != lost)
-			CHECK_EQ(subject_bring(subject, c), MMC_VERDICT_PLACE);
+			CHECK_EQ(subject_deliver(subject, c),
+				 MMC_VERDICT_PLACE);
 }
 
 /* ---- asking -------------------------------------------------------------- */
@@ -61,7 +62,7 @@ static void a_gap_is_asked_for(void)
 
 		subject_open(&subject, &config);
 		subject_begin(&subject);
-		bring_but(&subject, FAR * BLOCK_CHUNKS, NCHUNKS, lost);
+		deliver_but(&subject, FAR * BLOCK_CHUNKS, NCHUNKS, lost);
 		subject_run(&subject);
 		CHECK(subject_find_said(&subject, asked, MMC_MESSAGE_NAK) ==
 		      NULL);
@@ -92,8 +93,8 @@ static void a_backlog_proves_no_loss(void)
 
 	subject_open(&subject, &subject_config);
 	subject_begin(&subject);
-	bring_but(&subject, FAR * BLOCK_CHUNKS, NCHUNKS,
-		  FAR * BLOCK_CHUNKS + 2);
+	deliver_but(&subject, FAR * BLOCK_CHUNKS, NCHUNKS,
+		    FAR * BLOCK_CHUNKS + 2);
 	subject.path.backlog = true;
 	for (unsigned i = 0; i < 100; i++) {
 		subject.now_ns += MMC_MS_NS;
@@ -188,7 +189,7 @@ static void the_policy_says_who_serves(void)
 
 		subject_open(&subject, &config);
 		subject_begin(&subject);
-		subject_bring(&subject, run.first + 3);
+		subject_deliver(&subject, run.first + 3);
 		subject_hear(&subject, RIGHT, &nak);
 		subject_hear(&subject, LEFT, &nak);
 		for (unsigned i = 0; i < 20; i++) {
@@ -216,7 +217,7 @@ static void a_confirmation_stands_for_a_request(void)
 
 	subject_open(&subject, &subject_config);
 	subject_begin(&subject);
-	bring_but(&subject, FAR * BLOCK_CHUNKS, NCHUNKS, lost);
+	deliver_but(&subject, FAR * BLOCK_CHUNKS, NCHUNKS, lost);
 	subject_hear(&subject, FAR, &ncf);
 	CHECK_EQ(subject.counters.value[MMC_COUNT_RX_LOST_CHUNKS], 1);
 	subject.now_ns += 50 * MMC_US_NS;
@@ -288,8 +289,8 @@ static void open_reader(struct subject *subject, uint32_t lost)
 	subject_open(subject, &config);
 	subject_begin(subject);
 	subject_hear(subject, LEFT, &advert);
-	bring_but(subject, 0, RANK * BLOCK_CHUNKS, lost);
-	bring_but(subject, RIGHT * BLOCK_CHUNKS, NCHUNKS, lost);
+	deliver_but(subject, 0, RANK * BLOCK_CHUNKS, lost);
+	deliver_but(subject, RIGHT * BLOCK_CHUNKS, NCHUNKS, lost);
 }
 
 /* The neighbour's bitmap is read first, then the chunks present there. */

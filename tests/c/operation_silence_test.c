@@ -54,7 +54,7 @@ static void a_child_is_answered(void)
 
 	subject_open(&subject, &config);
 	subject_begin(&subject);
-	subject_bring(&subject, SENDER * 5 + 2);
+	subject_deliver(&subject, SENDER * 5 + 2);
 	subject_hear(&subject, CHILD, &question);
 	CHECK_EQ(mmc_op_deadline(subject.op), 0);
 	subject_run(&subject);

@@ -89,7 +89,7 @@ static void buffers_are_released(void)
 
 	subject_open(&subject, &subject_config);
 	subject_begin(&subject);
-	subject_bring_all(&subject);
+	subject_deliver_all(&subject);
 	subject_run(&subject);
 	CHECK_EQ(subject.op->state, MMC_OP_RELEASE);
 	CHECK(subject_find_done(&subject, MMC_ACTION_DONE) == NULL);
@@ -114,7 +114,7 @@ static void a_copy_releases_buffers(void)
 	nak.runs[0] = (struct mmc_run){ RANK * BLOCK_CHUNKS, 2 };
 	subject_open(&subject, &config);
 	subject_begin(&subject);
-	subject_bring_all(&subject);
+	subject_deliver_all(&subject);
 	subject_run(&subject);
 	done = subject_find_done(&subject, MMC_ACTION_DONE);
 	CHECK(done != NULL && done->retain);
@@ -138,7 +138,7 @@ static void buffers_in_use_are_kept(void)
 
 	subject_open(&subject, &subject_config);
 	subject_begin(&subject);
-	subject_bring_all(&subject);
+	subject_deliver_all(&subject);
 	subject.op->nsending = 1; /* as if the last chunk had not left yet */
 	subject_run(&subject);
 	CHECK_EQ(subject.op->state, MMC_OP_FLOW);
@@ -215,7 +215,7 @@ static void little_room_changes_nothing(void)
 				subject_hear(&subject, r, &record);
 		run_cramped(&subject, nfree);
 		check_own_block_sent(&subject, BLOCK_CHUNKS);
-		subject_bring_all(&subject);
+		subject_deliver_all(&subject);
 		run_cramped(&subject, nfree);
 		subject_all_are_done(&subject);
 		run_cramped(&subject, nfree);

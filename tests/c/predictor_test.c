@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine predicts which chunks arrive next, and where their payloads belong. */
+/*
+ * The engine predicts which chunks arrive next, and where in the user's memory their
+ * payloads belong. A *place* is the address where the payload of a chunk belongs.
+ */
 #include "engine/predictor.h"
 
 #include "check.h"
@@ -12,7 +15,7 @@
 #define NCHUNKS (NRANKS * BLOCK_CHUNKS)
 #define THIS_RANK 1
 
-/* A request, with the parts of its operation that a predictor reads. */
+/* All that a predictor needs: a request, and parts of its operation. */
 struct stage {
 	struct mmc_op op;
 	struct mmc_request request;
@@ -23,7 +26,7 @@ struct stage {
 	uint8_t base[NRANKS * BLOCK_BYTES]; /* the blocks of all ranks */
 };
 
-/* Fills in everything but the layout, which must be set already. */
+/* Initializes everything but the operation's layout, which must be set already. */
 static void fill_stage(struct stage *stage, uint32_t nchains)
 {
 	struct mmc_op *op = &stage->op;
@@ -40,7 +43,7 @@ static void fill_stage(struct stage *stage, uint32_t nchains)
 	stage->predictor = mmc_request_predictor(&stage->request);
 }
 
-/* Makes the request an Allgather of equal blocks in `nchains` chains. */
+/* Initializes a stage for an Allgather of equal blocks in `nchains` chains. */
 static void open_stage(struct stage *stage, uint32_t nchains)
 {
 	memset(stage, 0, sizeof(*stage));
@@ -50,7 +53,7 @@ static void open_stage(struct stage *stage, uint32_t nchains)
 	fill_stage(stage, nchains);
 }
 
-/* Predicts one more chunk. Returns it, or NCHUNKS if the prediction has no place. */
+/* Predicts one more arrival. Returns its chunk, or NCHUNKS if it has no place. */
 static uint32_t next(struct stage *stage)
 {
 	struct mmc_prediction prediction;
@@ -60,6 +63,7 @@ static uint32_t next(struct stage *stage)
 	return prediction.place != NULL ? prediction.index : NCHUNKS;
 }
 
+/* Moves the cursor to the arrival that follows `count` others. */
 static void seek(struct stage *stage, uint32_t count)
 {
 	stage->predictor.seek(stage->predictor.context, &stage->cursor, count);
@@ -75,7 +79,7 @@ static void the_header_names_the_operation(void)
 	CHECK_EQ(stage.predictor.nsubgroups, 2);
 }
 
-/* seek() moves past the chunks already seen, and then past `count` more. */
+/* seek() skips the chunks that were seen already, and then `count` more. */
 static void chunks_follow_those_seen_and_those_skipped(void)
 {
 	struct stage stage;
@@ -87,7 +91,10 @@ static void chunks_follow_those_seen_and_those_skipped(void)
 	CHECK_EQ(next(&stage), 6);
 }
 
-/* A chunk that is claimed already gets no place; the chunks around it do. */
+/*
+ * A claimed chunk, whose payload this rank has already accepted, is predicted without a
+ * place. The chunks before and after it have places.
+ */
 static void a_claimed_chunk_gets_no_place(void)
 {
 	struct stage stage;
@@ -101,8 +108,8 @@ static void a_claimed_chunk_gets_no_place(void)
 }
 
 /*
- * If this rank's multicast loops back to it, its own chunks are predicted, without a
- * place. Otherwise they are skipped.
+ * If the network returns this rank's multicast to it, this rank's own chunks are
+ * predicted, but without a place. Otherwise the prediction skips them.
  */
 static void own_chunks_loop_back_or_are_skipped(void)
 {
@@ -121,7 +128,7 @@ static void own_chunks_loop_back_or_are_skipped(void)
 	}
 }
 
-/* After the last chunk of a chain, no further receive gets a place. */
+/* Predictions beyond the last chunk of a chain have no place. */
 static void no_place_follows_the_last_chunk(void)
 {
 	struct stage stage;
@@ -136,7 +143,7 @@ static void no_place_follows_the_last_chunk(void)
 	CHECK_EQ(next(&stage), NCHUNKS);
 }
 
-/* One call for many chunks predicts the same as one call for each chunk. */
+/* A call that predicts many arrivals gives the same result as a call for each. */
 static void a_batch_is_predicted_as_single_chunks_are(void)
 {
 	for (uint32_t nchains = 1; nchains <= NRANKS; nchains++) {
@@ -155,7 +162,10 @@ static void a_batch_is_predicted_as_single_chunks_are(void)
 	}
 }
 
-/* Each chunk of another rank is predicted once; from its place, locate() finds it. */
+/*
+ * Each chunk of the other ranks is predicted once, and locate() returns its subgroup
+ * and position when it is given the predicted place.
+ */
 static void locate_finds_each_predicted_chunk(void)
 {
 	struct stage stage;
@@ -214,7 +224,7 @@ static void locate_finds_nothing_elsewhere(void)
 				      &subgroup, &position));
 }
 
-/* A Bcast is predictable: the root's block is the only one, in the only chain. */
+/* A Bcast, whose only block is the root's, is predictable. */
 static void the_chunks_of_a_bcast_are_predicted(void)
 {
 	uint32_t subgroup, position;
@@ -251,8 +261,8 @@ static void uneven_blocks_are_not_predictable(void)
 }
 
 /*
- * Equal blocks are not predictable if there are gaps between them. A request whose
- * `offsets_bytes` is not NULL has such gaps: for adjacent blocks it keeps no offsets.
+ * Equal blocks are not predictable if there are gaps between them. A request keeps
+ * offsets in `offsets_bytes` only if there are such gaps; without gaps it is NULL.
  */
 static void blocks_with_gaps_are_not_predictable(void)
 {

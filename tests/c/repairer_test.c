@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A repairer sends the right chunks to the right ranks; see repairer_model.h. */
+/*
+ * A repairer sends the right chunks to the right ranks, and at the right time. In each
+ * test, ask() lets a rank send a NAK, and serve() sends the repairs that are due and
+ * returns how many chunks they have (repairer_model.h).
+ */
 #include "repairer_model.h"
 
-/* A lone NAK is answered by unicast, after a quarter of GATHER_NS. */
+/*
+ * If a NAK is followed by no other, it is answered by unicast after a quarter of the
+ * gathering time.
+ */
 static void a_lone_nak_is_answered_by_unicast(void)
 {
 	struct model model;
@@ -26,7 +33,7 @@ static void a_lone_nak_is_answered_by_unicast(void)
 }
 
 /*
- * One NCF confirms the chunks that two ranks lack, and these are multicast when the
+ * Chunks that two ranks lack are announced in one NCF, and are multicast when the
  * gathering time ends. A chunk that only one rank lacks goes to that rank alone.
  */
 static void what_two_ranks_lack_is_multicast(void)
@@ -54,9 +61,9 @@ static void what_two_ranks_lack_is_multicast(void)
 
 /*
  * A chunk that fewer than multicast_min ranks lack goes to each of them by unicast,
- * without an NCF.
+ * without an NCF. A chunk that more ranks lack is multicast.
  */
-static void what_few_ranks_lack_is_unicast(void)
+static void only_what_many_ranks_lack_is_multicast(void)
 {
 	for (uint32_t multicast_min = 2; multicast_min <= NPEERS;
 	     multicast_min++)
@@ -87,21 +94,26 @@ static void what_few_ranks_lack_is_unicast(void)
 					CHECK_EQ(nsent[p], 30);
 			else
 				/*
-				 * Rank p asks for chunks p to p + 29, so that all ranks
-				 * together ask for 30 + nasking - 1 chunks. All of
-				 * these are multicast but the first and the last
-				 * multicast_min - 1, which too few ranks lack.
+				 * Rank p asks for chunks p to p + 29, so the ranks
+				 * together ask for 30 + nasking - 1 different
+				 * chunks. At either end of these, there are
+				 * multicast_min - 1 chunks that fewer than
+				 * multicast_min ranks lack. All others are multicast.
 				 */
 				CHECK_EQ(nmulticast,
 					 30 + nasking - 1 -
 						 2 * (multicast_min - 1));
 			CHECK(!mmc_repairer_owes(&model.repairer));
+			/* A chunk counts as lost once, however many ranks lack it. */
 			CHECK_EQ(model.repairer.nlost, 30 + nasking - 1);
 			model_close(&model);
 		}
 }
 
-/* A rank that asks for a chunk again counts once, so the chunk is not multicast. */
+/*
+ * A rank that asks for the same chunk twice counts as one rank that lacks it, so the
+ * chunk is not multicast.
+ */
 static void a_repeated_nak_counts_once(void)
 {
 	struct model model;
@@ -117,8 +129,8 @@ static void a_repeated_nak_counts_once(void)
 }
 
 /*
- * A NAK that repeats an answered one is ignored if it arrives during the resting time,
- * and answered if it arrives later.
+ * If a rank asks again for chunks that were sent to it, they are sent again only if the
+ * resting time has ended.
  */
 static void sent_chunks_rest(void)
 {
@@ -140,8 +152,8 @@ static void sent_chunks_rest(void)
 }
 
 /*
- * A chunk that was sent to one rank by unicast rests for that rank alone: another rank
- * that asks for it is served.
+ * A chunk that was sent to one rank by unicast is held back during the resting time
+ * from that rank alone: another rank that asks for it gets it.
  */
 static void a_unicast_serves_one_rank_only(void)
 {
@@ -162,8 +174,8 @@ static void a_unicast_serves_one_rank_only(void)
 	}
 }
 
-/* Without gathering, each NAK is answered at once, by unicast. */
-static void at_once_without_gathering(void)
+/* A repairer that does not gather NAKs answers each of them at once, by unicast. */
+static void naks_are_answered_at_once_without_gathering(void)
 {
 	struct model model;
 
@@ -178,8 +190,8 @@ static void at_once_without_gathering(void)
 }
 
 /*
- * Without gathering, a rank gets the chunks that it asks for even if they were sent to
- * another rank long before.
+ * A repairer that does not gather NAKs sends a rank the chunks that it asks for even if
+ * another rank got the same chunks before, and their resting time has ended.
  */
 static void each_rank_is_served_without_gathering(void)
 {
@@ -196,8 +208,8 @@ static void each_rank_is_served_without_gathering(void)
 
 CHECK_MAIN(CHECK_TEST(a_lone_nak_is_answered_by_unicast),
 	   CHECK_TEST(what_two_ranks_lack_is_multicast),
-	   CHECK_TEST(what_few_ranks_lack_is_unicast),
+	   CHECK_TEST(only_what_many_ranks_lack_is_multicast),
 	   CHECK_TEST(a_repeated_nak_counts_once), CHECK_TEST(sent_chunks_rest),
 	   CHECK_TEST(a_unicast_serves_one_rank_only),
-	   CHECK_TEST(at_once_without_gathering),
+	   CHECK_TEST(naks_are_answered_at_once_without_gathering),
 	   CHECK_TEST(each_rank_is_served_without_gathering))

@@ -198,8 +198,8 @@ static inline void subject_begin(struct subject *subject)
 }
 
 /* Delivers a chunk by multicast, and places it if the operation accepts it. */
-static inline enum mmc_verdict subject_bring(struct subject *subject,
-					     uint32_t chunk)
+static inline enum mmc_verdict subject_deliver(struct subject *subject,
+					       uint32_t chunk)
 {
 	const struct mmc_layout *layout = &subject->op->layout;
 	enum mmc_verdict verdict = mmc_op_on_chunk(
@@ -212,13 +212,14 @@ static inline enum mmc_verdict subject_bring(struct subject *subject,
 }
 
 /* Delivers every chunk of the other ranks by multicast. */
-static inline void subject_bring_all(struct subject *subject)
+static inline void subject_deliver_all(struct subject *subject)
 {
 	const struct mmc_layout *layout = &subject->op->layout;
 
 	for (uint32_t c = 0; c < layout->nchunks; c++)
 		if (mmc_layout_owner(layout, c) != subject->op->config.rank)
-			CHECK_EQ(subject_bring(subject, c), MMC_VERDICT_PLACE);
+			CHECK_EQ(subject_deliver(subject, c),
+				 MMC_VERDICT_PLACE);
 }
 
 /* Tells this rank that all others are done, and know that all ranks are done. */

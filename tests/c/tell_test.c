@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation's control messages: their contents, and the ranks that they go to. */
+/* An operation sends control messages with the right contents to the right ranks. */
 #include "core/operation/tell.h"
 
 #include "core/operation/liveness.h"
 #include "subject.h"
 
-/* The ranks other than this one, which is rank 1 of 4. */
+/* The operation runs on rank 1 of four ranks. These are the other three. */
 #define LEFT 0
 #define RIGHT 2
 #define OTHER 3
 
-#define LATE OTHER /* the rank that messages call late */
+#define LATE OTHER /* the rank that another rank's message reports as late */
 
-/* Checks that `actions` is a single message, and decodes it into `said[0]`. */
-static void listen(struct subject *subject, const struct mmc_actions *actions)
+/* Checks that `actions` has a single message, and decodes it into `said[0]`. */
+static void decode_message(struct subject *subject,
+			   const struct mmc_actions *actions)
 {
 	subject->nsaid = 0;
 	CHECK_EQ(actions->count, 1);
 	subject_note(subject, actions);
 }
 
-/* A message with the record says what this rank has done, and asks for no answer. */
+/* mmc_op_tell_record() sends the record in a message that asks for no answer. */
 static void a_record_asks_for_no_answer(void)
 {
 	static struct mmc_actions actions;
@@ -32,7 +33,7 @@ static void a_record_asks_for_no_answer(void)
 	record = &subject.op->record;
 	mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
 	mmc_op_tell_record(subject.op, OTHER, &actions);
-	listen(&subject, &actions);
+	decode_message(&subject, &actions);
 	CHECK_EQ(subject.said[0].peer, OTHER);
 	CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_RECORD);
 	CHECK_EQ(subject.said[0].message.record.flags, MMC_RECORD_ENTERED);
@@ -49,8 +50,8 @@ static void a_record_asks_for_no_answer(void)
 }
 
 /*
- * The culprit in a message is the rank whose entry its sender awaits or, after a
- * failure, the rank that caused that.
+ * Before all ranks have entered, the culprit in a message is the rank whose entry this
+ * rank awaits. After a failure, it is the rank that caused the failure.
  */
 static void messages_name_the_culprit(void)
 {
@@ -70,8 +71,9 @@ static void messages_name_the_culprit(void)
 }
 
 /*
- * What another rank has said of a late rank is hearsay. Each rank that passes it on
- * makes it at least a millisecond older, even if it does so at once.
+ * Evidence of a late rank that came from another rank is called hearsay here. Each rank
+ * that passes hearsay on makes it at least a millisecond older, even if it does so at
+ * once.
  */
 static void hearsay_grows_older(void)
 {
@@ -99,7 +101,7 @@ static void hearsay_grows_older(void)
 	}
 }
 
-/* Messages no longer name a late rank once hearsay of it is as old as TIMEOUT. */
+/* Hearsay of a late rank that is as old as TIMEOUT is no longer passed on. */
 static void old_hearsay_is_dropped(void)
 {
 	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);
@@ -125,8 +127,8 @@ static void old_hearsay_is_dropped(void)
 }
 
 /*
- * The stamp of a question is the low 32 bits of the time in microseconds, with the
- * lowest bit set: a stamp of 0 would ask for no answer.
+ * A question has a stamp: the low 32 bits of the time in microseconds. The lowest bit
+ * is always set, since a stamp of 0 would ask for no answer.
  */
 static void questions_have_stamps(void)
 {
@@ -148,7 +150,7 @@ static void questions_have_stamps(void)
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
 		mmc_op_ask_record(subject.op, RIGHT, rows[i].now_ns, &actions);
-		listen(&subject, &actions);
+		decode_message(&subject, &actions);
 		CHECK_EQ(subject.said[0].peer, RIGHT);
 		CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_RECORD);
 		CHECK_EQ(subject.said[0].message.stamp_us, rows[i].stamp_us);
@@ -156,7 +158,7 @@ static void questions_have_stamps(void)
 	subject_close(&subject);
 }
 
-/* Each rank sends its advert, with all its fields, to its right neighbour. */
+/* Each rank sends its memory advertisement to its right neighbour alone. */
 static void the_advert_goes_to_the_right_neighbour(void)
 {
 	struct mmc_op_config config = subject_config;
@@ -177,7 +179,7 @@ static void the_advert_goes_to_the_right_neighbour(void)
 		subject_open(&subject, &config);
 		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
 		mmc_op_tell_advert(subject.op, &actions);
-		listen(&subject, &actions);
+		decode_message(&subject, &actions);
 		CHECK_EQ(subject.said[0].peer,
 			 (config.rank + 1) % config.nranks);
 		CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_ADVERT);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of view.h report the current state of an operation. */
+/* Each function of core/operation/view.h returns some state of an operation. */
 #include "core/operation/view.h"
 
 #include "subject.h"
 
-/* Each of the four ranks has a block of five chunks. The operation is rank 1's. */
-#define OWN_FIRST 5
-#define NCHUNKS 20
+/* The operation under test runs on rank 1 of four, each with a block of five chunks. */
+#define BLOCK_CHUNKS 5
+#define OWN_FIRST BLOCK_CHUNKS
+#define NCHUNKS (4 * BLOCK_CHUNKS)
 
-/* In a new operation only this rank's block is present, and nothing has failed. */
+/* A new operation lacks all blocks but this rank's own, and has not failed. */
 static void a_new_operation(void)
 {
 	struct subject subject;
@@ -19,12 +20,13 @@ static void a_new_operation(void)
 	CHECK_EQ(mmc_op_layout(subject.op)->nchunks, NCHUNKS);
 	own = mmc_op_own_block(subject.op);
 	CHECK_EQ(own->first, OWN_FIRST);
-	CHECK_EQ(own->nchunks, 5);
-	CHECK_EQ(mmc_op_missing_chunks(subject.op), NCHUNKS - 5);
+	CHECK_EQ(own->nchunks, BLOCK_CHUNKS);
+	CHECK_EQ(mmc_op_missing_chunks(subject.op), NCHUNKS - BLOCK_CHUNKS);
 	CHECK(!mmc_op_has_failed(subject.op));
 	CHECK_EQ(mmc_op_error(subject.op), MMC_OK);
 	CHECK_EQ(mmc_op_culprit(subject.op), MMC_PEER_NONE);
-	CHECK_EQ(mmc_op_terms(subject.op)->signature_min, 7);
+	CHECK_EQ(mmc_op_terms(subject.op)->signature_min,
+		 subject_config.signature);
 	subject_close(&subject);
 }
 
@@ -32,16 +34,16 @@ static void a_new_operation(void)
 static void missing_chunks(void)
 {
 	struct subject subject;
-	uint32_t nmissing = NCHUNKS - 5;
+	uint32_t nmissing = NCHUNKS - BLOCK_CHUNKS;
 
 	subject_open(&subject, &subject_config);
 	subject_begin(&subject);
 	for (uint32_t c = 0; c < NCHUNKS; c++) {
-		if (c / 5 == subject_config.rank)
+		if (c / BLOCK_CHUNKS == subject_config.rank)
 			continue;
-		CHECK_EQ(subject_bring(&subject, c), MMC_VERDICT_PLACE);
+		CHECK_EQ(subject_deliver(&subject, c), MMC_VERDICT_PLACE);
 		CHECK_EQ(mmc_op_missing_chunks(subject.op), --nmissing);
-		subject_bring(&subject, c);
+		subject_deliver(&subject, c);
 		CHECK_EQ(mmc_op_missing_chunks(subject.op), nmissing);
 	}
 	CHECK_EQ(nmissing, 0);
@@ -72,7 +74,7 @@ static void headers(void)
 	subject_close(&subject);
 }
 
-/* When another rank announces a failure, the view shows its error and its culprit. */
+/* After another rank has reported a failure, its error and culprit are returned. */
 static void a_failure(void)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
@@ -89,7 +91,7 @@ static void a_failure(void)
 	subject_close(&subject);
 }
 
-/* The terms that another rank sends are merged into those of the operation. */
+/* If another rank has a smaller window, the operation's terms get this window. */
 static void merged_terms(void)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
@@ -97,7 +99,8 @@ static void merged_terms(void)
 
 	message.record.terms.window_bytes = 1234;
 	subject_open(&subject, &subject_config);
-	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes, 60000);
+	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes,
+		 subject_config.window_bytes);
 	subject_hear(&subject, 0, &message);
 	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes, 1234);
 	subject_close(&subject);

@@ -18,17 +18,17 @@ from mpimcast import Intracomm
 
 Make = Callable[..., Intracomm]
 
-# The number of guard bytes on either side of the data; a Bcast must not write them.
+# The number of bytes on either side of the data that a Bcast must leave as they are.
 GUARD_BYTES = 64
 
 
 @pytest.fixture
 def comm(shared_comm: Intracomm) -> Intracomm:
-    """Return the communicator that tests here share; no test makes it unusable."""
+    """Return a communicator that tests of this file share and leave usable."""
     return shared_comm
 
 
-# For each name, a function that takes the number of ranks and returns the root.
+# For each choice of a root, a function that takes the number of ranks and returns it.
 ROOTS: dict[str, Callable[[int], int]] = {
     "first": lambda _: 0,
     "middle": lambda size: size // 2,
@@ -48,7 +48,8 @@ FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
 }
 
 # The combinations that test_pairs tries. The root passes items of the type `root_kind`,
-# the other ranks those of `other_kind`. A unit is 32 bytes of data (kinds.py).
+# and the other ranks pass items of `other_kind`. The length of a message is counted in
+# units of 32 bytes of data, since the sizes of items differ (kinds.py).
 ROWS = pairwise(
     {
         "owner": list(OWNERS),
@@ -64,19 +65,18 @@ ROWS = pairwise(
 def outcome(
     bcast: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Broadcast as `row` of ROWS says; return the whole memory of the buffer."""
+    """Broadcast as `row`, one of ROWS, says; return the whole memory of the buffer."""
     root = ROOTS[row["root"]](comm.size)
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.items_per_unit
-        # The message may begin up to two items after the start of the memory. The
-        # memory is larger than the message, to show whether Bcast writes past the
-        # message: by two units, three doubles and, with plenty to spare for those two
-        # items, as many doubles as the items span bytes.
-        memory_doubles = (
-            kind.spanned_doubles(nunits + 2) + 2 * kind.datatype.Get_extent()[1] + 3
-        )
+        # In some FORMS the message begins one or two items after the start of the
+        # memory. Adding a double for each byte of two items makes more than enough room
+        # for this. The memory then ends at least two units and three doubles after the
+        # message, to show whether Bcast writes past it.
+        extent_bytes = kind.datatype.Get_extent()[1]
+        memory_doubles = kind.spanned_doubles(nunits + 2) + 2 * extent_bytes + 3
         owner = Owner(row["owner"], np.arange(memory_doubles) + 1e6 * (comm.rank + 1))
         bcast(FORMS[row["form"]](owner.buffer, nitems, kind.datatype), root)
         return owner.tobytes()
@@ -88,15 +88,16 @@ def test_pairs(comm: Intracomm, part: int) -> None:
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
-            # The root's memory must not change. MPICH 5.0.2 changes it if the items of
-            # the other ranks' datatype overlap, so its Bcast is no reference here.
+            # The root's memory must stay as it is without any Bcast. MPICH's Bcast is
+            # no reference: MPICH 5.0.2 changes the root's memory if the items of the
+            # other ranks' datatype overlap.
             expected = outcome(lambda *_: None, comm, row)
         assert outcome(comm.Bcast, comm, row) == expected, row
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_inferred(comm: Intracomm, owner: str) -> None:
-    """As in mpi4py, a message may lack the count, the type or both."""
+    """A message may be given without its count, its type or both, as in mpi4py."""
     for root, form in itertools.product(range(comm.size), range(3)):
 
         def run(
@@ -117,8 +118,9 @@ def test_sizes(
 ) -> None:
     """Data of various sizes arrives, and the memory on either side is not written.
 
-    Some sizes are a byte more or less than a multiple of 512, which is the usual chunk
-    size here. In half of the runs, datagrams are lost, duplicated and reordered.
+    Some sizes are a byte more or less than a multiple of 512, which is the chunk size
+    in tests unless they set another. In half of the runs, datagrams are lost,
+    duplicated and reordered.
     """
     comm = make_comm(**settings, fault=f"{fault},seed={seed}" if fault else "")
     sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
@@ -134,12 +136,12 @@ def test_sizes(
         assert (guarded[:GUARD_BYTES] == 0xA5).all()
         assert (guarded[GUARD_BYTES + nbytes :] == 0xA5).all()
     if comm.size > 1:
-        # mpimcast, not the MPI library, has carried every Bcast.
+        # mpimcast has carried every Bcast; the MPI library has carried none.
         assert started(comm) == len(sizes)
 
 
 def test_more_than_a_window(make_comm: Make) -> None:
-    """Data of 3 MiB, which is more than the window holds, arrives."""
+    """Data of 3 MiB, which is more than the window, arrives."""
     comm = make_comm(chunk_bytes=0)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
@@ -149,7 +151,7 @@ def test_more_than_a_window(make_comm: Make) -> None:
 
 
 def test_read_only_buffers(comm: Intracomm) -> None:
-    """The root may pass memory that is read-only."""
+    """The root may pass read-only memory."""
     for root in range(comm.size):
         place: Any = bytes(range(200)) if comm.rank == root else bytearray(200)
         comm.Bcast(place, root)
@@ -172,7 +174,7 @@ def test_buffers_may_change_after_return(comm: Intracomm) -> None:
 
 
 def test_none_and_absolute_addresses(comm: Intracomm) -> None:
-    """A buffer of no items may be None, and a type may hold absolute addresses."""
+    """The buffer of an empty message may be None, and a type may hold addresses."""
     comm.Bcast([None, 0, MPI.DOUBLE], comm.size - 1)
     data = np.full(50, comm.rank)
     datatype = MPI.Datatype.Create_struct(
@@ -185,11 +187,11 @@ def test_none_and_absolute_addresses(comm: Intracomm) -> None:
     assert np.array_equal(data, expected)
 
 
-def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
-    """The size of a Bcast alone decides whether it is multicast, on all ranks alike.
+def test_all_ranks_agree_on_what_carries_a_bcast(make_comm: Make) -> None:
+    """All ranks decide by the size of a Bcast alone whether mpimcast carries it.
 
-    The ranks pass messages of different forms. Two of the five sizes reach MIN_BYTES:
-    mpimcast carries these two Bcasts, and the MPI library the others.
+    The ranks pass messages of different forms. Two of the five sizes are at least
+    MIN_BYTES: mpimcast carries these two Bcasts, and the MPI library the others.
     """
     comm = make_comm(min_bytes=1000)
     for nbytes in (999, 1000, 8, 4000, 992):
@@ -200,11 +202,12 @@ def test_all_ranks_agree_whether_to_multicast(make_comm: Make) -> None:
     assert started(comm) == (2 if comm.size > 1 else 0)
 
 
+# An array whose memory is read-only.
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
-# For each mistake, a function that takes the number of ranks and returns arguments that
-# mpi4py refuses.
+# For each mistake, a function that takes the number of ranks and returns arguments for
+# Bcast that mpi4py refuses.
 BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
     "number": lambda _: (3,),
     "None": lambda _: (None,),
@@ -232,7 +235,7 @@ def test_mistakes(comm: Intracomm, name: str) -> None:
 
 
 def test_a_mistake_can_be_corrected(comm: Intracomm) -> None:
-    """A rank that passed a bad buffer or root can call again, and succeed."""
+    """After a rank has passed a bad buffer or root, its next call can succeed."""
     if comm.size > 1 and comm.rank == comm.size - 1:
         with pytest.raises(Exception, match=r"read-?only|not writ"):
             comm.Bcast(FROZEN, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI handles are pickled, and loaded, with and without ``mpimcast run``."""
+"""MPI handles can be pickled and loaded, with and without ``mpimcast run``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from support import BIN, MPICH_BIN, mpirun, run
 
-LIMIT_S = 60
-# The arguments with which Python runs a program under ``mpimcast run``, or under
-# mpi4py's own runner.
+LIMIT_S = 60  # how long a program may take
+
+# For each runner, the arguments with which Python runs a program under it. The runners
+# are ``mpimcast run`` and mpi4py's own.
 RUNNERS = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
 
 # Expressions whose values mpi4py can pickle.
@@ -49,13 +50,13 @@ def program(tmp_path: Path, code: str) -> Path:
 
 
 def printed(runner: str, code: str, *arguments: object) -> str:
-    """Run code on one rank under one of RUNNERS, and return what it prints."""
+    """Run code on one rank, under one of RUNNERS, and return what it prints."""
     command = [sys.executable, *RUNNERS[runner], "-c", textwrap.dedent(code)]
     return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
 
 
-# Code that defines `copies`, which yields copies of an object, made by each pickle
-# protocol, by the copy module, and by messages.
+# Code that defines the function `copies`, which yields copies of an object. They are
+# made with each pickle protocol, with the copy module, and by sending the object.
 COPIES = """
     import copy, pickle
     from mpi4py import MPI
@@ -76,7 +77,8 @@ COPIES = """
 def test_copies(runner: str) -> None:
     """A copy of a constant is that constant; any copy has the type of its original.
 
-    A duplicate of COMM_WORLD cannot be pickled.
+    The expressions without parentheses name constants. A duplicate of COMM_WORLD cannot
+    be pickled.
     """
     code = f"""
     {COPIES}
@@ -128,7 +130,7 @@ def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
 
 
 def test_futures_and_pkl5(tmp_path: Path) -> None:
-    """A copy of COMM_WORLD made by mpi4py.futures or pkl5 is mpimcast's COMM_WORLD."""
+    """COMM_WORLD stays mpimcast's if mpi4py.futures or pkl5 sends it to other ranks."""
     path = program(
         tmp_path,
         """
@@ -157,7 +159,7 @@ def test_futures_and_pkl5(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_across_runners(tmp_path: Path, runner: str) -> None:
-    """A pickle made under ``run`` can be loaded without it, and vice versa."""
+    """A pickle made under either runner can be loaded under the other."""
     path = tmp_path / "pickle"
     dump = """
         import pickle, sys
@@ -186,8 +188,8 @@ def test_across_runners(tmp_path: Path, runner: str) -> None:
 def test_settings_are_restored() -> None:
     """Loading restores a communicator's settings, except those that may differ by rank.
 
-    If the process already has a handle of the communicator, that handle's settings
-    stay.
+    If the process already has a handle of the communicator, the settings of that handle
+    stay, and those in the pickle are ignored.
     """
     dumped = printed(
         "mpi4py",
@@ -238,7 +240,7 @@ def test_copyreg(runner: str, which: str) -> None:
 
 
 def test_extension_codes() -> None:
-    """COMM_WORLD and COMM_SELF of mpimcast can be pickled as extension codes."""
+    """COMM_WORLD and COMM_SELF can be pickled as extension codes, as copyreg allows."""
     code = f"""
     import copyreg
     {COPIES}
@@ -254,10 +256,10 @@ def test_extension_codes() -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_constants(runner: str) -> None:
-    """COMM_WORLD and COMM_SELF survive ``free``.
+    """COMM_WORLD and COMM_SELF are still valid after ``free``.
 
-    A communicator made from the handle of one of them, or from its Fortran integer, is
-    of the same type.
+    ``fromhandle`` and ``f2py``, given the handle or the Fortran integer of one of them,
+    return a communicator that has the type of these constants.
     """
     code = """
     from mpi4py import MPI
@@ -282,9 +284,9 @@ def test_constants(runner: str) -> None:
 
 
 def test_communicators_of_compiled_code() -> None:
-    """Compiled code that wraps a communicator's raw handle gets the same type.
+    """PyMPIComm_New() returns a Python object of the type that the communicator has.
 
-    It wraps the handle with mpi4py's C function PyMPIComm_New().
+    Compiled code calls this function of mpi4py's C interface with an MPI_Comm.
     """
     code = """
     import ctypes

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts how long one operation has waited to advance, and how long it has waited for
- * signs of life from the ranks that it depends on. These are two things, since a
- * stopped process does nothing, yet its kernel or its network adapter still vouches for
- * it. Only observed time counts (support/timer.h).
+ * Counts how long one operation has not advanced, and how long it has had no sign that
+ * the ranks on which it depends are alive. The two differ if a rank's process is
+ * stopped: the process sends nothing, but its kernel or its network adapter can still
+ * show that it exists. Only observed time counts: the time during which this process
+ * ran and looked at the clock (support/timer.h).
  *
  * An operation *advances* when something new arrives, when it sends chunks, and when it
- * enters another state. The *awaited* rank is the one from which it needs something
- * next.
+ * enters another state. The *awaited* rank is the one from which the operation needs
+ * something next.
  *
- * A rank is *late* while its process exists but does not answer. The transport finds
- * that out, or another rank reports it, with the age of its evidence. Evidence that is
- * passed on never gets younger; otherwise ranks could keep it fresh for ever by
- * repeating it to each other.
+ * A rank is *late* while its process exists but does not answer. Either this rank's
+ * transport finds evidence of that, or another rank passes on evidence together with
+ * its age. Evidence does not become newer when it is passed on; otherwise ranks could
+ * keep it fresh for ever by repeating it to each other.
  */
 #ifndef MMC_CORE_BARRIER_LIVENESS_H
 #define MMC_CORE_BARRIER_LIVENESS_H
@@ -23,14 +24,17 @@
 struct mmc_liveness {
 	uint64_t observed_ns; /* the time up to which all waits are counted */
 
-	/* The waits. The first four also restart whenever the operation advances. */
+	/*
+	 * The waits: how much time has passed since something happened. The first four
+	 * are also reset to 0 whenever the operation advances.
+	 */
 	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
 	uint64_t unproven_ns; /* since the awaited rank was proven to exist */
 	uint64_t stalled_ns;  /* since the operation advanced */
 	/*
-	 * The same as `stalled_ns`, or the time since the newest evidence that some
-	 * rank is late, if that is less: a late rank explains why the operation is
-	 * stalled.
+	 * Since the operation advanced or, if that is less, since the newest evidence
+	 * that some rank is late: a late rank explains why the operation does not
+	 * advance.
 	 */
 	uint64_t unexplained_ns;
 	uint64_t since_start_ns;   /* since the operation started */
@@ -40,9 +44,10 @@ struct mmc_liveness {
 	uint64_t inquire_ns;
 	uint64_t late_ns; /* when `late_rank` was last known to exist */
 	/*
-	 * When this rank last told all ranks of a late one or, if that is more recent,
-	 * the time of the newest evidence received from another rank. This rank tells
-	 * them again only if timeout_ns / 4 has passed since (operation/liveness.c).
+	 * The later of two times: when this rank last told all ranks that some rank is
+	 * late, and the time of the newest evidence of this that another rank has sent.
+	 * For timeout_ns / 4 from then on, this rank does not tell all ranks again
+	 * (operation/liveness.c).
 	 */
 	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
@@ -52,8 +57,8 @@ struct mmc_liveness {
 	 */
 	uint32_t owner;
 	/*
-	 * Whether this rank's own transport has found a late rank about which the other
-	 * ranks may still have to be told.
+	 * Whether this rank's own transport has found a late rank, and the other ranks
+	 * may still have to be told of it.
 	 */
 	bool witnessed;
 };
@@ -102,10 +107,10 @@ static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
 }
 
 /*
- * Records that `rank` was late at `at_ns`, which explains why the operation had not
- * advanced by then. If `awaited`, `rank` is the awaited one, and the evidence proves
- * that it exists. Older evidence does not replace newer evidence, and makes no wait
- * longer.
+ * Records evidence that `rank` was late at `at_ns`. This explains why the operation had
+ * not advanced by then. With `awaited`, `rank` is the awaited rank, which the evidence
+ * proves to have existed at `at_ns`. Evidence older than what is recorded already does
+ * not replace it, and does not make any wait longer.
  */
 void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
 		       uint64_t at_ns, bool awaited);

@@ -5,9 +5,9 @@
 #include "support/bits.h"
 
 /*
- * An *inquiry* asks the transport whether the process of a rank still exists. It is made
- * once the rank has been silent for this long, or for a quarter of TIMEOUT if that is
- * less.
+ * An *inquiry* asks the transport whether the process of a rank still exists. The
+ * operation makes an inquiry once the rank has been silent for this long, or for a
+ * quarter of TIMEOUT if that is less.
  */
 #define SILENCE_NS (250 * MMC_MS_NS)
 
@@ -17,21 +17,22 @@
 
 /*
  * The longer a rank is silent, the longer are the pauses between questions to it, up to
- * this limit. They keep a stopped rank from finding thousands of questions when it
- * resumes.
+ * this limit. Without the pauses, a stopped rank would find thousands of questions when
+ * it resumes.
  */
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
 /*
- * While data flows, a rank's pause between questions is at least the number of ranks
- * times this, so that all ranks together ask one rank at most 10,000 times a second.
- * This least pause is never longer than an eighth of TIMEOUT, though.
+ * While data flows, all ranks may ask the same rank. Each of them then pauses between
+ * its questions for at least this time multiplied by the number of ranks, so that the
+ * rank is asked at most 10,000 times a second in all. If that product is longer than an
+ * eighth of TIMEOUT, the least pause is an eighth of TIMEOUT.
  */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
 /*
- * How long a rank has to be silent before it is named to the user: until then it may
- * merely be busy.
+ * How long a rank must have been silent before the user is told that it is late: a
+ * shorter silence may only mean that the rank is busy.
  */
 #define NAMED_SILENCE_NS (3 * MMC_S_NS)
 
@@ -49,15 +50,15 @@ static uint64_t inquiry_interval_ns(const struct mmc_op *op)
 			   INQUIRY_NS_MAX);
 }
 
-/* Returns whether the awaited rank has been silent for silence_ns(). */
+/* Returns whether the awaited rank has been silent for at least silence_ns(). */
 static bool is_silent(const struct mmc_op *op)
 {
 	return op->liveness.unheard_ns >= silence_ns(op);
 }
 
 /*
- * Returns whether there is reason for an inquiry: while data flows, if the operation
- * has not advanced for silence_ns(); otherwise, if the awaited rank is silent.
+ * Returns whether there is reason for an inquiry: while data flows, that the operation
+ * has not advanced for silence_ns(); in other states, that the awaited rank is silent.
  */
 static bool needs_inquiry(const struct mmc_op *op)
 {
@@ -67,8 +68,8 @@ static bool needs_inquiry(const struct mmc_op *op)
 }
 
 /*
- * Returns whether this rank waits for `peer`, as the awaited rank or as the owner of
- * missing chunks, and `peer` is silent.
+ * Returns whether `peer` is silent and this rank waits for it, either as the awaited
+ * rank or as the owner of missing chunks.
  */
 static bool is_missed(const struct mmc_op *op, uint32_t peer)
 {
@@ -85,8 +86,8 @@ static bool is_missed(const struct mmc_op *op, uint32_t peer)
 /* ---- patience ------------------------------------------------------------ */
 
 /*
- * Returns ENTRY_TIMEOUT, plus the time to ask the awaited rank once more, since it may
- * have entered at the last moment.
+ * Returns how long the awaited rank may take to enter: ENTRY_TIMEOUT, and enough time
+ * to ask the rank once more, since it may have entered at the last moment.
  */
 static uint64_t entry_limit_ns(const struct mmc_op *op)
 {
@@ -103,8 +104,9 @@ static bool entry_is_overdue(const struct mmc_op *op)
 }
 
 /*
- * Returns whether the awaited rank must answer. If ranks answer only inside calls, one
- * that has not entered yet, or is done already, may be computing and cannot answer.
+ * Returns whether the awaited rank must answer. If ranks answer only inside calls of
+ * the library, a rank that has not entered yet, or is done already, may be computing,
+ * and then cannot answer.
  */
 static bool expects_answer(const struct mmc_op *op)
 {
@@ -112,10 +114,10 @@ static bool expects_answer(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank that is known to be late, if any, once LATE_TIMEOUT has passed, and
- * until then MMC_PEER_NONE. While data flows, the time counts from when the operation
- * last advanced, since any late rank holds all others up. In other states it counts
- * from when the awaited rank was last heard.
+ * Returns the rank that is known to be late, or MMC_PEER_NONE if there is none or if
+ * LATE_TIMEOUT has not passed yet. While data flows, the time counts from when the
+ * operation last advanced, since any late rank holds all others up. In other states it
+ * counts from when the awaited rank was last heard.
  */
 static uint32_t overdue_rank(const struct mmc_op *op)
 {
@@ -145,11 +147,12 @@ static uint32_t stall_culprit(const struct mmc_op *op)
 }
 
 /*
- * Fails the operation when a wait is too long. `unproven_ns` is the time without proof
- * that the awaited rank exists; `unexplained_ns`, the time without an advance or a late
- * rank to explain why there is none. The limit of `unexplained_ns` is a quarter longer
- * than that of `unproven_ns`. So a rank that awaits a dead rank fails first, and the
- * ranks that wait for the living one learn from it which rank is dead.
+ * Fails the operation when a wait has reached its limit. If nothing has proven for
+ * TIMEOUT that the awaited rank exists, the operation fails with the awaited rank as
+ * the culprit. While data flows, the operation also fails if it has not advanced for
+ * TIMEOUT and a quarter, and no late rank explains why. This second limit is longer for
+ * the sake of ranks that await a living rank which itself awaits a dead one: the living
+ * rank fails first, and tells them which rank is dead.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -213,7 +216,10 @@ static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 		mmc_actions_add(actions, MMC_ACTION_INQUIRE, op)->peer = owner;
 }
 
-/* Makes an inquiry about the awaited rank if it is silent; then inquire_owner(). */
+/*
+ * Makes an inquiry about the awaited rank if it is silent, and asks or inquires about
+ * the owner of missing chunks.
+ */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
 {
@@ -226,16 +232,16 @@ static void inquire(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
- * Tells all ranks, by multicast, which rank is late, unless this rank has recently told
- * them of a late rank, or been told of one by another. Even ranks that do not await the
- * late rank must know of it, since the ranks that do await it hold them up.
+ * Multicasts which rank is late, unless this rank has recently done so, or has recently
+ * heard of a late rank from another rank. Even ranks that do not await the late rank
+ * must know of it, since they are held up by the ranks that do.
  */
 static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 			      struct mmc_actions *actions)
 {
 	struct mmc_liveness *liveness = &op->liveness;
 
-	/* This deals with what the transport has found, even if nothing is sent. */
+	/* If nothing is sent below, a late rank was reported recently enough. */
 	liveness->witnessed = false;
 	if (now_ns - liveness->told_ns < op->config.timeout_ns / 4)
 		return;
@@ -261,7 +267,7 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 	if (needs_inquiry(op) && now_ns >= liveness->inquire_ns &&
 	    mmc_actions_room(actions))
 		inquire(op, now_ns, actions);
-	/* If this rank's own transport has found a late rank: */
+	/* Late ranks that other ranks have found are announced by those ranks. */
 	if (liveness->witnessed && mmc_actions_room(actions))
 		tell_of_late_rank(op, now_ns, actions);
 }
@@ -297,7 +303,7 @@ bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns)
 	if (op->state <= MMC_OP_RELEASE)
 		pause_ns =
 			mmc_min_u64(op->liveness.unheard_ns / 16, ASK_NS_MAX);
-	/* While data flows, all ranks may await, and so ask, the same rank. */
+	/* While data flows, all ranks may await the same rank, and so ask it. */
 	if (op->state == MMC_OP_FLOW)
 		pause_ns = mmc_max_u64(
 			pause_ns,

@@ -175,7 +175,8 @@ struct mmc_op {
 	 * MMC_PEER_NONE: none.
 	 */
 	uint32_t unentered;
-	bool renewed; /* it advanced: waits begin anew at the next poll */
+	/* It has advanced, so the next poll is to reset the waits in `liveness`. */
+	bool renewed;
 	/* NAKs of ranks that knew before this one that all had entered. */
 	struct mmc_nak early[MMC_OP_EARLY_MAX];
 	uint32_t nearly; /* how many of `early` are in use */
@@ -345,7 +346,10 @@ void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 /* Sets when to ask the awaited rank: soon, then ever more rarely. */
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
 
-/* Records that the operation has advanced (barrier/liveness.h): waits begin anew. */
+/*
+ * Records that the operation has advanced, as barrier/liveness.h defines it. The next
+ * poll resets the waits in `liveness`.
+ */
 static inline void mmc_op_renew(struct mmc_op *op)
 {
 	op->renewed = true;

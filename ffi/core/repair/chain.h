@@ -2,15 +2,17 @@
 /*
  * Tracks which chunks of a chain a receiver still expects, separately for each sender.
  * A sender sends its chunks in order. If a chunk is missing although a later one from
- * the same sender has arrived, it is late once the allowance for reordering has passed,
- * and lost if it does not arrive soon after. A chunk that a sender reports as sent is
- * also lost if that sender then falls silent. Chunks from other senders prove nothing,
- * since a sender may overtake the one before it.
+ * the same sender has arrived, the missing chunk is late once the allowance for
+ * reordering has passed, and lost if it does not arrive soon after. A missing chunk
+ * that its sender reports as sent is also lost if the sender then falls silent. Chunks
+ * from other senders do not show that a chunk is missing, since a sender may begin
+ * before the sender of the previous turn has ended.
  *
- * At any time only a few senders of a chain are followed: those that have begun and
- * from which more is expected, those that were overtaken, and some that may begin soon.
- * If yet another begins while MMC_CHAIN_SEQUENCES senders are followed, the one with
- * the earliest turn is given up: the chunks missing from its block are late.
+ * Only a few senders of a chain are followed at a time: those that have begun and from
+ * which more is expected, those whose turn was passed over when a later sender began,
+ * and some that may begin soon. If another sender begins while MMC_CHAIN_SEQUENCES
+ * senders are followed, the one with the earliest turn is given up: the chunks missing
+ * from its block are late.
  */
 #ifndef MMC_CORE_REPAIR_CHAIN_H
 #define MMC_CORE_REPAIR_CHAIN_H
@@ -37,29 +39,29 @@ struct mmc_sequence {
 	uint32_t rank;	  /* the sender */
 	uint32_t first;	  /* the first chunk of its block */
 	uint32_t nchunks; /* how many chunks its block has */
-	uint32_t start;	  /* the position in the chain of that first chunk */
+	uint32_t start;	  /* the position of chunk `first` in the chain */
 	/*
-	 * How many chunks of the block are not claimed or, if it is this rank's own
-	 * block, not sent.
+	 * How many chunks of the block are not claimed yet or, if the block is this
+	 * rank's own, not sent yet.
 	 */
 	uint32_t nleft;
 	/*
-	 * One past the last chunk that was received, that this rank itself has sent, or
-	 * that was marked as late. Each chunk below `end` counts as sent.
+	 * One past the last chunk of the block that was received, was sent by this rank
+	 * itself, or was marked as late. Each chunk below `end` counts as sent.
 	 */
 	uint32_t end;
 	/*
-	 * The value of `end` when mmc_loss_gap() last saved it for all sequences,
-	 * because some chunk had been skipped. Chunks below this that are still missing
-	 * after the allowance for reordering become late.
+	 * A copy of `end`, which mmc_loss_gap() makes in every sequence when a chunk of
+	 * any sender has been skipped. Chunks below it that are still missing once the
+	 * allowance for reordering has passed become late.
 	 */
 	uint32_t gap_end;
 	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
 	/*
-	 * The value of `late_end` when mmc_loss_mark_late() last saved it for all
-	 * sequences, because some chunks had become late. Chunks below this that are
-	 * still missing some time later become lost.
+	 * A copy of `late_end`, which mmc_loss_mark_late() makes in every sequence when
+	 * chunks of any sender have become late. Chunks below it that are still missing
+	 * some time later become lost.
 	 */
 	uint32_t noted_late_end;
 	uint32_t lost_end; /* missing chunks below this are lost */
@@ -70,14 +72,14 @@ struct mmc_sequence {
 	uint32_t told;
 	uint64_t told_ns; /* when `told` last grew */
 	/*
-	 * When the sender's current silence began. This is the last time that any of
-	 * the following happened: it was heard, this rank began to follow it, its turn
-	 * was reached, or chunks that had been reported as sent became late or lost.
+	 * When the sender's current silence began: when the sender was last heard, this
+	 * rank began to follow it, the chain reached its turn, or chunks that had been
+	 * reported as sent became late or lost, whichever happened last.
 	 */
 	uint64_t heard_ns;
 	/* From this time on, missing chunks below `told` count as late. */
 	uint64_t late_at_ns;
-	/* When to ask about the sender next, if it stays silent. */
+	/* When to ask the next question about the sender, if it stays silent. */
 	struct mmc_backoff silence;
 	/*
 	 * When this rank last asked the sender itself, or asked its parent in the tree
@@ -85,7 +87,7 @@ struct mmc_sequence {
 	 */
 	uint64_t asked_ns;
 	/*
-	 * How many questions about the sender this rank has asked in vain: those since
+	 * How many questions about the sender this rank has asked, of any rank, since
 	 * its parent in the tree of reports last said how much the sender has sent.
 	 */
 	uint32_t nvain;
@@ -106,15 +108,15 @@ struct mmc_chain {
 	uint32_t ndrained; /* chunks that are claimed, late or lost */
 	uint32_t nheard;   /* chunks received by multicast */
 	/*
-	 * The last turn that was given up, plus one; 0: none was. All chunks missing
-	 * from blocks whose turns were given up are late.
+	 * The last turn whose sender was given up, plus one; 0 if none was. The chunks
+	 * missing from the blocks of senders that were given up are late.
 	 */
 	uint32_t late_turns;
 	/* The value of `late_turns` when mmc_loss_mark_late() last saved it. */
 	uint32_t noted_late_turns;
 	/*
-	 * If a turn below this was given up, the chunks missing from its block are not
-	 * only late but lost.
+	 * The chunks missing from the block of a sender that was given up are not only
+	 * late but lost if the sender's turn is below this.
 	 */
 	uint32_t lost_turns;
 };
@@ -126,8 +128,8 @@ struct mmc_chain {
 uint32_t mmc_chain_sequences(uint32_t nsenders, uint32_t nchains);
 
 /*
- * Initializes chain `number` of the schedule, and follows its first senders. Sets
- * `chain->nsequences`; the chain takes that many of `sequences`, from the first on.
+ * Initializes chain `number` of the schedule, and follows its first senders. The chain
+ * keeps and uses the first `chain->nsequences` elements of `sequences`.
  */
 void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
@@ -161,9 +163,9 @@ static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 }
 
 /*
- * Returns how far a block is accounted for: an offset in chunks, below which each chunk
- * is known to be claimed or lost. The block has `nchunks` chunks, and its sender has the
- * turn `turn`.
+ * Returns an offset in the block of the sender whose turn is `turn`: each chunk below
+ * it is known to be claimed or lost. `nchunks` is the length of the block, and the
+ * offset is in chunks, too.
  */
 static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 					  uint32_t turn, uint32_t nchunks)
@@ -186,17 +188,18 @@ void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 
 /*
- * Stops following the senders from which no more is expected, and follows the next ones
- * of chain `number` instead.
+ * Stops following the senders from which no more is expected, and follows the next
+ * senders instead. `number` is the chain's number in the schedule.
  */
 void mmc_chain_pass(struct mmc_chain *chain,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
 /*
- * Records that `turn` of chain `number` has begun, and follows its sender. If no
- * sequence is free for that, gives up the followed senders with the earliest turns.
- * Returns the sequence of the sender of `turn`, or NULL if no more is expected from it.
+ * Records that `turn` of chain `number` has begun, and follows the sender whose turn it
+ * is. If no sequence is free for this sender, gives up the followed senders with the
+ * earliest turns. Returns the sender's sequence, or NULL if no more is expected from
+ * it.
  */
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_schedule *schedule,

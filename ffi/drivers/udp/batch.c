@@ -7,7 +7,7 @@
 #include "support/memory.h"
 
 #ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103 /* the headers may be older than the kernel */
+#define UDP_SEGMENT 103 /* headers older than the kernel do not define it */
 #endif
 
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch)
@@ -30,6 +30,7 @@ static bool can_join(const struct mmc_udp_batch *batch, uint32_t nbytes,
 	       batch->ndatagrams[newest] < MMC_UDP_TRAIN_DATAGRAMS_MAX;
 }
 
+/* Begins a message, still empty, to `target`, whose datagrams have `nbytes` each. */
 static void begin_message(struct mmc_udp_batch *batch, uint32_t nbytes,
 			  struct sockaddr_in *target)
 {
@@ -95,6 +96,7 @@ void mmc_udp_batch_add(struct mmc_udp_batch *batch,
 	add_iovec(batch, parcel->body, parcel->body_bytes);
 	batch->total_bytes += nbytes;
 	batch->ended = nbytes < batch->length_bytes;
+	/* The second datagram makes the message a train, which has to be cut. */
 	if (++batch->ndatagrams[batch->nmessages - 1] == 2)
 		cut(batch);
 }

@@ -32,21 +32,25 @@ union mmc_udp_cut {
 };
 
 struct mmc_udp_batch {
-	/* Whether the kernel cuts trains. If not, each parcel is its own message. */
+	/* Whether the kernel can cut trains. If not, each parcel is its own message. */
 	bool cutting;
 	unsigned nparcels;
 	unsigned niovecs;
 	unsigned nmessages;
 
-	/* The length of the newest message's datagrams; the last may be shorter. */
+	/* The length of each datagram of the newest message but perhaps the last. */
 	uint32_t length_bytes;
-	/* The length of the newest message, all its datagrams together. */
+	/* The length of all datagrams of the newest message together. */
 	uint32_t total_bytes;
-	/* Whether the newest message takes no more: its last datagram is shorter. */
+	/*
+	 * Whether the last datagram of the newest message is shorter than the others,
+	 * so that no further datagram can join this message.
+	 */
 	bool ended;
 
 	struct mmsghdr messages[MMC_UDP_BATCH];
 	unsigned ndatagrams[MMC_UDP_BATCH]; /* how many each message has */
+	/* The control data of each message; used only if the message is a train. */
 	union mmc_udp_cut cuts[MMC_UDP_BATCH];
 	/* The heads and bodies of all parcels in order, without the empty ones. */
 	struct iovec iovecs[2 * MMC_UDP_BATCH];

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asks the kernel of a silent rank's host whether the rank's process exists. An inquiry
- * opens a TCP connection to the rank's listener, and keeps it for as long as the rank
- * is silent. Each question is one byte sent over the connection: if the other kernel
- * acknowledges the byte, the process exists, even if it is stopped.
+ * opens a TCP connection to the rank's listener, and keeps it open for as long as the
+ * rank is silent. Each question is one byte sent over the connection: if the other
+ * kernel acknowledges the byte, the process exists, even if it is stopped.
  *
- * If the connection is refused, the process has ended. If an established connection
- * ends, that proves nothing: a running process closes each connection that it accepts,
- * and when a process ends, its kernel resets those that it has not accepted. (While a
- * process is stopped, connections stay in its accept queue.) So the inquiry then
- * connects again, and a refusal shows that the process has ended.
+ * A process has ended if its kernel refuses the connection. But if a connection is
+ * established and then closed, the process may or may not have ended: a running process
+ * closes every connection as soon as it accepts it, and when a process ends, its kernel
+ * resets the connections that the process has not accepted. (A stopped process accepts
+ * none.) So the inquiry connects again, and only a refusal then shows that the process
+ * has ended.
  */
 #ifndef MMC_DRIVERS_UDP_INQUIRIES_H
 #define MMC_DRIVERS_UDP_INQUIRIES_H
@@ -18,11 +19,11 @@
 
 #include "drivers/driver.h"
 
-/* The least time between two attempts to connect to the same rank. */
+/* The least time from one attempt to connect to a rank until the next. */
 #define MMC_UDP_RECONNECT_NS (100 * MMC_MS_NS)
 
 enum mmc_udp_finding {
-	MMC_UDP_FOUND_NOTHING, /* there is no unreported finding */
+	MMC_UDP_FOUND_NOTHING, /* nothing that was not reported already */
 	MMC_UDP_FOUND_ALIVE,   /* the peer's process exists */
 	MMC_UDP_FOUND_GONE,    /* the peer's process has ended */
 };
@@ -31,9 +32,10 @@ struct mmc_udp_inquiry {
 	uint32_t peer;
 	int fd; /* -1: there is no connection */
 	bool established;
-	/* Whether an established connection has ended and has not been reopened. */
+	/* Whether an established connection has ended and was not opened again yet. */
 	bool ended;
-	uint64_t asked_ns; /* when mmc_udp_inquiries_ask() was last called */
+	/* When mmc_udp_inquiries_ask() was last called for this peer. */
+	uint64_t asked_ns;
 	uint64_t connected_ns; /* when the last attempt to connect began */
 	/* The latest finding, until it is reported. */
 	enum mmc_udp_finding finding;
@@ -41,7 +43,7 @@ struct mmc_udp_inquiry {
 
 struct mmc_udp_inquiries {
 	int epoll_fd; /* watches the connections */
-	uint32_t tag; /* identifies the connections in epoll's reports */
+	uint32_t tag; /* which epoll reports with an event of any connection */
 	struct mmc_udp_inquiry *items;
 	uint32_t count;	 /* how many `items` are in use */
 	uint32_t nmax;	 /* how many `items` there is room for */
@@ -51,8 +53,8 @@ struct mmc_udp_inquiries {
 };
 
 /*
- * Initializes the structure; there are no inquiries yet. The epoll instance `epoll_fd`
- * will watch the connections of all inquiries, and report each of them with `tag`.
+ * Initializes `inquiries`, which has none yet. The epoll instance `epoll_fd` will watch
+ * the connections of all inquiries, and report `tag` when something happens to one.
  */
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 			    uint32_t tag);

@@ -9,17 +9,15 @@
 
 #include "support/bits.h"
 
-/* The slots of a connection: one for each control message on its way to the peer. */
+/* The most control messages of a connection that are on their way to the peer. */
 #define NSLOTS 16
 
-/*
- * The most requests posted on a connection: messages, reads, and one inquiry, which is
- * a read of no bytes (inquire.c).
- */
+/* The most requests on a connection: messages, reads, and one inquiry (inquire.c). */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
-/* Receives posted for each partner, and the least in total. */
-#define RECEIVES 32
+/* How many receives are posted for each partner. */
+#define RECEIVES_PER_PARTNER 32
+/* The least number of receives that are posted, however few partners there are. */
 #define RECEIVES_MIN 64
 
 /* A packet sequence number (PSN) has 24 bits. */
@@ -48,7 +46,7 @@
 #define RNR_TIMER 12
 #define RNR_RETRIES_ENDLESS 7
 
-/* The first half of a GID names the InfiniBand subnet. */
+/* The first half of a GID identifies the InfiniBand subnet. */
 #define GID_PREFIX_BYTES 8
 
 /*
@@ -59,8 +57,8 @@ static int create_shared(struct mmc_verbs_connections *connections,
 			 const struct mmc_verbs_port *port,
 			 struct ibv_comp_channel *channel)
 {
-	uint32_t nreceives =
-		mmc_max_u32(RECEIVES * connections->count, RECEIVES_MIN);
+	uint32_t nreceives = mmc_max_u32(
+		RECEIVES_PER_PARTNER * connections->count, RECEIVES_MIN);
 	uint32_t nsends = connections->count * NSENDS;
 	struct ibv_srq_init_attr attributes = {
 		.attr = { .max_wr = nreceives, .max_sge = 1 },
@@ -347,8 +345,9 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	    !mmc_verbs_connection_reset(connection))
 		return false;
 	/*
-	 * If the connection has carried nothing since it came up again, it has in
-	 * effect been down since its previous break: `down_ns` keeps that time.
+	 * A connection that came up again but then carried nothing was never really
+	 * up, so `down_ns` keeps the time of its previous break. The first time that a
+	 * connection goes down, there is no previous break.
 	 */
 	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;
@@ -385,11 +384,12 @@ void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection)
 {
+	/* A peer counts once, however often it is vouched for before the report. */
 	connections->nvouched += !connection->vouched;
 	connection->vouched = true;
 }
 
-/* The peer's adapter has answered. A failed inquiry breaks the connection instead. */
+/* Only inquiries that were answered end here: a failed one breaks the connection. */
 void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
 			     struct mmc_verbs_connection *connection)
 {

@@ -19,9 +19,9 @@
 #define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES)
 
 /*
- * The time for which a peer may be silent, `timeout_ns`, has two parts. In the first,
- * whose length this returns, the adapter sends unanswered packets again, and then gives
- * up.
+ * Returns the length of the first part of `timeout_ns`, the time for which a peer may
+ * be silent. During this part the adapter sends unanswered packets again, until it
+ * gives up and the connection goes down.
  */
 static inline uint64_t mmc_verbs_retrying_ns(uint64_t timeout_ns)
 {
@@ -29,8 +29,8 @@ static inline uint64_t mmc_verbs_retrying_ns(uint64_t timeout_ns)
 }
 
 /*
- * In the second part, whose length this returns, a connection that is down comes up
- * again or breaks.
+ * Returns the length of the second part of `timeout_ns`, the time for which a peer may
+ * be silent. A connection that is down for longer than this part is broken for good.
  */
 static inline uint64_t mmc_verbs_patience_ns(uint64_t timeout_ns)
 {
@@ -72,8 +72,9 @@ struct mmc_verbs_connection {
 	 * when it comes up.
 	 */
 	uint32_t incarnation;
-	bool proven;	  /* whether it has carried anything since it came up */
-	uint64_t down_ns; /* while down: since when it has carried nothing */
+	/* Whether the connection has carried anything since it last came up. */
+	bool proven;
+	uint64_t down_ns;  /* while down: since when it has carried nothing */
 	uint64_t offer_ns; /* while down: when to send the next offer */
 	uint64_t pause_ns; /* while down: the pause before that offer */
 	struct mmc_verbs_slots slots;
@@ -81,7 +82,8 @@ struct mmc_verbs_connection {
 	uint32_t nreads;    /* stretches that are being read */
 	bool silent;	/* the engine has inquired; nothing was heard since */
 	bool inquiring; /* an inquiry, a read of no bytes, is under way */
-	bool vouched;	/* the peer exists, and the engine was not told yet */
+	/* The adapter has shown that the peer exists; the engine was not told yet. */
+	bool vouched;
 	uint64_t inquired_ns; /* when the last inquiry was posted */
 };
 
@@ -163,8 +165,8 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 void mmc_verbs_inquiry_start(struct mmc_verbs_connection *connection);
 
 /*
- * Notes that the peer's adapter vouches for the peer's process, that is, shows that it
- * exists. mmc_verbs_inquiries_take() then reports this once.
+ * Records that the peer's adapter vouches for the peer: the adapter has shown that the
+ * peer's process exists. mmc_verbs_inquiries_take() then reports this once.
  */
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection);

@@ -5,10 +5,11 @@
 #include "support/bits.h"
 
 /*
- * Appends `partner` to the `count` partners, unless it is one of them: a step forward
- * and a step back may lead to the same rank. Returns the new number of partners.
+ * Appends `partner` to `partners`, which has `count` entries, unless it is among them:
+ * two steps may lead to the same rank, as 2 forward and 2 back do among four ranks.
+ * Returns the new number of entries.
  */
-static uint32_t add(uint32_t *partners, uint32_t count, uint32_t partner)
+static uint32_t add_once(uint32_t *partners, uint32_t count, uint32_t partner)
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (partners[i] == partner)
@@ -25,9 +26,9 @@ uint32_t mmc_verbs_partners(uint32_t rank, uint32_t nranks, uint32_t *partners)
 	for (uint32_t k = 0; k < nrounds; k++) {
 		uint32_t distance = UINT32_C(1) << k;
 
-		count = add(partners, count, (rank + distance) % nranks);
-		count = add(partners, count,
-			    (rank + nranks - distance) % nranks);
+		count = add_once(partners, count, (rank + distance) % nranks);
+		count = add_once(partners, count,
+				 (rank + nranks - distance) % nranks);
 	}
 	return count;
 }

@@ -6,8 +6,8 @@
 #include "verbs_team.h"
 
 /*
- * Checks that nothing arrives for a while, that arm() then lets the thread sleep, and
- * that no descriptor wakes it at once.
+ * Waits a while, and checks that nothing arrives, that arm() then returns false, which
+ * means that this thread may sleep, and that no descriptor is readable.
  */
 static void arm_when_quiet(struct mmc_endpoint *endpoint)
 {
@@ -20,8 +20,8 @@ static void arm_when_quiet(struct mmc_endpoint *endpoint)
 enum { CONTROL = 1, DATA = 2 };
 
 /*
- * Waits until a descriptor becomes readable. Returns CONTROL if it is the first one,
- * DATA if it is the last, or both bits.
+ * Waits until a descriptor is readable. Returns CONTROL if the first one is, DATA if
+ * the last one is, or both bits.
  */
 static unsigned readable(struct mmc_endpoint *endpoint)
 {
@@ -48,9 +48,10 @@ static void control_and_data_wake_separately(void)
 	team_start(&team, 8);
 	for (int round = 0; round < 3; round++) {
 		/*
-		 * Rank 1 is a partner of rank 0, so its message comes over their
-		 * connection. Rank 3 is not, so its message comes as a unicast
-		 * datagram. Both are control; rank 2 multicasts data.
+		 * Rank 1 is a partner of rank 0, so its message comes over the
+		 * connection between them. Rank 3 is not a partner, so its
+		 * message comes as a unicast datagram. Both messages are control
+		 * traffic, whereas rank 2 multicasts data.
 		 */
 		arm_when_quiet(team.endpoints[0]);
 		send_to(team.endpoints[1], 0, 0, true, 1, 20);
@@ -104,7 +105,7 @@ static void a_broken_connection_wakes(void)
 	team_close(&team);
 }
 
-/* What arrives before arm() might not wake the thread, so arm() must report it. */
+/* What arrives before arm() is called may not wake the thread: arm() must report it. */
 static void arm_reports_what_arrived_before(void)
 {
 	struct mmc_endpoint *endpoint;
@@ -119,7 +120,7 @@ static void arm_reports_what_arrived_before(void)
 		for (int i = 0; i < 2; i++) {
 			while (!endpoint->driver->arm(endpoint))
 				CHECK(sleep_ms(endpoint, PATIENCE_MS));
-			/* arm() goes on reporting the event until it is polled. */
+			/* arm() returns true until the event is polled. */
 			CHECK(endpoint->driver->arm(endpoint));
 			CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1),
 				 1);
@@ -131,8 +132,8 @@ static void arm_reports_what_arrived_before(void)
 }
 
 /*
- * If a thread polls the event that has woken it, at most two false alarms follow: the
- * device may wake it once more, and arm() may return true once.
+ * After a thread has polled the event that woke it, at most two false alarms follow:
+ * the device may wake the thread once more, and arm() may return true once more.
  */
 static void a_polled_event_wakes_at_most_twice_more(void)
 {
@@ -160,8 +161,8 @@ static void a_polled_event_wakes_at_most_twice_more(void)
 
 enum { MESSAGES = 400 };
 
-/* Sends datagrams at random times: control, unicast data or multicast. */
-static void *send_now_and_then(void *argument)
+/* Sends MESSAGES datagrams, each after a random pause and of a random kind. */
+static void *send_at_random_times(void *argument)
 {
 	struct mmc_endpoint *endpoint = argument;
 	struct mmc_prng prng = { .state = check_seed() };
@@ -187,7 +188,7 @@ static void *send_now_and_then(void *argument)
 	return NULL;
 }
 
-/* Every datagram that arrives wakes the thread if it sleeps. */
+/* A thread that sleeps until something arrives receives every datagram. */
 static void no_arrival_is_slept_through(void)
 {
 	struct mmc_event events[4];
@@ -196,7 +197,7 @@ static void no_arrival_is_slept_through(void)
 	struct team team;
 
 	team_start(&team, 2);
-	CHECK_EQ(pthread_create(&sender, NULL, send_now_and_then,
+	CHECK_EQ(pthread_create(&sender, NULL, send_at_random_times,
 				team.endpoints[1]),
 		 0);
 	while (nreceived < MESSAGES) {
